@@ -1,0 +1,1 @@
+"""Mechanisms, accounting and the ledger: everything that stands between rows and a release."""

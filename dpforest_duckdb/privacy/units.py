@@ -1,0 +1,54 @@
+"""Budgets as integers: nano-ε and atto-δ, so that no budget is ever a rounded float.
+
+ε is kept in units of 1e-9, δ in units of 1e-18. Spending is rounded up and caps are rounded down.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation
+
+from dpforest_duckdb.errors import UsageError
+
+NANO = 10**9
+ATTO = 10**18
+MAX_EPSILON = 10**6
+
+
+def _decimal(value: float | str | Decimal, name: str) -> Decimal:
+    try:
+        number = Decimal(repr(value) if isinstance(value, float) else str(value))
+    except InvalidOperation:
+        raise UsageError(f"{name} must be a number.") from None
+    if not number.is_finite():
+        raise UsageError(f"{name} must be a finite number.")
+    return number
+
+
+def nano_epsilon(value: float | str | Decimal, name: str = "--epsilon", *, cap: bool = False) -> int:
+    """ε in nano-ε: rounded up when it is spent, down when it is a cap.
+
+    Raises `UsageError` for NaN, infinities, zero, negative or absurdly large values.
+    """
+    number = _decimal(value, name)
+    if number <= 0:
+        raise UsageError(f"{name} must be greater than zero.")
+    if number > MAX_EPSILON:
+        raise UsageError(f"{name} must be at most {MAX_EPSILON}; such a release protects nobody.")
+    nano = int((number * NANO).to_integral_value(ROUND_FLOOR if cap else ROUND_CEILING))
+    if nano < 1:
+        raise UsageError(f"{name} must be at least 1e-9, the smallest budget that is kept.")
+    return nano
+
+
+def atto_delta(value: float | str | Decimal, name: str = "--delta", *, cap: bool = False) -> int:
+    """δ in units of 1e-18; zero means pure ε. Raises `UsageError` outside [0, 1)."""
+    number = _decimal(value, name)
+    if number < 0 or number >= 1:
+        raise UsageError(f"{name} must be at least 0 and less than 1.")
+    return int((number * ATTO).to_integral_value(ROUND_FLOOR if cap else ROUND_CEILING))
+
+
+def show(amount: int, unit: int = NANO) -> str:
+    """An integer budget as the shortest exact decimal, for people: 1500000000 → '1.5'."""
+    text = format(Decimal(amount) / unit, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
