@@ -1,0 +1,521 @@
+"""The public domain: what may be known about a table without reading a row.
+
+Everything else is written in these values. Each attribute has a fixed list of *cells*: its bins
+or categories in public order, then a cell for what is outside the domain, then one for NULL where
+it is declared nullable. The same cells are used in training, in scoring and by Python.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+import re
+import tomllib
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+from dpforest_duckdb.errors import DpforestError
+
+Kind = Literal["categorical", "numeric"]
+Number = int | float
+
+DEFAULT_BINS = 32
+MAX_BINS = 250
+MAX_CATEGORIES = 10_000
+_EPOCH = dt.date(1970, 1, 1)
+
+_FAMILIES = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "integer"),
+    **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"), "integer"),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), "float"),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "timestamp"),
+    "VARCHAR": "text",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+}
+# whole types only: a type also comes from model files, and is written into SQL
+_ENUM = re.compile(r"ENUM\('(?:[^'\x00]|'')*'(?:, ?'(?:[^'\x00]|'')*')*\)")
+_DECIMAL = re.compile(r"DECIMAL\(\d{1,2},\s?\d{1,2}\)")
+
+
+def type_family(sql_type: str) -> str:
+    """The family of a column type; "" for a type that cannot be an attribute.
+
+    One of integer, decimal, float, text (VARCHAR, ENUM), boolean, date, timestamp.
+    """
+    if _ENUM.fullmatch(sql_type):
+        return "text"
+    return "decimal" if _DECIMAL.fullmatch(sql_type) else _FAMILIES.get(sql_type, "")
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One public attribute of the table.
+
+    `values` are the categories as text, in public order. `lower` and `upper` are inclusive public
+    bounds. `edges` are the cut points between bins, ascending, a value equal to an edge lies below
+    it; they are numbers (days since 1970 for DATE, seconds for TIMESTAMP) and are filled in by
+    `bound`, once the column's type is known.
+    """
+
+    name: str
+    kind: Kind
+    values: tuple[str, ...] = ()
+    ordered: bool = False
+    lower: Number | dt.date | None = None
+    upper: Number | dt.date | None = None
+    edges: tuple[Any, ...] = ()
+    bins: int | None = None
+    scale: Literal["linear", "log"] = "linear"
+    nullable: bool = True
+    type: str = ""
+
+    def __post_init__(self) -> None:
+        _check_attribute(self)
+
+    @property
+    def proper(self) -> int:
+        """The number of cells that hold categories or bins, before "other" and NULL."""
+        return len(self.values) if self.kind == "categorical" else len(self.edges) + 1
+
+    @property
+    def other(self) -> int:
+        """The cell of everything outside the domain (for a number: NULL and NaN)."""
+        return self.proper
+
+    @property
+    def null(self) -> int:
+        """The cell of NULL and NaN: its own if a categorical is nullable, else that of "other"."""
+        return self.proper + (self.kind == "categorical" and self.nullable)
+
+    @property
+    def cells(self) -> int:
+        return self.null + 1
+
+    @property
+    def family(self) -> str:
+        return type_family(self.type)
+
+    def label(self, cell: int) -> str:
+        """A cell in words, for rules and comments."""
+        if cell == self.null and self.nullable:
+            return "NULL"
+        if cell == self.other:
+            return "other"
+        if self.kind == "categorical":
+            return self.values[cell]
+        low = f"> {self.text(self.edges[cell - 1])}" if cell else ""
+        high = f"<= {self.text(self.edges[cell])}" if cell < len(self.edges) else ""
+        return " and ".join(part for part in (low, high) if part) or "any number"
+
+    def text(self, edge: Number) -> str:
+        """An edge as people write it: a date for a DATE column."""
+        if self.family == "date":
+            return str(_EPOCH + dt.timedelta(days=int(edge)))
+        if self.family == "timestamp":
+            return str(dt.datetime(1970, 1, 1) + dt.timedelta(seconds=edge))
+        return f"{edge:.15g}" if isinstance(edge, float) else str(edge)
+
+    def code(self, value: object) -> int:
+        """The cell of one raw Python value, as the SQL encodes it. The attribute must be bound."""
+        if value is None or (isinstance(value, float | Decimal) and math.isnan(value)):
+            return self.null
+        if self.kind == "numeric":
+            return bisect_left(self.edges, _ordinal(value, self.family))
+        try:
+            text = category_text(value, self.family)
+        except ValueError:
+            return self.other
+        return self.values.index(text) if text in self.values else self.other
+
+    def bound(self, sql_type: str, name: str | None = None) -> Attribute:
+        """This attribute for a column of a type: categories in canonical text, edges filled in.
+
+        Raises `DpforestError` where the declared kind does not fit the type.
+        """
+        family = type_family(sql_type)
+        base = sql_type.split("(")[0]
+        named = name or self.name
+        if not family:
+            raise DpforestError(
+                f'Column "{named}" has type {base}, which cannot be an attribute: '
+                "leave it out of the domain or pass --exclude."
+            )
+        if self.kind == "categorical":
+            try:
+                values = tuple(category_text(value, family) for value in self.values)
+            except ValueError:
+                raise DpforestError(
+                    f'Column "{named}" is {base}, but its domain lists a category that is not '
+                    "one: correct the domain."
+                ) from None
+            return replace(self, name=named, values=values, type=sql_type)
+        if family not in ("integer", "decimal", "float", "date", "timestamp"):
+            raise DpforestError(
+                f'Column "{named}" is declared numeric but has type {base}: declare it '
+                "categorical with its domain, or convert the column."
+            )
+        return replace(self, name=named, edges=self._edges(family), type=sql_type)
+
+    def rebound(self, sql_type: str) -> Attribute:
+        """This bound attribute for a column of another type that holds the same values.
+
+        Edges stay as they are, so the cells do too. Raises `DpforestError` where the types differ
+        in more than precision.
+        """
+        if self.kind == "categorical":
+            return self.bound(sql_type)
+        families = {self.family, type_family(sql_type)}
+        if len(families) > 1 and not families <= {"integer", "decimal", "float"}:
+            raise DpforestError(
+                f'Column "{self.name}" has type {sql_type.split("(")[0]}, but the model was '
+                f"trained on {self.type}: convert the column."
+            )
+        return replace(self, type=sql_type)
+
+    def _edges(self, family: str) -> tuple[Number, ...]:
+        if self.edges:
+            edges = [_ordinal(edge, family) for edge in self.edges]
+        else:
+            edges = _cut(
+                _ordinal(self.lower, family),
+                _ordinal(self.upper, family),
+                self.bins or DEFAULT_BINS,
+                self.scale,
+                whole=family in ("integer", "date"),
+            )
+        if family in ("integer", "date"):
+            edges = [math.floor(edge) for edge in edges]
+        return tuple(sorted(set(edges)))
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The public description of a table: attributes, target and privacy unit.
+
+    `attributes` are the features only; `classes` is the public class list, in the order that
+    breaks ties. `privacy_unit` is a column name, "row", or None where nothing was said.
+    """
+
+    attributes: tuple[Attribute, ...]
+    target: str
+    classes: tuple[str, ...]
+    target_type: str = ""
+    privacy_unit: str | None = None
+    identifiers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [attribute.name for attribute in self.attributes]
+        _refuse_clashes([*names, self.target, *self.identifiers])
+        if not names:
+            raise DpforestError("The domain names no attribute besides the target: add columns.")
+        if len(self.classes) < 2:
+            raise DpforestError(
+                f'The target "{self.target}" needs at least two classes in its domain.'
+            )
+        _refuse_duplicates(self.target, self.classes)
+
+    @property
+    def cells(self) -> tuple[int, ...]:
+        """The number of cells of each attribute."""
+        return tuple(attribute.cells for attribute in self.attributes)
+
+    def keep(self, columns: Sequence[str] = (), exclude: Sequence[str] = ()) -> Domain:
+        """Only some attributes: `columns` if any are named, less `exclude`."""
+        known = {a.name.casefold() for a in self.attributes} | {self.target.casefold()}
+        known |= {name.casefold() for name in self.identifiers}
+        for option, names in (("--columns", columns), ("--exclude", exclude)):
+            for name in names:
+                if name.casefold() not in known:
+                    raise DpforestError(
+                        f'{option} names "{name}", which the domain does not: correct the name.'
+                    )
+        wanted = {name.casefold() for name in columns}
+        unwanted = {name.casefold() for name in exclude}
+        kept = tuple(
+            a
+            for a in self.attributes
+            if (not wanted or a.name.casefold() in wanted) and a.name.casefold() not in unwanted
+        )
+        return replace(self, attributes=kept)
+
+    def bind(self, columns: Mapping[str, str]) -> Domain:
+        """This domain for a table: real column names, types, canonical categories and bin edges.
+
+        `columns` maps the table's column names to SQL types. Names match as the database does,
+        without regard to case. Raises `DpforestError` for a missing column or a wrong type.
+        """
+        found = {name.casefold(): name for name in columns}
+
+        def column(name: str) -> str:
+            if name.casefold() not in found:
+                raise DpforestError(
+                    f'The table has no column "{name}", which the domain names: correct the domain '
+                    "or pass --exclude."
+                )
+            return found[name.casefold()]
+
+        target = column(self.target)
+        labels = Attribute(target, "categorical", self.classes).bound(columns[target])
+        return replace(
+            self,
+            attributes=tuple(
+                a.bound(columns[column(a.name)], column(a.name)) for a in self.attributes
+            ),
+            target=target,
+            classes=labels.values,
+            target_type=columns[target],
+            identifiers=tuple(found.get(name.casefold(), name) for name in self.identifiers),
+        )
+
+
+def load_domain(path: str | Path, target: str | None = None) -> Domain:
+    """Read a domain file (TOML, docs/domain.md). Raises `DpforestError` with one sentence."""
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DpforestError(f"There is no domain file {path}: check --domain.") from None
+    except (OSError, UnicodeDecodeError):
+        raise DpforestError(f"The domain file {path} cannot be read as UTF-8 text.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise DpforestError(f"The domain file {path} is not valid TOML: {error}.") from None
+    return domain_from_mapping(content, target)
+
+
+def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -> Domain:
+    """A domain from the keys of a domain file; unknown keys are ignored."""
+    wanted = target or content.get("target")
+    if not isinstance(wanted, str) or not wanted:
+        raise DpforestError('The domain names no target: add target = "…" or pass --target.')
+    columns = content.get("column")
+    if not isinstance(columns, list) or not all(isinstance(c, dict) for c in columns):
+        raise DpforestError("The domain has no [[column]] tables: add one per attribute.")
+    unit = content.get("privacy_unit")
+    if unit is not None and not isinstance(unit, str):
+        raise DpforestError("privacy_unit in the domain must be a column name in quotes.")
+    attributes, identifiers, classes = [], [], None
+    for column in columns:
+        name = column.get("name")
+        if not isinstance(name, str) or not name:
+            raise DpforestError("A [[column]] of the domain has no name: add one.")
+        if column.get("kind") == "identifier":
+            identifiers.append(name)
+        elif name.casefold() == wanted.casefold():
+            classes = _class_list(name, column)
+        else:
+            attributes.append(_attribute(name, column))
+    if classes is None:
+        raise DpforestError(
+            f'The domain does not describe the target "{wanted}": add its [[column]] with the '
+            "classes."
+        )
+    return Domain(
+        attributes=tuple(a for a in attributes if unit is None or a.name != unit),
+        target=wanted,
+        classes=classes,
+        privacy_unit=unit,
+        identifiers=tuple(identifiers),
+    )
+
+
+def category_text(value: object, family: str = "text") -> str:
+    """The canonical text of a category in a column of a family; `ValueError` if it is none.
+
+    Numbers are compared as numbers, so '1', 1 and 1.0 are one category of an integer column.
+    """
+    if isinstance(value, dt.datetime):
+        value = value.isoformat(sep=" ")
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if family == "boolean":
+        if text.lower() not in ("true", "false"):
+            raise ValueError("not a boolean")
+        return text.lower()
+    if family in ("integer", "decimal", "float"):
+        number = Decimal(text) if _is_number(text) else None
+        if number is None or (family == "integer" and number != number.to_integral_value()):
+            raise ValueError("not a number of this family")
+        if family == "float":
+            number = Decimal(repr(float(number)))
+        return _plain(number)
+    if family == "date":
+        return dt.date.fromisoformat(text).isoformat()
+    if family == "timestamp":
+        return dt.datetime.fromisoformat(text).isoformat(sep=" ")
+    return text
+
+
+def domain_toml(domain: Mapping[str, Any]) -> str:
+    """A domain as TOML, from the keys of a domain file; a column without kind is left blank."""
+    lines = []
+    for key in ("target", "privacy_unit"):
+        if domain.get(key):
+            lines.append(f"{key} = {_toml(domain[key])}")
+        elif key == "target":
+            lines.append('target = ""  # TODO: name the column to predict')
+    for column in domain["column"]:
+        lines.append("\n[[column]]")
+        lines.extend(f"{key} = {_toml(value)}" for key, value in column.items() if key != "todo")
+        if "todo" in column:
+            lines.append(f"# TODO: {column['todo']}")
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        # JSON's escapes are TOML's, but for DEL, which TOML wants escaped
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return str(value)
+
+
+def _class_list(name: str, column: Mapping[str, Any]) -> tuple[str, ...]:
+    domain = column.get("domain")
+    if not isinstance(domain, list) or not domain:
+        raise DpforestError(
+            f'The target "{name}" has no list of classes: add domain = […] to its [[column]].'
+        )
+    return tuple(category_text(value) for value in domain)
+
+
+def _attribute(name: str, column: Mapping[str, Any]) -> Attribute:
+    kind = column.get("kind")
+    if kind not in ("categorical", "numeric"):
+        raise DpforestError(
+            f'Column "{name}" of the domain needs kind = "categorical", "numeric" or "identifier".'
+        )
+    domain = column.get("domain", [])
+    edges = column.get("edges", [])
+    for key, value in (("domain", domain), ("edges", edges)):
+        if not isinstance(value, list):
+            raise DpforestError(f'{key} of column "{name}" must be a list: put it in [ ].')
+    for key in ("nullable", "ordered"):
+        if not isinstance(column.get(key, True), bool):
+            raise DpforestError(f'{key} of column "{name}" must be true or false.')
+    return Attribute(
+        name=name,
+        kind=kind,
+        values=tuple(category_text(value) for value in domain) if kind == "categorical" else (),
+        ordered=column.get("ordered", False),
+        lower=_limit(name, "lower", column.get("lower")),
+        upper=_limit(name, "upper", column.get("upper")),
+        edges=tuple(_limit(name, "edges", edge) for edge in edges),
+        bins=column.get("bins"),
+        scale=column.get("scale", "linear"),
+        nullable=column.get("nullable", True),
+    )
+
+
+def _limit(name: str, key: str, value: object) -> Number | dt.date | None:
+    """A bound or edge as it stands in the file: a number, a date, or a date in quotes."""
+    if isinstance(value, str):
+        try:
+            value = dt.datetime.fromisoformat(value)
+        except ValueError:
+            value = math.nan
+    if value is None or isinstance(value, dt.date):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise DpforestError(f'{key} of column "{name}" must be a finite number or a date.')
+    return value
+
+
+def _check_attribute(a: Attribute) -> None:
+    if not a.name or "\x00" in a.name:
+        raise DpforestError("A column name in the domain is empty or holds a NUL character.")
+    if a.kind == "categorical":
+        if not a.values:
+            raise DpforestError(f'Column "{a.name}" has no categories: add domain = […].')
+        if len(a.values) > MAX_CATEGORIES:
+            raise DpforestError(
+                f'Column "{a.name}" has more than {MAX_CATEGORIES} categories: group them.'
+            )
+        _refuse_duplicates(a.name, a.values)
+        return
+    if a.scale not in ("linear", "log"):
+        raise DpforestError(f'scale of column "{a.name}" must be "linear" or "log".')
+    bins = DEFAULT_BINS if a.bins is None else a.bins
+    if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= MAX_BINS:
+        raise DpforestError(f'bins of column "{a.name}" must be a whole number, 1 to {MAX_BINS}.')
+    if a.edges:
+        plain = [_ordinal(edge, "float") for edge in a.edges]
+        if len(plain) > MAX_BINS or any(x >= y for x, y in pairwise(plain)):
+            raise DpforestError(
+                f'edges of column "{a.name}" must ascend, with at most {MAX_BINS} of them.'
+            )
+    elif not a.type:  # a bound attribute may have no edge at all: one bin
+        if a.lower is None or a.upper is None:
+            raise DpforestError(
+                f'Column "{a.name}" is numeric and needs lower and upper, or edges, in the domain.'
+            )
+        if _ordinal(a.lower, "float") >= _ordinal(a.upper, "float"):
+            raise DpforestError(f'lower of column "{a.name}" must be less than upper.')
+
+
+def _refuse_duplicates(name: str, values: Sequence[str]) -> None:
+    if len(set(values)) < len(values):
+        raise DpforestError(f'The domain of "{name}" lists a value twice: remove one.')
+    if any("\x00" in value for value in values):
+        raise DpforestError(f'The domain of "{name}" holds a NUL character: remove it.')
+
+
+def _refuse_clashes(names: Iterable[str]) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.casefold(), name)
+        if other is not name:
+            raise DpforestError(
+                f'The domain names "{other}" and "{name}", which are one column to the database: '
+                "remove one."
+            )
+
+
+def _cut(lower: Number, upper: Number, bins: int, scale: str, *, whole: bool) -> list[Number]:
+    """Interior cut points of `bins` bins over [lower, upper], equal or log-spaced."""
+    if whole and scale == "linear":
+        count = math.floor(upper) - math.ceil(lower) + 1
+        bins = max(1, min(bins, count))
+        return [math.ceil(lower) - 1 + (i * count) // bins for i in range(1, bins)]
+    shares = [i / bins for i in range(1, bins)]
+    if scale == "linear":
+        return [lower + (upper - lower) * share for share in shares]
+    if lower > 0:
+        return [lower * (upper / lower) ** share for share in shares]
+    return [lower + math.expm1(share * math.log1p(upper - lower)) for share in shares]
+
+
+def _ordinal(value: object, family: str) -> Number:
+    """A number for a value of an ordered type: days for DATE, seconds for TIMESTAMP."""
+    if isinstance(value, dt.datetime):
+        delta = value.replace(tzinfo=None) - dt.datetime(1970, 1, 1)
+        return delta.days if family == "date" else delta.total_seconds()
+    if isinstance(value, dt.date):
+        days = (value - _EPOCH).days
+        return days if family == "date" else days * 86_400
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, int | float):
+        return value
+    raise DpforestError("A bound, edge or value of a numeric column is not a number.")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _plain(number: Decimal) -> str:
+    """Digits without exponent or trailing zeros, and without a negative zero."""
+    text = format(number, "f")
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text in ("-0", "") else text

@@ -1,0 +1,73 @@
+"""What training asks of an engine: integer arrays of counts, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.privacy.ledger import Unit
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Splits:
+    """The splits of one depth, as parallel arrays: row i sends node[i] to its children.
+
+    `kind` is one of `forest.Kind`; `cell` is the cut of a binary split; `first` is the node number
+    of the first child. All of it is released, none of it private.
+    """
+
+    node: Sequence[int]
+    attribute: Sequence[int]
+    kind: Sequence[int]
+    cell: Sequence[int]
+    first: Sequence[int]
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    """What the catalogue says of a base table: its full name and its columns' types. Public."""
+
+    catalog: str
+    schema: str
+    name: str
+    columns: dict[str, str]
+    comment: str = ""
+
+    @property
+    def display(self) -> str:
+        return self.name if self.schema == "main" else f"{self.schema}.{self.name}"
+
+
+class CodedRows(Protocol):
+    """The private rows as integer codes, inside the engine, with the node that each row is in."""
+
+    def count_classes(self, first: int, nodes: int) -> list[Counts]:
+        """Per attribute the dense `counts[node, value, class]` of nodes first … first+nodes-1."""
+
+    def count_leaves(self, first: int, nodes: int) -> Counts:
+        """Dense `counts[node, class]` of nodes first … first+nodes-1."""
+
+    def route(self, splits: Splits, nodes: int) -> None:
+        """Move the rows of split nodes to their children; `nodes` is the new number of nodes."""
+
+    def drop(self) -> None:
+        """Forget the codes."""
+
+
+class Engine(Protocol):
+    """Runs SQL where the rows are."""
+
+    def table(self, name: str) -> TableInfo:
+        """Resolve a base table. Raises `DpforestError` for anything else."""
+
+    def encode(
+        self, table: TableInfo, domain: Domain, unit: Unit, *, trees: int, disjoint: bool, salt: int
+    ) -> CodedRows:
+        """Code the rows once; node i holds the rows of tree i's root."""

@@ -1,0 +1,147 @@
+"""Names, literals and tests on one attribute, as DuckDB writes them.
+
+Training and scoring test a column through the same few functions, so a row takes the same way in
+both. Another database needs another Dialect, not other templates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpforest_duckdb.domain import Attribute, type_family
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.sql import Sql
+
+
+class DuckDBDialect:
+    """DuckDB's spelling."""
+
+    name = "duckdb"
+
+    def ident(self, *names: str) -> Sql:
+        """A quoted, dot-joined identifier. Raises `DpforestError` for a NUL character."""
+        if any("\x00" in name for name in names):
+            raise DpforestError("A name holds a NUL character: rename it.")
+        return Sql(".".join('"' + name.replace('"', '""') + '"' for name in names))
+
+    def text(self, value: str) -> Sql:
+        """A quoted string literal."""
+        if "\x00" in value:
+            raise DpforestError("A value of the domain holds a NUL character: remove it.")
+        return Sql("'" + value.replace("'", "''") + "'")
+
+    def literal(self, value: str | float, family: str) -> Sql:
+        """A literal that compares with a column of a type family; categories come as text."""
+        if family == "boolean":
+            return Sql(str(value).upper())
+        if family in ("date", "timestamp"):
+            return Sql(f"{family.upper()} {self.text(str(value))}")
+        if isinstance(value, float) or family == "float":
+            digits = repr(float(value))
+            return Sql(digits if "e" in digits else f"{digits}e0")
+        if family in ("integer", "decimal"):
+            return Sql(str(value))
+        return self.text(value if isinstance(value, str) else str(value))
+
+    def type(self, sql_type: str) -> Sql:
+        """A column type as it may stand in a CAST."""
+        if not type_family(sql_type):
+            raise DpforestError("The target's type is not one that a model can have.")
+        return Sql(sql_type)
+
+    def edge(self, attribute: Attribute, cell: int) -> Sql:
+        """The upper edge of a bin."""
+        edge = attribute.edges[cell]
+        dated = attribute.family in ("date", "timestamp")
+        return self.literal(attribute.text(edge) if dated else edge, attribute.family)
+
+    def category(self, attribute: Attribute, cell: int) -> Sql:
+        return self.literal(attribute.values[cell], attribute.family)
+
+    def missing(self, attribute: Attribute, column: Sql) -> Sql:
+        """True for NULL, and for NaN in a floating-point column."""
+        if attribute.family == "float":
+            return Sql(f"({column} IS NULL OR isnan({column}))")
+        return Sql(f"{column} IS NULL")
+
+    def at_most(self, attribute: Attribute, column: Sql, cell: int) -> Sql:
+        """True where a value lies in a cell up to `cell`; NULL, NaN and strangers never do."""
+        if attribute.kind == "categorical":
+            listed = ", ".join(self.category(attribute, v) for v in range(cell + 1))
+            return Sql(f"{column} IN ({listed})")
+        return Sql(f"{column} <= {self.edge(attribute, cell)}")
+
+    def is_cell(self, attribute: Attribute, column: Sql, cell: int) -> Sql:
+        """True where a value lies in exactly one cell; never NULL for a value of no cell."""
+        if cell == attribute.null and (attribute.nullable or attribute.kind == "numeric"):
+            return self.missing(attribute, column)
+        if attribute.kind == "categorical":
+            if cell == attribute.other:
+                known = ", ".join(self.category(attribute, v) for v in range(attribute.proper))
+                stranger = f"{column} NOT IN ({known})"
+                return Sql(stranger if attribute.nullable else f"({column} IS NULL OR {stranger})")
+            return Sql(f"{column} = {self.category(attribute, cell)}")
+        above = f"{column} > {self.edge(attribute, cell - 1)}" if cell else ""
+        below = self.at_most(attribute, column, cell) if cell < len(attribute.edges) else ""
+        present = f"NOT {self.missing(attribute, column)}" if not below else ""
+        return Sql(" AND ".join(part for part in (above, below, present) if part))
+
+    def code(self, attribute: Attribute, column: Sql) -> Sql:
+        """The cell of a value, as an integer expression that no row can make fail."""
+        if attribute.kind == "numeric":
+            if not attribute.edges:
+                bins = "0"
+            elif attribute.family == "integer" and _consecutive(attribute.edges):
+                # one bin per integer: clamping first keeps the subtraction inside the type
+                low, high = attribute.edges[0], attribute.edges[-1] + 1
+                bins = f"CAST(greatest(least({column}, {high}), {low}) AS BIGINT) - ({low})"
+            else:
+                bins = self._bins(attribute, column, 0, len(attribute.edges))
+            missing = self.missing(attribute, column)
+            return Sql(f"CASE WHEN {missing} THEN {attribute.null} ELSE {bins} END")
+        integers = [int(v) for v in attribute.values] if attribute.family == "integer" else []
+        if len(integers) > 1 and _consecutive(integers):
+            low, high = integers[0], integers[-1]
+            known = f"WHEN {column} BETWEEN {low} AND {high} THEN CAST({column} AS BIGINT) - ({low})"
+        else:
+            known = " ".join(
+                f"WHEN {column} = {self.category(attribute, v)} THEN {v}"
+                for v in range(attribute.proper)
+            )
+        null = f" WHEN {self.missing(attribute, column)} THEN {attribute.null}"
+        own_null = null if attribute.null != attribute.other else ""
+        return Sql(f"CASE {known}{own_null} ELSE {attribute.other} END")
+
+    def class_code(self, classes: Sequence[str], sql_type: str, column: Sql) -> Sql:
+        """The class number of a row, NULL for NULL and for what is not in the class list."""
+        family = type_family(sql_type)
+        whens = " ".join(
+            f"WHEN {column} = {self.literal(value, family)} THEN {number}"
+            for number, value in enumerate(classes)
+        )
+        return Sql(f"CASE {whens} END")
+
+    def _bins(self, attribute: Attribute, column: Sql, low: int, high: int) -> str:
+        """Balanced CASE over bins low … high: as few comparisons as the bins allow."""
+        if low == high:
+            return str(low)
+        middle = (low + high - 1) // 2
+        return (
+            f"CASE WHEN {self.at_most(attribute, column, middle)} "
+            f"THEN {self._bins(attribute, column, low, middle)} "
+            f"ELSE {self._bins(attribute, column, middle + 1, high)} END"
+        )
+
+
+def unsigned(largest: int) -> Sql:
+    """The narrowest unsigned type that holds 0 … largest."""
+    for name, bits in (("UTINYINT", 8), ("USMALLINT", 16), ("UINTEGER", 32)):
+        if largest < 2**bits:
+            return Sql(name)
+    return Sql("UBIGINT")
+
+
+def _consecutive(numbers: Sequence[int]) -> bool:
+    """True for a run of integers that a BIGINT holds with room to spare."""
+    fits = max(map(abs, numbers)) < 2**62
+    return fits and list(numbers) == list(range(numbers[0], numbers[0] + len(numbers)))

@@ -1,0 +1,338 @@
+"""DuckDB as the engine."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.engine.base import Counts, Splits, TableInfo
+from dpforest_duckdb.engine.blocks import Block, blocks
+from dpforest_duckdb.engine.dialect import DuckDBDialect, unsigned
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.forest import MULTIWAY, THRESHOLD
+from dpforest_duckdb.privacy.ledger import Unit
+from dpforest_duckdb.sql import Sql, render
+
+Trace = Callable[[str], None]
+
+# Grouping by small codes stays in a flat array up to 2^20 groups instead of DuckDB's 2^12
+_SETTINGS = {"perfect_ht_threshold": "20"}
+
+
+class DuckDBEngine:
+    """Runs the steps on one connection.
+
+    `trace` is shown every statement before it runs. Errors of the database are replaced by our own
+    sentences, because DuckDB's quote data.
+    """
+
+    dialect = DuckDBDialect()
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, trace: Trace | None = None) -> None:
+        self.connection = connection
+        self.trace = trace
+
+    def run(
+        self, sql: str, values: Any = None, *, step: str = "", fetch: str = "fetchall"
+    ) -> Any:
+        """Run one statement and fetch all of it (`fetch`: fetchall or fetchnumpy).
+
+        The statement runs in a thread of its own, so that Ctrl-C can interrupt it at once.
+        """
+        if self.trace and step:
+            self.trace(sql)
+        outcome: dict[str, Any] = {}
+
+        def work() -> None:
+            try:
+                cursor = self.connection.execute(sql, values) if values else (
+                    self.connection.execute(sql)
+                )
+                outcome["result"] = getattr(cursor, fetch)()
+            except BaseException as error:
+                outcome["error"] = error
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        try:
+            while thread.is_alive():
+                thread.join(timeout=60)
+        except BaseException:
+            self.connection.interrupt()
+            thread.join()
+            raise
+        if "error" in outcome:
+            raise _plain_error(outcome["error"], step) from None
+        return outcome["result"]
+
+    def table(self, name: str) -> TableInfo:
+        """Resolve a table name (`t`, `schema.t` or `catalog.schema.t`) to a base table.
+
+        Raises `DpforestError` for a missing or ambiguous table, a view, or a base table that a
+        temporary one hides.
+        """
+        parts = _split_name(name)
+        rows = self.run(
+            "SELECT database_name, schema_name, table_name, temporary, comment, 'table' "
+            "FROM duckdb_tables() UNION ALL "
+            "SELECT database_name, schema_name, view_name, temporary, NULL, 'view' "
+            "FROM duckdb_views() WHERE NOT internal"
+        )
+        home, path = self.run("SELECT current_database(), current_schema()")[0]
+        matches = [
+            row
+            for row in rows
+            if all(
+                want.casefold() == have.casefold()
+                for want, have in zip(reversed(parts), reversed(row[:3]), strict=False)
+            )
+        ]
+        if len(parts) == 1:
+            near = [r for r in matches if r[3] or (r[0] == home and r[1] in (path, "main"))]
+            matches = near
+        if any(row[3] for row in matches) and len(matches) > 1:
+            raise DpforestError(
+                f'"{name}" is hidden by a temporary table or view of the same name: drop that one.'
+            )
+        if not matches:
+            raise DpforestError(f'There is no table "{name}" in the database: check --table.')
+        if len(matches) > 1:
+            raise DpforestError(f'"{name}" names several tables: write schema.table.')
+        catalog, schema, table, temporary, note, kind = matches[0]
+        if kind == "view":
+            raise DpforestError(
+                f'"{name}" is a view, whose rows the budget cannot follow: name its base table.'
+            )
+        if temporary:
+            raise DpforestError(f'"{name}" is a temporary table: store it as a table first.')
+        columns = self.run(
+            "SELECT column_name, data_type FROM duckdb_columns() WHERE database_name = ? "
+            "AND schema_name = ? AND table_name = ? ORDER BY column_index",
+            [catalog, schema, table],
+        )
+        return TableInfo(catalog, schema, table, dict(columns), note or "")
+
+    def encode(
+        self, table: TableInfo, domain: Domain, unit: Unit, *, trees: int, disjoint: bool, salt: int
+    ) -> DuckDBRows:
+        """Code the private rows once into a TEMP table; node i holds the rows of tree i's root.
+
+        `disjoint` gives every privacy unit to one tree, by a hash of the unit (of the whole row,
+        where rows are the units) and `salt`; otherwise every tree sees all rows.
+        """
+        rows = DuckDBRows(self, domain, copies=1 if disjoint else trees)
+        rows.encode(table, unit, parts=trees if disjoint else 1, salt=salt)
+        return rows
+
+
+class DuckDBRows:
+    """The coded rows of one run: a TEMP table with a column per block and a node per tree copy."""
+
+    def __init__(self, engine: DuckDBEngine, domain: Domain, copies: int) -> None:
+        self._engine = engine
+        self._ident = engine.dialect.ident
+        self._domain = domain
+        self._classes = len(domain.classes)
+        self._blocks = blocks(domain.cells, self._classes)
+        self._nodes = [self._ident(f"node{copy}") for copy in range(copies)]
+        self._name = f"dpforest_{secrets.token_hex(6)}"
+        self._version = 0
+
+    @property
+    def _codes(self) -> Sql:
+        return self._ident(f"{self._name}_{self._version}")
+
+    def _columns(self) -> list[SimpleNamespace]:
+        return [
+            SimpleNamespace(index=i, column=self._ident(f"codes{i}"), type=unsigned(b.size - 1))
+            for i, b in enumerate(self._blocks)
+        ]
+
+    def encode(self, table: TableInfo, unit: Unit, *, parts: int, salt: int) -> None:
+        dialect, columns = self._engine.dialect, self._columns()
+        for column, block in zip(columns, self._blocks, strict=True):
+            column.code = self._block_code(block)
+        target = self._ident("t", self._domain.target)
+        by_column = None
+        if unit.column != "row":
+            name = self._ident("t", unit.column)
+            kind = table.columns[unit.column].split("(")[0]
+            real = kind in ("FLOAT", "DOUBLE")
+            by_column = SimpleNamespace(
+                canonical=Sql(f"CASE WHEN isnan({name}) THEN NULL ELSE {name} END" if real else name),
+                key=Sql('CAST("unit" AS BLOB)' if kind == "VARCHAR" else '"unit"'),
+                rows=unit.rows,
+            )
+        sql = render(
+            "encode",
+            codes=self._codes,
+            blocks=columns,
+            nodes=self._nodes,
+            parts=parts,
+            unit=by_column,
+            row=Sql(", ".join(self._ident("t", name) for name in table.columns)),
+            source=self._ident(table.catalog, table.schema, table.name),
+            **{
+                "class": dialect.class_code(
+                    self._domain.classes, self._domain.target_type, target
+                ),
+                "class_type": unsigned(self._classes - 1),
+            },
+        )
+        # the salt is bound, not written: it must not show where statements are shown
+        needs_salt = "$salt" in sql
+        self._engine.run(sql, {"salt": salt} if needs_salt else None, step="encode")
+
+    def _block_code(self, block: Block) -> Sql:
+        parts = []
+        for number in block.attributes:
+            attribute = self._domain.attributes[number]
+            code = self._engine.dialect.code(attribute, self._ident("t", attribute.name))
+            stride = block.stride(number)
+            parts.append(f"({code})" + (f" * {stride}" if stride > 1 else ""))
+        return Sql(" + ".join(parts))
+
+    def count_classes(self, first: int, nodes: int) -> list[Counts]:
+        sql = render(
+            "count_classes",
+            codes=self._codes,
+            blocks=self._columns(),
+            nodes=self._nodes,
+            first=first,
+        )
+        found = self._engine.run(sql, step="count_classes", fetch="fetchnumpy")
+        counts: list[Counts] = []
+        for index, block in enumerate(self._blocks):
+            mine = found["block"] == index
+            grid = _dense(
+                [found["node"][mine] - np.int64(first), found["value"][mine], found["class"][mine]],
+                found["rows"][mine],
+                (nodes, block.size, self._classes),
+            )
+            counts.extend(block.marginals(grid))
+        return counts
+
+    def count_leaves(self, first: int, nodes: int) -> Counts:
+        sql = render("count_leaves", codes=self._codes, nodes=self._nodes, first=first)
+        found = self._engine.run(sql, step="count_leaves", fetch="fetchnumpy")
+        return _dense(
+            [found["node"] - np.int64(first), found["class"]],
+            found["rows"],
+            (nodes, self._classes),
+        )
+
+    def route(self, splits: Splits, nodes: int) -> None:
+        used = sorted(set(splits.attribute))
+
+        def code(alias: Sql) -> Sql:
+            """The code of the attribute that a node is split by."""
+            if len(used) == 1:
+                return self._own_code(used[0])
+            whens = " ".join(f"WHEN {a} THEN {self._own_code(a)}" for a in used)
+            return Sql(f'CASE {alias}."attribute" {whens} END')
+
+        old = self._codes
+        self._version += 1
+        sql = render(
+            "route",
+            codes=old,
+            routed=self._codes,
+            blocks=self._columns(),
+            nodes=[
+                SimpleNamespace(column=node, splits=self._ident(f"splits{copy}"))
+                for copy, node in enumerate(self._nodes)
+            ],
+            splits=[
+                SimpleNamespace(node=n, attribute=a, kind=k, cell=c, first=f)
+                for n, a, k, c, f in zip(
+                    splits.node, splits.attribute, splits.kind, splits.cell, splits.first,
+                    strict=True,
+                )
+            ],
+            code=code,
+            type=unsigned(nodes),
+            multiway=MULTIWAY,
+            threshold=THRESHOLD,
+        )
+        self._engine.run(sql, step="route")
+        self._engine.run(f"DROP TABLE {old}")
+
+    def _own_code(self, attribute: int) -> Sql:
+        """One attribute's code out of its block's column."""
+        index, block = next(
+            (i, b) for i, b in enumerate(self._blocks) if attribute in b.attributes
+        )
+        code = f"c.{self._ident(f'codes{index}')}"
+        stride = block.stride(attribute)
+        if stride > 1:
+            code = f"{code} // {stride}"
+        if attribute > block.first:
+            code = f"({code}) % {block.cells[attribute - block.first]}"
+        return Sql(code)
+
+    def drop(self) -> None:
+        self._engine.run(f"DROP TABLE IF EXISTS {self._codes}")
+
+
+def _dense(keys: Sequence[Any], rows: Any, shape: tuple[int, ...]) -> Counts:
+    """The full public grid, empty cells filled in: what GROUP BY leaves out must be noised too."""
+    counts = np.zeros(shape, dtype=np.int64)
+    counts[tuple(np.asarray(key, dtype=np.int64) for key in keys)] = rows
+    return counts
+
+
+def _split_name(name: str) -> list[str]:
+    """The parts of a dotted name; double quotes keep a dot inside a part."""
+    parts, current, quoted = [], "", False
+    for character in name.replace('""', "\x01"):
+        if character == '"':
+            quoted = not quoted
+        elif character == "." and not quoted:
+            parts.append(current)
+            current = ""
+        else:
+            current += '"' if character == "\x01" else character
+    return [*parts, current]
+
+
+def _plain_error(error: BaseException, step: str) -> BaseException:
+    """A sentence of our own for an engine error, whose text may quote data."""
+    if isinstance(error, duckdb.InterruptException):
+        return KeyboardInterrupt()
+    if not isinstance(error, duckdb.Error):
+        return error
+    where = f" in step {step}" if step else ""
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return DpforestError(
+            f"DuckDB ran out of memory or temporary disk{where}: raise --memory-limit, name a "
+            "larger --temp-dir, or free disk space."
+        )
+    if isinstance(error, duckdb.IOException):
+        return DpforestError(f"DuckDB could not read or write its files{where}: check the disk.")
+    return DpforestError(
+        f"DuckDB refused a statement{where} ({type(error).__name__}); its message is withheld "
+        "because it can quote data."
+    )
+
+
+def open_database(
+    path: str | Path,
+    *,
+    read_only: bool = False,
+    threads: int | None = None,
+    memory_limit: str | None = None,
+    temp_dir: str | Path | None = None,
+) -> duckdb.DuckDBPyConnection:
+    """Open a database file for ourselves: settings first, then the lock-down.
+
+    Raises `DpforestError` for a missing, locked or damaged file.
+    """
+    raise NotImplementedError

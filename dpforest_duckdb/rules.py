@@ -1,0 +1,84 @@
+"""A forest as rules: every path from a root to a node, with its noisy figures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.forest import LEAF, ONE, THRESHOLD, Forest, Tree
+
+
+def rules(forest: Forest) -> list[dict[str, Any]]:
+    """All rules and sub-rules as rows, tree by tree, parents before children.
+
+    `rule` is the path in words, `counts` the noisy class counts (None where the recipe keeps none),
+    `confidence` the share of the predicted class among them, `support` the share of the tree's
+    noisy rows that reach the node, both in [0, 1]; `votes` the integer votes of a leaf. All of it
+    is released already.
+    """
+    return [row for number, tree in enumerate(forest.trees) for row in _tree(forest, number, tree)]
+
+
+def _tree(forest: Forest, number: int, tree: Tree) -> list[dict[str, Any]]:
+    domain = forest.domain
+    paths: list[tuple[str, ...]] = [()] * tree.nodes
+    rows = []
+    for node in range(tree.nodes):
+        for branch, child in enumerate(tree.children(node, domain.cells)):
+            attribute = domain.attributes[tree.attribute[node]]
+            step = condition(attribute, int(tree.kind[node]), int(tree.cell[node]), branch)
+            paths[child] = (*paths[node], step)
+        rows.append(
+            {
+                "tree": number,
+                "node": node,
+                "leaf": bool(tree.kind[node] == LEAF),
+                "depth": len(paths[node]),
+                "rule": " AND ".join(paths[node]) or "(all rows)",
+                **_figures(forest, tree, node),
+            }
+        )
+    return rows
+
+
+def _figures(forest: Forest, tree: Tree, node: int) -> dict[str, Any]:
+    classes = forest.domain.classes
+    votes = tree.votes[node] if tree.kind[node] == LEAF else None
+    if tree.counts is None:
+        best = votes.argmax() if votes is not None else None
+        return {
+            "prediction": None if best is None else classes[best],
+            "counts": None,
+            "confidence": None,
+            "support": None,
+            "votes": None if votes is None else votes.tolist(),
+        }
+    counts = tree.counts[node]
+    present, root = np.clip(counts, 0, None), np.clip(tree.counts[0], 0, None).sum()
+    total = present.sum()
+    return {
+        "prediction": classes[counts.argmax() if votes is None else votes.argmax()],
+        "counts": counts.tolist(),
+        "confidence": round(float(present.max() / total), 6) if total else None,
+        "support": round(min(1.0, float(total / root)), 6) if root else None,
+        "votes": None if votes is None else votes.tolist(),
+    }
+
+
+def condition(attribute: Attribute, kind: int, cell: int, branch: int) -> str:
+    """The condition of one branch in words."""
+    name = attribute.name
+    if kind == THRESHOLD:
+        if attribute.kind == "categorical":
+            listed = ", ".join(attribute.values[: cell + 1])
+            return f"{name} {'in' if branch == 0 else 'not in'} ({listed})"
+        edge = attribute.text(attribute.edges[cell])
+        return f"{name} <= {edge}" if branch == 0 else f"{name} > {edge} or missing"
+    label = attribute.label(cell if kind == ONE else branch)
+    if kind == ONE and branch == 1:
+        return f"{name} is not {label}"
+    if attribute.kind == "numeric" and not label.startswith(("NULL", "other")):
+        return f"{name} {label}"
+    return f"{name} is {label}" if label in ("NULL", "other") else f"{name} = {label}"

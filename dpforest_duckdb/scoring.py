@@ -1,0 +1,261 @@
+"""A forest as SQL: one SELECT of nested CASEs over integer votes.
+
+Each tree gives every class a number of votes, the trees are summed in balanced pairs (an
+expression may nest a thousand deep in DuckDB, no deeper), and one division makes shares of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Literal, get_args
+
+import duckdb
+import numpy as np
+
+from dpforest_duckdb.domain import Attribute, type_family
+from dpforest_duckdb.engine.dialect import DuckDBDialect
+from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.forest import MULTIWAY, THRESHOLD, Forest, Tree
+from dpforest_duckdb.sql import Sql, render
+
+Form = Literal["select", "view", "table", "macro"]
+
+_DIALECT = DuckDBDialect()
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A table to score: its name as SQL, and its columns' types (empty where it is unknown)."""
+
+    name: Sql
+    columns: dict[str, str]
+
+
+def score_sql(
+    forest: Forest,
+    table: Scored,
+    *,
+    prefix: str = "",
+    opening: Sql = Sql(""),
+    closing: Sql = Sql(""),
+) -> str:
+    """The SELECT that adds `prediction` and one `p_<class>` per class to every row of a table.
+
+    `opening` and `closing` make another statement around it. Raises `DpforestError` for a missing
+    column, a type that does not fit, or a column name that is taken.
+    """
+    domain, names = forest.domain, share_names(forest, prefix)
+    attributes = [_attribute(a, table) for a in domain.attributes]
+    columns = [_DIALECT.ident("t", _column(a, table)) for a in domain.attributes]
+    _refuse_taken([f"{prefix}prediction", *names], table)
+    helper = _free_name("dpforest_votes", table)
+    scores = [
+        SimpleNamespace(
+            label=label,
+            votes=_sum([_case(t, attributes, columns, number) for t in forest.trees]),
+            column=_DIALECT.ident(f"{helper}_{number}"),
+            share=_DIALECT.ident(names[number]),
+        )
+        for number, label in enumerate(domain.classes)
+    ]
+    trees = f"{len(forest.trees)} tree{'s' if len(forest.trees) > 1 else ''}"
+    sql = render(
+        "score",
+        version=forest.version,
+        model=forest.name,
+        recipe=f"{forest.recipe}, {trees}, {forest.nodes} nodes, {forest.depth} deep",
+        guarantee=str(forest.guarantee),
+        private=forest.private,
+        opening=opening,
+        closing=closing,
+        cte=_DIALECT.ident(_free_name("dpforest_scored", table)),
+        scores=scores,
+        source=table.name,
+        cast=_cast(domain.target_type),
+        prediction=_prediction(forest, [score.column for score in scores]),
+        prediction_column=_DIALECT.ident(f"{prefix}prediction"),
+        total=_total(forest, [score.column for score in scores]),
+    )
+    return check(sql, select=not opening)
+
+
+def publish_sql(
+    forest: Forest,
+    table: str | None = None,
+    *,
+    form: str = "select",
+    name: str | None = None,
+    prefix: str = "",
+    scored: Scored | None = None,
+) -> str:
+    """A forest as a select, or as the statement that makes a view, a table or a table macro of it.
+
+    `table` is the table to score (any columns; `scored` says what is known of it), `name` the view,
+    table or macro to make. A macro takes the table's name as its argument instead.
+    """
+    if form not in get_args(Form):
+        raise UsageError(f"--as must be one of {', '.join(get_args(Form))}.")
+    made = _DIALECT.ident(name or f"{forest.name}_scored")
+    if form == "macro":
+        source = Scored(Sql('query_table("table_name")'), {})
+        opening, closing = Sql(f'CREATE MACRO {made}("table_name") AS TABLE (\n'), Sql(")")
+    else:
+        if scored is None and not table:
+            raise UsageError("Name the table to score with --from.")
+        source = scored or Scored(_DIALECT.ident(*str(table).split(".")), {})
+        opening = Sql("" if form == "select" else f"CREATE {form.upper()} {made} AS\n")
+        closing = Sql("")
+    text = score_sql(forest, source, prefix=prefix, opening=opening, closing=closing)
+    return text.rstrip() + ";\n"
+
+
+def share_names(forest: Forest, prefix: str = "") -> list[str]:
+    """The column of each class: `p_<class>`, numbered where two differ by case alone."""
+    names: list[str] = []
+    for label in forest.domain.classes:
+        name, number = f"{prefix}p_{label}", 1
+        while name.casefold() in {other.casefold() for other in names}:
+            number += 1
+            name = f"{prefix}p_{label}_{number}"
+        names.append(name)
+    return names
+
+
+def check(sql: str, *, select: bool = True) -> str:
+    """The same SQL, after DuckDB has read it as exactly one statement (a SELECT if `select`)."""
+    statements = duckdb.extract_statements(sql)
+    if len(statements) != 1:
+        raise AssertionError("scoring SQL must be one statement")
+    if select and statements[0].type != duckdb.StatementType.SELECT:
+        raise AssertionError("scoring SQL must be a SELECT")
+    return sql
+
+
+def _column(attribute: Attribute, table: Scored) -> str:
+    """The name of an attribute's column as the scored table spells it."""
+    if not table.columns:
+        return attribute.name
+    found = {name.casefold(): name for name in table.columns}
+    if attribute.name.casefold() not in found:
+        raise DpforestError(
+            f'The table has no column "{attribute.name}", which the model reads: check --table.'
+        )
+    return found[attribute.name.casefold()]
+
+
+def _attribute(attribute: Attribute, table: Scored) -> Attribute:
+    if not table.columns:
+        return attribute
+    return attribute.rebound(table.columns[_column(attribute, table)])
+
+
+def _refuse_taken(names: Sequence[str], table: Scored) -> None:
+    taken = {column.casefold() for column in table.columns}
+    for name in names:
+        if name.casefold() in taken:
+            raise DpforestError(
+                f'The table has a column "{name}" already: pass --prefix to name ours differently.'
+            )
+
+
+def _free_name(name: str, table: Scored) -> str:
+    """A name that neither a column of the table nor the table itself has."""
+    lower = {column.casefold() for column in table.columns}
+    while name in table.name.casefold() or any(column.startswith(name) for column in lower):
+        name += "_"
+    return name
+
+
+def _case(
+    tree: Tree, attributes: Sequence[Attribute], columns: Sequence[Sql], number: int
+) -> Sql:
+    """One tree's votes for a class as nested CASE; branches that vote alike are one."""
+    cells = [attribute.cells for attribute in attributes]
+    votes = tree.votes[:, number]
+    written: dict[int, str] = {}
+    for node in reversed(range(tree.nodes)):
+        children = list(tree.children(node, cells))
+        if not children:
+            written[node] = str(int(votes[node]))
+            continue
+        below = [written.pop(child) for child in children]
+        if len(set(below)) == 1:
+            written[node] = below[0]
+            continue
+        a = int(tree.attribute[node])
+        arms = _arms(attributes[a], columns[a], int(tree.kind[node]), int(tree.cell[node]), below)
+        written[node] = "CASE\n" + "\n".join(f"  {_indent(arm)}" for arm in arms) + "\nEND"
+    return Sql(written[0].replace("\n", "\n    "))
+
+
+def _arms(
+    attribute: Attribute, column: Sql, kind: int, cell: int, below: Sequence[str]
+) -> list[str]:
+    """The WHEN and ELSE lines of a split, whose branches lead to `below`."""
+    if kind != MULTIWAY:
+        test = (
+            _DIALECT.at_most(attribute, column, cell)
+            if kind == THRESHOLD
+            else _DIALECT.is_cell(attribute, column, cell)
+        )
+        return [f"WHEN {test} THEN {below[0]}", f"ELSE {below[1]}"]
+    if attribute.kind == "numeric":
+        arms = [f"WHEN {_DIALECT.missing(attribute, column)} THEN {below[attribute.null]}"]
+        for bin_ in range(attribute.proper - 1):
+            if bin_ + 1 < attribute.proper - 1 and below[bin_] == below[bin_ + 1]:
+                continue
+            test = _DIALECT.at_most(attribute, column, bin_)
+            arms.append(f"WHEN {test} THEN {below[bin_]}")
+        return [*arms, f"ELSE {below[attribute.proper - 1]}"]
+    rest = below[attribute.other]
+    alike: dict[str, list[int]] = {}
+    for value in range(attribute.proper):
+        if below[value] != rest:
+            alike.setdefault(below[value], []).append(value)
+    arms = []
+    if attribute.null != attribute.other and below[attribute.null] != rest:
+        arms.append(f"WHEN {column} IS NULL THEN {below[attribute.null]}")
+    for outcome, values in alike.items():
+        literals = [_DIALECT.category(attribute, value) for value in values]
+        test = f"= {literals[0]}" if len(literals) == 1 else f"IN ({', '.join(literals)})"
+        arms.append(f"WHEN {column} {test} THEN {outcome}")
+    return [*arms, f"ELSE {rest}"]
+
+
+def _indent(text: str) -> str:
+    return text.replace("\n", "\n  ")
+
+
+def _sum(terms: Sequence[Sql]) -> Sql:
+    """A sum of trees as a balanced expression."""
+    if len(terms) == 1:
+        return terms[0]
+    half = len(terms) // 2
+    return Sql(f"({_sum(terms[:half])}\n    + {_sum(terms[half:])})")
+
+
+def _prediction(forest: Forest, columns: Sequence[Sql]) -> Sql:
+    """The class with most votes; the first of the public class list where votes are equal."""
+    family = type_family(forest.domain.target_type)
+    best = f"greatest({', '.join(f's.{column}' for column in columns)})"
+    labels = [_DIALECT.literal(label, family) for label in forest.domain.classes]
+    whens = "".join(
+        f"\n    WHEN s.{column} = {best} THEN {label}"
+        for column, label in zip(columns[:-1], labels[:-1], strict=True)
+    )
+    return Sql(f"CASE{whens}\n    ELSE {labels[-1]}\n  END")
+
+
+def _cast(target_type: str) -> Sql | None:
+    """The type that a prediction is cast to; None where a literal has it already."""
+    return None if target_type in ("VARCHAR", "BOOLEAN") else _DIALECT.type(target_type)
+
+
+def _total(forest: Forest, columns: Sequence[Sql]) -> Sql:
+    """All votes of a row: a constant where every leaf of a tree has as many."""
+    sums = [np.unique(tree.votes[tree.leaves].sum(axis=1)) for tree in forest.trees]
+    if all(len(each) == 1 for each in sums):
+        return Sql(str(sum(int(each[0]) for each in sums)))
+    return Sql("(" + " + ".join(f"s.{column}" for column in columns) + ")")

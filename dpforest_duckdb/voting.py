@@ -1,0 +1,50 @@
+"""How a leaf votes: integers, summed over trees; post-processing, free of charge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpforest_duckdb.forest import LEAF, SCALE, Tree
+
+
+def confidence(tree: Tree) -> NDArray[np.float64]:
+    """The share of the most frequent class `[node]`, by noisy counts with negatives as zero.
+
+    Equal shares where nothing is left (Fletcher & Islam 2015, footnote 6).
+    """
+    assert tree.counts is not None, "confidence needs counts"
+    present = np.clip(tree.counts, 0, None).astype(np.float64)
+    total = present.sum(axis=1)
+    equal = np.full(tree.nodes, 1 / tree.counts.shape[1])
+    return np.divide(present.max(axis=1), total, out=equal, where=total > 0)
+
+
+def vote_by_confidence(tree: Tree) -> Tree:
+    """Each leaf votes for its most frequent class, with its confidence (Fletcher & Islam 2015)."""
+    assert tree.counts is not None, "confidence needs counts"
+    votes = np.zeros_like(tree.counts)
+    winner = tree.counts.argmax(axis=1)
+    weight = np.maximum(1, np.rint(confidence(tree) * SCALE)).astype(np.int64)
+    votes[np.arange(tree.nodes), winner] = weight
+    return replace(tree, votes=_leaves_only(tree, votes))
+
+
+def vote_by_shares(tree: Tree, shares: NDArray[np.float64]) -> Tree:
+    """Each leaf votes for every class with its share `[node, class]`; votes of a leaf sum to SCALE.
+
+    Rounded down, the rest goes to the largest remainders, so that the sum is exact.
+    """
+    exact = shares / shares.sum(axis=1, keepdims=True) * SCALE
+    votes = np.floor(exact).astype(np.int64)
+    order = np.argsort(-(exact - votes), axis=1, kind="stable")
+    short = SCALE - votes.sum(axis=1)
+    rank = np.argsort(order, axis=1, kind="stable")
+    votes += rank < short[:, None]
+    return replace(tree, votes=_leaves_only(tree, votes))
+
+
+def _leaves_only(tree: Tree, votes: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.where((tree.kind == LEAF)[:, None], votes, 0)

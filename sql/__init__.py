@@ -1,0 +1,48 @@
+"""The SQL of every step, one Jinja template per file, and the only way to render it.
+
+Nothing reaches a statement but integers and `Sql`: text that a Dialect has quoted. A plain string
+in a template is an error, and so is an undefined name.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Undefined
+
+
+class Sql(str):
+    """SQL text that is safe to put into a statement: made by a Dialect or by `render`."""
+
+    __slots__ = ()
+
+
+def comment(text: object) -> Sql:
+    """Text for a `--` comment: on one line, whatever it holds."""
+    return Sql("".join(c if c.isprintable() else "?" for c in str(text)))
+
+
+def render(step: str, **values: Any) -> Sql:
+    """The statement of a step (the template's name without `.sql`)."""
+    return Sql(_environment().get_template(f"{step}.sql").render(**values).strip() + "\n")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(  # noqa: S701 -- SQL, not HTML: _only_sql guards what goes in
+        loader=PackageLoader(__name__, "."),
+        undefined=StrictUndefined,
+        finalize=_only_sql,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+    )
+    environment.filters["comment"] = comment
+    return environment
+
+
+def _only_sql(value: object) -> object:
+    if isinstance(value, Undefined | Sql) or type(value) is int:
+        return value
+    raise TypeError(f"a template may print integers and Sql only, not {type(value).__name__}")
