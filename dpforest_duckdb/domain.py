@@ -245,6 +245,11 @@ class Domain:
         )
         return replace(self, attributes=kept)
 
+    def without(self, column: str) -> Domain:
+        """The same with one column, such as the privacy unit, no longer an attribute."""
+        kept = tuple(a for a in self.attributes if a.name.casefold() != column.casefold())
+        return replace(self, attributes=kept)
+
     def bind(self, columns: Mapping[str, str]) -> Domain:
         """This domain for a table: real column names, types, canonical categories and bin edges.
 
@@ -316,7 +321,7 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
             "classes."
         )
     return Domain(
-        attributes=tuple(a for a in attributes if unit is None or a.name != unit),
+        attributes=tuple(attributes),
         target=wanted,
         classes=classes,
         privacy_unit=unit,

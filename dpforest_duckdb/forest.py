@@ -152,6 +152,7 @@ class Forest:
     guarantee: Guarantee
     domain: Domain
     trees: tuple[Tree, ...]
+    table: str = ""
     version: str = ""
 
     @property
@@ -190,7 +191,7 @@ class Forest:
         """SQL that scores a table: a select, or the statement that makes a view, table or macro."""
         from dpforest_duckdb.scoring import publish_sql
 
-        return publish_sql(self, table, form=form, prefix=prefix)
+        return publish_sql(self, table or self.table, form=form, prefix=prefix)
 
     def rules(self) -> list[dict[str, Any]]:
         """Every root-to-node path as a row (see `dpforest_duckdb.rules`)."""
@@ -210,6 +211,7 @@ class Forest:
             "schema": SCHEMA,
             "name": self.name,
             "recipe": self.recipe,
+            "table": self.table,
             "version": self.version,
             "guarantee": asdict(self.guarantee),
             "domain": _domain_json(self.domain),
@@ -373,6 +375,7 @@ def _forest(content: Mapping[str, Any]) -> Forest:
         guarantee=guarantee,
         domain=domain,
         trees=tuple(_tree(tree, domain) for tree in content["trees"]),
+        table=_text(content["table"]),
         version=_text(content["version"]),
     )
 

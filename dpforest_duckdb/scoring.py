@@ -7,7 +7,6 @@ expression may nest a thousand deep in DuckDB, no deeper), and one division make
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Literal, get_args
 
@@ -15,6 +14,7 @@ import duckdb
 import numpy as np
 
 from dpforest_duckdb.domain import Attribute, type_family
+from dpforest_duckdb.engine.base import Scored
 from dpforest_duckdb.engine.dialect import DuckDBDialect
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.forest import MULTIWAY, THRESHOLD, Forest, Tree
@@ -23,14 +23,6 @@ from dpforest_duckdb.sql import Sql, render
 Form = Literal["select", "view", "table", "macro"]
 
 _DIALECT = DuckDBDialect()
-
-
-@dataclass(frozen=True)
-class Scored:
-    """A table to score: its name as SQL, and its columns' types (empty where it is unknown)."""
-
-    name: Sql
-    columns: dict[str, str]
 
 
 def score_sql(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.privacy.ledger import Unit
+from dpforest_duckdb.sql import Sql
 
 Counts = NDArray[np.int64]
 
@@ -43,6 +44,14 @@ class TableInfo:
     @property
     def display(self) -> str:
         return self.name if self.schema == "main" else f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A table to score: its name as SQL, and its columns' types (empty where it is unknown)."""
+
+    name: Sql
+    columns: dict[str, str]
 
 
 class CodedRows(Protocol):

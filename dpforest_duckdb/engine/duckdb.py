@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +12,7 @@ import duckdb
 import numpy as np
 
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.engine.base import Counts, Splits, TableInfo
+from dpforest_duckdb.engine.base import Counts, Scored, Splits, TableInfo
 from dpforest_duckdb.engine.blocks import Block, blocks
 from dpforest_duckdb.engine.dialect import DuckDBDialect, unsigned
 from dpforest_duckdb.errors import DpforestError
@@ -22,9 +21,6 @@ from dpforest_duckdb.privacy.ledger import Unit
 from dpforest_duckdb.sql import Sql, render
 
 Trace = Callable[[str], None]
-
-# Grouping by small codes stays in a flat array up to 2^20 groups instead of DuckDB's 2^12
-_SETTINGS = {"perfect_ht_threshold": "20"}
 
 
 class DuckDBEngine:
@@ -120,6 +116,25 @@ class DuckDBEngine:
         )
         return TableInfo(catalog, schema, table, dict(columns), note or "")
 
+    def read_only(self) -> bool:
+        """Whether the connection's own database cannot be written."""
+        found = self.run(
+            "SELECT readonly FROM duckdb_databases() WHERE database_name = current_database()"
+        )
+        return bool(found[0][0])
+
+    def scored(self, name: str) -> Scored:
+        """A table or view to score, with its columns. Raises `DpforestError` if there is none.
+
+        Scoring is not private: views, temporary tables and attached ones are as good.
+        """
+        ident = self.dialect.ident(*_split_name(name))
+        try:
+            rows = self.run(f"DESCRIBE SELECT * FROM {ident}")
+        except DpforestError:
+            raise DpforestError(f'There is no table "{name}" in the database: check --table.') from None
+        return Scored(ident, {row[0]: row[1] for row in rows})
+
     def encode(
         self, table: TableInfo, domain: Domain, unit: Unit, *, trees: int, disjoint: bool, salt: int
     ) -> DuckDBRows:
@@ -167,7 +182,9 @@ class DuckDBRows:
             kind = table.columns[unit.column].split("(")[0]
             real = kind in ("FLOAT", "DOUBLE")
             by_column = SimpleNamespace(
-                canonical=Sql(f"CASE WHEN isnan({name}) THEN NULL ELSE {name} END" if real else name),
+                canonical=Sql(
+                    f"CASE WHEN isnan({name}) THEN NULL ELSE {name} END" if real else name
+                ),
                 key=Sql('CAST("unit" AS BLOB)' if kind == "VARCHAR" else '"unit"'),
                 rows=unit.rows,
             )
@@ -253,7 +270,11 @@ class DuckDBRows:
             splits=[
                 SimpleNamespace(node=n, attribute=a, kind=k, cell=c, first=f)
                 for n, a, k, c, f in zip(
-                    splits.node, splits.attribute, splits.kind, splits.cell, splits.first,
+                    splits.node,
+                    splits.attribute,
+                    splits.kind,
+                    splits.cell,
+                    splits.first,
                     strict=True,
                 )
             ],
@@ -321,18 +342,3 @@ def _plain_error(error: BaseException, step: str) -> BaseException:
         f"DuckDB refused a statement{where} ({type(error).__name__}); its message is withheld "
         "because it can quote data."
     )
-
-
-def open_database(
-    path: str | Path,
-    *,
-    read_only: bool = False,
-    threads: int | None = None,
-    memory_limit: str | None = None,
-    temp_dir: str | Path | None = None,
-) -> duckdb.DuckDBPyConnection:
-    """Open a database file for ourselves: settings first, then the lock-down.
-
-    Raises `DpforestError` for a missing, locked or damaged file.
-    """
-    raise NotImplementedError

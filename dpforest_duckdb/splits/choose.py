@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
-
 import numpy as np
 from numpy.typing import NDArray
 
 from dpforest_duckdb.privacy.bits import Bits
-from dpforest_duckdb.privacy.selection import Exponents, exponents, select
+from dpforest_duckdb.privacy.selection import Exponents, Mechanism, exponents, select
 from dpforest_duckdb.splits.candidates import Candidates, Counts, Mask
 from dpforest_duckdb.splits.utilities import Utility, published_gini, published_sensitivity
-
-Mechanism = Literal["permute-and-flip", "exponential"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +56,7 @@ def by_utility(utility: Utility, mechanism: Mechanism) -> Chooser:
             choice.allowed,
             choice.epsilon,
             utility.sensitivity * choice.rows_per_unit,
-            utility.monotone,
+            monotone=utility.monotone,
         )
         return select(mechanism, weights, choice.allowed, choice.bits)
 
@@ -78,8 +74,9 @@ def by_published_gini(choice: Choice) -> NDArray[np.int64]:
     best = np.where(choice.allowed, gini, -np.inf).max(axis=1, keepdims=True)
     gap = np.where(choice.allowed, best - gini, 0.0)
     exponent = choice.epsilon / 1e9 * gap / (2 * published_sensitivity(size))[:, None]
-    rounded = np.rint(np.minimum(exponent, 2.0**30) * 2**20).astype(np.int64)
-    return select("exponential", Exponents(rounded, 2**20), choice.allowed, choice.bits)
+    parts = np.rint(np.minimum(exponent, 2.0**30) * 2**20).astype(np.int64)
+    weights = Exponents(parts >> 20, parts & (2**20 - 1), 2**20)
+    return select("exponential", weights, choice.allowed, choice.bits)
 
 
 def _each(choice: Choice, function: Callable[[Counts], NDArray], dtype: type) -> NDArray:

@@ -1,0 +1,132 @@
+"""Opening a database for ourselves: settings first, then the lock-down, and spill of our own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+
+from dpforest_duckdb.errors import DpforestError
+
+try:
+    import fcntl
+except ImportError:  # Windows: leftovers of dead runs are then left to the user
+    fcntl = None  # type: ignore[assignment]
+
+MEMORY = ":memory:"
+
+
+@contextlib.contextmanager
+def open_database(
+    path: str | Path,
+    *,
+    read_only: bool = False,
+    threads: int | None = None,
+    memory_limit: str | None = None,
+    temp_dir: str | Path | None = None,
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to an existing database file, closed at the end.
+
+    A file that cannot be written is opened for reading. No file, no extension and no setting can be
+    reached from it afterwards. What DuckDB spills goes to a folder of this run (mode 0700), which
+    is removed at the end; leftovers of runs that died are removed at the start. Raises
+    `DpforestError` for a missing, locked or damaged database, or a wrong setting.
+    """
+    in_memory = str(path) == MEMORY
+    if not in_memory and not Path(path).is_file():
+        raise DpforestError(f"There is no database file {path}: check --db.")
+    with _spill_folder(None if in_memory else Path(path), temp_dir) as spill:
+        connection = _connect(str(path), read_only and not in_memory)
+        try:
+            _configure(connection, threads, memory_limit, spill)
+            yield connection
+        finally:
+            connection.close()
+
+
+def _connect(path: str, read_only: bool) -> duckdb.DuckDBPyConnection:
+    try:
+        return duckdb.connect(path, read_only=read_only)
+    except duckdb.Error as error:
+        text = str(error)
+        if "lock" in text.lower():
+            raise DpforestError(
+                f"The database {path} is in use by another process: close it there first."
+            ) from None
+        if not read_only and ("ermission" in text or "ead-only" in text or "ead only" in text):
+            return _connect(path, read_only=True)
+        raise DpforestError(
+            f"The file {path} cannot be opened as a DuckDB database: check --db."
+        ) from None
+
+
+def _configure(
+    connection: duckdb.DuckDBPyConnection,
+    threads: int | None,
+    memory_limit: str | None,
+    spill: Path,
+) -> None:
+    settings = {
+        "--threads": ("threads", threads),
+        "--memory-limit": ("memory_limit", memory_limit),
+        "--temp-dir": ("temp_directory", str(spill)),
+        # group keys of small codes index a flat array up to 2^20 groups, not just DuckDB's 2^12
+        "": ("perfect_ht_threshold", 20),
+    }
+    for option, (name, value) in settings.items():
+        if value is not None:
+            literal = str(value).replace("'", "''")
+            try:
+                connection.execute(f"SET {name} = '{literal}'")
+            except duckdb.Error:
+                raise DpforestError(f"{option} has a value that DuckDB does not take.") from None
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+@contextlib.contextmanager
+def _spill_folder(database: Path | None, temp_dir: str | Path | None) -> Iterator[Path]:
+    """A folder for one run's spill; the lock on it tells a live run from a dead one."""
+    base = Path(temp_dir) if temp_dir else Path(tempfile.gettempdir())
+    if temp_dir is None and database is not None and os.access(database.parent, os.W_OK):
+        base = database.parent
+    if temp_dir is not None and not base.is_dir():
+        raise DpforestError(f"There is no folder {base} for temporary files: check --temp-dir.")
+    if fcntl is not None:
+        _sweep(base)
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=".dpforest-spill-", dir=base))
+    except OSError:
+        raise DpforestError(
+            f"No temporary folder can be made in {base}: name another with --temp-dir."
+        ) from None
+    lock = os.open(folder, os.O_RDONLY) if fcntl is not None else -1
+    try:
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if lock >= 0:
+            os.close(lock)
+
+
+def _sweep(base: Path) -> None:
+    """Remove the spill of runs that no longer live: nobody holds the lock of their folder."""
+    for folder in base.glob(".dpforest-spill-*"):
+        try:
+            lock = os.open(folder, os.O_RDONLY)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            pass  # a live run's
+        finally:
+            os.close(lock)

@@ -1,0 +1,52 @@
+"""Where random words come from: the operating system, or a seed that gives privacy away."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpforest_duckdb.errors import NotPrivateWarning
+
+
+class Bits(Protocol):
+    """A source of independent uniform 64-bit words; `private` if nobody can foretell them."""
+
+    @property
+    def private(self) -> bool: ...
+
+    def words(self, n: int) -> NDArray[np.uint64]:
+        """The next `n` words."""
+        ...
+
+
+class SecureBits:
+    """The operating system's own generator."""
+
+    private = True
+
+    def words(self, n: int) -> NDArray[np.uint64]:
+        return np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
+
+
+class SeededBits:
+    """Repeatable words for experiments: whoever knows or guesses the seed can undo the noise.
+
+    Warns with `NotPrivateWarning`. The seed is not kept.
+    """
+
+    private = False
+
+    def __init__(self, seed: int) -> None:
+        warnings.warn(
+            "Seeded randomness is for experiments: what is made with it is not private.",
+            NotPrivateWarning,
+            stacklevel=2,
+        )
+        self._generator = np.random.PCG64(seed)
+
+    def words(self, n: int) -> NDArray[np.uint64]:
+        return np.asarray(self._generator.random_raw(n), dtype=np.uint64)

@@ -1,0 +1,119 @@
+"""Exact samplers on integers, batched: Canonne, Kamath & Steinke (NeurIPS 2020), Algorithms 1 and 2.
+
+Every probability is met exactly. No floating-point value touches randomness: words are compared
+with integers only, so there is no pattern of roundings to read (Mironov, CCS 2012).
+How long a draw takes depends on what is drawn: timing is out of scope, callers draw in batches.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpforest_duckdb.privacy.bits import Bits
+
+Array = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+LIMIT = 2**62  # bounds, and the magnitude of noise: their sum with a count stays in int64
+MAX_DENOMINATOR = 2**53  # leaves room for the k-th turn of a coin, k < 512: see `_flip`
+
+
+def uniform_below(bounds: Array, bits: Bits) -> Array:
+    """Uniform on {0, …, bound − 1} for each bound in 1…2^62, any shape.
+
+    Exact by rejection: words past the last whole multiple of the bound are drawn again.
+    Raises `ValueError` for a bound out of range.
+    """
+    below = np.asarray(bounds, dtype=np.int64).ravel().astype(np.uint64)
+    if below.size and not 1 <= below.min() <= below.max() <= LIMIT:
+        raise ValueError("a bound must lie in 1…2^62")
+    last = ~(-below % below)  # 2^64 mod b is (2^64 − b) mod b, and ~x is 2^64 − 1 − x
+    drawn = np.array(bits.words(below.size))
+    late = np.flatnonzero(drawn > last)
+    while late.size:
+        drawn[late] = bits.words(late.size)
+        late = late[drawn[late] > last[late]]
+    return (drawn % below).astype(np.int64).reshape(np.shape(bounds))
+
+
+def bernoulli_exp(numerator: Array, denominator: int, bits: Bits) -> Mask:
+    """Heads with probability exp(−numerator / denominator), numerator ≥ 0, any shape.
+
+    e^(−w−f) is w coins of e^−1 and one of e^−f, all of which must show heads; the first tails ends
+    it, so that a huge exponent costs what a small one does.
+    Raises `ValueError` for a negative numerator or a denominator outside 1…2^53.
+    """
+    if not 1 <= denominator <= MAX_DENOMINATOR or np.any(numerator < 0):
+        raise ValueError("an exponent must not be negative, its denominator must lie in 1…2^53")
+    whole, part = np.divmod(np.ravel(numerator), denominator)
+    heads = np.ones(whole.size, dtype=np.bool_)
+    owing, turn = np.flatnonzero(whole), 0
+    while owing.size:
+        won = _flip(np.ones(owing.size, dtype=np.int64), 1, bits)
+        heads[owing[~won]] = False
+        turn += 1
+        owing = owing[won]
+        owing = owing[whole[owing] > turn]
+    last = np.flatnonzero(heads & (part > 0))
+    heads[last] = _flip(part[last], denominator, bits)
+    return heads.reshape(np.shape(numerator))
+
+
+def _flip(part: Array, denominator: int, bits: Bits) -> Mask:
+    """Coins of e^−γ with γ = part / denominator ≤ 1, flat.
+
+    Von Neumann's alternating series: go on to turn k + 1 with probability γ/k. The last turn is k
+    with probability γ^(k−1)/(k−1)! − γ^k/k!, which sums over odd k to e^−γ. `uniform_below` raises
+    at turn 512 of the largest denominator, once in 512! times.
+    """
+    heads = np.zeros(part.size, dtype=np.bool_)
+    # With γ = 1 the first turn never ends a coin: no word need be spent on it.
+    turn = 2 if denominator == 1 else 1
+    active = np.flatnonzero(part) if turn == 2 else np.arange(part.size)
+    if turn == 2:
+        heads[part == 0] = True
+    while active.size:
+        bound = np.full(active.size, denominator * turn, dtype=np.int64)
+        on = uniform_below(bound, bits) < part[active]
+        heads[active[~on]] = turn % 2 == 1
+        active, turn = active[on], turn + 1
+    return heads
+
+
+def discrete_laplace(
+    size: int, scale_numerator: int, scale_denominator: int, bits: Bits
+) -> Array:
+    """Integers with P(x) ∝ exp(−|x|·scale_denominator / scale_numerator), shape `[size]`.
+
+    With t/s the scale: u below t is kept with e^(−u/t) and v counts e^−1 heads, so that u + t·v has
+    P(x) ∝ e^(−x/t), and its quotient by s has P(y) ∝ e^(−y·s/t); then a fair sign, −0 refused.
+    Raises `ValueError` for a scale outside 1…2^53 over 1…2^62, or at 2^62 (chance below e^−511).
+    """
+    t, s = scale_numerator, scale_denominator
+    if not (1 <= t <= MAX_DENOMINATOR and 1 <= s <= LIMIT):
+        raise ValueError("a scale must be a fraction of 1…2^53 over 1…2^62")
+    found = np.empty(0, dtype=np.int64)
+    while found.size < size:
+        # Near twice as many proposals as draws are kept at the most common scales.
+        proposals = np.full(2 * (size - found.size) + 8, t, dtype=np.int64)
+        u = uniform_below(proposals, bits)
+        u = u[bernoulli_exp(u, t, bits)]
+        v = _geometric(u.size, bits)
+        if v.size and int(v.max() + 1) * t > LIMIT:
+            raise ValueError("a draw is out of range")
+        magnitude = (u + t * v) // s
+        minus = (bits.words(u.size) & np.uint64(1)).astype(np.bool_)
+        signed = np.where(minus, -magnitude, magnitude)
+        found = np.concatenate([found, signed[~minus | (magnitude > 0)]])
+    return found[:size]
+
+
+def _geometric(size: int, bits: Bits) -> Array:
+    """How many coins of e^−1 show heads before the first tails, flat."""
+    count = np.zeros(size, dtype=np.int64)
+    active = np.arange(size)
+    while active.size:
+        active = active[_flip(np.ones(active.size, dtype=np.int64), 1, bits)]
+        count[active] += 1
+    return count

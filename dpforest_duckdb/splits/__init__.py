@@ -1,0 +1,1 @@
+"""Candidate splits and what they are worth: pure functions of count arrays."""
