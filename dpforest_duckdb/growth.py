@@ -55,9 +55,7 @@ class Growth:
         self.attribute = np.concatenate([self.attribute, np.full(born, -1)])
         self.cell = np.concatenate([self.cell, np.zeros(born, dtype=np.int64)])
         self.first = np.concatenate([self.first, np.full(born, -1)])
-        self.noisy = np.concatenate(
-            [self.noisy, np.zeros((born, self.classes), dtype=np.int64)]
-        )
+        self.noisy = np.concatenate([self.noisy, np.zeros((born, self.classes), dtype=np.int64)])
         return Splits(
             node=nodes.tolist(),
             attribute=attribute.tolist(),

@@ -46,7 +46,7 @@ class Recipe:
     the depth), "histogram" (at every node), "split" (at every inner node), "leaf" (at every leaf).
     `stop` says which nodes stay leaves, from their noisy histograms. `finish` turns a tree of noisy
     counts into votes. `depth` is counted as the paper does, which gives the root the number `root`:
-    depth - root splits on the longest path. `flaws` say why the form is not private; none for a rigorous one.
+    depth - root splits on the longest path. `flaws` say why a form is not private.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Recipe:
         depth: int | None = None,
         rows_per_unit: int = 1,
     ) -> Request:
-        """Settle trees and depth by public rules. Raises `DpforestError` for what cannot be done."""
+        """Settle trees and depth by public rules. Raises `DpforestError` for what is impossible."""
         wanted = self.trees if trees is None else trees
         if self.distinct_roots and wanted > len(domain.attributes):
             raise DpforestError(

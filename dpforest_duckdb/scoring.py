@@ -23,6 +23,7 @@ from dpforest_duckdb.sql import Sql, render
 Form = Literal["select", "view", "table", "macro"]
 
 _DIALECT = DuckDBDialect()
+_NOTHING = Sql("")
 
 
 def score_sql(
@@ -30,8 +31,8 @@ def score_sql(
     table: Scored,
     *,
     prefix: str = "",
-    opening: Sql = Sql(""),
-    closing: Sql = Sql(""),
+    opening: Sql = _NOTHING,
+    closing: Sql = _NOTHING,
 ) -> str:
     """The SELECT that adds `prediction` and one `p_<class>` per class to every row of a table.
 
@@ -43,15 +44,20 @@ def score_sql(
     columns = [_DIALECT.ident("t", _column(a, table)) for a in domain.attributes]
     _refuse_taken([f"{prefix}prediction", *names], table)
     helper = _free_name("dpforest_votes", table)
+    whole = _whole(forest)
+    # where votes sum to a constant, the last class has what the others leave
+    emitted = len(names) - 1 if whole else len(names)
     scores = [
         SimpleNamespace(
             label=label,
             votes=_sum([_case(t, attributes, columns, number) for t in forest.trees]),
             column=_DIALECT.ident(f"{helper}_{number}"),
-            share=_DIALECT.ident(names[number]),
         )
-        for number, label in enumerate(domain.classes)
+        for number, label in enumerate(domain.classes[:emitted])
     ]
+    votes = [Sql(f"s.{score.column}") for score in scores]
+    if whole:
+        votes.append(Sql(f"({' - '.join([str(whole), *votes])})"))
     trees = f"{len(forest.trees)} tree{'s' if len(forest.trees) > 1 else ''}"
     sql = render(
         "score",
@@ -66,9 +72,13 @@ def score_sql(
         scores=scores,
         source=table.name,
         cast=_cast(domain.target_type),
-        prediction=_prediction(forest, [score.column for score in scores]),
+        prediction=_prediction(forest, votes),
         prediction_column=_DIALECT.ident(f"{prefix}prediction"),
-        total=_total(forest, [score.column for score in scores]),
+        shares=[
+            SimpleNamespace(votes=vote, column=_DIALECT.ident(name))
+            for vote, name in zip(votes, names, strict=True)
+        ],
+        total=whole or Sql(f"({' + '.join(votes)})"),
     )
     return check(sql, select=not opening)
 
@@ -97,8 +107,8 @@ def publish_sql(
         if scored is None and not table:
             raise UsageError("Name the table to score with --from.")
         source = scored or Scored(_DIALECT.ident(*str(table).split(".")), {})
-        opening = Sql("" if form == "select" else f"CREATE {form.upper()} {made} AS\n")
-        closing = Sql("")
+        opening = _NOTHING if form == "select" else Sql(f"CREATE {form.upper()} {made} AS\n")
+        closing = _NOTHING
     text = score_sql(forest, source, prefix=prefix, opening=opening, closing=closing)
     return text.rstrip() + ";\n"
 
@@ -160,9 +170,7 @@ def _free_name(name: str, table: Scored) -> str:
     return name
 
 
-def _case(
-    tree: Tree, attributes: Sequence[Attribute], columns: Sequence[Sql], number: int
-) -> Sql:
+def _case(tree: Tree, attributes: Sequence[Attribute], columns: Sequence[Sql], number: int) -> Sql:
     """One tree's votes for a class as nested CASE; branches that vote alike are one."""
     cells = [attribute.cells for attribute in attributes]
     votes = tree.votes[:, number]
@@ -187,11 +195,8 @@ def _arms(
 ) -> list[str]:
     """The WHEN and ELSE lines of a split, whose branches lead to `below`."""
     if kind != MULTIWAY:
-        test = (
-            _DIALECT.at_most(attribute, column, cell)
-            if kind == THRESHOLD
-            else _DIALECT.is_cell(attribute, column, cell)
-        )
+        tested = _DIALECT.at_most if kind == THRESHOLD else _DIALECT.is_cell
+        test: str = tested(attribute, column, cell)
         return [f"WHEN {test} THEN {below[0]}", f"ELSE {below[1]}"]
     if attribute.kind == "numeric":
         arms = [f"WHEN {_DIALECT.missing(attribute, column)} THEN {below[attribute.null]}"]
@@ -228,14 +233,17 @@ def _sum(terms: Sequence[Sql]) -> Sql:
     return Sql(f"({_sum(terms[:half])}\n    + {_sum(terms[half:])})")
 
 
-def _prediction(forest: Forest, columns: Sequence[Sql]) -> Sql:
+def _prediction(forest: Forest, votes: Sequence[Sql]) -> Sql:
     """The class with most votes; the first of the public class list where votes are equal."""
     family = type_family(forest.domain.target_type)
-    best = f"greatest({', '.join(f's.{column}' for column in columns)})"
     labels = [_DIALECT.literal(label, family) for label in forest.domain.classes]
+    if len(votes) == 2:
+        test = f"{votes[0]} >= {votes[1]}"
+        return Sql(f"CASE WHEN {test} THEN {labels[0]} ELSE {labels[1]} END")
+    best = f"greatest({', '.join(votes)})"
     whens = "".join(
-        f"\n    WHEN s.{column} = {best} THEN {label}"
-        for column, label in zip(columns[:-1], labels[:-1], strict=True)
+        f"\n    WHEN {vote} = {best} THEN {label}"
+        for vote, label in zip(votes[:-1], labels[:-1], strict=True)
     )
     return Sql(f"CASE{whens}\n    ELSE {labels[-1]}\n  END")
 
@@ -245,9 +253,7 @@ def _cast(target_type: str) -> Sql | None:
     return None if target_type in ("VARCHAR", "BOOLEAN") else _DIALECT.type(target_type)
 
 
-def _total(forest: Forest, columns: Sequence[Sql]) -> Sql:
-    """All votes of a row: a constant where every leaf of a tree has as many."""
+def _whole(forest: Forest) -> int:
+    """All votes of a row, if they are the same number at every leaf of a tree; else 0."""
     sums = [np.unique(tree.votes[tree.leaves].sum(axis=1)) for tree in forest.trees]
-    if all(len(each) == 1 for each in sums):
-        return Sql(str(sum(int(each[0]) for each in sums)))
-    return Sql("(" + " + ".join(f"s.{column}" for column in columns) + ")")
+    return sum(int(each[0]) for each in sums) if all(len(each) == 1 for each in sums) else 0

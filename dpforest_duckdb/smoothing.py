@@ -22,9 +22,7 @@ def sum_upward(tree: Tree, cells: Sequence[int]) -> Tree:
     return replace(tree, counts=counts)
 
 
-def shrink_to_parent(
-    tree: Tree, cells: Sequence[int], noise: float
-) -> NDArray[np.float64]:
+def shrink_to_parent(tree: Tree, cells: Sequence[int], noise: float) -> NDArray[np.float64]:
     """Class shares `[node, class]`, each drawn towards the parent's as far as noise is in it.
 
     `noise` is the standard deviation of one leaf count. A node whose counts sum `k` leaves has a

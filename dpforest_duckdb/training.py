@@ -1,4 +1,4 @@
-"""Training: the plan, the debit, the level loop, the finished forest. The one place of its order."""
+"""Training: plan, debit, level loop, finished forest. The one place that orders the steps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray

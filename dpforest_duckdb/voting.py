@@ -19,7 +19,8 @@ def confidence(tree: Tree) -> NDArray[np.float64]:
     present = np.clip(tree.counts, 0, None).astype(np.float64)
     total = present.sum(axis=1)
     equal = np.full(tree.nodes, 1 / tree.counts.shape[1])
-    return np.divide(present.max(axis=1), total, out=equal, where=total > 0)
+    np.divide(present.max(axis=1), total, out=equal, where=total > 0)
+    return equal
 
 
 def vote_by_confidence(tree: Tree) -> Tree:

@@ -30,7 +30,7 @@ def render(step: str, **values: Any) -> Sql:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(  # noqa: S701 -- SQL, not HTML: _only_sql guards what goes in
+    environment = Environment(
         loader=PackageLoader(__name__, "."),
         undefined=StrictUndefined,
         finalize=_only_sql,

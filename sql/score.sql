@@ -22,8 +22,8 @@ SELECT
 {% else %}
   {{ prediction }} AS {{ prediction_column }},
 {% endif %}
-{% for score in scores %}
-  CAST(s.{{ score.column }} AS DOUBLE) / {{ total }} AS {{ score.share }}{% if not loop.last %},{% endif %}
+{% for share in shares %}
+  CAST({{ share.votes }} AS DOUBLE) / {{ total }} AS {{ share.column }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
 FROM {{ cte }} AS s{{ closing }}

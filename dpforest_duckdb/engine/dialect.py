@@ -102,7 +102,8 @@ class DuckDBDialect:
         integers = [int(v) for v in attribute.values] if attribute.family == "integer" else []
         if len(integers) > 1 and _consecutive(integers):
             low, high = integers[0], integers[-1]
-            known = f"WHEN {column} BETWEEN {low} AND {high} THEN CAST({column} AS BIGINT) - ({low})"
+            offset = f"CAST({column} AS BIGINT) - ({low})"
+            known = f"WHEN {column} BETWEEN {low} AND {high} THEN {offset}"
         else:
             known = " ".join(
                 f"WHEN {column} = {self.category(attribute, v)} THEN {v}"

@@ -36,9 +36,7 @@ class DuckDBEngine:
         self.connection = connection
         self.trace = trace
 
-    def run(
-        self, sql: str, values: Any = None, *, step: str = "", fetch: str = "fetchall"
-    ) -> Any:
+    def run(self, sql: str, values: Any = None, *, step: str = "", fetch: str = "fetchall") -> Any:
         """Run one statement and fetch all of it (`fetch`: fetchall or fetchnumpy).
 
         The statement runs in a thread of its own, so that Ctrl-C can interrupt it at once.
@@ -49,8 +47,10 @@ class DuckDBEngine:
 
         def work() -> None:
             try:
-                cursor = self.connection.execute(sql, values) if values else (
-                    self.connection.execute(sql)
+                cursor = (
+                    self.connection.execute(sql, values)
+                    if values
+                    else (self.connection.execute(sql))
                 )
                 outcome["result"] = getattr(cursor, fetch)()
             except BaseException as error:
@@ -132,7 +132,9 @@ class DuckDBEngine:
         try:
             rows = self.run(f"DESCRIBE SELECT * FROM {ident}")
         except DpforestError:
-            raise DpforestError(f'There is no table "{name}" in the database: check --table.') from None
+            raise DpforestError(
+                f'There is no table "{name}" in the database: check --table.'
+            ) from None
         return Scored(ident, {row[0]: row[1] for row in rows})
 
     def encode(
@@ -198,9 +200,7 @@ class DuckDBRows:
             row=Sql(", ".join(self._ident("t", name) for name in table.columns)),
             source=self._ident(table.catalog, table.schema, table.name),
             **{
-                "class": dialect.class_code(
-                    self._domain.classes, self._domain.target_type, target
-                ),
+                "class": dialect.class_code(self._domain.classes, self._domain.target_type, target),
                 "class_type": unsigned(self._classes - 1),
             },
         )
@@ -288,9 +288,7 @@ class DuckDBRows:
 
     def _own_code(self, attribute: int) -> Sql:
         """One attribute's code out of its block's column."""
-        index, block = next(
-            (i, b) for i, b in enumerate(self._blocks) if attribute in b.attributes
-        )
+        index, block = next((i, b) for i, b in enumerate(self._blocks) if attribute in b.attributes)
         code = f"c.{self._ident(f'codes{index}')}"
         stride = block.stride(attribute)
         if stride > 1:

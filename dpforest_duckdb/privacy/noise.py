@@ -1,8 +1,13 @@
-"""Noise on counts: one interface, OpenDP's sampler or our exact one behind it."""
+"""Discrete Laplace noise for count vectors: two back ends behind one interface.
+
+A release of counts whose vector changes by at most `sensitivity` in L1 (the rows per privacy unit)
+costs ε, in pure DP, with scale sensitivity/ε (Ghosh, Roughgarden & Sundararajan, STOC 2009).
+"""
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import cache
 from typing import Any, Protocol
 
@@ -11,75 +16,105 @@ from numpy.typing import NDArray
 
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.privacy.bits import Bits
-from dpforest_duckdb.privacy.sampler import discrete_laplace
+from dpforest_duckdb.privacy.sampler import LIMIT, discrete_laplace
 from dpforest_duckdb.privacy.units import NANO
 
 Counts = NDArray[np.int64]
 
 
 class CountNoise(Protocol):
-    """Adds integer noise to integer counts."""
+    """A way to make counts noisy; `private` unless its randomness can be repeated."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     @property
     def private(self) -> bool: ...
 
     def laplace(self, counts: Counts, epsilon: int, sensitivity: int) -> Counts:
-        """Discrete Laplace noise of scale sensitivity/ε on every count, any shape.
+        """Private `counts`, of any shape, as noisy ones of that shape that may be published.
 
-        ε-DP for `epsilon` in nano-ε when one privacy unit changes the counts by at most
-        `sensitivity` in L1 (its rows, where each row falls into one cell). `counts` are private and
-        must hold every cell of the public grid; what is returned may be released.
+        `epsilon`, in nano-ε, is the cost of the whole array; `sensitivity` bounds how much the
+        whole array changes in L1 with one privacy unit.
+        Raises `ValueError` for arguments that no caller should pass, `DpforestError` if no noise
+        can be drawn; neither quotes a count.
         """
+        ...
 
 
 class OpenDPNoise:
-    """OpenDP's discrete Laplace (0.16 or newer), one vector call."""
+    """OpenDP's integer Laplace, from OpenSSL's generator: one vector call.
+
+    The import costs up to seconds, so it waits for the first noise.
+    """
 
     name = "opendp"
     private = True
 
     def laplace(self, counts: Counts, epsilon: int, sensitivity: int) -> Counts:
-        _check(epsilon, sensitivity)
-        noisy = _measurement(epsilon, sensitivity)(counts.ravel().tolist())
+        _check(counts, epsilon, sensitivity)
+        try:
+            noisy = _measurement(epsilon, sensitivity)(counts.ravel().tolist())
+        except Exception:  # OpenDP's own words may quote its input
+            raise DpforestError(
+                "OpenDP could not draw noise: install opendp 0.16 or later and check that --epsilon"
+                " is not vanishingly small for the rows per privacy unit."
+            ) from None
         return np.array(noisy, dtype=np.int64).reshape(counts.shape)
 
 
 class ExactNoise:
-    """Our own sampler; seeded `bits` make experiments repeatable, and not private."""
+    """Our own exact sampler; as private as its bits."""
+
+    name = "exact"
 
     def __init__(self, bits: Bits) -> None:
         self._bits = bits
-        self.private = bits.private
-        self.name = "exact" if bits.private else "seeded"
+
+    @property
+    def private(self) -> bool:
+        return self._bits.private
 
     def laplace(self, counts: Counts, epsilon: int, sensitivity: int) -> Counts:
-        _check(epsilon, sensitivity)
-        common = math.gcd(sensitivity * NANO, epsilon)
-        noise = discrete_laplace(
-            counts.size, sensitivity * NANO // common, epsilon // common, self._bits
-        )
+        _check(counts, epsilon, sensitivity)
+        scale = Fraction(sensitivity * NANO, epsilon)
+        noise = discrete_laplace(counts.size, scale.numerator, scale.denominator, self._bits)
         return counts + noise.reshape(counts.shape)
 
 
-def _check(epsilon: int, sensitivity: int) -> None:
+def _check(counts: Counts, epsilon: int, sensitivity: int) -> None:
     if epsilon < 1 or sensitivity < 1:
-        raise ValueError("noise needs an ε and a sensitivity of at least one unit")
+        raise ValueError("ε in nano-ε and the sensitivity must be at least 1")
+    if counts.dtype != np.int64:
+        raise ValueError("counts must be 64-bit integers")
+    # The sum with noise below 2^62 then neither wraps nor saturates.
+    if counts.size and not -LIMIT < counts.min() <= counts.max() < LIMIT:
+        raise ValueError("counts must lie within ±2^62")
+
+
+def _float_below(value: Fraction) -> float:
+    """The largest float that is not above `value`."""
+    near = float(value)
+    return near if Fraction(near) <= value else math.nextafter(near, -math.inf)
 
 
 @cache
 def _measurement(epsilon: int, sensitivity: int) -> Any:
-    """OpenDP's mechanism whose own privacy map gives at most ε for the sensitivity."""
-    try:
-        import opendp.prelude as dp
-    except ImportError:
-        raise DpforestError("OpenDP is not installed: pip install 'opendp>=0.16'.") from None
+    """OpenDP's measurement at the least scale whose own map grants ε; public arguments only."""
+    import opendp.prelude as dp
+
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-    # a float just below the decimal: rounding it up would promise a little too much
-    claimed = math.nextafter(epsilon / NANO, 0.0)
+    limit = _float_below(Fraction(epsilon, NANO))
+    exact = sensitivity * NANO / epsilon
     scale = dp.binary_search_param(
-        lambda s: dp.m.make_laplace(*space, scale=s), d_in=sensitivity, d_out=claimed, T=float
+        lambda scale: dp.m.make_laplace(*space, scale=scale),
+        d_in=sensitivity,
+        d_out=limit,
+        T=float,
+        bounds=(exact / 2, exact * 2),
     )
-    return dp.m.make_laplace(*space, scale=scale)
+    measurement: Any = dp.m.make_laplace(*space, scale=scale)
+    if measurement.map(sensitivity) > limit:
+        raise ValueError("OpenDP grants more than ε")
+    return measurement

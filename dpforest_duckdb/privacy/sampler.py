@@ -1,4 +1,4 @@
-"""Exact samplers on integers, batched: Canonne, Kamath & Steinke (NeurIPS 2020), Algorithms 1 and 2.
+"""Exact samplers on integers, in batches: Canonne, Kamath & Steinke, NeurIPS 2020, Alg. 1 and 2.
 
 Every probability is met exactly. No floating-point value touches randomness: words are compared
 with integers only, so there is no pattern of roundings to read (Mironov, CCS 2012).
@@ -16,7 +16,7 @@ Array = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 LIMIT = 2**62  # bounds, and the magnitude of noise: their sum with a count stays in int64
-MAX_DENOMINATOR = 2**53  # leaves room for the k-th turn of a coin, k < 512: see `_flip`
+MAX_DENOMINATOR = 2**53  # leaves room for the turns of a coin below the 513th: see `_flip`
 
 
 def uniform_below(bounds: Array, bits: Bits) -> Array:
@@ -61,18 +61,15 @@ def bernoulli_exp(numerator: Array, denominator: int, bits: Bits) -> Mask:
 
 
 def _flip(part: Array, denominator: int, bits: Bits) -> Mask:
-    """Coins of e^−γ with γ = part / denominator ≤ 1, flat.
+    """Coins of e^−γ with γ = part / denominator in (0, 1], flat.
 
-    Von Neumann's alternating series: go on to turn k + 1 with probability γ/k. The last turn is k
-    with probability γ^(k−1)/(k−1)! − γ^k/k!, which sums over odd k to e^−γ. `uniform_below` raises
-    at turn 512 of the largest denominator, once in 512! times.
+    Von Neumann's alternating series: turn k goes on to turn k + 1 with probability γ/k. So the last
+    turn is k with probability γ^(k−1)/(k−1)! − γ^k/k!, which sums to e^−γ over odd k.
+    With the largest denominator `uniform_below` refuses turn 513, which comes once in 512! times.
     """
     heads = np.zeros(part.size, dtype=np.bool_)
-    # With γ = 1 the first turn never ends a coin: no word need be spent on it.
-    turn = 2 if denominator == 1 else 1
-    active = np.flatnonzero(part) if turn == 2 else np.arange(part.size)
-    if turn == 2:
-        heads[part == 0] = True
+    active = np.arange(part.size)
+    turn = 2 if denominator == 1 else 1  # γ = 1 always passes the first turn: no word spent on it
     while active.size:
         bound = np.full(active.size, denominator * turn, dtype=np.int64)
         on = uniform_below(bound, bits) < part[active]
@@ -81,9 +78,7 @@ def _flip(part: Array, denominator: int, bits: Bits) -> Mask:
     return heads
 
 
-def discrete_laplace(
-    size: int, scale_numerator: int, scale_denominator: int, bits: Bits
-) -> Array:
+def discrete_laplace(size: int, scale_numerator: int, scale_denominator: int, bits: Bits) -> Array:
     """Integers with P(x) ∝ exp(−|x|·scale_denominator / scale_numerator), shape `[size]`.
 
     With t/s the scale: u below t is kept with e^(−u/t) and v counts e^−1 heads, so that u + t·v has

@@ -1,118 +1,144 @@
-"""Selection in many nodes at once: permute-and-flip and the exponential mechanism, exactly.
+"""Choosing one candidate in every node at once: permute-and-flip and the exponential mechanism.
 
-Both draw from coins of probability exp(-exponent), where the exponent of a candidate is what its
-utility lacks to the best one, times ε/(2Δ), or ε/Δ if the utility is monotone (adding a unit moves
-every candidate's utility into one direction, by at most Δ).
+Two layers. `exponents` turns private utilities into exponents x ≥ 0, calibrated to ε; a mechanism
+turns exponents into a choice, by coins of exactly e^−x. A calibration of its own (a published one,
+say) can hand `Exponents` to `select` directly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import gcd
-from typing import Any, Literal
+from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpforest_duckdb.privacy.bits import Bits
-from dpforest_duckdb.privacy.sampler import bernoulli_exp, uniform_below
+from dpforest_duckdb.privacy.sampler import LIMIT, bernoulli_exp, uniform_below
 from dpforest_duckdb.privacy.units import NANO
 
-Integers = NDArray[np.int64]
+Array = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Mechanism = Literal["permute-and-flip", "exponential"]
 
 
 @dataclass(frozen=True)
 class Exponents:
-    """Exact exponents `[node, candidate]`: whole + numerator/denominator, all at least zero."""
+    """`whole` + `numerator` / `denominator`, exact and ≥ 0, `[node, candidate]`; private.
 
-    whole: Integers
-    numerator: Integers
+    The best allowed candidate of a node has exponent 0. Where a candidate is not allowed, its
+    exponent is 0 too and means nothing.
+    """
+
+    numerator: Array
     denominator: int
+    whole: Array | None = None
 
-    def coins(self, where: Mask, bits: Bits) -> Mask:
-        """A coin of probability exp(-exponent) where asked for, tails elsewhere."""
-        heads = np.zeros(where.shape, dtype=np.bool_)
-        heads[where] = self.flip(where, bits)
-        return heads
-
-    def flip(self, at: Any, bits: Bits) -> Mask:
-        """The coins of the exponents at an index: e^-(w + f) is a coin of e^-w and one of e^-f."""
-        heads = bernoulli_exp(self.whole[at], 1, bits)
-        heads[heads] = bernoulli_exp(self.numerator[at][heads], self.denominator, bits)
+    def coins(self, index: tuple[NDArray[np.intp], ...], bits: Bits) -> Mask:
+        """A coin of e^−exponent for each (node, candidate); e^−(w+f) is two coins, both heads."""
+        heads = bernoulli_exp(self.numerator[index], self.denominator, bits)
+        if self.whole is not None:
+            heads[heads] = bernoulli_exp(self.whole[index][heads], 1, bits)
         return heads
 
 
 def exponents(
-    utilities: Integers, allowed: Mask, epsilon: int, sensitivity: int, *, monotone: bool
+    utilities: Array, allowed: Mask, epsilon: int, sensitivity: int, monotone: bool
 ) -> Exponents:
-    """The exponents of integer `utilities[node, candidate]` (private) for one draw per node.
+    """Exponents that make either mechanism cost ε: gap · ε / Δ, halved unless monotone.
 
-    `epsilon` in nano-ε; `sensitivity` of the utility for one privacy unit; `allowed` is public.
-    Exact: an exponent is gap·ε/(sensitivity·(2 or 1)) as an integer and a proper fraction.
-    Raises `ValueError` for a node without an allowed candidate.
+    `utilities[node, candidate]` are private, `allowed` is public and of the same shape; `epsilon`
+    is in nano-ε; `sensitivity` Δ bounds the change of any one utility with one privacy unit, summed
+    over the nodes. `monotone`: all utilities change in the same direction.
+    The gap is to the best allowed candidate of the node.
+
+    Exact: what int64 cannot hold is worked out in Python's integers, and kept as whole and rest.
+    Raises `ValueError` without an allowed candidate in some node, and for exponents of 2^62 or more
+    (impossible for utilities below 2^33 in size and ε ≤ 10^6).
     """
     if epsilon < 1 or sensitivity < 1:
-        raise ValueError("selection needs an ε and a sensitivity of at least one unit")
-    _check(allowed)
-    best = np.where(allowed, utilities, np.iinfo(np.int64).min).max(axis=1, keepdims=True)
-    gap = np.where(allowed, best - utilities, 0)
-    denominator = sensitivity * NANO * (1 if monotone else 2)
-    common = gcd(epsilon, denominator)
-    times, denominator = epsilon // common, denominator // common
-    if int(gap.max(initial=0)) * times < 2**63:
-        product = gap * times
-    else:  # too large for 64 bits: the same in Python's integers
-        product = gap.astype(object) * times
-    return Exponents(
-        (product // denominator).astype(np.int64),
-        (product % denominator).astype(np.int64),
-        denominator,
-    )
+        raise ValueError("ε in nano-ε and the sensitivity must be at least 1")
+    if not allowed.any(axis=1).all():
+        raise ValueError("every node needs an allowed candidate")
+    if np.any((utilities <= -LIMIT) | (utilities >= LIMIT), where=allowed):
+        raise ValueError("utilities must lie within ±2^62")
+    best = np.max(utilities, axis=1, keepdims=True, initial=-LIMIT, where=allowed)
+    gap = np.where(allowed, best - np.where(allowed, utilities, best), 0)
+    rate = Fraction(epsilon, sensitivity * NANO * (1 if monotone else 2))
+    widest = int(gap.max(initial=0))
+    if widest * rate.numerator < LIMIT:
+        return Exponents(gap * rate.numerator, rate.denominator)
+    if widest * rate >= LIMIT:
+        raise ValueError("an exponent is out of range")
+    whole, rest = np.divmod(gap.astype(object) * rate.numerator, rate.denominator)
+    return Exponents(rest.astype(np.int64), rate.denominator, whole.astype(np.int64))
 
 
-def select(mechanism: Mechanism, weights: Exponents, allowed: Mask, bits: Bits) -> Integers:
-    """One allowed candidate per node, `[node]`: the released choice."""
-    draw = permute_and_flip if mechanism == "permute-and-flip" else exponential
-    return draw(weights, allowed, bits)
+def permute_and_flip(exponent: Exponents, allowed: Mask, bits: Bits) -> Array:
+    """The chosen candidate of each node, `[node]`, by permute-and-flip (McKenna & Sheldon 2020).
 
-
-def permute_and_flip(weights: Exponents, allowed: Mask, bits: Bits) -> Integers:
-    """McKenna & Sheldon 2020, Algorithm 1, for all nodes at once.
-
-    The paper flips candidates' coins in a random order and takes the first heads. The first heads
-    in a uniform order is uniform among all heads, so flipping every coin and drawing among the
-    heads is the same. A best candidate's exponent is zero: heads always, so one there is.
+    The paper flips candidates' coins in random order and takes the first heads. Here all coins are
+    flipped, and one of the heads is taken uniformly: coins do not depend on the order, and in a
+    uniform order each of the heads comes first equally often. The best always shows heads.
     """
-    _check(allowed)
-    heads = weights.coins(allowed, bits)
-    return _uniform(heads, bits)
+    _check(exponent, allowed)
+    heads = np.zeros(allowed.shape, dtype=np.bool_)
+    index = np.nonzero(allowed)
+    heads[index] = exponent.coins(index, bits)
+    return _Rows(heads).draw(np.arange(len(allowed)), bits)
 
 
-def exponential(weights: Exponents, allowed: Mask, bits: Bits) -> Integers:
-    """The exponential mechanism (McSherry & Talwar 2007) by rejection.
+def exponential_mechanism(exponent: Exponents, allowed: Mask, bits: Bits) -> Array:
+    """The chosen candidate of each node, `[node]`, with probability ∝ e^−exponent.
 
-    A uniform candidate is kept with its coin, else drawn anew: so P ∝ exp(-exponent).
+    A uniform proposal among the allowed is accepted by its coin; else the node proposes again. The
+    best is always accepted, so this ends.
     """
-    _check(allowed)
-    chosen = np.full(len(allowed), -1, dtype=np.int64)
-    pending = np.arange(len(allowed))
-    while len(pending):
-        proposal = _uniform(allowed[pending], bits)
-        at = pending, proposal
-        kept = weights.flip(at, bits)
-        chosen[pending[kept]] = proposal[kept]
-        pending = pending[~kept]
-    return chosen
+    _check(exponent, allowed)
+    choice = np.empty(len(allowed), dtype=np.int64)
+    proposals, open_ = _Rows(allowed), np.arange(len(allowed))
+    while open_.size:
+        proposal = proposals.draw(open_, bits)
+        accepted = exponent.coins((open_, proposal), bits)
+        choice[open_[accepted]] = proposal[accepted]
+        open_ = open_[~accepted]
+    return choice
 
 
-def _uniform(among: Mask, bits: Bits) -> Integers:
-    """A uniform choice among the true entries of each row."""
-    rank = uniform_below(among.sum(axis=1), bits)
-    return (among.cumsum(axis=1) > rank[:, None]).argmax(axis=1)
+_MECHANISMS: dict[Mechanism, Callable[[Exponents, Mask, Bits], Array]] = {
+    "permute-and-flip": permute_and_flip,
+    "exponential": exponential_mechanism,
+}
 
 
-def _check(allowed: Mask) -> None:
-    if allowed.shape[1] == 0 or not allowed.any(axis=1).all():
-        raise ValueError("a node without a candidate cannot be split")
+def select(mechanism: Mechanism, exponent: Exponents, allowed: Mask, bits: Bits) -> Array:
+    """One allowed candidate per node, `[node]`, to be published.
+
+    Raises `ValueError` unless in every node some allowed candidate has exponent 0.
+    """
+    return _MECHANISMS[mechanism](exponent, allowed, bits)
+
+
+class _Rows:
+    """The marked columns of each row of a mask, to draw from; no row may be empty."""
+
+    def __init__(self, mask: Mask) -> None:
+        self._count = np.count_nonzero(mask, axis=1).astype(np.int64)
+        self._start = self._count.cumsum() - self._count
+        self._column = np.nonzero(mask)[1]
+
+    def draw(self, rows: Array, bits: Bits) -> Array:
+        """A uniform marked column of each of the rows."""
+        drawn: Array = self._column[self._start[rows] + uniform_below(self._count[rows], bits)]
+        return drawn
+
+
+def _check(exponent: Exponents, allowed: Mask) -> None:
+    """Both mechanisms rest on a candidate that is sure of heads in every node."""
+    best = allowed & (exponent.numerator == 0)
+    if exponent.whole is not None:
+        best &= exponent.whole == 0
+    if not best.any(axis=1).all():
+        raise ValueError("every node needs an allowed candidate with exponent 0")

@@ -24,7 +24,9 @@ def _decimal(value: float | str | Decimal, name: str) -> Decimal:
     return number
 
 
-def nano_epsilon(value: float | str | Decimal, name: str = "--epsilon", *, cap: bool = False) -> int:
+def nano_epsilon(
+    value: float | str | Decimal, name: str = "--epsilon", *, cap: bool = False
+) -> int:
     """ε in nano-ε: rounded up when it is spent, down when it is a cap.
 
     Raises `UsageError` for NaN, infinities, zero, negative or absurdly large values.

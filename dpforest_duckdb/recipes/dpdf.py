@@ -16,8 +16,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from dpforest_duckdb.forest import Tree
 from dpforest_duckdb.privacy.accountant import Plan, Query
 from dpforest_duckdb.pruning import prune_by_gini
@@ -59,11 +57,13 @@ def published_plan(request: Request) -> Plan:
 def stop(histogram: Counts) -> Mask:
     """Lines 15 and 16 on noisy `histogram[node, class]`: too small, or noisily pure."""
     size = histogram.sum(axis=1)
-    return (size < MINIMUM) | (histogram >= size[:, None]).any(axis=1)
+    pure: Mask = (histogram >= size[:, None]).any(axis=1)
+    small: Mask = size < MINIMUM
+    return pure | small
 
 
 def finish(tree: Tree, request: Request, plan: Plan) -> Tree:
-    return vote_by_confidence(prune_by_gini(tree, np.array(request.domain.cells)))
+    return vote_by_confidence(prune_by_gini(tree, request.domain.cells))
 
 
 _PUBLISHED = Recipe(

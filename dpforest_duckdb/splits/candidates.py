@@ -44,7 +44,8 @@ class Candidates:
         code = np.arange(self.cells[attribute])
         width = self.cells[attribute] if (self.kind[own] == MULTIWAY).any() else 2
         branch = branch_of(self.kind[own, None], self.cell[own, None], code[None, :])
-        return branch[:, None, :] == np.arange(width)[None, :, None]
+        goes: NDArray[np.bool_] = branch[:, None, :] == np.arange(width)[None, :, None]
+        return goes
 
     def branch_counts(self, counts: Sequence[Counts], attribute: int) -> Counts:
         """`counts[node, candidate, branch, class]` from an attribute's `[node, value, class]`."""

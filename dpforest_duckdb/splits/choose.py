@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,6 +43,7 @@ class Choice:
 
 
 Chooser = Callable[[Choice], NDArray[np.int64]]
+Number = TypeVar("Number", np.int64, np.float64)
 
 
 def by_utility(utility: Utility, mechanism: Mechanism) -> Chooser:
@@ -75,13 +78,14 @@ def by_published_gini(choice: Choice) -> NDArray[np.int64]:
     gap = np.where(choice.allowed, best - gini, 0.0)
     exponent = choice.epsilon / 1e9 * gap / (2 * published_sensitivity(size))[:, None]
     parts = np.rint(np.minimum(exponent, 2.0**30) * 2**20).astype(np.int64)
-    weights = Exponents(parts >> 20, parts & (2**20 - 1), 2**20)
-    return select("exponential", weights, choice.allowed, choice.bits)
+    return select("exponential", Exponents(parts, 2**20), choice.allowed, choice.bits)
 
 
-def _each(choice: Choice, function: Callable[[Counts], NDArray], dtype: type) -> NDArray:
+def _each(
+    choice: Choice, function: Callable[[Counts], NDArray[Number]], dtype: type[Number]
+) -> NDArray[Number]:
     """A utility of every candidate, `[node, candidate]`, attribute by attribute."""
-    values = np.zeros(choice.allowed.shape, dtype=dtype)
+    values: NDArray[Number] = np.zeros(choice.allowed.shape, dtype=dtype)
     for attribute in range(len(choice.counts)):
         own = choice.candidates.of(attribute)
         if len(own):

@@ -1,0 +1,58 @@
+"""What the tests share: connections, small tables, and the folder of real ones if it is there."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from dpforest_duckdb.domain import load_domain
+from dpforest_duckdb.errors import NotPrivateWarning
+from dpforest_duckdb.forest import Forest
+from dpforest_duckdb.training import prepare
+
+_BESIDE = Path(__file__).parent.parent.parent / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real tables; without it the test is skipped and says so."""
+    found = Path(os.environ.get("DPFOREST_DATA", _BESIDE))
+    if not (found / "nursery.parquet").is_file():
+        pytest.skip("no real tables: set DPFOREST_DATA to the folder that holds nursery.parquet")
+    return found
+
+
+@pytest.fixture
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        yield connection
+
+
+@pytest.fixture
+def fit(tmp_path: Path) -> Callable[..., Forest]:
+    """Train with a seed and a ledger of the test's own."""
+
+    def run(con: duckdb.DuckDBPyConnection, table: str, **options: object) -> Forest:
+        settings = {"epsilon": 1, "seed": 1, "ledger": tmp_path / "ledger", **options}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotPrivateWarning)
+            return prepare(con, table, **settings).execute()  # type: ignore[arg-type]
+
+    return run
+
+
+@pytest.fixture
+def real(con: duckdb.DuckDBPyConnection, data_dir: Path) -> Callable[[str], Path]:
+    """Load a real table under its name; gives the path of its domain file."""
+
+    def load(name: str) -> Path:
+        con.execute(f"CREATE TABLE \"{name}\" AS FROM '{data_dir / name}.parquet'")
+        load_domain(data_dir / f"{name}.toml")
+        return data_dir / f"{name}.toml"
+
+    return load

@@ -1,0 +1,72 @@
+"""What a mechanism does, exactly: closed forms, and every execution of the real code."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Sequence
+from fractions import Fraction
+
+Choose = Callable[[Sequence[Fraction]], int]
+
+
+def permute_and_flip(coins: Sequence[Fraction]) -> list[Fraction]:
+    """P(candidate), from each one's probability of heads: 1/(1+m) of the cases with m others."""
+    found = []
+    for number, coin in enumerate(coins):
+        others = [Fraction(1)]  # P(m of the others show heads)
+        for other in (*coins[:number], *coins[number + 1 :]):
+            padded = zip([*others, 0], [0, *others], strict=True)
+            others = [(1 - other) * less + other * more for less, more in padded]
+        found.append(coin * sum((p / (m + 1) for m, p in enumerate(others)), Fraction(0)))
+    return found
+
+
+def exponential(coins: Sequence[Fraction]) -> list[Fraction]:
+    """P(candidate) ∝ its coin."""
+    return [coin / sum(coins) for coin in coins]
+
+
+CLOSED_FORMS = {"permute-and-flip": permute_and_flip, "exponential": exponential}
+
+
+class _TooRareError(Exception):
+    pass
+
+
+def executions(
+    run: Callable[[Choose], Hashable], rarest: Fraction = Fraction(0)
+) -> tuple[dict[Hashable, Fraction], Fraction]:
+    """The exact distribution of what `run(choose)` returns, and the mass that was left out.
+
+    `choose(probabilities)` returns an index; every one is tried. Executions less likely than
+    `rarest` are given up.
+    """
+    found: defaultdict[Hashable, Fraction] = defaultdict(Fraction)
+    pending: list[list[int]] = [[]]
+    while pending:
+        planned = pending.pop()
+        taken: list[int] = []
+        mass = Fraction(1)
+
+        def choose(
+            probabilities: Sequence[Fraction],
+            planned: list[int] = planned,
+            taken: list[int] = taken,
+        ) -> int:
+            nonlocal mass
+            if len(taken) == len(planned):
+                possible = [i for i, p in enumerate(probabilities) if p]
+                pending.extend([*taken, i] for i in possible[1:])
+                planned.append(possible[0])
+            taken.append(planned[len(taken)])
+            mass *= probabilities[taken[-1]]
+            if mass < rarest:
+                raise _TooRareError
+            return taken[-1]
+
+        try:
+            result = run(choose)
+        except _TooRareError:
+            continue
+        found[result] += mass
+    return dict(found), 1 - sum(found.values())

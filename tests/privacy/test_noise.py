@@ -1,0 +1,140 @@
+"""Noise as it is really drawn, from both back ends, and a gate that refuses what is broken."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from chi_square import fits_laplace
+from numpy.typing import NDArray
+
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.privacy import noise as module
+from dpforest_duckdb.privacy.bits import SecureBits
+from dpforest_duckdb.privacy.noise import CountNoise, ExactNoise, OpenDPNoise
+from dpforest_duckdb.privacy.units import NANO
+
+BITS = SecureBits()
+BACK_ENDS = [ExactNoise(BITS), OpenDPNoise()]
+# (sensitivity, nano-ε): scales .5 1 3 6 7 10 12.5 3.3 20/3 100
+SCALES = [
+    (1, 2 * NANO), (1, NANO), (3, NANO), (2, 333_333_333), (7, NANO),
+    (5, NANO // 2), (25, 2 * NANO), (33, 10 * NANO), (20, 3 * NANO), (10, NANO // 10),
+]  # fmt: skip
+each_back_end = pytest.mark.parametrize("noise", BACK_ENDS, ids=lambda noise: noise.name)
+each_scale = pytest.mark.parametrize(("sensitivity", "epsilon"), SCALES)
+
+
+def draw(noise: CountNoise, draws: int, epsilon: int, sensitivity: int) -> NDArray[np.int64]:
+    counts = np.full((draws // 5, 5), 1000)
+    return (noise.laplace(counts, epsilon, sensitivity) - counts).ravel()
+
+
+@each_scale
+@each_back_end
+def test_counts_get_the_noise_that_is_claimed(
+    noise: CountNoise, sensitivity: int, epsilon: int
+) -> None:
+    draws = draw(noise, 20_000, epsilon, sensitivity)
+    assert fits_laplace(draws, sensitivity * NANO / epsilon)
+
+
+@pytest.mark.slow
+@each_scale
+@each_back_end
+def test_counts_get_the_noise_that_is_claimed_on_many_draws(
+    noise: CountNoise, sensitivity: int, epsilon: int
+) -> None:
+    draws = draw(noise, 150_000, epsilon, sensitivity)
+    assert fits_laplace(draws, sensitivity * NANO / epsilon)
+
+
+@each_back_end
+def test_noise_is_added_to_each_count_in_its_place(noise: CountNoise) -> None:
+    counts = np.arange(24).reshape(2, 3, 4) * 10**15 - 10**16
+    noisy = noise.laplace(counts, 50 * NANO, 1)
+    assert noisy.dtype == np.int64
+    assert (noisy == counts).mean() > 0.5  # ε = 50: nothing is added but once in 10^21 times
+    assert noise.laplace(counts[:, :0], NANO, 1).shape == (2, 0, 4)
+
+
+@each_back_end
+def test_a_dropped_sensitivity_does_not_pass(noise: CountNoise) -> None:
+    draws = draw(noise, 20_000, NANO, 1)
+    assert not fits_laplace(draws, 2.0)
+
+
+@pytest.mark.parametrize("scale", [3, 10])
+def test_a_sampler_with_the_right_variance_and_the_wrong_shape_does_not_pass(scale: int) -> None:
+    """OpenDP 0.14.1: variance within 1.6%, and up to twice the ε that was claimed."""
+    half = 75_000
+    narrow, wide = (
+        draw(ExactNoise(BITS), half, round(NANO / (scale * math.sqrt(share))), 1)
+        for share in (0.5, 1.5)
+    )
+    faulty = np.concatenate([narrow, wide])
+    sound = draw(ExactNoise(BITS), 2 * half, NANO // scale, 1)
+    q = math.exp(-1 / scale)
+    assert abs(sound.var() / (2 * q / (1 - q) ** 2) - 1) < 0.05
+    assert abs(faulty.var() / (2 * q / (1 - q) ** 2) - 1) < 0.05
+    assert fits_laplace(sound, scale)
+    assert not fits_laplace(faulty, scale)
+
+
+@pytest.mark.parametrize("epsilon", [1, 7, 333_333_333, NANO, 2 * NANO + 1, 10**6 * NANO])
+@pytest.mark.parametrize("sensitivity", [1, 3, 10**6])
+def test_opendp_grants_no_more_than_epsilon(epsilon: int, sensitivity: int) -> None:
+    granted = Fraction(module._measurement(epsilon, sensitivity).map(sensitivity))
+    assert Fraction(epsilon, NANO) * Fraction(999_999, 10**6) < granted <= Fraction(epsilon, NANO)
+
+
+def test_the_float_of_epsilon_is_never_above_it() -> None:
+    for nano in (1, 3, 100_000_000, 333_333_333, 700_000_001, 10**15 - 1):
+        exact = Fraction(nano, NANO)
+        below = module._float_below(exact)
+        assert Fraction(below) <= exact < Fraction(math.nextafter(below, math.inf))
+
+
+@each_back_end
+@pytest.mark.parametrize(
+    ("counts", "epsilon", "sensitivity"),
+    [
+        (np.zeros(3, dtype=np.int64), 0, 1),
+        (np.zeros(3, dtype=np.int64), NANO, 0),
+        (np.zeros(3, dtype=np.int64), -NANO, 1),
+        (np.zeros(3), NANO, 1),
+        (np.array([2**62]), NANO, 1),
+        (np.array([-(2**62)]), NANO, 1),
+    ],
+)
+def test_arguments_that_no_caller_should_pass(
+    noise: CountNoise, counts: NDArray[np.int64], epsilon: int, sensitivity: int
+) -> None:
+    with pytest.raises(ValueError, match=r"ε|counts"):
+        noise.laplace(counts, epsilon, sensitivity)
+
+
+def test_an_error_of_opendp_quotes_no_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(epsilon: int, sensitivity: int) -> object:
+        def measure(counts: list[int]) -> None:
+            raise RuntimeError(f"cannot handle {counts}")
+
+        return measure
+
+    monkeypatch.setattr(module, "_measurement", broken)
+    with pytest.raises(DpforestError) as caught:
+        OpenDPNoise().laplace(np.array([4711]), NANO, 1)
+    assert "4711" not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+def test_opendp_is_imported_only_when_noise_is_drawn() -> None:
+    code = (
+        "import sys; from dpforest_duckdb.privacy.noise import OpenDPNoise; OpenDPNoise();"
+        "sys.exit('opendp' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,266 @@
+"""The public domain: files, declarations, cells and edges."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from dpforest_duckdb.declarations import declared_columns, declared_domain
+from dpforest_duckdb.domain import (
+    Attribute,
+    Domain,
+    domain_from_mapping,
+    domain_toml,
+    load_domain,
+    type_family,
+)
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.errors import DpforestError
+
+TARGET = {"name": "y", "kind": "categorical", "domain": ["a", "b"]}
+
+
+def mapping(*columns: dict, **rest: object) -> dict:
+    return {"target": "y", "column": [*columns, TARGET], **rest}
+
+
+def numeric(**keys: object) -> dict:
+    return {"name": "x", "kind": "numeric", **keys}
+
+
+def test_every_sidecar_is_a_valid_domain(data_dir: Path) -> None:
+    files = sorted(data_dir.glob("*.toml"))
+    assert len(files) >= 18
+    for file in files:
+        con = duckdb.connect()
+        con.execute(f"CREATE TABLE t AS FROM '{file.with_suffix('.parquet')}'")
+        bound = load_domain(file).bind(DuckDBEngine(con).table("t").columns)
+        assert all(a.type and a.cells >= 2 for a in bound.attributes)
+
+
+def edges(sql_type: str, **keys: object) -> tuple:
+    return domain_from_mapping(mapping(numeric(**keys))).attributes[0].bound(sql_type).edges
+
+
+def test_bins_are_equal_in_width_over_the_bounds() -> None:
+    assert edges("DOUBLE", lower=0, upper=8, bins=4) == (2, 4, 6)
+    assert len(edges("DOUBLE", lower=0, upper=1)) == 31
+
+
+def test_an_integer_column_gets_at_most_one_bin_per_integer() -> None:
+    assert edges("INTEGER", lower=1, upper=4) == (1, 2, 3)
+    assert edges("INTEGER", lower=17, upper=90, bins=2) == (53,)
+    assert edges("INTEGER", lower=0.5, upper=2.5, bins=4) == (1,)
+
+
+def test_log_spaced_and_own_edges() -> None:
+    assert edges("DOUBLE", lower=1, upper=10_000, bins=4, scale="log") == pytest.approx(
+        (10, 100, 1000)
+    )
+    zero = edges("DOUBLE", lower=0, upper=100, bins=4, scale="log")
+    assert 0 < zero[0] < zero[1] < zero[2] < 50
+    assert edges("DOUBLE", edges=[1.5, 2.5]) == (1.5, 2.5)
+    assert edges("INTEGER", edges=[1.5, 2.5]) == (1, 2)
+
+
+def test_dates_are_cut_by_day() -> None:
+    column = numeric(lower=dt.date(2020, 1, 1), upper=dt.date(2020, 1, 4))
+    attribute = domain_from_mapping(mapping(column)).attributes[0].bound("DATE")
+    assert [attribute.text(e) for e in attribute.edges] == [f"2020-01-0{d}" for d in (1, 2, 3)]
+    assert attribute.code(dt.date(2020, 1, 2)) == 1
+    assert attribute.code(dt.date(1999, 1, 1)) == 0
+    assert attribute.code(dt.date(2030, 1, 1)) == 3
+
+
+def test_null_and_strangers_have_the_stated_cells() -> None:
+    nullable = Attribute("c", "categorical", ("a", "b"), nullable=True, type="VARCHAR")
+    assert [nullable.code(v) for v in ("a", "b", "zzz", None)] == [0, 1, 2, 3]
+    strict = Attribute("c", "categorical", ("a", "b"), nullable=False, type="VARCHAR")
+    assert [strict.code(v) for v in ("a", "zzz", None)] == [0, 2, 2]
+    for allowed in (True, False):
+        number = Attribute("n", "numeric", edges=(0.0, 1.0), nullable=allowed, type="DOUBLE")
+        found = [number.code(v) for v in (-math.inf, 0.0, 0.5, math.inf, None, math.nan)]
+        assert found == [0, 0, 1, 2, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("values", "sql_type", "raw", "cell"),
+    [
+        (["1", "2"], "INTEGER", 2, 1),
+        ([1, 2], "BIGINT", 1, 0),
+        ([1.5, 2.0], "DOUBLE", 2.0, 1),
+        (["1.50", "2"], "DECIMAL(5,2)", Decimal("1.50"), 0),
+        ([True, False], "BOOLEAN", False, 1),
+        (["2020-01-01", "2020-01-02"], "DATE", dt.date(2020, 1, 2), 1),
+    ],
+)
+def test_categories_of_any_type(values: list, sql_type: str, raw: object, cell: int) -> None:
+    column = {"name": "x", "kind": "categorical", "domain": values}
+    attribute = domain_from_mapping(mapping(column)).attributes[0].bound(sql_type)
+    assert attribute.code(raw) == cell
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ({"column": [TARGET]}, "names no target"),
+        ({"target": "y"}, "no .*column"),
+        (mapping(), "names no attribute"),
+        ({"target": "z", "column": [numeric(lower=0, upper=1), TARGET]}, 'the target "z"'),
+        (mapping(numeric()), "needs lower and upper"),
+        (mapping(numeric(lower=1, upper=1)), "lower .* must be less"),
+        (mapping(numeric(lower=math.nan, upper=1)), "finite"),
+        (mapping(numeric(lower=0, upper=math.inf)), "finite"),
+        (mapping(numeric(lower=0, upper=1, bins=0)), "bins"),
+        (mapping(numeric(lower=0, upper=1, bins=True)), "bins"),
+        (mapping(numeric(edges=[2, 1])), "ascend"),
+        (mapping(numeric(lower=0, upper=1, scale="cubic")), "scale"),
+        (mapping({"name": "x", "kind": "text"}), "kind"),
+        (mapping({"name": "x", "kind": "categorical", "domain": []}), "no categories"),
+        (mapping({"name": "x", "kind": "categorical", "domain": ["a", "a"]}), "twice"),
+        (mapping({"name": "x", "kind": "categorical", "domain": "ab"}), "list"),
+        (mapping(numeric(lower=0, upper=1), numeric(lower=0, upper=1) | {"name": "X"}), '"X"'),
+        (mapping({"kind": "numeric"}), "no name"),
+        (mapping(numeric(lower=0, upper=1, nullable="no")), "nullable"),
+        ({"target": "y", "column": [numeric(lower=0, upper=1), TARGET | {"domain": ["a"]}]}, "two"),
+    ],
+)
+def test_a_wrong_domain_is_one_sentence(content: dict, sentence: str) -> None:
+    with pytest.raises(DpforestError, match=sentence) as caught:
+        domain_from_mapping(content)
+    assert str(caught.value).endswith(".")
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text("target = [")
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    for name in ("missing", "bad", "binary"):
+        with pytest.raises(DpforestError, match=name):
+            load_domain(tmp_path / f"{name}.toml")
+
+
+def small() -> Domain:
+    return domain_from_mapping(mapping(numeric(lower=0, upper=9)))
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ({"y": "VARCHAR"}, 'no column "x"'),
+        ({"x": "VARCHAR", "y": "VARCHAR"}, 'Column "x" is declared numeric but has type VARCHAR'),
+        ({"x": "INTEGER[]", "y": "VARCHAR"}, "cannot be an attribute"),
+        ({"x": "INTEGER", "y": "INTEGER"}, "lists a category that is not one"),
+    ],
+)
+def test_a_table_that_does_not_fit(columns: dict[str, str], sentence: str) -> None:
+    with pytest.raises(DpforestError, match=sentence):
+        small().bind(columns)
+
+
+def test_names_match_without_case_as_in_the_database() -> None:
+    bound = small().bind({"X": "INTEGER", "Y": "VARCHAR"})
+    assert (bound.attributes[0].name, bound.target) == ("X", "Y")
+
+
+def test_columns_and_exclude() -> None:
+    domain = domain_from_mapping(
+        mapping(numeric(lower=0, upper=1), numeric(lower=0, upper=1) | {"name": "z"})
+    )
+    assert [a.name for a in domain.keep(columns=["Z"]).attributes] == ["z"]
+    assert [a.name for a in domain.keep(exclude=["z"]).attributes] == ["x"]
+    with pytest.raises(DpforestError, match="--exclude"):
+        domain.keep(exclude=["nothing"])
+
+
+@pytest.mark.parametrize(
+    "sql_type",
+    ["INTEGER); DROP TABLE t; --", "ENUM('a') --", "ENUM('a', b)", "DECIMAL(1,2);", "STRUCT(a)"],
+)
+def test_a_type_is_whole_or_none(sql_type: str) -> None:
+    assert type_family(sql_type) == ""
+
+
+DECLARED = """CREATE TABLE t (
+    e ENUM ('it''s', 'b'),
+    i INTEGER CHECK (i IN (1, 2, -3)),
+    n DOUBLE NOT NULL CHECK (n BETWEEN -1.5 AND 2),
+    m INTEGER CHECK (m >= 0 AND 10 >= m),
+    d DATE CHECK (d BETWEEN DATE '2020-01-01' AND '2020-12-31'),
+    b BOOLEAN,
+    free VARCHAR,
+    half INTEGER CHECK (half >= 0),
+    odd INTEGER CHECK (odd + 1 > 3),
+    j VARCHAR,
+    y VARCHAR CHECK (y IN ('no', 'yes'))
+)"""
+
+
+def declared(con: duckdb.DuckDBPyConnection) -> dict[str, dict]:
+    engine = DuckDBEngine(con)
+    return {c["name"]: c for c in declared_columns(engine, engine.table("t"))}
+
+
+def test_declarations_are_read_without_a_row(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(DECLARED)
+    con.execute('COMMENT ON COLUMN t.j IS \'{"kind": "categorical", "domain": ["u"]}\'')
+    con.execute("COMMENT ON COLUMN t.free IS 'only words'")
+    found = declared(con)
+    assert found["e"] == {
+        "name": "e",
+        "kind": "categorical",
+        "domain": ["it's", "b"],
+        "nullable": True,
+    }
+    assert found["i"]["domain"] == [1, 2, -3]
+    assert (found["n"]["lower"], found["n"]["upper"], found["n"]["nullable"]) == (-1.5, 2, False)
+    assert (found["m"]["lower"], found["m"]["upper"]) == (0, 10)
+    assert (found["d"]["lower"], found["d"]["upper"]) == ("2020-01-01", "2020-12-31")
+    assert found["b"]["domain"] == [False, True]
+    assert found["j"]["domain"] == ["u"]
+    for name in ("free", "half", "odd"):
+        assert "kind" not in found[name]
+    domain = declared_domain(DuckDBEngine(con), DuckDBEngine(con).table("t"), "y")
+    assert [a.name for a in domain.attributes] == ["e", "i", "n", "m", "d", "b", "j"]
+    domain.bind(DuckDBEngine(con).table("t").columns)
+
+
+def test_a_comment_comes_before_type_and_check(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t (x INTEGER CHECK (x BETWEEN 0 AND 9))")
+    note = '{"kind": "numeric", "lower": 1, "upper": 5, "bins": 2}'
+    con.execute(f"COMMENT ON COLUMN t.x IS '{note}'")
+    assert declared(con)["x"] == {
+        "name": "x",
+        "kind": "numeric",
+        "lower": 1,
+        "upper": 5,
+        "bins": 2,
+        "nullable": True,
+    }
+
+
+def test_declared_domains_come_back_from_their_toml(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    con.execute(
+        "CREATE TABLE t (\"a\"\"b\" ENUM ('x\\y', '\"q\"', 'é😀'), y BOOLEAN, "
+        "n DOUBLE CHECK (n BETWEEN 0 AND 1))"
+    )
+    engine = DuckDBEngine(con)
+    columns = declared_columns(engine, engine.table("t"))
+    file = tmp_path / "t.toml"
+    file.write_text(domain_toml({"target": "y", "column": columns}), encoding="utf-8")
+    assert load_domain(file) == declared_domain(engine, engine.table("t"), "y")
+
+
+def test_without_declared_classes_there_is_no_domain(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t (x BOOLEAN, y VARCHAR)")
+    engine = DuckDBEngine(con)
+    for target, sentence in ((None, "--target"), ("y", "not declared"), ("zzz", 'no column "zzz"')):
+        with pytest.raises(DpforestError, match=sentence):
+            declared_domain(engine, engine.table("t"), target)

@@ -1,0 +1,265 @@
+"""Counting in SQL: codes, dense counts, routing, units and trees."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpforest_duckdb.domain import Domain, domain_from_mapping
+from dpforest_duckdb.engine.base import Splits
+from dpforest_duckdb.engine.blocks import MAX_CELLS, MAX_GRID, blocks
+from dpforest_duckdb.engine.duckdb import DuckDBEngine, DuckDBRows
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.forest import MULTIWAY, ONE, THRESHOLD, branch_of
+from dpforest_duckdb.privacy.ledger import Unit
+
+COLUMNS = [
+    {"name": "a", "kind": "categorical", "domain": ["x", "y"], "nullable": True},
+    {"name": "b", "kind": "numeric", "lower": 0, "upper": 3, "nullable": True},
+    {"name": "c", "kind": "numeric", "edges": [0.5, 1.5], "nullable": False},
+    {"name": "d", "kind": "categorical", "domain": [1, 2, 3], "nullable": False},
+    {"name": "e", "kind": "categorical", "domain": [True, False], "nullable": False},
+    {"name": "k", "kind": "categorical", "domain": ["no", "yes"]},
+]
+TYPES = "a VARCHAR, b INTEGER, c DOUBLE, d INTEGER, e BOOLEAN, k VARCHAR"
+
+
+def domain() -> Domain:
+    return domain_from_mapping({"target": "k", "column": COLUMNS})
+
+
+def coded(
+    con: duckdb.DuckDBPyConnection,
+    unit: Unit = Unit("row"),  # noqa: B008
+    *,
+    trees: int = 1,
+    disjoint: bool = False,
+    salt: int = 1,
+) -> DuckDBRows:
+    engine = DuckDBEngine(con)
+    table = engine.table("t")
+    bound = domain().without(unit.column).bind(table.columns)
+    return engine.encode(table, bound, unit, trees=trees, disjoint=disjoint, salt=salt)
+
+
+def fill(con: duckdb.DuckDBPyConnection, rows: int = 500, seed: int = 0) -> list[tuple]:
+    random = np.random.default_rng(seed)
+    pools: list[list] = [
+        ["x", "y", "zzz", "", None],
+        [-(2**31), -1, 0, 1, 2, 3, 9, 2**31 - 1, None],
+        [float("-inf"), -0.0, 0.5, 0.6, 1.5, 7.0, float("inf"), float("nan"), None],
+        [1, 2, 3, 4, None],
+        [True, False, None],
+        ["no", "yes", "maybe", None],
+    ]
+    made = [tuple(p[int(random.integers(len(p)))] for p in pools) for _ in range(rows)]
+    con.execute(f"CREATE TABLE t ({TYPES})")
+    con.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", made)
+    return made
+
+
+def python_counts(rows: Sequence[tuple], bound: Domain) -> list[np.ndarray]:
+    """What the SQL must count, from Python's own coding of the rows."""
+    kept = [row for row in rows if row[-1] in bound.classes]
+    found = []
+    for number, attribute in enumerate(bound.attributes):
+        table = np.zeros((1, attribute.cells, len(bound.classes)), dtype=np.int64)
+        for row in kept:
+            table[0, attribute.code(row[number]), bound.classes.index(row[-1])] += 1
+        found.append(table)
+    return found
+
+
+def test_counts_are_dense_and_equal_python(con: duckdb.DuckDBPyConnection) -> None:
+    made = fill(con)
+    rows = coded(con)
+    bound = domain().bind(DuckDBEngine(con).table("t").columns)
+    counts, expected = rows.count_classes(0, 1), python_counts(made, bound)
+    assert [c.shape for c in counts] == [(1, n, 2) for n in bound.cells]
+    for got, want in zip(counts, expected, strict=True):
+        assert (got == want).all()
+    assert (rows.count_leaves(0, 1) == expected[0].sum(axis=1)).all()
+
+
+def test_every_public_cell_is_there_when_no_row_is(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"CREATE TABLE t ({TYPES})")
+    rows = coded(con, trees=3)
+    assert all((c == 0).all() and c.shape[0] == 3 for c in rows.count_classes(0, 3))
+    assert rows.count_leaves(0, 3).tolist() == [[0, 0]] * 3
+
+
+def test_routing_agrees_with_branches(con: duckdb.DuckDBPyConnection) -> None:
+    made = fill(con)
+    bound = domain().bind(DuckDBEngine(con).table("t").columns)
+    kept = [row for row in made if row[-1] in bound.classes]
+    codes = np.array(
+        [[a.code(v) for a, v in zip(bound.attributes, row, strict=False)] for row in kept]
+    )
+    labels = np.array([bound.classes.index(row[-1]) for row in kept])
+    rows = coded(con, trees=3)
+    # three trees, each with another kind of split at its root
+    splits = Splits([0, 1, 2], [0, 1, 3], [MULTIWAY, THRESHOLD, ONE], [0, 1, 2], [3, 7, 9])
+    rows.route(splits, 11)
+    counts = rows.count_leaves(3, 8)
+    expected = np.zeros((8, 2), dtype=np.int64)
+    for a, kind, cell, first in ((0, MULTIWAY, 0, 0), (1, THRESHOLD, 1, 4), (3, ONE, 2, 6)):
+        branch = branch_of(np.array(kind), np.array(cell), codes[:, a])
+        np.add.at(expected, (first + branch, labels), 1)
+    assert (counts == expected).all()
+    # a second depth: only some nodes are split, the rows of the others stay where they are
+    rows.route(Splits([7], [2], [MULTIWAY], [0], [11]), 15)
+    assert rows.count_leaves(0, 15)[7].sum() == 0
+    assert rows.count_leaves(11, 4).sum() == expected[4].sum()
+    assert (rows.count_leaves(0, 15)[8] == expected[5]).all()
+
+
+@given(st.lists(st.integers(2, 300), min_size=1, max_size=12), st.integers(2, 30))
+def test_blocks_cover_all_attributes_and_give_their_counts(cells: list[int], classes: int) -> None:
+    found = blocks(cells, classes)
+    assert [a for b in found for a in b.attributes] == list(range(len(cells)))
+    limit = min(MAX_CELLS, MAX_GRID // classes)
+    assert all(b.size <= limit or len(b.cells) == 1 for b in found)
+    random = np.random.default_rng(0)
+    rows = np.array([[random.integers(c) for c in cells] for _ in range(30)])
+    for block in found:
+        code = sum(rows[:, a] * block.stride(a) for a in block.attributes)
+        counts = np.zeros((1, block.size, 1), dtype=np.int64)
+        np.add.at(counts, (0, code, 0), 1)
+        for a, table in zip(block.attributes, block.marginals(counts), strict=True):
+            assert (table[0, :, 0] == np.bincount(rows[:, a], minlength=cells[a])).all()
+
+
+def parts(rows: DuckDBRows, trees: int) -> list[int]:
+    return rows.count_leaves(0, trees).sum(axis=1).tolist()
+
+
+def units_per_tree(con: duckdb.DuckDBPyConnection, rows: DuckDBRows) -> dict[int, int]:
+    """How many rows each tree has, straight from the codes."""
+    return dict(con.execute(f"SELECT node0, count(*) FROM {rows._codes} GROUP BY 1").fetchall())
+
+
+def test_disjoint_trees_share_the_rows_out(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        f"CREATE TABLE t AS SELECT 'x' AS a, i AS b, 1.0 AS c, 1 AS d, true AS e, 'no' AS k "
+        "FROM range(4000) r(i)"
+    )
+    sizes = parts(coded(con, trees=4, disjoint=True), 4)
+    assert sum(sizes) == 4000
+    assert all(850 < size < 1150 for size in sizes)
+    assert sizes != parts(coded(con, trees=4, disjoint=True, salt=2), 4)
+
+
+def test_one_more_row_moves_no_other(con: duckdb.DuckDBPyConnection) -> None:
+    fill(con, 400)
+    before = coded(con, trees=5, disjoint=True).count_leaves(0, 5)
+    con.execute("CREATE TABLE u AS SELECT * FROM t ORDER BY hash(b, c, d)")
+    con.execute("DROP TABLE t")
+    con.execute("ALTER TABLE u RENAME TO t")
+    con.execute("INSERT INTO t VALUES ('x', 1, 1.0, 1, true, 'no')")
+    change = coded(con, trees=5, disjoint=True).count_leaves(0, 5) - before
+    assert change.sum() == 1
+    assert (change >= 0).all()
+
+
+def test_equal_rows_share_a_tree(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "CREATE TABLE t AS SELECT 'x' AS a, 1 AS b, 1.0 AS c, 1 AS d, true AS e, 'no' AS k "
+        "FROM range(50)"
+    )
+    assert sorted(parts(coded(con, trees=8, disjoint=True), 8)) == [0] * 7 + [50]
+
+
+def with_units(con: duckdb.DuckDBPyConnection, unit_type: str, values: Sequence[object]) -> None:
+    con.execute(f"CREATE TABLE t ({TYPES}, who {unit_type})")
+    for i, value in enumerate(values):
+        con.execute("INSERT INTO t VALUES ('x', ?, 1.0, 1, true, 'no', ?)", [i % 5, value])
+
+
+@pytest.mark.parametrize("bound", [1, 2, 3])
+def test_rows_per_unit_are_bounded_in_sql(con: duckdb.DuckDBPyConnection, bound: int) -> None:
+    people = ["p", "p", "p", "p", "q", "q", "r", None, None]
+    with_units(con, "VARCHAR", people)
+    rows = coded(con, Unit("who", bound))
+    kept = sum(min(n, bound) for p, n in Counter(people).items() if p is not None)
+    assert rows.count_leaves(0, 1).sum() == kept
+
+
+def test_bounding_does_not_depend_on_row_order(con: duckdb.DuckDBPyConnection) -> None:
+    with_units(con, "INTEGER", [i // 5 for i in range(200)])
+    first = [c.tolist() for c in coded(con, Unit("who", 2)).count_classes(0, 1)]
+    con.execute("CREATE TABLE u AS SELECT * FROM t ORDER BY hash(b, who)")
+    con.execute("DROP TABLE t")
+    con.execute("ALTER TABLE u RENAME TO t")
+    assert [c.tolist() for c in coded(con, Unit("who", 2)).count_classes(0, 1)] == first
+
+
+@pytest.mark.parametrize(
+    ("unit_type", "values"),
+    [
+        ("VARCHAR COLLATE NOCASE", ["anna", "ANNA", "Anna", "aNNa"]),
+        ("DOUBLE", [0.0, -0.0, 0.0, -0.0]),
+        ("VARCHAR", ["same"] * 4),
+    ],
+)
+def test_what_the_database_calls_equal_is_one_unit(
+    con: duckdb.DuckDBPyConnection, unit_type: str, values: Sequence[object]
+) -> None:
+    with_units(con, unit_type, values)
+    assert coded(con, Unit("who", 1)).count_leaves(0, 1).sum() == 1
+    for salt in range(8):
+        spread = parts(coded(con, Unit("who", 9), trees=16, disjoint=True, salt=salt), 16)
+        assert sorted(spread)[-1] == 4
+
+
+def test_units_without_a_name_are_dropped(con: duckdb.DuckDBPyConnection) -> None:
+    with_units(con, "DOUBLE", [None, float("nan"), float("nan"), 1.0])
+    assert coded(con, Unit("who", 5)).count_leaves(0, 1).sum() == 1
+
+
+def test_only_base_tables_have_a_budget(con: duckdb.DuckDBPyConnection) -> None:
+    engine = DuckDBEngine(con)
+    con.execute("CREATE TABLE t (x INTEGER)")
+    con.execute("CREATE VIEW v AS FROM t")
+    con.execute("CREATE TEMP TABLE w (x INTEGER)")
+    con.execute("CREATE SCHEMA s")
+    con.execute('CREATE TABLE s."a.b" (x INTEGER)')
+    assert engine.table("T").name == "t"
+    assert engine.table('s."a.b"').schema == "s"
+    for name, sentence in (
+        ("v", "is a view"),
+        ("w", "temporary"),
+        ("nothing", "no table"),
+        ("t; DROP TABLE t", "no table"),
+    ):
+        with pytest.raises(DpforestError, match=sentence):
+            engine.table(name)
+    con.execute("CREATE TEMP TABLE t (x INTEGER)")
+    with pytest.raises(DpforestError, match="hidden by a temporary"):
+        engine.table("t")
+
+
+def test_errors_of_the_database_quote_no_data(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t AS SELECT 'alice@example.com' AS x")
+    with pytest.raises(DpforestError) as caught:
+        DuckDBEngine(con).run("SELECT CAST(x AS INTEGER) FROM t", step="encode")
+    assert "alice" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_the_salt_is_bound_not_written(con: duckdb.DuckDBPyConnection) -> None:
+    fill(con, 10)
+    shown: list[str] = []
+    engine = DuckDBEngine(con, shown.append)
+    table = engine.table("t")
+    engine.encode(
+        table, domain().bind(table.columns), Unit("row"), trees=3, disjoint=True, salt=123456789123
+    )
+    assert shown
+    assert "123456789123" not in "".join(shown)

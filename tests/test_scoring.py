@@ -1,0 +1,262 @@
+"""SQL and Python must send every row the same way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+import sqlglot
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.forest import LEAF, MULTIWAY, ONE, THRESHOLD, Forest, Guarantee, Tree
+from dpforest_duckdb.scoring import publish_sql, score_sql, share_names
+
+TABLES = [
+    "adult_train",
+    "banknote",
+    "breast_cancer_wisconsin",
+    "car",
+    "congressional_voting",
+    "connect_4",
+    "credit_approval",
+    "credit_default",
+    "heart_cleveland",
+    "iris",
+    "krkopt",
+    "mammographic_mass",
+    "mushroom",
+    "nursery",
+    "pima_diabetes",
+    "tic_tac_toe",
+    "wall_following",
+]
+HOSTILE = ['a"b', "it's", "x; DROP TABLE t --", "select", "{{ 1 }}", "é😀", " ", "A b", "t", "s"]
+
+
+def assert_agree(con: duckdb.DuckDBPyConnection, forest: Forest, table: str) -> None:
+    """Every row: the same prediction and the same shares, to the last bit."""
+    engine = DuckDBEngine(con)
+    cursor = con.execute(score_sql(forest, engine.scored(table)))
+    names = [column[0] for column in cursor.description]
+    rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    votes = forest.votes(rows)
+    for row, vote in zip(rows, votes, strict=True):
+        label = forest.domain.classes[int(vote.argmax())]
+        assert str(row["prediction"]).lower() == label.lower()
+        for name, number in zip(share_names(forest), vote, strict=True):
+            assert row[name] == number / vote.sum()
+
+
+@pytest.mark.parametrize("recipe", ["auto", "dpdf"])
+@pytest.mark.parametrize("name", TABLES)
+def test_sql_agrees_with_python_on_real_tables(
+    con: duckdb.DuckDBPyConnection, real: Callable, fit: Callable, name: str, recipe: str
+) -> None:
+    domain = real(name)
+    if name == "connect_4":
+        con.execute("DELETE FROM connect_4 WHERE rowid % 8 <> 0")
+    options = {"privacy_unit": "row"} if name == "breast_cancer_wisconsin" else {}
+    forest = fit(con, name, domain=domain, recipe=recipe, trees=2, **options)
+    assert_agree(con, forest, name)
+
+
+def hostile_attributes() -> st.SearchStrategy[list[Attribute]]:
+    values = st.lists(
+        st.sampled_from([*HOSTILE, "", "NULL", "0"]), min_size=1, max_size=4, unique=True
+    )
+    categorical = st.builds(
+        lambda v, n, o: Attribute(
+            "x", "categorical", tuple(v), ordered=o, nullable=n, type="VARCHAR"
+        ),
+        values,
+        st.booleans(),
+        st.booleans(),
+    )
+    edges = st.lists(
+        st.floats(-10, 10, allow_nan=False).map(lambda x: round(x, 3)), max_size=4, unique=True
+    )
+    numeric = st.builds(
+        lambda e, n: Attribute("x", "numeric", edges=tuple(sorted(e)), nullable=n, type="DOUBLE"),
+        edges,
+        st.booleans(),
+    )
+    return st.lists(st.one_of(categorical, numeric), min_size=1, max_size=3)
+
+
+def random_tree(domain: Domain, random: np.random.Generator, constant: bool) -> Tree:
+    """A tree of every kind of split, three deep at most."""
+    kind, attribute, cell, first = [LEAF], [-1], [0], [-1]
+    level = [0]
+    for _ in range(3):
+        born = []
+        for node in level:
+            a = int(random.integers(len(domain.attributes)))
+            cells, proper = domain.cells[a], domain.attributes[a].proper
+            way = int(random.choice([LEAF, MULTIWAY, ONE] + [THRESHOLD] * (proper > 1)))
+            if way == LEAF or cells < 2:
+                continue
+            kind[node], attribute[node], first[node] = way, a, len(kind)
+            if way == THRESHOLD:
+                cell[node] = int(random.integers(proper - 1))
+            elif way == ONE:
+                cell[node] = int(random.integers(cells))
+            for _ in range(cells if way == MULTIWAY else 2):
+                born.append(len(kind))
+                kind.append(LEAF)
+                attribute.append(-1)
+                cell.append(0)
+                first.append(-1)
+        level = born
+    classes = len(domain.classes)
+    votes = random.integers(0, 5, size=(len(kind), classes))
+    votes[:, 0] = 20 - votes[:, 1:].sum(axis=1) if constant else votes[:, 0] + 1
+    kinds = np.array(kind)
+    return Tree(
+        kinds,
+        np.array(attribute),
+        np.array(cell),
+        np.array(first),
+        None,
+        np.where((kinds == LEAF)[:, None], votes, 0),
+    )
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    attributes=hostile_attributes(),
+    names=st.lists(st.sampled_from(HOSTILE), min_size=4, max_size=4, unique_by=str.casefold),
+    classes=st.lists(st.sampled_from(HOSTILE), min_size=2, max_size=4, unique=True),
+    seed=st.integers(0, 2**32),
+    constant=st.booleans(),
+)
+def test_sql_agrees_with_python_on_hostile_forests(
+    attributes: list[Attribute], names: list[str], classes: list[str], seed: int, constant: bool
+) -> None:
+    from dataclasses import replace
+
+    random = np.random.default_rng(seed)
+    domain = Domain(
+        tuple(replace(a, name=n) for a, n in zip(attributes, names, strict=False)),
+        target=names[3],
+        classes=tuple(classes),
+        target_type="VARCHAR",
+    )
+    trees = tuple(random_tree(domain, random, constant) for _ in range(3))
+    forest = Forest("m\n; --", "test", Guarantee("1"), domain, trees)
+    engine = DuckDBEngine(duckdb.connect())
+    quote = engine.dialect.ident
+    columns = ", ".join(f"{quote(a.name)} {a.type}" for a in domain.attributes)
+    table = 'odd "table'
+    engine.run(f"CREATE TABLE {quote(table)} ({columns}, {quote(names[3])} VARCHAR)")
+    pool = {
+        "VARCHAR": [None, "", "zzz", *HOSTILE, "NULL", "0"],
+        "DOUBLE": [None, math.nan, math.inf, -math.inf, -0.0, 0.0, -11.0, 3.3, 1e300],
+    }
+    for _ in range(20):
+        row: list[object] = []
+        for a in domain.attributes:
+            near = [*a.values, *a.edges, *(e + 1e-9 for e in a.edges)]
+            choices = [*pool[a.type], *near]
+            row.append(choices[int(random.integers(len(choices)))])
+        marks = ", ".join("?" * (len(row) + 1))
+        engine.run(f"INSERT INTO {quote(table)} VALUES ({marks})", [*row, "y"])
+    assert_agree(engine.connection, forest, quote(table))
+    again = Forest.from_json(forest.to_json())
+    assert again.to_json() == forest.to_json()
+    sql = score_sql(again, engine.scored(quote(table)))
+    assert len(sqlglot.parse(sql, dialect="duckdb")) == 1
+
+
+@pytest.fixture
+def small(con: duckdb.DuckDBPyConnection, fit: Callable) -> Forest:
+    con.execute(
+        "CREATE TABLE visits (age INTEGER CHECK (age BETWEEN 0 AND 99), "
+        "city ENUM ('Bern', 'Genf'), ill BOOLEAN)"
+    )
+    con.execute("INSERT INTO visits SELECT i % 100, 'Bern', i % 100 > 50 FROM range(2000) r(i)")
+    return fit(con, "visits", target="ill", epsilon=5)
+
+
+def test_every_form_gives_what_score_gives(con: duckdb.DuckDBPyConnection, small: Forest) -> None:
+    expected = sorted(small.predict(con, "visits").fetchall(), key=str)
+    assert sorted(con.execute(small.to_sql("visits")).fetchall(), key=str) == expected
+    con.execute(small.to_sql("visits", form="view"))
+    assert sorted(con.execute("FROM visits_scored").fetchall(), key=str) == expected
+    con.execute(publish_sql(small, "visits", form="table", name="kept"))
+    assert sorted(con.execute("FROM kept").fetchall(), key=str) == expected
+    con.execute(publish_sql(small, form="macro", name="ill_risk"))
+    assert sorted(con.execute("FROM ill_risk('visits')").fetchall(), key=str) == expected
+
+
+def test_a_macro_parameter_does_not_shadow_a_column(
+    con: duckdb.DuckDBPyConnection, small: Forest
+) -> None:
+    con.execute(publish_sql(small, form="macro", name="ill_risk"))
+    con.execute("CREATE TABLE other AS SELECT *, 7 AS table_name FROM visits")
+    assert con.execute("SELECT DISTINCT table_name FROM ill_risk('other')").fetchall() == [(7,)]
+
+
+def test_prediction_has_the_type_of_the_target(
+    con: duckdb.DuckDBPyConnection, small: Forest, fit: Callable
+) -> None:
+    assert str(small.predict(con, "visits").types[3]) == "BOOLEAN"
+    forest = fit(con, "visits", target="city")
+    assert str(forest.predict(con, "visits").types[3]) == "ENUM('Bern', 'Genf')"
+
+
+def test_scoring_keeps_rows_columns_and_strangers(
+    con: duckdb.DuckDBPyConnection, small: Forest
+) -> None:
+    con.execute("CREATE TABLE new (extra VARCHAR, CITY VARCHAR, Age DOUBLE)")
+    con.execute("INSERT INTO new VALUES ('a', 'Rom', 1e9), (NULL, NULL, 'nan'), ('c', 'Bern', 3.5)")
+    scored = small.predict(con, "new")
+    assert scored.columns == ["extra", "CITY", "Age", "prediction", "p_false", "p_true"]
+    assert len(scored.fetchall()) == 3
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ("age INTEGER", 'no column "city"'),
+        ("age VARCHAR, city VARCHAR", 'Column "age" has type VARCHAR'),
+        ("age DATE, city VARCHAR", 'Column "age" has type DATE'),
+        ("age INTEGER, city VARCHAR, Prediction INTEGER", "--prefix"),
+        ("age INTEGER, city VARCHAR, P_TRUE INTEGER", "--prefix"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused(
+    con: duckdb.DuckDBPyConnection, small: Forest, columns: str, sentence: str
+) -> None:
+    con.execute(f"CREATE TABLE odd ({columns})")
+    with pytest.raises(DpforestError, match=sentence):
+        small.predict(con, "odd")
+
+
+def test_classes_that_differ_by_case_get_columns_of_their_own(
+    con: duckdb.DuckDBPyConnection, fit: Callable, tmp_path: Path
+) -> None:
+    con.execute("CREATE TABLE t (x BOOLEAN, y VARCHAR CHECK (y IN ('Yes', 'yes')))")
+    con.execute("INSERT INTO t SELECT i % 2 = 0, 'yes' FROM range(100) r(i)")
+    forest = fit(con, "t", target="y")
+    assert share_names(forest) == ["p_Yes", "p_yes_2"]
+    assert_agree(con, forest, "t")
+
+
+def test_ties_go_to_the_first_class() -> None:
+    domain = Domain(
+        (Attribute("x", "categorical", ("a",), type="VARCHAR"),), "y", ("no", "yes"), "VARCHAR"
+    )
+    leaf = np.array([0])
+    tree = Tree(leaf, leaf - 1, leaf, leaf - 1, None, np.array([[5, 5]]))
+    con = duckdb.connect()
+    con.execute("CREATE TABLE t AS SELECT 'a' AS x")
+    forest = Forest("m", "test", Guarantee("1"), domain, (tree,))
+    assert forest.predict(con, "t").fetchall() == [("a", "no", 0.5, 0.5)]
