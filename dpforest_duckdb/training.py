@@ -290,6 +290,7 @@ def grow(
     reachable = np.ones((request.trees, sum(domain.cells)), dtype=np.bool_)
     plan, depth, limit = account.plan, 0, request.depth
     first, level = 0, request.trees
+    level_epsilon: int | None = None  # as planned
     while True:
         trees = f"{request.trees} tree{'s' if request.trees > 1 else ''}, "
         progress(f"{trees}depth {depth} of {limit}")
@@ -300,6 +301,9 @@ def grow(
         if depth == 0 and recipe.adapt and plan.query("rows"):
             noisy = noise.laplace(classes, account.spend("rows"), k)
             limit = recipe.adapt(noisy, request)
+            # fewer depths share what was planned for all of them
+            split = plan.query("split")
+            level_epsilon = split.epsilon * split.levels // limit if split else None
         histogram = noise.laplace(classes, account.spend("histogram"), k) if asked else None
         if histogram is not None:
             growth.noisy[first : first + level] = histogram
@@ -310,7 +314,7 @@ def grow(
         if recipe.stop and histogram is not None:
             open_ &= ~recipe.stop(histogram)
         nodes = np.flatnonzero(open_)
-        epsilon = account.spend("split", _level_epsilon(account, limit, request))
+        epsilon = account.spend("split", level_epsilon)
         if not len(nodes):
             break
         choice = Choice(ways, counts, allowed, histogram, epsilon, k, randomness.bits)
@@ -331,13 +335,6 @@ def grow(
         counted = rows.count_leaves(0, growth.nodes)[leaves]
         growth.noisy[leaves] = noise.laplace(counted, account.spend("leaf"), k)
     return growth.finished()
-
-
-def _level_epsilon(account: Accountant, limit: int, request: Request) -> int:
-    """ε of a depth's splits: what was planned, the same total shared by fewer depths if adapted."""
-    query = account.plan.query("split")
-    assert query is not None, "a tree that splits has planned its splits"
-    return query.epsilon * query.levels // limit
 
 
 def _distinct(choice: Choice, nodes: Array, recipe: Recipe) -> Array:

@@ -146,7 +146,7 @@ def units_per_tree(con: duckdb.DuckDBPyConnection, rows: DuckDBRows) -> dict[int
 
 def test_disjoint_trees_share_the_rows_out(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(
-        f"CREATE TABLE t AS SELECT 'x' AS a, i AS b, 1.0 AS c, 1 AS d, true AS e, 'no' AS k "
+        "CREATE TABLE t AS SELECT 'x' AS a, i AS b, 1.0 AS c, 1 AS d, true AS e, 'no' AS k "
         "FROM range(4000) r(i)"
     )
     sizes = parts(coded(con, trees=4, disjoint=True), 4)

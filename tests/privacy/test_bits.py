@@ -37,7 +37,7 @@ def test_words_are_64_uniform_bits(bits: Bits | int) -> None:
     words = source.words(20_000)
     assert words.dtype == np.uint64
     assert words.shape == (20_000,)
-    ones = np.unpackbits(words.view(np.uint8)).reshape(-1, 64).sum(axis=0)
+    ones = np.unpackbits(words.view(np.uint8)).reshape(-1, 64).sum(axis=0, dtype=int)
     assert (abs(ones - 10_000) < 5.5 * np.sqrt(5_000)).all()  # 64 bits, 2-sided, α below 1e-5
 
 

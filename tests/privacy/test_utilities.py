@@ -35,9 +35,9 @@ def branches(classes: int, most: int) -> NDArray[np.int64]:
 
 
 def changes(utility: Utility, counts: NDArray[np.int64], rows: int = 1) -> NDArray[np.int64]:
-    """How the utility changes with `rows` more of one class, `[class, branch]`."""
-    more = np.eye(counts.shape[-1], dtype=np.int64) * rows
-    return np.stack([utility.function(counts + one) - utility.function(counts) for one in more])
+    """How the utility changes with `rows` more, of any classes: `[classes of the rows, branch]`."""
+    more = [m for m in product(range(rows + 1), repeat=counts.shape[-1]) if sum(m) == rows]
+    return np.stack([utility.function(counts + m) - utility.function(counts) for m in more])
 
 
 def holds(utility: Utility, classes: int, most: int, rows: int = 1) -> bool:

@@ -1,0 +1,204 @@
+"""Selection: exponents exact whatever their size, mechanisms as their closed forms say."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from chi_square import fits
+from closed_form import CLOSED_FORMS, Choose, executions
+from hypothesis import example, given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dpforest_duckdb.privacy import selection
+from dpforest_duckdb.privacy.bits import SecureBits
+from dpforest_duckdb.privacy.selection import Exponents, Mechanism, exponents, select
+from dpforest_duckdb.privacy.units import MAX_EPSILON, NANO
+
+BITS = SecureBits()
+each_mechanism = pytest.mark.parametrize("mechanism", ["permute-and-flip", "exponential"])
+
+
+def exact(exponent: Exponents) -> list[list[Fraction]]:
+    """Exponents as fractions, `[node][candidate]`."""
+    numerator = exponent.numerator.astype(object)
+    if exponent.whole is not None:
+        numerator = numerator + exponent.whole.astype(object) * exponent.denominator
+    return [[Fraction(x, exponent.denominator) for x in row] for row in numerator.tolist()]
+
+
+def rational(*numerators: int, denominator: int = 1) -> Exponents:
+    return Exponents(np.array([numerators]), denominator)
+
+
+utilities = st.lists(st.integers(-(2**33), 2**33), min_size=3, max_size=3)
+masks = st.lists(st.booleans(), min_size=3, max_size=3).filter(any)
+nodes = st.lists(st.tuples(utilities, masks), min_size=1, max_size=4)
+LARGEST = MAX_EPSILON * NANO
+
+
+@given(
+    nodes,
+    st.one_of(st.integers(1, 10 * NANO), st.integers(1, LARGEST)),
+    st.integers(1, 2000),
+    st.booleans(),
+)
+@example([([-(2**33), 0, 2**33], [True] * 3)], LARGEST, 1, True)
+@example([([-(2**33), 0, 2**33], [True] * 3)], LARGEST - 1, 1, False)
+@example([([-(2**33), 0, 2**33], [True] * 3)], LARGEST - 1, 2000, False)
+@example([([-(2**33), 0, 2**33], [True] * 3)], 1, 2000, False)
+@example([([5, 3, 9], [True, True, False])], 333_333_333, 6, False)
+def test_exponents_are_exact(
+    rows: list[tuple[list[int], list[bool]]], epsilon: int, sensitivity: int, monotone: bool
+) -> None:
+    worth = np.array([row[0] for row in rows])
+    allowed = np.array([row[1] for row in rows])
+    found = exact(exponents(worth, allowed, epsilon, sensitivity, monotone))
+    for row, (values, mask) in zip(found, rows, strict=True):
+        best = max(value for value, ok in zip(values, mask, strict=True) if ok)
+        for exponent, value, ok in zip(row, values, mask, strict=True):
+            gap = best - value if ok else 0
+            assert exponent == Fraction(gap * epsilon, sensitivity * NANO * (2 - monotone))
+
+
+def test_k_rows_per_unit_divide_the_exponents_by_k() -> None:
+    worth, allowed = np.array([[0, -3, -7]]), np.ones((1, 3), dtype=bool)
+    one, five = (exact(exponents(worth, allowed, NANO, 2 * k, True))[0] for k in (1, 5))
+    assert one == [5 * x for x in five]
+
+
+@pytest.mark.parametrize(
+    ("worth", "mask", "epsilon", "sensitivity"),
+    [
+        ([[0, 0], [1, 2]], [[True, False], [False, False]], NANO, 1),
+        ([[0, 2**62]], [[True, True]], NANO, 1),
+        ([[0, -(2**62)]], [[True, True]], NANO, 1),
+        ([[0, 2**61]], [[True, True]], 4 * NANO, 1),
+        ([[0, 1]], [[True, True]], 0, 1),
+        ([[0, 1]], [[True, True]], NANO, 0),
+    ],
+)
+def test_exponents_refuse_what_has_no_exact_answer(
+    worth: list[list[int]], mask: list[list[bool]], epsilon: int, sensitivity: int
+) -> None:
+    with pytest.raises(ValueError, match=r"ε|candidate|utilities|exponent"):
+        exponents(np.array(worth), np.array(mask), epsilon, sensitivity, True)
+
+
+@each_mechanism
+def test_a_node_without_a_sure_candidate_is_refused(mechanism: Mechanism) -> None:
+    for mask in ([False, False], [False, True]):
+        with pytest.raises(ValueError, match="exponent 0"):
+            select(mechanism, rational(0, 1), np.array([mask]), BITS)
+    whole = Exponents(np.zeros((1, 2), dtype=np.int64), 1, np.array([[1, 2]]))
+    with pytest.raises(ValueError, match="exponent 0"):
+        select(mechanism, whole, np.array([[True, True]]), BITS)
+
+
+@each_mechanism
+@pytest.mark.parametrize(
+    ("gaps", "mask"),
+    [([0, 1, 2], [1, 1, 1]), ([3, 0, 0], [1, 1, 1]), ([1, 0, 0, 1], [1, 0, 1, 1])],
+)
+def test_every_execution_adds_up_to_the_closed_form(
+    monkeypatch: pytest.MonkeyPatch, mechanism: Mechanism, gaps: list[int], mask: list[int]
+) -> None:
+    """With coins of 2^−exponent, which have exact probabilities, the code is its closed form."""
+    allowed = np.array([mask], dtype=bool)
+
+    def run(choose: Choose) -> int:
+        def coins(
+            numerator: NDArray[np.int64], denominator: int, bits: object
+        ) -> NDArray[np.bool_]:
+            sides = [Fraction(1, 2 ** int(x)) for x in numerator]
+            return np.array([choose([1 - p, p]) for p in sides], dtype=bool)
+
+        def uniform(bounds: NDArray[np.int64], bits: object) -> NDArray[np.int64]:
+            return np.array([choose([Fraction(1, int(b))] * int(b)) for b in bounds])
+
+        monkeypatch.setattr(selection, "bernoulli_exp", coins)
+        monkeypatch.setattr(selection, "uniform_below", uniform)
+        return int(select(mechanism, rational(*gaps), allowed, BITS)[0])
+
+    found, missing = executions(run, Fraction(1, 1000))
+    expected = CLOSED_FORMS[mechanism](
+        [Fraction(ok, 2**gap) for gap, ok in zip(gaps, mask, strict=True)]
+    )
+    if mechanism == "permute-and-flip":
+        assert not missing
+        assert [found.get(i, 0) for i in range(len(gaps))] == expected
+    else:  # proposals go on for ever: what was left out is bounded
+        assert missing < Fraction(1, 4)
+        for number, p in enumerate(expected):
+            assert found.get(number, 0) <= p <= found.get(number, 0) + missing
+
+
+CASES = {
+    "spread": (rational(0, 3, 7, 12, 1, 30, denominator=10), [1, 1, 1, 1, 1, 1]),
+    "ties": (rational(0, 0, 5, 5, denominator=3), [1, 1, 1, 1]),
+    "masked": (rational(0, 0, 1, 0, denominator=2), [0, 1, 1, 0]),
+    "far": (rational(0, 10**15, 4 * 10**15, denominator=10**15), [1, 1, 1]),
+    "parts": (Exponents(np.array([[0, 1, 2]]), 4, np.array([[0, 1, 0]])), [1, 1, 1]),
+    "many": (Exponents(np.arange(40)[None, :], 20), [1] * 40),
+}
+
+
+@each_mechanism
+@pytest.mark.parametrize("case", CASES)
+def test_candidates_are_drawn_as_often_as_they_should(mechanism: Mechanism, case: str) -> None:
+    exponent, mask = CASES[case]
+    nodes = 60_000 if len(mask) < 10 else 10_000
+    allowed = np.tile(np.array(mask, dtype=bool), (nodes, 1))
+    spread = Exponents(
+        np.repeat(exponent.numerator, nodes, axis=0),
+        exponent.denominator,
+        None if exponent.whole is None else np.repeat(exponent.whole, nodes, axis=0),
+    )
+    drawn = select(mechanism, spread, allowed, BITS)
+    coins = [
+        Fraction(math.exp(-x) * ok).limit_denominator(10**9)
+        for x, ok in zip(exact(exponent)[0], mask, strict=True)
+    ]
+    expected = [float(p) for p in CLOSED_FORMS[mechanism](coins)]
+    assert fits(np.bincount(drawn, minlength=len(mask)), expected)
+
+
+@each_mechanism
+def test_each_node_has_its_own_draw(mechanism: Mechanism) -> None:
+    """Nodes of different shape in one batch, and no node's draw tells of the next one's."""
+    nodes = 60_000
+    gaps = np.tile(np.array([[0, 1, 3], [2, 0, 0]]), (nodes // 2, 1))
+    allowed = np.tile(np.array([[True] * 3, [True, True, False]]), (nodes // 2, 1))
+    drawn = select(mechanism, Exponents(gaps, 2), allowed, BITS).reshape(-1, 2)
+    form = CLOSED_FORMS[mechanism]
+    first = form([Fraction(math.exp(-x / 2)) for x in (0, 1, 3)])
+    second = form([Fraction(math.exp(-1)), Fraction(1), Fraction(0)])
+    both = np.outer([float(p) for p in first], [float(p) for p in second])
+    assert fits(np.bincount(drawn @ np.array([3, 1]), minlength=9), both.ravel())
+
+
+@each_mechanism
+def test_no_nodes_no_draws(mechanism: Mechanism) -> None:
+    empty = np.zeros((0, 4), dtype=np.int64)
+    exponent = exponents(empty, empty == 0, NANO, 1, True)
+    assert select(mechanism, exponent, empty == 0, BITS).shape == (0,)
+
+
+def test_the_gate_sees_the_other_mechanism_and_a_lost_factor() -> None:
+    exponent, _ = CASES["spread"]
+    nodes = 60_000
+    allowed = np.ones((nodes, 6), dtype=bool)
+    doubled = Exponents(np.repeat(exponent.numerator * 2, nodes, axis=0), exponent.denominator)
+    spread = Exponents(np.repeat(exponent.numerator, nodes, axis=0), exponent.denominator)
+    coins = [Fraction(math.exp(-x)) for x in exact(exponent)[0]]
+    expected = [float(p) for p in CLOSED_FORMS["permute-and-flip"](coins)]
+    faults: list[tuple[Mechanism, Exponents]] = [
+        ("permute-and-flip", doubled),
+        ("exponential", spread),
+    ]
+    for mechanism, weights in faults:
+        drawn = select(mechanism, weights, allowed, BITS)
+        assert not fits(np.bincount(drawn, minlength=6), expected)

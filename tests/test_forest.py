@@ -1,0 +1,172 @@
+"""The model file: whole, checked, and nothing in it that a loader should trust."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from dpforest_duckdb import store
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.forest import Forest, load_forest
+
+
+@pytest.fixture
+def forest(con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]) -> Forest:
+    con.execute(
+        "CREATE TABLE t (a ENUM ('x', 'y', 'z'), n DOUBLE CHECK (n BETWEEN 0 AND 8), k BOOLEAN)"
+    )
+    con.execute("INSERT INTO t SELECT 'x', i % 9, i % 9 > 4 FROM range(3000) r(i)")
+    return fit(con, "t", target="k", recipe="dpdf", trees=2)
+
+
+def test_a_forest_comes_back_from_json_as_it_was(forest: Forest, tmp_path: Path) -> None:
+    forest.save(tmp_path / "m.json")
+    again = load_forest(tmp_path / "m.json")
+    assert again.to_json() == forest.to_json()
+    assert again.to_sql("t") == forest.to_sql("t")
+    assert again.rules() == forest.rules()
+
+
+def test_counts_and_votes_are_integers_in_the_file(forest: Forest) -> None:
+    def numbers(value: Any) -> list[Any]:
+        if isinstance(value, list):
+            return [number for item in value for number in numbers(item)]
+        return [value]
+
+    for tree in json.loads(forest.to_json())["trees"]:
+        assert all(type(n) is int for key in tree for n in numbers(tree[key]))
+
+
+def _set(path: str, value: Any) -> Callable[[dict], None]:
+    def change(content: dict) -> None:
+        *keys, last = path.split(".")
+        for key in keys:
+            content = content[int(key)] if isinstance(content, list) else content[key]
+        content[int(last) if isinstance(content, list) else last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _set("trees.0.first.0", 0),
+        _set("trees.0.first.0", 2),
+        _set("trees.0.first.0", 10**9),
+        _set("trees.0.kind.0", 7),
+        _set("trees.0.kind.0", 1.5),
+        _set("trees.0.attribute.0", -1),
+        _set("trees.0.attribute.0", 99),
+        _set("trees.0.votes.0", [0, 0]),
+        _set("trees.0.votes.0", [-5, 9]),
+        _set("trees.0.votes.0", ["1; DROP TABLE t", 1]),
+        _set("trees.0.votes.0", [10**30, 1]),
+        _set("trees.0.counts.0", [0.5, 1]),
+        _set("trees", []),
+        _set("trees.0.kind", []),
+        _set("domain.target_type", "INTEGER); DROP TABLE t; --"),
+        _set("domain.target_type", "INTEGER"),
+        _set("domain.classes", ["false"]),
+        _set("domain.attributes.0.type", "ENUM('a') --"),
+        _set("domain.attributes.0.values", ["x", "x", "z"]),
+        _set("domain.attributes.0.name", "a\x00"),
+        _set("domain.attributes.0.kind", "evil"),
+        _set("domain.attributes.1.edges", [1, 0]),
+        _set("domain.attributes.1.edges", ["0; DROP TABLE t"]),
+        _set("domain.attributes.1.edges", [10**400]),
+        _set("domain.attributes", None),
+        _set("guarantee.private", "yes"),
+        _set("guarantee.rows_per_unit", 0),
+        _set("name", 3),
+        _set("schema", "dpforest/2"),
+    ],
+)
+def test_a_hostile_model_is_refused_in_one_sentence(
+    forest: Forest, change: Callable[[dict], None]
+) -> None:
+    content = json.loads(forest.to_json())
+    change(content)
+    with pytest.raises(DpforestError, match=r"^The model (is damaged|has a schema)") as caught:
+        Forest.from_json(json.dumps(content))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "null", "{}", '{"schema": "dpforest/1"}', '{"schema": NaN}', "[" * 100_000],
+)
+def test_what_is_no_model_is_refused(text: str) -> None:
+    with pytest.raises(DpforestError, match="damaged"):
+        Forest.from_json(text)
+
+
+def test_a_tree_that_is_too_deep_is_refused(forest: Forest) -> None:
+    content = json.loads(forest.to_json())
+    depth = 200
+    nodes = 2 * depth + 1
+    inner = [i % 2 == 0 and i < 2 * depth for i in range(nodes)]
+    content["trees"] = [
+        {
+            "kind": [3 if split else 0 for split in inner],
+            "attribute": [0 if split else -1 for split in inner],
+            "cell": [0] * nodes,
+            "first": [i + 1 if split else -1 for i, split in enumerate(inner)],
+            "counts": None,
+            "votes": [[1, 0]] * (nodes - sum(inner)),
+        }
+    ]
+    # children of node i are i+1 and i+2: i+2 splits again
+    with pytest.raises(DpforestError, match="damaged"):
+        Forest.from_json(json.dumps(content))
+
+
+def test_files_are_written_whole_or_not_at_all(forest: Forest, tmp_path: Path) -> None:
+    target = tmp_path / "no" / "folder" / "m.json"
+    with pytest.raises(DpforestError, match="cannot be written"):
+        forest.save(target)
+    (tmp_path / "m.json").mkdir()
+    with pytest.raises(DpforestError, match="cannot be written"):
+        forest.save(tmp_path / "m.json")
+    assert [p.name for p in tmp_path.iterdir() if "m.json" in p.name] == ["m.json"]
+    with pytest.raises(DpforestError, match="cannot be read"):
+        load_forest(tmp_path / "missing.json")
+
+
+def test_models_in_the_database(con: duckdb.DuckDBPyConnection, forest: Forest) -> None:
+    engine = DuckDBEngine(con)
+    assert store.names(engine) == []
+    store.save(engine, forest.named("Ärzte; --"))
+    assert store.names(engine) == ["Ärzte; --"]
+    assert store.load(engine, "ÄRZTE; --").to_json() == forest.named("Ärzte; --").to_json()
+    with pytest.raises(DpforestError, match="already"):
+        store.save(engine, forest.named("ärzte; --"))
+    store.save(engine, forest.named("ärzte; --"), replace=True)
+    assert store.names(engine) == ["ärzte; --"]
+    with pytest.raises(DpforestError, match="no model"):
+        store.load(engine, "other")
+    store.drop(engine, "Ärzte; --")
+    assert store.names(engine) == []
+    for name in ("", "a\nb", "x" * 300):
+        with pytest.raises(DpforestError, match="name"):
+            store.save(engine, forest.named(name))
+
+
+def test_rules_tell_every_path_with_released_figures(forest: Forest) -> None:
+    rows = forest.rules()
+    assert len(rows) == forest.nodes
+    assert [r["rule"] for r in rows if r["depth"] == 0] == ["(all rows)"] * 2
+    for row in rows:
+        tree = forest.trees[row["tree"]]
+        assert row["counts"] == tree.counts[row["node"]].tolist()
+        assert 0 <= row["support"] <= 1
+        assert row["confidence"] is None or 0.5 <= row["confidence"] <= 1
+        assert (
+            row["depth"] == row["rule"].count(" AND ") + (row["depth"] > 0) or "> " in row["rule"]
+        )
+        assert (row["votes"] is None) == (not row["leaf"])
