@@ -60,7 +60,7 @@ class DuckDBEngine:
         thread.start()
         try:
             while thread.is_alive():
-                thread.join(timeout=60)
+                thread.join(timeout=0.2)  # a signal is seen at the latest then
         except BaseException:
             self.connection.interrupt()
             thread.join()
@@ -83,17 +83,10 @@ class DuckDBEngine:
             "FROM duckdb_views() WHERE NOT internal"
         )
         home, path = self.run("SELECT current_database(), current_schema()")[0]
-        matches = [
-            row
-            for row in rows
-            if all(
-                want.casefold() == have.casefold()
-                for want, have in zip(reversed(parts), reversed(row[:3]), strict=False)
-            )
-        ]
+        wanted = [part.casefold() for part in parts]
+        matches = [row for row in rows if wanted in _spellings(row[0], row[1], row[2])]
         if len(parts) == 1:
-            near = [r for r in matches if r[3] or (r[0] == home and r[1] in (path, "main"))]
-            matches = near
+            matches = [r for r in matches if r[3] or (r[0] == home and r[1] in (path, "main"))]
         if any(row[3] for row in matches) and len(matches) > 1:
             raise DpforestError(
                 f'"{name}" is hidden by a temporary table or view of the same name: drop that one.'
@@ -320,6 +313,13 @@ def _split_name(name: str) -> list[str]:
         else:
             current += '"' if character == "\x01" else character
     return [*parts, current]
+
+
+def _spellings(catalog: str, schema: str, table: str) -> list[list[str]]:
+    """The ways to write a table's name, in lower case; `catalog.table` means its main schema."""
+    full = [name.casefold() for name in (catalog, schema, table)]
+    short = [[full[0], full[2]]] if full[1] == "main" else []
+    return [full, full[1:], full[2:], *short]
 
 
 def _plain_error(error: BaseException, step: str) -> BaseException:

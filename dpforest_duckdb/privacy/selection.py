@@ -72,7 +72,8 @@ def exponents(
         return Exponents(gap * rate.numerator, rate.denominator)
     if widest * rate >= LIMIT:
         raise ValueError("an exponent is out of range")
-    whole, rest = np.divmod(gap.astype(object) * rate.numerator, rate.denominator)
+    product = gap.astype(object) * rate.numerator
+    rest, whole = product % rate.denominator, product // rate.denominator
     return Exponents(rest.astype(np.int64), rate.denominator, whole.astype(np.int64))
 
 

@@ -18,7 +18,7 @@ from dpforest_duckdb.splits.utilities import GINI
 from dpforest_duckdb.voting import vote_by_shares
 
 SHARES = (4, 48, 48)  # rows, splits, leaves, in percent
-ROWS_PER_LEAF = 40  # rows times ε that a leaf should hold, so that noise does not drown it
+ROWS_PER_LEAF = 100  # rows times ε that a leaf should hold, so that noise does not drown it
 
 
 def plan(request: Request) -> Plan:

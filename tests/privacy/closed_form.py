@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 
 Choose = Callable[[Sequence[Fraction]], int]
+NONE = Fraction(0)
 
 
 def permute_and_flip(coins: Sequence[Fraction]) -> list[Fraction]:
@@ -15,9 +16,9 @@ def permute_and_flip(coins: Sequence[Fraction]) -> list[Fraction]:
     for number, coin in enumerate(coins):
         others = [Fraction(1)]  # P(m of the others show heads)
         for other in (*coins[:number], *coins[number + 1 :]):
-            padded = zip([*others, 0], [0, *others], strict=True)
-            others = [(1 - other) * less + other * more for less, more in padded]
-        found.append(coin * sum((p / (m + 1) for m, p in enumerate(others)), Fraction(0)))
+            tails, heads = [*others, NONE], [NONE, *others]
+            others = [(1 - other) * t + other * h for t, h in zip(tails, heads, strict=True)]
+        found.append(coin * sum((p / (m + 1) for m, p in enumerate(others)), NONE))
     return found
 
 
@@ -34,7 +35,7 @@ class _TooRareError(Exception):
 
 
 def executions(
-    run: Callable[[Choose], Hashable], rarest: Fraction = Fraction(0)
+    run: Callable[[Choose], Hashable], rarest: Fraction = NONE
 ) -> tuple[dict[Hashable, Fraction], Fraction]:
     """The exact distribution of what `run(choose)` returns, and the mass that was left out.
 
@@ -69,4 +70,4 @@ def executions(
         except _TooRareError:
             continue
         found[result] += mass
-    return dict(found), 1 - sum(found.values())
+    return dict(found), 1 - sum(found.values(), NONE)

@@ -31,7 +31,8 @@ each_scale = pytest.mark.parametrize(("sensitivity", "epsilon"), SCALES)
 
 def draw(noise: CountNoise, draws: int, epsilon: int, sensitivity: int) -> NDArray[np.int64]:
     counts = np.full((draws // 5, 5), 1000)
-    return (noise.laplace(counts, epsilon, sensitivity) - counts).ravel()
+    noisy = noise.laplace(counts, epsilon, sensitivity)
+    return np.ravel(noisy - counts)
 
 
 @each_scale

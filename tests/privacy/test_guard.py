@@ -1,0 +1,165 @@
+"""A table's budget follows the table, and shows when somebody took the ledger away."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.errors import BudgetError, DpforestError
+from dpforest_duckdb.privacy.guard import Guard
+from dpforest_duckdb.privacy.ledger import Unit
+from dpforest_duckdb.privacy.units import NANO
+
+ROW = Unit("row")
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    path = tmp_path / "data.duckdb"
+    with duckdb.connect(str(path)) as con:
+        con.execute("CREATE TABLE visits (x INTEGER)")
+        con.execute("COMMENT ON TABLE visits IS 'kept by the ward'")
+    return path
+
+
+def guard(con: duckdb.DuckDBPyConnection, table: str = "visits", **options: object) -> Guard:
+    engine = DuckDBEngine(con)
+    return Guard.of(engine, engine.table(table), **options)  # type: ignore[arg-type]
+
+
+def spend(found: Guard, epsilon: int = NANO, *, private: bool = True) -> int:
+    return found.debit(
+        epsilon, 0, ROW, recipe="auto", model="m", private=private, plan=[{"purpose": "test"}]
+    )
+
+
+def test_the_ledger_lies_beside_the_database(database: Path) -> None:
+    with duckdb.connect(str(database)) as con:
+        assert guard(con).ledger.path == Path(f"{database}.ledger")
+        assert not guard(con).ledger.path.exists()
+        spend(guard(con))
+        assert guard(con).budget().spent_epsilon == NANO
+
+
+def test_a_database_in_memory_needs_a_ledger(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    con.execute("CREATE TABLE visits (x INTEGER)")
+    with pytest.raises(DpforestError, match="--ledger"):
+        guard(con)
+    spend(guard(con, ledger=tmp_path / "book"))
+    assert guard(con, ledger=tmp_path / "book").budget().spent_epsilon == NANO
+
+
+def test_the_users_comment_is_kept(database: Path) -> None:
+    with duckdb.connect(str(database)) as con:
+        spend(guard(con))
+        spend(guard(con))
+        comment = guard(con).info.comment
+        assert comment.splitlines()[0] == "kept by the ward"
+        assert comment.count("dpforest-budget") == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE visits RENAME TO other",
+        "ALTER TABLE visits ADD COLUMN y INTEGER",
+        "CREATE OR REPLACE TABLE visits AS SELECT 1 AS x",
+        "COMMENT ON TABLE visits IS NULL",
+    ],
+)
+def test_spending_follows_the_table(database: Path, change: str) -> None:
+    with duckdb.connect(str(database)) as con:
+        guard(con).set_cap(NANO, 0, ROW, raise_cap=False)
+        spend(guard(con))
+        con.execute(change)
+    with duckdb.connect(str(database)) as con:
+        name = "other" if "RENAME" in change else "visits"
+        assert guard(con, name).budget().spent_epsilon == NANO
+        with pytest.raises(BudgetError):
+            spend(guard(con, name), 1)
+
+
+def test_a_copy_of_the_database_needs_its_ledger(database: Path, tmp_path: Path) -> None:
+    with duckdb.connect(str(database)) as con:
+        spend(guard(con))
+    copy = tmp_path / "copy.duckdb"
+    shutil.copy(database, copy)
+    with duckdb.connect(str(copy)) as con:
+        with pytest.raises(DpforestError, match="does not hold the last debit"):
+            guard(con)
+        assert guard(con, ledger=f"{database}.ledger").budget().spent_epsilon == NANO
+
+
+@pytest.mark.parametrize("damage", ["deleted", "rolled back", "emptied"])
+def test_a_ledger_that_lost_a_debit_is_refused(database: Path, tmp_path: Path, damage: str) -> None:
+    book, old = Path(f"{database}.ledger"), tmp_path / "old"
+    with duckdb.connect(str(database)) as con:
+        spend(guard(con))
+        shutil.copy(book, old)
+        spend(guard(con))
+        if damage == "rolled back":
+            shutil.copy(old, book)
+        elif damage == "deleted":
+            book.unlink()
+        else:
+            book.write_bytes(b"")
+        with pytest.raises(DpforestError, match="does not hold the last debit"):
+            guard(con)
+
+
+def test_a_damaged_anchor_is_refused(database: Path) -> None:
+    with duckdb.connect(str(database)) as con:
+        con.execute("COMMENT ON TABLE visits IS 'dpforest-budget: {}'")
+        with pytest.raises(DpforestError, match="damaged"):
+            guard(con)
+
+
+def test_a_read_only_database_is_debited_too(database: Path) -> None:
+    with duckdb.connect(str(database), read_only=True) as con:
+        spend(guard(con))
+        spend(guard(con))
+        assert guard(con).budget().spent_epsilon == 2 * NANO
+        with pytest.raises(BudgetError, match="for writing"):
+            guard(con).set_cap(NANO, 0, ROW, raise_cap=False)
+    with duckdb.connect(str(database)) as con:
+        assert guard(con).budget().spent_epsilon == 2 * NANO
+
+
+def test_a_debit_survives_a_rollback_of_the_user(database: Path) -> None:
+    with duckdb.connect(str(database)) as con:
+        con.execute("BEGIN")
+        spend(guard(con))
+        con.execute("ROLLBACK")
+        assert guard(con).budget().spent_epsilon == NANO
+
+
+def test_an_attached_table_has_its_budget_beside_its_own_database(
+    database: Path, con: duckdb.DuckDBPyConnection
+) -> None:
+    con.execute(f"ATTACH '{database}' AS private")
+    found = guard(con, "private.visits")
+    assert found.ledger.path == Path(f"{database}.ledger")
+
+
+def test_a_release_that_is_not_private_is_refused_under_a_cap(database: Path) -> None:
+    with duckdb.connect(str(database)) as con:
+        guard(con).set_cap(NANO, 0, ROW, raise_cap=False)
+        with pytest.raises(BudgetError):
+            spend(guard(con), private=False)
+
+
+def test_the_same_name_in_two_schemas_has_two_budgets(
+    database: Path, fit: Callable[..., object]
+) -> None:
+    with duckdb.connect(str(database)) as con:
+        con.execute("CREATE SCHEMA s")
+        con.execute("CREATE TABLE s.visits (x INTEGER)")
+        spend(guard(con, "main.visits"))
+        assert guard(con, "s.visits").budget().spent_epsilon == 0

@@ -1,0 +1,395 @@
+"""The order of a run, and what it leaves behind: nothing true."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+import dpforest_duckdb
+from dpforest_duckdb import BudgetError, DpforestError, UsageError, prepare, store
+from dpforest_duckdb.engine.connect import open_database
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.errors import NotPrivateWarning
+from dpforest_duckdb.forest import Forest
+from dpforest_duckdb.privacy.ledger import Ledger, Unit
+from dpforest_duckdb.privacy.units import NANO
+
+DDL = """CREATE TABLE visits (
+    who VARCHAR,
+    age INTEGER CHECK (age BETWEEN 0 AND 99),
+    city ENUM ('Bern', 'Genf', 'Zug'),
+    ill BOOLEAN
+)"""
+
+
+def visits(con: duckdb.DuckDBPyConnection, rows: int = 1000, where: str = "") -> None:
+    con.execute(DDL.replace("TABLE ", f"TABLE {where}"))
+    con.execute(
+        f"INSERT INTO {where}visits SELECT 'secret-' || i // 4, i % 100, "
+        f"['Bern', 'Genf', 'Zug'][i % 3 + 1], i % 100 > 60 FROM range({rows}) r(i)"
+    )
+
+
+def ready(con: duckdb.DuckDBPyConnection, tmp_path: Path, **options: object) -> object:
+    settings = {"target": "ill", "epsilon": 1, "ledger": tmp_path / "book", **options}
+    return prepare(con, "visits", **settings)  # type: ignore[arg-type]
+
+
+def test_train_is_private_stored_and_debited(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    visits(con)
+    forest = dpforest_duckdb.train(
+        con, "visits", target="ill", epsilon=1, name="risk", ledger=tmp_path / "book"
+    )
+    assert forest.private
+    assert forest.guarantee.noise == "opendp"
+    assert store.load(DuckDBEngine(con), "risk").to_json() == forest.to_json()
+    run = ready(con, tmp_path)
+    budget = run.guard.budget()
+    assert budget.spent_epsilon == NANO
+    assert [entry.state for entry in budget.entries] == ["done"]
+    accuracy = con.sql(
+        f"SELECT avg((prediction = ill)::INT) FROM ({forest.to_sql('visits').strip().rstrip(';')})"
+    )
+    assert accuracy.fetchall()[0][0] > 0.9
+
+
+def test_planning_touches_nothing(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    visits(con)
+    before = con.execute("SELECT table_name, comment FROM duckdb_tables()").fetchall()
+    run = ready(con, tmp_path, name="risk")
+    assert 0 < run.plan.epsilon <= NANO
+    assert list(tmp_path.iterdir()) == []
+    assert con.execute("SELECT table_name, comment FROM duckdb_tables()").fetchall() == before
+
+
+def test_the_whole_cost_is_debited_before_a_row_is_read(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visits(con)
+
+    def encode(*args: object, **kwargs: object) -> object:
+        found = Ledger(tmp_path / "book")
+        place = sqlite3.connect(tmp_path / "book").execute("SELECT count(*) FROM entries")
+        assert place.fetchone() == (1,)
+        assert found.head()
+        raise DpforestError("stopped here.")
+
+    monkeypatch.setattr(DuckDBEngine, "encode", encode)
+    run = ready(con, tmp_path, name="risk")
+    with pytest.raises(DpforestError, match="stopped here"):
+        run.execute()
+    budget = run.guard.budget()
+    assert budget.spent_epsilon == NANO, "no refund"
+    assert budget.entries[0].state == "failed"
+    assert store.names(DuckDBEngine(con)) == []
+
+
+def test_a_run_that_passes_the_cap_reads_nothing(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visits(con)
+    ready(con, tmp_path).guard.set_cap(NANO // 2, 0, Unit("row"), raise_cap=False)
+    monkeypatch.setattr(DuckDBEngine, "encode", lambda *a, **k: pytest.fail("rows were read"))
+    with pytest.raises(BudgetError, match=r"0\.5"):
+        ready(con, tmp_path).execute()
+    assert ready(con, tmp_path).guard.budget().spent_epsilon == 0
+
+
+@pytest.mark.parametrize("options", [{"seed": 1}, {"recipe": "dpdf", "as_published": True}])
+def test_what_is_not_private_is_refused_under_a_cap(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, options: dict
+) -> None:
+    visits(con)
+    ready(con, tmp_path).guard.set_cap(9 * NANO, 0, Unit("row"), raise_cap=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        run = ready(con, tmp_path, **options)
+    with pytest.raises(BudgetError, match="not private"):
+        run.execute()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"epsilon": 0}, "greater than zero"),
+        ({"epsilon": -1}, "greater than zero"),
+        ({"epsilon": float("nan")}, "finite"),
+        ({"epsilon": float("inf")}, "finite"),
+        ({"epsilon": 1e9}, "at most"),
+        ({"epsilon": 1e-12}, "too small to be shared"),
+        ({"epsilon": "a lot"}, "must be a number"),
+        ({"delta": 1}, "--delta"),
+        ({"trees": 0}, "--trees"),
+        ({"depth": 99}, "--depth"),
+        ({"recipe": "dpfd"}, "did you mean dpdf"),
+        ({"recipe": "dpdf", "trees": 3}, "dpdf"),
+        ({"target": "zzz"}, "zzz"),
+        ({"target": "age"}, "no list of classes"),
+        ({"privacy_unit": "zzz"}, "--privacy-unit"),
+        ({"privacy_unit": "ill"}, "privacy unit"),
+        ({"rows_per_unit": 0}, "--rows-per-unit"),
+        ({"rows_per_unit": 2}, "--rows-per-unit"),
+        ({"exclude": ["age", "city"]}, "no attribute"),
+        ({"exclude": ["nothing"]}, "--exclude"),
+        ({"name": ""}, "name"),
+    ],
+)
+def test_bad_options_are_one_sentence_and_change_nothing(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, options: dict, sentence: str
+) -> None:
+    visits(con)
+    with pytest.raises((DpforestError, UsageError), match=sentence) as caught:
+        ready(con, tmp_path, **options)
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_identifier_asks_whom_to_protect(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    visits(con)
+    con.execute('COMMENT ON COLUMN visits.who IS \'{"kind": "identifier"}\'')
+    with pytest.raises(DpforestError, match="--privacy-unit"):
+        ready(con, tmp_path)
+    assert ready(con, tmp_path, privacy_unit="row").unit == Unit("row")
+    run = ready(con, tmp_path, privacy_unit="WHO", rows_per_unit=3)
+    assert run.unit == Unit("who", 3)
+    assert run.execute().guarantee.rows_per_unit == 3
+
+
+@pytest.mark.parametrize("recipe", ["auto", "dpdf"])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "SELECT NULL, NULL, NULL, NULL FROM range(0)",
+        "SELECT 'a', 5, 'Bern', true FROM range(1)",
+        "SELECT 'a', 5, 'Bern', true FROM range(500)",
+        "SELECT NULL, NULL, NULL, NULL FROM range(50)",
+        "SELECT NULL, NULL, NULL, i % 2 = 0 FROM range(50) r(i)",
+    ],
+)
+def test_poor_tables_give_a_model_all_the_same(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, rows: str, recipe: str
+) -> None:
+    con.execute(DDL)
+    con.execute(f"INSERT INTO visits {rows}")
+    forest = ready(con, tmp_path, recipe=recipe, trees=2).execute()
+    con.execute("INSERT INTO visits VALUES ('x', 99, 'Zug', NULL)")
+    for row in forest.predict(con, "visits").fetchall():
+        assert row[-3] in (True, False)
+        assert row[-1] + row[-2] == pytest.approx(1)
+
+
+def planted(data: bytes, secrets: list[bytes]) -> list[bytes]:
+    return [secret for secret in secrets if secret in data]
+
+
+def test_nothing_true_leaves_the_private_database(tmp_path: Path) -> None:
+    """Values, true counts and n are searched in the model, its database, ledger and statements."""
+    private, home = tmp_path / "private.duckdb", tmp_path / "home.duckdb"
+    rows = 87_654_3
+    with duckdb.connect(str(private)) as con:
+        con.execute("CREATE TABLE t (name VARCHAR, x INTEGER CHECK (x BETWEEN 0 AND 1), y BOOLEAN)")
+        con.execute(
+            f"INSERT INTO t SELECT 'planted-value-' || i, i % 2, i < 765432 FROM range({rows}) r(i)"
+        )
+    shown: list[str] = []
+    with open_database(home_of(home)) as con:
+        pass
+    with duckdb.connect(str(home)) as con:
+        con.execute(f"ATTACH '{private}' AS private")
+        run = prepare(con, "private.t", target="y", epsilon=0.01, name="m", trace=shown.append)
+        forest = run.execute()
+        true = {
+            str(n)
+            for (n,) in con.execute(
+                "SELECT count(*) FROM private.t UNION SELECT count(*) FROM private.t GROUP BY y "
+                "UNION SELECT count(*) FROM private.t GROUP BY x, y"
+            ).fetchall()
+        }
+        con.execute("CHECKPOINT")
+        assert con.execute("SELECT count(*) FROM duckdb_tables() WHERE temporary").fetchall() == [
+            (0,)
+        ]
+        salt = str(run.randomness.salt)
+    numbers = set(re.findall(r"\d+", forest.to_json() + "".join(shown) + forest.to_sql("t")))
+    assert not numbers & (true | {salt})
+    for file in tmp_path.iterdir():
+        if file != private:
+            content = file.read_bytes()
+            secrets = [b"planted-value", salt.encode(), *(n.encode() for n in true)]
+            assert planted(content, secrets) == [], file
+            for number in true:
+                small = int(number)
+                if small > 2**16:
+                    assert small.to_bytes(8, "little") not in content, file
+
+
+def home_of(path: Path) -> Path:
+    duckdb.connect(str(path)).close()
+    return path
+
+
+def test_noise_and_splits_differ_from_run_to_run(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    visits(con)
+    counts = [str(ready(con, tmp_path).execute().trees[0].counts) for _ in range(3)]
+    assert len(set(counts)) == 3
+
+
+def test_a_seed_repeats_a_run_and_is_flagged_everywhere(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    visits(con)
+    forests = []
+    for _ in range(2):
+        with pytest.warns(NotPrivateWarning):
+            forests.append(ready(con, tmp_path, seed=7).execute())
+    assert forests[0].to_json() == forests[1].to_json()
+    assert not forests[0].private
+    assert '"private":false' in forests[0].to_json()
+    assert "-- private: NO" in forests[0].to_sql("visits")
+    assert not ready(con, tmp_path).guard.budget().entries[0].private
+
+
+def test_ctrl_c_stops_the_query_and_leaves_nothing(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    engine = DuckDBEngine(con)
+    interrupter = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    interrupter.start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        engine.run(
+            "CREATE TABLE half AS SELECT sum(a.i * b.i) FROM range(1000000) a(i), "
+            "range(1000000) b(i)",
+            step="test",
+        )
+    assert time.monotonic() - started < 10
+    assert engine.run("SELECT count(*) FROM duckdb_tables()") == [(0,)]
+
+
+KILLED = """
+import os, signal, duckdb, sys
+from dpforest_duckdb import prepare
+from dpforest_duckdb.engine.connect import open_database
+with open_database(sys.argv[1]) as con:
+    run = prepare(con, "visits", target="ill", epsilon=1, name="risk")
+    run.execute(lambda m: os.kill(os.getpid(), signal.SIGKILL) if sys.argv[2] in m else None)
+"""
+
+
+@pytest.mark.parametrize(
+    ("moment", "spent"),
+    [("debit", 0), ("encode", NANO), ("depth 1", NANO), ("finish", NANO), ("store", NANO)],
+)
+def test_a_killed_run_leaves_a_debit_and_no_model(tmp_path: Path, moment: str, spent: int) -> None:
+    database = tmp_path / "data.duckdb"
+    with duckdb.connect(str(database)) as con:
+        visits(con)
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(database), moment], check=False)
+    assert ended.returncode == -9
+    with open_database(database) as con:
+        run = prepare(con, "visits", target="ill", epsilon=1, name="risk")
+        assert run.guard.budget().spent_epsilon == spent
+        assert store.names(run.engine) == []
+        assert con.execute("SELECT count(*) FROM visits").fetchone() == (1000,)
+        left = [p.name for p in tmp_path.iterdir() if "spill" in p.name]
+        assert len(left) == 1, "what the dead run spilled was swept"
+    assert not [p.name for p in tmp_path.iterdir() if "spill" in p.name]
+
+
+def test_our_own_database_is_locked_down(tmp_path: Path) -> None:
+    with open_database(home_of(tmp_path / "d.duckdb")) as con:
+        for statement in (
+            "SET enable_external_access = true",
+            "SET threads = 1",
+            f"COPY (SELECT 1) TO '{tmp_path / 'out.csv'}'",
+            f"SELECT * FROM read_csv('{__file__}')",
+        ):
+            with pytest.raises(duckdb.Error):
+                con.execute(statement)
+
+
+def test_databases_that_cannot_be_opened(tmp_path: Path) -> None:
+    (tmp_path / "not.duckdb").write_text("no database")
+    for name, sentence in (("missing.duckdb", "no database file"), ("not.duckdb", "cannot be")):
+        with pytest.raises(DpforestError, match=sentence), open_database(tmp_path / name):
+            pass
+    path = home_of(tmp_path / "d.duckdb")
+    for options in ({"memory_limit": "a lot"}, {"threads": 0}, {"temp_dir": tmp_path / "no"}):
+        with pytest.raises(DpforestError, match="--"), open_database(path, **options):
+            pass
+    holder = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            f"import duckdb, sys; c = duckdb.connect({str(path)!r}); print(1, "
+            "flush=True); sys.stdin.read()",
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    try:
+        with pytest.raises(DpforestError, match="in use"), open_database(path):
+            pass
+    finally:
+        holder.kill()
+        holder.wait()
+
+
+def test_hostile_names_go_through(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, fit: Callable[..., Forest]
+) -> None:
+    name, column, target = 'a "b"; DROP TABLE x; --', "{{ 1 }} 'q' 😀", "select"
+    quote = DuckDBEngine.dialect.ident
+    con.execute(
+        f"CREATE TABLE {quote(name)} ({quote(column)} ENUM ('it''s', '{{{{ x }}}}', '--'), "
+        f"{quote(target)} BOOLEAN)"
+    )
+    con.execute(f"INSERT INTO {quote(name)} SELECT '{{{{ x }}}}', true FROM range(200)")
+    forest = fit(con, str(quote(name)), target=target, name="m'; --")
+    assert len(forest.predict(con, str(quote(name))).fetchall()) == 200
+
+
+def test_units_with_many_rows_are_bounded_and_pay_for_it(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    """Twelve rows of one person, three of them allowed: noise is three times as wide."""
+    con.execute(
+        "CREATE TABLE visits (who INTEGER, age INTEGER CHECK (age BETWEEN 0 AND 1), ill BOOLEAN)"
+    )
+    spread = {}
+    for k in (1, 8):
+        totals = []
+        for seed in range(25):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", NotPrivateWarning)
+                run = ready(
+                    con,
+                    tmp_path,
+                    privacy_unit="who",
+                    rows_per_unit=k,
+                    seed=seed,
+                    recipe="dpdf",
+                    epsilon=1,
+                )
+            totals.append(int(run.execute().trees[0].counts[0, 0]))
+        spread[k] = float(np.std(totals))
+    assert 4 < spread[8] / spread[1] < 16
