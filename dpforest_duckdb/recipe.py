@@ -46,7 +46,8 @@ class Recipe:
     the depth), "histogram" (at every node), "split" (at every inner node), "leaf" (at every leaf).
     `stop` says which nodes stay leaves, from their noisy histograms. `finish` turns a tree of noisy
     counts into votes. `depth` is counted as the paper does, which gives the root the number `root`:
-    depth - root splits on the longest path. `flaws` say why a form is not private.
+    depth - root splits on the longest path. `flaws` say why a form is not private, `repair` what
+    the rigorous form does instead.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Recipe:
     root: int = 0
     published: Recipe | None = None
     flaws: tuple[str, ...] = ()
+    repair: str = ""
 
     def request(
         self,

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpforest_duckdb.domain import Attribute, type_family
 from dpforest_duckdb.engine.base import Scored
-from dpforest_duckdb.engine.dialect import DuckDBDialect
+from dpforest_duckdb.engine.dialect import DuckDBDialect, split_name
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.forest import MULTIWAY, THRESHOLD, Forest, Tree
 from dpforest_duckdb.sql import Sql, render
@@ -99,14 +99,14 @@ def publish_sql(
     """
     if form not in get_args(Form):
         raise UsageError(f"--as must be one of {', '.join(get_args(Form))}.")
-    made = _DIALECT.ident(name or f"{forest.name}_scored")
+    made = _DIALECT.ident(*(split_name(name) if name else [f"{forest.name}_scored"]))
     if form == "macro":
         source = Scored(Sql('query_table("table_name")'), {})
         opening, closing = Sql(f'CREATE MACRO {made}("table_name") AS TABLE (\n'), Sql(")")
     else:
         if scored is None and not table:
             raise UsageError("Name the table to score with --from.")
-        source = scored or Scored(_DIALECT.ident(*str(table).split(".")), {})
+        source = scored or Scored(_DIALECT.ident(*split_name(str(table))), {})
         opening = _NOTHING if form == "select" else Sql(f"CREATE {form.upper()} {made} AS\n")
         closing = _NOTHING
     text = score_sql(forest, source, prefix=prefix, opening=opening, closing=closing)

@@ -134,7 +134,7 @@ class Run:
             guarantee=self.guarantee(),
             domain=self.request.domain,
             trees=tuple(self.recipe.finish(tree, self.request, self.plan) for tree in trees),
-            table=self.table.name,
+            table=self.table.reference,
             version=__version__,
         )
 

@@ -326,3 +326,54 @@ def test_forms_of_dpdf_train_in_the_database(
     assert not published.private
     assert any("noisy node size" in reason for reason in published.guarantee.reasons)
     assert "private: NO" in published.to_sql("t")
+
+
+@pytest.mark.parametrize("name", sorted(RECIPES))
+@pytest.mark.parametrize("rows_per_unit", [1, 4])
+def test_the_mechanisms_are_given_what_the_plan_says(
+    monkeypatch: pytest.MonkeyPatch, name: str, rows_per_unit: int
+) -> None:
+    """ε and sensitivity as they arrive at the mechanisms, summed along a path."""
+    from dpforest_duckdb.privacy.noise import ExactNoise
+    from dpforest_duckdb.splits import choose
+
+    given: list[int] = []
+    laplace, exponents = ExactNoise.laplace, choose.exponents
+
+    def noise(self: ExactNoise, counts: np.ndarray, epsilon: int, sensitivity: int) -> np.ndarray:
+        given.append(epsilon)
+        assert sensitivity == rows_per_unit
+        return laplace(self, counts, epsilon, sensitivity)
+
+    def weights(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
+        given.append(epsilon)
+        assert sensitivity == 2 * rows_per_unit
+        assert monotone
+        return exponents(utilities, allowed, epsilon, sensitivity, monotone)
+
+    monkeypatch.setattr(ExactNoise, "laplace", noise)
+    monkeypatch.setattr(choose, "exponents", weights)
+    recipe = RECIPES[name]
+    request = recipe.request(domain(), NANO, trees=1, rows_per_unit=rows_per_unit)
+    account = Accountant(recipe.plan(request))
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 2, size=30_000)
+    table = Rows(random.integers(0, 3, size=(30_000, 6)), labels, domain().cells, 2, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        randomness = Randomness.seeded(0)
+    grow(table, recipe, request, account, randomness, lambda message: None)
+    assert sum(given) == account.spent
+    assert account.plan.epsilon - 20 < sum(given) <= account.plan.epsilon <= NANO
+
+
+def test_noise_is_drawn_anew_for_every_tree_and_depth() -> None:
+    trees, _, _ = grown(find("dpdf"), trees=3, epsilon=NANO)
+    roots = [tuple(tree.counts[0]) for tree in trees if tree.counts is not None]
+    assert len(set(roots)) == 3
+    sums = [
+        int(tree.counts[0].sum() - tree.counts[list(tree.children(0, domain().cells))].sum())
+        for tree in trees
+        if tree.counts is not None and tree.nodes > 1
+    ]
+    assert any(sums), "children are not derived from their parent's noise"

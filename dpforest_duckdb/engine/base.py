@@ -45,6 +45,15 @@ class TableInfo:
     def display(self) -> str:
         return self.name if self.schema == "main" else f"{self.schema}.{self.name}"
 
+    @property
+    def reference(self) -> str:
+        """The name as `Engine.table` reads it: a part that holds a dot or a quote is quoted."""
+        parts = [self.name] if self.schema == "main" else [self.schema, self.name]
+        return ".".join(
+            '"' + part.replace('"', '""') + '"' if set(part) & {".", '"'} else part
+            for part in parts
+        )
+
 
 @dataclass(frozen=True)
 class Scored:

@@ -134,6 +134,20 @@ class DuckDBDialect:
         )
 
 
+def split_name(name: str) -> list[str]:
+    """The parts of a dotted name; double quotes keep a dot inside a part."""
+    parts, current, quoted = [], "", False
+    for character in name.replace('""', "\x01"):
+        if character == '"':
+            quoted = not quoted
+        elif character == "." and not quoted:
+            parts.append(current)
+            current = ""
+        else:
+            current += '"' if character == "\x01" else character
+    return [*parts, current]
+
+
 def unsigned(largest: int) -> Sql:
     """The narrowest unsigned type that holds 0 … largest."""
     for name, bits in (("UTINYINT", 8), ("USMALLINT", 16), ("UINTEGER", 32)):

@@ -14,7 +14,7 @@ import numpy as np
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import Counts, Scored, Splits, TableInfo
 from dpforest_duckdb.engine.blocks import Block, blocks
-from dpforest_duckdb.engine.dialect import DuckDBDialect, unsigned
+from dpforest_duckdb.engine.dialect import DuckDBDialect, split_name, unsigned
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.forest import MULTIWAY, THRESHOLD
 from dpforest_duckdb.privacy.ledger import Unit
@@ -44,26 +44,26 @@ class DuckDBEngine:
         if self.trace and step:
             self.trace(sql)
         outcome: dict[str, Any] = {}
+        # an event, not Thread.join: after a signal join may say that a running thread has ended
+        done = threading.Event()
 
         def work() -> None:
             try:
-                cursor = (
-                    self.connection.execute(sql, values)
-                    if values
-                    else (self.connection.execute(sql))
-                )
+                cursor = self.connection.execute(sql, values or None)
                 outcome["result"] = getattr(cursor, fetch)()
             except BaseException as error:
                 outcome["error"] = error
+            finally:
+                done.set()
 
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
+        threading.Thread(target=work, daemon=True).start()
         try:
-            while thread.is_alive():
-                thread.join(timeout=0.2)  # a signal is seen at the latest then
+            while not done.wait(timeout=0.2):  # a signal is seen at the latest then
+                pass
         except BaseException:
             self.connection.interrupt()
-            thread.join()
+            while not done.wait(timeout=0.2):
+                self.connection.interrupt()  # again, in case the query had not begun
             raise
         if "error" in outcome:
             raise _plain_error(outcome["error"], step) from None
@@ -75,7 +75,7 @@ class DuckDBEngine:
         Raises `DpforestError` for a missing or ambiguous table, a view, or a base table that a
         temporary one hides.
         """
-        parts = _split_name(name)
+        parts = split_name(name)
         rows = self.run(
             "SELECT database_name, schema_name, table_name, temporary, comment, 'table' "
             "FROM duckdb_tables() UNION ALL "
@@ -121,7 +121,7 @@ class DuckDBEngine:
 
         Scoring is not private: views, temporary tables and attached ones are as good.
         """
-        ident = self.dialect.ident(*_split_name(name))
+        ident = self.dialect.ident(*split_name(name))
         try:
             rows = self.run(f"DESCRIBE SELECT * FROM {ident}")
         except DpforestError:
@@ -299,20 +299,6 @@ def _dense(keys: Sequence[Any], rows: Any, shape: tuple[int, ...]) -> Counts:
     counts = np.zeros(shape, dtype=np.int64)
     counts[tuple(np.asarray(key, dtype=np.int64) for key in keys)] = rows
     return counts
-
-
-def _split_name(name: str) -> list[str]:
-    """The parts of a dotted name; double quotes keep a dot inside a part."""
-    parts, current, quoted = [], "", False
-    for character in name.replace('""', "\x01"):
-        if character == '"':
-            quoted = not quoted
-        elif character == "." and not quoted:
-            parts.append(current)
-            current = ""
-        else:
-            current += '"' if character == "\x01" else character
-    return [*parts, current]
 
 
 def _spellings(catalog: str, schema: str, table: str) -> list[list[str]]:

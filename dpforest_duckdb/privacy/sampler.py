@@ -90,7 +90,7 @@ def discrete_laplace(size: int, scale_numerator: int, scale_denominator: int, bi
         raise ValueError("a scale must be a fraction of 1…2^53 over 1…2^62")
     found = np.empty(0, dtype=np.int64)
     while found.size < size:
-        # Near twice as many proposals as draws are kept at the most common scales.
+        # Half of the proposals or more are kept, unless the scale is far below 1.
         proposals = np.full(2 * (size - found.size) + 8, t, dtype=np.int64)
         u = uniform_below(proposals, bits)
         u = u[bernoulli_exp(u, t, bits)]

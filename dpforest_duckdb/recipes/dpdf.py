@@ -94,4 +94,6 @@ DPDF = replace(
     plan=plan,
     published=_PUBLISHED,
     flaws=(),
+    repair="Count-weighted Gini, whose sensitivity is 2 whatever the node size; splits while "
+    "d < depth, so that every query on a path is charged.",
 )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from chi_square import fits
 from closed_form import CLOSED_FORMS, Choose, executions
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -40,6 +40,7 @@ nodes = st.lists(st.tuples(utilities, masks), min_size=1, max_size=4)
 LARGEST = MAX_EPSILON * NANO
 
 
+@settings(deadline=None)
 @given(
     nodes,
     st.one_of(st.integers(1, 10 * NANO), st.integers(1, LARGEST)),

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
@@ -83,6 +83,7 @@ def test_the_bound_of_gini_is_reached_and_not_far_off_before_rounding() -> None:
     assert 0 <= min(found) <= max(found) < 2
 
 
+@settings(deadline=None)
 @given(arrays(np.int64, (4, 2, 3, 2), elements=st.integers(0, 10**9)))
 def test_utilities_add_up_over_branches(counts: NDArray[np.int64]) -> None:
     def one(node: int, candidate: int) -> tuple[int, int]:

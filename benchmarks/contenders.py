@@ -1,0 +1,356 @@
+"""One contender of the speed benchmark, run in a process of its own so that its memory is its own.
+
+    python benchmarks/contenders.py '{"contender": "one tree", "database": "…", …}'
+
+prints one line of JSON: `seconds`, `phases` (seconds by step) and `peak` (bytes).
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.engine.connect import open_database
+from dpforest_duckdb.engine.dialect import DuckDBDialect
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.forest import LEAF, ONE, Forest, load_forest
+from dpforest_duckdb.privacy.noise import CountNoise
+from dpforest_duckdb.recipe import Request
+from dpforest_duckdb.recipes import RECIPES
+from dpforest_duckdb.recipes.auto import AUTO
+from dpforest_duckdb.splits.choose import Choice, Chooser
+from dpforest_duckdb.training import Run, prepare
+
+TABLE = "rows"
+TARGET = "class"
+VALUES = 8
+EPSILON = 1
+TREES = 10
+
+Connection = duckdb.DuckDBPyConnection
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a process is to run, on which database."""
+
+    contender: str
+    database: str
+    attributes: int
+    depth: int
+    forest: str = ""  # where the forest is written, or read by the bare counts
+    memory_limit: str | None = None
+    temp_dir: str | None = None
+    threads: int | None = None
+
+
+@dataclass
+class Outcome:
+    """What a process reports; `failed` is the sentence if it did not end well."""
+
+    seconds: float = 0.0
+    phases: dict[str, float] = field(default_factory=dict)
+    peak: int = 0
+    failed: str = ""
+
+
+class Clock:
+    """Seconds by phase."""
+
+    def __init__(self) -> None:
+        self.seconds: Counter[str] = Counter()
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] += time.perf_counter() - start
+
+
+class TimedEngine(DuckDBEngine):
+    """An engine that notes the time of each step; statements without a step are housekeeping."""
+
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        super().__init__(connection)
+        self.clock = clock
+
+    def run(self, sql: str, values: Any = None, *, step: str = "", fetch: str = "fetchall") -> Any:
+        with self.clock.phase(step or "housekeeping"):
+            return super().run(sql, values, step=step, fetch=fetch)
+
+
+@dataclass(frozen=True)
+class TimedNoise:
+    """A noise that notes its time."""
+
+    noise: CountNoise
+    clock: Clock
+
+    @property
+    def name(self) -> str:
+        return self.noise.name
+
+    @property
+    def private(self) -> bool:
+        return self.noise.private
+
+    def laplace(self, counts: Any, epsilon: int, sensitivity: int) -> Any:
+        with self.clock.phase("noise"):
+            return self.noise.laplace(counts, epsilon, sensitivity)
+
+
+def timed_choice(choose: Chooser, clock: Clock) -> Chooser:
+    """A chooser that notes its time."""
+
+    def timed(choice: Choice) -> NDArray[np.int64]:
+        with clock.phase("select"):
+            return choose(choice)
+
+    return timed
+
+
+def names(attributes: int) -> list[str]:
+    return [f"a{number}" for number in range(attributes)]
+
+
+def domain(attributes: int) -> Domain:
+    """Integers 0 … 7 per attribute, two classes."""
+    return Domain(
+        attributes=tuple(
+            Attribute(name, "numeric", lower=0, upper=VALUES - 1, nullable=False)
+            for name in names(attributes)
+        ),
+        target=TARGET,
+        classes=("0", "1"),
+    )
+
+
+def register_disjoint() -> None:
+    """`auto` with a disjoint part of the rows per tree: every tree has the whole budget."""
+    RECIPES["disjoint"] = replace(
+        AUTO,
+        name="disjoint",
+        rows="disjoint",
+        trees=TREES,
+        plan=lambda request: AUTO.plan(replace(request, trees=1)),
+        adapt=full_depth,
+    )
+
+
+def full_depth(histogram: object, request: Request) -> int:
+    """The depth that was asked for, whatever the noisy number of rows."""
+    return request.depth
+
+
+def train(con: Connection, job: Job, recipe: str, trees: int) -> Outcome:
+    """Train through the library, with the product's own noise; prepare and debit are counted."""
+    import opendp.prelude  # noqa: F401 -- as the others' imports: before the clock starts
+
+    clock = Clock()
+    with tempfile.TemporaryDirectory(prefix="speed-") as folder:
+        start = time.perf_counter()
+        run = timed(
+            prepare(
+                con,
+                TABLE,
+                epsilon=EPSILON,
+                domain=domain(job.attributes),
+                recipe=recipe,
+                trees=trees,
+                depth=job.depth,
+                ledger=Path(folder) / "ledger",
+            ),
+            clock,
+        )
+        forest = run.execute()
+        seconds = time.perf_counter() - start
+    assert forest.depth == job.depth, "the trees are as deep as was asked"
+    if job.forest:
+        forest.save(job.forest)
+    phases = dict(clock.seconds)
+    phases["other Python"] = seconds - sum(phases.values())
+    return Outcome(seconds, phases)
+
+
+def timed(run: Run, clock: Clock) -> Run:
+    """The same run with a clock in its engine, noise and choice."""
+    return replace(
+        run,
+        engine=TimedEngine(run.engine.connection, clock),
+        recipe=replace(
+            run.recipe, choose=timed_choice(run.recipe.choose, clock), adapt=full_depth
+        ),
+        randomness=replace(run.randomness, noise=TimedNoise(run.randomness.noise, clock)),
+    )
+
+
+def bare(con: Connection, job: Job) -> Outcome:
+    """The plain encoding scan, then one GROUP BY per depth and attribute, and one for the leaves.
+
+    The nodes are those of the forest that `one tree` grew; putting them into the table is not
+    counted, reading it is.
+    """
+    clock, columns = Clock(), names(job.attributes)
+    bound = domain(job.attributes).bind({**dict.fromkeys(columns, "INTEGER"), TARGET: "INTEGER"})
+    dialect = DuckDBDialect()
+    codes = ", ".join(
+        f"CAST({dialect.code(a, dialect.ident(a.name))} AS UTINYINT) AS {a.name}"
+        for a in bound.attributes
+    )
+    with clock.phase("encode"):
+        con.execute(
+            f"CREATE TEMP TABLE plain AS SELECT {codes}, "
+            f"CAST({dialect.class_code(bound.classes, 'INTEGER', dialect.ident(TARGET))} AS UTINYINT)"
+            f" AS class FROM {TABLE}"
+        )
+    con.execute(
+        "CREATE TEMP TABLE placed AS SELECT *, "
+        + ", ".join(f"{sql} AS node{d}" for d, sql in enumerate(node_columns(job, columns)))
+        + " FROM plain"
+    )
+    for depth in range(job.depth):
+        for column in columns:
+            with clock.phase("count_classes"):
+                con.execute(
+                    f"SELECT node{depth}, {column}, class, count(*) FROM placed GROUP BY ALL"
+                ).fetchnumpy()
+    with clock.phase("count_leaves"):
+        con.execute(f"SELECT node{job.depth}, class, count(*) FROM placed GROUP BY ALL").fetchnumpy()
+    return Outcome(sum(clock.seconds.values()), dict(clock.seconds))
+
+
+def node_columns(job: Job, columns: list[str]) -> list[str]:
+    """SQL for the node of a row at every depth, 0 the root, from the forest's first tree."""
+    forest = load_forest(job.forest)
+    return [
+        f"CAST({node_case(forest, columns, 0, depth)} AS USMALLINT)"
+        for depth in range(job.depth + 1)
+    ]
+
+
+def node_case(forest: Forest, columns: list[str], node: int, depth: int) -> str:
+    tree = forest.trees[0]
+    if depth == 0 or tree.kind[node] == LEAF:
+        return str(node)
+    test = "=" if tree.kind[node] == ONE else "<="
+    left, right = (
+        node_case(forest, columns, child, depth - 1)
+        for child in tree.children(node, forest.domain.cells)
+    )
+    column = columns[tree.attribute[node]]
+    return f"CASE WHEN {column} {test} {tree.cell[node]} THEN {left} ELSE {right} END"
+
+
+def lightgbm(con: Connection, job: Job, trees: int) -> Outcome:
+    """LightGBM's random forest; it needs bagging, and so grows on 63 % of the rows."""
+    import lightgbm as lgb
+
+    clock = Clock()
+    with clock.phase("fetch"):
+        table = con.execute(f"SELECT * FROM {TABLE}").to_arrow_table()
+        label = table.column(TARGET)
+        features = table.drop_columns([TARGET])
+    options = {
+        "objective": "binary",
+        "boosting_type": "rf",
+        "bagging_freq": 1,
+        "bagging_fraction": 0.632,
+        "max_depth": job.depth,
+        "num_leaves": 2**job.depth,
+        "verbose": -1,
+    }
+    with clock.phase("fit"):
+        lgb.train(options, lgb.Dataset(features, label), num_boost_round=trees)
+    return Outcome(sum(clock.seconds.values()), dict(clock.seconds))
+
+
+def sklearn(con: Connection, job: Job, trees: int) -> Outcome:
+    """scikit-learn's random forest on one matrix of 32-bit floats, which is what it works on."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    clock = Clock()
+    with clock.phase("fetch"):
+        fetched = con.execute(f"SELECT * FROM {TABLE}").fetchnumpy()
+        label = fetched.pop(TARGET)
+        matrix = np.empty((len(label), job.attributes), dtype=np.float32)
+        for number, name in enumerate(names(job.attributes)):
+            matrix[:, number] = fetched.pop(name)
+    with clock.phase("fit"):
+        RandomForestClassifier(trees, max_depth=job.depth, n_jobs=-1).fit(matrix, label)
+    return Outcome(sum(clock.seconds.values()), dict(clock.seconds))
+
+
+def idle(con: Connection, job: Job) -> Outcome:
+    """Nothing: the memory of the interpreter and of what we import."""
+    return Outcome()
+
+
+CONTENDERS: dict[str, Callable[[Connection, Job], Outcome]] = {
+    "idle": idle,
+    "one tree": lambda con, job: train(con, job, "auto", 1),
+    "bare counts": bare,
+    "LightGBM, 1": lambda con, job: lightgbm(con, job, 1),
+    "scikit-learn, 1": lambda con, job: sklearn(con, job, 1),
+    "disjoint trees": lambda con, job: train(con, job, "disjoint", TREES),
+    "all-row trees": lambda con, job: train(con, job, "auto", TREES),
+    "LightGBM, 10": lambda con, job: lightgbm(con, job, TREES),
+    "scikit-learn, 10": lambda con, job: sklearn(con, job, TREES),
+}
+
+
+def make_rows(path: Path, rows: int, attributes: int, memory_limit: str | None = None) -> None:
+    """A database of `rows` rows with integer attributes 0 … 7, two classes and some signal."""
+    con = duckdb.connect(str(path))
+    if memory_limit:
+        con.execute(f"SET memory_limit = '{memory_limit}'")
+    con.execute("SET preserve_insertion_order = false")
+    values = ", ".join(
+        f"CAST((h >> {3 * number}) & 7 AS INTEGER) AS {name}"
+        for number, name in enumerate(names(attributes))
+    )
+    con.execute(
+        f"CREATE TABLE {TABLE} AS SELECT *, CAST(((a0 + a3 > 7) <> (a5 > 5)) <> flip AS INTEGER) AS "
+        f"{TARGET} FROM (SELECT {values}, (h >> 60) = 0 AS flip FROM "
+        f"(SELECT hash(i) AS h FROM range({rows}) AS r(i)))"
+    )
+    con.close()
+
+
+def run(job: Job) -> Outcome:
+    """Run one contender on a connection with the product's settings."""
+    register_disjoint()
+    with open_database(
+        job.database,
+        memory_limit=job.memory_limit,
+        temp_dir=job.temp_dir,
+        threads=job.threads,
+    ) as con:
+        try:
+            outcome = CONTENDERS[job.contender](con, job)
+        except DpforestError as error:
+            outcome = Outcome(failed=str(error))
+    outcome.peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return outcome
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    print(json.dumps(asdict(run(Job(**json.loads(sys.argv[1]))))))

@@ -1,0 +1,62 @@
+"""The command line: one file per verb, each a call into the library.
+
+Importing this loads no database, no numbers and no noise: the verbs import what they need when
+they run, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from dpforest_duckdb import __version__
+from dpforest_duckdb.cli.budget import budget
+from dpforest_duckdb.cli.demo import demo
+from dpforest_duckdb.cli.domain import domain
+from dpforest_duckdb.cli.evaluate import evaluate
+from dpforest_duckdb.cli.models import models
+from dpforest_duckdb.cli.outcome import reported
+from dpforest_duckdb.cli.recipes import recipes
+from dpforest_duckdb.cli.rules import rules
+from dpforest_duckdb.cli.score import score
+from dpforest_duckdb.cli.sql import sql
+from dpforest_duckdb.cli.train import train
+
+VERBS = (train, score, sql, evaluate, rules, models, budget, domain, recipes, demo)
+
+app = typer.Typer(
+    name="dpforest",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,  # plain help: Rich would double the time to show it
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for _verb in VERBS:
+    app.command()(reported(_verb))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"dpforest {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _about(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Differentially private decision forests, trained inside DuckDB and scored with plain SQL."""
+
+
+def main() -> None:
+    """The `dpforest` command."""
+    if hasattr(sys.stdout, "reconfigure"):
+        # SQL and JSON files are UTF-8 whatever the locale
+        sys.stdout.reconfigure(encoding="utf-8")
+    app()

@@ -1,0 +1,144 @@
+"""dpforest budget"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpforest_duckdb.cli import options
+from dpforest_duckdb.cli.output import emit, say, show_table
+from dpforest_duckdb.errors import DpforestError, UsageError
+
+if TYPE_CHECKING:
+    from dpforest_duckdb.engine.duckdb import DuckDBEngine
+    from dpforest_duckdb.privacy.guard import Guard
+    from dpforest_duckdb.privacy.ledger import Budget, Unit
+
+
+class Action(StrEnum):
+    show = "show"
+    set = "set"
+
+
+def budget(
+    db: options.Db,
+    action: Annotated[Action, typer.Argument()] = Action.show,
+    table: options.MaybeTable = None,
+    epsilon: Annotated[
+        str | None, typer.Option(metavar="E", help="The most ε that may ever be spent.")
+    ] = None,
+    delta: options.Delta = "0",
+    privacy_unit: options.PrivacyUnit = None,
+    rows_per_unit: Annotated[
+        int | None, typer.Option(min=1, max=1_000_000, help="Rows that count of each unit.")
+    ] = None,
+    raise_cap: Annotated[
+        bool, typer.Option("--raise", help="Raise a cap that is there: an act of its own.")
+    ] = False,
+    ledger: options.Ledger = None,
+    as_json: options.AsJson = False,
+    show_sql: options.ShowSql = False,
+) -> None:
+    """Cap what may be spent on a table, or show what was."""
+    from dpforest_duckdb.privacy.guard import Guard
+    from dpforest_duckdb.privacy.units import atto_delta, nano_epsilon
+
+    setting = action is Action.set
+    if setting and (table is None or epsilon is None):
+        raise UsageError("budget set needs --table and --epsilon.")
+    if not setting and epsilon is not None:
+        raise UsageError("--epsilon goes with budget set: budget show changes nothing.")
+    with options.opened(db, read_only=not setting, show_sql=show_sql) as engine:
+        if table is None:
+            guard = _only(engine, ledger)
+        else:
+            guard = Guard.of(engine, engine.table(table), ledger)
+        found = guard.budget()
+        if setting:
+            found = guard.set_cap(
+                nano_epsilon(str(epsilon), cap=True),
+                atto_delta(delta, cap=True),
+                _unit(guard, found, privacy_unit, rows_per_unit),
+                raise_cap=raise_cap,
+            )
+    if found.overspent:
+        say("Warning: more is spent already than the cap allows, so every run is refused.")
+    if as_json:
+        emit(_facts(guard, found))
+    else:
+        _show(guard, found)
+
+
+def _only(engine: DuckDBEngine, ledger: str | None) -> Guard:
+    """The one table of the database that has a budget, or that there is at all."""
+    from dpforest_duckdb.engine.base import TableInfo
+    from dpforest_duckdb.privacy.guard import Guard
+
+    rows = engine.run(
+        "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT internal AND NOT temporary "
+        "AND database_name = current_database() AND schema_name <> 'dpforest' ORDER BY ALL"
+    )
+    names = [TableInfo("", schema, table, {}).reference for schema, table in rows]
+    guards = [Guard.of(engine, engine.table(name), ledger) for name in names]
+    known = [guard for guard in guards if guard.budget().caps or guard.budget().entries] or guards
+    if len(known) != 1:
+        listed = ", ".join(guard.info.reference for guard in known) or "none"
+        raise UsageError(f"Name the table with --table: the database has {listed}.")
+    return known[0]
+
+
+def _unit(guard: Guard, budget: Budget, column: str | None, rows: int | None) -> Unit:
+    """The unit that is asked for; by default that of the cap in force, else the row."""
+    from dpforest_duckdb.privacy.ledger import Unit
+
+    if column is None and budget.cap:
+        unit = budget.cap.unit
+        return unit if rows is None else Unit(unit.column, rows, unit.neighbours)
+    if column is None or column == "row":
+        if rows not in (None, 1):
+            raise UsageError("--rows-per-unit goes with a --privacy-unit column, not with rows.")
+        return Unit("row")
+    declared = {name.casefold(): name for name in guard.info.columns}
+    if column.casefold() not in declared:
+        raise DpforestError(f'The table has no column "{column}": correct --privacy-unit.')
+    return Unit(declared[column.casefold()], rows or 1)
+
+
+def _facts(guard: Guard, budget: Budget) -> dict[str, Any]:
+    from dpforest_duckdb.privacy.units import NANO
+
+    left = budget.left_epsilon
+    return {
+        "table": guard.info.display,
+        "cap": budget.cap.epsilon / NANO if budget.cap else None,
+        "spent": budget.spent_epsilon / NANO,
+        "left": None if left is None else left / NANO,
+        "entries": [
+            {
+                "time": run.time,
+                "recipe": run.recipe,
+                "model": run.model,
+                "epsilon": run.epsilon / NANO,
+                "private": run.private,
+                "state": run.state,
+            }
+            for run in budget.entries
+        ],
+    }
+
+
+def _show(guard: Guard, budget: Budget) -> None:
+    from dpforest_duckdb.privacy.units import ATTO, show
+
+    cap, left = budget.cap, budget.left_epsilon
+    delta = f", δ = {show(cap.delta, ATTO)}" if cap and cap.delta else ""
+    print(f"table   {guard.info.display}")
+    print(f"cap     {f'ε = {show(cap.epsilon)}{delta}, for {cap.unit}' if cap else 'none'}")
+    print(f"spent   ε = {show(budget.spent_epsilon)}")
+    print(f"left    {'no limit' if left is None else f'ε = {show(left)}'}")
+    print(f"ledger  {guard.ledger.path}")
+    facts = _facts(guard, budget)["entries"]
+    if facts:
+        show_table(list(facts[0]), [list(fact.values()) for fact in facts])

@@ -1,0 +1,61 @@
+"""dpforest domain"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from dpforest_duckdb.cli import options
+from dpforest_duckdb.cli.output import emit, one_line, say
+from dpforest_duckdb.errors import DpforestError
+
+
+def domain(
+    db: options.Db,
+    table: options.TableName,
+    target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
+    as_json: options.AsJson = False,
+    show_sql: options.ShowSql = False,
+) -> None:
+    """Print a domain file for a table from DuckDB's declarations; no row is read.
+
+    What is not declared is left blank and marked TODO.
+    """
+    from dpforest_duckdb.declarations import declared_columns
+    from dpforest_duckdb.domain import domain_toml
+
+    with options.opened(db, read_only=True, show_sql=show_sql) as engine:
+        info = engine.table(table)
+        found = {name.casefold(): name for name in info.columns}
+        if target is not None and target.casefold() not in found:
+            raise DpforestError(f'The table has no column "{target}": check --target.')
+        named = found[target.casefold()] if target else None
+        columns = [
+            _marked(column, info.columns[column["name"]], column["name"] == named)
+            for column in declared_columns(engine, info)
+        ]
+    content = {"target": named, "column": columns}
+    blank = sum("todo" in column for column in columns)
+    if blank:
+        say(f"{blank} columns are not declared: fill in their TODO with what is public, or drop it.")
+    if as_json:
+        emit(content)
+    else:
+        print(domain_toml(content), end="")
+
+
+def _marked(column: dict[str, Any], sql_type: str, is_target: bool) -> dict[str, Any]:
+    """The column, with a note of what to fill in where the declarations do not say it."""
+    from dpforest_duckdb.domain import type_family
+
+    if is_target and "domain" not in column:
+        return {"name": column["name"], "todo": 'kind = "categorical" and domain = [the classes]'}
+    if "kind" in column:
+        return column
+    if type_family(sql_type) in ("", "text", "boolean"):
+        needed = 'kind = "categorical" and domain = [the categories]'
+    else:
+        needed = 'kind = "numeric", lower = and upper = (bounds that do not come from the rows)'
+    note = f'{needed}, or kind = "identifier"; the type is {sql_type}'
+    return {**column, "todo": one_line(note)}

@@ -1,0 +1,68 @@
+"""dpforest evaluate"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dpforest_duckdb.cli import options
+from dpforest_duckdb.cli.output import emit, number, say
+
+
+def evaluate(
+    db: options.Db,
+    model: options.Model,
+    table: options.TableName,
+    target: Annotated[
+        str | None, typer.Option(help="The column with the classes. [default: the model's]")
+    ] = None,
+    epsilon: Annotated[
+        str | None,
+        typer.Option(metavar="E", help="Release noisy figures and debit this ε."),
+    ] = None,
+    privacy_unit: options.PrivacyUnit = None,
+    rows_per_unit: Annotated[
+        int | None, typer.Option(min=1, max=1_000_000, help="Rows that count of each unit.")
+    ] = None,
+    ledger: options.Ledger = None,
+    as_json: options.AsJson = False,
+    show_sql: options.ShowSql = False,
+    threads: options.Threads = None,
+    memory_limit: options.MemoryLimit = None,
+    temp_dir: options.TempDir = None,
+) -> None:
+    """Compare a model's predictions with the classes of a table: accuracy, log loss, AUC."""
+    from dpforest_duckdb import store
+    from dpforest_duckdb.evaluate import evaluate as figures_of
+
+    with options.opened(
+        db,
+        read_only=epsilon is None,
+        show_sql=show_sql,
+        threads=threads,
+        memory_limit=memory_limit,
+        temp_dir=temp_dir,
+    ) as engine:
+        found = figures_of(
+            engine,
+            store.load(engine, model),
+            table,
+            target=target,
+            epsilon=epsilon,
+            privacy_unit=privacy_unit,
+            rows_per_unit=rows_per_unit,
+            ledger=ledger,
+        )
+    if not found.private:
+        say(
+            "These figures are exact: they are not private, so do not publish them of a private "
+            "table (see --epsilon)."
+        )
+    if as_json:
+        emit(found.facts())
+        return
+    print(f"rows      {'-' if found.rows is None else found.rows}")
+    print(f"accuracy  {number(found.accuracy)}")
+    print(f"log loss  {number(found.log_loss)}")
+    print(f"AUC       {number(found.auc)}")

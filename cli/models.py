@@ -1,0 +1,131 @@
+"""dpforest models"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpforest_duckdb.cli import options
+from dpforest_duckdb.cli.output import emit, show_table
+from dpforest_duckdb.errors import UsageError
+
+if TYPE_CHECKING:
+    from dpforest_duckdb.forest import Forest
+
+
+class Action(StrEnum):
+    list = "list"
+    show = "show"
+    drop = "drop"
+    import_ = "import"
+    export = "export"
+
+
+def models(
+    action: Annotated[Action, typer.Argument()] = Action.list,
+    what: Annotated[
+        str | None, typer.Argument(metavar="[NAME|FILE]", help="The model; for import its file.")
+    ] = None,
+    db: options.MaybeDb = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME|FILE", help="The same as the argument.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Import under this name. [default: the file's]")
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option(metavar="FILE.json", help="The file that export writes.")
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace a model or file that is there.")
+    ] = False,
+    as_json: options.AsJson = False,
+    show_sql: options.ShowSql = False,
+) -> None:
+    """List, show, drop, import or export the models of a database."""
+    from dpforest_duckdb import store
+    from dpforest_duckdb.forest import load_forest
+
+    chosen = what or model
+    if action is not Action.list and chosen is None:
+        raise UsageError(f"Say which model to {action}: dpforest models {action} NAME.")
+    if action is Action.show:
+        with options.opened_for_model(db, str(chosen), show_sql=show_sql) as (_, forest):
+            _show(forest, as_json)
+        return
+    if db is None:
+        raise UsageError("Name the database that holds the models with --db.")
+    if action is Action.export:
+        if out is None:
+            raise UsageError("Name the file to write with --out.")
+        options.check_out(out, replace=replace)
+    reading = action in (Action.list, Action.export)
+    with options.opened(db, read_only=reading, show_sql=show_sql) as engine:
+        match action:
+            case Action.list:
+                _list([store.load(engine, known) for known in store.names(engine)], as_json)
+                return
+            case Action.drop:
+                store.drop(engine, str(chosen))
+            case Action.import_:
+                forest = load_forest(str(chosen))
+                forest = forest.named(name or forest.name)
+                store.save(engine, forest, replace=replace)
+                chosen = forest.name
+            case Action.export:
+                store.load(engine, str(chosen)).save(str(out))
+    done = {"drop": "dropped", "import": "imported", "export": f"written to {out}"}[action]
+    if as_json:
+        emit({"model": chosen, "action": str(action)})
+    else:
+        print(f'Model "{chosen}" {done}.')
+
+
+def _facts(forest: Forest) -> dict[str, Any]:
+    return {
+        "model": forest.name,
+        "recipe": forest.recipe,
+        "epsilon": float(forest.guarantee.epsilon),
+        "delta": float(forest.guarantee.delta),
+        "private": forest.private,
+        "trees": len(forest.trees),
+        "nodes": forest.nodes,
+        "depth": forest.depth,
+        "table": forest.table,
+    }
+
+
+def _list(forests: list[Forest], as_json: bool) -> None:
+    facts = [_facts(forest) for forest in forests]
+    if as_json:
+        emit({"models": facts})
+    elif facts:
+        show_table(list(facts[0]), [list(fact.values()) for fact in facts])
+    else:
+        print("There is no model in the database.")
+
+
+def _show(forest: Forest, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    domain = forest.domain
+    attributes = [attribute.name for attribute in domain.attributes]
+    if as_json:
+        more = {"target": domain.target, "classes": domain.classes, "attributes": attributes}
+        emit({**_facts(forest), **more, "guarantee": asdict(forest.guarantee)})
+        return
+    lines = {
+        **_facts(forest),
+        "target": f"{domain.target} ({', '.join(domain.classes)})",
+        "attributes": ", ".join(attributes),
+        "guarantee": forest.guarantee,
+        "noise": forest.guarantee.noise,
+        "made by": f"dpforest-duckdb {forest.version}",
+    }
+    width = max(map(len, lines))
+    for key, value in lines.items():
+        print(f"{key:{width}}  {value}")
+    for query in forest.guarantee.plan:
+        print(f"{'asked':{width}}  {query}")

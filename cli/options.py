@@ -1,0 +1,112 @@
+"""Options that verbs share, and the database that they open."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpforest_duckdb.cli.output import show_statement
+from dpforest_duckdb.errors import DpforestError, UsageError
+
+if TYPE_CHECKING:
+    from dpforest_duckdb.engine.duckdb import DuckDBEngine
+    from dpforest_duckdb.forest import Forest
+
+Db = Annotated[str, typer.Option(metavar="FILE", help="The DuckDB database file.")]
+MaybeDb = Annotated[
+    str | None, typer.Option("--db", metavar="FILE", help="The DuckDB database file.")
+]
+TableName = Annotated[str, typer.Option("--table", help="A table: t, schema.t or catalog.schema.t.")]
+MaybeTable = Annotated[
+    str | None, typer.Option("--table", help="A table: t, schema.t or catalog.schema.t.")
+]
+Model = Annotated[
+    str, typer.Option(metavar="NAME|FILE", help="A model in the database, or its JSON file.")
+]
+Epsilon = Annotated[str, typer.Option(metavar="E", help="ε, a decimal above zero.")]
+Delta = Annotated[str, typer.Option(metavar="D", help="δ, from 0 (pure ε) to below 1.")]
+PrivacyUnit = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN|row", help="Whom ε protects: rows that share a column, or a row."),
+]
+Prefix = Annotated[
+    str, typer.Option(help="Put before prediction and p_<class> where the table has such columns.")
+]
+Ledger = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="The budget ledger. [default: DB.ledger, beside the database]"),
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="One JSON object on stdout, everything else on stderr.")
+]
+ShowSql = Annotated[bool, typer.Option("--show-sql", help="Every statement on stderr as it runs.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="DuckDB's threads. [default: all]")]
+MemoryLimit = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="DuckDB's memory, such as 8GB.")
+]
+TempDir = Annotated[str | None, typer.Option(metavar="DIR", help="Where DuckDB may spill.")]
+
+
+@contextlib.contextmanager
+def opened(
+    db: str,
+    *,
+    read_only: bool = False,
+    show_sql: bool = False,
+    threads: int | None = None,
+    memory_limit: str | None = None,
+    temp_dir: str | None = None,
+) -> Iterator[DuckDBEngine]:
+    """The engine on a database file, closed at the end."""
+    from dpforest_duckdb.engine.connect import open_database
+    from dpforest_duckdb.engine.duckdb import DuckDBEngine
+
+    with open_database(
+        db, read_only=read_only, threads=threads, memory_limit=memory_limit, temp_dir=temp_dir
+    ) as connection:
+        yield DuckDBEngine(connection, show_statement if show_sql else None)
+
+
+@contextlib.contextmanager
+def opened_for_model(
+    db: str | None, model: str, *, show_sql: bool = False
+) -> Iterator[tuple[DuckDBEngine | None, Forest]]:
+    """A model, and the engine if there is a database: a model in a file needs none."""
+    if db is None:
+        if not is_file(model):
+            raise UsageError("Name the database that holds the model with --db, or a .json file.")
+        from dpforest_duckdb.forest import load_forest
+
+        yield None, load_forest(model)
+        return
+    from dpforest_duckdb import store
+
+    with opened(db, read_only=True, show_sql=show_sql) as engine:
+        yield engine, store.load(engine, model)
+
+
+def is_file(model: str) -> bool:
+    """Whether --model means a JSON file, if no stored model has that name."""
+    return model.endswith(".json") or os.sep in model
+
+
+def listed(texts: Sequence[str]) -> list[str]:
+    """Names from a repeated option with commas; quotes keep a comma inside a name."""
+    return [name.strip() for row in csv.reader(texts, skipinitialspace=True) for name in row]
+
+
+def check_out(path: str, *, replace: bool) -> None:
+    """Refuse a file that cannot be written, before any work is done for it."""
+    target = Path(path)
+    if target.suffix != ".json":
+        raise UsageError("--out must end in .json: that is how --model tells a file from a name.")
+    if target.is_dir() or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
+        raise DpforestError(f"The file {path} cannot be written: check its folder and --out.")
+    if target.exists() and not replace:
+        raise DpforestError(f"There is a file {path} already: choose another or pass --replace.")

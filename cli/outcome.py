@@ -1,0 +1,65 @@
+"""How a verb ends: exit 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from dpforest_duckdb.cli.output import one_line, say
+from dpforest_duckdb.errors import DpforestError, NotPrivateWarning, UsageError
+
+
+def reported(verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb with its errors told in one sentence on stderr, and the exit code that fits."""
+
+    @functools.wraps(verb)
+    def run(*args: Any, **options: Any) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", NotPrivateWarning)
+            warnings.showwarning = _warn
+            code = _outcome(functools.partial(verb, *args, **options))
+        if code:
+            raise typer.Exit(code)
+
+    return run
+
+
+def _outcome(verb: Callable[[], None]) -> int:
+    try:
+        verb()
+        sys.stdout.flush()  # a reader that has gone away shows here, not at the interpreter's exit
+    except (DpforestError, KeyboardInterrupt, BrokenPipeError) as error:
+        return _known(error)
+    except Exception as error:
+        if os.environ.get("DPFOREST_DEBUG") == "1":
+            traceback.print_exc()
+        # the class alone: the text of a foreign exception can quote data
+        say(
+            f"Error: unexpected {type(error).__name__}; DPFOREST_DEBUG=1 shows where, "
+            "and can show data."
+        )
+        return 1
+    return 0
+
+
+def _known(error: BaseException) -> int:
+    if isinstance(error, BrokenPipeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    if isinstance(error, KeyboardInterrupt):
+        say("Interrupted: nothing is left half-written; a debit that was made stays spent.")
+        return 130
+    say(f"Error: {error}")
+    return 2 if isinstance(error, UsageError) else 1
+
+
+def _warn(message: Warning | str, category: type[Warning], *rest: object) -> None:
+    if issubclass(category, NotPrivateWarning):
+        say(f"Warning: {one_line(message)}")

@@ -1,0 +1,50 @@
+"""What goes to stdout (the result) and to stderr (everything else)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+
+def one_line(text: object) -> str:
+    """Text on one line; characters that could steer a terminal become question marks."""
+    return "".join(c if c.isprintable() else "?" for c in str(text))
+
+
+def say(text: object) -> None:
+    """One line for people, on stderr."""
+    print(one_line(text), file=sys.stderr)
+
+
+def show_statement(sql: str) -> None:
+    """A statement as it runs, on stderr."""
+    print(sql.rstrip() + ";\n", file=sys.stderr)
+
+
+def emit(found: object) -> None:
+    """The one JSON object on stdout; ASCII, so that it survives any locale."""
+    print(json.dumps(found, allow_nan=False))
+
+
+def show_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Rows under headings on stdout; never cut short when stdout is not a terminal."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, heading in enumerate(headings):
+        numeric = bool(rows) and all(isinstance(row[number], int | float) for row in rows)
+        grid.add_column(heading, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        grid.add_row(*("" if value is None else one_line(value) for value in row))
+    console = Console(markup=False, highlight=False, emoji=False, soft_wrap=False)
+    if not console.is_terminal:
+        console.width = 10_000
+    console.print(grid)
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A figure for people; a dash where there is none."""
+    return "-" if value is None else f"{value:.{digits}f}"

@@ -1,0 +1,30 @@
+"""dpforest rules"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dpforest_duckdb.cli import options
+from dpforest_duckdb.cli.output import emit, say, show_table
+
+
+def rules(
+    model: options.Model,
+    db: options.MaybeDb = None,
+    leaves_only: Annotated[
+        bool, typer.Option("--leaves-only", help="Leave out the rules of inner nodes.")
+    ] = False,
+    as_json: options.AsJson = False,
+    show_sql: options.ShowSql = False,
+) -> None:
+    """List the rules of a model with their noisy class counts; all of it is released already."""
+    with options.opened_for_model(db, model, show_sql=show_sql) as (_, forest):
+        found = [rule for rule in forest.rules() if rule["leaf"] or not leaves_only]
+    if as_json:
+        emit({"rules": found})
+        return
+    keys = ("tree", "node", "rule", "prediction", "counts", "confidence", "support")
+    show_table(keys, [[rule[key] for key in keys] for rule in found])
+    say(f"Counts are in the order of the classes {', '.join(forest.domain.classes)}.")

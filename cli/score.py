@@ -1,0 +1,88 @@
+"""dpforest score"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpforest_duckdb.cli import options
+from dpforest_duckdb.cli.output import emit, say
+from dpforest_duckdb.errors import DpforestError, UsageError
+
+if TYPE_CHECKING:
+    from dpforest_duckdb.engine.duckdb import DuckDBEngine
+
+
+def score(
+    db: options.Db,
+    model: options.Model,
+    table: options.TableName,
+    into: Annotated[
+        str | None, typer.Option(help="The table to make, with every row and column of --table.")
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace the table that --into names.")
+    ] = False,
+    prefix: options.Prefix = "",
+    as_json: options.AsJson = False,
+    show_sql: options.ShowSql = False,
+    threads: options.Threads = None,
+    memory_limit: options.MemoryLimit = None,
+    temp_dir: options.TempDir = None,
+) -> None:
+    """Add a prediction and one probability per class to every row of a table."""
+    if into is None:
+        raise UsageError("Name the table to make with --into, or see dpforest sql for a SELECT.")
+    from dpforest_duckdb import store
+    from dpforest_duckdb.scoring import publish_sql, share_names
+
+    with options.opened(
+        db, show_sql=show_sql, threads=threads, memory_limit=memory_limit, temp_dir=temp_dir
+    ) as engine:
+        forest = store.load(engine, model)
+        scored = engine.scored(table)
+        _check_into(engine, table, into, replace=replace)
+        statement = publish_sql(forest, form="table", name=into, prefix=prefix, scored=scored)
+        if replace:
+            statement = statement.replace("CREATE TABLE", "CREATE OR REPLACE TABLE", 1)
+        engine.run(statement, step="score")
+    if not forest.private:
+        say(f"Warning: the model is {forest.guarantee}")
+    columns = [*scored.columns, f"{prefix}prediction", *share_names(forest, prefix)]
+    if as_json:
+        emit({"into": into, "model": forest.name, "columns": columns})
+    else:
+        print(f'Table "{into}" holds every row of "{table}", scored by model "{forest.name}".')
+
+
+def _check_into(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -> None:
+    """Refuse a name that is taken, before any work; never replace what holds more than scores."""
+    from dpforest_duckdb.engine.dialect import split_name
+
+    if engine.read_only():
+        raise DpforestError("The database is read-only: print the SELECT with dpforest sql.")
+    *path, name = split_name(into)
+    if not name or len(path) > 1:
+        raise UsageError("--into must be a table name or schema.table.")
+    schema = path[0] if path else engine.run("SELECT current_schema()")[0][0]
+    found = engine.run(
+        "SELECT 'table', comment FROM duckdb_tables() WHERE database_name = current_database() "
+        "AND lower(schema_name) = lower(?) AND lower(table_name) = lower(?) "
+        "UNION ALL SELECT 'view', NULL FROM duckdb_views() WHERE database_name = "
+        "current_database() AND lower(schema_name) = lower(?) AND lower(view_name) = lower(?)",
+        [schema, name, schema, name],
+    )
+    if schema.casefold() == "dpforest":
+        raise DpforestError('The schema "dpforest" is for models: choose another --into.')
+    if not found:
+        return
+    kind, comment = found[0]
+    if not replace:
+        raise DpforestError(
+            f'There is a {kind} "{into}" already: choose another --into or pass --replace.'
+        )
+    if kind == "view" or split_name(table)[-1].casefold() == name.casefold():
+        raise DpforestError(f'"{into}" is not a table that can be replaced: choose another --into.')
+    if "dpforest-budget: " in (comment or ""):
+        raise DpforestError(f'Table "{into}" has a privacy budget: choose another --into.')

@@ -1,0 +1,61 @@
+"""dpforest sql"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpforest_duckdb.cli import options
+from dpforest_duckdb.cli.output import emit
+from dpforest_duckdb.errors import DpforestError, UsageError
+
+if TYPE_CHECKING:
+    from dpforest_duckdb.engine.base import Scored
+    from dpforest_duckdb.engine.duckdb import DuckDBEngine
+
+
+class Form(StrEnum):
+    select = "select"
+    view = "view"
+    table = "table"
+    macro = "macro"
+
+
+def sql(
+    model: options.Model,
+    db: options.MaybeDb = None,
+    form: Annotated[Form, typer.Option("--as", help="What to print.")] = Form.select,
+    source: Annotated[
+        str | None, typer.Option("--from", help="The table to score. [default: the training table]")
+    ] = None,
+    into: Annotated[
+        str | None,
+        typer.Option(help="The view, table or macro that the SQL makes. [default: MODEL_scored]"),
+    ] = None,
+    prefix: options.Prefix = "",
+    as_json: options.AsJson = False,
+    show_sql: options.ShowSql = False,
+) -> None:
+    """Print a model as SQL that scores just as `dpforest score` does; nothing is run."""
+    if form is Form.select and into is not None:
+        raise UsageError("--into goes with --as view, table or macro: a select makes nothing.")
+    from dpforest_duckdb.scoring import publish_sql
+
+    with options.opened_for_model(db, model, show_sql=show_sql) as (engine, forest):
+        table = source or forest.table
+        scored = None if engine is None or form is Form.macro else _known(engine, table)
+        text = publish_sql(forest, table, form=form, name=into, prefix=prefix, scored=scored)
+    if as_json:
+        emit({"model": forest.name, "as": str(form), "sql": text})
+    else:
+        print(text, end="")
+
+
+def _known(engine: DuckDBEngine, table: str) -> Scored | None:
+    """The table if this database has it; elsewhere it may have any columns."""
+    try:
+        return engine.scored(table)
+    except DpforestError:
+        return None

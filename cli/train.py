@@ -1,0 +1,256 @@
+"""dpforest train"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpforest_duckdb.cli import options
+from dpforest_duckdb.cli.output import emit, say, show_table
+from dpforest_duckdb.errors import UsageError
+
+if TYPE_CHECKING:
+    from dpforest_duckdb.forest import Forest
+    from dpforest_duckdb.privacy.accountant import Query
+    from dpforest_duckdb.training import Run
+
+
+def train(
+    db: options.Db,
+    table: options.TableName,
+    epsilon: options.Epsilon,
+    delta: options.Delta = "0",
+    target: Annotated[
+        str | None, typer.Option(help="The column to predict. [default: the domain file's]")
+    ] = None,
+    domain: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The domain file. [default: DuckDB's declarations]"),
+    ] = None,
+    privacy_unit: options.PrivacyUnit = None,
+    rows_per_unit: Annotated[
+        int, typer.Option(help="Rows that count of each value of the --privacy-unit column.")
+    ] = 1,
+    recipe: Annotated[str, typer.Option(help="See dpforest recipes.")] = "auto",
+    trees: Annotated[int | None, typer.Option(help="[default: the recipe's]")] = None,
+    depth: Annotated[int | None, typer.Option(help="[default: the recipe's]")] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(help="Store the model under this name. [default: the table's, without --out]"),
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option(metavar="FILE.json", help="Write the model to a file.")
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace a model of this name.")] = False,
+    columns: Annotated[
+        list[str] | None, typer.Option(metavar="A,B", help="Use only these attributes.")
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option(metavar="A,B", help="Leave these attributes out.")
+    ] = None,
+    as_published: Annotated[
+        bool, typer.Option("--as-published", help="The recipe with its published flaws.")
+    ] = False,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Repeatable noise, for experiments; wants --not-private.")
+    ] = None,
+    not_private: Annotated[
+        bool, typer.Option("--not-private", help="Accept that --seed protects nobody.")
+    ] = False,
+    ledger: options.Ledger = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show plan, cost and noise; touch nothing.")
+    ] = False,
+    timings: Annotated[
+        bool, typer.Option("--timings", help="Show the time of each phase: not for publication.")
+    ] = False,
+    as_json: options.AsJson = False,
+    show_sql: options.ShowSql = False,
+    threads: options.Threads = None,
+    memory_limit: options.MemoryLimit = None,
+    temp_dir: options.TempDir = None,
+) -> None:
+    """Train a forest on a private table, within a privacy budget."""
+    if (seed is not None) != not_private:
+        raise UsageError(
+            "--seed makes noise that can be repeated and protects nobody: --seed and --not-private "
+            "go together."
+        )
+    if out is not None:
+        options.check_out(out, replace=replace)
+    from dpforest_duckdb.training import prepare
+
+    with options.opened(
+        db, show_sql=show_sql, threads=threads, memory_limit=memory_limit, temp_dir=temp_dir
+    ) as engine:
+        if name is None and out is None:
+            name = engine.table(table).name
+        run = prepare(
+            engine.connection,
+            table,
+            epsilon=epsilon,
+            delta=delta,
+            domain=domain,
+            target=target,
+            privacy_unit=privacy_unit,
+            rows_per_unit=rows_per_unit,
+            recipe=recipe,
+            trees=trees,
+            depth=depth,
+            columns=options.listed(columns or []),
+            exclude=options.listed(exclude or []),
+            name=name,
+            replace=replace,
+            as_published=as_published,
+            seed=seed,
+            ledger=ledger,
+            trace=engine.trace,
+        )
+        _say_public(run, domain)
+        if float(delta) > 0:
+            say("Note: today's recipes are pure ε and spend no δ.")
+        if dry_run:
+            _show_plan(run, as_json)
+            return
+        with _progress() as show, _clock(timings) as tick:
+
+            def progress(phase: str) -> None:
+                tick(phase)
+                show(phase)
+
+            forest = run.execute(progress)
+        if out is not None:
+            forest.save(out)
+        _say_spent(run)
+        _report(forest, name, out, as_json)
+
+
+def _say_public(run: Run, domain: str | None) -> None:
+    """What the guarantee takes as known to everyone: it protects none of it."""
+    public = run.request.domain
+    source = (
+        f"the file {domain}"
+        if domain
+        else "DuckDB's declarations, which are the curator's claim and may hold no private value"
+    )
+    say(
+        f'Taken as public: "{public.target}" and its {len(public.classes)} classes, '
+        f"{len(public.attributes)} attributes with their categories and bounds, from {source}."
+    )
+    say(f"Protected: {run.unit} of table \"{run.table.display}\", added or removed.")
+    for reason in run.recipe.flaws:
+        say(f"Warning: not private: {reason}")
+
+
+def _say_spent(run: Run) -> None:
+    from dpforest_duckdb.privacy.units import show
+
+    budget, name = run.guard.budget(), run.table.display
+    left = budget.left_epsilon
+    cap = f" of a cap of {show(budget.cap.epsilon)}, {show(left or 0)} left" if budget.cap else ""
+    say(f'Spent on table "{name}" so far: ε = {show(budget.spent_epsilon)}{cap}.')
+
+
+def _report(forest: Forest, name: str | None, out: str | None, as_json: bool) -> None:
+    if as_json:
+        emit(
+            {
+                "model": forest.name,
+                "recipe": forest.recipe,
+                "epsilon": float(forest.guarantee.epsilon),
+                "delta": float(forest.guarantee.delta),
+                "private": forest.private,
+                "trees": len(forest.trees),
+                "nodes": forest.nodes,
+                "depth": forest.depth,
+            }
+        )
+        return
+    places = [place for place in (f'stored as "{name}"' if name else "", out or "") if place]
+    print(f"model      {forest.name} ({', '.join(places)})")
+    print(f"recipe     {forest.recipe}")
+    print(f"forest     trees {len(forest.trees)}, nodes {forest.nodes}, depth {forest.depth}")
+    print(f"guarantee  {forest.guarantee}")
+
+
+def _show_plan(run: Run, as_json: bool) -> None:
+    from dpforest_duckdb.privacy.units import NANO, show
+
+    left = run.guard.budget().left_epsilon
+    cost = max(run.plan.epsilon, run.request.epsilon)
+    queries = [
+        {
+            "purpose": query.purpose,
+            "mechanism": query.mechanism,
+            "epsilon": query.epsilon / NANO,
+            "depths": query.levels,
+            "trees": query.times,
+            "noise": _deviation(query, run.unit.rows),
+        }
+        for query in run.plan.queries
+    ]
+    if as_json:
+        plan: dict[str, Any] = {
+            "recipe": run.recipe.name,
+            "cost": cost / NANO,
+            "left": None if left is None else left / NANO,
+            "trees": run.request.trees,
+            "depth": run.request.depth,
+            "plan": queries,
+        }
+        emit(plan)
+        return
+    headings = ("query", "mechanism", "ε of one", "depths", "trees", "noise (sd of a count)")
+    rows = [[*list(q.values())[:5], _rounded(q["noise"])] for q in queries]
+    show_table(headings, rows)
+    print(
+        f"recipe {run.recipe.name}, trees {run.request.trees}, depth at most {run.request.depth}, "
+        f"cost ε = {show(cost)}" + (f", left ε = {show(left)}" if left is not None else "")
+    )
+    if left is not None and cost > left:
+        say("The budget that is left does not allow this run.")
+
+
+def _deviation(query: Query, rows_per_unit: int) -> float | None:
+    """The standard deviation of one noisy count; None for a query that gives no counts."""
+    from dpforest_duckdb.privacy.units import NANO
+
+    if query.mechanism != "discrete Laplace":
+        return None
+    decay = query.epsilon / NANO / rows_per_unit
+    return 1 / (math.sqrt(2) * math.sinh(decay / 2)) if decay < 100 else 0.0
+
+
+def _rounded(noise: object) -> str | None:
+    return None if noise is None else f"{noise:.3g}"
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """A line on the terminal that says how far the run is; nothing where stderr is a file."""
+    if not sys.stderr.isatty():
+        yield lambda phase: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True, markup=False).status("plan") as status:
+        yield status.update
+
+
+@contextlib.contextmanager
+def _clock(wanted: bool) -> Iterator[Callable[[str], None]]:
+    """The time of each phase, shown at the end if it is wanted."""
+    marks: list[tuple[str, float]] = []
+    yield lambda phase: marks.append((phase, time.perf_counter()))
+    if not wanted:
+        return
+    marks.append(("", time.perf_counter()))
+    say("Timings rest on private rows: do not publish them.")
+    for (phase, start), (_, end) in zip(marks[:-1], marks[1:], strict=True):
+        say(f"  {end - start:8.3f} s  {phase}")
