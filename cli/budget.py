@@ -9,12 +9,12 @@ import typer
 
 from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import emit, say, show_table
-from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.errors import UsageError
 
 if TYPE_CHECKING:
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
     from dpforest_duckdb.privacy.guard import Guard
-    from dpforest_duckdb.privacy.ledger import Budget, Unit
+    from dpforest_duckdb.privacy.ledger import Budget
 
 
 class Action(StrEnum):
@@ -60,7 +60,7 @@ def budget(
             found = guard.set_cap(
                 nano_epsilon(str(epsilon), cap=True),
                 atto_delta(delta, cap=True),
-                _unit(guard, found, privacy_unit, rows_per_unit),
+                guard.unit(privacy_unit, rows_per_unit),
                 raise_cap=raise_cap,
             )
     if found.overspent:
@@ -87,23 +87,6 @@ def _only(engine: DuckDBEngine, ledger: str | None) -> Guard:
         listed = ", ".join(guard.info.reference for guard in known) or "none"
         raise UsageError(f"Name the table with --table: the database has {listed}.")
     return known[0]
-
-
-def _unit(guard: Guard, budget: Budget, column: str | None, rows: int | None) -> Unit:
-    """The unit that is asked for; by default that of the cap in force, else the row."""
-    from dpforest_duckdb.privacy.ledger import Unit
-
-    if column is None and budget.cap:
-        unit = budget.cap.unit
-        return unit if rows is None else Unit(unit.column, rows, unit.neighbours)
-    if column is None or column == "row":
-        if rows not in (None, 1):
-            raise UsageError("--rows-per-unit goes with a --privacy-unit column, not with rows.")
-        return Unit("row")
-    declared = {name.casefold(): name for name in guard.info.columns}
-    if column.casefold() not in declared:
-        raise DpforestError(f'The table has no column "{column}": correct --privacy-unit.')
-    return Unit(declared[column.casefold()], rows or 1)
 
 
 def _facts(guard: Guard, budget: Budget) -> dict[str, Any]:

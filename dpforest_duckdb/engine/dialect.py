@@ -122,6 +122,12 @@ class DuckDBDialect:
         )
         return Sql(f"CASE {whens} END")
 
+    def canonical_unit(self, column: Sql, sql_type: str) -> Sql:
+        """A privacy unit in its one form: NaN names nobody, as NULL does."""
+        if sql_type in ("FLOAT", "DOUBLE"):
+            return Sql(f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END")
+        return column
+
     def _bins(self, attribute: Attribute, column: Sql, low: int, high: int) -> str:
         """Balanced CASE over bins low … high: as few comparisons as the bins allow."""
         if low == high:

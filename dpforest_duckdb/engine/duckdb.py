@@ -174,12 +174,9 @@ class DuckDBRows:
         by_column = None
         if unit.column != "row":
             name = self._ident("t", unit.column)
-            kind = table.columns[unit.column].split("(")[0]
-            real = kind in ("FLOAT", "DOUBLE")
+            kind = table.columns[unit.column]
             by_column = SimpleNamespace(
-                canonical=Sql(
-                    f"CASE WHEN isnan({name}) THEN NULL ELSE {name} END" if real else name
-                ),
+                canonical=dialect.canonical_unit(name, kind),
                 key=Sql('CAST("unit" AS BLOB)' if kind == "VARCHAR" else '"unit"'),
                 rows=unit.rows,
             )

@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dpforest_duckdb.engine.base import TableInfo
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.errors import BudgetError, DpforestError
+from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.privacy.ledger import Budget, Ledger, Table, Unit
 
 _MARK = "dpforest-budget: "
@@ -65,6 +65,20 @@ class Guard:
 
     def budget(self) -> Budget:
         return self.ledger.budget(self.table.dataset)
+
+    def unit(self, column: str | None, rows: int | None) -> Unit:
+        """The unit that is asked for; by default that of the cap in force, else the row."""
+        cap = self.budget().cap
+        if column is None and cap:
+            return cap.unit if rows is None else replace(cap.unit, rows=rows)
+        if column is None or column == "row":
+            if rows not in (None, 1):
+                raise UsageError("--rows-per-unit goes with a --privacy-unit column, not with rows.")
+            return Unit("row")
+        declared = {name.casefold(): name for name in self.info.columns}
+        if column.casefold() not in declared:
+            raise DpforestError(f'The table has no column "{column}": correct --privacy-unit.')
+        return Unit(declared[column.casefold()], rows or 1)
 
     def debit(
         self,
