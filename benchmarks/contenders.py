@@ -196,9 +196,7 @@ def timed(run: Run, clock: Clock) -> Run:
     return replace(
         run,
         engine=TimedEngine(run.engine.connection, clock),
-        recipe=replace(
-            run.recipe, choose=timed_choice(run.recipe.choose, clock), adapt=full_depth
-        ),
+        recipe=replace(run.recipe, choose=timed_choice(run.recipe.choose, clock), adapt=full_depth),
         randomness=replace(run.randomness, noise=TimedNoise(run.randomness.noise, clock)),
     )
 
@@ -234,7 +232,9 @@ def bare(con: Connection, job: Job) -> Outcome:
                     f"SELECT node{depth}, {column}, class, count(*) FROM placed GROUP BY ALL"
                 ).fetchnumpy()
     with clock.phase("count_leaves"):
-        con.execute(f"SELECT node{job.depth}, class, count(*) FROM placed GROUP BY ALL").fetchnumpy()
+        con.execute(
+            f"SELECT node{job.depth}, class, count(*) FROM placed GROUP BY ALL"
+        ).fetchnumpy()
     return Outcome(sum(clock.seconds.values()), dict(clock.seconds))
 
 

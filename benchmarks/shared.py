@@ -38,7 +38,8 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         return f"| {' | '.join(padded)} |"
 
     rule = [
-        "-" * width if not column else "-" * (width - 1) + ":" for column, width in enumerate(widths)
+        "-" * width if not column else "-" * (width - 1) + ":"
+        for column, width in enumerate(widths)
     ]
     return "\n".join([line(cells[0]), line(rule), *map(line, cells[1:])])
 

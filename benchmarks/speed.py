@@ -81,8 +81,7 @@ def seconds(measured: Measured, name: str) -> float:
 def ratio(measured: Measured, name: str, other: str) -> float:
     """The median of the ratios turn by turn."""
     return statistics.median(
-        one.seconds / two.seconds
-        for one, two in zip(measured[name], measured[other], strict=True)
+        one.seconds / two.seconds for one, two in zip(measured[name], measured[other], strict=True)
     )
 
 
@@ -127,7 +126,7 @@ def speed_report(sizes: Sequence[int], runs: int) -> str:
     """Time and memory at each size."""
     parts = [
         f"{ATTRIBUTES} integer attributes of 8 values, two classes, depth {DEPTH}, on disk in a "
-        f"DuckDB file; medians of {runs} runs. \"disjoint trees\" and \"all-row trees\" are "
+        f'DuckDB file; medians of {runs} runs. "disjoint trees" and "all-row trees" are '
         f'{TREES} trees. "bare counts" is what any trainer on this engine has to do: the plain '
         "encoding scan, then one GROUP BY of node, attribute and class per attribute and depth, "
         "and one for the leaves. LightGBM (`rf`, 63 % of the rows, as it demands) and scikit-learn "
@@ -183,7 +182,9 @@ def out_of_core_report(limits: Sequence[int], threads: int | None) -> str:
         rows = 10 * limits[0] * 1_000_000 // (encoded + raw)
         make_rows(database, rows, ATTRIBUTES)
         size = database.stat().st_size + encoded * rows
-        say(f"{rows:,} rows: {database.stat().st_size / 1e6:.0f} MB stored, {size / 1e6:.0f} in all")
+        say(
+            f"{rows:,} rows: {database.stat().st_size / 1e6:.0f} MB stored, {size / 1e6:.0f} in all"
+        )
         table = []
         for limit in limits:
             table.append(out_of_core_line(database, spill, limit, size, threads))

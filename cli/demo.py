@@ -21,7 +21,10 @@ def demo(
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Build a real table without any download, train on it, score it, and show every step."""
+    """Build a real table, train, score, and show every step.
+
+    Nothing is downloaded: the table is UCI's Nursery, made from its published rules.
+    """
     from dpforest_duckdb.demo import demo as run
 
     facts = run(folder, replace=replace, say=partial(print, file=sys.stderr) if as_json else print)

@@ -38,7 +38,7 @@ def domain(
     content = {"target": named, "column": columns}
     blank = sum("todo" in column for column in columns)
     if blank:
-        say(f"{blank} columns are not declared: fill in their TODO with what is public, or drop it.")
+        say(f"Columns that are not declared: {blank}. Fill in each TODO with what is public.")
     if as_json:
         emit(content)
     else:

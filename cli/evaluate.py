@@ -32,7 +32,11 @@ def evaluate(
     memory_limit: options.MemoryLimit = None,
     temp_dir: options.TempDir = None,
 ) -> None:
-    """Compare a model's predictions with the classes of a table: accuracy, log loss, AUC."""
+    """Compare predictions with known classes: accuracy, loss, AUC.
+
+    Exact figures are not private. With --epsilon they are: noise is added, and the budget debited.
+    A table with a cap gives no others. Private figures know a probability up to a twentieth.
+    """
     from dpforest_duckdb import store
     from dpforest_duckdb.evaluate import evaluate as figures_of
 

@@ -22,10 +22,8 @@ Db = Annotated[str, typer.Option(metavar="FILE", help="The DuckDB database file.
 MaybeDb = Annotated[
     str | None, typer.Option("--db", metavar="FILE", help="The DuckDB database file.")
 ]
-TableName = Annotated[str, typer.Option("--table", help="A table: t, schema.t or catalog.schema.t.")]
-MaybeTable = Annotated[
-    str | None, typer.Option("--table", help="A table: t, schema.t or catalog.schema.t.")
-]
+TableName = Annotated[str, typer.Option("--table", help="A table: t or schema.t.")]
+MaybeTable = Annotated[str | None, typer.Option("--table", help="A table: t or schema.t.")]
 Model = Annotated[
     str, typer.Option(metavar="NAME|FILE", help="A model in the database, or its JSON file.")
 ]
@@ -40,7 +38,7 @@ Prefix = Annotated[
 ]
 Ledger = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="The budget ledger. [default: DB.ledger, beside the database]"),
+    typer.Option(metavar="FILE", help="The budget ledger. [default: the database's, beside it]"),
 ]
 AsJson = Annotated[
     bool, typer.Option("--json", help="One JSON object on stdout, everything else on stderr.")

@@ -60,6 +60,6 @@ def _known(error: BaseException) -> int:
     return 2 if isinstance(error, UsageError) else 1
 
 
-def _warn(message: Warning | str, category: type[Warning], *rest: object) -> None:
+def _warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
     if issubclass(category, NotPrivateWarning):
         say(f"Warning: {one_line(message)}")

@@ -17,7 +17,7 @@ def recipes(
     name: Annotated[str | None, typer.Argument(help="Show only this one, in full.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """List the published systems, what is wrong with them as published, and how it is repaired."""
+    """List the published systems, their flaws and their repairs."""
     from dpforest_duckdb.recipes import RECIPES, find
 
     chosen = list(RECIPES.values()) if name is None else [find(name)]

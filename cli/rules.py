@@ -19,7 +19,10 @@ def rules(
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
 ) -> None:
-    """List the rules of a model with their noisy class counts; all of it is released already."""
+    """List the rules of a model with their noisy class counts.
+
+    All of it is released already: nothing is read but the model.
+    """
     with options.opened_for_model(db, model, show_sql=show_sql) as (_, forest):
         found = [rule for rule in forest.rules() if rule["leaf"] or not leaves_only]
     if as_json:

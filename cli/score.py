@@ -31,7 +31,11 @@ def score(
     memory_limit: options.MemoryLimit = None,
     temp_dir: options.TempDir = None,
 ) -> None:
-    """Add a prediction and one probability per class to every row of a table."""
+    """Add predictions and probabilities to every row of a table.
+
+    The rows and columns stay as they are; `prediction` and one `p_<class>` per class join them, in
+    a table of the same database.
+    """
     if into is None:
         raise UsageError("Name the table to make with --into, or see dpforest sql for a SELECT.")
     from dpforest_duckdb import store

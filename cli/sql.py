@@ -38,7 +38,7 @@ def sql(
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
 ) -> None:
-    """Print a model as SQL that scores just as `dpforest score` does; nothing is run."""
+    """Print a model as SQL that gives just what score gives."""
     if form is Form.select and into is not None:
         raise UsageError("--into goes with --as view, table or macro: a select makes nothing.")
     from dpforest_duckdb.scoring import publish_sql

@@ -7,6 +7,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -47,7 +48,9 @@ def train(
     out: Annotated[
         str | None, typer.Option(metavar="FILE.json", help="Write the model to a file.")
     ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace a model of this name.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace a model of this name.")
+    ] = False,
     columns: Annotated[
         list[str] | None, typer.Option(metavar="A,B", help="Use only these attributes.")
     ] = None,
@@ -58,7 +61,8 @@ def train(
         bool, typer.Option("--as-published", help="The recipe with its published flaws.")
     ] = False,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Repeatable noise, for experiments; wants --not-private.")
+        int | None,
+        typer.Option(min=0, help="Noise that can be repeated; wants --not-private."),
     ] = None,
     not_private: Annotated[
         bool, typer.Option("--not-private", help="Accept that --seed protects nobody.")
@@ -143,7 +147,7 @@ def _say_public(run: Run, domain: str | None) -> None:
         f'Taken as public: "{public.target}" and its {len(public.classes)} classes, '
         f"{len(public.attributes)} attributes with their categories and bounds, from {source}."
     )
-    say(f"Protected: {run.unit} of table \"{run.table.display}\", added or removed.")
+    say(f'Protected: {run.unit} of table "{run.table.display}", added or removed.')
     for reason in run.recipe.flaws:
         say(f"Warning: not private: {reason}")
 
@@ -252,5 +256,5 @@ def _clock(wanted: bool) -> Iterator[Callable[[str], None]]:
         return
     marks.append(("", time.perf_counter()))
     say("Timings rest on private rows: do not publish them.")
-    for (phase, start), (_, end) in zip(marks[:-1], marks[1:], strict=True):
+    for (phase, start), (_, end) in pairwise(marks):
         say(f"  {end - start:8.3f} s  {phase}")

@@ -73,7 +73,7 @@ class Guard:
             return cap.unit if rows is None else replace(cap.unit, rows=rows)
         if column is None or column == "row":
             if rows not in (None, 1):
-                raise UsageError("--rows-per-unit goes with a --privacy-unit column, not with rows.")
+                raise UsageError("--rows-per-unit goes with a --privacy-unit column, not rows.")
             return Unit("row")
         declared = {name.casefold(): name for name in self.info.columns}
         if column.casefold() not in declared:

@@ -1,0 +1,176 @@
+"""A complete session on a real table that needs no download: UCI's Nursery, made by SQL.
+
+All of its rows are published, so showing exact figures harms nobody. The session still goes by the
+rules: the training table has a cap, and exact figures come from another table, which has none.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from dpforest_duckdb import store
+from dpforest_duckdb.engine.connect import open_database
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.evaluate import evaluate
+from dpforest_duckdb.forest import Forest
+from dpforest_duckdb.privacy.guard import Guard
+from dpforest_duckdb.privacy.ledger import Unit
+from dpforest_duckdb.privacy.units import NANO, nano_epsilon, show
+from dpforest_duckdb.scoring import publish_sql
+from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.training import train
+
+EPSILON, CAP, RECIPE = "1", "3", "dpdf"
+SHOWN_RULES = 5
+NURSERY = {
+    "parents": ("usual", "pretentious", "great_pret"),
+    "has_nurs": ("proper", "less_proper", "improper", "critical", "very_crit"),
+    "form": ("complete", "completed", "incomplete", "foster"),
+    "children": ("1", "2", "3", "more"),
+    "housing": ("convenient", "less_conv", "critical"),
+    "finance": ("convenient", "inconv"),
+    "social": ("nonprob", "slightly_prob", "problematic"),
+    "health": ("recommended", "priority", "not_recom"),
+    "class": ("not_recom", "recommend", "very_recom", "priority", "spec_prior"),
+}
+_FILES = ("nursery.duckdb", "nursery.duckdb.ledger", "score.sql")
+
+
+def demo(
+    folder: str | Path, *, replace: bool = False, say: Callable[[str], None] = print
+) -> dict[str, Any]:
+    """Run the session in a folder and give its figures; `say` is shown commands and results.
+
+    Raises `DpforestError` for a folder that holds something, unless `replace` and it is a demo's.
+    """
+    home = _prepared(Path(folder), replace=replace)
+    database, ledger, script = (home / name for name in _FILES)
+    path = shlex.quote(str(database))
+    _make_tables(database)
+    say(
+        "UCI's Nursery: 12,960 applications to nursery schools, three quarters of them to train on,"
+    )
+    say(f"in {database}. Its columns are ENUMs, so DuckDB declares the domain.")
+
+    with open_database(database) as connection:
+        engine = DuckDBEngine(connection)
+
+        say(f"\n$ dpforest budget set --db {path} --table nursery --epsilon {CAP}")
+        guard = Guard.of(engine, engine.table("nursery"), ledger)
+        guard.set_cap(nano_epsilon(CAP, cap=True), 0, Unit("row"), raise_cap=False)
+        say(f"No more than ε = {CAP} will ever be spent on this table, for {Unit('row')}.")
+
+        say(
+            f"\n$ dpforest train --db {path} --table nursery --target class --recipe {RECIPE} "
+            f"--epsilon {EPSILON}"
+        )
+        forest = train(
+            connection, "nursery", target="class", recipe=RECIPE, epsilon=EPSILON, name="nursery"
+        )
+        say(
+            f"A forest of {forest.nodes} nodes, {forest.depth} deep. Guarantee: {forest.guarantee}."
+        )
+
+        say(f"\n$ dpforest evaluate --db {path} --model nursery --table nursery_test")
+        figures = evaluate(engine, store.load(engine, "nursery"), "nursery_test")
+        say(f"Accuracy {figures.accuracy:.4f} on {figures.rows} rows that it has not seen.")
+
+        say(
+            f"\n$ dpforest sql --db {path} --model nursery --from nursery_test "
+            f"--as table --into scored > {shlex.quote(str(script))}"
+        )
+        statement = publish_sql(
+            forest, form="table", name="scored", scored=engine.scored("nursery_test")
+        )
+        store.write_file(script, statement)
+        engine.run(script.read_text(encoding="utf-8"), step="score")
+        say("Plain SQL, which needs nothing of this package. Run, it has made the table scored:")
+        _say_rows(engine, say)
+
+        say(f"\n$ dpforest rules --db {path} --model nursery --leaves-only")
+        rules = _rules(forest)
+        for rule in rules[:SHOWN_RULES]:
+            say(f"{rule['rule']} => {rule['prediction']} (noisy counts {rule['counts']})")
+        say(f"… and {len(rules) - SHOWN_RULES} more.")
+
+        say(f"\n$ dpforest budget show --db {path} --table nursery")
+        budget = Guard.of(engine, engine.table("nursery"), ledger).budget()
+        left = budget.left_epsilon or 0
+        say(f"Spent ε = {show(budget.spent_epsilon)} of {CAP}, {show(left)} left.")
+
+    return {
+        "database": str(database),
+        "sql": str(script),
+        "model": forest.name,
+        "recipe": forest.recipe,
+        "epsilon": float(EPSILON),
+        "private": forest.private,
+        "rows": figures.rows,
+        "accuracy": figures.accuracy,
+        "log_loss": figures.log_loss,
+        "spent": budget.spent_epsilon / NANO,
+        "left": left / NANO,
+        "rules": rules[:SHOWN_RULES],
+    }
+
+
+def _prepared(home: Path, *, replace: bool) -> Path:
+    """The folder, made if need be and free of an earlier demo's files."""
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        strangers = {entry.name for entry in home.iterdir()} - set(_FILES)
+        if any(home.iterdir()) and (strangers or not replace):
+            hint = "it holds other files" if strangers else "pass --replace to run it again there"
+            raise DpforestError(f"The folder {home} is not empty: {hint}, or choose another --dir.")
+        for name in _FILES:
+            (home / name).unlink(missing_ok=True)
+    except OSError:
+        raise DpforestError(
+            f"The folder {home} cannot be made or used: choose another --dir."
+        ) from None
+    return home
+
+
+def _make_tables(database: Path) -> None:
+    """Create the two tables, `nursery` and `nursery_test`, with public ENUM types."""
+    dialect = DuckDBEngine.dialect
+    columns = [
+        Sql(
+            f"CAST({dialect.ident(name)} AS ENUM ({', '.join(map(dialect.text, values))})) "
+            f"AS {dialect.ident(name)}"
+        )
+        for name, values in NURSERY.items()
+    ]
+    with duckdb.connect(str(database)) as connection:
+        for table, test in (("nursery", False), ("nursery_test", True)):
+            connection.execute(
+                render(
+                    "nursery_part",
+                    table=dialect.ident(table),
+                    columns=columns,
+                    attributes=Sql(", ".join(dialect.ident(n) for n in NURSERY if n != "class")),
+                    test=test,
+                    nursery=render("nursery"),
+                )
+            )
+
+
+def _say_rows(engine: DuckDBEngine, say: Callable[[str], None]) -> None:
+    """A few scored rows; they are published ones."""
+    found = engine.run(
+        "SELECT has_nurs, health, class, prediction FROM scored ORDER BY ALL DESC LIMIT 3"
+    )
+    for nurse, health, label, prediction in found:
+        say(f"  has_nurs={nurse}, health={health}, class={label}: prediction={prediction}")
+
+
+def _rules(forest: Forest) -> list[dict[str, Any]]:
+    """The rules of the leaves, those that most rows follow first, by noisy counts."""
+    leaves = [rule for rule in forest.rules() if rule["leaf"]]
+    return sorted(leaves, key=lambda rule: rule["support"] or 0, reverse=True)
