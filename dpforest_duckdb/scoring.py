@@ -1,7 +1,9 @@
 """A forest as SQL: one SELECT of nested CASEs over integer votes.
 
-Each tree gives every class a number of votes, the trees are summed in balanced pairs (an
-expression may nest a thousand deep in DuckDB, no deeper), and one division makes shares of them.
+Each tree is one CASE. Where one class's votes tell everything (two classes whose votes sum to a
+constant), the CASE gives them; else it gives the number of a leaf, and a list per class the votes
+of the leaves. Trees are summed in balanced pairs (an expression may nest a thousand deep in DuckDB,
+no deeper), and one division makes shares of the sums.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import Literal, get_args
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from dpforest_duckdb.domain import Attribute, type_family
 from dpforest_duckdb.engine.base import Scored
@@ -47,11 +50,10 @@ def score_sql(
     whole = _whole(forest)
     # where votes sum to a constant, the last class has what the others leave
     emitted = len(names) - 1 if whole else len(names)
+    leaves, terms = _terms(forest, attributes, columns, emitted, _free_name("dpforest_leaf", table))
     scores = [
         SimpleNamespace(
-            label=label,
-            votes=_sum([_case(t, attributes, columns, number) for t in forest.trees]),
-            column=_DIALECT.ident(f"{helper}_{number}"),
+            label=label, votes=_sum(terms[number]), column=_DIALECT.ident(f"{helper}_{number}")
         )
         for number, label in enumerate(domain.classes[:emitted])
     ]
@@ -69,6 +71,8 @@ def score_sql(
         opening=opening,
         closing=closing,
         cte=_DIALECT.ident(_free_name("dpforest_scored", table)),
+        leaf_cte=_DIALECT.ident(_free_name("dpforest_leaves", table)),
+        leaves=leaves,
         scores=scores,
         source=table.name,
         cast=_cast(domain.target_type),
@@ -170,15 +174,41 @@ def _free_name(name: str, table: Scored) -> str:
     return name
 
 
-def _case(tree: Tree, attributes: Sequence[Attribute], columns: Sequence[Sql], number: int) -> Sql:
-    """One tree's votes for a class as nested CASE; branches that vote alike are one."""
+def _terms(
+    forest: Forest,
+    attributes: Sequence[Attribute],
+    columns: Sequence[Sql],
+    emitted: int,
+    helper: str,
+) -> tuple[list[SimpleNamespace], list[list[Sql]]]:
+    """The leaf columns, and `[class][tree]` the votes of the emitted classes in terms of them.
+
+    For one class there are no leaf columns: its CASE gives the votes at once.
+    """
+    if emitted == 1:
+        return [], [[_case(t, attributes, columns, t.votes[:, 0]) for t in forest.trees]]
+    leaves: list[SimpleNamespace] = []
+    terms: list[list[Sql]] = [[] for _ in range(emitted)]
+    for number, tree in enumerate(forest.trees):
+        alike, leaf = np.unique(tree.votes, axis=0, return_inverse=True)
+        case = _case(tree, attributes, columns, leaf.reshape(-1) + 1)  # lists count from 1
+        column = _DIALECT.ident(f"{helper}_{number}")
+        leaves.append(SimpleNamespace(number=case, column=column))
+        for votes, own in zip(alike.T, terms, strict=False):
+            own.append(Sql(f"[{', '.join(map(str, votes.tolist()))}][t.{column}]"))
+    return leaves, terms
+
+
+def _case(
+    tree: Tree, attributes: Sequence[Attribute], columns: Sequence[Sql], outcome: NDArray[np.int64]
+) -> Sql:
+    """One tree as nested CASE that gives `outcome[leaf]`; branches that give the same are one."""
     cells = [attribute.cells for attribute in attributes]
-    votes = tree.votes[:, number]
     written: dict[int, str] = {}
     for node in reversed(range(tree.nodes)):
         children = list(tree.children(node, cells))
         if not children:
-            written[node] = str(int(votes[node]))
+            written[node] = str(int(outcome[node]))
             continue
         below = [written.pop(child) for child in children]
         if len(set(below)) == 1:
@@ -201,7 +231,7 @@ def _arms(
     if attribute.kind == "numeric":
         arms = [f"WHEN {_DIALECT.missing(attribute, column)} THEN {below[attribute.null]}"]
         for bin_ in range(attribute.proper - 1):
-            if bin_ + 1 < attribute.proper - 1 and below[bin_] == below[bin_ + 1]:
+            if below[bin_] == below[bin_ + 1]:
                 continue
             test = _DIALECT.at_most(attribute, column, bin_)
             arms.append(f"WHEN {test} THEN {below[bin_]}")

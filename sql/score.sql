@@ -5,15 +5,25 @@
 -- private: {% if private %}yes{% else %}NO{% endif %}
 
 -- Values that a CASE does not name (NULL, NaN, out of the domain) take its ELSE.
-{{ opening }}WITH {{ cte }} AS (
+{{ opening }}WITH {% if leaves %}{{ leaf_cte }} AS (
   SELECT
     t.*,
+{% for leaf in leaves %}
+    -- leaf of tree {{ loop.index }}
+    {{ leaf.number }} AS {{ leaf.column }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+  FROM {{ source }} AS t
+),
+{% endif %}{{ cte }} AS (
+  SELECT
+    t.*{% if leaves %} EXCLUDE ({% for leaf in leaves %}{{ leaf.column }}{% if not loop.last %}, {% endif %}{% endfor %}){% endif %},
 {% for score in scores %}
     -- votes for {{ score.label | comment }}
     {{ score.votes }} AS {{ score.column }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
-  FROM {{ source }} AS t
+  FROM {% if leaves %}{{ leaf_cte }}{% else %}{{ source }}{% endif %} AS t
 )
 SELECT
   s.* EXCLUDE ({% for score in scores %}{{ score.column }}{% if not loop.last %}, {% endif %}{% endfor %}),
