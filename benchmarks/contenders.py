@@ -214,11 +214,11 @@ def bare(con: Connection, job: Job) -> Outcome:
         f"CAST({dialect.code(a, dialect.ident(a.name))} AS UTINYINT) AS {a.name}"
         for a in bound.attributes
     )
+    label = dialect.class_code(bound.classes, "INTEGER", dialect.ident(TARGET))
     with clock.phase("encode"):
         con.execute(
-            f"CREATE TEMP TABLE plain AS SELECT {codes}, "
-            f"CAST({dialect.class_code(bound.classes, 'INTEGER', dialect.ident(TARGET))} AS UTINYINT)"
-            f" AS class FROM {TABLE}"
+            f"CREATE TEMP TABLE plain AS SELECT {codes}, CAST({label} AS UTINYINT) AS class "
+            f"FROM {TABLE}"
         )
     con.execute(
         "CREATE TEMP TABLE placed AS SELECT *, "
@@ -328,9 +328,10 @@ def make_rows(path: Path, rows: int, attributes: int, memory_limit: str | None =
         for number, name in enumerate(names(attributes))
     )
     con.execute(
-        f"CREATE TABLE {TABLE} AS SELECT *, CAST(((a0 + a3 > 7) <> (a5 > 5)) <> flip AS INTEGER) AS "
-        f"{TARGET} FROM (SELECT {values}, (h >> 60) = 0 AS flip FROM "
-        f"(SELECT hash(i) AS h FROM range({rows}) AS r(i)))"
+        f"CREATE TABLE {TABLE} AS "
+        f"SELECT *, CAST(((a0 + a3 > 7) <> (a5 > 5)) <> flip AS INTEGER) AS {TARGET} "
+        f"FROM (SELECT {values}, (h >> 60) = 0 AS flip "
+        f"FROM (SELECT hash(i) AS h FROM range({rows}) AS r(i)))"
     )
     con.close()
 

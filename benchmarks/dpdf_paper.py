@@ -113,7 +113,8 @@ class Bench:
         """Tables `train` and `test` of one fold."""
         for table, test in (("train", f"fold <> {fold}"), ("test", f"fold = {fold}")):
             self.con.execute(
-                f"CREATE OR REPLACE TABLE {table} AS SELECT * EXCLUDE (fold) FROM dealt WHERE {test}"
+                f"CREATE OR REPLACE TABLE {table} AS "
+                f"SELECT * EXCLUDE (fold) FROM dealt WHERE {test}"
             )
 
     def prepared(self, form: str, epsilon: str, trees: int, seed: int) -> Run:

@@ -19,8 +19,8 @@ def data_folder() -> Path:
     folder = Path(named) if named else ROOT.parent / "shared" / "data"
     if not (folder / "nursery.parquet").is_file():
         sys.exit(
-            f"There are no benchmark tables in {folder}: set DPFOREST_DATA to the folder that holds "
-            "nursery.parquet, nursery.toml and the others."
+            f"There are no benchmark tables in {folder}: set DPFOREST_DATA to the folder that "
+            "holds nursery.parquet, nursery.toml and the others."
         )
     return folder
 

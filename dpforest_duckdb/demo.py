@@ -56,7 +56,7 @@ def demo(
     say(
         "UCI's Nursery: 12,960 applications to nursery schools, three quarters of them to train on,"
     )
-    say(f"in {database}. Its columns are ENUMs, so DuckDB declares the domain.")
+    say(f"in {database}. Its columns are ENUMs: they declare the domain.")
 
     with open_database(database) as connection:
         engine = DuckDBEngine(connection)
@@ -138,7 +138,7 @@ def _prepared(home: Path, *, replace: bool) -> Path:
 
 
 def _make_tables(database: Path) -> None:
-    """Create the two tables, `nursery` and `nursery_test`, with public ENUM types."""
+    """Create the two tables, `nursery` and `nursery_test`, with ENUM types and no NULL."""
     dialect = DuckDBEngine.dialect
     columns = [
         Sql(
@@ -159,12 +159,17 @@ def _make_tables(database: Path) -> None:
                     nursery=render("nursery"),
                 )
             )
+            for name in NURSERY:
+                connection.execute(
+                    f"ALTER TABLE {dialect.ident(table)} ALTER {dialect.ident(name)} SET NOT NULL"
+                )
 
 
 def _say_rows(engine: DuckDBEngine, say: Callable[[str], None]) -> None:
-    """A few scored rows; they are published ones."""
+    """A scored row of each of a few predictions; the rows are published ones."""
     found = engine.run(
-        "SELECT has_nurs, health, class, prediction FROM scored ORDER BY ALL DESC LIMIT 3"
+        "SELECT DISTINCT ON (prediction) has_nurs, health, class, prediction "
+        "FROM scored ORDER BY ALL LIMIT 3"
     )
     for nurse, health, label, prediction in found:
         say(f"  has_nurs={nurse}, health={health}, class={label}: prediction={prediction}")

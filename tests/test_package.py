@@ -36,7 +36,8 @@ def test_the_demo_runs_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
     zipfile.ZipFile(wheel).extractall(site)
     program = (
         "import sys, dpforest_duckdb, dpforest_duckdb.cli as cli, dpforest_duckdb.sql as sql\n"
-        f"for module in (dpforest_duckdb, cli, sql): assert module.__file__.startswith({str(site)!r})\n"
+        "for module in (dpforest_duckdb, cli, sql):\n"
+        f"    assert module.__file__.startswith({str(site)!r})\n"
         "sys.argv = ['dpforest', 'demo', '--dir', 'demo']\n"
         "cli.main()"
     )
