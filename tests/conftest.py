@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import duckdb
 import pytest
+from shell import VISITS, dpforest, make, train
 
 from dpforest_duckdb.domain import load_domain
 from dpforest_duckdb.errors import NotPrivateWarning
@@ -56,3 +58,21 @@ def real(con: duckdb.DuckDBPyConnection, data_dir: Path) -> Callable[[str], Path
         return data_dir / f"{name}.toml"
 
     return load
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a database that has a model, risk, and its ledger: copied by `db`."""
+    folder = tmp_path_factory.mktemp("made")
+    database = folder / "clinic.duckdb"
+    make(database, *VISITS)
+    said = dpforest(*train(database, "--name", "risk"))
+    assert said.code == 0, said.err
+    return folder
+
+
+@pytest.fixture
+def db(made: Path, tmp_path: Path) -> Path:
+    """A database with the tables visits and fresh and the model risk, for which 1 was spent."""
+    shutil.copytree(made, tmp_path / "home")
+    return tmp_path / "home" / "clinic.duckdb"

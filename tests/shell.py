@@ -1,0 +1,111 @@
+"""The command line as the tests call it, and a database for it to work on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from typer.testing import CliRunner
+
+from dpforest_duckdb.cli import app
+
+SECRET = "planted-value"  # begins every name in the private table: no output may hold it
+
+
+VISITS = (
+    "CREATE TABLE visits (who VARCHAR, age INTEGER CHECK (age BETWEEN 0 AND 99), "
+    "city ENUM ('Bern', 'Genf', 'Zug'), ill BOOLEAN)",
+    f"INSERT INTO visits SELECT '{SECRET}-' || i // 4, i % 100, "
+    "['Bern', 'Genf', 'Zug'][i % 3 + 1], i % 100 > 60 FROM range(1000) r(i)",
+    "CREATE TABLE fresh AS SELECT * FROM visits USING SAMPLE 1 ROWS (reservoir, 1)",
+    "INSERT INTO fresh VALUES (NULL, NULL, NULL, NULL), ('x', 61, 'Zug', true), "
+    "('y', 3, NULL, false)",
+)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command said and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def facts(self) -> Any:
+        """The one JSON object on stdout of a command that worked."""
+        assert self.code == 0, self.err
+        assert self.out.count("\n") == 1, "one line"
+        found = json.loads(self.out)
+        assert isinstance(found, dict)
+        return found
+
+    @property
+    def text(self) -> str:
+        """The stdout of a command that worked."""
+        assert self.code == 0, self.err
+        return self.out
+
+
+def dpforest(*words: object) -> Said:
+    """Run a command in this process."""
+    ended = CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+    for stream in (ended.stdout, ended.stderr):
+        assert SECRET not in stream, "a private value"
+        assert "Traceback" not in stream
+    return Said(ended.exit_code, ended.stdout, ended.stderr)
+
+
+def train(db: Path, *words: object) -> tuple[object, ...]:
+    """A training command on visits."""
+    fixed = ("train", "--db", db, "--table", "visits", "--target", "ill")
+    return (*fixed, *(() if "--epsilon" in words else ("--epsilon", "1")), *words)
+
+
+def refused(said: Said, *words: str, code: int = 1) -> str:
+    """The one sentence of a refusal, which has all the `words`; stdout stays empty."""
+    assert said.code == code, said
+    assert said.out == ""
+    sentences = [line for line in said.err.splitlines() if line.startswith("Error: ")]
+    assert len(sentences) == 1, said.err
+    assert said.err.splitlines()[-1] == sentences[0], "the error is the last word"
+    for word in words:
+        assert word in sentences[0]
+    assert "unexpected" not in sentences[0]
+    return sentences[0]
+
+
+def make(database: Path, *statements: str) -> None:
+    """Create a database, or change one."""
+    with duckdb.connect(str(database)) as con:
+        for statement in statements:
+            con.execute(statement)
+
+
+def query(database: Path, sql: str) -> list[tuple[Any, ...]]:
+    with duckdb.connect(str(database)) as con:
+        return con.execute(sql).fetchall()
+
+
+def state(database: Path) -> dict[str, Any]:
+    """All that a command could change: files beside the database, its ledger, tables and models."""
+    found: dict[str, Any] = {"files": sorted(entry.name for entry in database.parent.iterdir())}
+    ledger = Path(f"{database}.ledger")
+    found["ledger"] = ledger.read_bytes() if ledger.exists() else None
+    with duckdb.connect(str(database), read_only=True) as con:
+        named = con.execute(
+            "SELECT schema_name, table_name, comment, sql FROM duckdb_tables() UNION ALL "
+            "SELECT schema_name, view_name, comment, sql FROM duckdb_views() WHERE NOT internal "
+            "UNION ALL SELECT schema_name, function_name, NULL, macro_definition "
+            "FROM duckdb_functions() WHERE NOT internal ORDER BY ALL"
+        ).fetchall()
+        for schema, name, comment, sql in named:
+            quoted = ".".join('"' + part.replace('"', '""') + '"' for part in (schema, name))
+            rows = con.execute(f"SELECT * FROM {quoted} ORDER BY ALL").fetchall()
+            digest = hashlib.sha256(repr(rows).encode()).hexdigest()
+            found[f"{schema}.{name}"] = (comment, sql, digest)
+    return found
