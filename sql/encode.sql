@@ -4,8 +4,8 @@
 CREATE TEMP TABLE {{ codes }} AS
 WITH coded AS (
   SELECT
-{% for block in blocks %}
-    CAST({{ block.code }} AS {{ block.type }}) AS {{ block.column }},
+{% for word in words %}
+    {{ word.code }} AS {{ word.column }},
 {% endfor %}
 {% if unit %}
     {{ unit.canonical }} AS "unit",
@@ -26,7 +26,7 @@ WITH coded AS (
 {% endif %}
     row_number() OVER (
       PARTITION BY "unit"
-      ORDER BY hash({% for block in blocks %}{{ block.column }}, {% endfor %}"class",
+      ORDER BY hash({% for word in words %}{{ word.column }}, {% endfor %}"class",
         CAST($salt AS UBIGINT))
     ) AS "position"
   FROM coded
@@ -34,8 +34,8 @@ WITH coded AS (
 )
 {% endif %}
 SELECT
-{% for block in blocks %}
-  {{ block.column }},
+{% for word in words %}
+  {{ word.column }},
 {% endfor %}
 {% for node in nodes %}
   CAST({% if parts > 1 %}"part"{% else %}{{ loop.index0 }}{% endif %} AS USMALLINT) AS {{ node }},

@@ -10,8 +10,8 @@ WITH splits("node", "attribute", "cut", "first", "kind") AS (
 {% endfor %}
 )
 SELECT
-{% for block in blocks %}
-  c.{{ block.column }},
+{% for word in words %}
+  c.{{ word }},
 {% endfor %}
 {% for node in nodes %}
   CAST(

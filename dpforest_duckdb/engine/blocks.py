@@ -1,7 +1,9 @@
-"""Several attributes in one code column, and their counts taken apart again.
+"""Several attributes in one code, several codes in one column, and their counts taken apart again.
 
-Counting costs one pass per column. Attributes whose joint grid is small are coded together, counted
-together and marginalised afterwards; the grid depends on the public domain alone.
+Counting costs one pass per code. Attributes whose joint grid is small are coded together, counted
+together and marginalised afterwards. Codes are packed as bits into few wide columns: routing copies
+every column at each depth, and DuckDB keeps some memory per column that it never spills. All of it
+depends on the public domain alone.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_CELLS = 256  # one byte per row and block
+WORD = 63  # bits of a packed column: shifts stay clear of the sign
 MAX_GRID = 1024  # cells times classes, per node: beyond it counting groups costs more than it saves
 
 
@@ -53,3 +56,29 @@ def blocks(cells: Sequence[int], classes: int) -> tuple[Block, ...]:
         else:
             found.append(Block(attribute, (size,)))
     return tuple(found)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a block's code lies: the column, and the bits of it above `shift`."""
+
+    word: int
+    shift: int
+    bits: int
+
+    @property
+    def mask(self) -> int:
+        return 2**self.bits - 1
+
+
+def pack(found: Sequence[Block]) -> tuple[Place, ...]:
+    """A place for each block, as many blocks in a column as it has bits for."""
+    places: list[Place] = []
+    word = used = 0
+    for block in found:
+        bits = max(1, (block.size - 1).bit_length())
+        if used + bits > WORD:
+            word, used = word + 1, 0
+        places.append(Place(word, used, bits))
+        used += bits
+    return tuple(places)

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import Counts, Scored, Splits, TableInfo
-from dpforest_duckdb.engine.blocks import Block, blocks
+from dpforest_duckdb.engine.blocks import Block, Place, blocks, pack
 from dpforest_duckdb.engine.dialect import DuckDBDialect, split_name, unsigned
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.forest import MULTIWAY, THRESHOLD
@@ -144,7 +144,7 @@ class DuckDBEngine:
 
 
 class DuckDBRows:
-    """The coded rows of one run: a TEMP table with a column per block and a node per tree copy."""
+    """The coded rows of one run, TEMP: packed codes, the class, and a node per tree copy."""
 
     def __init__(self, engine: DuckDBEngine, domain: Domain, copies: int) -> None:
         self._engine = engine
@@ -152,6 +152,8 @@ class DuckDBRows:
         self._domain = domain
         self._classes = len(domain.classes)
         self._blocks = blocks(domain.cells, self._classes)
+        self._places = pack(self._blocks)
+        self._words = [self._ident(f"codes{w}") for w in range(self._places[-1].word + 1)]
         self._nodes = [self._ident(f"node{copy}") for copy in range(copies)]
         self._name = f"dpforest_{secrets.token_hex(6)}"
         self._version = 0
@@ -160,16 +162,8 @@ class DuckDBRows:
     def _codes(self) -> Sql:
         return self._ident(f"{self._name}_{self._version}")
 
-    def _columns(self) -> list[SimpleNamespace]:
-        return [
-            SimpleNamespace(index=i, column=self._ident(f"codes{i}"), type=unsigned(b.size - 1))
-            for i, b in enumerate(self._blocks)
-        ]
-
     def encode(self, table: TableInfo, unit: Unit, *, parts: int, salt: int) -> None:
-        dialect, columns = self._engine.dialect, self._columns()
-        for column, block in zip(columns, self._blocks, strict=True):
-            column.code = self._block_code(block)
+        dialect = self._engine.dialect
         target = self._ident("t", self._domain.target)
         by_column = None
         if unit.column != "row":
@@ -183,7 +177,9 @@ class DuckDBRows:
         sql = render(
             "encode",
             codes=self._codes,
-            blocks=columns,
+            words=[
+                SimpleNamespace(column=w, code=self._word(i)) for i, w in enumerate(self._words)
+            ],
             nodes=self._nodes,
             parts=parts,
             unit=by_column,
@@ -198,6 +194,25 @@ class DuckDBRows:
         needs_salt = "$salt" in sql
         self._engine.run(sql, {"salt": salt} if needs_salt else None, step="encode")
 
+    def _word(self, word: int) -> Sql:
+        """The codes that share a column, each above the bits of those before it."""
+        own = [(b, p) for b, p in zip(self._blocks, self._places, strict=True) if p.word == word]
+        kind = unsigned(2 ** (own[-1][1].shift + own[-1][1].bits) - 1)
+        parts = [
+            f"(CAST({self._block_code(block)} AS {kind}) << {place.shift})"
+            if place.shift
+            else f"CAST({self._block_code(block)} AS {kind})"
+            for block, place in own
+        ]
+        return Sql("\n      | ".join(parts))
+
+    def _code(self, place: Place) -> Sql:
+        """A block's code out of its column, in the narrowest type: small keys are hashed faster."""
+        shifted = f"({self._words[place.word]} >> {place.shift})"
+        if not place.shift:
+            shifted = self._words[place.word]
+        return Sql(f"CAST({shifted} & {place.mask} AS {unsigned(place.mask)})")
+
     def _block_code(self, block: Block) -> Sql:
         parts = []
         for number in block.attributes:
@@ -211,7 +226,10 @@ class DuckDBRows:
         sql = render(
             "count_classes",
             codes=self._codes,
-            blocks=self._columns(),
+            blocks=[
+                SimpleNamespace(index=i, code=self._code(place))
+                for i, place in enumerate(self._places)
+            ],
             nodes=self._nodes,
             first=first,
         )
@@ -252,7 +270,7 @@ class DuckDBRows:
             "route",
             codes=old,
             routed=self._codes,
-            blocks=self._columns(),
+            words=self._words,
             nodes=[
                 SimpleNamespace(column=node, splits=self._ident(f"splits{copy}"))
                 for copy, node in enumerate(self._nodes)
@@ -277,9 +295,13 @@ class DuckDBRows:
         self._engine.run(f"DROP TABLE {old}")
 
     def _own_code(self, attribute: int) -> Sql:
-        """One attribute's code out of its block's column."""
-        index, block = next((i, b) for i, b in enumerate(self._blocks) if attribute in b.attributes)
-        code = f"c.{self._ident(f'codes{index}')}"
+        """One attribute's code out of its block's."""
+        block, place = next(
+            (b, p)
+            for b, p in zip(self._blocks, self._places, strict=True)
+            if attribute in b.attributes
+        )
+        code: str = self._code(place)
         stride = block.stride(attribute)
         if stride > 1:
             code = f"{code} // {stride}"
