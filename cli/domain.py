@@ -18,9 +18,9 @@ def domain(
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
 ) -> None:
-    """Print a domain file for a table from DuckDB's declarations; no row is read.
+    """Print a domain file for a table from DuckDB's declarations.
 
-    What is not declared is left blank and marked TODO.
+    No row is read. What is not declared is left blank and marked TODO.
     """
     from dpforest_duckdb.declarations import declared_columns
     from dpforest_duckdb.domain import domain_toml

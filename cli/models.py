@@ -9,7 +9,7 @@ import typer
 
 from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import emit, show_table
-from dpforest_duckdb.errors import UsageError
+from dpforest_duckdb.errors import DpforestError, UsageError
 
 if TYPE_CHECKING:
     from dpforest_duckdb.forest import Forest
@@ -63,6 +63,11 @@ def models(
         options.check_out(out, replace=replace)
     reading = action in (Action.list, Action.export)
     with options.opened(db, read_only=reading, show_sql=show_sql) as engine:
+        if not reading and engine.read_only():
+            raise DpforestError(
+                f"The database {db} is read-only: make file and folder writable to {action} a "
+                "model."
+            )
         match action:
             case Action.list:
                 _list([store.load(engine, known) for known in store.names(engine)], as_json)

@@ -35,7 +35,7 @@ def _outcome(verb: Callable[[], None]) -> int:
     try:
         verb()
         sys.stdout.flush()  # a reader that has gone away shows here, not at the interpreter's exit
-    except (DpforestError, KeyboardInterrupt, BrokenPipeError) as error:
+    except (DpforestError, KeyboardInterrupt, OSError) as error:
         return _known(error)
     except Exception as error:
         if os.environ.get("DPFOREST_DEBUG") == "1":
@@ -50,9 +50,16 @@ def _outcome(verb: Callable[[], None]) -> int:
 
 
 def _known(error: BaseException) -> int:
-    if isinstance(error, BrokenPipeError):
+    if isinstance(error, OSError) and error.filename is None:  # stdout's: it has no name
+        # what is still in the buffer would fail again at the interpreter's exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        if isinstance(error, BrokenPipeError):
+            return 0  # the reader has seen enough
+        say("Error: The output cannot be written: check the disk.")
+        return 1
+    if isinstance(error, OSError):
+        say(f"Error: {error.filename} cannot be used: {error.strerror}.")
+        return 1
     if isinstance(error, KeyboardInterrupt):
         say("Interrupted: nothing is left half-written; a debit that was made stays spent.")
         return 130

@@ -88,6 +88,7 @@ def train(
         )
     if out is not None:
         options.check_out(out, replace=replace)
+    from dpforest_duckdb.privacy.units import atto_delta
     from dpforest_duckdb.training import prepare
 
     with options.opened(
@@ -117,7 +118,7 @@ def train(
             trace=engine.trace,
         )
         _say_public(run, domain)
-        if float(delta) > 0:
+        if atto_delta(delta):
             say("Note: today's recipes are pure ε and spend no δ.")
         if dry_run:
             _show_plan(run, as_json)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from typer.testing import CliRunner
 from dpforest_duckdb.cli import app
 
 SECRET = "planted-value"  # begins every name in the private table: no output may hold it
-
+PROGRAM = "from dpforest_duckdb.cli import main; main()"
 
 VISITS = (
     "CREATE TABLE visits (who VARCHAR, age INTEGER CHECK (age BETWEEN 0 AND 99), "
@@ -58,6 +60,22 @@ def dpforest(*words: object) -> Said:
         assert SECRET not in stream, "a private value"
         assert "Traceback" not in stream
     return Said(ended.exit_code, ended.stdout, ended.stderr)
+
+
+def run(*words: object, stdout: Any = subprocess.PIPE, **options: Any) -> Said:
+    """Run a command in a process of its own."""
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *map(str, words)],
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        check=False,
+        timeout=60,
+        **options,
+    )
+    out, err = (ended.stdout or b"").decode(), ended.stderr.decode()
+    assert SECRET not in out + err, "a private value"
+    assert "Traceback" not in err
+    return Said(ended.returncode, out, err)
 
 
 def train(db: Path, *words: object) -> tuple[object, ...]:

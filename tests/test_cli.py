@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
+import duckdb
 import pytest
-from shell import dpforest, refused, state, train
+from shell import SECRET, dpforest, make, query, refused, run, state, train
+
+from dpforest_duckdb import load_forest
+from dpforest_duckdb.domain import load_domain
 
 FOREST_KEYS = {"model", "recipe", "epsilon", "delta", "private", "trees", "nodes", "depth"}
 
@@ -57,12 +66,17 @@ def test_dry_run_says_what_is_left_of_a_cap(db: Path) -> None:
     assert "does not allow this run" in said.err
 
 
-def test_show_sql_is_on_stderr_and_marks_no_value(db: Path) -> None:
+def test_show_sql_is_on_stderr_and_hides_the_salt(db: Path) -> None:
     said = dpforest(*train(db, "--name", "again", "--show-sql", "--json"))
     assert set(said.facts) == FOREST_KEYS
-    for word in ("CREATE", "GROUP BY", "$salt"):
-        assert word in said.err or word == "$salt"
-    assert said.err.count("CREATE TEMP") > 1
+    for word in ("CREATE TEMP TABLE", "GROUP BY", "-- reads private rows: yes"):
+        assert word in said.err
+    assert "CREATE TEMP TABLE" not in dpforest(*train(db, "--name", "third")).err
+    shared = ("--db", db, "--model", "risk", "--show-sql", "--json")
+    for words in (("score", "--table", "fresh", "--into", "s"), ("evaluate", "--table", "fresh")):
+        said = dpforest(*words, *shared)
+        assert said.facts
+        assert "CASE" in said.err
 
 
 @pytest.mark.parametrize("seed", [("--seed", "1"), ("--not-private",)])
@@ -101,3 +115,395 @@ def test_a_run_past_the_cap_is_refused(db: Path, monkeypatch: pytest.MonkeyPatch
     said = dpforest(*train(db, "--name", "again"))
     refused(said, "ε = 1 but only 0.25", "cap of 1.25", '"visits"')
     assert state(db) == before
+
+
+def test_out_is_checked_before_the_debit(db: Path, tmp_path: Path) -> None:
+    taken = tmp_path / "taken.json"
+    taken.write_text("mine")
+    before = state(db)
+    for out, sentence, code in (
+        (tmp_path / "no" / "m.json", "--out", 1),
+        (tmp_path / "m.txt", "--out must end in .json", 2),
+        (taken, "--replace", 1),
+        (tmp_path, "--out", 2),
+    ):
+        refused(dpforest(*train(db, "--out", out)), sentence, code=code)
+        assert state(db) == before
+    assert taken.read_text() == "mine"
+    assert dpforest(*train(db, "--out", taken, "--replace", "--json")).facts["model"] == "visits"
+    assert load_forest(taken).private
+    assert dpforest("models", "--db", db, "--json").facts["models"][0]["model"] == "risk"
+
+
+def test_a_taken_name_is_refused_before_the_debit(db: Path) -> None:
+    before = state(db)
+    for name in ("risk", "RISK"):
+        said = dpforest(*train(db, "--name", name))
+        refused(said, f'There is a model "{name}" already', "--name", "--replace")
+    assert state(db) == before
+    said = dpforest(*train(db, "--name", "Risk", "--replace", "--json"))
+    assert said.facts["model"] == "Risk"
+    models = dpforest("models", "--db", db, "--json").facts["models"]
+    assert [model["model"] for model in models] == ["Risk"], "compared without regard to case"
+
+
+def test_without_a_name_the_model_has_the_tables(db: Path) -> None:
+    assert dpforest(*train(db, "--json")).facts["model"] == "visits"
+    refused(dpforest(*train(db)), '"visits" already')
+
+
+@pytest.mark.parametrize(
+    ("choice", "attributes"),
+    [
+        (("--columns", "AGE"), ["age"]),
+        (("--columns", "age,city", "--exclude", "city"), ["age"]),
+        (("--columns", "age", "--columns", "city"), ["age", "city"]),
+        (("--exclude", "age"), ["city"]),
+    ],
+)
+def test_attributes_can_be_chosen(db: Path, choice: tuple[str, ...], attributes: list[str]) -> None:
+    assert dpforest(*train(db, "--name", "few", *choice)).code == 0
+    shown = dpforest("models", "show", "few", "--db", db, "--json").facts
+    assert shown["attributes"] == attributes
+
+
+def test_a_name_with_a_comma_can_be_chosen(db: Path) -> None:
+    make(db, 'ALTER TABLE visits ADD COLUMN "a, b" BOOLEAN')
+    said = dpforest(*train(db, "--name", "comma", "--columns", '"a, b",age', "--json"))
+    assert said.code == 0, said.err
+    shown = dpforest("models", "show", "comma", "--db", db, "--json").facts
+    assert shown["attributes"] == ["age", "a, b"]
+
+
+def test_rows_per_unit_are_bounded_and_told(db: Path) -> None:
+    said = dpforest(*train(db, "--name", "unit", "--privacy-unit", "WHO", "--rows-per-unit", "3"))
+    assert 'Protected: each "who" (up to 3 rows)' in said.err
+    assert 'per "who" (at most 3 rows)' in said.text
+    shown = dpforest("models", "show", "unit", "--db", db, "--json").facts["guarantee"]
+    assert (shown["unit"], shown["rows_per_unit"]) == ("who", 3)
+    plans = [
+        dpforest(*train(db, "--dry-run", "--json", "--name", "x", *unit)).facts["plan"]
+        for unit in ((), ("--privacy-unit", "who", "--rows-per-unit", "3"))
+    ]
+    one, three = ([q["noise"] for q in plan if q["noise"]] for plan in plans)
+    assert all(wide > 2.5 * narrow for narrow, wide in zip(one, three, strict=True))
+
+
+def test_sql_gives_what_score_gives(db: Path) -> None:
+    scored = dpforest(
+        *("score", "--db", db, "--model", "risk", "--table", "fresh", "--into", "scored", "--json")
+    ).facts
+    assert set(scored) == {"into", "model", "columns"}
+    assert scored["columns"] == ["who", "age", "city", "ill", "prediction", "p_false", "p_true"]
+    # columns in the order of score, whatever their own order: EXCEPT and ORDER BY go by position
+    same = "FROM scored ORDER BY ALL"
+    expected = query(db, same)
+    assert len(expected) == 4
+    assert all(row[-3] in (True, False) and row[-1] + row[-2] == 1 for row in expected)
+    shared = ("sql", "--db", db, "--model", "risk", "--from", "fresh")
+    select = dpforest(*shared).text
+    assert query(db, f"SELECT * FROM ({select.rstrip().rstrip(';')}) ORDER BY ALL") == expected
+    for form in ("view", "table"):
+        make(db, dpforest(*shared, "--as", form, "--into", f"a {form}").text)
+        assert query(db, f'FROM "a {form}" ORDER BY ALL') == expected
+    make(db, dpforest("sql", "--db", db, "--model", "risk", "--as", "macro").text)
+    assert query(db, "FROM risk_scored('fresh') ORDER BY ALL") == expected
+
+
+def test_sql_json_and_defaults(db: Path, tmp_path: Path) -> None:
+    facts = dpforest("sql", "--db", db, "--model", "risk", "--as", "view", "--json").facts
+    assert set(facts) == {"model", "as", "sql"}
+    assert 'CREATE VIEW "risk_scored"' in facts["sql"]
+    assert 'FROM "visits"' in facts["sql"], "by default the training table"
+    assert "-- private: yes" in facts["sql"]
+    said = dpforest("sql", "--db", db, "--model", "risk", "--into", "v")
+    refused(said, "--into", "--as view", code=2)
+    refused(dpforest("sql", "--model", "risk"), "--db", ".json", code=2)
+    assert dpforest("sql", "--model", "risk", "--db", db, "--as", "csv").code == 2
+
+
+def test_score_keeps_rows_columns_and_what_is_there(db: Path) -> None:
+    shared = ("score", "--db", db, "--model", "risk", "--table")
+    assert dpforest(*shared, "visits", "--into", "scored").code == 0
+    assert query(db, "SELECT count(*) FROM scored") == [(1000,)]
+    difference = "SELECT who, age, city, ill FROM scored EXCEPT ALL SELECT * FROM visits"
+    assert query(db, difference) == []
+    before = state(db)
+    refused(dpforest(*shared, "fresh"), "--into", code=2)
+    refused(dpforest(*shared, "fresh", "--into", "SCORED"), "--into", "--replace")
+    refused(dpforest(*shared, "fresh", "--into", "dpforest.models", "--replace"), "dpforest")
+    refused(
+        dpforest(*shared, "fresh", "--into", "FRESH", "--replace"),
+        "not a table that can be replaced",
+    )
+    refused(dpforest(*shared, "fresh", "--into", "visits", "--replace"), "privacy budget")
+    refused(dpforest(*shared, "scored", "--into", "twice"), '"prediction"', "--prefix")
+    assert state(db) == before
+    assert dpforest(*shared, "fresh", "--into", "scored", "--replace").code == 0
+    assert query(db, "SELECT count(*) FROM scored") == [(4,)]
+    assert dpforest(*shared, "scored", "--into", "twice", "--prefix", "old_").code == 0
+    assert query(db, "SELECT count(*) FROM twice WHERE old_prediction = prediction") == [(4,)]
+
+
+def test_a_model_file_scores_in_another_database(db: Path, tmp_path: Path) -> None:
+    file, other = tmp_path / "risk.json", tmp_path / "other.duckdb"
+    assert dpforest("models", "export", "risk", "--db", db, "--out", file).code == 0
+    make(other, "CREATE TABLE t AS SELECT 70 AS AGE, 'Zug' AS city, 1 AS extra")
+    said = dpforest(
+        *("score", "--db", other, "--model", file, "--table", "t", "--into", "s", "--json")
+    )
+    assert said.facts["model"] == "risk"
+    assert query(other, "SELECT age, extra, prediction FROM s") == [(70, 1, True)]
+    assert dpforest("rules", "--model", file, "--json").facts["rules"]
+    select = dpforest("sql", "--model", file, "--from", "t").text
+    assert query(other, select)[0][3] is True
+
+
+def test_evaluate_exact(db: Path) -> None:
+    said = dpforest("evaluate", "--db", db, "--model", "risk", "--table", "visits", "--json")
+    assert set(said.facts) == {"rows", "accuracy", "log_loss", "auc", "private"}
+    assert said.facts["rows"] == 1000
+    assert said.facts["accuracy"] > 0.9
+    assert said.facts["private"] is False
+    assert "not private" in said.err
+    text = dpforest("evaluate", "--db", db, "--model", "risk", "--table", "visits").text
+    assert f"accuracy  {said.facts['accuracy']:.4f}" in text
+
+
+def test_evaluate_on_a_capped_table_wants_epsilon_and_debits_it(db: Path) -> None:
+    dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "4")
+    shared = ("evaluate", "--db", db, "--model", "risk", "--table", "visits")
+    before = state(db)
+    refused(dpforest(*shared), '"visits" has a cap', "--epsilon")
+    refused(dpforest(*shared, "--epsilon", "3.5"), "3.5", "only 3 of the cap of 4")
+    assert state(db) == before
+    said = dpforest(*shared, "--epsilon", "2.5", "--json")
+    assert set(said.facts) == {"rows", "accuracy", "log_loss", "auc", "private", "epsilon"}
+    assert said.facts["private"] is True
+    assert said.facts["epsilon"] == 2.5
+    assert abs(said.facts["rows"] - 1000) < 200
+    assert "not private" not in said.err
+    left = dpforest("budget", "show", "--db", db, "--json").facts
+    assert left["left"] == 0.5
+    assert [entry["recipe"] for entry in left["entries"]] == ["auto", "evaluate"]
+
+
+def test_budget_json_and_raising(db: Path) -> None:
+    show = ("budget", "show", "--db", db, "--json")
+    set_ = ("budget", "set", "--db", db, "--table", "visits", "--json", "--epsilon")
+    facts = dpforest(*show, "--table", "visits").facts
+    assert set(facts) == {"table", "cap", "spent", "left", "entries"}
+    assert (facts["table"], facts["cap"], facts["spent"], facts["left"]) == (
+        "visits",
+        None,
+        1,
+        None,
+    )
+    (entry,) = facts["entries"]
+    assert set(entry) == {"time", "recipe", "model", "epsilon", "private", "state"}
+    assert (entry["model"], entry["epsilon"], entry["state"]) == ("risk", 1, "done")
+    assert dpforest(*set_, "3").facts["left"] == 2, "what was spent before counts"
+    before = state(db)
+    refused(dpforest(*set_, "4"), '"visits" has a cap of ε = 3', "--raise", "become 4")
+    refused(dpforest(*set_, "3", "--delta", "0.1"), "cap of δ = 0", "--raise")
+    refused(dpforest(*set_, "3", "--privacy-unit", "who"), "protects each row", '"who"')
+    assert state(db) == before
+    assert dpforest(*set_, "4", "--raise").facts["cap"] == 4
+    said = dpforest(*set_, "0.5")
+    assert (said.facts["cap"], said.facts["left"]) == (0.5, 0)
+    assert "every run is refused" in said.err
+    shown = dpforest(*show).facts
+    assert shown == said.facts, "the one table with a budget needs no --table"
+
+
+def test_budget_wants_what_it_needs(db: Path) -> None:
+    before = state(db)
+    shared = ("--db", db)
+    refused(dpforest("budget", "set", *shared, "--epsilon", "1"), "--table", code=2)
+    refused(dpforest("budget", "set", *shared, "--table", "visits"), "--epsilon", code=2)
+    refused(dpforest("budget", "show", *shared, "--epsilon", "1"), "budget set", code=2)
+    assert state(db) == before
+
+
+def test_budget_of_several_tables_asks_which(tmp_path: Path) -> None:
+    database = tmp_path / "d.duckdb"
+    make(database, "CREATE TABLE one (a INT)", "CREATE TABLE two (a INT)")
+    refused(dpforest("budget", "--db", database), "--table", "one, two", code=2)
+
+
+def test_models_list_show_drop(db: Path) -> None:
+    listed = dpforest("models", "--db", db, "--json").facts
+    assert set(listed) == {"models"}
+    assert [set(model) for model in listed["models"]] == [FOREST_KEYS | {"table"}]
+    assert "risk" in dpforest("models", "list", "--db", db).text
+    shown = dpforest("models", "show", "risk", "--db", db, "--json").facts
+    more = {"table", "target", "classes", "attributes", "guarantee"}
+    assert set(shown) == FOREST_KEYS | more
+    assert shown["classes"] == ["false", "true"]
+    assert "ε = 1, δ = 0, per row" in dpforest("models", "show", "risk", "--db", db).text
+    refused(dpforest("models", "show", "--db", db), "models show NAME", code=2)
+    refused(dpforest("models", "drop", "zzz", "--db", db), '"zzz"')
+    refused(dpforest("models", "drop", "risk"), "--db", code=2)
+    dropped = dpforest("models", "drop", "RISK", "--db", db, "--json").facts
+    assert dropped == {"model": "RISK", "action": "drop"}
+    assert dpforest("models", "--db", db).text == "There is no model in the database.\n"
+    assert dpforest("budget", "--db", db, "--json").facts["spent"] == 1, "the debit stays"
+
+
+def test_models_export_and_import(db: Path, tmp_path: Path) -> None:
+    file, other = tmp_path / "m.json", tmp_path / "other.duckdb"
+    export = ("models", "export", "risk", "--db", db)
+    refused(dpforest(*export), "--out", code=2)
+    assert dpforest(*export, "--out", file, "--json").facts == {"model": "risk", "action": "export"}
+    refused(dpforest(*export, "--out", file), "--replace")
+    assert dpforest(*export, "--out", file, "--replace").code == 0
+    duckdb.connect(str(other)).close()
+    into = ("models", "import", file, "--db", other)
+    assert dpforest(*into, "--json").facts == {"model": "risk", "action": "import"}
+    refused(dpforest(*into), '"risk" already', "--replace")
+    assert dpforest(*into, "--replace").code == 0
+    assert dpforest(*into, "--name", "second").code == 0
+    back = tmp_path / "back.json"
+    dpforest("models", "export", "second", "--db", other, "--out", back)
+    named = json.loads(file.read_text()) | {"name": "second"}
+    assert json.loads(back.read_text()) == named
+
+
+def test_rules_are_every_path_with_noisy_figures(db: Path) -> None:
+    found = dpforest("rules", "--db", db, "--model", "risk", "--json").facts
+    assert set(found) == {"rules"}
+    for rule in found["rules"]:
+        assert {"rule", "counts", "confidence", "support", "prediction"} <= set(rule)
+    nodes = dpforest("models", "show", "risk", "--db", db, "--json").facts["nodes"]
+    assert len(found["rules"]) == nodes
+    leaves = dpforest("rules", "--db", db, "--model", "risk", "--leaves-only", "--json").facts
+    assert leaves["rules"] == [rule for rule in found["rules"] if rule["leaf"]]
+    said = dpforest("rules", "--db", db, "--model", "risk")
+    assert "age <= " in said.text
+    assert "classes false, true" in said.err
+
+
+def test_domain_prints_toml_that_trains_once_it_is_filled_in(db: Path, tmp_path: Path) -> None:
+    said = dpforest("domain", "--db", db, "--table", "visits", "--target", "ILL")
+    content = tomllib.loads(said.text)
+    assert content["target"] == "ill"
+    assert [column["name"] for column in content["column"]] == ["who", "age", "city", "ill"]
+    assert "kind" not in content["column"][0]
+    assert said.text.count("TODO") == 1
+    assert "not declared: 1" in said.err
+    file = tmp_path / "visits.toml"
+    file.write_text(said.text)
+    before = state(db)
+    refused(dpforest(*train(db, "--domain", file, "--name", "x")), '"who"', "kind")
+    assert state(db) == before
+    lines = said.text.splitlines()
+    todo = next(number for number, line in enumerate(lines) if "TODO" in line)
+    lines[todo] = 'kind = "identifier"'
+    file.write_text("\n".join(lines))
+    assert load_domain(file).identifiers == ("who",)
+    refused(dpforest(*train(db, "--domain", file, "--name", "x")), '"who"', "--privacy-unit")
+    assert state(db) == before
+    by_file = train(db, "--domain", file, "--name", "x", "--privacy-unit", "who")
+    assert f"from the file {file}" in dpforest(*by_file).err
+
+
+def test_domain_json_and_errors(db: Path) -> None:
+    facts = dpforest("domain", "--db", db, "--table", "visits", "--json").facts
+    assert set(facts) == {"target", "column"}
+    assert facts["target"] is None
+    assert facts["column"][2]["domain"] == ["Bern", "Genf", "Zug"]
+    asked = ("domain", "--db", db, "--table", "visits", "--target", "zzz")
+    refused(dpforest(*asked), '"zzz"', "--target")
+    blank = dpforest("domain", "--db", db, "--table", "visits").text
+    assert tomllib.loads(blank)["target"] == ""
+
+
+def test_recipes() -> None:
+    facts = dpforest("recipes", "--json").facts
+    assert set(facts) == {"recipes"}
+    keys = {"name", "title", "year", "private_as_published", "rigorous_repair", "pieces"}
+    for recipe in facts["recipes"]:
+        assert keys <= set(recipe)
+    assert {"auto", "dpdf"} <= {recipe["name"] for recipe in facts["recipes"]}
+    assert "Fletcher" in dpforest("recipes").text
+    shown = dpforest("recipes", "dpdf").text
+    for word in ("paper", "flaw", "repair", "Gini"):
+        assert word in shown
+    refused(dpforest("recipes", "dpfd"), "did you mean dpdf")
+
+
+def test_wrong_usage_ends_with_2(db: Path) -> None:
+    before = state(db)
+    for words in (
+        ("zzz",),
+        ("train",),
+        ("train", "--db", db),
+        train(db, "--depth", "deep"),
+        train(db, "--depth", "0"),
+        train(db, "--trees", "-1"),
+        train(db, "--threads", "0"),
+        train(db, "--zzz"),
+        ("score", "--db", db, "--table", "fresh", "--into", "s"),
+        ("models", "zzz"),
+        ("budget", "show", "--db", db, "--rows-per-unit", "0"),
+    ):
+        said = dpforest(*words)
+        assert said.code == 2, words
+        assert said.out == ""
+        assert "Error: " in said.err
+    assert state(db) == before
+
+
+def test_help_and_version() -> None:
+    assert dpforest("--version").text.startswith("dpforest 0.")
+    for verb in ("train", "score", "sql", "evaluate", "rules", "models", "budget", "domain"):
+        said = dpforest(verb, "--help")
+        assert "--json" in said.text
+        assert "--show-sql" in said.text
+
+
+def test_importing_and_help_load_no_database_and_no_numbers() -> None:
+    program = (
+        "import sys, dpforest_duckdb.cli as cli\n"
+        "try: cli.app(['train', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'duckdb', 'numpy', 'opendp', 'rich', 'jinja2'} & set(sys.modules)))"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert ended.stdout.decode().splitlines()[-1] == "[]"
+
+
+def test_a_reader_that_goes_away_is_no_error(db: Path) -> None:
+    """As in `dpforest sql … | head -1`: the pipe is closed before anything is written."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = run("sql", "--db", db, "--model", "risk", stdout=writing)
+    os.close(writing)
+    assert (ended.code, ended.err) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_output_that_cannot_be_written_is_one_sentence(db: Path) -> None:
+    with open("/dev/full", "w") as full:
+        ended = run("sql", "--db", db, "--model", "risk", stdout=full)
+    assert ended.code == 1
+    assert ended.err.startswith("Error: The output cannot be written")
+    assert ended.err.count("\n") == 1
+
+
+def test_output_is_utf_8_in_any_locale(db: Path) -> None:
+    ended = run("models", "show", "risk", "--db", db, env={**os.environ, "LC_ALL": "C"})
+    assert "ε = 1" in ended.text
+
+
+def test_an_unexpected_error_hides_what_it_says(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpforest_duckdb import store
+
+    def load(*args: object) -> None:
+        raise ValueError(f"{SECRET}-7")
+
+    monkeypatch.setattr(store, "load", load)
+    said = dpforest("rules", "--db", db, "--model", "risk")
+    assert said.code == 1
+    assert said.out == ""
+    assert "unexpected ValueError" in said.err

@@ -54,7 +54,7 @@ def _connect(path: str, read_only: bool) -> duckdb.DuckDBPyConnection:
         return duckdb.connect(path, read_only=read_only)
     except duckdb.Error as error:
         text = str(error)
-        if "lock" in text.lower():
+        if "could not set lock on file" in text.lower():  # a path may hold the word lock
             raise DpforestError(
                 f"The database {path} is in use by another process: close it there first."
             ) from None
