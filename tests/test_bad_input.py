@@ -1,0 +1,508 @@
+"""What goes wrong from outside: one sentence, the right exit code, and nothing changed."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from shell import PROGRAM, dpforest, make, query, refused, run, state, train
+
+from dpforest_duckdb import load_forest
+
+COLUMNS = """
+target = "ill"
+[[column]]
+name = "age"
+kind = "numeric"
+lower = 0
+upper = 99
+[[column]]
+name = "city"
+kind = "categorical"
+domain = ["Bern", "Genf", "Zug"]
+[[column]]
+name = "ill"
+kind = "categorical"
+domain = [false, true]
+"""
+
+
+def bare(db: Path, *words: object) -> tuple[object, ...]:
+    """A training command on visits that leaves the target to the domain file."""
+    return ("train", "--db", db, "--table", "visits", "--epsilon", "1", *words)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('name = "city"', 'name = "town"', ('no column "town"', "--exclude")),
+        ('name = "city"', 'name = "Age"', ('"age" and "Age"', "one column")),
+        ('name = "city"', 'name = ""', ("[[column]]", "no name")),
+        ('name = "age"', 'name = "city"', ('"city"',)),
+        ('name = "age"', 'name = "who"', ('"who" is declared numeric but has type VARCHAR',)),
+        ('kind = "numeric"', 'kind = "number"', ('"age"', "kind = ")),
+        ('kind = "numeric"', "", ('"age"', "kind = ")),
+        ("lower = 0", "lower = 99", ('lower of column "age"', "less than upper")),
+        ("lower = 0", "lower = nan", ('lower of column "age"', "finite")),
+        ("upper = 99", "upper = inf", ('upper of column "age"', "finite")),
+        ("lower = 0", "", ('"age"', "needs lower and upper")),
+        ("lower = 0", "lower = [1]", ('lower of column "age"',)),
+        ("upper = 99", "upper = 99\nbins = 0", ('bins of column "age"', "1 to 250")),
+        ("upper = 99", 'upper = 99\nscale = "cubic"', ('scale of column "age"',)),
+        ("upper = 99", "upper = 99\nedges = [2, 1]", ('edges of column "age"', "ascend")),
+        ("upper = 99", "upper = 99\nedges = 3", ('edges of column "age"', "list")),
+        ('["Bern", "Genf", "Zug"]', "[]", ('"city" has no categories', "domain")),
+        ('["Bern", "Genf", "Zug"]', '["Bern", "Bern"]', ('"city" lists a value twice',)),
+        ('["Bern", "Genf", "Zug"]', '"Bern"', ('domain of column "city"', "list")),
+        ('["Bern", "Genf", "Zug"]', '["a\\u0000b"]', ('"city"', "NUL")),
+        ("[false, true]", "[true]", ('"ill"', "two classes")),
+        ("[false, true]", '["yes", "no"]', ('"ill" is BOOLEAN', "category")),
+        ("[false, true]", "", ("TOML",)),
+        ('target = "ill"', 'target = "sick"', ('the target "sick"', "[[column]]")),
+        ('target = "ill"', "target = 3", ("names no target", "--target")),
+        ('target = "ill"', 'target = "age"', ('"age" has no list of classes',)),
+        ('target = "ill"', 'target = "ill"\nprivacy_unit = 3', ("privacy_unit",)),
+        ('target = "ill"', 'target = "ill"\nprivacy_unit = "zzz"', ('"zzz"', "--privacy-unit")),
+        ('target = "ill"', "target = ill", ("TOML", "line 2")),
+        ("[[column]]", "[column]", ("TOML",)),
+    ],
+)
+def test_a_domain_file_with_an_error(
+    db: Path, tmp_path: Path, old: str, new: str, words: tuple[str, ...]
+) -> None:
+    assert old in COLUMNS
+    file = tmp_path / "visits.toml"
+    file.write_text(COLUMNS.replace(old, new, 1))
+    before = state(db)
+    said = dpforest(*bare(db, "--name", "new", "--domain", file))
+    refused(said, *words)
+    assert state(db) == before
+
+
+def test_a_domain_file_that_cannot_be_read(db: Path, tmp_path: Path) -> None:
+    latin = tmp_path / "latin.toml"
+    latin.write_bytes(b'target = "\xe9"')
+    before = state(db)
+    for file, words in (
+        (tmp_path / "no.toml", ("no domain file", "--domain")),
+        (tmp_path, ("UTF-8",)),
+        (latin, ("UTF-8",)),
+    ):
+        refused(dpforest(*bare(db, "--name", "new", "--domain", file)), str(file), *words)
+    assert state(db) == before
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "words", "code"),
+    [
+        ("0", ("--epsilon", "greater than zero"), 2),
+        ("-1", ("--epsilon", "greater than zero"), 2),
+        ("nan", ("--epsilon", "finite"), 2),
+        ("inf", ("--epsilon", "finite"), 2),
+        ("-Infinity", ("--epsilon", "finite"), 2),
+        ("1e300", ("--epsilon", "at most 1000000"), 2),
+        ("1e-300", ("--epsilon", "too small"), 1),
+        ("lots", ("--epsilon", "number"), 2),
+        ("1,5", ("--epsilon", "number"), 2),
+        ("", ("--epsilon", "number"), 2),
+    ],
+)
+def test_epsilon(db: Path, epsilon: str, words: tuple[str, ...], code: int) -> None:
+    before = state(db)
+    refused(dpforest(*train(db, "--name", "new", "--epsilon", epsilon)), *words, code=code)
+    if code == 2:
+        shared = ("--db", db, "--table", "visits", "--epsilon", epsilon)
+        refused(dpforest("evaluate", "--model", "risk", *shared), *words, code=2)
+        refused(dpforest("budget", "set", *shared), *words, code=2)
+    assert state(db) == before
+
+
+@pytest.mark.parametrize("delta", ["-1", "1", "nan", "x"])
+def test_delta(db: Path, delta: str) -> None:
+    before = state(db)
+    refused(dpforest(*train(db, "--name", "new", "--delta", delta)), "--delta", code=2)
+    cap = ("budget", "set", "--db", db, "--table", "visits", "--epsilon", "2", "--delta", delta)
+    refused(dpforest(*cap), "--delta", code=2)
+    assert state(db) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence", "code"),
+    [
+        (("--target", "zzz"), ('"zzz"', "--target"), 1),
+        (("--target", "who"), ('"who"', "not declared"), 1),
+        (("--privacy-unit", "zzz"), ('"zzz"', "--privacy-unit"), 1),
+        (("--privacy-unit", "ill"), ("target", "--privacy-unit"), 1),
+        (("--rows-per-unit", "2"), ("--rows-per-unit", "--privacy-unit"), 2),
+        (("--columns", "age,zzz"), ("--columns", '"zzz"'), 1),
+        (("--exclude", "age,city"), ("no attribute",), 1),
+        (("--recipe", "zzz"), ('"zzz"', "auto"), 1),
+        (("--trees", "9999"), ("--trees", "1000"), 2),
+        (("--memory-limit", "much"), ("--memory-limit",), 1),
+        (("--temp-dir", "no/such"), ("--temp-dir", "no/such"), 1),
+        (("--ledger", "no/such/file"), ("ledger", "no/such/file", "--ledger"), 1),
+        (("--name", "a\nb"), ("printable", "--name"), 1),
+    ],
+)
+def test_options_of_train(db: Path, words: tuple[str, ...], sentence: tuple, code: int) -> None:
+    before = state(db)
+    refused(dpforest(*train(db, "--name", "new", *words)), *sentence, code=code)
+    assert state(db) == before
+
+
+def test_tables_that_cannot_be_trained_on(db: Path) -> None:
+    make(
+        db,
+        "CREATE VIEW seen AS FROM visits",
+        "CREATE SCHEMA other",
+        "CREATE TABLE other.visits AS FROM visits",
+    )
+    before = state(db)
+    for table, words in (
+        ("zzz", ('no table "zzz"', "--table")),
+        ("seen", ('"seen" is a view', "base table")),
+        ("zzz.visits", ('"zzz.visits"', "--table")),
+        ("", ("--table",)),
+    ):
+        shared = ("train", "--db", db, "--target", "ill", "--epsilon", "1", "--table", table)
+        refused(dpforest(*shared), *words)
+        refused(dpforest("domain", "--db", db, "--table", table), *words)
+        refused(dpforest("budget", "show", "--db", db, "--table", table), *words)
+    assert state(db) == before
+    views = ("--db", db, "--model", "risk", "--table", "seen")
+    assert dpforest("score", *views, "--into", "s").code == 0, "scoring a view is harmless"
+    refused(dpforest("evaluate", *views), "view")
+
+
+def test_a_column_of_a_wrong_type_or_none(db: Path, tmp_path: Path) -> None:
+    file = tmp_path / "visits.toml"
+    file.write_text(COLUMNS)
+    make(
+        db,
+        "ALTER TABLE visits DROP COLUMN city",
+        "ALTER TABLE visits ADD COLUMN city INTEGER[]",
+    )
+    before = state(db)
+    words = ("train", "--db", db, "--table", "visits", "--epsilon", "1", "--name", "new")
+    said = dpforest(*words, "--domain", file)
+    refused(said, 'Column "city" has type INTEGER[]', "--exclude")
+    shared = ("--db", db, "--model", "risk", "--table", "visits")
+    refused(dpforest("score", *shared, "--into", "s"), '"city"')
+    refused(dpforest("evaluate", *shared), '"city"')
+    assert state(db) == before
+    make(db, "ALTER TABLE visits DROP COLUMN city")
+    before = state(db)
+    refused(dpforest(*words, "--domain", file), 'no column "city"', "--exclude")
+    refused(dpforest("score", *shared, "--into", "s"), 'no column "city"')
+    refused(dpforest("evaluate", *shared), 'no column "city"')
+    refused(dpforest("evaluate", *shared, "--target", "zzz"), 'no column "zzz"', "--target")
+    assert state(db) == before
+    assert dpforest(*words, "--domain", file, "--exclude", "city").code == 0
+
+
+ROWS = {
+    "strangers": "SELECT 'a' || i, 1000 * i, 'Paris', i % 2 = 0 FROM range(100) r(i)",
+    "strange classes": "SELECT 'a' || i, i, 'Bern', 'maybe' FROM range(100) r(i)",
+    "nothing but NULL": "SELECT NULL, NULL, NULL, NULL FROM range(100)",
+    "none": "SELECT 'a', 1, 'Bern', 'true' WHERE false",
+    "one": "SELECT 'a', 1, 'Bern', 'true'",
+    "one class": "SELECT 'a' || i, i, 'Zug', 'true' FROM range(100) r(i)",
+    "no number": "SELECT i::VARCHAR, ['NaN', 'inf', '-inf', '1e308'][i % 4 + 1]::DOUBLE, "
+    "'Bern', i % 2 = 0 FROM range(100) r(i)",
+}
+
+
+@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS.keys())
+def test_poor_rows_train_all_the_same(tmp_path: Path, rows: str) -> None:
+    """Whether a run works must not depend on private rows."""
+    db, file = tmp_path / "d.duckdb", tmp_path / "d.toml"
+    file.write_text(COLUMNS)
+    make(
+        db,
+        "CREATE TABLE visits (who VARCHAR, age DOUBLE, city VARCHAR, ill VARCHAR)",
+        f"INSERT INTO visits {rows}",
+    )
+    for unit in ("row", "who"):
+        words = ("--name", f"by {unit}", "--domain", file, "--privacy-unit", unit, "--json")
+        facts = dpforest(*bare(db, *words)).facts
+        assert facts["trees"] == 1
+        assert facts["private"] is True
+    shared = ("--db", db, "--model", "by row", "--table", "visits")
+    assert dpforest("score", *shared, "--into", "scored").code == 0
+    same = "(SELECT count(*) FROM scored WHERE prediction IN ('false', 'true'))"
+    assert query(db, f"SELECT count(*) = {same} FROM visits") == [(True,)]
+    facts = dpforest("evaluate", *shared, "--json").facts
+    assert 0 <= facts["rows"] <= 100
+    assert dpforest("evaluate", *shared, "--epsilon", "1", "--json").facts["private"] is True
+
+
+def test_strangers_go_to_other(tmp_path: Path) -> None:
+    """A category that is not in the domain has a cell of its own, in training and in scoring."""
+    db, file = tmp_path / "d.duckdb", tmp_path / "d.toml"
+    file.write_text(COLUMNS)
+    make(
+        db,
+        "CREATE TABLE visits AS SELECT 1 AS age, ['Paris', 'Bern'][i % 2 + 1] AS city, "
+        "i % 2 = 0 AS ill FROM range(2000) r(i)",
+    )
+    assert dpforest(*bare(db, "--name", "m", "--domain", file, "--epsilon", "20")).code == 0
+    make(db, "CREATE TABLE t AS SELECT 1 AS age, unnest(['Lyon', 'Bern']) AS city")
+    assert dpforest("score", "--db", db, "--model", "m", "--table", "t", "--into", "s").code == 0
+    assert query(db, "SELECT city, prediction FROM s ORDER BY ALL") == [
+        ("Bern", False),
+        ("Lyon", True),
+    ]
+
+
+NAMES = ['a "b"; DROP TABLE x; --', "{{ 1 }} {% raw %} 'q' 😀", "select", " Äß.x ", "$salt %s \\"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hostile_names_and_categories_go_through_every_verb(tmp_path: Path, name: str) -> None:
+    db, quoted = tmp_path / "d.duckdb", '"' + name.replace('"', '""') + '"'
+    values = [name, "it's", "{{ x }}", "{% if %}", "--", "😀"]
+    enum = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+    make(
+        db,
+        f"CREATE TABLE {quoted} ({quoted} ENUM ({enum}), class ENUM ({enum}), x BOOLEAN)",
+        f"INSERT INTO {quoted} SELECT v, v, true FROM (SELECT unnest([{enum}]) v), range(300)",
+    )
+    file, out = tmp_path / "d.toml", tmp_path / "m.json"
+    file.write_text(dpforest("domain", "--db", db, "--table", quoted, "--target", "class").text)
+    shared = ("--db", db, "--table", quoted)
+    words = ("--epsilon", "9", "--domain", file, "--name", name, "--out", out, "--json")
+    assert dpforest("train", *shared, *words).facts["model"] == name
+    model = ("--db", db, "--model", name)
+    score = ("score", *model, "--table", quoted, "--into", "scored", "--json")
+    columns = dpforest(*score).facts["columns"]
+    assert columns[-len(values) :] == [f"p_{value}" for value in values]
+    assert query(db, f"SELECT avg((prediction = {quoted})::INT) > 0.9 FROM scored") == [(True,)]
+    made = '"made by ""it"" 😀"'
+    for form in ("view", "table", "macro"):
+        text = dpforest("sql", *model, "--as", form, "--into", made, "--json").facts["sql"]
+        make(db, text)
+        argument = "(" + "'" + quoted.replace("'", "''") + "')" if form == "macro" else ""
+        assert query(db, f"SELECT count(*) FROM {made}{argument}") == [(300 * len(values),)]
+        make(db, f"DROP {'MACRO TABLE' if form == 'macro' else form} {made}")
+    assert dpforest("evaluate", *model, "--table", quoted, "--json").facts["accuracy"] > 0.9
+    rules = dpforest("rules", *model, "--json").facts["rules"]
+    assert {rule["prediction"] for rule in rules if rule["leaf"]} <= set(values)
+    assert dpforest("budget", "--db", db, "--json").facts["entries"][0]["model"] == name
+    assert load_forest(out).name == name
+    for verb in (("models",), ("models", "show", name), ("rules", "--model", name)):
+        assert dpforest(*verb, "--db", db).code == 0
+    assert dpforest("models", "drop", name, "--db", db).code == 0
+
+
+def test_names_are_compared_as_the_database_does(db: Path) -> None:
+    words = ("--table", "MAIN.Visits", "--target", "ILL", "--epsilon", "1", "--name", "New")
+    assert dpforest("train", "--db", db, *words).code == 0
+    assert dpforest("models", "show", "nEW", "--db", db, "--json").facts["model"] == "New"
+    assert dpforest("budget", "--db", db, "--table", "VISITS", "--json").facts["spent"] == 2
+
+
+def test_files_that_are_no_database(tmp_path: Path) -> None:
+    folder = tmp_path / "locker"  # "lock" in a path is not a lock
+    folder.mkdir()
+    text = folder / "text.duckdb"
+    text.write_text("no database")
+    words = ("--table", "t", "--epsilon", "1", "--target", "c")
+    for path, sentence in (
+        (text, ("cannot be opened as a DuckDB database", "--db")),
+        (folder / "missing.duckdb", ("no database file", "--db")),
+        (folder, ("no database file", "--db")),
+        (text / "below", ("no database file", "--db")),
+    ):
+        refused(dpforest("train", "--db", path, *words), str(path), *sentence)
+        refused(dpforest("models", "--db", path), str(path), *sentence)
+    assert [entry.name for entry in folder.iterdir()] == ["text.duckdb"]
+    assert text.read_text() == "no database"
+
+
+def test_a_ledger_that_is_none(db: Path) -> None:
+    Path(f"{db}.ledger").write_text("no ledger" * 1000)
+    before = state(db)
+    refused(dpforest(*train(db, "--name", "new")), "not a dpforest ledger", "--ledger")
+    refused(dpforest("budget", "--db", db, "--table", "visits"), "not a dpforest ledger")
+    assert state(db) == before
+
+
+def test_a_ledger_that_was_replaced_or_lost(db: Path, tmp_path: Path) -> None:
+    ledger = Path(f"{db}.ledger")
+    ledger.rename(tmp_path / "moved")
+    before = state(db)
+    refused(dpforest(*train(db, "--name", "new")), "does not hold the last debit", "--ledger")
+    assert state(db) == before
+    shown = ("budget", "--db", db, "--table", "visits", "--ledger", tmp_path / "moved", "--json")
+    assert dpforest(*shown).facts["spent"] == 1
+
+
+def test_a_corrupt_model(db: Path, tmp_path: Path) -> None:
+    file = tmp_path / "m.json"
+    dpforest("models", "export", "risk", "--db", db, "--out", file)
+    good = json.loads(file.read_text())
+    before = state(db)
+    tree = good["trees"][0]
+    for content, words in (
+        ("", ("damaged",)),
+        ("[1]", ("damaged",)),
+        ("{" * 100_000, ("damaged",)),
+        (file.read_text()[:-9], ("damaged",)),
+        (json.dumps({**good, "schema": "dpforest/9"}), ("schema", "update")),
+        (json.dumps({**good, "trees": []}), ("damaged",)),
+        (json.dumps({**good, "trees": [{**tree, "first": [0] * len(tree["first"])}]}), ()),
+        (json.dumps({**good, "guarantee": {}}), ("damaged",)),
+    ):
+        file.write_text(content)
+        for verb in (
+            ("score", "--db", db, "--table", "fresh", "--into", "s", "--model", file),
+            ("evaluate", "--db", db, "--table", "fresh", "--model", file),
+            ("models", "import", file, "--db", db, "--name", "new"),
+            ("sql", "--model", file),
+            ("rules", "--model", file),
+        ):
+            refused(dpforest(*verb), *words)
+    refused(dpforest("rules", "--model", tmp_path / "no.json"), "cannot be read", "--model")
+    refused(dpforest("rules", "--model", "zzz", "--db", db), '"zzz"', '"risk"', "--model")
+    assert state(db) == before
+
+
+def test_a_corrupt_model_in_the_database(db: Path) -> None:
+    make(db, "UPDATE dpforest.models SET model = left(model, 50)")
+    refused(dpforest("score", "--db", db, "--table", "fresh", "--into", "s", "--model", "risk"))
+    refused(dpforest("models", "show", "risk", "--db", db), "damaged")
+    assert dpforest("models", "drop", "risk", "--db", db).code == 0
+
+
+def test_a_database_that_another_process_holds(db: Path) -> None:
+    before = state(db)
+    program = (
+        "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print(1, flush=True); "
+        "sys.stdin.read()"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", program, str(db)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    try:
+        for verb in (train(db, "--name", "new"), ("models", "--db", db)):
+            refused(dpforest(*verb), str(db), "in use by another process")
+    finally:
+        holder.kill()
+        holder.communicate()
+    assert state(db) == before
+
+
+def without_privilege() -> None:
+    """Root ignores file modes; without these capabilities (Linux) it does not."""
+    if os.geteuid() == 0:
+        for override in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+            if ctypes.CDLL(None).prctl(24, override, 0, 0, 0) != 0:  # PR_CAPBSET_DROP
+                os._exit(77)
+
+
+def plainly(*words: object) -> object:
+    said = run(*words, preexec_fn=without_privilege)
+    if said.code == 77:
+        pytest.skip("root's right to write read-only files cannot be given up here")
+    return said
+
+
+def test_a_read_only_database(db: Path, tmp_path: Path) -> None:
+    db.chmod(0o444)
+    before, out = state(db), tmp_path / "m.json"
+    model = ("--db", db, "--model", "risk")
+    refused(plainly(*train(db, "--name", "new")), "read-only", "--out")
+    refused(
+        plainly("score", *model, "--table", "fresh", "--into", "s"), "read-only", "dpforest sql"
+    )
+    cap = ("budget", "set", "--db", db, "--table", "visits", "--epsilon", "4")
+    refused(plainly(*cap), "open it for writing")
+    refused(plainly("models", "drop", "risk", "--db", db), "read-only", "writable")
+    assert state(db) == before
+    assert plainly(*train(db, "--out", out)).code == 0, "the model goes to a file"
+    assert dpforest("budget", "--db", db, "--table", "visits", "--json").facts["spent"] == 2
+    assert load_forest(out).private
+
+
+def test_a_read_only_folder(db: Path, tmp_path: Path) -> None:
+    ledger, out = Path(f"{db}.ledger"), tmp_path / "m.json"
+    before = state(db)
+    for path, mode in ((db, 0o444), (ledger, 0o444), (db.parent, 0o555)):
+        path.chmod(mode)
+    refused(plainly(*train(db, "--out", db.parent / "m.json")), "cannot be written", "--out")
+    refused(plainly(*train(db, "--out", out)), "ledger", "writable")
+    assert not out.exists()
+    assert state(db) == before
+    db.parent.chmod(0o755)
+
+
+def limited(limit: int) -> Callable[[], None]:
+    """A disk on which no file grows past a limit."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+
+def test_a_full_disk_before_the_debit(db: Path) -> None:
+    before = state(db)
+    said = run(*train(db, "--name", "new"), preexec_fn=limited(0))
+    refused(said, "ledger", "disk")
+    assert state(db) == before
+
+
+def test_a_full_disk_after_the_debit(db: Path, tmp_path: Path) -> None:
+    """The ledger has room, the model does not: the debit stays, and there is no half of a model."""
+    big = train(db, "--trees", "40", "--epsilon", "40")
+    room = limited(Path(f"{db}.ledger").stat().st_size + 4096)
+    out = tmp_path / "m.json"
+    refused(run(*big, "--out", out, preexec_fn=room), "m.json", "disk")
+    assert list(tmp_path.iterdir()) == [db.parent]
+    refused(run(*big, "--name", "new", preexec_fn=room), "DuckDB could not", "disk")
+    budget = dpforest("budget", "--db", db, "--table", "visits", "--json").facts
+    assert budget["spent"] == 81
+    assert [entry["state"] for entry in budget["entries"]] == ["done", "failed", "failed"]
+    models = dpforest("models", "--db", db, "--json").facts["models"]
+    assert [model["model"] for model in models] == ["risk"]
+    assert query(db, "SELECT count(*) FROM visits") == [(1000,)]
+
+
+def test_ctrl_c_keeps_the_debit_and_leaves_nothing_else(db: Path) -> None:
+    make(
+        db,
+        "INSERT INTO visits SELECT 'x' || i, i % 100, 'Bern', i % 7 = 0 FROM range(300_000) r(i)",
+    )
+    before = state(db)
+    words = train(db, "--name", "new", "--trees", "200", "--depth", "12")
+    running = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    ledger, size = Path(f"{db}.ledger"), len(before["ledger"])
+    end = time.monotonic() + 30
+    while ledger.read_bytes() == before["ledger"] and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(0.2)  # somewhere in the level loop
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=30)
+    assert running.returncode == 130, err
+    assert out == b""
+    assert err.decode().splitlines()[-1].startswith("Interrupted: ")
+    assert b"Traceback" not in err
+    after = state(db)
+    budget = dpforest("budget", "--db", db, "--table", "visits", "--json").facts
+    assert budget["spent"] == 2
+    assert budget["entries"][-1]["state"] == "failed"
+    assert size <= len(after["ledger"])
+    assert after["files"] == before["files"], "no spill is left"
+    assert after["dpforest.models"] == before["dpforest.models"]
+    assert after["main.visits"][1:] == before["main.visits"][1:]
