@@ -6,11 +6,11 @@
 {% set each = loop %}
 {% for block in blocks %}
 SELECT
-  {{ block.index }} AS "block", {{ node }} AS "node", {{ block.code }} AS "value", "class",
-  COUNT(*) AS "rows"
+  {{ block.index }} AS "block", {{ node }} AS "node", {{ block.code }} AS "value",
+  {{ class }} AS "class", COUNT(*) AS "rows"
 FROM {{ codes }}
 WHERE {{ node }} >= {{ first }}
-GROUP BY {{ node }}, {{ block.code }}, "class"
+GROUP BY {{ node }}, {{ block.code }}, {{ class }}
 {% if not (each.last and loop.last) %}
 UNION ALL
 {% endif %}

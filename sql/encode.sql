@@ -35,12 +35,12 @@ WITH coded AS (
 {% endif %}
 SELECT
 {% for word in words %}
-  {{ word.column }},
+  {{ word.whole }},
 {% endfor %}
 {% for node in nodes %}
-  CAST({% if parts > 1 %}"part"{% else %}{{ loop.index0 }}{% endif %} AS USMALLINT) AS {{ node }},
+  CAST({% if parts > 1 %}"part"{% else %}{{ loop.index0 }}{% endif %} AS USMALLINT) AS {{ node }}{% if not loop.last %},{% endif %}
+
 {% endfor %}
-  "class"
 {% if unit %}
 FROM bounded
 WHERE "position" <= {{ unit.rows }}

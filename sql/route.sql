@@ -23,9 +23,9 @@ SELECT
         ELSE CAST({{ code(node.splits) }} <> {{ node.splits }}."cut" AS UTINYINT)
       END
     END AS {{ type }}
-  ) AS {{ node.column }},
+  ) AS {{ node.column }}{% if not loop.last %},{% endif %}
+
 {% endfor %}
-  c."class"
 FROM {{ codes }} AS c
 {% for node in nodes %}
 LEFT JOIN splits AS {{ node.splits }} ON {{ node.splits }}."node" = c.{{ node.column }}

@@ -152,8 +152,8 @@ class DuckDBRows:
         self._domain = domain
         self._classes = len(domain.classes)
         self._blocks = blocks(domain.cells, self._classes)
-        self._places = pack(self._blocks)
-        self._words = [self._ident(f"codes{w}") for w in range(self._places[-1].word + 1)]
+        *self._places, self._class = pack([*(b.size for b in self._blocks), self._classes])
+        self._words = [self._ident(f"codes{w}") for w in range(self._class.word + 1)]
         self._nodes = [self._ident(f"node{copy}") for copy in range(copies)]
         self._name = f"dpforest_{secrets.token_hex(6)}"
         self._version = 0
@@ -177,9 +177,7 @@ class DuckDBRows:
         sql = render(
             "encode",
             codes=self._codes,
-            words=[
-                SimpleNamespace(column=w, code=self._word(i)) for i, w in enumerate(self._words)
-            ],
+            words=[self._word(number) for number in range(len(self._words))],
             nodes=self._nodes,
             parts=parts,
             unit=by_column,
@@ -187,24 +185,31 @@ class DuckDBRows:
             source=self._ident(table.catalog, table.schema, table.name),
             **{
                 "class": dialect.class_code(self._domain.classes, self._domain.target_type, target),
-                "class_type": unsigned(self._classes - 1),
+                "class_type": unsigned(self._class.mask),
             },
         )
         # the salt is bound, not written: it must not show where statements are shown
         needs_salt = "$salt" in sql
         self._engine.run(sql, {"salt": salt} if needs_salt else None, step="encode")
 
-    def _word(self, word: int) -> Sql:
-        """The codes that share a column, each above the bits of those before it."""
+    def _word(self, word: int) -> SimpleNamespace:
+        """A column: its codes, each above the bits of those before it, and the class with them."""
         own = [(b, p) for b, p in zip(self._blocks, self._places, strict=True) if p.word == word]
-        kind = unsigned(2 ** (own[-1][1].shift + own[-1][1].bits) - 1)
-        parts = [
-            f"(CAST({self._block_code(block)} AS {kind}) << {place.shift})"
-            if place.shift
-            else f"CAST({self._block_code(block)} AS {kind})"
-            for block, place in own
-        ]
-        return Sql("\n      | ".join(parts))
+        last = self._class if self._class.word == word else own[-1][1]
+        kind = unsigned(2 ** (last.shift + last.bits) - 1)
+
+        def above(code: str, place: Place) -> str:
+            wide = f"CAST({code} AS {kind})"
+            return f"({wide} << {place.shift})" if place.shift else wide
+
+        codes = [above(self._block_code(block), place) for block, place in own]
+        column = self._words[word]
+        whole = f"{column} | " + above('"class"', last)
+        return SimpleNamespace(
+            column=column,
+            code=Sql("\n      | ".join(codes or [f"CAST(0 AS {kind})"])),
+            whole=Sql(f"{whole} AS {column}") if last is self._class else column,
+        )
 
     def _code(self, place: Place) -> Sql:
         """A block's code out of its column, in the narrowest type: small keys are hashed faster."""
@@ -232,6 +237,7 @@ class DuckDBRows:
             ],
             nodes=self._nodes,
             first=first,
+            **{"class": self._code(self._class)},
         )
         found = self._engine.run(sql, step="count_classes", fetch="fetchnumpy")
         counts: list[Counts] = []
@@ -246,7 +252,13 @@ class DuckDBRows:
         return counts
 
     def count_leaves(self, first: int, nodes: int) -> Counts:
-        sql = render("count_leaves", codes=self._codes, nodes=self._nodes, first=first)
+        sql = render(
+            "count_leaves",
+            codes=self._codes,
+            nodes=self._nodes,
+            first=first,
+            **{"class": self._code(self._class)},
+        )
         found = self._engine.run(sql, step="count_leaves", fetch="fetchnumpy")
         return _dense(
             [found["node"] - np.int64(first), found["class"]],
