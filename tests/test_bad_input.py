@@ -487,7 +487,7 @@ def test_ctrl_c_keeps_the_debit_and_leaves_nothing_else(db: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    ledger, size = Path(f"{db}.ledger"), len(before["ledger"])
+    ledger = Path(f"{db}.ledger")
     end = time.monotonic() + 30
     while ledger.read_bytes() == before["ledger"] and time.monotonic() < end:
         time.sleep(0.05)
@@ -502,7 +502,6 @@ def test_ctrl_c_keeps_the_debit_and_leaves_nothing_else(db: Path) -> None:
     budget = dpforest("budget", "--db", db, "--table", "visits", "--json").facts
     assert budget["spent"] == 2
     assert budget["entries"][-1]["state"] == "failed"
-    assert size <= len(after["ledger"])
     assert after["files"] == before["files"], "no spill is left"
     assert after["dpforest.models"] == before["dpforest.models"]
     assert after["main.visits"][1:] == before["main.visits"][1:]
