@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -447,29 +449,68 @@ def test_a_read_only_folder(db: Path, tmp_path: Path) -> None:
     db.parent.chmod(0o755)
 
 
-def limited(limit: int) -> Callable[[], None]:
-    """A disk on which no file grows past a limit."""
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
-
 def test_a_full_disk_before_the_debit(db: Path) -> None:
+    """No file can grow, as a limit that only this process has."""
+
+    def nothing_fits() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
     before = state(db)
-    said = run(*train(db, "--name", "new"), preexec_fn=limited(0))
+    said = run(*train(db, "--name", "new"), preexec_fn=nothing_fits)
     refused(said, "ledger", "disk")
     assert state(db) == before
 
 
-def test_a_full_disk_after_the_debit(db: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def small_disk(db: Path) -> Iterator[Path]:
+    """A database on a disk of its own, of 8 MB."""
+    disk = db.parent.parent / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)]
+    try:
+        mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        mounted = False
+    if not mounted:
+        pytest.skip("no file system can be mounted here, so no disk can be filled")
+    try:
+        for file in db.parent.iterdir():
+            shutil.copy(file, disk)
+        yield disk / db.name
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_full_disk_after_the_debit(small_disk: Path) -> None:
     """The ledger has room, the model does not: the debit stays, and there is no half of a model."""
-    big = train(db, "--trees", "40", "--epsilon", "40")
-    room = limited(Path(f"{db}.ledger").stat().st_size + 4096)
-    out = tmp_path / "m.json"
-    refused(run(*big, "--out", out, preexec_fn=room), "m.json", "disk")
-    assert list(tmp_path.iterdir()) == [db.parent]
-    refused(run(*big, "--name", "new", preexec_fn=room), "DuckDB could not", "disk")
+    db, filler = small_disk, small_disk.parent / "filler"
+    long = ", ".join(f"'{number:0300}'" for number in range(300))  # every model holds its domain
+    make(db, f"ALTER TABLE visits ADD COLUMN long ENUM ({long})")
+    wide, out = train(db, "--depth", "1"), db.parent / "m.json"
+
+    def filled() -> None:
+        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
+        os.truncate(filler, filler.stat().st_size - 60_000)
+
+    filled()
+    refused(run(*wide, "--out", out), "m.json", "disk")
+    assert sorted(file.name for file in db.parent.iterdir() if "m.json" in file.name) == []
+    filler.unlink()
+    filled()
+    refused(run(*wide, "--name", "new"), "DuckDB could not", "disk")
+    filler.unlink()
+    ((comment,),) = query(db, "SELECT comment FROM duckdb_tables() WHERE table_name = 'visits'")
+    make(db, f"COMMENT ON TABLE visits IS '{'x' * 80_000}\n{comment}'")  # is written anew
+    filled()
+    refused(run(*wide, "--name", "new"), "DuckDB could not", "disk")
+    filler.unlink()
     budget = dpforest("budget", "--db", db, "--table", "visits", "--json").facts
-    assert budget["spent"] == 81
-    assert [entry["state"] for entry in budget["entries"]] == ["done", "failed", "failed"]
+    assert budget["spent"] == 4
+    assert [entry["state"] for entry in budget["entries"]] == [
+        *("done", "done", "failed", "failed")  # the second trained, and only its file is missing
+    ]
     models = dpforest("models", "--db", db, "--json").facts["models"]
     assert [model["model"] for model in models] == ["risk"]
     assert query(db, "SELECT count(*) FROM visits") == [(1000,)]

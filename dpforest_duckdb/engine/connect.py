@@ -92,11 +92,14 @@ def _configure(
 @contextlib.contextmanager
 def _spill_folder(database: Path | None, temp_dir: str | Path | None) -> Iterator[Path]:
     """A folder for one run's spill; the lock on it tells a live run from a dead one."""
-    base = Path(temp_dir) if temp_dir else Path(tempfile.gettempdir())
-    if temp_dir is None and database is not None and os.access(database.parent, os.W_OK):
+    if temp_dir is not None:
+        base = Path(temp_dir)
+        if not base.is_dir():
+            raise DpforestError(f"There is no folder {base} for temporary files: check --temp-dir.")
+    elif database is not None and os.access(database.parent, os.W_OK):
         base = database.parent
-    if temp_dir is not None and not base.is_dir():
-        raise DpforestError(f"There is no folder {base} for temporary files: check --temp-dir.")
+    else:
+        base = _system_folder()
     if fcntl is not None:
         _sweep(base)
     try:
@@ -114,6 +117,15 @@ def _spill_folder(database: Path | None, temp_dir: str | Path | None) -> Iterato
         shutil.rmtree(folder, ignore_errors=True)
         if lock >= 0:
             os.close(lock)
+
+
+def _system_folder() -> Path:
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError:
+        raise DpforestError(
+            "There is no folder for temporary files that can be written: name one with --temp-dir."
+        ) from None
 
 
 def _sweep(base: Path) -> None:

@@ -189,7 +189,7 @@ class DuckDBRows:
             },
         )
         # the salt is bound, not written: it must not show where statements are shown
-        needs_salt = "$salt" in sql
+        needs_salt = by_column is not None or parts > 1  # a name in the SQL may say $salt too
         self._engine.run(sql, {"salt": salt} if needs_salt else None, step="encode")
 
     def _word(self, word: int) -> SimpleNamespace:
@@ -351,7 +351,8 @@ def _plain_error(error: BaseException, step: str) -> BaseException:
             f"DuckDB ran out of memory or temporary disk{where}: raise --memory-limit, name a "
             "larger --temp-dir, or free disk space."
         )
-    if isinstance(error, duckdb.IOException):
+    # a commit that finds the disk full says so in words alone
+    if isinstance(error, duckdb.IOException) or "Could not write file" in str(error):
         return DpforestError(f"DuckDB could not read or write its files{where}: check the disk.")
     return DpforestError(
         f"DuckDB refused a statement{where} ({type(error).__name__}); its message is withheld "

@@ -8,6 +8,7 @@ table, or restoring both files from one backup.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
 from collections.abc import Mapping, Sequence
@@ -102,7 +103,12 @@ class Guard:
             private=private,
             plan=plan,
         )
-        self._write_anchor()
+        try:
+            self._write_anchor()
+        except BaseException:
+            with contextlib.suppress(DpforestError):
+                self.ledger.close_run(run, "failed")
+            raise
         return run
 
     def set_cap(self, epsilon: int, delta: int, unit: Unit, *, raise_cap: bool) -> Budget:
