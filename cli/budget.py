@@ -31,9 +31,7 @@ def budget(
     ] = None,
     delta: options.Delta = "0",
     privacy_unit: options.PrivacyUnit = None,
-    rows_per_unit: Annotated[
-        int | None, typer.Option(min=1, max=1_000_000, help="Rows that count of each unit.")
-    ] = None,
+    rows_per_unit: options.RowsPerUnit = None,
     raise_cap: Annotated[
         bool, typer.Option("--raise", help="Raise a cap that is there: an act of its own.")
     ] = False,

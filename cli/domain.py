@@ -14,7 +14,9 @@ from dpforest_duckdb.errors import DpforestError
 def domain(
     db: options.Db,
     table: options.TableName,
-    target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column to predict.")
+    ] = None,
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
 ) -> None:

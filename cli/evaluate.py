@@ -15,16 +15,15 @@ def evaluate(
     model: options.Model,
     table: options.TableName,
     target: Annotated[
-        str | None, typer.Option(help="The column with the classes. [default: the model's]")
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column with the classes. [default: the model's]"),
     ] = None,
     epsilon: Annotated[
         str | None,
         typer.Option(metavar="E", help="Release noisy figures and debit this ε."),
     ] = None,
     privacy_unit: options.PrivacyUnit = None,
-    rows_per_unit: Annotated[
-        int | None, typer.Option(min=1, max=1_000_000, help="Rows that count of each unit.")
-    ] = None,
+    rows_per_unit: options.RowsPerUnit = None,
     ledger: options.Ledger = None,
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,

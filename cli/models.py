@@ -33,7 +33,8 @@ def models(
         str | None, typer.Option(metavar="NAME|FILE", help="The same as the argument.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="Import under this name. [default: the file's]")
+        str | None,
+        typer.Option(metavar="NAME", help="Import under this name. [default: the file's]"),
     ] = None,
     out: Annotated[
         str | None, typer.Option(metavar="FILE.json", help="The file that export writes.")

@@ -22,8 +22,10 @@ Db = Annotated[str, typer.Option(metavar="FILE", help="The DuckDB database file.
 MaybeDb = Annotated[
     str | None, typer.Option("--db", metavar="FILE", help="The DuckDB database file.")
 ]
-TableName = Annotated[str, typer.Option("--table", help="A table: t or schema.t.")]
-MaybeTable = Annotated[str | None, typer.Option("--table", help="A table: t or schema.t.")]
+TableName = Annotated[str, typer.Option("--table", metavar="TABLE", help="A table: t or schema.t.")]
+MaybeTable = Annotated[
+    str | None, typer.Option("--table", metavar="TABLE", help="A table: t or schema.t.")
+]
 Model = Annotated[
     str, typer.Option(metavar="NAME|FILE", help="A model in the database, or its JSON file.")
 ]
@@ -34,7 +36,19 @@ PrivacyUnit = Annotated[
     typer.Option(metavar="COLUMN|row", help="Whom ε protects: rows that share a column, or a row."),
 ]
 Prefix = Annotated[
-    str, typer.Option(help="Put before prediction and p_<class> where the table has such columns.")
+    str,
+    typer.Option(
+        metavar="TEXT", help="Put before prediction and p_<class> where the table has such columns."
+    ),
+]
+RowsPerUnit = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        max=1_000_000,
+        help="Rows that count of each --privacy-unit. [default: the cap's, or 1]",
+    ),
 ]
 Ledger = Annotated[
     str | None,
@@ -44,7 +58,9 @@ AsJson = Annotated[
     bool, typer.Option("--json", help="One JSON object on stdout, everything else on stderr.")
 ]
 ShowSql = Annotated[bool, typer.Option("--show-sql", help="Every statement on stderr as it runs.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="DuckDB's threads. [default: all]")]
+Threads = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="DuckDB's threads. [default: all]")
+]
 MemoryLimit = Annotated[
     str | None, typer.Option(metavar="SIZE", help="DuckDB's memory, such as 8GB.")
 ]

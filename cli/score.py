@@ -19,7 +19,10 @@ def score(
     model: options.Model,
     table: options.TableName,
     into: Annotated[
-        str | None, typer.Option(help="The table to make, with every row and column of --table.")
+        str | None,
+        typer.Option(
+            metavar="TABLE", help="The table to make, with every row and column of --table."
+        ),
     ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace the table that --into names.")

@@ -26,13 +26,22 @@ class Form(StrEnum):
 def sql(
     model: options.Model,
     db: options.MaybeDb = None,
-    form: Annotated[Form, typer.Option("--as", help="What to print.")] = Form.select,
+    form: Annotated[
+        Form,
+        typer.Option("--as", metavar="FORM", help="What to print: select, view, table or macro."),
+    ] = Form.select,
     source: Annotated[
-        str | None, typer.Option("--from", help="The table to score. [default: the training table]")
+        str | None,
+        typer.Option(
+            "--from", metavar="TABLE", help="The table to score. [default: the training table]"
+        ),
     ] = None,
     into: Annotated[
         str | None,
-        typer.Option(help="The view, table or macro that the SQL makes. [default: MODEL_scored]"),
+        typer.Option(
+            metavar="NAME",
+            help="The view, table or macro that the SQL makes. [default: MODEL_scored]",
+        ),
     ] = None,
     prefix: options.Prefix = "",
     as_json: options.AsJson = False,

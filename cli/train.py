@@ -28,7 +28,8 @@ def train(
     epsilon: options.Epsilon,
     delta: options.Delta = "0",
     target: Annotated[
-        str | None, typer.Option(help="The column to predict. [default: the domain file's]")
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column to predict. [default: the domain file's]"),
     ] = None,
     domain: Annotated[
         str | None,
@@ -36,20 +37,28 @@ def train(
     ] = None,
     privacy_unit: options.PrivacyUnit = None,
     rows_per_unit: Annotated[
-        int, typer.Option(help="Rows that count of each value of the --privacy-unit column.")
+        int, typer.Option(metavar="N", help="Rows that count of each --privacy-unit.")
     ] = 1,
-    recipe: Annotated[str, typer.Option(help="See dpforest recipes.")] = "auto",
-    trees: Annotated[int | None, typer.Option(help="[default: the recipe's]")] = None,
-    depth: Annotated[int | None, typer.Option(help="[default: the recipe's]")] = None,
+    recipe: Annotated[str, typer.Option(metavar="NAME", help="See dpforest recipes.")] = "auto",
+    trees: Annotated[
+        int | None, typer.Option(metavar="N", help="How many trees. [default: the recipe's]")
+    ] = None,
+    depth: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="How deep they may grow. [default: the recipe's]"),
+    ] = None,
     name: Annotated[
         str | None,
-        typer.Option(help="Store the model under this name. [default: the table's, without --out]"),
+        typer.Option(
+            metavar="NAME",
+            help="Store the model under this name. [default: the table's, without --out]",
+        ),
     ] = None,
     out: Annotated[
         str | None, typer.Option(metavar="FILE.json", help="Write the model to a file.")
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace a model of this name.")
+        bool, typer.Option("--replace", help="Replace a model or file that is there.")
     ] = False,
     columns: Annotated[
         list[str] | None, typer.Option(metavar="A,B", help="Use only these attributes.")
@@ -62,7 +71,7 @@ def train(
     ] = False,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, help="Noise that can be repeated; wants --not-private."),
+        typer.Option(metavar="N", min=0, help="Noise that can be repeated; wants --not-private."),
     ] = None,
     not_private: Annotated[
         bool, typer.Option("--not-private", help="Accept that --seed protects nobody.")
