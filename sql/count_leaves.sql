@@ -1,11 +1,12 @@
 -- Count the rows of each class in every node from one on: leaves, or a depth that is not split.
--- inputs: the TEMP table of codes; outputs: one row per node and class that holds rows
+-- inputs: the TEMP table of codes; outputs: one row per node and class that holds rows, as a seat:
+-- the node times the number of classes, plus the class
 -- reads private rows: yes
-{% for node in nodes %}
-SELECT {{ node }} AS "node", {{ class }} AS "class", COUNT(*) AS "rows"
+{% for seat in seats %}
+SELECT {{ seat }} AS "seat", COUNT(*) AS "rows"
 FROM {{ codes }}
-WHERE {{ node }} >= {{ first }}
-GROUP BY {{ node }}, {{ class }}
+WHERE {{ seat }} >= {{ first }}
+GROUP BY {{ seat }}
 {% if not loop.last %}
 UNION ALL
 {% endif %}

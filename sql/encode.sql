@@ -1,5 +1,6 @@
 -- Encode the rows once into small integers; rows without a known class are left out.
--- inputs: the private table; outputs: a TEMP table of codes, the class and the node of each row
+-- inputs: the private table; outputs: a TEMP table of codes and seats (a seat is a
+-- node times the number of classes, plus the class)
 -- reads private rows: yes
 CREATE TEMP TABLE {{ codes }} AS
 WITH coded AS (
@@ -35,10 +36,10 @@ WITH coded AS (
 {% endif %}
 SELECT
 {% for word in words %}
-  {{ word.whole }},
+  {{ word.column }},
 {% endfor %}
-{% for node in nodes %}
-  CAST({% if parts > 1 %}"part"{% else %}{{ loop.index0 }}{% endif %} AS USMALLINT) AS {{ node }}{% if not loop.last %},{% endif %}
+{% for seat in seats %}
+  CAST({% if parts > 1 %}"part"{% else %}{{ loop.index0 }}{% endif %} * {{ classes }} + "class" AS {{ seat_type }}) AS {{ seat }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
 {% if unit %}

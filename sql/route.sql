@@ -1,5 +1,6 @@
 -- Move every row of a split node to the child that its code leads to; other rows stay.
--- inputs: the TEMP table of codes, the splits as constants; outputs: the same table, anew
+-- inputs: the TEMP table of codes, the splits as constants; outputs: the same table, anew; a row's
+-- seat is its node times the number of classes, plus its class
 -- reads private rows: yes
 CREATE TEMP TABLE {{ routed }} AS
 WITH splits("node", "attribute", "cut", "first", "kind") AS (
@@ -13,20 +14,20 @@ SELECT
 {% for word in words %}
   c.{{ word }},
 {% endfor %}
-{% for node in nodes %}
+{% for seat in seats %}
   CAST(
     CASE
-      WHEN {{ node.splits }}."node" IS NULL THEN c.{{ node.column }}
-      ELSE {{ node.splits }}."first" + CASE {{ node.splits }}."kind"
-        WHEN {{ multiway }} THEN {{ code(node.splits) }}
-        WHEN {{ threshold }} THEN CAST({{ code(node.splits) }} > {{ node.splits }}."cut" AS UTINYINT)
-        ELSE CAST({{ code(node.splits) }} <> {{ node.splits }}."cut" AS UTINYINT)
-      END
+      WHEN {{ seat.splits }}."node" IS NULL THEN c.{{ seat.column }}
+      ELSE ({{ seat.splits }}."first" + CASE {{ seat.splits }}."kind"
+        WHEN {{ multiway }} THEN {{ code(seat.splits) }}
+        WHEN {{ threshold }} THEN CAST({{ code(seat.splits) }} > {{ seat.splits }}."cut" AS UTINYINT)
+        ELSE CAST({{ code(seat.splits) }} <> {{ seat.splits }}."cut" AS UTINYINT)
+      END) * {{ classes }} + c.{{ seat.column }} % {{ classes }}
     END AS {{ type }}
-  ) AS {{ node.column }}{% if not loop.last %},{% endif %}
+  ) AS {{ seat.column }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
 FROM {{ codes }} AS c
-{% for node in nodes %}
-LEFT JOIN splits AS {{ node.splits }} ON {{ node.splits }}."node" = c.{{ node.column }}
+{% for seat in seats %}
+LEFT JOIN splits AS {{ seat.splits }} ON {{ seat.splits }}."node" = c.{{ seat.column }} // {{ classes }}
 {% endfor %}

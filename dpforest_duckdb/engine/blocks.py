@@ -71,12 +71,12 @@ class Place:
         return 2**self.bits - 1
 
 
-def pack(sizes: Sequence[int]) -> tuple[Place, ...]:
-    """A place for each code of 0 … size-1, as many in a column as it has bits for."""
+def pack(found: Sequence[Block]) -> tuple[Place, ...]:
+    """A place for each block's code, as many in a column as it has bits for."""
     places: list[Place] = []
     word = used = 0
-    for size in sizes:
-        bits = max(1, (size - 1).bit_length())
+    for block in found:
+        bits = max(1, (block.size - 1).bit_length())
         if used + bits > WORD:
             word, used = word + 1, 0
         places.append(Place(word, used, bits))

@@ -144,7 +144,11 @@ class DuckDBEngine:
 
 
 class DuckDBRows:
-    """The coded rows of one run, TEMP: packed codes, the class, and a node per tree copy."""
+    """The coded rows of one run, in a TEMP table: packed codes, and a seat for each tree copy.
+
+    A row's seat is its node times the number of classes, plus its class: one narrow key, whose
+    range DuckDB knows, where two would be hashed.
+    """
 
     def __init__(self, engine: DuckDBEngine, domain: Domain, copies: int) -> None:
         self._engine = engine
@@ -152,9 +156,9 @@ class DuckDBRows:
         self._domain = domain
         self._classes = len(domain.classes)
         self._blocks = blocks(domain.cells, self._classes)
-        *self._places, self._class = pack([*(b.size for b in self._blocks), self._classes])
-        self._words = [self._ident(f"codes{w}") for w in range(self._class.word + 1)]
-        self._nodes = [self._ident(f"node{copy}") for copy in range(copies)]
+        self._places = pack(self._blocks)
+        self._words = [self._ident(f"codes{w}") for w in range(self._places[-1].word + 1)]
+        self._seats = [self._ident(f"seat{copy}") for copy in range(copies)]
         self._name = f"dpforest_{secrets.token_hex(6)}"
         self._version = 0
 
@@ -177,39 +181,35 @@ class DuckDBRows:
         sql = render(
             "encode",
             codes=self._codes,
-            words=[self._word(number) for number in range(len(self._words))],
-            nodes=self._nodes,
+            words=[
+                SimpleNamespace(column=column, code=self._word(number))
+                for number, column in enumerate(self._words)
+            ],
+            seats=self._seats,
+            seat_type=unsigned(max(parts, len(self._seats)) * self._classes),
+            classes=self._classes,
             parts=parts,
             unit=by_column,
             row=Sql(", ".join(self._ident("t", name) for name in table.columns)),
             source=self._ident(table.catalog, table.schema, table.name),
             **{
                 "class": dialect.class_code(self._domain.classes, self._domain.target_type, target),
-                "class_type": unsigned(self._class.mask),
+                "class_type": unsigned(self._classes - 1),
             },
         )
         # the salt is bound, not written: it must not show where statements are shown
         needs_salt = by_column is not None or parts > 1  # a name in the SQL may say $salt too
         self._engine.run(sql, {"salt": salt} if needs_salt else None, step="encode")
 
-    def _word(self, word: int) -> SimpleNamespace:
-        """A column: its codes, each above the bits of those before it, and the class with them."""
+    def _word(self, word: int) -> Sql:
+        """The codes of a column, each above the bits of those before it."""
         own = [(b, p) for b, p in zip(self._blocks, self._places, strict=True) if p.word == word]
-        last = self._class if self._class.word == word else own[-1][1]
-        kind = unsigned(2 ** (last.shift + last.bits) - 1)
-
-        def above(code: str, place: Place) -> str:
-            wide = f"CAST({code} AS {kind})"
-            return f"({wide} << {place.shift})" if place.shift else wide
-
-        codes = [above(self._block_code(block), place) for block, place in own]
-        column = self._words[word]
-        whole = f"{column} | " + above('"class"', last)
-        return SimpleNamespace(
-            column=column,
-            code=Sql("\n      | ".join(codes or [f"CAST(0 AS {kind})"])),
-            whole=Sql(f"{whole} AS {column}") if last is self._class else column,
-        )
+        kind = unsigned(2 ** (own[-1][1].shift + own[-1][1].bits) - 1)
+        codes = []
+        for block, place in own:
+            code = f"CAST({self._block_code(block)} AS {kind})"
+            codes.append(f"({code} << {place.shift})" if place.shift else code)
+        return Sql("\n      | ".join(codes))
 
     def _code(self, place: Place) -> Sql:
         """A block's code out of its column, in the narrowest type: small keys are hashed faster."""
@@ -235,16 +235,16 @@ class DuckDBRows:
                 SimpleNamespace(index=i, code=self._code(place))
                 for i, place in enumerate(self._places)
             ],
-            nodes=self._nodes,
-            first=first,
-            **{"class": self._code(self._class)},
+            seats=self._seats,
+            first=first * self._classes,
         )
         found = self._engine.run(sql, step="count_classes", fetch="fetchnumpy")
         counts: list[Counts] = []
         for index, block in enumerate(self._blocks):
             mine = found["block"] == index
+            node, label = self._taken_apart(found["seat"][mine], first)
             grid = _dense(
-                [found["node"][mine] - np.int64(first), found["value"][mine], found["class"][mine]],
+                [node, found["value"][mine], label],
                 found["rows"][mine],
                 (nodes, block.size, self._classes),
             )
@@ -255,16 +255,17 @@ class DuckDBRows:
         sql = render(
             "count_leaves",
             codes=self._codes,
-            nodes=self._nodes,
-            first=first,
-            **{"class": self._code(self._class)},
+            seats=self._seats,
+            first=first * self._classes,
         )
         found = self._engine.run(sql, step="count_leaves", fetch="fetchnumpy")
-        return _dense(
-            [found["node"] - np.int64(first), found["class"]],
-            found["rows"],
-            (nodes, self._classes),
-        )
+        node, label = self._taken_apart(found["seat"], first)
+        return _dense([node, label], found["rows"], (nodes, self._classes))
+
+    def _taken_apart(self, seat: Any, first: int) -> tuple[Counts, Counts]:
+        """Node, from 0 at `first`, and class of seats."""
+        node, label = np.divmod(np.asarray(seat, dtype=np.int64), self._classes)
+        return node - first, label
 
     def route(self, splits: Splits, nodes: int) -> None:
         used = sorted(set(splits.attribute))
@@ -283,10 +284,11 @@ class DuckDBRows:
             codes=old,
             routed=self._codes,
             words=self._words,
-            nodes=[
-                SimpleNamespace(column=node, splits=self._ident(f"splits{copy}"))
-                for copy, node in enumerate(self._nodes)
+            seats=[
+                SimpleNamespace(column=seat, splits=self._ident(f"splits{copy}"))
+                for copy, seat in enumerate(self._seats)
             ],
+            classes=self._classes,
             splits=[
                 SimpleNamespace(node=n, attribute=a, kind=k, cell=c, first=f)
                 for n, a, k, c, f in zip(
@@ -299,7 +301,7 @@ class DuckDBRows:
                 )
             ],
             code=code,
-            type=unsigned(nodes),
+            type=unsigned(nodes * self._classes),
             multiway=MULTIWAY,
             threshold=THRESHOLD,
         )
