@@ -3,12 +3,21 @@
 -- seat is its node times the number of classes, plus its class
 -- reads private rows: yes
 CREATE TEMP TABLE {{ routed }} AS
-WITH splits("node", "attribute", "cut", "first", "kind") AS (
+WITH nodes("node", "attribute", "cut", "first", "kind") AS (
   VALUES
 {% for split in splits %}
     ({{ split.node }}, {{ split.attribute }}, {{ split.cell }}, {{ split.first }}, {{ split.kind }}){% if not loop.last %},{% endif %}
 
 {% endfor %}
+),
+splits AS (
+  SELECT
+    CAST("node" * {{ classes }} + "class" AS {{ old_type }}) AS "seat",
+    "attribute",
+    "cut",
+    "first" * {{ classes }} + "class" AS "first",
+    "kind"
+  FROM nodes, range({{ classes }}) AS classes("class")
 )
 SELECT
 {% for word in words %}
@@ -17,17 +26,17 @@ SELECT
 {% for seat in seats %}
   CAST(
     CASE
-      WHEN {{ seat.splits }}."node" IS NULL THEN c.{{ seat.column }}
-      ELSE ({{ seat.splits }}."first" + CASE {{ seat.splits }}."kind"
+      WHEN {{ seat.splits }}."seat" IS NULL THEN c.{{ seat.column }}
+      ELSE {{ seat.splits }}."first" + {{ classes }} * CASE {{ seat.splits }}."kind"
         WHEN {{ multiway }} THEN {{ code(seat.splits) }}
         WHEN {{ threshold }} THEN CAST({{ code(seat.splits) }} > {{ seat.splits }}."cut" AS UTINYINT)
         ELSE CAST({{ code(seat.splits) }} <> {{ seat.splits }}."cut" AS UTINYINT)
-      END) * {{ classes }} + c.{{ seat.column }} % {{ classes }}
+      END
     END AS {{ type }}
   ) AS {{ seat.column }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
 FROM {{ codes }} AS c
 {% for seat in seats %}
-LEFT JOIN splits AS {{ seat.splits }} ON {{ seat.splits }}."node" = c.{{ seat.column }} // {{ classes }}
+LEFT JOIN splits AS {{ seat.splits }} ON {{ seat.splits }}."seat" = c.{{ seat.column }}
 {% endfor %}

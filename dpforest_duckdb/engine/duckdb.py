@@ -160,6 +160,7 @@ class DuckDBRows:
         self._words = [self._ident(f"codes{w}") for w in range(self._places[-1].word + 1)]
         self._seats = [self._ident(f"seat{copy}") for copy in range(copies)]
         self._name = f"dpforest_{secrets.token_hex(6)}"
+        self._seat_type = unsigned(0)
         self._version = 0
 
     @property
@@ -168,6 +169,7 @@ class DuckDBRows:
 
     def encode(self, table: TableInfo, unit: Unit, *, parts: int, salt: int) -> None:
         dialect = self._engine.dialect
+        self._seat_type = unsigned(max(parts, len(self._seats)) * self._classes)
         target = self._ident("t", self._domain.target)
         by_column = None
         if unit.column != "row":
@@ -186,7 +188,7 @@ class DuckDBRows:
                 for number, column in enumerate(self._words)
             ],
             seats=self._seats,
-            seat_type=unsigned(max(parts, len(self._seats)) * self._classes),
+            seat_type=self._seat_type,
             classes=self._classes,
             parts=parts,
             unit=by_column,
@@ -301,10 +303,12 @@ class DuckDBRows:
                 )
             ],
             code=code,
+            old_type=self._seat_type,
             type=unsigned(nodes * self._classes),
             multiway=MULTIWAY,
             threshold=THRESHOLD,
         )
+        self._seat_type = unsigned(nodes * self._classes)
         self._engine.run(sql, step="route")
         self._engine.run(f"DROP TABLE {old}")
 
