@@ -83,6 +83,12 @@ def _check_into(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -
     if schema.casefold() == "dpforest":
         raise DpforestError('The schema "dpforest" is for models: choose another --into.')
     if not found:
+        schemas = engine.run(
+            "SELECT lower(schema_name) FROM duckdb_schemas() "
+            "WHERE database_name = current_database()"
+        )
+        if (schema.lower(),) not in schemas:
+            raise DpforestError(f'There is no schema "{schema}" in the database: check --into.')
         return
     kind, comment = found[0]
     if not replace:

@@ -385,6 +385,30 @@ def test_a_corrupt_model_in_the_database(db: Path) -> None:
     assert dpforest("models", "drop", "risk", "--db", db).code == 0
 
 
+def test_names_to_make_that_cannot_be(db: Path) -> None:
+    make(db, "CREATE VIEW seen AS FROM fresh")
+    before = state(db)
+    score = ("score", "--db", db, "--model", "risk", "--table", "fresh", "--replace", "--into")
+    for into, words, code in (
+        ("", ("--into",), 2),
+        ("a.b.c", ("--into", "schema.table"), 2),
+        ("seen", ('"seen"', "--into"), 1),
+        ("no_schema.t", ('schema "no_schema"', "--into"), 1),
+    ):
+        refused(dpforest(*score, into), *words, code=code)
+    missing = ("--db", db, "--model", "risk", "--table", "zzz")
+    refused(dpforest("score", *missing, "--into", "s"), 'no table "zzz"', "--table")
+    refused(dpforest("evaluate", *missing), 'no table "zzz"', "--table")
+    assert state(db) == before
+
+
+def test_a_table_to_score_that_is_not_there_gives_sql_for_elsewhere(db: Path) -> None:
+    assert (
+        'FROM "elsewhere" AS t'
+        in dpforest(*("sql", "--db", db, "--model", "risk", "--from", "elsewhere")).text
+    )
+
+
 def test_a_database_that_another_process_holds(db: Path) -> None:
     before = state(db)
     program = (

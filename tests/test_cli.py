@@ -507,3 +507,47 @@ def test_an_unexpected_error_hides_what_it_says(db: Path, monkeypatch: pytest.Mo
     assert said.code == 1
     assert said.out == ""
     assert "unexpected ValueError" in said.err
+
+
+def test_a_recipe_as_published_is_flagged_and_refused_under_a_cap(db: Path) -> None:
+    words = train(db, "--recipe", "dpdf", "--as-published", "--name", "flawed")
+    said = dpforest(*words, "--json")
+    assert said.facts["private"] is False
+    assert said.err.count("Warning: not private: ") == 2
+    scored = dpforest(
+        "score", "--db", db, "--model", "flawed", "--table", "fresh", "--into", "s", "--json"
+    )
+    assert scored.facts["model"] == "flawed"
+    assert "Warning: the model is NOT PRIVATE" in scored.err
+    assert "-- private: NO" in dpforest("sql", "--db", db, "--model", "flawed").text
+    cap = ("budget", "set", "--db", db, "--table", "visits", "--epsilon", "9")
+    refused(dpforest(*cap), "was not private")
+    before = state(db)
+    refused(dpforest(*train(db, "--as-published", "--name", "x")), "auto", "--as-published")
+    assert state(db) == before
+
+
+def test_resources_can_be_bounded(db: Path, tmp_path: Path) -> None:
+    bounds = ("--threads", "1", "--memory-limit", "500MB", "--temp-dir", tmp_path)
+    assert dpforest(*train(db, "--name", "small", *bounds)).code == 0
+    shared = ("--db", db, "--model", "small", "--table", "fresh", *bounds)
+    assert dpforest("score", *shared, "--into", "s").code == 0
+    assert dpforest("evaluate", *shared).code == 0
+    assert [entry.name for entry in tmp_path.iterdir()] == [db.parent.name], "no spill is left"
+
+
+def test_a_ledger_may_lie_elsewhere(tmp_path: Path) -> None:
+    db, ledger = tmp_path / "d.duckdb", tmp_path / "book"
+    make(db, "CREATE TABLE visits (age INT CHECK (age BETWEEN 0 AND 9), ill BOOLEAN)")
+    assert dpforest(*train(db, "--ledger", ledger)).code == 0
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["book", "d.duckdb"]
+    shown = ("budget", "--db", db, "--table", "visits")
+    assert dpforest(*shown, "--ledger", ledger, "--json").facts["spent"] == 1
+    refused(dpforest(*shown), "does not hold the last debit", "--ledger")
+
+
+def test_budgets_follow_a_table_that_is_renamed(db: Path) -> None:
+    dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "2")
+    make(db, "ALTER TABLE visits RENAME TO calls", "CREATE TABLE visits AS FROM fresh")
+    facts = dpforest("budget", "--db", db, "--table", "calls", "--json").facts
+    assert (facts["table"], facts["cap"], facts["spent"]) == ("calls", 2, 1)

@@ -1,0 +1,76 @@
+"""The demo: a whole session in a folder of its own."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import duckdb
+import pytest
+from shell import dpforest, query, refused
+
+FILES = {"nursery.duckdb", "nursery.duckdb.ledger", "score.sql"}
+KEYS = {"database", "model", "recipe", "epsilon", "private", "rows", "accuracy", "log_loss"}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo") / "home with space"
+    facts = dpforest("demo", "--dir", folder, "--json").facts
+    assert set(facts) >= KEYS
+    assert facts["private"] is True
+    assert facts["accuracy"] > 0.7
+    assert (facts["epsilon"], facts["spent"], facts["left"]) == (1, 1, 2)
+    return folder
+
+
+def test_it_leaves_a_database_a_ledger_and_a_script(home: Path) -> None:
+    assert {entry.name for entry in home.iterdir()} == FILES
+    database = home / "nursery.duckdb"
+    counted = query(database, "SELECT count(*) FROM (FROM nursery UNION ALL FROM nursery_test)")
+    assert counted == [(12_960,)]
+    assert dpforest("models", "--db", database, "--json").facts["models"][0]["model"] == "nursery"
+    budget = dpforest("budget", "--db", database, "--json").facts
+    assert (budget["cap"], budget["spent"], budget["left"]) == (3, 1, 2)
+
+
+def test_its_script_needs_nothing_of_this_package(home: Path) -> None:
+    script = (home / "score.sql").read_text(encoding="utf-8")
+    with duckdb.connect(str(home / "nursery.duckdb")) as con:
+        expected = con.execute("FROM scored ORDER BY ALL").fetchall()
+        con.execute(f"BEGIN; DROP TABLE scored; {script}")
+        assert con.execute("FROM scored ORDER BY ALL").fetchall() == expected
+        con.execute("ROLLBACK")
+
+
+def test_the_commands_that_it_shows_do_what_it_did(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Word for word, on a second demo, but for names that are taken by then."""
+    monkeypatch.chdir(tmp_path)
+    said = dpforest("demo")
+    shown = re.findall(r"^\$ dpforest (.*)$", said.text, re.MULTILINE)
+    verbs = [command.split()[0] for command in shown]
+    assert verbs == ["budget", "train", "evaluate", "sql", "rules", "budget"]
+    for command in shown:
+        words = shlex.split(command.partition(" > ")[0])
+        if words[0] == "train":
+            words += ["--name", "again"]
+        assert dpforest(*words).code == 0, command
+
+
+def test_it_overwrites_nothing_that_it_was_not_told_to(home: Path, tmp_path: Path) -> None:
+    before = (home / "score.sql").read_bytes()
+    refused(dpforest("demo", "--dir", home), "not empty", "--replace")
+    assert (home / "score.sql").read_bytes() == before
+    mine = tmp_path / "mine.txt"
+    mine.write_text("mine")
+    refused(dpforest("demo", "--dir", tmp_path, "--replace"), "other files", "--dir")
+    refused(dpforest("demo", "--dir", mine), "cannot be made", "--dir")
+    assert mine.read_text() == "mine"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["mine.txt"]
+    fresh = tmp_path / "fresh"
+    assert dpforest("demo", "--dir", fresh).code == 0
+    assert dpforest("demo", "--dir", fresh, "--replace", "--json").facts["spent"] == 1
+    assert {entry.name for entry in fresh.iterdir()} == FILES

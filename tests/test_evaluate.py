@@ -1,0 +1,253 @@
+"""Figures of a model: exact ones against their definitions, private ones against exact ones."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.errors import BudgetError, DpforestError
+from dpforest_duckdb.evaluate import (
+    BINS,
+    LEAST,
+    auc,
+    evaluate,
+    exact_figures,
+    log_loss,
+    noisy_figures,
+    possible,
+)
+from dpforest_duckdb.forest import Forest
+from dpforest_duckdb.privacy.bits import SeededBits
+from dpforest_duckdb.privacy.guard import Guard
+from dpforest_duckdb.privacy.ledger import Unit
+from dpforest_duckdb.privacy.noise import ExactNoise
+from dpforest_duckdb.privacy.units import NANO
+
+CLASSES = {2: ("no", "yes"), 3: ("a", "b", "c")}
+figures = st.floats(0, 1)
+
+
+def scored_table(con: duckdb.DuckDBPyConnection, classes: int, rows: int = 900) -> None:
+    """Rows whose class depends on x and on chance; some have none, or no unit."""
+    labels = ", ".join(f"'{label}'" for label in CLASSES[classes])
+    con.execute(
+        "CREATE TABLE t (who INTEGER, x INTEGER CHECK (x BETWEEN 0 AND 9), "
+        f"label VARCHAR CHECK (label IN ({labels})))"
+    )
+    con.execute(
+        f"INSERT INTO t SELECT i // 3, i % 10, "
+        f"[{labels}][(i % 10 + i * 7919 % 97 % 4) % {classes} + 1] FROM range({rows}) r(i)"
+    )
+    some = CLASSES[classes][0]
+    con.execute(f"INSERT INTO t VALUES (1, 1, NULL), (NULL, NULL, '{some}'), (2, NULL, NULL)")
+
+
+def rows_of(con: duckdb.DuckDBPyConnection, forest: Forest) -> list[tuple[str, str, list[float]]]:
+    """Label, prediction and shares of every row that has a class."""
+    return [
+        (row[2], row[3], list(row[4:]))
+        for row in forest.predict(con, "t").fetchall()
+        if row[2] is not None
+    ]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_exact_figures_are_those_of_the_definitions(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path, classes: int
+) -> None:
+    scored_table(con, classes)
+    forest = fit(con, "t", target="label", privacy_unit="row")
+    found = evaluate(DuckDBEngine(con), forest, "t", ledger=tmp_path / "ledger")
+    rows = rows_of(con, forest)
+    names = CLASSES[classes]
+    own = [max(shares[names.index(label)], LEAST) for label, _, shares in rows]
+    assert found.rows == len(rows) == 901
+    assert found.accuracy == pytest.approx(np.mean([label == said for label, said, _ in rows]))
+    assert found.log_loss == pytest.approx(-np.mean(np.log(own)))
+    assert not found.private
+    assert "epsilon" not in found.facts()
+    if classes == 2:
+        scores = {n: [shares[1] for label, _, shares in rows if label == n] for n in names}
+        won = [(y > n) + (y == n) / 2 for y in scores["yes"] for n in scores["no"]]
+        assert found.auc == pytest.approx(np.mean(won))
+    else:
+        assert found.auc is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4), st.integers(0, 4)), min_size=1))
+def test_auc_is_the_share_of_pairs_in_order(groups: list[tuple[int, int, int]]) -> None:
+    score, up, down = (np.array(column) for column in zip(*groups, strict=True))
+    pairs = [
+        up[i] * down[j] * ((score[i] > score[j]) + (score[i] == score[j]) / 2)
+        for i, j in itertools.product(range(len(groups)), repeat=2)
+    ]
+    found = auc(score / 5, up, down)
+    if up.sum() and down.sum():
+        assert found == pytest.approx(sum(pairs) / (up.sum() * down.sum()))
+    else:
+        assert found is None
+
+
+def test_log_loss_of_a_probability_of_zero_is_finite() -> None:
+    assert log_loss(np.array([0.0, 1.0]), np.array([1, 1])) == pytest.approx(-math.log(LEAST) / 2)
+
+
+def test_no_row_gives_no_figure() -> None:
+    nothing = np.zeros(0, np.int64)
+    found = exact_figures(nothing, nothing, nothing.astype(float), nothing, 2)
+    assert found.facts() == {
+        "rows": 0,
+        "accuracy": None,
+        "log_loss": None,
+        "auc": None,
+        "private": False,
+    }
+
+
+@given(st.lists(st.integers(0, 1000), min_size=2, max_size=8), st.data())
+def test_every_row_has_a_cell_in_the_public_grid(votes: list[int], data: st.DataObject) -> None:
+    """What the grid leaves out no row can be in; else its noise would be all there is."""
+    if not sum(votes):
+        votes[0] = 1
+    shares = [vote / sum(votes) for vote in votes]
+    label = data.draw(st.integers(0, len(votes) - 1))
+    right = int(votes.index(max(votes)) == label)  # the first of equals is predicted
+    value = shares[1] if len(votes) == 2 else shares[label]
+    bin_ = max(math.ceil(value * BINS), 1) - 1
+    assert possible(len(votes))[label if len(votes) == 2 else 0, right, bin_]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_noisy_figures_with_much_epsilon_are_the_exact_ones(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path, classes: int
+) -> None:
+    scored_table(con, classes)
+    forest = fit(con, "t", target="label")
+    engine, ledger = DuckDBEngine(con), tmp_path / "ledger"
+    exact = evaluate(engine, forest, "t", ledger=ledger)
+    noisy = evaluate(engine, forest, "t", epsilon=10_000, ledger=ledger)
+    assert (noisy.rows, noisy.accuracy) == (exact.rows, pytest.approx(exact.accuracy))
+    assert noisy.log_loss == pytest.approx(exact.log_loss, abs=0.1)
+    assert noisy.auc is None if classes == 3 else noisy.auc == pytest.approx(exact.auc, abs=0.05)
+    assert noisy.private
+    assert noisy.facts()["epsilon"] == 10_000
+    by_unit = evaluate(
+        engine, forest, "t", epsilon=10_000, privacy_unit="who", rows_per_unit=2, ledger=ledger
+    )
+    assert by_unit.rows == 600, "two of three rows of each, and none of nobody's"
+
+
+def test_noise_is_as_wide_as_epsilon_and_unit_say() -> None:
+    """The variance of the number of rows is that of the discrete Laplace, once per cell."""
+    grid = np.where(possible(2), 10_000, 0)
+    for epsilon, k in ((1, 1), (1, 4), (0.25, 1)):
+        rows = [
+            noisy_figures(grid, int(epsilon * NANO), k, 2, ExactNoise(SeededBits(seed))).rows
+            for seed in range(300)
+        ]
+        decay = math.exp(-epsilon / k)
+        expected = 2 * decay / (1 - decay) ** 2 * possible(2).sum()
+        assert 0.7 < np.var(rows) / expected < 1.4
+        assert abs(np.mean(rows) - grid.sum()) < 5 * math.sqrt(expected / 300)
+
+
+def test_noise_alone_stays_within_what_figures_can_be() -> None:
+    empty = np.zeros(possible(2).shape, np.int64)
+    for seed in range(50):
+        found = noisy_figures(empty, NANO // 10, 1, 2, ExactNoise(SeededBits(seed)))
+        assert not found.private, "the noise came from a seed"
+        assert found.rows is not None
+        assert found.rows >= 0
+        for figure in (found.accuracy, found.auc):
+            assert figure is None or 0 <= figure <= 1
+        assert found.log_loss is None or 0 <= found.log_loss < 4
+
+
+def test_the_debit_comes_before_the_rows(
+    con: duckdb.DuckDBPyConnection,
+    fit: Callable[..., Forest],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scored_table(con, 2)
+    forest, engine = fit(con, "t", target="label"), DuckDBEngine(con)
+    guard = Guard.of(engine, engine.table("t"), tmp_path / "ledger")
+    spent = guard.budget().spent_epsilon
+
+    def broken(*args: object) -> object:
+        assert guard.budget().spent_epsilon == spent + NANO
+        raise DpforestError("stopped here.")
+
+    monkeypatch.setattr("dpforest_duckdb.evaluate._grid", broken)
+    with pytest.raises(DpforestError, match="stopped here"):
+        evaluate(engine, forest, "t", epsilon=1, ledger=guard.ledger.path)
+    assert guard.budget().entries[-1].state == "failed"
+    assert guard.budget().spent_epsilon == spent + NANO, "no refund"
+
+
+def test_under_a_cap_only_noisy_figures_of_its_unit(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path
+) -> None:
+    scored_table(con, 2)
+    forest, engine = fit(con, "t", target="label"), DuckDBEngine(con)
+    book = tmp_path / "other"  # the forest was trained with a seed, which no cap can count
+    con.execute("COMMENT ON TABLE t IS NULL")
+    guard = Guard.of(engine, engine.table("t"), book)
+    guard.set_cap(2 * NANO, 0, Unit("who", 3), raise_cap=False)
+    with pytest.raises(BudgetError, match="has a cap"):
+        evaluate(engine, forest, "t", ledger=book)
+    with pytest.raises(DpforestError, match="--ledger"):
+        evaluate(engine, forest, "t")  # leaving the ledger out is no way around the cap
+    with pytest.raises(BudgetError, match="protects"):
+        evaluate(engine, forest, "t", epsilon=1, privacy_unit="row", ledger=book)
+    assert guard.budget().spent_epsilon == 0
+    assert evaluate(engine, forest, "t", epsilon=1, ledger=book).private
+    assert guard.budget().entries[0].unit == Unit("who", 3), "the cap's unit, unasked"
+    with pytest.raises(BudgetError, match=r"only 1 of the cap of 2"):
+        evaluate(engine, forest, "t", epsilon=1.5, ledger=book)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"target": "zzz"}, "--target"),
+        ({"privacy_unit": "zzz", "epsilon": 1}, "--privacy-unit"),
+        ({"rows_per_unit": 2, "epsilon": 1}, "--rows-per-unit"),
+        ({"epsilon": 0}, "--epsilon"),
+    ],
+)
+def test_bad_options_spend_nothing(
+    con: duckdb.DuckDBPyConnection,
+    fit: Callable[..., Forest],
+    tmp_path: Path,
+    options: dict[str, object],
+    sentence: str,
+) -> None:
+    scored_table(con, 2)
+    forest, engine = fit(con, "t", target="label"), DuckDBEngine(con)
+    before = (tmp_path / "ledger").read_bytes()
+    with pytest.raises(DpforestError, match=sentence):
+        evaluate(engine, forest, "t", ledger=tmp_path / "ledger", **options)  # type: ignore[arg-type]
+    assert (tmp_path / "ledger").read_bytes() == before
+
+
+def test_another_column_may_hold_the_classes(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path
+) -> None:
+    scored_table(con, 2)
+    forest = fit(con, "t", target="label")
+    con.execute("CREATE TABLE u AS SELECT who, x, label AS truth, 7 AS prediction FROM t")
+    engine = DuckDBEngine(con)
+    expected = evaluate(engine, forest, "t", ledger=tmp_path / "ledger")
+    assert evaluate(engine, forest, "u", target="TRUTH") == expected
+    con.execute("CREATE TABLE empty AS FROM t LIMIT 0")
+    assert evaluate(engine, forest, "empty").rows == 0
