@@ -41,7 +41,14 @@ _FAMILIES = {
 }
 # whole types only: a type also comes from model files, and is written into SQL
 _ENUM = re.compile(r"ENUM\('(?:[^'\x00]|'')*'(?:, ?'(?:[^'\x00]|'')*')*\)")
-_DECIMAL = re.compile(r"DECIMAL\(\d{1,2},\s?\d{1,2}\)")
+_DECIMAL = re.compile(r"DECIMAL\(\d{1,2},\s?(\d{1,2})\)")
+# what a literal of a family can be, with room to spare; dates are days of the years 1 to 9999
+_RANGES = {
+    "integer": (-(2**126), 2**126),
+    "float": (-1e300, 1e300),
+    "date": (-719_162, 2_932_896),
+    "timestamp": (-719_162 * 86_400, 2_932_896 * 86_400),
+}
 
 
 def type_family(sql_type: str) -> str:
@@ -155,13 +162,20 @@ class Attribute:
                     f'Column "{named}" is {base}, but its domain lists a category that is not '
                     "one: correct the domain."
                 ) from None
+            if family in ("integer", "decimal", "float"):
+                _check_range(named, sql_type, map(Decimal, values))
             return replace(self, name=named, values=values, type=sql_type)
         if family not in ("integer", "decimal", "float", "date", "timestamp"):
             raise DpforestError(
                 f'Column "{named}" is declared numeric but has type {base}: declare it '
                 "categorical with its domain, or convert the column."
             )
-        return replace(self, name=named, edges=self._edges(family), type=sql_type)
+        try:
+            edges = self._edges(family)
+        except OverflowError:
+            edges = (math.inf,)
+        _check_range(named, sql_type, edges)
+        return replace(self, name=named, edges=edges, type=sql_type)
 
     def rebound(self, sql_type: str) -> Attribute:
         """This bound attribute for a column of another type that holds the same values.
@@ -428,7 +442,7 @@ def _limit(name: str, key: str, value: object) -> Number | dt.date | None:
             value = math.nan
     if value is None or isinstance(value, dt.date):
         return value
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
         raise DpforestError(f'{key} of column "{name}" must be a finite number or a date.')
     return value
 
@@ -463,6 +477,18 @@ def _check_attribute(a: Attribute) -> None:
             )
         if _ordinal(a.lower, "float") >= _ordinal(a.upper, "float"):
             raise DpforestError(f'lower of column "{a.name}" must be less than upper.')
+
+
+def _check_range(name: str, sql_type: str, numbers: Iterable[Number | Decimal]) -> None:
+    """Refuse what a column cannot be compared with; the database would find out after the debit."""
+    decimal = _DECIMAL.fullmatch(sql_type)
+    most = 10 ** (38 - int(decimal[1])) if decimal else 0
+    low, high = (-most, most) if decimal else _RANGES[type_family(sql_type)]
+    if not all(low < number < high for number in numbers):
+        raise DpforestError(
+            f'Column "{name}" is {sql_type.split("(")[0]}, but a bound, edge or category of its '
+            "domain is beyond that: correct the domain."
+        )
 
 
 def _refuse_duplicates(name: str, values: Sequence[str]) -> None:

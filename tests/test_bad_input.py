@@ -90,6 +90,35 @@ def test_a_domain_file_with_an_error(
     assert state(db) == before
 
 
+@pytest.mark.parametrize(
+    ("sql_type", "facts"),
+    [
+        ("INTEGER", f"lower = 0\nupper = 1{'0' * 400}"),
+        ("INTEGER", "lower = 0\nupper = 1e299"),
+        ("INTEGER", 'lower = 0\nupper = 1e299\nscale = "log"'),
+        ("HUGEINT", f"edges = [{2**127}]"),
+        ("DOUBLE", "lower = -1.7e308\nupper = 1.7e308"),
+        ("DOUBLE", 'lower = 1e-299\nupper = 1e299\nscale = "log"'),
+        ("DECIMAL(38,10)", f"edges = [{10**28}]"),
+        ("DATE", "edges = [1e10]"),
+        ("TIMESTAMP", "lower = 0\nupper = 1e20"),
+        ("BIGINT", f"domain = [{2**127}]"),
+        ("DECIMAL(38,10)", f"domain = [{10**28}]"),
+        ("DOUBLE", "domain = [1e305]"),
+    ],
+)
+def test_numbers_beyond_a_type_are_refused_before_the_debit(
+    db: Path, tmp_path: Path, sql_type: str, facts: str
+) -> None:
+    make(db, f"ALTER TABLE visits ADD COLUMN big {sql_type}")
+    kind = "categorical" if "domain" in facts else "numeric"
+    file = tmp_path / "visits.toml"
+    file.write_text(f'{COLUMNS}\n[[column]]\nname = "big"\nkind = "{kind}"\n{facts}\n')
+    before = state(db)
+    refused(dpforest(*bare(db, "--name", "new", "--domain", file)), '"big"')
+    assert state(db) == before
+
+
 def test_a_domain_file_that_cannot_be_read(db: Path, tmp_path: Path) -> None:
     latin = tmp_path / "latin.toml"
     latin.write_bytes(b'target = "\xe9"')
