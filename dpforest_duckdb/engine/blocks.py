@@ -68,7 +68,7 @@ class Place:
 
     @property
     def mask(self) -> int:
-        return 2**self.bits - 1
+        return (1 << self.bits) - 1
 
 
 def pack(found: Sequence[Block]) -> tuple[Place, ...]:
