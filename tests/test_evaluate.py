@@ -247,7 +247,8 @@ def test_another_column_may_hold_the_classes(
     forest = fit(con, "t", target="label")
     con.execute("CREATE TABLE u AS SELECT who, x, label AS truth, 7 AS prediction FROM t")
     engine = DuckDBEngine(con)
-    expected = evaluate(engine, forest, "t", ledger=tmp_path / "ledger")
-    assert evaluate(engine, forest, "u", target="TRUTH") == expected
+    expected = evaluate(engine, forest, "t", ledger=tmp_path / "ledger").facts()
+    # the groups come in any order, so sums differ in their last digits
+    assert evaluate(engine, forest, "u", target="TRUTH").facts() == pytest.approx(expected)
     con.execute("CREATE TABLE empty AS FROM t LIMIT 0")
     assert evaluate(engine, forest, "empty").rows == 0
