@@ -32,8 +32,9 @@ from dpforest_duckdb.privacy.ledger import Unit
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.units import NANO
 
+pytestmark = pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")
+
 CLASSES = {2: ("no", "yes"), 3: ("a", "b", "c")}
-figures = st.floats(0, 1)
 
 
 def scored_table(con: duckdb.DuckDBPyConnection, classes: int, rows: int = 900) -> None:
