@@ -245,9 +245,8 @@ def _arms(
     if attribute.null != attribute.other and below[attribute.null] != rest:
         arms.append(f"WHEN {column} IS NULL THEN {below[attribute.null]}")
     for outcome, values in alike.items():
-        literals = [_DIALECT.category(attribute, value) for value in values]
-        test = f"= {literals[0]}" if len(literals) == 1 else f"IN ({', '.join(literals)})"
-        arms.append(f"WHEN {column} {test} THEN {outcome}")
+        test = _DIALECT.is_any(attribute, column, values)
+        arms.append(f"WHEN {test} THEN {outcome}")
     return [*arms, f"ELSE {rest}"]
 
 

@@ -64,6 +64,18 @@ class DuckDBDialect:
             return Sql(f"({column} IS NULL OR isnan({column}))")
         return Sql(f"{column} IS NULL")
 
+    def is_any(self, attribute: Attribute, column: Sql, cells: Sequence[int]) -> Sql:
+        """True where a value is one of several categories.
+
+        Lists of more than four are cut up: DuckDB plans a join for each, and takes minutes over a
+        forest of them.
+        """
+        listed = [self.category(attribute, cell) for cell in cells]
+        if len(listed) == 1:
+            return Sql(f"{column} = {listed[0]}")
+        parts = [f"{column} IN ({', '.join(listed[i : i + 4])})" for i in range(0, len(listed), 4)]
+        return Sql(parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})")
+
     def at_most(self, attribute: Attribute, column: Sql, cell: int) -> Sql:
         """True where a value lies in a cell up to `cell`; NULL, NaN and strangers never do."""
         if attribute.kind == "categorical":
@@ -77,8 +89,7 @@ class DuckDBDialect:
             return self.missing(attribute, column)
         if attribute.kind == "categorical":
             if cell == attribute.other:
-                known = ", ".join(self.category(attribute, v) for v in range(attribute.proper))
-                stranger = f"{column} NOT IN ({known})"
+                stranger = f"NOT {self.is_any(attribute, column, range(attribute.proper))}"
                 return Sql(stranger if attribute.nullable else f"({column} IS NULL OR {stranger})")
             return Sql(f"{column} = {self.category(attribute, cell)}")
         above = f"{column} > {self.edge(attribute, cell - 1)}" if cell else ""
