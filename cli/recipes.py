@@ -10,69 +10,139 @@ from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import emit, show_table
 
 if TYPE_CHECKING:
+    from dpforest_duckdb.privacy.accountant import Plan
     from dpforest_duckdb.recipe import Recipe
 
 
 def recipes(
     name: Annotated[str | None, typer.Argument(help="Show only this one, in full.")] = None,
+    epsilon: Annotated[
+        str, typer.Option(metavar="E", help="With a name: how this ε is spread, by depth.")
+    ] = "1",
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="The systems as a document.")
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """List the published systems, their flaws and their repairs."""
+    from dpforest_duckdb.privacy.units import nano_epsilon
     from dpforest_duckdb.recipes import RECIPES, find
 
+    nano = nano_epsilon(epsilon)
     chosen = list(RECIPES.values()) if name is None else [find(name)]
-    facts = [_facts(recipe) for recipe in chosen]
+    facts = [_facts(recipe, nano) for recipe in chosen]
     if as_json:
         emit({"recipes": facts})
+    elif markdown:
+        print(_document(facts), end="")
     elif name is None:
         words = {True: "yes", False: "NO", None: "-"}
         show_table(
-            ("recipe", "title", "year", "private as published"),
-            [[f["name"], f["title"], f["year"], words[f["private_as_published"]]] for f in facts],
+            ("recipe", "title", "year", "private as published", "private", "repair"),
+            [
+                [
+                    *(fact[key] for key in ("name", "title", "year")),
+                    words[fact["private_as_published"]],
+                    words[fact["private"]],
+                    fact["rigorous_repair"] or fact["one_form_because"],
+                ]
+                for fact in facts
+            ],
         )
     else:
-        _show(chosen[0], facts[0])
+        _show(chosen[0], facts[0], epsilon)
 
 
-def _facts(recipe: Recipe) -> dict[str, Any]:
-    published = recipe.published
+def _facts(recipe: Recipe, epsilon: int) -> dict[str, Any]:
+    published = recipe.published or recipe
     return {
         "name": recipe.name,
         "title": recipe.title,
         "year": recipe.year,
-        "private_as_published": None if published is None else not published.flaws,
+        "private_as_published": None if recipe.name == "auto" else not published.flaws,
         "rigorous_repair": recipe.repair,
+        "private": not recipe.flaws,
         "paper": recipe.paper,
-        "flaws": list(published.flaws) if published else [],
+        "flaws": list(published.flaws),
+        "one_form_because": recipe.only,
+        "variants": [f"{recipe.name}:{variant}" for variant in recipe.variants],
         "pieces": {
             "rows": recipe.rows,
             "splits": recipe.ways,
-            "trees": recipe.trees,
-            "depth": recipe.depth,
+            "trees": recipe.trees if isinstance(recipe.trees, int) else "a rule of the domain",
+            "depth": recipe.depth if isinstance(recipe.depth, int) else "a rule of the domain",
+            "leaf": recipe.leaf.gives,
             "distinct_roots": recipe.distinct_roots,
-            "mechanisms": _mechanisms(recipe),
+            "mechanisms": {q.purpose: q.mechanism for q in _example(recipe, epsilon).queries},
         },
     }
 
 
-def _mechanisms(recipe: Recipe) -> dict[str, str]:
-    """What draws each kind of answer; the plan says it for any domain."""
+def _example(recipe: Recipe, epsilon: int) -> Plan:
+    """The plan for a domain of six categorical attributes and two numeric ones."""
     from dpforest_duckdb.domain import Attribute, Domain
-    from dpforest_duckdb.privacy.units import NANO
-    from dpforest_duckdb.recipe import Request
 
-    any_domain = Domain((Attribute("a", "categorical", ("x", "y")),), "c", ("x", "y"))
-    plan = recipe.plan(Request(any_domain, NANO, recipe.trees, recipe.depth))
-    return {query.purpose: query.mechanism for query in plan.queries}
+    attributes = [Attribute(f"a{n}", "categorical", ("x", "y", "z")) for n in range(6)]
+    attributes += [Attribute(f"n{n}", "numeric", lower=0, upper=31) for n in range(2)]
+    domain = Domain(tuple(attributes), "c", ("x", "y")).bind(
+        {**{a.name: "VARCHAR" if a.kind == "categorical" else "INTEGER" for a in attributes},
+         "c": "VARCHAR"}
+    )  # fmt: skip
+    return recipe.plan(recipe.request(domain, epsilon))
 
 
-def _show(recipe: Recipe, facts: dict[str, Any]) -> None:
+def _document(facts: list[dict[str, Any]]) -> str:
+    """The systems in Markdown."""
+    words = {True: "yes", False: "**no**", None: "-"}
+    lines = [
+        "# The published systems, and what they really guarantee",
+        "",
+        "Written by `dpforest recipes --markdown`. Every system trains in its rigorous form by "
+        "default; `--as-published` follows the paper, and is stamped not private where the proof "
+        "fails.",
+        "",
+        "| recipe | system | year | private as published | private here |",
+        "|---|---|---|---|---|",
+    ]
+    for f in facts:
+        published, here = words[f["private_as_published"]], words[f["private"]]
+        lines.append(f"| `{f['name']}` | {f['title']} | {f['year']} | {published} | {here} |")
+    for f in facts:
+        pieces = f["pieces"]
+        asked = ", ".join(f"{purpose} by {how}" for purpose, how in pieces["mechanisms"].items())
+        lines += ["", f"## {f['name']}", "", f"{f['title']}, {f['year']}. *{f['paper']}.*", ""]
+        lines += [f"- Flaw: {flaw}" for flaw in f["flaws"]]
+        lines += [f"- Repair: {f['rigorous_repair']}"] if f["rigorous_repair"] else []
+        lines += [f"- One form: {f['one_form_because']}"] if f["one_form_because"] else []
+        lines += [f"- Variants: {', '.join(f['variants'])}"] if f["variants"] else []
+        lines.append(
+            f"- Rows per tree: {pieces['rows']}; splits: {pieces['splits']}; trees: "
+            f"{pieces['trees']}; depth: {pieces['depth']}; leaves give {pieces['leaf']}; {asked}."
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _show(recipe: Recipe, facts: dict[str, Any], epsilon: str) -> None:
+    from dpforest_duckdb.privacy.units import nano_epsilon, show
+
     print(f"{recipe.name}: {recipe.title}, {recipe.year}")
     print(f"paper      {recipe.paper}")
     for flaw in facts["flaws"]:
         print(f"flaw       {flaw}")
     if recipe.repair:
         print(f"repair     {recipe.repair}")
+    if recipe.only:
+        print(f"one form   {recipe.only}")
+    if facts["variants"]:
+        print(f"variants   {', '.join(facts['variants'])}")
     for key, value in facts["pieces"].items():
         shown = ", ".join(f"{k} by {v}" for k, v in value.items()) if key == "mechanisms" else value
         print(f"{key:<10} {shown}")
+    print(
+        f"\nε = {epsilon} on six categorical and two numeric attributes, ε of one query by depth:"
+    )
+    plan = _example(recipe, nano_epsilon(epsilon))
+    show_table(
+        ("query", "trees", "by depth"),
+        [[q.purpose, q.times, ", ".join(show(e) for e in q.by_depth)] for q in plan.queries],
+    )

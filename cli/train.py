@@ -197,13 +197,11 @@ def _show_plan(run: Run, as_json: bool) -> None:
     from dpforest_duckdb.privacy.units import NANO, show
 
     left = run.guard.budget().left_epsilon
-    cost = max(run.plan.epsilon, run.request.epsilon)
     queries = [
         {
             "purpose": query.purpose,
             "mechanism": query.mechanism,
-            "epsilon": query.epsilon / NANO,
-            "depths": query.levels,
+            "epsilon": [epsilon / NANO for epsilon in query.by_depth],
             "trees": query.times,
             "noise": _deviation(query, run.unit.rows),
         }
@@ -212,7 +210,7 @@ def _show_plan(run: Run, as_json: bool) -> None:
     if as_json:
         plan: dict[str, Any] = {
             "recipe": run.recipe.name,
-            "cost": cost / NANO,
+            "cost": run.cost / NANO,
             "left": None if left is None else left / NANO,
             "trees": run.request.trees,
             "depth": run.request.depth,
@@ -221,23 +219,26 @@ def _show_plan(run: Run, as_json: bool) -> None:
         emit(plan)
         return
     headings = ("query", "mechanism", "ε of one", "depths", "trees", "noise (sd of a count)")
-    rows = [[*list(q.values())[:5], _rounded(q["noise"])] for q in queries]
+    rows = [
+        [query.purpose, query.mechanism, query.each, len(query.by_depth), query.times, _rounded(sd)]
+        for query, sd in zip(run.plan.queries, (shown["noise"] for shown in queries), strict=True)
+    ]
     show_table(headings, rows)
     print(
         f"recipe {run.recipe.name}, trees {run.request.trees}, depth at most {run.request.depth}, "
-        f"cost ε = {show(cost)}" + (f", left ε = {show(left)}" if left is not None else "")
+        f"cost ε = {show(run.cost)}" + (f", left ε = {show(left)}" if left is not None else "")
     )
-    if left is not None and cost > left:
+    if left is not None and run.cost > left:
         say("The budget that is left does not allow this run.")
 
 
 def _deviation(query: Query, rows_per_unit: int) -> float | None:
-    """The standard deviation of one noisy count; None for a query that gives no counts."""
+    """The largest standard deviation of a noisy count; None for a query that gives no counts."""
     from dpforest_duckdb.privacy.units import NANO
 
     if query.mechanism != "discrete Laplace":
         return None
-    decay = query.epsilon / NANO / rows_per_unit
+    decay = min(query.by_depth) / NANO / rows_per_unit
     return 1 / (math.sqrt(2) * math.sinh(decay / 2)) if decay < 100 else 0.0
 
 

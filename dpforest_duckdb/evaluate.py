@@ -100,7 +100,7 @@ def evaluate(
         recipe="evaluate",
         model=forest.name,
         private=True,
-        plan=[asdict(Query("figures", "discrete Laplace", nano))],
+        plan=[asdict(Query("figures", "discrete Laplace", (nano,)))],
     )
     try:
         classes = len(forest.domain.classes)

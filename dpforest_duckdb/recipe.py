@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.engine.base import Sample
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.forest import Tree
+from dpforest_duckdb.leaves import COUNTS, Leaf
 from dpforest_duckdb.privacy.accountant import Plan
-from dpforest_duckdb.splits.candidates import Ways
+from dpforest_duckdb.splits.candidates import Ways, leaves_within
 from dpforest_duckdb.splits.choose import Chooser
+
+BOOTSTRAP = "A row drawn several times into a bootstrap sample changes its counts by more than one."
+ALL_ROWS = "Every tree sees all rows once."
 
 Counts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-MAX_LEAVES = 200_000  # of one multiway tree, by its public domain: what memory and SQL can bear
+MAX_LEAVES = 60_000  # of one tree, by its public domain: what memory and SQL can bear
+MAX_ALL_LEAVES = 60_000  # of all trees
 
 
 @dataclass(frozen=True)
@@ -27,7 +33,8 @@ class Request:
     """What a run is asked to do; public, settled before any row is read.
 
     `epsilon` is nano-ε, `depth` the number of splits on the longest path, `rows_per_unit` the
-    bound that scales every sensitivity.
+    bound that scales every sensitivity, `rows` a number of rows that is released or public, 0
+    where there is none.
     """
 
     domain: Domain
@@ -35,39 +42,70 @@ class Request:
     trees: int
     depth: int
     rows_per_unit: int = 1
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class Level:
+    """What is released of the open nodes of a depth, for the decision to stop.
+
+    `noisy[node, class]` is the histogram that the recipe asks of every node, or `[node, 1]` its
+    size; `expected[node]` the rows that it holds if every split sends equal parts to its branches.
+    """
+
+    noisy: Counts | None
+    expected: NDArray[np.float64]
+    request: Request
+    plan: Plan
+
+
+def half_the_attributes(domain: Domain) -> int:
+    """m/2 splits on a path: a public rule of several papers."""
+    return max(1, len(domain.attributes) // 2)
+
+
+Stop = Callable[[Level], Mask]
+Finish = Callable[[Sequence[Tree], Request, Plan], list[Tree]]
 
 
 @dataclass(frozen=True)
 class Recipe:
     """One system, rigorous or as published.
 
-    `rows`: every tree sees all rows (budget divided by the trees) or a disjoint part of them.
-    `plan` gives the queries: "rows" (a noisy class histogram of all rows, on which `adapt` bases
-    the depth), "histogram" (at every node), "split" (at every inner node), "leaf" (at every leaf).
-    `stop` says which nodes stay leaves, from their noisy histograms. `finish` turns a tree of noisy
-    counts into votes. `depth` is counted as the paper does, which gives the root the number `root`:
-    depth - root splits on the longest path. `flaws` say why a form is not private, `repair` what
-    the rigorous form does instead.
+    `rows`: every tree sees all rows (budget divided by the trees), a disjoint part of them, or a
+    bootstrap sample (never private). `ways` and `choose` say how a node is split. `plan` gives the
+    queries: "rows" (a noisy class histogram of all rows, on which `adapt` bases trees and depth),
+    "histogram" or "size" (at every node), "split" (at every inner node), "leaf" (what `leaf` asks
+    of every leaf). `stop` says which nodes stay leaves. `finish` turns trees of noisy counts into
+    votes. `trees` and `depth` are numbers or public rules; `depth` is counted as the paper does,
+    which gives the root the number `root`: depth - root splits on the longest path. `flaws` say why
+    a form is not private, `repair` what the rigorous form does instead, `only` why there is but
+    one. `variants` are pieces that NAME:VARIANT puts in other pieces' places; `refused` says why a
+    variant is not to be had.
     """
 
     name: str
     title: str
     year: int
     paper: str
-    rows: Literal["all", "disjoint"]
+    rows: Sample
     ways: Ways
     choose: Chooser
-    trees: int
-    depth: int
+    trees: int | Callable[[Domain], int]
+    depth: int | Callable[[Domain], int]
     plan: Callable[[Request], Plan]
-    finish: Callable[[Tree, Request, Plan], Tree]
-    stop: Callable[[Counts], Mask] | None = None
-    adapt: Callable[[Counts, Request], int] | None = None
+    finish: Finish
+    stop: Stop | None = None
+    leaf: Leaf = COUNTS
+    adapt: Callable[[Counts, Request], Request] | None = None
     distinct_roots: bool = False
     root: int = 0
     published: Recipe | None = None
     flaws: tuple[str, ...] = ()
     repair: str = ""
+    only: str = ""
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     def request(
         self,
@@ -77,30 +115,29 @@ class Recipe:
         trees: int | None = None,
         depth: int | None = None,
         rows_per_unit: int = 1,
+        rows: int = 0,
     ) -> Request:
         """Settle trees and depth by public rules. Raises `DpforestError` for what is impossible."""
-        wanted = self.trees if trees is None else trees
+        own_trees = self.trees if isinstance(self.trees, int) else self.trees(domain)
+        own_depth = self.depth if isinstance(self.depth, int) else self.depth(domain)
+        wanted = own_trees if trees is None else trees
         if self.distinct_roots and wanted > len(domain.attributes):
             raise DpforestError(
                 f"Recipe {self.name} gives every tree another root attribute and the domain has "
                 f"{len(domain.attributes)}: ask for at most that many --trees, or --recipe auto."
             )
-        deep = (self.depth if depth is None else depth) - self.root
-        if self.ways == "multiway":
-            deep = min(deep, _affordable_depth(domain))
-        return Request(domain, epsilon, wanted, deep, rows_per_unit)
+        deep = (own_depth if depth is None else depth) - self.root
+        most = min(MAX_LEAVES, MAX_ALL_LEAVES // wanted)
+        return Request(
+            domain,
+            epsilon,
+            wanted,
+            max(1, min(deep, leaves_within(domain, self.ways, most))),
+            rows_per_unit,
+            rows,
+        )
 
-    def times(self, request: Request) -> int:
-        """How many trees ask the same rows."""
-        return request.trees if self.rows == "all" else 1
 
-
-def _affordable_depth(domain: Domain) -> int:
-    """The deepest multiway tree that the widest attributes keep under MAX_LEAVES leaves."""
-    leaves, depth = 1, 0
-    for cells in sorted(domain.cells, reverse=True):
-        leaves *= cells
-        if leaves > MAX_LEAVES:
-            break
-        depth += 1
-    return max(1, depth)
+def repaired(published: Recipe, repair: str, **pieces: Any) -> Recipe:
+    """The rigorous form of a published one, with other pieces in the places of those that fail."""
+    return replace(published, published=published, flaws=(), repair=repair, **pieces)

@@ -21,16 +21,16 @@ from dpforest_duckdb.engine.duckdb import DuckDBEngine, Trace
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.forest import LEAF, Forest, Guarantee, Tree
 from dpforest_duckdb.growth import Growth
-from dpforest_duckdb.privacy.accountant import Accountant, Plan
+from dpforest_duckdb.privacy.accountant import Accountant, Plan, PlanError
 from dpforest_duckdb.privacy.bits import Bits, SecureBits, SeededBits
 from dpforest_duckdb.privacy.guard import Guard
 from dpforest_duckdb.privacy.ledger import Unit
 from dpforest_duckdb.privacy.noise import CountNoise, ExactNoise, OpenDPNoise
 from dpforest_duckdb.privacy.units import atto_delta, nano_epsilon, show
-from dpforest_duckdb.recipe import Recipe, Request
+from dpforest_duckdb.recipe import Level, Recipe, Request
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.splits.candidates import candidates
-from dpforest_duckdb.splits.choose import Choice
+from dpforest_duckdb.splits.choose import LATER, Choice, distinct
 
 if TYPE_CHECKING:
     import duckdb
@@ -87,11 +87,16 @@ class Run:
         """Why the forest is not private; none if it is."""
         return self.recipe.flaws + (() if self.randomness.private else (SEEDED,))
 
+    @property
+    def cost(self) -> int:
+        """What is debited, in nano-ε: what was asked for, or what a published form overspends."""
+        return max(self.plan.epsilon, self.request.epsilon)
+
     def execute(self, progress: Progress = lambda message: None) -> Forest:
         """Debit, count, draw, finish and store. Raises `DpforestError`; a debit stays spent."""
         progress("debit")
         run = self.guard.debit(
-            max(self.plan.epsilon, self.request.epsilon),
+            self.cost,
             0,
             self.unit,
             recipe=self.recipe.name,
@@ -119,12 +124,14 @@ class Run:
             self.request.domain,
             self.unit,
             trees=self.request.trees,
-            disjoint=self.recipe.rows == "disjoint",
+            sample=self.recipe.rows,
             salt=self.randomness.salt,
         )
-        account = Accountant(self.plan)
+        account = Accountant(self.plan, self.cost)
         try:
-            trees = grow(rows, self.recipe, self.request, account, self.randomness, progress)
+            trees, request = grow(
+                rows, self.recipe, self.request, account, self.randomness, progress
+            )
         finally:
             rows.drop()
         progress("finish")
@@ -133,7 +140,7 @@ class Run:
             recipe=self.recipe.name + (" as published" if self.recipe.flaws else ""),
             guarantee=self.guarantee(),
             domain=self.request.domain,
-            trees=tuple(self.recipe.finish(tree, self.request, self.plan) for tree in trees),
+            trees=tuple(self.recipe.finish(trees, request, account.plan)),
             table=self.table.reference,
             version=__version__,
         )
@@ -229,7 +236,9 @@ def prepare(
     public = public.without(unit.column).bind(info.columns)
     request = chosen.request(public, nano, trees=trees, depth=depth, rows_per_unit=unit.rows)
     plan = chosen.plan(request)
-    if any(query.epsilon < 1 for query in plan.queries):
+    # a chooser divides a query into no more than two shares for each attribute and two more
+    least = 2 * (len(public.attributes) + 1)
+    if any(epsilon < least for query in plan.queries for epsilon in query.by_depth):
         raise DpforestError(
             "--epsilon is too small to be shared by all the queries of this recipe: raise it, or "
             "ask for fewer trees or less depth."
@@ -279,73 +288,100 @@ def grow(
     account: Accountant,
     randomness: Randomness,
     progress: Progress,
-) -> list[Tree]:
+) -> tuple[list[Tree], Request]:
     """The level loop: count, release what was planned, choose, route; until no node is open.
 
-    Only noisy histograms and drawn splits enter the trees; true counts stay in this function.
+    Only noisy counts and drawn splits enter the trees; true counts stay in this function. What
+    comes back beside the trees is the request as it stood in the end, adapted or not.
     """
     domain, k, noise = request.domain, request.rows_per_unit, randomness.noise
     growth = Growth(domain.cells, request.trees, len(domain.classes))
     ways = candidates(domain, recipe.ways)
-    reachable = np.ones((request.trees, sum(domain.cells)), dtype=np.bool_)
-    plan, depth, limit = account.plan, 0, request.depth
-    first, level = 0, request.trees
-    level_epsilon: int | None = None  # as planned
-    while True:
-        trees = f"{request.trees} tree{'s' if request.trees > 1 else ''}, "
-        progress(f"{trees}depth {depth} of {limit}")
-        asked = plan.query("histogram")
-        counts = rows.count_classes(first, level) if depth < limit else []
-        if asked or depth == 0:
-            classes = counts[0].sum(axis=1) if counts else rows.count_leaves(first, level)
-        if depth == 0 and recipe.adapt and plan.query("rows"):
-            noisy = noise.laplace(classes, account.spend("rows"), k)
-            limit = recipe.adapt(noisy, request)
-            # fewer depths share what was planned for all of them
-            split = plan.query("split")
-            level_epsilon = split.epsilon * split.levels // limit if split else None
-        histogram = noise.laplace(classes, account.spend("histogram"), k) if asked else None
-        if histogram is not None:
-            growth.noisy[first : first + level] = histogram
-        if depth >= limit:
+    if recipe.adapt is not None:
+        request = _adapted(rows, recipe, request, account, noise)
+    plan, released = account.plan, dict[tuple[int, ...], int]()
+    frontier = np.arange(request.trees)
+    reachable = np.ones((len(frontier), sum(domain.cells)), dtype=np.bool_)
+    expected = np.full(len(frontier), float(request.rows))
+    words = f"{request.trees} tree{'s' if request.trees > 1 else ''}, "
+    for depth in range(request.depth + 1):
+        progress(f"{words}depth {depth} of {request.depth}")
+        first = int(frontier.min())
+        here, span = frontier - first, growth.nodes - first
+        counts: list[Array] = []
+        if plan.query("split") and depth < request.depth:
+            counts = [table[here] for table in rows.count_classes(first, span)]
+        noisy = None
+        for purpose in ("histogram", "size"):
+            if plan.query(purpose):
+                told = counts[0].sum(axis=1) if counts else rows.count_leaves(first, span)[here]
+                if purpose == "size":
+                    told = told.sum(axis=1, keepdims=True)
+                noisy = noise.laplace(told, account.spend(purpose, depth), k)
+        if noisy is not None and plan.query("histogram"):
+            growth.noisy[frontier] = noisy
+        if depth == request.depth:
             break
         allowed = ways.allowed(reachable)
         open_ = allowed.any(axis=1)
-        if recipe.stop and histogram is not None:
-            open_ &= ~recipe.stop(histogram)
+        if recipe.stop is not None:
+            open_ &= ~recipe.stop(Level(noisy, expected, request, plan))
         nodes = np.flatnonzero(open_)
-        epsilon = account.spend("split", level_epsilon)
         if not len(nodes):
             break
-        choice = Choice(ways, counts, allowed, histogram, epsilon, k, randomness.bits)
-        if depth == 0 and recipe.distinct_roots:
-            chosen = _distinct(choice, nodes, recipe)
-        else:
-            chosen = recipe.choose(choice.of(nodes))
+        epsilon = account.spend("split", depth) if counts else 0
+        choice = Choice(
+            candidates=ways,
+            counts=counts,
+            allowed=allowed,
+            reachable=reachable,
+            noisy=noisy,
+            epsilon=epsilon,
+            rows_per_unit=k,
+            noise=noise,
+            bits=randomness.bits,
+            depth=depth,
+            released=released,
+        ).of(nodes)
+        roots = depth == 0 and recipe.distinct_roots
+        drawn = distinct(choice, recipe.choose) if roots else recipe.choose(choice)
+        now = drawn.candidate != LATER
+        later, split, chosen = nodes[~now], nodes[now], drawn.candidate[now]
+        born = growth.nodes
         splits = growth.split(
-            first + nodes, ways.attribute[chosen], ways.kind[chosen], ways.cell[chosen]
+            frontier[split], ways.attribute[chosen], ways.kind[chosen], ways.cell[chosen]
         )
         rows.route(splits, growth.nodes)
-        reachable = np.concatenate(
-            [ways.descend(reachable[n], c) for n, c in zip(nodes, chosen, strict=True)]
-        )
-        first, level, depth = first + level, len(reachable), depth + 1
+        if drawn.children is not None:
+            growth.noisy[born:] = np.concatenate(drawn.children)
+        below = [ways.descend(reachable[n], c) for n, c in zip(split, chosen, strict=True)]
+        parts = [np.full(len(b), expected[n] / len(b)) for n, b in zip(split, below, strict=True)]
+        reachable = np.concatenate([reachable[later], *below])
+        expected = np.concatenate([expected[later], *parts])
+        frontier = np.concatenate([frontier[later], np.arange(born, growth.nodes)])
     if plan.query("leaf"):
-        leaves = np.flatnonzero(growth.kind == LEAF)
+        leaves = np.flatnonzero((growth.kind == LEAF) & (growth.tree < request.trees))
         counted = rows.count_leaves(0, growth.nodes)[leaves]
-        growth.noisy[leaves] = noise.laplace(counted, account.spend("leaf"), k)
-    return growth.finished()
+        growth.noisy[leaves] = recipe.leaf.ask(
+            counted, account.spend("leaf"), k, noise, randomness.bits
+        )
+    return growth.finished()[: request.trees], request
 
 
-def _distinct(choice: Choice, nodes: Array, recipe: Recipe) -> Array:
-    """Roots one after the other, each without the attributes of those before it.
+def _adapted(
+    rows: CodedRows, recipe: Recipe, request: Request, account: Accountant, noise: CountNoise
+) -> Request:
+    """The request after a look at the class counts of all rows, noisy and paid for.
 
-    What is left out was drawn before: released, so the candidates of a later root are public.
+    A published form that takes them as public takes the true ones; it is not private.
     """
-    chosen: list[int] = []
-    for node in nodes:
-        own = choice.of(np.array([node]))
-        taken = np.isin(choice.candidates.attribute, choice.candidates.attribute[chosen])
-        own.allowed[:, taken] = False
-        chosen.append(int(recipe.choose(own)[0]))
-    return np.array(chosen, dtype=np.int64)
+    assert recipe.adapt is not None
+    counted = rows.count_leaves(0, request.trees)
+    classes = counted.sum(axis=0) if recipe.rows == "disjoint" else counted[0]
+    if account.plan.query("rows"):
+        classes = noise.laplace(classes, account.spend("rows"), request.rows_per_unit)
+    elif not recipe.flaws:
+        raise PlanError("only a form that is not private may look at true counts")
+    adapted = recipe.adapt(classes, request)
+    account.replan(recipe.plan(adapted))
+    return adapted

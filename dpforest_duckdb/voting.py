@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -31,6 +32,37 @@ def vote_by_confidence(tree: Tree) -> Tree:
     weight = np.maximum(1, np.rint(confidence(tree) * SCALE)).astype(np.int64)
     votes[np.arange(tree.nodes), winner] = weight
     return replace(tree, votes=_leaves_only(tree, votes))
+
+
+def vote_by_counts(tree: Tree) -> Tree:
+    """Each leaf votes for every class with its share of the noisy counts, negatives as zero."""
+    assert tree.counts is not None, "shares need counts"
+    present = np.clip(tree.counts, 0, None).astype(np.float64)
+    return vote_by_shares(tree, np.where(present.sum(axis=1, keepdims=True) > 0, present, 1.0))
+
+
+def vote_by_majority(tree: Tree) -> Tree:
+    """Each leaf has one vote, for its most frequent class by noisy counts."""
+    assert tree.counts is not None, "a majority needs counts"
+    winner = np.eye(tree.counts.shape[1], dtype=np.int64)[tree.counts.argmax(axis=1)]
+    return replace(tree, votes=_leaves_only(tree, winner * SCALE))
+
+
+def vote_by_label(tree: Tree) -> Tree:
+    """Each leaf has one vote, for the label that it was asked for; there are no counts to keep."""
+    assert tree.counts is not None, "labels come as counts of one"
+    return replace(tree, votes=_leaves_only(tree, tree.counts * SCALE), counts=None)
+
+
+def vote_by_surest(tree: Tree, cells: Sequence[int]) -> Tree:
+    """Each leaf votes as the most confident node on its path (Fletcher & Islam 2015b)."""
+    assert tree.counts is not None, "confidence needs counts"
+    sure, surest = confidence(tree), np.arange(tree.nodes)
+    for node, parent in enumerate(tree.parents(cells)):
+        if parent >= 0 and sure[surest[parent]] > sure[node]:
+            surest[node] = surest[parent]
+    everywhere = vote_by_confidence(replace(tree, kind=np.full_like(tree.kind, LEAF)))
+    return replace(tree, votes=_leaves_only(tree, everywhere.votes[surest]))
 
 
 def vote_by_shares(tree: Tree, shares: NDArray[np.float64]) -> Tree:

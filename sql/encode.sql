@@ -10,7 +10,7 @@ WITH coded AS (
 {% endfor %}
 {% if unit %}
     {{ unit.canonical }} AS "unit",
-{% elif parts > 1 %}
+{% elif parts > 1 and not bootstrap %}
     CAST(hash({{ row }}, CAST($salt AS UBIGINT)) % {{ parts }} AS UINTEGER) AS "part",
 {% endif %}
     CAST({{ class }} AS {{ class_type }}) AS "class"
@@ -20,7 +20,7 @@ WITH coded AS (
 , bounded AS (
   SELECT
     *,
-{% if parts > 1 %}
+{% if parts > 1 and not bootstrap %}
     -- one tree per unit: equal units share a key even where the column compares without case
     CAST(hash(min({{ unit.key }}) OVER (PARTITION BY "unit"), CAST($salt AS UBIGINT))
       % {{ parts }} AS UINTEGER) AS "part",
@@ -34,6 +34,29 @@ WITH coded AS (
   WHERE "class" IS NOT NULL AND "unit" IS NOT NULL
 )
 {% endif %}
+{% if bootstrap %}
+, numbered AS (
+  SELECT *, row_number() OVER () - 1 AS "number"
+{% if unit %}
+  FROM bounded
+  WHERE "position" <= {{ unit.rows }}
+{% else %}
+  FROM coded
+  WHERE "class" IS NOT NULL
+{% endif %}
+)
+, drawn AS (
+  -- for each tree as many draws as there are rows, with replacement
+  SELECT n.*, d."part"
+  FROM (
+    SELECT
+      "part",
+      hash("part", "number", CAST($salt AS UBIGINT)) % (SELECT COUNT(*) FROM numbered) AS "number"
+    FROM numbered, range({{ parts }}) AS parts("part")
+  ) AS d
+  JOIN numbered AS n ON n."number" = d."number"
+)
+{% endif %}
 SELECT
 {% for word in words %}
   {{ word.column }},
@@ -42,7 +65,9 @@ SELECT
   CAST({% if parts > 1 %}"part"{% else %}{{ loop.index0 }}{% endif %} * {{ classes }} + "class" AS {{ seat_type }}) AS {{ seat }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
-{% if unit %}
+{% if bootstrap %}
+FROM drawn
+{% elif unit %}
 FROM bounded
 WHERE "position" <= {{ unit.rows }}
 {% else %}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from dpforest_duckdb.privacy.ledger import Unit
 from dpforest_duckdb.sql import Sql
 
 Counts = NDArray[np.int64]
+Sample = Literal["all", "disjoint", "bootstrap"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,6 @@ class Engine(Protocol):
         """Resolve a base table. Raises `DpforestError` for anything else."""
 
     def encode(
-        self, table: TableInfo, domain: Domain, unit: Unit, *, trees: int, disjoint: bool, salt: int
+        self, table: TableInfo, domain: Domain, unit: Unit, *, trees: int, sample: Sample, salt: int
     ) -> CodedRows:
         """Code the rows once; node i holds the rows of tree i's root."""

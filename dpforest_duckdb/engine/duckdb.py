@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.engine.base import Counts, Scored, Splits, TableInfo
+from dpforest_duckdb.engine.base import Counts, Sample, Scored, Splits, TableInfo
 from dpforest_duckdb.engine.blocks import Block, Place, blocks, pack
 from dpforest_duckdb.engine.dialect import DuckDBDialect, split_name, unsigned
 from dpforest_duckdb.errors import DpforestError
@@ -131,15 +131,16 @@ class DuckDBEngine:
         return Scored(ident, {row[0]: row[1] for row in rows})
 
     def encode(
-        self, table: TableInfo, domain: Domain, unit: Unit, *, trees: int, disjoint: bool, salt: int
+        self, table: TableInfo, domain: Domain, unit: Unit, *, trees: int, sample: Sample, salt: int
     ) -> DuckDBRows:
         """Code the private rows once into a TEMP table; node i holds the rows of tree i's root.
 
-        `disjoint` gives every privacy unit to one tree, by a hash of the unit (of the whole row,
-        where rows are the units) and `salt`; otherwise every tree sees all rows.
+        "disjoint" gives every privacy unit to one tree, by a hash of the unit (of the whole row,
+        where rows are the units) and `salt`; "bootstrap" draws for each tree as many rows as there
+        are, with replacement, which no guarantee survives; with "all" every tree sees all rows.
         """
-        rows = DuckDBRows(self, domain, copies=1 if disjoint else trees)
-        rows.encode(table, unit, parts=trees if disjoint else 1, salt=salt)
+        rows = DuckDBRows(self, domain, copies=trees if sample == "all" else 1)
+        rows.encode(table, unit, parts=1 if sample == "all" else trees, sample=sample, salt=salt)
         return rows
 
 
@@ -167,7 +168,9 @@ class DuckDBRows:
     def _codes(self) -> Sql:
         return self._ident(f"{self._name}_{self._version}")
 
-    def encode(self, table: TableInfo, unit: Unit, *, parts: int, salt: int) -> None:
+    def encode(
+        self, table: TableInfo, unit: Unit, *, parts: int, sample: Sample, salt: int
+    ) -> None:
         dialect = self._engine.dialect
         self._seat_type = unsigned(max(parts, len(self._seats)) * self._classes)
         target = self._ident("t", self._domain.target)
@@ -191,6 +194,7 @@ class DuckDBRows:
             seat_type=self._seat_type,
             classes=self._classes,
             parts=parts,
+            bootstrap=sample == "bootstrap",
             unit=by_column,
             row=Sql(", ".join(self._ident("t", name) for name in table.columns)),
             source=self._ident(table.catalog, table.schema, table.name),
@@ -200,7 +204,8 @@ class DuckDBRows:
             },
         )
         # the salt is bound, not written: it must not show where statements are shown
-        needs_salt = by_column is not None or parts > 1  # a name in the SQL may say $salt too
+        # a name in the SQL may say $salt too
+        needs_salt = by_column is not None or parts > 1 or sample == "bootstrap"
         self._engine.run(sql, {"salt": salt} if needs_salt else None, step="encode")
 
     def _word(self, word: int) -> Sql:

@@ -7,9 +7,10 @@ in integer nano-ε.
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from dpforest_duckdb.privacy.units import show
 
@@ -20,27 +21,33 @@ class PlanError(AssertionError):
 
 @dataclass(frozen=True)
 class Query:
-    """One kind of question, asked once per depth at `levels` depths, in `times` trees.
+    """One kind of question, asked of every node of a depth, in `times` trees.
 
-    `epsilon` is what one asking costs at one node, in nano-ε; `times` is the number of trees that
-    ask it of the same rows (1 where trees have disjoint rows).
+    `by_depth` is what one asking costs at one node, in nano-ε, at the depths where it is asked;
+    `times` is the number of trees that ask it of the same rows (1 where trees have disjoint rows).
     """
 
     purpose: str
     mechanism: str
-    epsilon: int
-    levels: int = 1
+    by_depth: tuple[int, ...]
     times: int = 1
 
     @property
     def total(self) -> int:
-        return self.epsilon * self.levels * self.times
+        return sum(self.by_depth) * self.times
+
+    @property
+    def each(self) -> str:
+        """ε of one asking, for people: a range where depths differ."""
+        least, most = min(self.by_depth), max(self.by_depth)
+        return show(least) if least == most else f"{show(least)} to {show(most)}"
 
     def __str__(self) -> str:
-        repeats = [f"{self.levels} depths" if self.levels > 1 else ""]
+        levels = len(self.by_depth)
+        repeats = [f"{levels} depths" if levels > 1 else ""]
         repeats.append(f"{self.times} trees" if self.times > 1 else "")
         often = " × ".join(part for part in repeats if part)
-        cost = f"ε = {show(self.epsilon)}" + (f" × {often} = {show(self.total)}" if often else "")
+        cost = f"ε = {self.each}" + (f" × {often} = {show(self.total)}" if often else "")
         return f"{self.purpose}: {self.mechanism}, {cost}"
 
 
@@ -63,34 +70,51 @@ class Plan:
 
 
 class Accountant:
-    """Hands out the planned budget; asking for more than is left of a purpose raises."""
+    """Hands out the planned budget, depth by depth; asking for what was not planned raises.
 
-    def __init__(self, plan: Plan) -> None:
+    `debited` is what an adapted plan may cost, by default what the plan does.
+    """
+
+    def __init__(self, plan: Plan, debited: int | None = None) -> None:
         self.plan = plan
-        self._left: Counter[str] = Counter()
-        for query in plan.queries:
-            self._left[query.purpose] += query.total
+        self._debited = plan.epsilon if debited is None else debited
+        self._asked: dict[str, list[int]] = {}
 
-    def spend(self, purpose: str, epsilon: int | None = None) -> int:
-        """The ε (nano) of one asking, now spent in every tree that shares rows.
-
-        By default what the plan says; a recipe that adapts to an earlier noisy figure may ask
-        another amount, inside the purpose's total.
-        """
+    def spend(self, purpose: str, depth: int = 0) -> int:
+        """The ε (nano) of one asking at a depth, now spent in every tree that shares rows."""
         query = self.plan.query(purpose)
-        if query is None:
-            raise PlanError(f"no {purpose} was planned")
-        amount = query.epsilon if epsilon is None else epsilon
-        self._left[purpose] -= amount * query.times
-        if amount <= 0 or self._left[purpose] < 0:
+        asked = self._asked.setdefault(purpose, [])
+        if query is None or not 0 <= depth < len(query.by_depth):
+            raise PlanError(f"{purpose} was not planned here")
+        if depth in asked or query.by_depth[depth] < 1:
             raise PlanError(f"more {purpose} asked than planned")
-        return amount
+        asked.append(depth)
+        return query.by_depth[depth]
+
+    def replan(self, plan: Plan) -> None:
+        """Go on by a plan that rests on a noisy figure; it must fit into what was debited.
+
+        What was asked already must stand in the new plan as it stood in the old one.
+        """
+        kept = all(plan.query(purpose) == self.plan.query(purpose) for purpose in self._asked)
+        if not kept or plan.epsilon > self._debited:
+            raise PlanError("the adapted plan costs more than was debited")
+        self.plan = plan
 
     @property
     def spent(self) -> int:
-        return self.plan.epsilon - sum(self._left.values())
+        return sum(
+            query.by_depth[depth] * query.times
+            for query in self.plan.queries
+            for depth in self._asked.get(query.purpose, [])
+        )
 
 
-def share(epsilon: int, weights: Sequence[int]) -> tuple[int, ...]:
+def share(epsilon: int, weights: Sequence[int | Fraction]) -> tuple[int, ...]:
     """A budget in integer parts, rounded down: their sum never passes the whole."""
-    return tuple(epsilon * weight // sum(weights) for weight in weights)
+    return tuple(math.floor(Fraction(epsilon * weight) / sum(weights)) for weight in weights)
+
+
+def evenly(epsilon: int, parts: int) -> tuple[int, ...]:
+    """A budget in equal integer parts."""
+    return (epsilon // parts,) * parts if parts else ()

@@ -91,15 +91,19 @@ def permute_and_flip(exponent: Exponents, allowed: Mask, bits: Bits) -> Array:
     return _Rows(heads).draw(np.arange(len(allowed)), bits)
 
 
-def exponential_mechanism(exponent: Exponents, allowed: Mask, bits: Bits) -> Array:
-    """The chosen candidate of each node, `[node]`, with probability ∝ e^−exponent.
+def exponential_mechanism(
+    exponent: Exponents, allowed: Mask, bits: Bits, weights: Array | None = None
+) -> Array:
+    """The chosen candidate of each node, `[node]`, with probability ∝ weight · e^−exponent.
 
-    A uniform proposal among the allowed is accepted by its coin; else the node proposes again. The
-    best is always accepted, so this ends.
+    A proposal among the allowed, in proportion to the public integer `weights[candidate]` (all
+    alike without), is accepted by its coin; else the node proposes again. The best is always
+    accepted, so this ends. Raises `ValueError` for a weight below 1.
     """
     _check(exponent, allowed)
     choice = np.empty(len(allowed), dtype=np.int64)
-    proposals, open_ = _Rows(allowed), np.arange(len(allowed))
+    proposals = _Rows(allowed) if weights is None else _Weighted(allowed, weights)
+    open_ = np.arange(len(allowed))
     while open_.size:
         proposal = proposals.draw(open_, bits)
         accepted = exponent.coins((open_, proposal), bits)
@@ -122,6 +126,11 @@ def select(mechanism: Mechanism, exponent: Exponents, allowed: Mask, bits: Bits)
     return _MECHANISMS[mechanism](exponent, allowed, bits)
 
 
+def draw_uniformly(allowed: Mask, bits: Bits) -> Array:
+    """A uniform allowed candidate per node, `[node]`: rests on no row and costs nothing."""
+    return _Rows(allowed).draw(np.arange(len(allowed)), bits)
+
+
 class _Rows:
     """The marked columns of each row of a mask, to draw from; no row may be empty."""
 
@@ -133,6 +142,21 @@ class _Rows:
     def draw(self, rows: Array, bits: Bits) -> Array:
         """A uniform marked column of each of the rows."""
         drawn: Array = self._column[self._start[rows] + uniform_below(self._count[rows], bits)]
+        return drawn
+
+
+class _Weighted:
+    """As `_Rows`, in proportion to public integer weights."""
+
+    def __init__(self, mask: Mask, weights: Array) -> None:
+        if (weights < 1).any():
+            raise ValueError("weights must be at least 1")
+        self._up_to = np.where(mask, weights, 0).cumsum(axis=1)
+
+    def draw(self, rows: Array, bits: Bits) -> Array:
+        below = self._up_to[rows]
+        point = uniform_below(below[:, -1], bits)
+        drawn: Array = (below <= point[:, None]).sum(axis=1)
         return drawn
 
 

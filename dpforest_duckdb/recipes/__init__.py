@@ -3,29 +3,67 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.recipe import Recipe
 from dpforest_duckdb.recipes.auto import AUTO
+from dpforest_duckdb.recipes.bojarski_forest import BOJARSKI_FOREST
+from dpforest_duckdb.recipes.diffgen import DIFFGEN
+from dpforest_duckdb.recipes.diffp_c45 import DIFFP_C45
+from dpforest_duckdb.recipes.diffp_id3 import DIFFP_ID3
+from dpforest_duckdb.recipes.diffprf import DIFFPRF
+from dpforest_duckdb.recipes.diffprfs import DIFFPRFS
+from dpforest_duckdb.recipes.diprime import DIPRIME
 from dpforest_duckdb.recipes.dpdf import DPDF
+from dpforest_duckdb.recipes.dprf_gini import DPRF_GINI
+from dpforest_duckdb.recipes.dprfmaxtree import DPRFMAXTREE
+from dpforest_duckdb.recipes.dt_diff import DT_DIFF
+from dpforest_duckdb.recipes.guan_dpgdf import GUAN_DPGDF
+from dpforest_duckdb.recipes.hou_forest import HOU_FOREST
+from dpforest_duckdb.recipes.pinq_id3 import PINQ_ID3
+from dpforest_duckdb.recipes.private_rdt import PRIVATE_RDT
+from dpforest_duckdb.recipes.privatree import PRIVATREE
+from dpforest_duckdb.recipes.rana_forest import RANA_FOREST
+from dpforest_duckdb.recipes.smooth_forest import SMOOTH_FOREST
+from dpforest_duckdb.recipes.snr_forest import SNR_FOREST
+from dpforest_duckdb.recipes.sulq_id3 import SULQ_ID3
+from dpforest_duckdb.recipes.thesis_forest import THESIS_FOREST
+from dpforest_duckdb.recipes.xin_dpgdf import XIN_DPGDF
 
-RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (AUTO, DPDF)}
+# auto first, the others by year
+RECIPES: dict[str, Recipe] = {
+    recipe.name: recipe
+    for recipe in (
+        AUTO, SULQ_ID3, PINQ_ID3, PRIVATE_RDT, DIFFP_ID3, DIFFP_C45, DIFFGEN, DT_DIFF, DIFFPRF,
+        DPDF, SNR_FOREST, BOJARSKI_FOREST, RANA_FOREST, DIFFPRFS, SMOOTH_FOREST, DPRF_GINI,
+        HOU_FOREST, XIN_DPGDF, GUAN_DPGDF, DPRFMAXTREE, DIPRIME, THESIS_FOREST, PRIVATREE,
+    )
+}  # fmt: skip
 
 
 def find(name: str, *, as_published: bool = False) -> Recipe:
-    """A recipe by name, in its rigorous form unless `as_published`.
+    """A recipe by name, or NAME:VARIANT, in its rigorous form unless `as_published`.
 
-    Raises `DpforestError` for an unknown name or a form that does not exist.
+    Raises `DpforestError` for an unknown name or variant, or a form that does not exist.
     """
+    name, _, variant = name.partition(":")
     if name not in RECIPES:
         near = difflib.get_close_matches(name, RECIPES, n=1)
         hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(RECIPES)}."
         raise DpforestError(f'There is no recipe "{name}": {hint}')
     recipe = RECIPES[name]
-    if not as_published:
+    if as_published:
+        if recipe.published is None:
+            raise DpforestError(
+                f"Recipe {name} has one form only, so leave out --as-published. {recipe.only}"
+            )
+        recipe = recipe.published
+    if not variant:
         return recipe
-    if recipe.published is None:
-        raise DpforestError(
-            f"Recipe {name} has no published form of its own: leave out --as-published."
-        )
-    return recipe.published
+    if variant in recipe.refused:
+        raise DpforestError(f"Recipe {name}:{variant} is not to be had: {recipe.refused[variant]}.")
+    if variant not in recipe.variants:
+        known = ", ".join(f"{name}:{other}" for other in recipe.variants) or "none"
+        raise DpforestError(f'There is no "{name}:{variant}" in this form; variants are {known}.')
+    return replace(recipe, name=f"{name}:{variant}", **recipe.variants[variant])

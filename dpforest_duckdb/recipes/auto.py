@@ -7,9 +7,12 @@ Depth follows from a noisy number of rows, which costs a small, planned share of
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
+from dpforest_duckdb.budgets import LAPLACE
+from dpforest_duckdb.finishing import each, leaf_noise
 from dpforest_duckdb.forest import Tree
-from dpforest_duckdb.privacy.accountant import Plan, Query, share
+from dpforest_duckdb.privacy.accountant import Plan, Query, evenly, share
 from dpforest_duckdb.privacy.units import NANO
 from dpforest_duckdb.recipe import Counts, Recipe, Request
 from dpforest_duckdb.smoothing import shrink_to_parent, sum_upward
@@ -23,29 +26,30 @@ ROWS_PER_LEAF = 100  # rows times ε that a leaf should hold, so that noise does
 
 def plan(request: Request) -> Plan:
     rows, splits, leaves = share(request.epsilon, SHARES)
-    each = splits // (request.depth * request.trees)
+    trees, depth = request.trees, request.depth
+    split = "permute-and-flip on Gini"
     return Plan(
         (
-            Query("rows", "discrete Laplace", rows // request.trees, 1, request.trees),
-            Query("split", "permute-and-flip on Gini", each, request.depth, request.trees),
-            Query("leaf", "discrete Laplace", leaves // request.trees, 1, request.trees),
+            Query("rows", LAPLACE, (rows,)),
+            Query("split", split, evenly(splits // trees, depth), trees),
+            Query("leaf", LAPLACE, (leaves // trees,), trees),
         )
     )
 
 
-def adapt(histogram: Counts, request: Request) -> int:
+def adapt(histogram: Counts, request: Request) -> Request:
     """The depth at which leaves still hold ROWS_PER_LEAF / ε rows, from noisy class counts."""
+    rows = max(int(histogram.sum()), 1)
     epsilon = request.epsilon / NANO / request.trees
-    leaves = max(histogram.sum(), 1) * epsilon / ROWS_PER_LEAF / request.rows_per_unit
-    return max(1, min(request.depth, round(math.log2(max(leaves, 1)))))
+    leaves = rows * epsilon / ROWS_PER_LEAF / request.rows_per_unit
+    depth = max(1, min(request.depth, round(math.log2(max(leaves, 1)))))
+    return replace(request, depth=depth, rows=rows)
 
 
-def finish(tree: Tree, request: Request, plan: Plan) -> Tree:
-    cells, leaf = request.domain.cells, plan.query("leaf")
-    assert leaf is not None
-    noise = math.sqrt(2) * request.rows_per_unit * NANO / leaf.epsilon
+def vote(tree: Tree, request: Request, plan: Plan) -> Tree:
+    cells = request.domain.cells
     summed = sum_upward(tree, cells)
-    return vote_by_shares(summed, shrink_to_parent(summed, cells, noise))
+    return vote_by_shares(summed, shrink_to_parent(summed, cells, leaf_noise(request, plan)))
 
 
 AUTO = Recipe(
@@ -60,5 +64,6 @@ AUTO = Recipe(
     depth=8,
     plan=plan,
     adapt=adapt,
-    finish=finish,
+    finish=each(vote),
+    only="It is this package's own.",
 )

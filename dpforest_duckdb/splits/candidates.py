@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -19,7 +20,7 @@ from dpforest_duckdb.forest import MULTIWAY, ONE, THRESHOLD, branch_of
 
 Counts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-Ways = Literal["multiway", "binary"]
+Ways = Literal["multiway", "mixed", "binary"]
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,16 @@ class Candidates:
     attribute: Counts
     kind: Counts
     cell: Counts
+    width: Counts
     cells: tuple[int, ...]
 
     def __len__(self) -> int:
         return len(self.attribute)
+
+    @property
+    def numeric(self) -> tuple[int, ...]:
+        """The attributes that are split at thresholds."""
+        return tuple(sorted(set(self.attribute[self.kind == THRESHOLD].tolist())))
 
     def of(self, attribute: int) -> Counts:
         """The candidates that split by one attribute."""
@@ -91,25 +98,59 @@ class Candidates:
 
 
 def candidates(domain: Domain, ways: Ways) -> Candidates:
-    """Every candidate of a domain: one per attribute (multiway), or every binary split.
+    """Every candidate of a domain: one per attribute (multiway), every binary split, or mixed.
 
     Binary: each bin edge of a numeric attribute and of an ordered category list, each category
-    against the rest, and NULL against the rest where it is declared.
+    against the rest, and NULL against the rest where it is declared. Mixed: numeric attributes
+    binary, the others multiway.
     """
-    found: list[tuple[int, int, int]] = []
+    found: list[tuple[int, int, int, int]] = []
     for number, attribute in enumerate(domain.attributes):
-        if ways == "multiway":
-            found.append((number, MULTIWAY, 0))
+        if _multiway(attribute, ways):
+            found.append((number, MULTIWAY, 0, 1))
         else:
-            found.extend((number, kind, cell) for kind, cell in _binary(attribute))
-    table = np.array(found, dtype=np.int64).reshape(-1, 3)
-    return Candidates(table[:, 0], table[:, 1], table[:, 2], domain.cells)
+            found.extend((number, *way) for way in _binary(attribute))
+    table = np.array(found, dtype=np.int64).reshape(-1, 4)
+    return Candidates(table[:, 0], table[:, 1], table[:, 2], table[:, 3], domain.cells)
 
 
-def _binary(attribute: Attribute) -> list[tuple[int, int]]:
-    null = [(int(ONE), attribute.null)] if attribute.nullable else []
-    cuts = [(int(THRESHOLD), cell) for cell in range(attribute.proper - 1)]
+def leaves_within(domain: Domain, ways: Ways, most: int) -> int:
+    """The deepest depth at which no tree of the domain has more than `most` leaves; at least 1.
+
+    An attribute that is split by cell serves once on a path, the widest first; a binary split
+    doubles.
+    """
+    widths = sorted((a.cells for a in domain.attributes if _multiway(a, ways)), reverse=True)
+    endless = len(widths) < len(domain.attributes)
+    leaves, depth = 1, 0
+    while depth < len(widths) or endless:
+        leaves *= widths[depth] if depth < len(widths) else 2
+        if leaves > most:
+            break
+        depth += 1
+    return max(1, depth)
+
+
+def _multiway(attribute: Attribute, ways: Ways) -> bool:
+    return ways == "multiway" or (ways == "mixed" and attribute.kind != "numeric")
+
+
+def _binary(attribute: Attribute) -> list[tuple[int, int, int]]:
+    """Kind, cell and width of each binary split; the width is that of the bin below the edge."""
+    null = [(int(ONE), attribute.null, 1)] if attribute.nullable else []
     if attribute.kind == "numeric":
-        return cuts + null
-    ones = [(int(ONE), cell) for cell in range(attribute.proper)]
+        return [(int(THRESHOLD), cell, w) for cell, w in enumerate(_widths(attribute))] + null
+    cuts = [(int(THRESHOLD), cell, 1) for cell in range(attribute.proper - 1)]
+    ones = [(int(ONE), cell, 1) for cell in range(attribute.proper)]
     return (cuts if attribute.ordered else []) + ones + null
+
+
+def _widths(attribute: Attribute) -> list[int]:
+    """The widths of the bins that have an upper edge, as integers that sum to about 2^20."""
+    edges = [float(edge) for edge in attribute.edges]
+    if not edges:
+        return []
+    gaps = [high - low for low, high in pairwise(edges)]
+    first = edges[0] - attribute.lower if isinstance(attribute.lower, int | float) else 0.0
+    widths = [first if first > 0 else (gaps[0] if gaps else 1.0), *gaps]
+    return [max(1, round(2**20 * width / sum(widths))) for width in widths]

@@ -10,7 +10,8 @@ rows changes each utility by up to k times that, one row after the other, wherev
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from dpforest_duckdb.errors import DpforestError
 Counts = NDArray[np.int64]
 
 MAX_ROWS = 3 * 10**9  # n² < 2^63
+STEPS = 2**20  # of a utility whose range is its sensitivity
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,17 @@ def gini(counts: Counts) -> Counts:
     Raises `DpforestError` from 3·10^9 rows in a branch.
     """
     n = counts.sum(axis=-1)
+    _check_size(n)
+    impurity = (n * n - (counts * counts).sum(axis=-1)) // np.maximum(n, 1)
+    total: Counts = -impurity.sum(axis=-1)
+    return total
+
+
+def _check_size(n: Counts) -> None:
     if (n >= MAX_ROWS).any():
         raise DpforestError(
             "A node holds too many rows for exact Gini: train on a table of less than 3 billion."
         )
-    impurity = (n * n - (counts * counts).sum(axis=-1)) // np.maximum(n, 1)
-    total: Counts = -impurity.sum(axis=-1)
-    return total
 
 
 def max_count(counts: Counts) -> Counts:
@@ -63,8 +69,95 @@ def max_count(counts: Counts) -> Counts:
     return total
 
 
+def balance(counts: Counts) -> Counts:
+    """−||left| − |right|| of a binary split: largest at the median (thesis (5.1), (5.2)).
+
+    Sensitivity 1: a row more changes one side by one. Not monotone: it may bring either nearer.
+    """
+    sizes = counts.sum(axis=-1)
+    even: Counts = -abs(sizes[..., 0] - sizes[..., 1])
+    return even
+
+
+def weighted_max(counts: Counts) -> Counts:
+    """F_Max (4.11), read as ⌊Σ_c n_c · max_v n_vc / n⌋: the largest counts, by weight of the class.
+
+    Sensitivity 1, not monotone. With F the sum before rounding, a row of class c more changes it by
+    (n_c + M_c + 1 − F) / (n + 1) if it adds to the largest count, and that is at most 1, as
+    F ≥ n_c M_c / n and n_c + M_c − n_c M_c / n ≤ n for M_c ≤ n_c ≤ n; else by (M_c − F) / (n + 1),
+    above −1. Numbers at most 1 apart are at most 1 apart when rounded down.
+    Raises `DpforestError` from 3·10^9 rows in a node.
+    """
+    n_c = counts.sum(axis=-2)
+    n = n_c.sum(axis=-1)
+    _check_size(n)
+    total: Counts = (n_c * counts.max(axis=-2)).sum(axis=-1) // np.maximum(n, 1)
+    return total
+
+
+def information_gain(cells: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
+    """H(class) − Σ_v n_v/n H(class | v), in bits, of `cells[..., branch, class]` and `sizes[...,
+    branch]`, which may be noisy: what is negative counts as zero, and a share above 1 as 1.
+    """
+    cells, sizes = np.clip(cells, 0, None), np.clip(sizes, 0, None)
+    n = np.maximum(sizes.sum(axis=-1), 1)
+    shares = np.minimum(cells / np.maximum(sizes, 1)[..., None], 1.0)
+    within = (sizes * _entropy(shares)).sum(axis=-1) / n
+    whole = np.minimum(cells.sum(axis=-2) / n[..., None], 1.0)
+    gain: NDArray[np.float64] = _entropy(whole) - within
+    return gain
+
+
+def information_gain_of(counts: Counts) -> NDArray[np.float64]:
+    """Information gain of true counts, private."""
+    return information_gain(counts, counts.sum(axis=-1))
+
+
+def gain_and_ratio(counts: Counts, least: float = 1.0) -> NDArray[np.float64]:
+    """½ IG + ½ IG / max(SI, least), at most log2 C: Hou et al. 2019, (4.9), the ratio held down.
+
+    SI is the entropy of the branch sizes. Without a public bound below it the ratio, and its
+    sensitivity, would have none.
+    """
+    sizes = counts.sum(axis=-1)
+    shares = sizes / np.maximum(sizes.sum(axis=-1, keepdims=True), 1)
+    ratio = 0.5 + 0.5 / np.maximum(_entropy(shares), least)
+    mixed: NDArray[np.float64] = information_gain_of(counts) * ratio
+    return mixed
+
+
+def _entropy(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
+    bits: NDArray[np.float64] = -(shares * logs).sum(axis=-1)
+    return bits
+
+
+def bounded(name: str, function: Callable[[Counts], NDArray[np.float64]]) -> Utility:
+    """A utility in bits, at most log2 C, as whole numbers from 0 to 2^20.
+
+    The sensitivity is the whole range, which no rounding of floating point can leave: the trivial
+    bound, and not monotone.
+    """
+
+    def steps(counts: Counts) -> Counts:
+        part = function(counts) / np.log2(max(counts.shape[-1], 2))
+        whole: Counts = np.rint(np.clip(part, 0.0, 1.0) * STEPS).astype(np.int64)
+        return whole
+
+    return Utility(name, steps, sensitivity=STEPS, monotone=False)
+
+
 GINI = Utility("Gini", gini, sensitivity=2, monotone=True)
 MAX_COUNT = Utility("max count", max_count, sensitivity=1, monotone=True)
+BALANCE = Utility("balance", balance, sensitivity=1, monotone=False)
+WEIGHTED_MAX = Utility("weighted max", weighted_max, sensitivity=1, monotone=False)
+INFORMATION_GAIN = bounded("information gain", information_gain_of)
+GAIN_AND_RATIO = bounded("gain and ratio", gain_and_ratio)
+
+
+def with_factor_2(utility: Utility) -> Utility:
+    """The same in the exponential mechanism's general form, ε·u / 2Δ, as most papers have it."""
+    return replace(utility, monotone=False)
 
 
 def published_gini(counts: Counts) -> NDArray[np.float64]:
@@ -78,11 +171,17 @@ def published_gini(counts: Counts) -> NDArray[np.float64]:
     return total
 
 
-def published_sensitivity(noisy_n: Counts) -> NDArray[np.float64]:
+def published_sensitivity(noisy: Counts | None) -> NDArray[np.float64]:
     """Fletcher & Islam 2015, Theorem 1, of the noisy size: 1 − (n/(n+1))² − (1/(n+1))².
 
     NOT a bound: noise can make it smaller than at the true size.
     """
-    n = noisy_n.astype(np.float64)
+    assert noisy is not None, "the published sensitivity needs noisy histograms"
+    n = np.maximum(noisy.sum(axis=1), 1).astype(np.float64)
     bound: NDArray[np.float64] = 1 - (n / (n + 1)) ** 2 - (1 / (n + 1)) ** 2
     return bound
+
+
+def constant(sensitivity: float) -> Callable[[Counts | None], NDArray[np.float64]]:
+    """A sensitivity that is the same everywhere."""
+    return lambda noisy: np.array([sensitivity])

@@ -1,0 +1,77 @@
+"""How a budget is spread over queries and depths: the plans of the published systems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+
+from dpforest_duckdb.privacy.accountant import Plan, Query
+from dpforest_duckdb.recipe import Request
+
+LAPLACE = "discrete Laplace"
+ROWS_SHARE = Fraction(1, 25)  # of the budget, for a noisy number of rows
+
+Weights = Sequence[int | Fraction]
+PlanRule = Callable[[Request], Plan]
+
+
+def spread(
+    request: Request,
+    queries: Mapping[str, tuple[str, Weights]],
+    *,
+    disjoint: bool = False,
+    whole: int | Fraction | None = None,
+    rows: int | Fraction = 0,
+) -> Plan:
+    """A plan that gives each query at each depth its weight's part of a tree's budget.
+
+    `queries[purpose]` is its mechanism and its weights by depth. A tree has B where trees hold
+    disjoint rows and B/τ elsewhere. The weights add to `whole`, by default their sum: another
+    number is for published forms that charge less, or more, than they ask. `rows` is the part of B
+    that goes to a noisy number of rows first.
+    """
+    first = int(request.epsilon * rows)
+    times = 1 if disjoint else request.trees
+    tree = (request.epsilon - first) // times
+    total = whole or sum(sum(weights) for _, weights in queries.values())
+    asked = [Query("rows", LAPLACE, (first,))] if first else []
+    for purpose, (mechanism, weights) in queries.items():
+        parts = tuple(int(Fraction(tree * weight) / total) for weight in weights)
+        asked.append(Query(purpose, mechanism, parts, times))
+    return Plan(tuple(query for query in asked if query.by_depth))
+
+
+def leaves_only(leaf: str, *, disjoint: bool = False, rows: int | Fraction = 0) -> PlanRule:
+    """All of a tree's budget for its leaves."""
+    return lambda request: spread(request, {"leaf": (leaf, (1,))}, disjoint=disjoint, rows=rows)
+
+
+def per_node(split: str, leaf: str) -> PlanRule:
+    """Two queries a node, all alike: a size and a split, at a leaf a size and what `leaf` asks."""
+    return lambda request: spread(
+        request,
+        {
+            "size": (LAPLACE, (1,) * (request.depth + 1)),
+            "split": (split, (1,) * request.depth),
+            "leaf": (leaf, (1,)),
+        },
+    )
+
+
+def half_to_leaves(split: str, leaf: str, *, disjoint: bool = False) -> PlanRule:
+    """Half for the splits, alike at every depth, half for the leaves."""
+    return lambda request: spread(
+        request,
+        {"split": (split, (1,) * request.depth), "leaf": (leaf, (request.depth,))},
+        disjoint=disjoint,
+    )
+
+
+def harmonic(depths: int) -> tuple[Fraction, ...]:
+    """1/d, 1/(d−1), …, 1: Hou et al. 2019 (4.29) and Liu et al. 2022 (4.32), per query."""
+    return tuple(Fraction(1, depths - depth) for depth in range(depths))
+
+
+def cube_roots(depths: int, first: int = 0) -> tuple[Fraction, ...]:
+    """2^(first/3), 2^((first+1)/3), …: Guan et al. 2020 (4.34), to nine digits."""
+    return tuple(Fraction(round(2 ** ((first + i) / 3) * 10**9), 10**9) for i in range(depths))

@@ -1,0 +1,53 @@
+"""DiffGen: Mohammed, Chen, Fung & Yu, Differentially Private Data Release, KDD 2011.
+
+Non-interactive: h times the exponential mechanism draws a specialisation (an attribute by category,
+an interval at its split point), which is applied to the whole table: the tree is oblivious. Then
+every cell tells its noisy class counts with half of B. ε' = B / (2(numeric + 2h)): a split point
+for each numeric attribute at the start, then a draw and a new point at each step.
+Assumed: flat taxonomies, from any category to each; the max operator as the utility.
+"""
+
+from __future__ import annotations
+
+from dpforest_duckdb.budgets import LAPLACE, spread
+from dpforest_duckdb.finishing import alone, each
+from dpforest_duckdb.privacy.accountant import Plan
+from dpforest_duckdb.recipe import Recipe, Request, repaired
+from dpforest_duckdb.splits.choose import for_all_nodes
+from dpforest_duckdb.splits.utilities import INFORMATION_GAIN, MAX_COUNT, with_factor_2
+from dpforest_duckdb.voting import vote_by_counts
+
+
+def plan(request: Request) -> Plan:
+    numeric = sum(a.kind == "numeric" for a in request.domain.attributes)
+    splits = (numeric + 2, *(2 for _ in range(request.depth - 1)))
+    return spread(
+        request,
+        {
+            "split": ("exponential mechanism", splits),
+            "leaf": (LAPLACE, (numeric + 2 * request.depth,)),
+        },
+    )
+
+
+_PUBLISHED = Recipe(
+    name="diffgen",
+    title="DiffGen (Mohammed et al.)",
+    year=2011,
+    paper="Differentially Private Data Release for Data Mining, KDD 2011",
+    rows="all",
+    ways="mixed",
+    choose=for_all_nodes(with_factor_2(MAX_COUNT), with_factor_2(MAX_COUNT)),
+    trees=1,
+    depth=6,
+    plan=plan,
+    finish=each(alone(vote_by_counts)),
+)
+
+DIFFGEN = repaired(
+    _PUBLISHED,
+    "Private as published if every cell is noised, as it is here; the max operator is monotone, so "
+    "the factor 2 is left out.",
+    choose=for_all_nodes(MAX_COUNT, MAX_COUNT),
+    variants={"ig": {"choose": for_all_nodes(INFORMATION_GAIN, INFORMATION_GAIN)}},
+)

@@ -1,0 +1,64 @@
+"""DP-RF: Fletcher & Islam, A Differentially Private Random Decision Forest using Reliable
+Signal-to-Noise Ratios, AI 2015.
+
+Random multiway trees on all rows, as many as leave the support threshold θ = √2 C / ε below what a
+tree of depth 3 expects of its leaves, (4.38); a node is split while its expected support stays
+above θ. Leaves tell class counts with B/τ; counts are summed upward, nodes without signal pruned
+(4.40), and a leaf votes as the most confident node of its path.
+Assumed: votes are added, where the paper takes the single most confident tree.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from dpforest_duckdb.budgets import LAPLACE, ROWS_SHARE, leaves_only
+from dpforest_duckdb.finishing import each, leaf_noise, with_cells
+from dpforest_duckdb.privacy.units import NANO
+from dpforest_duckdb.pruning import prune_by_signal
+from dpforest_duckdb.recipe import Counts, Recipe, Request, repaired
+from dpforest_duckdb.smoothing import sum_upward
+from dpforest_duckdb.splits.choose import at_random
+from dpforest_duckdb.stopping import unsupported
+from dpforest_duckdb.voting import vote_by_surest
+
+
+def adapt(histogram: Counts, request: Request) -> Request:
+    """The most trees that (4.38) bears, from the class counts of all rows."""
+    rows, domain = max(int(histogram.sum()), 1), request.domain
+    theta = math.sqrt(2) * len(domain.classes) * NANO / request.epsilon  # times τ
+    bearable = int(rows / float(np.mean(domain.cells)) ** 2 / theta)
+    return replace(request, rows=rows, trees=max(1, min(request.trees, bearable)))
+
+
+_PUBLISHED = Recipe(
+    name="snr-forest",
+    title="Signal-to-noise forest (Fletcher & Islam)",
+    year=2015,
+    paper="A Differentially Private Random Decision Forest using Reliable SNR, AI 2015",
+    rows="all",
+    ways="multiway",
+    choose=at_random,
+    trees=lambda domain: len(domain.attributes),
+    depth=lambda domain: len(domain.attributes),
+    plan=leaves_only(LAPLACE),
+    adapt=adapt,
+    stop=unsupported,
+    finish=each(
+        with_cells(sum_upward),
+        lambda tree, request, plan: prune_by_signal(
+            tree, request.domain.cells, leaf_noise(request, plan)
+        ),
+        with_cells(vote_by_surest),
+    ),
+    flaws=("The number of rows, on which trees and depth rest, is taken as public.",),
+)
+
+SNR_FOREST = repaired(
+    _PUBLISHED,
+    "A noisy number of rows is paid for with 4 % of the budget.",
+    plan=leaves_only(LAPLACE, rows=ROWS_SHARE),
+)
