@@ -45,7 +45,9 @@ def coded(
     engine = DuckDBEngine(con)
     table = engine.table("t")
     bound = domain().without(unit.column).bind(table.columns)
-    return engine.encode(table, bound, unit, trees=trees, disjoint=disjoint, salt=salt)
+    return engine.encode(
+        table, bound, unit, trees=trees, sample="disjoint" if disjoint else "all", salt=salt
+    )
 
 
 def fill(con: duckdb.DuckDBPyConnection, rows: int = 500, seed: int = 0) -> list[tuple]:
@@ -259,7 +261,12 @@ def test_the_salt_is_bound_not_written(con: duckdb.DuckDBPyConnection) -> None:
     engine = DuckDBEngine(con, shown.append)
     table = engine.table("t")
     engine.encode(
-        table, domain().bind(table.columns), Unit("row"), trees=3, disjoint=True, salt=123456789123
+        table,
+        domain().bind(table.columns),
+        Unit("row"),
+        trees=3,
+        sample="disjoint",
+        salt=123456789123,
     )
     assert shown
     assert "123456789123" not in "".join(shown)

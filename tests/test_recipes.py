@@ -1,4 +1,4 @@
-"""DPDF and auto: the published budget exactly, the structure, the post-processing."""
+"""Every recipe within its plan; DPDF and auto in detail; the pieces of post-processing."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from dpforest_duckdb.forest import LEAF, MULTIWAY, SCALE, Forest, Tree
 from dpforest_duckdb.privacy.accountant import Accountant, Plan, PlanError, Query
 from dpforest_duckdb.privacy.units import NANO, nano_epsilon
 from dpforest_duckdb.pruning import impurity, prune_by_gini
-from dpforest_duckdb.recipe import MAX_LEAVES, Recipe
+from dpforest_duckdb.recipe import MAX_LEAVES, Level, Recipe, Request
 from dpforest_duckdb.recipes import RECIPES, find
-from dpforest_duckdb.recipes.dpdf import stop
 from dpforest_duckdb.smoothing import shrink_to_parent, sum_upward
+from dpforest_duckdb.splits.choose import Choice, Drawn
+from dpforest_duckdb.stopping import small_or_pure
 from dpforest_duckdb.training import Randomness, grow
 from dpforest_duckdb.voting import confidence, vote_by_confidence, vote_by_shares
 
@@ -54,16 +55,16 @@ def test_table_1_of_the_paper_from_the_plan(trees: int, row: list[float]) -> Non
         for budget, published in zip(BUDGETS, row, strict=True):
             request = form.request(domain(), nano_epsilon(budget), trees=trees, depth=5)
             for query in form.plan(request).queries:
-                assert round(query.epsilon / NANO, 3) == published
+                assert {round(epsilon / NANO, 3) for epsilon in query.by_depth} == {published}
 
 
 def test_the_rigorous_plan_is_the_whole_budget_and_the_published_one_overspends() -> None:
     rigorous, published = find("dpdf"), find("dpdf", as_published=True)
     request = rigorous.request(domain(), NANO, trees=4)
-    assert sum(q.levels for q in rigorous.plan(request).queries) == 9
+    assert sum(len(q.by_depth) for q in rigorous.plan(request).queries) == 9
     assert NANO - 100 < rigorous.plan(request).epsilon <= NANO
     asked = published.plan(published.request(domain(), NANO))
-    assert sum(q.levels for q in asked.queries) == 11
+    assert sum(len(q.by_depth) for q in asked.queries) == 11
     assert asked.epsilon / NANO == pytest.approx(11 / 9)
     assert published.flaws
     assert not rigorous.flaws
@@ -86,18 +87,32 @@ def test_no_rigorous_plan_passes_its_budget(
 
 
 def test_the_accountant_refuses_what_was_not_planned() -> None:
-    account = Accountant(Plan((Query("split", "m", 10, levels=2, times=3),)))
-    assert account.spend("split") == 10
-    assert account.spend("split") == 10
+    account = Accountant(Plan((Query("split", "m", (10, 10), times=3),)))
+    assert account.spend("split", 0) == 10
+    assert account.spend("split", 1) == 10
     assert account.spent == 60
+    for purpose, depth in (("split", 1), ("split", 2), ("split", -1), ("leaf", 0)):
+        with pytest.raises(PlanError):
+            account.spend(purpose, depth)
     with pytest.raises(PlanError):
-        account.spend("split")
-    with pytest.raises(PlanError):
-        account.spend("leaf")
-    with pytest.raises(PlanError):
-        Accountant(account.plan).spend("split", 21)
-    with pytest.raises(PlanError):
-        Accountant(account.plan).spend("split", 0)
+        Accountant(Plan((Query("split", "m", (0,)),))).spend("split")
+
+
+def test_an_adapted_plan_fits_into_what_was_debited() -> None:
+    old = Plan((Query("rows", "m", (5,)), Query("split", "m", (10, 10, 10))))
+    account = Accountant(old)
+    account.spend("rows")
+    account.replan(Plan((Query("rows", "m", (5,)), Query("split", "m", (15, 15)))))
+    assert account.spend("split", 1) == 15
+    assert account.spent == 20
+    for other in (
+        Plan((Query("rows", "m", (5,)), Query("split", "m", (15, 16)))),
+        Plan((Query("rows", "m", (4,)), Query("split", "m", (15, 15)))),
+    ):
+        fresh = Accountant(old)
+        fresh.spend("rows")
+        with pytest.raises(PlanError):
+            fresh.replan(other)
 
 
 class Rows:
@@ -156,8 +171,8 @@ def grown(
         warnings.simplefilter("ignore", NotPrivateWarning)
         randomness = Randomness.seeded(seed)
     table = Rows(codes, labels, public.cells, 2, trees)
-    made = grow(table, recipe, request, account, randomness, lambda message: None)
-    finished = [recipe.finish(tree, request, account.plan) for tree in made]
+    made, request = grow(table, recipe, request, account, randomness, lambda message: None)
+    finished = recipe.finish(made, request, account.plan)
     assert all(tree.nodes <= before.nodes for tree, before in zip(finished, made, strict=True))
     return made, account, public
 
@@ -196,7 +211,9 @@ def test_dpdf_asks_its_histogram_at_every_node() -> None:
 
 def test_the_four_stopping_conditions_of_line_16() -> None:
     histogram = np.array([[60, 39], [60, 40], [100, 0], [101, -1], [99, 1], [50, 50]])
-    assert stop(histogram).tolist() == [True, False, True, True, False, False]
+    request = find("dpdf").request(domain(), NANO)
+    level = Level(histogram, np.zeros(6), request, find("dpdf").plan(request))
+    assert small_or_pure(100)(level).tolist() == [True, False, True, True, False, False]
     # a node without an attribute left, and one at the last depth, stay leaves too
     trees, _, public = grown(find("dpdf"), depth=7)
     assert max(len(path) for path in paths(trees[0], public.cells)) <= 6
@@ -306,15 +323,24 @@ def test_names_of_recipes() -> None:
         find("auto", as_published=True)
 
 
-def test_a_recipe_that_asks_once_more_is_caught() -> None:
-    greedy = replace(
-        find("dpdf"),
-        plan=lambda request: Plan(
-            tuple(replace(q, levels=q.levels - 1) for q in find("dpdf").plan(request).queries)
-        ),
-    )
-    with pytest.raises(PlanError):
-        grown(greedy, epsilon=NANO, rows=20_000)
+@pytest.mark.parametrize("name", sorted(RECIPES))
+def test_a_recipe_that_asks_once_more_is_caught(name: str) -> None:
+    """A plan with one asking less than the loop makes, whichever query it is of."""
+    recipe = RECIPES[name]
+    full = recipe.plan(recipe.request(mixed(), NANO, trees=1, depth=2))
+    for purpose in (query.purpose for query in full.queries if query.purpose != "rows"):
+
+        def short(request: Request, purpose: str = purpose) -> Plan:
+            queries = recipe.plan(request).queries
+            return Plan(
+                tuple(
+                    replace(q, by_depth=q.by_depth[:-1]) if q.purpose == purpose else q
+                    for q in queries
+                )
+            )
+
+        with pytest.raises(PlanError):
+            trained(replace(recipe, plan=short, stop=None), depth=2)
 
 
 def test_forms_of_dpdf_train_in_the_database(
@@ -328,12 +354,44 @@ def test_forms_of_dpdf_train_in_the_database(
     assert "private: NO" in published.to_sql("t")
 
 
-@pytest.mark.parametrize("name", sorted(RECIPES))
+def mixed() -> Domain:
+    """Four categorical attributes and two numeric ones."""
+    numeric = tuple(
+        Attribute(f"n{i}", "numeric", lower=0, upper=7, nullable=False) for i in range(2)
+    )
+    whole = Domain((*domain(attributes=4).attributes, *numeric), "y", ("c0", "c1"), "VARCHAR")
+    types = {a.name: "VARCHAR" if a.kind == "categorical" else "INTEGER" for a in whole.attributes}
+    return whole.bind({**types, "y": "VARCHAR"})
+
+
+def trained(
+    recipe: Recipe, *, rows_per_unit: int = 1, depth: int | None = None
+) -> tuple[Accountant, list[Tree]]:
+    """One tree on many rows, from seeded exact noise."""
+    public = mixed()
+    request = recipe.request(public, NANO, trees=1, depth=depth, rows_per_unit=rows_per_unit)
+    account = Accountant(recipe.plan(request))
+    random = np.random.default_rng(0)
+    codes = np.stack([random.integers(0, cells, 30_000) for cells in public.cells], axis=1)
+    labels = (codes[:, 0] + random.integers(0, 2, 30_000) > 1).astype(np.int64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        randomness = Randomness.seeded(0)
+    table = Rows(codes, labels, public.cells, 2, 1)
+    trees, _ = grow(table, recipe, request, account, randomness, lambda message: None)
+    return account, trees
+
+
+OBLIVIOUS = ("diffgen", "dt-diff")  # one draw for a whole depth: see their own test
+
+
+@pytest.mark.parametrize("name", sorted(n for n in RECIPES if not RECIPES[n].flaws))
 @pytest.mark.parametrize("rows_per_unit", [1, 4])
 def test_the_mechanisms_are_given_what_the_plan_says(
     monkeypatch: pytest.MonkeyPatch, name: str, rows_per_unit: int
 ) -> None:
-    """ε and sensitivity as they arrive at the mechanisms, summed along a path."""
+    """ε and sensitivity as they arrive at the mechanisms, summed along a path, node by node."""
+    from dpforest_duckdb import leaves
     from dpforest_duckdb.privacy.noise import ExactNoise
     from dpforest_duckdb.splits import choose
 
@@ -347,24 +405,64 @@ def test_the_mechanisms_are_given_what_the_plan_says(
 
     def weights(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
         given.append(epsilon)
-        assert sensitivity == 2 * rows_per_unit
-        assert monotone
+        assert sensitivity % rows_per_unit == 0
         return exponents(utilities, allowed, epsilon, sensitivity, monotone)
 
     monkeypatch.setattr(ExactNoise, "laplace", noise)
     monkeypatch.setattr(choose, "exponents", weights)
+    monkeypatch.setattr(leaves, "exponents", weights)
     recipe = RECIPES[name]
-    request = recipe.request(domain(), NANO, trees=1, rows_per_unit=rows_per_unit)
-    account = Accountant(recipe.plan(request))
-    random = np.random.default_rng(0)
-    labels = random.integers(0, 2, size=30_000)
-    table = Rows(random.integers(0, 3, size=(30_000, 6)), labels, domain().cells, 2, 1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
-        randomness = Randomness.seeded(0)
-    grow(table, recipe, request, account, randomness, lambda message: None)
-    assert sum(given) == account.spent
-    assert account.plan.epsilon - 20 < sum(given) <= account.plan.epsilon <= NANO
+
+    def one_by_one(choice: Choice) -> Drawn:
+        """Each node alone, so that what it is asked can be told; a path pays its share once."""
+        if name in OBLIVIOUS:
+            return recipe.choose(choice)
+        before, drawn, spent = len(given), [], []
+        for node in range(len(choice.allowed)):
+            start = len(given)
+            drawn.append(recipe.choose(choice.of(np.array([node]))))
+            spent.append(sum(given[start:]))
+            assert spent[-1] <= choice.epsilon
+        del given[before:]
+        given.append(choice.epsilon)
+        if choice.epsilon and name != "sulq-id3":  # which shares by all attributes, used up or not
+            # nothing is left unused at the node that is asked most, but for rounding
+            assert max(spent) > choice.epsilon - 3 * (len(mixed().attributes) + 2)
+        children = [c for d in drawn if d.children is not None for c in d.children]
+        return Drawn(np.concatenate([d.candidate for d in drawn]), children or None)
+
+    account, _ = trained(replace(recipe, choose=one_by_one), rows_per_unit=rows_per_unit)
+    if name not in OBLIVIOUS:
+        assert sum(given) == account.spent
+    assert account.spent <= account.plan.epsilon <= NANO
+    # a stopping rule may leave depths unasked
+    if recipe.stop is None and recipe.adapt is None and name not in OBLIVIOUS:
+        assert sum(given) > account.plan.epsilon * 0.99
+    assert account.plan.epsilon > NANO * 0.99
+
+
+@pytest.mark.parametrize("name", OBLIVIOUS)
+def test_one_draw_serves_a_whole_depth(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DiffGen: two points at first, then a draw and at most two points of disjoint rows a step."""
+    from dpforest_duckdb.splits import choose
+
+    draws: list[int] = []
+    exponents = choose.exponents
+
+    def weights(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
+        draws.append(epsilon)
+        return exponents(utilities, allowed, epsilon, sensitivity, monotone)
+
+    monkeypatch.setattr(choose, "exponents", weights)
+    account, trees = trained(RECIPES[name], depth=4)
+    split = account.plan.query("split")
+    assert split is not None
+    assert trees[0].depth(mixed().cells) <= 4
+    if name == "dt-diff":
+        assert draws == list(split.by_depth)
+    else:
+        assert set(draws) <= {split.by_depth[0] // 4, split.by_depth[1] // 2}
+        assert 4 + 2 <= len(draws) <= 3 + 3 * 3
 
 
 def test_noise_is_drawn_anew_for_every_tree_and_depth() -> None:

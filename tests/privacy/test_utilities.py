@@ -111,4 +111,4 @@ def test_gini_up_to_the_largest_branch_and_no_further() -> None:
 def test_published_gini_and_its_sensitivity() -> None:
     counts = np.array([[[3, 1], [0, 2]], [[0, 0], [0, 0]], [[0, 0], [5, 5]]])
     assert published_gini(counts) == pytest.approx([-4 / 6 * (1 - 10 / 16), 0, -0.5])
-    assert published_sensitivity(np.array([1, 100])) == pytest.approx([0.5, 0.0196], abs=1e-4)
+    assert published_sensitivity(np.array([[1], [100]])) == pytest.approx([0.5, 0.0196], abs=1e-4)

@@ -1,0 +1,232 @@
+"""The published systems: their budgets exactly, each one trained and scored, their page."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import pytest
+from shell import dpforest
+from test_scoring import assert_agree
+
+from dpforest_duckdb.domain import Attribute, Domain, load_domain
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.forest import Forest
+from dpforest_duckdb.privacy.accountant import Plan
+from dpforest_duckdb.privacy.units import NANO, nano_epsilon
+from dpforest_duckdb.recipe import Recipe, Request
+from dpforest_duckdb.recipes import RECIPES, find
+
+ROOT = Path(__file__).parent.parent
+FORMS = [(name, False) for name in RECIPES] + [
+    (name, True) for name, recipe in RECIPES.items() if recipe.published
+]
+
+
+def domain(categorical: int, numeric: int = 0) -> Domain:
+    """Attributes of three categories, and of 32 bins."""
+    attributes = [Attribute(f"a{i}", "categorical", ("x", "y", "z")) for i in range(categorical)]
+    attributes += [Attribute(f"n{i}", "numeric", lower=0, upper=31) for i in range(numeric)]
+    types = {a.name: "INTEGER" if a.kind == "numeric" else "VARCHAR" for a in attributes}
+    return Domain(tuple(attributes), "c", ("p", "q")).bind({**types, "c": "VARCHAR"})
+
+
+def planned(
+    name: str, *, published: bool = False, epsilon: str = "1", of: Domain, **how: int
+) -> tuple[Plan, Request, Recipe]:
+    recipe = find(name, as_published=published)
+    request = recipe.request(of, nano_epsilon(epsilon), **how)
+    return recipe.plan(request), request, recipe
+
+
+def shares(plan: Plan, purpose: str) -> list[float]:
+    """ε by depth."""
+    query = plan.query(purpose)
+    assert query is not None
+    return [epsilon / NANO for epsilon in query.by_depth]
+
+
+@pytest.mark.parametrize(
+    ("budget", "each"), [("0.1", 0.01), ("0.25", 0.025), ("0.5", 0.05), ("1", 0.1), ("2", 0.2)]
+)
+def test_diffp_id3_in_table_1_of_fletcher_and_islam(budget: str, each: float) -> None:
+    for published in (False, True):
+        plan, _, _ = planned(
+            "diffp-id3", published=published, epsilon=budget, of=domain(8), depth=5
+        )
+        assert {e for q in plan.queries for e in shares(plan, q.purpose)} == {each}
+        assert plan.epsilon == nano_epsilon(budget)
+
+
+def test_sulq_gives_a_query_b_over_2dm() -> None:
+    plan, _, _ = planned("sulq-id3", of=domain(8), depth=4)
+    assert shares(plan, "split") == [0.25] * 4  # 2m queries of B/(2dm) each
+    assert plan.query("leaf") is None
+
+
+def test_pinq_halves_every_level() -> None:
+    plan, _, _ = planned("pinq-id3", of=domain(8), depth=4)
+    assert shares(plan, "size") == [0.1] * 5
+    assert shares(plan, "split") == [0.1] * 4
+    assert shares(plan, "leaf") == [0.1]
+
+
+@pytest.mark.parametrize("depth", [1, 3, 5])
+def test_diffgen_gives_a_draw_b_over_2_numeric_plus_2h(depth: int) -> None:
+    plan, _, _ = planned("diffgen", of=domain(6, numeric=3), depth=depth)
+    draw = 1 / (2 * (3 + 2 * depth))
+    assert shares(plan, "split") == pytest.approx([(3 + 2) * draw] + [2 * draw] * (depth - 1))
+    assert shares(plan, "leaf") == [pytest.approx(0.5)]
+
+
+@pytest.mark.parametrize("depth", [2, 4])
+def test_hou_by_4_28_to_4_30(depth: int) -> None:
+    layers, trees = depth + 1, 5
+    weights = [Fraction(1, layers - i) for i in range(layers)]
+    w = 2 * sum(weights[:-1]) + weights[-1]
+    for published, unit in ((False, w), (True, Fraction(2 * layers - 1))):
+        plan, _, _ = planned(
+            "hou-forest", published=published, of=domain(8), trees=trees, depth=depth
+        )
+        expected = [float(weight / unit / trees) for weight in weights]
+        assert shares(plan, "histogram") == pytest.approx(expected, abs=1e-8)
+        assert shares(plan, "split") == pytest.approx(expected[:-1], abs=1e-8)
+    assert w < 2 * layers - 1, "the published unit leaves budget unspent"
+
+
+def test_guan_by_4_34_which_overspends() -> None:
+    rigorous, request, _ = planned("guan-dpgdf", of=domain(8), depth=4)
+    published, _, recipe = planned("guan-dpgdf", published=True, of=domain(8), depth=4)
+    root, layers = 2 ** (1 / 3), 5
+    by_paper = [(1 - root) * root ** (i + 1) / (1 - root**layers) / 2 for i in range(1, layers + 1)]
+    assert shares(published, "histogram") == pytest.approx(by_paper, abs=1e-7)
+    assert sum(shares(published, "histogram")) == pytest.approx(1.587 / 2, abs=1e-3)
+    assert sum(shares(rigorous, "histogram")) == pytest.approx(0.5, abs=1e-7)
+    assert shares(rigorous, "split") == pytest.approx([0.125] * 4)
+    assert rigorous.epsilon <= request.epsilon < published.epsilon
+    assert recipe.flaws
+
+
+@pytest.mark.parametrize(("name", "medians"), [("thesis-forest", 2), ("diprime", 8)])
+def test_medians_cost_what_the_published_form_does_not_charge(name: str, medians: int) -> None:
+    """B(½ + (K + 1)/4) for K medians a node: 1.25 B at K = 2."""
+    published, _, recipe = planned(name, published=True, of=domain(8), depth=4)
+    assert published.epsilon / NANO == pytest.approx(0.5 + (medians + 1) / 4, abs=1e-6)
+    assert recipe.flaws
+    rigorous, _, _ = planned(name, of=domain(8), depth=4)
+    assert rigorous.epsilon / NANO == pytest.approx(1, abs=1e-6)
+    assert shares(rigorous, "leaf") == [pytest.approx(0.5)]
+
+
+def test_xin_gives_each_layer_and_each_leaf_its_half() -> None:
+    plan, _, _ = planned("xin-dpgdf", of=domain(8), depth=4)
+    assert shares(plan, "split") == [0.125] * 4
+    assert shares(plan, "leaf") == [0.5]
+    assert {query.times for query in plan.queries} == {1}, "trees of disjoint rows have all of B"
+
+
+@pytest.mark.parametrize(
+    ("s", "discrete", "expected"), [(0, 8, 4), (1, 0, 1), (4, 0, 3), (6, 9, 8), (20, 0, 14)]
+)
+def test_depth_by_the_rule_of_fletcher_and_islam_2017(s: int, discrete: int, expected: int) -> None:
+    """The first d with s((s − 1)/s)^d < s/2 for numeric attributes, and half of the others."""
+    rule = find("smooth-forest").depth
+    assert callable(rule)
+    assert rule(domain(discrete, numeric=s)) == expected
+
+
+def test_variants_are_recipes_of_their_own() -> None:
+    assert find("diffp-id3:max").name == "diffp-id3:max"
+    assert find("diffp-id3:max").choose is not find("diffp-id3").choose
+    for name, words in (
+        ("bojarski-forest:probabilistic", "draws a class anew for every row"),
+        ("diffp-id3:min", "diffp-id3:max"),
+        ("dpdf:max", "none"),
+    ):
+        with pytest.raises(DpforestError, match=words):
+            find(name)
+    for name, recipe in RECIPES.items():
+        for variant in recipe.variants:
+            of = find(f"{name}:{variant}")
+            plan = of.plan(of.request(domain(6, numeric=2), NANO))
+            assert not of.flaws
+            assert 0 < plan.epsilon <= NANO
+
+
+def test_one_form_says_why_and_two_say_what_was_repaired() -> None:
+    for recipe in RECIPES.values():
+        if recipe.published is None:
+            assert recipe.only
+            with pytest.raises(DpforestError, match="one form only"):
+                find(recipe.name, as_published=True)
+        else:
+            assert recipe.repair
+            assert not recipe.flaws
+    assert find("rana-forest").flaws, "never called private"
+
+
+@pytest.mark.parametrize(("name", "published"), FORMS)
+def test_every_form_trains_and_scores_as_python_does(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], name: str, published: bool
+) -> None:
+    """Categories, numbers, NULL and three classes; SQL against Python's own traversal."""
+    con.execute(
+        "CREATE TABLE t AS SELECT ['u', 'v', 'w'][i % 3 + 1] AS a, i % 7 > 3 AS b, "
+        "CASE WHEN i % 11 > 0 THEN i % 50 END AS n, ['x', 'y', 'z'][(i % 3 + i % 7 // 3) % 3 + 1] "
+        "AS k FROM range(1200) r(i)"
+    )
+    public = Domain(
+        (
+            Attribute("a", "categorical", ("u", "v", "w")),
+            Attribute("b", "categorical", ("false", "true")),
+            Attribute("n", "numeric", lower=0, upper=49),
+        ),
+        "k",
+        ("x", "y", "z"),
+    )
+    forest = fit(con, "t", domain=public, recipe=name, as_published=published, epsilon=2)
+    recipe = find(name, as_published=published)
+    assert forest.private is False  # from a seed
+    assert bool(recipe.flaws) == (len(forest.guarantee.reasons) > 1)
+    assert_agree(con, forest, "t")
+    assert all(rule["votes"] is not None for rule in forest.rules() if rule["leaf"])
+    if recipe.leaf.gives == "label":
+        assert all(rule["counts"] is None for rule in forest.rules())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "published"), FORMS)
+@pytest.mark.parametrize("table", ["nursery", "adult_train", "banknote", "iris"])
+def test_every_form_on_real_tables(
+    con: duckdb.DuckDBPyConnection,
+    fit: Callable[..., Forest],
+    data_dir: Path,
+    name: str,
+    published: bool,
+    table: str,
+) -> None:
+    con.execute(f"CREATE TABLE t AS FROM '{data_dir / table}.parquet'")
+    public = load_domain(data_dir / f"{table}.toml")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        forest = fit(con, "t", domain=public, recipe=name, as_published=published)
+    assert_agree(con, forest, "t")
+
+
+def test_no_recipe_is_longer_than_a_screen() -> None:
+    for file in (ROOT / "dpforest_duckdb" / "recipes").glob("[!_]*.py"):
+        assert len(file.read_text(encoding="utf-8").splitlines()) <= 70, file.name
+
+
+def test_the_page_of_systems_is_current() -> None:
+    page = (ROOT / "docs" / "systems.md").read_text(encoding="utf-8")
+    assert dpforest("recipes", "--markdown").text == page, (
+        "write it anew: dpforest recipes --markdown"
+    )
+    for name in RECIPES:
+        assert f"## {name}\n" in page
+        assert name in dpforest("recipes").text
+        assert RECIPES[name].paper in dpforest("recipes", name).text
