@@ -22,7 +22,6 @@ from typing import Any
 
 import duckdb
 import numpy as np
-from numpy.typing import NDArray
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.connect import open_database
@@ -34,7 +33,7 @@ from dpforest_duckdb.privacy.noise import CountNoise
 from dpforest_duckdb.recipe import Request
 from dpforest_duckdb.recipes import RECIPES
 from dpforest_duckdb.recipes.auto import AUTO
-from dpforest_duckdb.splits.choose import Choice, Chooser
+from dpforest_duckdb.splits.choose import Choice, Chooser, Drawn
 from dpforest_duckdb.training import Run, prepare
 
 TABLE = "rows"
@@ -120,7 +119,7 @@ class TimedNoise:
 def timed_choice(choose: Chooser, clock: Clock) -> Chooser:
     """A chooser that notes its time."""
 
-    def timed(choice: Choice) -> NDArray[np.int64]:
+    def timed(choice: Choice) -> Drawn:
         with clock.phase("select"):
             return choose(choice)
 
@@ -155,9 +154,9 @@ def register_disjoint() -> None:
     )
 
 
-def full_depth(histogram: object, request: Request) -> int:
+def full_depth(histogram: object, request: Request) -> Request:
     """The depth that was asked for, whatever the noisy number of rows."""
-    return request.depth
+    return request
 
 
 def train(con: Connection, job: Job, recipe: str, trees: int) -> Outcome:

@@ -219,7 +219,7 @@ def table_1(folder: Path, ledgers: Path) -> str:
         rows.append([f"paper, τ = {trees}", *printed])
         for form in FORMS:
             plans = [bench.prepared(form, epsilon, trees, 0).plan for epsilon in EPSILONS]
-            shares = [query.epsilon / NANO for plan in plans for query in plan.queries[:1]]
+            shares = [query.by_depth[0] / NANO for plan in plans for query in plan.queries[:1]]
             rows.append([f"{form}, τ = {trees}", *(f"{s:.3f}".lstrip("0") for s in shares)])
             spent = [f"{plan.epsilon / NANO:.2f}" for plan in plans]
             rows.append([f"{form}, τ = {trees}: ε of the whole path", *spent])
