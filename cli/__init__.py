@@ -6,6 +6,7 @@ they run, so that `--help` answers at once.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -56,6 +57,9 @@ def _about(
 
 def main() -> None:
     """The `dpforest` command."""
+    for stream in ("stdout", "stderr"):
+        if getattr(sys, stream) is None:  # closed by the caller: print would take the other one
+            setattr(sys, stream, open(os.devnull, "w"))  # noqa: SIM115  it stays open to the end
     if hasattr(sys.stdout, "reconfigure"):
         # SQL and JSON files are UTF-8 whatever the locale
         sys.stdout.reconfigure(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 
@@ -14,12 +15,20 @@ def one_line(text: object) -> str:
 
 def say(text: object) -> None:
     """One line for people, on stderr."""
-    print(one_line(text), file=sys.stderr)
+    _note(one_line(text))
 
 
 def show_statement(sql: str) -> None:
     """A statement as it runs, on stderr."""
-    print(sql.rstrip() + ";\n", file=sys.stderr)
+    _note("\n".join(map(one_line, sql.rstrip().split("\n"))) + ";\n")
+
+
+def _note(text: str) -> None:
+    """A note that cannot be written must not stop what it is about."""
+    try:
+        print(text, file=sys.stderr)
+    except OSError:  # such as a reader that has gone away
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  it stays open to the end
 
 
 def emit(found: object) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tomllib
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from shell import SECRET, dpforest, make, query, refused, run, state, train
+from shell import SECRET, dpforest, make, query, refused, state, train
 
 from dpforest_duckdb import load_forest
 from dpforest_duckdb.domain import load_domain
@@ -471,29 +470,6 @@ def test_importing_and_help_load_no_database_and_no_numbers() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert ended.stdout.decode().splitlines()[-1] == "[]"
-
-
-def test_a_reader_that_goes_away_is_no_error(db: Path) -> None:
-    """As in `dpforest sql … | head -1`: the pipe is closed before anything is written."""
-    reading, writing = os.pipe()
-    os.close(reading)
-    ended = run("sql", "--db", db, "--model", "risk", stdout=writing)
-    os.close(writing)
-    assert (ended.code, ended.err) == (0, "")
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_output_that_cannot_be_written_is_one_sentence(db: Path) -> None:
-    with open("/dev/full", "w") as full:
-        ended = run("sql", "--db", db, "--model", "risk", stdout=full)
-    assert ended.code == 1
-    assert ended.err.startswith("Error: The output cannot be written")
-    assert ended.err.count("\n") == 1
-
-
-def test_output_is_utf_8_in_any_locale(db: Path) -> None:
-    ended = run("models", "show", "risk", "--db", db, env={**os.environ, "LC_ALL": "C"})
-    assert "ε = 1" in ended.text
 
 
 def test_an_unexpected_error_hides_what_it_says(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
