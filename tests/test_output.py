@@ -1,0 +1,85 @@
+"""Where the command line writes, when the reader, the disk or the stream itself is missing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from shell import PROGRAM, dpforest, run, train
+
+FULL = Path("/dev/full")
+
+
+def test_a_reader_that_goes_away_is_no_error(db: Path) -> None:
+    """As in `dpforest sql … | head -1`: the pipe is closed before anything is written."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = run("sql", "--db", db, "--model", "risk", stdout=writing)
+    os.close(writing)
+    assert (ended.code, ended.err) == (0, "")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
+def test_output_that_cannot_be_written_is_one_sentence(db: Path) -> None:
+    with FULL.open("w") as full:
+        ended = run("sql", "--db", db, "--model", "risk", stdout=full)
+    assert ended.code == 1
+    assert ended.err.startswith("Error: The output cannot be written")
+    assert ended.err.count("\n") == 1
+
+
+def silent(*words: object, stderr: int) -> tuple[int, bytes]:
+    """Exit code and stdout of a command whose notes have nowhere to go."""
+    command = [sys.executable, "-c", PROGRAM, *map(str, words)]
+    ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=stderr, check=False, timeout=60)
+    return ended.returncode, ended.stdout
+
+
+def test_notes_that_nobody_reads_do_not_stop_a_run(db: Path) -> None:
+    """As in `dpforest train … 2>&1 >model.json | head -1`."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    code, out = silent(*train(db, "--name", "again", "--json", "--show-sql"), stderr=writing)
+    os.close(writing)
+    assert code == 0
+    assert b'"model": "again"' in out
+    assert dpforest("models", "show", "again", "--db", db).code == 0
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
+def test_notes_that_do_not_fit_do_not_stop_a_run(db: Path) -> None:
+    with FULL.open("w") as full:
+        code, out = silent(*train(db, "--name", "again", "--json"), stderr=full.fileno())
+        assert (code, b'"model": "again"' in out) == (0, True)
+        assert silent("models", "show", "zzz", "--db", db, stderr=full.fileno()) == (1, b"")
+
+
+def closed(stream: int, *words: object) -> subprocess.CompletedProcess[bytes]:
+    """A command that is started without one of its streams, as by `>&-` in a shell."""
+    return subprocess.run(
+        ["sh", "-c", f'exec "$@" {stream}>&-', "sh", sys.executable, "-c", PROGRAM]
+        + [str(word) for word in words],
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_a_closed_stream_is_not_replaced_by_the_other(db: Path) -> None:
+    words = ("evaluate", "--db", db, "--model", "risk", "--table", "fresh", "--json")
+    spoken = dpforest(*words)
+    assert spoken.err
+    without_notes = closed(2, *words)
+    assert without_notes.returncode == 0
+    assert without_notes.stdout.decode() == spoken.out
+    without_result = closed(1, *words)
+    assert without_result.returncode == 0
+    assert without_result.stderr.decode() == spoken.err
+
+
+def test_output_is_utf_8_in_any_locale(db: Path) -> None:
+    ended = run("models", "show", "risk", "--db", db, env={**os.environ, "LC_ALL": "C"})
+    assert "ε = 1" in ended.text
