@@ -23,8 +23,10 @@ from dpforest_duckdb import load_domain
 from dpforest_duckdb.training import train
 
 
-def accuracy(table: str, recipe: str, epsilon: str, seed: int, ledgers: Path) -> float:
-    """Train once and score the rows that were held out."""
+def accuracy(
+    table: str, recipe: str, epsilon: str, seed: int, ledgers: Path, **options: object
+) -> float:
+    """Train once and score the rows that were held out; options are those of training."""
     folder, con = data_folder(), duckdb.connect()
     if table == "adult":
         parts = {"train": "adult_train", "test": "adult_test"}
@@ -41,9 +43,15 @@ def accuracy(table: str, recipe: str, epsilon: str, seed: int, ledgers: Path) ->
                 f"CREATE TABLE {part} AS SELECT * EXCLUDE (dealt) FROM ({source}) WHERE {test}"
             )
         domain = load_domain(folder / f"{table}.toml")
-    ledger = ledgers / f"{table}-{recipe}-{epsilon}-{seed}"
     forest = train(
-        con, "train", domain=domain, recipe=recipe, epsilon=epsilon, seed=seed, ledger=ledger
+        con,
+        "train",
+        domain=domain,
+        recipe=recipe,
+        epsilon=epsilon,
+        seed=seed,
+        ledger=ledgers / f"{table}-{recipe}-{epsilon}-{seed}-{options.get('as_published')}",
+        **options,
     )
     hits = f'avg(CAST(prediction = "{domain.target}" AS INTEGER))'
     return float(forest.predict(con, "test").aggregate(hits).fetchall()[0][0])

@@ -29,7 +29,7 @@ def budget(
     epsilon: Annotated[
         str | None, typer.Option(metavar="E", help="The most ε that may ever be spent.")
     ] = None,
-    delta: options.Delta = "0",
+    delta: options.MaybeDelta = None,
     privacy_unit: options.PrivacyUnit = None,
     rows_per_unit: options.RowsPerUnit = None,
     raise_cap: Annotated[
@@ -46,8 +46,15 @@ def budget(
     setting = action is Action.set
     if setting and (table is None or epsilon is None):
         raise UsageError("budget set needs --table and --epsilon.")
-    if not setting and epsilon is not None:
-        raise UsageError("--epsilon goes with budget set: budget show changes nothing.")
+    if not setting:
+        options.refuse_idle(
+            "goes with budget set: budget show changes nothing",
+            epsilon=epsilon,
+            delta=delta,
+            privacy_unit=privacy_unit,
+            rows_per_unit=rows_per_unit,
+            **{"raise": raise_cap},
+        )
     with options.opened(db, read_only=not setting, show_sql=show_sql) as engine:
         if table is None:
             guard = _only(engine, ledger)
@@ -57,7 +64,7 @@ def budget(
         if setting:
             found = guard.set_cap(
                 nano_epsilon(str(epsilon), cap=True),
-                atto_delta(delta, cap=True),
+                atto_delta("0" if delta is None else delta, cap=True),
                 guard.unit(privacy_unit, rows_per_unit),
                 raise_cap=raise_cap,
             )

@@ -33,8 +33,9 @@ def evaluate(
 ) -> None:
     """Compare predictions with known classes: accuracy, loss, AUC.
 
-    Exact figures are not private. With --epsilon they are: noise is added, and the budget debited.
-    A table with a cap gives no others. Private figures know a probability up to a twentieth.
+    Without --epsilon the figures are exact and not private; a table with a cap refuses them. With
+    --epsilon they are noisy and free to publish, and the budget is debited; their probabilities are
+    rounded to a twentieth.
     """
     from dpforest_duckdb import store
     from dpforest_duckdb.evaluate import evaluate as figures_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, show_table
+from dpforest_duckdb.cli.output import emit, one_line, show_table
 from dpforest_duckdb.errors import DpforestError, UsageError
 
 if TYPE_CHECKING:
@@ -50,6 +50,14 @@ def models(
     from dpforest_duckdb.forest import load_forest
 
     chosen = what or model
+    if what and model:
+        raise UsageError("Name the model once: as the argument, or with --model.")
+    if action is Action.list and chosen:
+        raise UsageError(f"models list shows all of them: for one, dpforest models show {chosen}.")
+    writes = action in (Action.import_, Action.export)
+    options.refuse_idle("goes with models import", name=name if action != "import" else None)
+    options.refuse_idle("goes with models export", out=out if action != "export" else None)
+    options.refuse_idle("goes with models import and export", replace=replace and not writes)
     if action is not Action.list and chosen is None:
         raise UsageError(f"Say which model to {action}: dpforest models {action} NAME.")
     if action is Action.show:
@@ -61,7 +69,7 @@ def models(
     if action is Action.export:
         if out is None:
             raise UsageError("Name the file to write with --out.")
-        options.check_out(out, replace=replace)
+        options.check_out(out, db, replace=replace)
     reading = action in (Action.list, Action.export)
     with options.opened(db, read_only=reading, show_sql=show_sql) as engine:
         if not reading and engine.read_only():
@@ -86,7 +94,7 @@ def models(
     if as_json:
         emit({"model": chosen, "action": str(action)})
     else:
-        print(f'Model "{chosen}" {done}.')
+        print(one_line(f'Model "{chosen}" {done}.'))
 
 
 def _facts(forest: Forest) -> dict[str, Any]:
@@ -132,6 +140,6 @@ def _show(forest: Forest, as_json: bool) -> None:
     }
     width = max(map(len, lines))
     for key, value in lines.items():
-        print(f"{key:{width}}  {value}")
+        print(f"{key:{width}}  {one_line(value)}")
     for query in forest.guarantee.plan:
-        print(f"{'asked':{width}}  {query}")
+        print(f"{'asked':{width}}  {one_line(query)}")

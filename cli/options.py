@@ -31,6 +31,10 @@ Model = Annotated[
 ]
 Epsilon = Annotated[str, typer.Option(metavar="E", help="ε, a decimal above zero.")]
 Delta = Annotated[str, typer.Option(metavar="D", help="δ, from 0 (pure ε) to below 1.")]
+MaybeDelta = Annotated[
+    str | None,
+    typer.Option("--delta", metavar="D", help="δ, from 0 (pure ε) to below 1. [default: 0]"),
+]
 PrivacyUnit = Annotated[
     str | None,
     typer.Option(metavar="COLUMN|row", help="Whom ε protects: rows that share a column, or a row."),
@@ -57,9 +61,11 @@ Ledger = Annotated[
 AsJson = Annotated[
     bool, typer.Option("--json", help="One JSON object on stdout, everything else on stderr.")
 ]
-ShowSql = Annotated[bool, typer.Option("--show-sql", help="Every statement on stderr as it runs.")]
+ShowSql = Annotated[
+    bool, typer.Option("--show-sql", help="Print every statement on stderr before it runs.")
+]
 Threads = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="DuckDB's threads. [default: all]")
+    int | None, typer.Option(min=1, max=1024, metavar="N", help="DuckDB's threads. [default: all]")
 ]
 MemoryLimit = Annotated[
     str | None, typer.Option(metavar="SIZE", help="DuckDB's memory, such as 8GB.")
@@ -110,14 +116,31 @@ def is_file(model: str) -> bool:
     return model.endswith(".json") or os.sep in model
 
 
-def listed(texts: Sequence[str]) -> list[str]:
+def listed(option: str, texts: Sequence[str] | None) -> list[str]:
     """Names from a repeated option with commas; quotes keep a comma inside a name."""
-    return [name.strip() for row in csv.reader(texts, skipinitialspace=True) for name in row]
+    if texts is None:
+        return []
+    names = [name.strip() for row in csv.reader(texts, skipinitialspace=True) for name in row]
+    if not names:  # as of a variable that a script has not set: not the same as no such option
+        raise UsageError(f"{option} names no column.")
+    return names
 
 
-def check_out(path: str, *, replace: bool) -> None:
-    """Refuse a file that cannot be written, before any work is done for it."""
+def refuse_idle(why: str, **given: object) -> None:
+    """Refuse options that would do nothing: who gives one expects something of it."""
+    for name, value in given.items():
+        if value not in (None, False):
+            raise UsageError(f"--{name.replace('_', '-')} {why}.")
+
+
+def check_out(path: str, *others: str | None, replace: bool) -> None:
+    """Refuse a file that cannot be written, before any work is done for it.
+
+    `others` are files of the same command, which it must not overwrite.
+    """
     target = Path(path)
+    if any(other and target.resolve() == Path(other).resolve() for other in others):
+        raise UsageError("--out names the database or its ledger: choose another file.")
     if target.suffix != ".json":
         raise UsageError("--out must end in .json: that is how --model tells a file from a name.")
     if target.is_dir() or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):

@@ -20,15 +20,27 @@ def reported(verb: Callable[..., None]) -> Callable[..., None]:
     """The verb with its errors told in one sentence on stderr, and the exit code that fits."""
 
     @functools.wraps(verb)
-    def run(*args: Any, **options: Any) -> None:
+    def run(**options: Any) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("always", NotPrivateWarning)
             warnings.showwarning = _warn
-            code = _outcome(functools.partial(verb, *args, **options))
+            code = _outcome(functools.partial(_checked, verb, **options))
         if code:
             raise typer.Exit(code)
 
     return run
+
+
+def _checked(verb: Callable[..., None], **options: Any) -> None:
+    """Run the verb unless a word of the command is not text: no database and no file takes it."""
+    for value in options.values():
+        for word in value if isinstance(value, list) else [value]:
+            if isinstance(word, str) and not word.isascii():
+                try:
+                    word.encode()
+                except UnicodeEncodeError:
+                    raise UsageError(f'"{word}" is not UTF-8 text: spell it differently.') from None
+    verb(**options)
 
 
 def _outcome(verb: Callable[[], None]) -> int:

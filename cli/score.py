@@ -20,9 +20,7 @@ def score(
     table: options.TableName,
     into: Annotated[
         str | None,
-        typer.Option(
-            metavar="TABLE", help="The table to make, with every row and column of --table."
-        ),
+        typer.Option(metavar="TABLE", help="The table to make, with all of --table. [required]"),
     ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace the table that --into names.")
@@ -50,9 +48,9 @@ def score(
         forest = store.load(engine, model)
         scored = engine.scored(table)
         _check_into(engine, table, into, replace=replace)
-        statement = publish_sql(forest, form="table", name=into, prefix=prefix, scored=scored)
-        if replace:
-            statement = statement.replace("CREATE TABLE", "CREATE OR REPLACE TABLE", 1)
+        statement = publish_sql(
+            forest, form="table", name=into, prefix=prefix, scored=scored, replace=replace
+        )
         engine.run(statement, step="score")
     if not forest.private:
         say(f"Warning: the model is {forest.guarantee}")
@@ -64,7 +62,7 @@ def score(
 
 
 def _check_into(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -> None:
-    """Refuse a name that is taken, before any work; never replace what holds more than scores."""
+    """Refuse a name that is taken, before any work; never replace a table with a budget."""
     from dpforest_duckdb.engine.dialect import split_name
 
     if engine.read_only():

@@ -96,7 +96,7 @@ def train(
             "go together."
         )
     if out is not None:
-        options.check_out(out, replace=replace)
+        options.check_out(out, db, ledger, replace=replace)
     from dpforest_duckdb.privacy.units import atto_delta
     from dpforest_duckdb.training import prepare
 
@@ -117,8 +117,8 @@ def train(
             recipe=recipe,
             trees=trees,
             depth=depth,
-            columns=options.listed(columns or []),
-            exclude=options.listed(exclude or []),
+            columns=options.listed("--columns", columns),
+            exclude=options.listed("--exclude", exclude),
             name=name,
             replace=replace,
             as_published=as_published,

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.engine.base import Scored, TableInfo
-from dpforest_duckdb.errors import BudgetError, DpforestError
+from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.privacy.accountant import Query
 from dpforest_duckdb.privacy.guard import Guard
 from dpforest_duckdb.privacy.noise import CountNoise, OpenDPNoise
@@ -81,6 +81,10 @@ def evaluate(
     is by default that of the cap. Raises `DpforestError`.
     """
     nano = None if epsilon is None else nano_epsilon(epsilon)
+    if nano is None and (privacy_unit is not None or rows_per_unit is not None):
+        raise UsageError(
+            "--privacy-unit and --rows-per-unit go with --epsilon: exact figures protect nobody."
+        )
     info = engine.table(table)
     guard = _guard(engine, info, ledger, needed=nano is not None)
     if nano is None:

@@ -139,7 +139,8 @@ class Guarantee:
     def __str__(self) -> str:
         if not self.private:
             return "NOT PRIVATE: " + " ".join(self.reasons)
-        unit = "row" if self.unit == "row" else f'"{self.unit}" (at most {self.rows_per_unit} rows)'
+        rows = "1 row" if self.rows_per_unit == 1 else f"{self.rows_per_unit} rows"
+        unit = "row" if self.unit == "row" else f'"{self.unit}" (at most {rows})'
         return f"ε = {self.epsilon}, δ = {self.delta}, per {unit}, {self.neighbours} neighbours"
 
 

@@ -95,23 +95,26 @@ def publish_sql(
     name: str | None = None,
     prefix: str = "",
     scored: Scored | None = None,
+    replace: bool = False,
 ) -> str:
     """A forest as a select, or as the statement that makes a view, a table or a table macro of it.
 
     `table` is the table to score (any columns; `scored` says what is known of it), `name` the view,
-    table or macro to make. A macro takes the table's name as its argument instead.
+    table or macro to make, in place of one of that name with `replace`. A macro takes the table's
+    name as its argument instead.
     """
     if form not in get_args(Form):
         raise UsageError(f"--as must be one of {', '.join(get_args(Form))}.")
     made = _DIALECT.ident(*(split_name(name) if name else [f"{forest.name}_scored"]))
+    create = "CREATE OR REPLACE" if replace else "CREATE"
     if form == "macro":
         source = Scored(Sql('query_table("table_name")'), {})
-        opening, closing = Sql(f'CREATE MACRO {made}("table_name") AS TABLE (\n'), Sql(")")
+        opening, closing = Sql(f'{create} MACRO {made}("table_name") AS TABLE (\n'), Sql(")")
     else:
         if scored is None and not table:
             raise UsageError("Name the table to score with --from.")
         source = scored or Scored(_DIALECT.ident(*split_name(str(table))), {})
-        opening = _NOTHING if form == "select" else Sql(f"CREATE {form.upper()} {made} AS\n")
+        opening = _NOTHING if form == "select" else Sql(f"{create} {form.upper()} {made} AS\n")
         closing = _NOTHING
     text = score_sql(forest, source, prefix=prefix, opening=opening, closing=closing)
     return text.rstrip() + ";\n"

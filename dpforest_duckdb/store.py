@@ -53,7 +53,11 @@ def load(engine: DuckDBEngine, name: str) -> Forest:
     stored = {known.casefold(): known for known in names(engine)}
     if name.casefold() in stored:
         rows = engine.run(f"SELECT model FROM {_TABLE} WHERE name = ?", [stored[name.casefold()]])
-        return Forest.from_json(rows[0][0] or "")
+        try:
+            return Forest.from_json(rows[0][0] or "")
+        except DpforestError as error:
+            named = str(error).replace("The model", f'The model "{name}"', 1)
+            raise DpforestError(named) from None
     if name.endswith(".json") or os.sep in name:
         return load_forest(name)
     known = ", ".join(f'"{other}"' for other in stored.values()) or "none"
@@ -92,7 +96,9 @@ def write_file(path: str | Path, text: str) -> None:
 
 def _exists(engine: DuckDBEngine) -> bool:
     found = engine.run(
-        "SELECT count(*) FROM duckdb_tables() WHERE database_name = current_database() "
-        "AND schema_name = 'dpforest' AND table_name = 'models'"
+        "SELECT column_name FROM duckdb_columns() WHERE database_name = current_database() "
+        "AND lower(schema_name) = 'dpforest' AND lower(table_name) = 'models' ORDER BY column_index"
     )
-    return bool(found[0][0])
+    if found not in ([], [("name",), ("model",)]):
+        raise DpforestError('"dpforest"."models" is not a table of models: rename what is there.')
+    return bool(found)

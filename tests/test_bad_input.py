@@ -178,6 +178,8 @@ def test_delta(db: Path, delta: str) -> None:
         (("--exclude", "age,city"), ("no attribute",), 1),
         (("--recipe", "zzz"), ('"zzz"', "auto"), 1),
         (("--trees", "9999"), ("--trees", "1000"), 2),
+        (("--columns", ""), ("--columns names no column",), 2),
+        (("--exclude", " "), ("--exclude names no column",), 2),
         (("--memory-limit", "much"), ("--memory-limit",), 1),
         (("--temp-dir", "no/such"), ("--temp-dir", "no/such"), 1),
         (("--ledger", "no/such/file"), ("ledger", "no/such/file", "--ledger"), 1),
@@ -334,6 +336,22 @@ def test_hostile_names_and_categories_go_through_every_verb(tmp_path: Path, name
     assert dpforest("models", "drop", name, "--db", db).code == 0
 
 
+@pytest.mark.skipif(os.name != "posix", reason="words of a command are bytes on POSIX alone")
+def test_words_that_are_no_text(db: Path) -> None:
+    before, word = state(db), os.fsdecode(b"\xff")
+    model = ("--db", db, "--model", "risk")
+    for words in (
+        train(db, "--name", word),
+        train(db, "--out", f"{word}.json"),
+        train(db, "--columns", word),
+        ("score", *model, "--table", "fresh", "--into", word),
+        ("sql", *model, "--from", word),
+        ("models", "show", word, "--db", db),
+    ):
+        refused(run(*words), "UTF-8", code=2)
+    assert state(db) == before
+
+
 def test_names_are_compared_as_the_database_does(db: Path) -> None:
     words = ("--table", "MAIN.Visits", "--target", "ILL", "--epsilon", "1", "--name", "New")
     assert dpforest("train", "--db", db, *words).code == 0
@@ -357,6 +375,32 @@ def test_files_that_are_no_database(tmp_path: Path) -> None:
         refused(dpforest("models", "--db", path), str(path), *sentence)
     assert [entry.name for entry in folder.iterdir()] == ["text.duckdb"]
     assert text.read_text() == "no database"
+
+
+def test_data_files_are_no_databases(db: Path, tmp_path: Path) -> None:
+    """DuckDB shows a data file as a view, and would fetch an extension for one of SQLite."""
+    table = tmp_path / "visits.csv"
+    table.write_text("age,ill\n1,true\n")
+    for path in (table, Path(f"{db}.ledger")):
+        before = path.read_bytes()
+        words = ("--db", path, "--table", "visits", "--target", "ill", "--epsilon", "1")
+        refused(dpforest("train", *words), str(path), "cannot be opened as a DuckDB database")
+        refused(dpforest("models", "--db", path), "cannot be opened as a DuckDB database")
+        assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir() if entry.is_file()] == ["visits.csv"]
+
+
+def test_no_extension_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where one is missing: DuckDB finds none in an empty home."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    book = tmp_path / "book"
+    with contextlib.closing(sqlite3.connect(book)) as con:
+        con.execute("CREATE TABLE t (a INT)")
+    started = time.monotonic()
+    refused(dpforest("models", "--db", book), "cannot be opened")
+    with pytest.raises(duckdb.IOException, match="not found"):
+        duckdb.connect(str(book), config={"autoinstall_known_extensions": "false"})
+    assert time.monotonic() - started < 5
 
 
 def test_a_ledger_that_is_none(db: Path) -> None:
@@ -411,7 +455,22 @@ def test_a_corrupt_model_in_the_database(db: Path) -> None:
     make(db, "UPDATE dpforest.models SET model = left(model, 50)")
     refused(dpforest("score", "--db", db, "--table", "fresh", "--into", "s", "--model", "risk"))
     refused(dpforest("models", "show", "risk", "--db", db), "damaged")
+    refused(dpforest("models", "--db", db), 'The model "risk" is damaged')
     assert dpforest("models", "drop", "risk", "--db", db).code == 0
+
+
+def test_a_table_of_models_that_is_not_ours(tmp_path: Path) -> None:
+    db = tmp_path / "d.duckdb"
+    make(
+        db,
+        "CREATE TABLE visits (age INT CHECK (age BETWEEN 0 AND 9), ill BOOLEAN)",
+        "CREATE SCHEMA dpforest",
+        "CREATE VIEW dpforest.models AS SELECT 1 AS x",
+    )
+    before = state(db)
+    refused(dpforest(*train(db, "--name", "new")), '"dpforest"."models"', "rename")
+    refused(dpforest("models", "--db", db), '"dpforest"."models"', "rename")
+    assert state(db) == before
 
 
 def test_names_to_make_that_cannot_be(db: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -66,16 +67,58 @@ def test_dry_run_says_what_is_left_of_a_cap(db: Path) -> None:
 
 
 def test_show_sql_is_on_stderr_and_hides_the_salt(db: Path) -> None:
-    said = dpforest(*train(db, "--name", "again", "--show-sql", "--json"))
+    said = dpforest(*train(db, "--name", "again", "--show-sql", "--json", "--privacy-unit", "who"))
     assert set(said.facts) == FOREST_KEYS
-    for word in ("CREATE TEMP TABLE", "GROUP BY", "-- reads private rows: yes"):
+    for word in ("CREATE TEMP TABLE", "GROUP BY", "-- reads private rows: yes", "$salt"):
         assert word in said.err
+    assert not re.search(r"\b\d{15,}\b", said.err), "a number as long as a salt"
     assert "CREATE TEMP TABLE" not in dpforest(*train(db, "--name", "third")).err
     shared = ("--db", db, "--model", "risk", "--show-sql", "--json")
     for words in (("score", "--table", "fresh", "--into", "s"), ("evaluate", "--table", "fresh")):
         said = dpforest(*words, *shared)
         assert said.facts
         assert "CASE" in said.err
+
+
+def test_show_sql_says_of_every_statement_whether_it_reads_rows(db: Path) -> None:
+    model = ("--db", db, "--model", "risk")
+    for words, reads in (
+        (train(db, "--name", "again"), True),
+        (train(db, "--name", "third", "--dry-run"), False),
+        (("evaluate", *model, "--table", "visits"), True),
+        (("sql", *model), False),
+        (("rules", *model), False),
+        (("models", "--db", db), False),
+        (("budget", "--db", db, "--table", "visits"), False),
+        (("domain", "--db", db, "--table", "visits"), False),
+    ):
+        said = dpforest(*words, "--show-sql")
+        assert said.code == 0
+        shown = [text for text in said.err.split(";\n") if "SELECT" in text]
+        assert shown, words
+        assert all("-- reads private rows: " in text for text in shown)
+        assert ("-- reads private rows: yes" in said.err) == reads, words
+
+
+def test_domain_and_dry_run_name_no_table_of_the_user(
+    db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told by DuckDB itself: which tables a statement reads, functions of the catalogue aside."""
+    from dpforest_duckdb.engine.duckdb import DuckDBEngine
+
+    run_, read = DuckDBEngine.run, set()
+
+    def watched(self: DuckDBEngine, sql: str, *values: object, **more: object) -> object:
+        read.update(self.connection.get_table_names(sql))
+        return run_(self, sql, *values, **more)
+
+    monkeypatch.setattr(DuckDBEngine, "run", watched)
+    assert dpforest("domain", "--db", db, "--table", "visits", "--target", "ill").code == 0
+    assert read == set()
+    assert dpforest(*train(db, "--name", "new", "--dry-run")).code == 0
+    assert read == {"models"}
+    assert dpforest("evaluate", "--db", db, "--model", "risk", "--table", "visits").code == 0
+    assert "visits" in read
 
 
 @pytest.mark.parametrize("seed", [("--seed", "1"), ("--not-private",)])
@@ -128,6 +171,10 @@ def test_out_is_checked_before_the_debit(db: Path, tmp_path: Path) -> None:
     ):
         refused(dpforest(*train(db, "--out", out)), sentence, code=code)
         assert state(db) == before
+    book = tmp_path / "book.json"
+    for words in (("--ledger", book), ("--ledger", tmp_path / "no" / ".." / "book.json")):
+        refused(dpforest(*train(db, "--out", book, *words)), "--out", "ledger", code=2)
+        assert not book.exists()
     assert taken.read_text() == "mine"
     assert dpforest(*train(db, "--out", taken, "--replace", "--json")).facts["model"] == "visits"
     assert load_forest(taken).private
@@ -244,6 +291,14 @@ def test_score_keeps_rows_columns_and_what_is_there(db: Path) -> None:
     assert query(db, "SELECT count(*) FROM twice WHERE old_prediction = prediction") == [(4,)]
 
 
+def test_a_table_is_replaced_whatever_the_model_is_called(db: Path) -> None:
+    assert dpforest(*train(db, "--name", "CREATE TABLE x")).code == 0
+    score = ("score", "--db", db, "--model", "CREATE TABLE x", "--into", "s", "--table")
+    assert dpforest(*score, "fresh").code == 0
+    assert dpforest(*score, "visits", "--replace").code == 0
+    assert query(db, "SELECT count(*) FROM s") == [(1000,)]
+
+
 def test_a_model_file_scores_in_another_database(db: Path, tmp_path: Path) -> None:
     file, other = tmp_path / "risk.json", tmp_path / "other.duckdb"
     assert dpforest("models", "export", "risk", "--db", db, "--out", file).code == 0
@@ -275,6 +330,8 @@ def test_evaluate_on_a_capped_table_wants_epsilon_and_debits_it(db: Path) -> Non
     before = state(db)
     refused(dpforest(*shared), '"visits" has a cap', "--epsilon")
     refused(dpforest(*shared, "--epsilon", "3.5"), "3.5", "only 3 of the cap of 4")
+    for unit in (("--privacy-unit", "row"), ("--rows-per-unit", "2")):
+        refused(dpforest(*shared, *unit), unit[0], "go with --epsilon", code=2)
     assert state(db) == before
     said = dpforest(*shared, "--epsilon", "2.5", "--json")
     assert set(said.facts) == {"rows", "accuracy", "log_loss", "auc", "private", "epsilon"}
@@ -320,7 +377,11 @@ def test_budget_wants_what_it_needs(db: Path) -> None:
     shared = ("--db", db)
     refused(dpforest("budget", "set", *shared, "--epsilon", "1"), "--table", code=2)
     refused(dpforest("budget", "set", *shared, "--table", "visits"), "--epsilon", code=2)
-    refused(dpforest("budget", "show", *shared, "--epsilon", "1"), "budget set", code=2)
+    for idle in (
+        *(("--epsilon", "1"), ("--delta", "0"), ("--privacy-unit", "row")),
+        *(("--rows-per-unit", "1"), ("--raise",)),
+    ):
+        refused(dpforest("budget", "show", *shared, *idle), idle[0], "budget set", code=2)
     assert state(db) == before
 
 
@@ -343,6 +404,14 @@ def test_models_list_show_drop(db: Path) -> None:
     refused(dpforest("models", "show", "--db", db), "models show NAME", code=2)
     refused(dpforest("models", "drop", "zzz", "--db", db), '"zzz"')
     refused(dpforest("models", "drop", "risk"), "--db", code=2)
+    for words, sentence in (
+        (("list", "risk"), "models show risk"),
+        (("show", "risk", "--model", "other"), "--model"),
+        (("drop", "risk", "--out", "m.json"), "--out goes with models export"),
+        (("drop", "risk", "--replace"), "--replace goes with"),
+        (("export", "risk", "--out", "m.json", "--name", "m"), "--name goes with models import"),
+    ):
+        refused(dpforest("models", *words, "--db", db), sentence, code=2)
     dropped = dpforest("models", "drop", "RISK", "--db", db, "--json").facts
     assert dropped == {"model": "RISK", "action": "drop"}
     assert dpforest("models", "--db", db).text == "There is no model in the database.\n"

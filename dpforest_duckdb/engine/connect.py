@@ -50,8 +50,11 @@ def open_database(
 
 
 def _connect(path: str, read_only: bool) -> duckdb.DuckDBPyConnection:
+    refusal = f"The file {path} cannot be opened as a DuckDB database: check --db."
     try:
-        return duckdb.connect(path, read_only=read_only)
+        # for a file of another kind DuckDB would download the extension that reads it
+        config = {"autoinstall_known_extensions": "false"}
+        connection = duckdb.connect(path, read_only=read_only, config=config)
     except duckdb.Error as error:
         text = str(error)
         if "could not set lock on file" in text.lower():  # a path may hold the word lock
@@ -60,9 +63,12 @@ def _connect(path: str, read_only: bool) -> duckdb.DuckDBPyConnection:
             ) from None
         if not read_only and ("ermission" in text or "ead-only" in text or "ead only" in text):
             return _connect(path, read_only=True)
-        raise DpforestError(
-            f"The file {path} cannot be opened as a DuckDB database: check --db."
-        ) from None
+        raise DpforestError(refusal) from None
+    path_of = "SELECT path FROM duckdb_databases() WHERE database_name = current_database()"
+    if path != MEMORY and connection.execute(path_of).fetchall() == [(None,)]:
+        connection.close()  # a data file, shown as a view of a database in memory
+        raise DpforestError(refusal)
+    return connection
 
 
 def _configure(

@@ -41,8 +41,8 @@ class DuckDBEngine:
 
         The statement runs in a thread of its own, so that Ctrl-C can interrupt it at once.
         """
-        if self.trace and step:
-            self.trace(sql)
+        if self.trace:  # a statement that is no step reads the catalogue, models or settings
+            self.trace(sql if step else f"-- reads private rows: no\n{sql}")
         outcome: dict[str, Any] = {}
         # an event, not Thread.join: after a signal join may say that a running thread has ended
         done = threading.Event()

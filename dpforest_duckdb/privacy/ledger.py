@@ -463,7 +463,7 @@ def _check_run(run: Run, budget: Budget) -> None:
     if run.unit != cap.unit:
         raise BudgetError(
             f'Refused: the cap of table "{name}" protects {cap.unit}, '
-            f"but this run would protect {run.unit}."
+            f"but this run would protect {run.unit}: see --privacy-unit and --rows-per-unit."
         )
     _check_left("ε", NANO, run.epsilon, budget.spent_epsilon, cap.epsilon, name)
     _check_left("δ", ATTO, run.delta, budget.spent_delta, cap.delta, name)

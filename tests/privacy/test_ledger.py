@@ -184,9 +184,9 @@ def test_a_cap_binds_unit_and_rows(ledger: Ledger) -> None:
     ledger.set_cap(VISITS, NANO, 0, PERSON)
     assert refusal(ledger, 1) == (
         'Refused: the cap of table "visits" protects each "person_id" (up to 3 rows), '
-        "but this run would protect each row."
+        "but this run would protect each row: see --privacy-unit and --rows-per-unit."
     )
-    assert 'each "person_id" (up to 1 row).' in refusal(ledger, 1, unit=Unit("person_id", 1))
+    assert 'each "person_id" (up to 1 row):' in refusal(ledger, 1, unit=Unit("person_id", 1))
     assert "each row (up to 2 rows)" in refusal(ledger, 1, unit=Unit("row", 2))
     refusal(ledger, 1, unit=replace(PERSON, neighbours="replace-one"))
     debit(ledger, 1, unit=PERSON)
