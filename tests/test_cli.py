@@ -109,7 +109,7 @@ def test_domain_and_dry_run_name_no_table_of_the_user(
     run_, read = DuckDBEngine.run, set()
 
     def watched(self: DuckDBEngine, sql: str, *values: object, **more: object) -> object:
-        read.update(self.connection.get_table_names(sql))
+        read.update(self.connection.get_table_names(sql.replace("?", "NULL")))
         return run_(self, sql, *values, **more)
 
     monkeypatch.setattr(DuckDBEngine, "run", watched)
