@@ -50,6 +50,7 @@ def accuracy(
         recipe=recipe,
         epsilon=epsilon,
         seed=seed,
+        privacy_unit="row",
         ledger=ledgers / f"{table}-{recipe}-{epsilon}-{seed}-{options.get('as_published')}",
         **options,
     )
