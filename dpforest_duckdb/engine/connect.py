@@ -53,8 +53,9 @@ def _connect(path: str, read_only: bool) -> duckdb.DuckDBPyConnection:
     refusal = f"The file {path} cannot be opened as a DuckDB database: check --db."
     try:
         # for a file of another kind DuckDB would download the extension that reads it
-        config = {"autoinstall_known_extensions": "false"}
-        connection = duckdb.connect(path, read_only=read_only, config=config)
+        connection = duckdb.connect(
+            path, read_only=read_only, config={"autoinstall_known_extensions": "false"}
+        )
     except duckdb.Error as error:
         text = str(error)
         if "could not set lock on file" in text.lower():  # a path may hold the word lock
