@@ -20,8 +20,8 @@ splits AS (
   FROM nodes, range({{ classes }}) AS classes("class")
 )
 SELECT
-{% for word in words %}
-  c.{{ word }},
+{% for column in kept %}
+  c.{{ column }},
 {% endfor %}
 {% for seat in seats %}
   CAST(

@@ -96,7 +96,11 @@ def test_every_public_cell_is_there_when_no_row_is(con: duckdb.DuckDBPyConnectio
     assert rows.count_leaves(0, 3).tolist() == [[0, 0]] * 3
 
 
-def test_routing_agrees_with_branches(con: duckdb.DuckDBPyConnection) -> None:
+@pytest.mark.parametrize("joins", [32, 2])
+def test_routing_agrees_with_branches(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, joins: int
+) -> None:
+    monkeypatch.setattr("dpforest_duckdb.engine.duckdb.MAX_JOINS", joins)  # trees of one statement
     made = fill(con)
     bound = domain().bind(DuckDBEngine(con).table("t").columns)
     kept = [row for row in made if row[-1] in bound.classes]

@@ -22,6 +22,8 @@ from dpforest_duckdb.sql import Sql, render
 
 Trace = Callable[[str], None]
 
+MAX_JOINS = 32  # in one statement: DuckDB plans some time for each triple, and nests at most 1000
+
 
 class DuckDBEngine:
     """Runs the steps on one connection.
@@ -140,7 +142,13 @@ class DuckDBEngine:
         are, with replacement, which no guarantee survives; with "all" every tree sees all rows.
         """
         rows = DuckDBRows(self, domain, copies=trees if sample == "all" else 1)
-        rows.encode(table, unit, parts=1 if sample == "all" else trees, sample=sample, salt=salt)
+        try:
+            rows.encode(
+                table, unit, parts=1 if sample == "all" else trees, sample=sample, salt=salt
+            )
+        except BaseException:  # Ctrl-C may come when the table is there already
+            rows.drop()
+            raise
         return rows
 
 
@@ -166,7 +174,10 @@ class DuckDBRows:
 
     @property
     def _codes(self) -> Sql:
-        return self._ident(f"{self._name}_{self._version}")
+        return self._named(self._version)
+
+    def _named(self, version: int) -> Sql:
+        return self._ident(f"{self._name}_{version}")
 
     def encode(
         self, table: TableInfo, unit: Unit, *, parts: int, sample: Sample, salt: int
@@ -284,16 +295,22 @@ class DuckDBRows:
             whens = " ".join(f"WHEN {a} THEN {self._own_code(a)}" for a in used)
             return Sql(f'CASE {alias}."attribute" {whens} END')
 
-        old = self._codes
-        self._version += 1
+        for start in range(0, len(self._seats), MAX_JOINS):
+            self._route(splits, nodes, code, self._seats[start : start + MAX_JOINS])
+        self._seat_type = unsigned(nodes * self._classes)
+
+    def _route(
+        self, splits: Splits, nodes: int, code: Callable[[Sql], Sql], seats: Sequence[Sql]
+    ) -> None:
+        """Route the rows in some of the seats; the other seats stay as they are."""
         sql = render(
             "route",
-            codes=old,
-            routed=self._codes,
-            words=self._words,
+            codes=self._codes,
+            routed=self._named(self._version + 1),
+            kept=[*self._words, *(seat for seat in self._seats if seat not in seats)],
             seats=[
                 SimpleNamespace(column=seat, splits=self._ident(f"splits{copy}"))
-                for copy, seat in enumerate(self._seats)
+                for copy, seat in enumerate(seats)
             ],
             classes=self._classes,
             splits=[
@@ -313,9 +330,9 @@ class DuckDBRows:
             multiway=MULTIWAY,
             threshold=THRESHOLD,
         )
-        self._seat_type = unsigned(nodes * self._classes)
         self._engine.run(sql, step="route")
-        self._engine.run(f"DROP TABLE {old}")
+        self._version += 1
+        self._engine.run(f"DROP TABLE {self._named(self._version - 1)}")
 
     def _own_code(self, attribute: int) -> Sql:
         """One attribute's code out of its block's."""
@@ -333,7 +350,9 @@ class DuckDBRows:
         return Sql(code)
 
     def drop(self) -> None:
-        self._engine.run(f"DROP TABLE IF EXISTS {self._codes}")
+        # the version before and the one after too: Ctrl-C may have come between two statements
+        for version in range(self._version - 1, self._version + 2):
+            self._engine.run(f"DROP TABLE IF EXISTS {self._named(version)}")
 
 
 def _dense(keys: Sequence[Any], rows: Any, shape: tuple[int, ...]) -> Counts:
