@@ -54,12 +54,14 @@ def recipes(
 
 
 def _facts(recipe: Recipe, epsilon: int) -> dict[str, Any]:
+    from dpforest_duckdb.recipe import OURS
+
     published = recipe.published or recipe
     return {
         "name": recipe.name,
         "title": recipe.title,
         "year": recipe.year,
-        "private_as_published": None if recipe.name == "auto" else not published.flaws,
+        "private_as_published": None if recipe.only == OURS else not published.flaws,
         "rigorous_repair": recipe.repair,
         "private": not recipe.flaws,
         "paper": recipe.paper,

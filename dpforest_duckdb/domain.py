@@ -18,12 +18,13 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from dpforest_duckdb.errors import DpforestError
 
 Kind = Literal["categorical", "numeric"]
 Number = int | float
+Scale = Literal["linear", "log", "mixed"]
 
 DEFAULT_BINS = 32
 MAX_BINS = 250
@@ -79,7 +80,7 @@ class Attribute:
     upper: Number | dt.date | None = None
     edges: tuple[Any, ...] = ()
     bins: int | None = None
-    scale: Literal["linear", "log"] = "linear"
+    scale: Scale | None = None
     nullable: bool = True
     type: str = ""
 
@@ -193,6 +194,20 @@ class Attribute:
             )
         return replace(self, type=sql_type)
 
+    def recut(self, bins: int) -> Attribute:
+        """This bound attribute in about that many bins on the mixed scale, if it is numeric.
+
+        Where the domain chose bins, a scale or edges of its own, they stay.
+        """
+        if self.kind != "numeric" or self.lower is None or self.bins or self.scale:
+            return self
+        own = replace(self, edges=())
+        if self.edges != own._edges(self.family):
+            return self
+        edges = replace(own, bins=bins, scale="mixed")._edges(self.family)
+        _check_range(self.name, self.type, edges)
+        return replace(self, edges=edges)
+
     def _edges(self, family: str) -> tuple[Number, ...]:
         if self.edges:
             edges = [_ordinal(edge, family) for edge in self.edges]
@@ -201,7 +216,7 @@ class Attribute:
                 _ordinal(self.lower, family),
                 _ordinal(self.upper, family),
                 self.bins or DEFAULT_BINS,
-                self.scale,
+                self.scale or "linear",
                 whole=family in ("integer", "date"),
             )
         if family in ("integer", "date"):
@@ -428,7 +443,7 @@ def _attribute(name: str, column: Mapping[str, Any]) -> Attribute:
         upper=_limit(name, "upper", column.get("upper")),
         edges=tuple(_limit(name, "edges", edge) for edge in edges),
         bins=column.get("bins"),
-        scale=column.get("scale", "linear"),
+        scale=column.get("scale"),
         nullable=column.get("nullable", True),
     )
 
@@ -459,8 +474,8 @@ def _check_attribute(a: Attribute) -> None:
             )
         _refuse_duplicates(a.name, a.values)
         return
-    if a.scale not in ("linear", "log"):
-        raise DpforestError(f'scale of column "{a.name}" must be "linear" or "log".')
+    if a.scale not in (None, *get_args(Scale)):
+        raise DpforestError(f'scale of column "{a.name}" must be "linear", "log" or "mixed".')
     bins = DEFAULT_BINS if a.bins is None else a.bins
     if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= MAX_BINS:
         raise DpforestError(f'bins of column "{a.name}" must be a whole number, 1 to {MAX_BINS}.')
@@ -510,7 +525,18 @@ def _refuse_clashes(names: Iterable[str]) -> None:
 
 
 def _cut(lower: Number, upper: Number, bins: int, scale: str, *, whole: bool) -> list[Number]:
-    """Interior cut points of `bins` bins over [lower, upper], equal or log-spaced."""
+    """Interior cut points of about `bins` bins over [lower, upper].
+
+    "linear" spaces them equally, "log" logarithmically, "mixed" half of them each way: in units of
+    a thousandth of the range, asinh is linear about 0 and logarithmic on both sides.
+    """
+    if scale == "mixed":
+        unit = (upper - lower) / 1000
+        low, high = math.asinh(lower / unit), math.asinh(upper / unit)
+        half = bins // 2
+        parts = [i / (half + 1) for i in range(1, half + 1)]
+        curved = [math.sinh(low + (high - low) * part) * unit for part in parts]
+        return sorted({*_cut(lower, upper, half + 1, "linear", whole=whole), *curved})
     if whole and scale == "linear":
         count = math.floor(upper) - math.ceil(lower) + 1
         bins = max(1, min(bins, count))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dpforest_duckdb.forest import Tree
 from dpforest_duckdb.privacy.accountant import Plan
 from dpforest_duckdb.privacy.units import NANO
-from dpforest_duckdb.recipe import Finish, Request
+from dpforest_duckdb.recipe import Finish, Grown, Request
 
 Step = Callable[[Tree, Request, Plan], Tree]
 
@@ -16,8 +16,8 @@ Step = Callable[[Tree, Request, Plan], Tree]
 def each(*steps: Step) -> Finish:
     """The steps one after the other, on every tree."""
 
-    def finish(trees: Sequence[Tree], request: Request, plan: Plan) -> list[Tree]:
-        done = list(trees)
+    def finish(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
+        done = list(grown.trees)
         for step in steps:
             done = [step(tree, request, plan) for tree in done]
         return done

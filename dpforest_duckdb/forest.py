@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.int64]
 Kind = Literal[0, 1, 2, 3]
+Link = Literal["shares", "softmax"]  # p ∝ votes, or p ∝ e^(votes / SCALE)
 
 LEAF: Kind = 0
 MULTIWAY: Kind = 1  # a child per cell of the attribute
@@ -31,7 +32,7 @@ THRESHOLD: Kind = 2  # cells up to `cell` go to the first child, the others to t
 ONE: Kind = 3  # the cell `cell` goes to the first child, the others to the second
 
 SCHEMA = "dpforest/1"
-SCALE = 1_000_000  # the votes of a leaf are shares in units of one millionth
+SCALE = 1_000_000  # the votes of a leaf are shares, or log-odds, in units of one millionth
 MAX_BYTES = 64 * 2**20
 MAX_NODES = 1_000_000
 MAX_DEPTH = 100
@@ -153,6 +154,7 @@ class Forest:
     guarantee: Guarantee
     domain: Domain
     trees: tuple[Tree, ...]
+    link: Link = "shares"
     table: str = ""
     version: str = ""
 
@@ -178,6 +180,15 @@ class Forest:
         for tree in self.trees:
             total += tree.votes[tree.find(codes)]
         return total
+
+    def probabilities(self, votes: Array) -> NDArray[np.float64]:
+        """Summed votes `[row, class]` as class probabilities of the same shape."""
+        if self.link == "shares":
+            shares: NDArray[np.float64] = votes / votes.sum(axis=1, keepdims=True)
+            return shares
+        odds = np.exp((votes - votes.max(axis=1, keepdims=True)) / SCALE)
+        softmax: NDArray[np.float64] = odds / odds.sum(axis=1, keepdims=True)
+        return softmax
 
     def predict(
         self, con: duckdb.DuckDBPyConnection, table: str, *, prefix: str = ""
@@ -215,6 +226,7 @@ class Forest:
             "table": self.table,
             "version": self.version,
             "guarantee": asdict(self.guarantee),
+            "link": self.link,
             "domain": _domain_json(self.domain),
             "trees": [_tree_json(tree) for tree in self.trees],
         }
@@ -368,6 +380,9 @@ def _forest(content: Mapping[str, Any]) -> Forest:
         noise=_text(claimed["noise"]),
         plan=_texts(claimed["plan"]),
     )
+    link = content.get("link", "shares")
+    if link not in get_args(Link):
+        raise ValueError("unknown link")
     if not content["trees"]:
         raise ValueError("no tree")
     return Forest(
@@ -375,13 +390,14 @@ def _forest(content: Mapping[str, Any]) -> Forest:
         recipe=_text(content["recipe"]),
         guarantee=guarantee,
         domain=domain,
-        trees=tuple(_tree(tree, domain) for tree in content["trees"]),
+        trees=tuple(_tree(tree, domain, link) for tree in content["trees"]),
+        link=link,
         table=_text(content["table"]),
         version=_text(content["version"]),
     )
 
 
-def _tree(content: Mapping[str, Any], domain: Domain) -> Tree:
+def _tree(content: Mapping[str, Any], domain: Domain, link: Link) -> Tree:
     nodes, classes = len(content["kind"]), len(domain.classes)
     if not 1 <= nodes <= MAX_NODES:
         raise ValueError("too many nodes")
@@ -398,7 +414,7 @@ def _tree(content: Mapping[str, Any], domain: Domain) -> Tree:
         counts=None if counts is None else _integers(counts, -(2**62), 2**62, (nodes, classes)),
         votes=votes,
     )
-    if (tree.votes[tree.leaves].sum(axis=1) < 1).any():
+    if link == "shares" and (tree.votes[tree.leaves].sum(axis=1) < 1).any():
         raise ValueError("a leaf without votes")
     _check_shape(tree, domain)
     return tree

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -63,6 +64,13 @@ class Growth:
             cell=cell.tolist(),
             first=first.tolist(),
         )
+
+    def spread(self, values: Sequence[Array]) -> Array:
+        """Per-tree arrays by node, as one array by the numbers that nodes have while they grow."""
+        spread = np.zeros(self.nodes, dtype=np.int64)
+        for tree, own in enumerate(values):
+            spread[self.tree == tree] = own
+        return spread
 
     def finished(self) -> list[Tree]:
         """Each tree on its own, its nodes renumbered from its root."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import Sample
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.forest import Tree
+from dpforest_duckdb.forest import Link, Tree
 from dpforest_duckdb.leaves import COUNTS, Leaf
 from dpforest_duckdb.privacy.accountant import Plan
 from dpforest_duckdb.splits.candidates import Ways, leaves_within
@@ -22,7 +22,10 @@ BOOTSTRAP = "A row drawn several times into a bootstrap sample changes its count
 ALL_ROWS = "Every tree sees all rows once."
 
 Counts = NDArray[np.int64]
+Array = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+
+OURS = "It is this package's own."  # the only form of a recipe that no paper published
 
 MAX_LEAVES = 60_000  # of one tree, by its public domain: what memory and SQL can bear
 MAX_ALL_LEAVES = 60_000  # of all trees
@@ -34,7 +37,7 @@ class Request:
 
     `epsilon` is nano-ε, `depth` the number of splits on the longest path, `rows_per_unit` the
     bound that scales every sensitivity, `rows` a number of rows that is released or public, 0
-    where there is none.
+    where there is none, `histogram` its classes.
     """
 
     domain: Domain
@@ -43,6 +46,7 @@ class Request:
     depth: int
     rows_per_unit: int = 1
     rows: int = 0
+    histogram: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,32 @@ def half_the_attributes(domain: Domain) -> int:
 
 
 Stop = Callable[[Level], Mask]
-Finish = Callable[[Sequence[Tree], Request, Plan], list[Tree]]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Integer scores of a row, each the sum of the votes of the leaves that it is in; released.
+
+    `votes[score][tree][node]`; `cuts` ascend and part every score into len(cuts) + 1 bins.
+    """
+
+    votes: Sequence[Sequence[Array]]
+    cuts: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Grown:
+    """What the loop releases: trees of noisy counts, and how scores and classes go together.
+
+    `joint[bin, …, class]` has an axis for each score of the recipe's; None where none is asked.
+    """
+
+    trees: Sequence[Tree]
+    joint: Counts | None = None
+
+
+ScoreRule = Callable[[Sequence[Tree], Request, Plan], Scores]
+Finish = Callable[[Grown, Request, Plan], list[Tree]]
 
 
 @dataclass(frozen=True)
@@ -74,14 +103,16 @@ class Recipe:
 
     `rows`: every tree sees all rows (budget divided by the trees), a disjoint part of them, or a
     bootstrap sample (never private). `ways` and `choose` say how a node is split. `plan` gives the
-    queries: "rows" (a noisy class histogram of all rows, on which `adapt` bases trees and depth),
-    "histogram" or "size" (at every node), "split" (at every inner node), "leaf" (what `leaf` asks
-    of every leaf). `stop` says which nodes stay leaves. `finish` turns trees of noisy counts into
-    votes. `trees` and `depth` are numbers or public rules; `depth` is counted as the paper does,
-    which gives the root the number `root`: depth - root splits on the longest path. `flaws` say why
-    a form is not private, `repair` what the rigorous form does instead, `only` why there is but
-    one. `variants` are pieces that NAME:VARIANT puts in other pieces' places; `refused` says why a
-    variant is not to be had.
+    queries: "rows" (a noisy class histogram of all rows, on which `adapt` bases trees, depth and
+    bins), "histogram" or "size" (at every node), "split" (at every inner node), "leaf" (what `leaf`
+    asks of every leaf; tree by tree, where the query has a share for each), "scores" (the joint
+    histogram of the class and what `scores` makes of the trees). `stop` says which nodes stay
+    leaves. `finish` turns what was released into votes, `link` says how votes become probabilities.
+    `trees` and `depth` are numbers or public rules, the most there may be where `adapt` settles
+    them; `depth` is counted as the paper does, which gives the root the number `root`: depth - root
+    splits on the longest path. `flaws` say why a form is not private, `repair` what the rigorous
+    form does instead, `only` why there is but one. `variants` are pieces that NAME:VARIANT puts in
+    other pieces' places; `refused` says why a variant is not to be had.
     """
 
     name: str
@@ -100,6 +131,8 @@ class Recipe:
     adapt: Callable[[Counts, Request], Request] | None = None
     distinct_roots: bool = False
     root: int = 0
+    scores: ScoreRule | None = None
+    link: Link = "shares"
     published: Recipe | None = None
     flaws: tuple[str, ...] = ()
     repair: str = ""
@@ -121,6 +154,8 @@ class Recipe:
         own_trees = self.trees if isinstance(self.trees, int) else self.trees(domain)
         own_depth = self.depth if isinstance(self.depth, int) else self.depth(domain)
         wanted = own_trees if trees is None else trees
+        if self.distinct_roots and self.adapt is not None:  # adapts to the rows: takes a maximum
+            wanted = min(wanted, len(domain.attributes))
         if self.distinct_roots and wanted > len(domain.attributes):
             raise DpforestError(
                 f"Recipe {self.name} gives every tree another root attribute and the domain has "

@@ -20,7 +20,7 @@ from dpforest_duckdb.domain import Attribute, type_family
 from dpforest_duckdb.engine.base import Scored
 from dpforest_duckdb.engine.dialect import DuckDBDialect, split_name
 from dpforest_duckdb.errors import DpforestError, UsageError
-from dpforest_duckdb.forest import MULTIWAY, THRESHOLD, Forest, Tree
+from dpforest_duckdb.forest import MULTIWAY, SCALE, THRESHOLD, Forest, Tree
 from dpforest_duckdb.sql import Sql, render
 
 Form = Literal["select", "view", "table", "macro"]
@@ -79,10 +79,9 @@ def score_sql(
         prediction=_prediction(forest, votes),
         prediction_column=_DIALECT.ident(f"{prefix}prediction"),
         shares=[
-            SimpleNamespace(votes=vote, column=_DIALECT.ident(name))
-            for vote, name in zip(votes, names, strict=True)
+            SimpleNamespace(share=share, column=_DIALECT.ident(name))
+            for share, name in zip(_shares(forest, votes, whole), names, strict=True)
         ],
-        total=whole or Sql(f"({' + '.join(votes)})"),
     )
     return check(sql, select=not opening)
 
@@ -263,6 +262,21 @@ def _sum(terms: Sequence[Sql]) -> Sql:
         return terms[0]
     half = len(terms) // 2
     return Sql(f"({_sum(terms[:half])}\n    + {_sum(terms[half:])})")
+
+
+def _shares(forest: Forest, votes: Sequence[Sql], whole: int) -> list[Sql]:
+    """The probability of each class: its part of the votes, or their softmax."""
+    if forest.link == "shares":
+        total = whole or f"({' + '.join(votes)})"
+        return [Sql(f"CAST({vote} AS DOUBLE) / {total}") for vote in votes]
+    if len(votes) == 2:
+        second = f"1.0 / (1.0 + exp(({votes[0]} - {votes[1]}) / {SCALE}.0))"
+        return [Sql(f"1.0 - {second}"), Sql(second)]
+    shares = []
+    for own in votes:
+        odds = [f"exp(({other} - {own}) / {SCALE}.0)" for other in votes if other is not own]
+        shares.append(Sql(f"1.0 / (1.0 + {' + '.join(odds)})"))
+    return shares
 
 
 def _prediction(forest: Forest, votes: Sequence[Sql]) -> Sql:

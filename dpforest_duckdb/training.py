@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from dpforest_duckdb import __version__, store
 from dpforest_duckdb.declarations import declared_domain
 from dpforest_duckdb.domain import Domain, load_domain
-from dpforest_duckdb.engine.base import CodedRows, TableInfo
+from dpforest_duckdb.engine.base import CodedRows, Sample, TableInfo
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, Trace
 from dpforest_duckdb.errors import DpforestError, UsageError
-from dpforest_duckdb.forest import LEAF, Forest, Guarantee, Tree
+from dpforest_duckdb.forest import LEAF, Forest, Guarantee
 from dpforest_duckdb.growth import Growth
 from dpforest_duckdb.privacy.accountant import Accountant, Plan, PlanError
 from dpforest_duckdb.privacy.bits import Bits, SecureBits, SeededBits
@@ -27,7 +27,7 @@ from dpforest_duckdb.privacy.guard import Guard
 from dpforest_duckdb.privacy.ledger import Unit
 from dpforest_duckdb.privacy.noise import CountNoise, ExactNoise, OpenDPNoise
 from dpforest_duckdb.privacy.units import atto_delta, nano_epsilon, show
-from dpforest_duckdb.recipe import Level, Recipe, Request
+from dpforest_duckdb.recipe import Grown, Level, Recipe, Request
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.choose import LATER, Choice, distinct
@@ -118,34 +118,44 @@ class Run:
         return forest
 
     def _train(self, progress: Progress) -> Forest:
+        account, request = Accountant(self.plan, self.cost), self.request
+        if self.recipe.adapt is not None:
+            progress("look")
+            request = self._adapted(account)
         progress("encode")
-        rows = self.engine.encode(
-            self.table,
-            self.request.domain,
-            self.unit,
-            trees=self.request.trees,
-            sample=self.recipe.rows,
-            salt=self.randomness.salt,
-        )
-        account = Accountant(self.plan, self.cost)
+        rows = self._encode(request.domain, request.trees, self.recipe.rows)
         try:
-            trees, request = grow(
-                rows, self.recipe, self.request, account, self.randomness, progress
-            )
+            grown = grow(rows, self.recipe, request, account, self.randomness, progress)
         finally:
             rows.drop()
         progress("finish")
         return Forest(
             name=self.name or self.table.name,
             recipe=self.recipe.name + (" as published" if self.recipe.flaws else ""),
-            guarantee=self.guarantee(),
-            domain=self.request.domain,
-            trees=tuple(self.recipe.finish(trees, request, account.plan)),
+            guarantee=self.guarantee(account.plan),
+            domain=request.domain,
+            trees=tuple(self.recipe.finish(grown, request, account.plan)),
+            link=self.recipe.link,
             table=self.table.reference,
             version=__version__,
         )
 
-    def guarantee(self) -> Guarantee:
+    def _encode(self, domain: Domain, trees: int, sample: Sample) -> CodedRows:
+        return self.engine.encode(
+            self.table, domain, self.unit, trees=trees, sample=sample, salt=self.randomness.salt
+        )
+
+    def _adapted(self, account: Accountant) -> Request:
+        domain = self.request.domain  # one attribute is enough to count classes
+        rows = self._encode(replace(domain, attributes=domain.attributes[:1]), 1, "all")
+        try:
+            classes = rows.count_leaves(0, 1)[0]
+        finally:
+            rows.drop()
+        return adapted(classes, self.recipe, self.request, account, self.randomness.noise)
+
+    def guarantee(self, plan: Plan) -> Guarantee:
+        """What the forest promises, by the plan that was followed."""
         return Guarantee(
             epsilon=show(self.request.epsilon),
             private=not self.reasons,
@@ -154,7 +164,7 @@ class Run:
             rows_per_unit=self.unit.rows,
             neighbours=self.unit.neighbours,
             noise=self.randomness.noise.name,
-            plan=self.plan.lines(),
+            plan=plan.lines(),
         )
 
 
@@ -281,6 +291,23 @@ def _unit(domain: Domain, info: TableInfo, asked: str | None, rows: int) -> Unit
     return Unit(found[column.casefold()], rows)
 
 
+def adapted(
+    classes: Array, recipe: Recipe, request: Request, account: Accountant, noise: CountNoise
+) -> Request:
+    """The request after a look at the private class counts of all rows, noisy and paid for.
+
+    A published form that takes them as public takes the true ones; it is not private.
+    """
+    assert recipe.adapt is not None
+    if account.plan.query("rows"):
+        classes = noise.laplace(classes, account.spend("rows"), request.rows_per_unit)
+    elif not recipe.flaws:
+        raise PlanError("only a form that is not private may look at true counts")
+    settled = recipe.adapt(classes, request)
+    account.replan(recipe.plan(settled))
+    return settled
+
+
 def grow(
     rows: CodedRows,
     recipe: Recipe,
@@ -288,17 +315,14 @@ def grow(
     account: Accountant,
     randomness: Randomness,
     progress: Progress,
-) -> tuple[list[Tree], Request]:
+) -> Grown:
     """The level loop: count, release what was planned, choose, route; until no node is open.
 
-    Only noisy counts and drawn splits enter the trees; true counts stay in this function. What
-    comes back beside the trees is the request as it stood in the end, adapted or not.
+    Only noisy counts and drawn splits enter the trees; true counts stay in this function.
     """
     domain, k, noise = request.domain, request.rows_per_unit, randomness.noise
     growth = Growth(domain.cells, request.trees, len(domain.classes))
     ways = candidates(domain, recipe.ways)
-    if recipe.adapt is not None:
-        request = _adapted(rows, recipe, request, account, noise)
     plan, released = account.plan, dict[tuple[int, ...], int]()
     frontier = np.arange(request.trees)
     reachable = np.ones((len(frontier), sum(domain.cells)), dtype=np.bool_)
@@ -360,28 +384,24 @@ def grow(
         expected = np.concatenate([expected[later], *parts])
         frontier = np.concatenate([frontier[later], np.arange(born, growth.nodes)])
     if plan.query("leaf"):
-        leaves = np.flatnonzero((growth.kind == LEAF) & (growth.tree < request.trees))
-        counted = rows.count_leaves(0, growth.nodes)[leaves]
-        growth.noisy[leaves] = recipe.leaf.ask(
-            counted, account.spend("leaf"), k, noise, randomness.bits
-        )
-    return growth.finished()[: request.trees], request
+        told = rows.count_leaves(0, growth.nodes)
+        for number, leaves in enumerate(_leaves_asked(growth, plan)):
+            growth.noisy[leaves] = recipe.leaf.ask(
+                told[leaves], account.spend("leaf", number), k, noise, randomness.bits
+            )
+    trees = growth.finished()
+    if not plan.query("scores") or recipe.scores is None:
+        return Grown(trees)
+    progress("scores")
+    scores = recipe.scores(trees, request, plan)
+    votes = [growth.spread(score) for score in scores.votes]
+    told = rows.count_scores(votes, scores.cuts)
+    return Grown(trees, noise.laplace(told, account.spend("scores"), k))
 
 
-def _adapted(
-    rows: CodedRows, recipe: Recipe, request: Request, account: Accountant, noise: CountNoise
-) -> Request:
-    """The request after a look at the class counts of all rows, noisy and paid for.
-
-    A published form that takes them as public takes the true ones; it is not private.
-    """
-    assert recipe.adapt is not None
-    counted = rows.count_leaves(0, request.trees)
-    classes = counted.sum(axis=0) if recipe.rows == "disjoint" else counted[0]
-    if account.plan.query("rows"):
-        classes = noise.laplace(classes, account.spend("rows"), request.rows_per_unit)
-    elif not recipe.flaws:
-        raise PlanError("only a form that is not private may look at true counts")
-    adapted = recipe.adapt(classes, request)
-    account.replan(recipe.plan(adapted))
-    return adapted
+def _leaves_asked(growth: Growth, plan: Plan) -> list[NDArray[np.intp]]:
+    """The leaves of each asking: all at once, or tree by tree where trees have shares of theirs."""
+    leaf, query = growth.kind == LEAF, plan.query("leaf")
+    if query is None or len(query.by_depth) == 1:
+        return [np.flatnonzero(leaf)]
+    return [np.flatnonzero(leaf & (growth.tree == tree)) for tree in range(growth.trees)]

@@ -33,7 +33,7 @@ SELECT
   {{ prediction }} AS {{ prediction_column }},
 {% endif %}
 {% for share in shares %}
-  CAST({{ share.votes }} AS DOUBLE) / {{ total }} AS {{ share.column }}{% if not loop.last %},{% endif %}
+  {{ share.share }} AS {{ share.column }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
 FROM {{ cte }} AS s{{ closing }}

@@ -268,7 +268,7 @@ def test_poor_rows_train_all_the_same(tmp_path: Path, rows: str) -> None:
     for unit in ("row", "who"):
         words = ("--name", f"by {unit}", "--domain", file, "--privacy-unit", unit, "--json")
         facts = dpforest(*bare(db, *words)).facts
-        assert facts["trees"] == 1
+        assert facts["trees"] >= 1
         assert facts["private"] is True
     shared = ("--db", db, "--model", "by row", "--table", "visits")
     assert dpforest("score", *shared, "--into", "scored").code == 0
@@ -420,7 +420,7 @@ def test_a_corrupt_model(db: Path, tmp_path: Path) -> None:
     dpforest("models", "export", "risk", "--db", db, "--out", file)
     good = json.loads(file.read_text())
     before = state(db)
-    tree = good["trees"][0]
+    tree = good["trees"][-1]
     for content, words in (
         ("", ("damaged",)),
         ("[1]", ("damaged",)),
@@ -628,7 +628,7 @@ def test_ctrl_c_keeps_the_debit_and_leaves_nothing_else(db: Path) -> None:
         "INSERT INTO visits SELECT 'x' || i, i % 100, 'Bern', i % 7 = 0 FROM range(300_000) r(i)",
     )
     before = state(db)
-    words = train(db, "--name", "new", "--trees", "200", "--depth", "12")
+    words = train(db, "--name", "new", "--recipe", "greedy-tree", "--trees", "200", "--depth", "12")
     running = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *map(str, words)],
         stdout=subprocess.PIPE,

@@ -23,7 +23,7 @@ from dpforest_duckdb.recipes import RECIPES, find
 from dpforest_duckdb.smoothing import shrink_to_parent, sum_upward
 from dpforest_duckdb.splits.choose import Choice, Drawn
 from dpforest_duckdb.stopping import small_or_pure
-from dpforest_duckdb.training import Randomness, grow
+from dpforest_duckdb.training import Randomness, adapted, grow
 from dpforest_duckdb.voting import confidence, vote_by_confidence, vote_by_shares
 
 
@@ -148,6 +148,12 @@ class Rows:
                 mine = old == n
                 row[mine] = f + branch_of(np.array(k), np.array(c), self.codes[mine, a])
 
+    def count_scores(self, votes: list[np.ndarray], cuts: list[int]) -> np.ndarray:
+        bins = [np.searchsorted(cuts, sum(own[row] for row in self.node)) for own in votes]
+        counts = np.zeros((len(cuts) + 1,) * len(votes) + (self.classes,), dtype=np.int64)
+        np.add.at(counts, (*bins, self.labels), 1)
+        return counts
+
     def drop(self) -> None:
         pass
 
@@ -170,11 +176,15 @@ def grown(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         randomness = Randomness.seeded(seed)
-    table = Rows(codes, labels, public.cells, 2, trees)
-    made, request = grow(table, recipe, request, account, randomness, lambda message: None)
+    if recipe.adapt is not None:
+        told = np.bincount(labels, minlength=2)
+        request = adapted(told, recipe, request, account, randomness.noise)
+    table = Rows(codes, labels, public.cells, 2, request.trees)
+    made = grow(table, recipe, request, account, randomness, lambda message: None)
     finished = recipe.finish(made, request, account.plan)
-    assert all(tree.nodes <= before.nodes for tree, before in zip(finished, made, strict=True))
-    return made, account, public
+    for before, tree in zip(made.trees, finished, strict=True):
+        assert tree.nodes <= before.nodes
+    return list(made.trees), account, public
 
 
 def paths(tree: Tree, cells: tuple) -> list[list[int]]:
@@ -297,9 +307,9 @@ def test_counts_are_summed_upward_and_shrunk_to_the_parent() -> None:
     assert 0.5 < shares[0, 0] < shares[1, 0] < 0.9
 
 
-def test_auto_is_shallow_where_noise_is_large() -> None:
-    deep, _, public = grown(find("auto"), epsilon=10 * NANO)
-    shallow, account, _ = grown(find("auto"), epsilon=NANO // 50)
+def test_the_greedy_tree_is_shallow_where_noise_is_large() -> None:
+    deep, _, public = grown(find("greedy-tree"), epsilon=10 * NANO)
+    shallow, account, _ = grown(find("greedy-tree"), epsilon=NANO // 50)
     assert shallow[0].depth(public.cells) < deep[0].depth(public.cells)
     assert account.spent <= account.plan.epsilon <= NANO // 50
 
@@ -368,18 +378,22 @@ def trained(
     recipe: Recipe, *, rows_per_unit: int = 1, depth: int | None = None
 ) -> tuple[Accountant, list[Tree]]:
     """One tree on many rows, from seeded exact noise."""
-    public = mixed()
-    request = recipe.request(public, NANO, trees=1, depth=depth, rows_per_unit=rows_per_unit)
+    request = recipe.request(mixed(), NANO, trees=1, depth=depth, rows_per_unit=rows_per_unit)
     account = Accountant(recipe.plan(request))
     random = np.random.default_rng(0)
-    codes = np.stack([random.integers(0, cells, 30_000) for cells in public.cells], axis=1)
-    labels = (codes[:, 0] + random.integers(0, 2, 30_000) > 1).astype(np.int64)
+    first = random.integers(0, request.domain.cells[0], 30_000)
+    labels = (first + random.integers(0, 2, 30_000) > 1).astype(np.int64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         randomness = Randomness.seeded(0)
-    table = Rows(codes, labels, public.cells, 2, 1)
-    trees, _ = grow(table, recipe, request, account, randomness, lambda message: None)
-    return account, trees
+    if recipe.adapt is not None:
+        told = np.bincount(labels, minlength=2)
+        request = adapted(told, recipe, request, account, randomness.noise)
+    cells = request.domain.cells
+    others = [random.integers(0, number, 30_000) for number in cells[1:]]
+    table = Rows(np.stack([first, *others], axis=1), labels, cells, 2, request.trees)
+    grown = grow(table, recipe, request, account, randomness, lambda message: None)
+    return account, list(grown.trees)
 
 
 OBLIVIOUS = ("diffgen", "dt-diff")  # one draw for a whole depth: see their own test

@@ -73,6 +73,13 @@ class CodedRows(Protocol):
     def count_leaves(self, first: int, nodes: int) -> Counts:
         """Dense `counts[node, class]` of nodes first … first+nodes-1."""
 
+    def count_scores(self, votes: Sequence[Counts], cuts: Sequence[int]) -> Counts:
+        """Dense `counts[bin, …, class]` of the rows: a bin of each score, then the class.
+
+        A row's score is the sum of `votes[score][node]` over the nodes that it is in; its bin is
+        the number of `cuts` that lie below.
+        """
+
     def route(self, splits: Splits, nodes: int) -> None:
         """Move the rows of split nodes to their children; `nodes` is the new number of nodes."""
 

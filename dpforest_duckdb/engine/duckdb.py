@@ -280,6 +280,23 @@ class DuckDBRows:
         node, label = self._taken_apart(found["seat"], first)
         return _dense([node, label], found["rows"], (nodes, self._classes))
 
+    def count_scores(self, votes: Sequence[Counts], cuts: Sequence[int]) -> Counts:
+        sql = render(
+            "count_scores",
+            codes=self._codes,
+            seats=self._seats,
+            classes=self._classes,
+            scores=[
+                SimpleNamespace(column=self._ident(f"score{number}"), votes=Sql(own.tolist()))
+                for number, own in enumerate(votes)
+            ],
+            cuts=list(cuts),
+        )
+        found = self._engine.run(sql, step="count_scores", fetch="fetchnumpy")
+        shape = (len(cuts) + 1,) * len(votes) + (self._classes,)
+        keys = [found[f"bin{number}"] for number in range(len(votes))]
+        return _dense([*keys, found["class"]], found["rows"], shape)
+
     def _taken_apart(self, seat: Any, first: int) -> tuple[Counts, Counts]:
         """Node, from 0 at `first`, and class of seats."""
         node, label = np.divmod(np.asarray(seat, dtype=np.int64), self._classes)

@@ -19,6 +19,7 @@ from dpforest_duckdb.recipes.dpdf import DPDF
 from dpforest_duckdb.recipes.dprf_gini import DPRF_GINI
 from dpforest_duckdb.recipes.dprfmaxtree import DPRFMAXTREE
 from dpforest_duckdb.recipes.dt_diff import DT_DIFF
+from dpforest_duckdb.recipes.greedy_tree import GREEDY_TREE
 from dpforest_duckdb.recipes.guan_dpgdf import GUAN_DPGDF
 from dpforest_duckdb.recipes.hou_forest import HOU_FOREST
 from dpforest_duckdb.recipes.pinq_id3 import PINQ_ID3
@@ -31,11 +32,12 @@ from dpforest_duckdb.recipes.sulq_id3 import SULQ_ID3
 from dpforest_duckdb.recipes.thesis_forest import THESIS_FOREST
 from dpforest_duckdb.recipes.xin_dpgdf import XIN_DPGDF
 
-# auto first, the others by year
+# our own first, the others by year
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
-        AUTO, SULQ_ID3, PINQ_ID3, PRIVATE_RDT, DIFFP_ID3, DIFFP_C45, DIFFGEN, DT_DIFF, DIFFPRF,
+        AUTO, GREEDY_TREE,
+        SULQ_ID3, PINQ_ID3, PRIVATE_RDT, DIFFP_ID3, DIFFP_C45, DIFFGEN, DT_DIFF, DIFFPRF,
         DPDF, SNR_FOREST, BOJARSKI_FOREST, RANA_FOREST, DIFFPRFS, SMOOTH_FOREST, DPRF_GINI,
         HOU_FOREST, XIN_DPGDF, GUAN_DPGDF, DPRFMAXTREE, DIPRIME, THESIS_FOREST, PRIVATREE,
     )

@@ -1,69 +1,59 @@
-"""auto: one greedy tree with binary splits and counts at the leaves only.
+"""auto: trees of one split whose log-odds add up, on the attributes that tell most.
 
-Nothing is asked of inner nodes but their split: their class counts are the sums of their leaves'.
-Depth follows from a noisy number of rows, which costs a small, planned share of the budget.
+How many attributes and bins follows from a noisy number of rows; their votes are put together as
+`dpforest_duckdb.evidence` says. Everything is released under the budget or public.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
+from fractions import Fraction
 
 from dpforest_duckdb.budgets import LAPLACE
-from dpforest_duckdb.finishing import each, leaf_noise
-from dpforest_duckdb.forest import Tree
-from dpforest_duckdb.privacy.accountant import Plan, Query, evenly, share
-from dpforest_duckdb.privacy.units import NANO
-from dpforest_duckdb.recipe import Counts, Recipe, Request
-from dpforest_duckdb.smoothing import shrink_to_parent, sum_upward
-from dpforest_duckdb.splits.choose import by_utility
-from dpforest_duckdb.splits.utilities import GINI
-from dpforest_duckdb.voting import vote_by_shares
+from dpforest_duckdb.evidence import log_odds, sums_cut
+from dpforest_duckdb.privacy.accountant import Plan, Query, share
+from dpforest_duckdb.recipe import OURS, Recipe, Request
+from dpforest_duckdb.sizing import adapt, cuts
+from dpforest_duckdb.splits.choose import by_utility, where_asked
+from dpforest_duckdb.splits.utilities import MAX_COUNT
 
-SHARES = (4, 48, 48)  # rows, splits, leaves, in percent
-ROWS_PER_LEAF = 100  # rows times ε that a leaf should hold, so that noise does not drown it
+ROWS, SCORES, CHOICE = 3, 10, 40  # percent: of ε, of ε, of what is left
+RANKED, FADING = 4, Fraction(7, 10)  # so few trees share by rank, each .7 of the one before
 
 
 def plan(request: Request) -> Plan:
-    rows, splits, leaves = share(request.epsilon, SHARES)
-    trees, depth = request.trees, request.depth
-    split = "permute-and-flip on Gini"
-    return Plan(
-        (
-            Query("rows", LAPLACE, (rows,)),
-            Query("split", split, evenly(splits // trees, depth), trees),
-            Query("leaf", LAPLACE, (leaves // trees,), trees),
-        )
-    )
-
-
-def adapt(histogram: Counts, request: Request) -> Request:
-    """The depth at which leaves still hold ROWS_PER_LEAF / ε rows, from noisy class counts."""
-    rows = max(int(histogram.sum()), 1)
-    epsilon = request.epsilon / NANO / request.trees
-    leaves = rows * epsilon / ROWS_PER_LEAF / request.rows_per_unit
-    depth = max(1, min(request.depth, round(math.log2(max(leaves, 1)))))
-    return replace(request, depth=depth, rows=rows)
-
-
-def vote(tree: Tree, request: Request, plan: Plan) -> Tree:
-    cells = request.domain.cells
-    summed = sum_upward(tree, cells)
-    return vote_by_shares(summed, shrink_to_parent(summed, cells, leaf_noise(request, plan)))
+    seen = SCORES if cuts(request) else 0
+    rows, seen, rest = share(request.epsilon, (ROWS, seen, 100 - ROWS - seen))
+    trees, every = request.trees, request.trees == len(request.domain.attributes)
+    choice, tables = (0, rest) if every else share(rest, (CHOICE, 100 - CHOICE))
+    queries = [Query("rows", LAPLACE, (rows,))]
+    if not every:
+        mechanism = "permute-and-flip on max count"
+        queries.append(Query("split", mechanism, (choice // trees,), trees))
+    if every or trees > RANKED:
+        queries.append(Query("leaf", LAPLACE, (tables // trees,), trees))
+    else:
+        parts = [FADING**rank for rank in range(trees)]
+        queries.append(Query("leaf", LAPLACE, share(tables, parts)))
+    if cuts(request):
+        queries.append(Query("scores", LAPLACE, (seen,)))
+    return Plan(tuple(queries))
 
 
 AUTO = Recipe(
     name="auto",
-    title="Greedy tree, leaf counts only",
+    title="Log-odds of the attributes that tell most",
     year=2026,
     paper="this package",
     rows="all",
-    ways="binary",
-    choose=by_utility(GINI, "permute-and-flip"),
-    trees=1,
-    depth=8,
+    ways="multiway",
+    choose=where_asked(by_utility(MAX_COUNT, "permute-and-flip")),
+    trees=lambda domain: len(domain.attributes),
+    depth=1,
+    distinct_roots=True,
     plan=plan,
     adapt=adapt,
-    finish=each(vote),
-    only="It is this package's own.",
+    scores=sums_cut(cuts),
+    finish=log_odds,
+    link="softmax",
+    only=OURS,
 )

@@ -15,7 +15,7 @@ from dpforest_duckdb.budgets import LAPLACE, cube_roots, spread
 from dpforest_duckdb.finishing import alone, each
 from dpforest_duckdb.privacy.accountant import Plan
 from dpforest_duckdb.pruning import keep_the_better_half
-from dpforest_duckdb.recipe import Recipe, Request, half_the_attributes, repaired
+from dpforest_duckdb.recipe import Grown, Recipe, Request, half_the_attributes, repaired
 from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.utilities import GINI, with_factor_2
 from dpforest_duckdb.voting import vote_by_majority
@@ -47,8 +47,8 @@ _PUBLISHED = Recipe(
     trees=50,
     depth=half_the_attributes,
     plan=lambda request: plan(request, 2),
-    finish=lambda trees, request, plan: each(alone(vote_by_majority))(
-        keep_the_better_half(trees), request, plan
+    finish=lambda grown, request, plan: each(alone(vote_by_majority))(
+        Grown(keep_the_better_half(grown.trees)), request, plan
     ),
     flaws=(
         "(4.34) spends 1.587 times the budget of the counts.",

@@ -123,6 +123,11 @@ def at_random(choice: Choice) -> Drawn:
     return Drawn(draw_uniformly(own & choice.allowed, choice.bits))
 
 
+def where_asked(chooser: Chooser) -> Chooser:
+    """The same where the plan asks for splits; any attribute where it does not, as all are used."""
+    return lambda choice: chooser(choice) if choice.counts else at_random(choice)
+
+
 def among(chooser: Chooser, of: Callable[[int], float] = math.sqrt) -> Chooser:
     """The same among a random ⌊f⌋ of the attributes that a node has left, f = `of` all of them.
 

@@ -1,0 +1,220 @@
+"""Trees of one split as evidence: log-odds that add up; post-processing, free of charge.
+
+A table of noisy counts gives every value v of an attribute the log-odds log P(c|v) / P(c) that it
+adds to those of class c in all rows. Attributes repeat each other, so the sum is too sure: for two
+classes it is put right by its own mean and variance per class (`Sum`), and where rows are many by a
+noisy histogram of two sums (`settle`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpforest_duckdb.forest import LEAF, SCALE, Tree
+from dpforest_duckdb.posterior import class_shares
+from dpforest_duckdb.privacy.accountant import Plan
+from dpforest_duckdb.privacy.units import NANO
+from dpforest_duckdb.recipe import Counts, Grown, Request, ScoreRule, Scores
+
+Floats = NDArray[np.float64]
+
+REST = 0.1  # what attributes weigh beside a leading one
+FINE = (-3.0, -2.0, -1.2, -0.5, 0.0, 0.5, 1.2, 2.0, 3.0)  # cuts between the bins of a sum
+MIDDLES = (-3.5, -2.5, -1.6, -0.85, -0.25, 0.25, 0.85, 1.6, 2.5, 3.5)
+COARSE = (0.0,)  # a cut that tells only what is predicted
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the tables say. `added[tree][value, class]`: log-odds added; `shares`: P(c|v).
+
+    `weight[tree][value]` is the part of all rows, `prior[class]` the classes' shares.
+    """
+
+    added: Sequence[Floats]
+    shares: Sequence[Floats]
+    weight: Sequence[Floats]
+    prior: Floats
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Log-odds of the second of two classes: `start` and what each value adds, per tree."""
+
+    start: float
+    added: Sequence[Floats]
+
+
+def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
+    """The evidence of trees of one multiway split with noisy counts at their leaves."""
+    tables = [tree.counts[1:].astype(np.float64) for tree in trees if tree.counts is not None]
+    variances = _variances(len(trees), request, plan)
+    prior = _prior(tables, variances, request, plan)
+    shares, weights = [], []
+    for tree, table, variance in zip(trees, tables, variances, strict=True):
+        attribute = request.domain.attributes[tree.attribute[0]]
+        in_order = attribute.kind == "numeric" or attribute.ordered
+        shares.append(class_shares(table, prior, variance, attribute.proper if in_order else 0))
+        rows = np.clip(table.sum(axis=1), 0, None) + 1e-9
+        weights.append(rows / rows.sum())
+    added = [np.log(own / (w @ own)) for own, w in zip(shares, weights, strict=True)]
+    return Evidence(added, shares, weights, prior)
+
+
+def _variances(trees: int, request: Request, plan: Plan) -> list[float]:
+    """The variance of one noisy count of each tree's leaves."""
+    leaf = plan.query("leaf")
+    assert leaf is not None, "evidence needs leaf counts"
+    shares = leaf.by_depth * (trees if len(leaf.by_depth) == 1 else 1)
+    return [2.0 * (request.rows_per_unit * NANO / share) ** 2 for share in shares]
+
+
+def _prior(
+    tables: Sequence[Floats], variances: Sequence[float], request: Request, plan: Plan
+) -> Floats:
+    """Class shares of all rows: every table tells them, weighed by the inverse of its noise."""
+    rows = plan.query("rows")
+    assert rows is not None, "evidence needs a noisy number of rows"
+    noise = [2.0 * (request.rows_per_unit * NANO / rows.by_depth[0]) ** 2]
+    noise += [len(table) * own for table, own in zip(tables, variances, strict=True)]
+    told = [np.array(request.histogram, dtype=np.float64), *(t.sum(axis=0) for t in tables)]
+    exactness = 1 / np.array(noise)
+    counts = (np.array(told) * exactness[:, None]).sum(axis=0) / exactness.sum()
+    # a class is not taken to be rarer than the noise could hide
+    counts = np.maximum(counts, np.sqrt(1 / exactness.sum() / 2) + 0.5)
+    shares: Floats = counts / counts.sum()
+    return shares
+
+
+def weighted_sum(found: Evidence, weights: Sequence[float]) -> Sum:
+    """A sum of two classes' evidence, moved and scaled so that its class means and variances fit.
+
+    If attributes were independent the log-odds would be the sum; were it Gaussian within a class,
+    with means m1, m0 and variance v, they would be log-odds of all rows + (m1 - m0)/v (s - middle).
+    The moments are those of the released tables, so this costs nothing.
+    """
+    added = [w * (a[:, 1] - a[:, 0]) for w, a in zip(weights, found.added, strict=True)]
+    mean, variance = np.zeros(2), np.zeros(2)
+    for own, shares, weight in zip(added, found.shares, found.weight, strict=True):
+        within = weight[:, None] * shares
+        within /= within.sum(axis=0)
+        center = own @ within
+        mean += center
+        variance += ((own[:, None] - center) ** 2 * within).sum(axis=0)
+    apart, pooled = mean[1] - mean[0], variance @ found.prior + 1e-9
+    slope = min(1.0, apart / pooled) if apart > 0 else 1.0
+    start = np.log(found.prior[1] / found.prior[0]) - slope * mean.mean()
+    return Sum(float(start), [slope * own for own in added])
+
+
+def sums(found: Evidence) -> list[Sum]:
+    """The plain sum, and one in which the best attribute leads and the others barely count."""
+    trees = len(found.added)
+    plain = weighted_sum(found, [1.0] * trees)
+    if trees == 1:
+        return [plain]
+    hits = [
+        (weight[:, None] * shares).max(axis=1).sum()
+        for weight, shares in zip(found.weight, found.shares, strict=True)
+    ]
+    led = [REST] * trees
+    led[int(np.argmax(hits))] = 1.0
+    return [plain, weighted_sum(found, led)]
+
+
+def sums_cut(cuts: Callable[[Request], Sequence[float]]) -> ScoreRule:
+    """The sums as integer scores of rows, in units of 1 / SCALE, cut as `cuts` says."""
+
+    def scores(trees: Sequence[Tree], request: Request, plan: Plan) -> Scores:
+        votes = []
+        for own in sums(evidence(trees, request, plan)):
+            values = [np.concatenate([[0.0], added]) for added in own.added]  # the root's first
+            values[0] = values[0] + own.start
+            votes.append([np.rint(value * SCALE).astype(np.int64) for value in values])
+        return Scores(votes, [round(cut * SCALE) for cut in cuts(request)])
+
+    return scores
+
+
+def settle(found: Evidence, joint: Counts | None, noise: float) -> Sum:
+    """The sum of two classes that the noisy joint histogram speaks for; the plain one without it.
+
+    With a coarse histogram the sum that is right more often; with a fine one, a logistic regression
+    on the sums, fitted to it. `noise` is the scale of the noise in one of its counts.
+    """
+    tried = sums(found)
+    if joint is None:
+        return tried[0]
+    if len(joint) > 2:
+        return _fitted(tried, joint, noise)
+    plain, led = joint[0, 1, 0] + joint[1, 0, 1], joint[0, 1, 1] + joint[1, 0, 0]
+    return tried[int(led > plain)]
+
+
+def _fitted(tried: Sequence[Sum], joint: Counts, noise: float) -> Sum:
+    """The sums in logistic weights: Newton's method, under a Gaussian prior about equal weights."""
+    axes = np.meshgrid(*[np.array(MIDDLES)] * len(tried), indexing="ij")
+    inputs = np.stack([*(axis.ravel() for axis in axes), np.ones(axes[0].size)], axis=1)
+    counts = joint.reshape(-1, 2).astype(np.float64)
+    clear = counts.sum(axis=1) > 2 * noise  # other bins hold little else than noise
+    inputs, counts = inputs[clear], np.clip(counts[clear], 0, None)
+    total = counts.sum(axis=1)
+    about = np.array([1 / len(tried)] * len(tried) + [0.0])
+    tightness = np.array([4.0] * len(tried) + [1.0])
+    weights = about.copy()
+    for _ in range(20):
+        share = 1 / (1 + np.exp(-inputs @ weights))
+        slope = inputs.T @ (counts[:, 1] - total * share) - tightness * (weights - about)
+        bend = (inputs * (total * share * (1 - share))[:, None]).T @ inputs + np.diag(tightness)
+        weights += np.clip(np.linalg.solve(bend, slope), -1, 1)
+    *each, start = weights
+    start += sum(w * own.start for w, own in zip(each, tried, strict=True))
+    per_tree = zip(*(own.added for own in tried), strict=True)
+    added = [sum(w * a for w, a in zip(each, tree, strict=True)) for tree in per_tree]
+    return Sum(float(start), added)
+
+
+def log_odds(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
+    """The trees with log-odds as votes, behind a tree without a split that votes for all rows."""
+    found = evidence(grown.trees, request, plan)
+    if len(found.prior) == 2:
+        seen = plan.query("scores")
+        noise = request.rows_per_unit * NANO / seen.by_depth[0] if seen else 0.0
+        total = settle(found, grown.joint, noise)
+        start, *added = (
+            np.stack([-own, own], axis=1) / 2 for own in (np.array([total.start]), *total.added)
+        )
+    else:
+        start, added = np.log(found.prior)[None], list(found.added)
+    alone = Tree(
+        kind=np.array([LEAF]),
+        attribute=np.array([-1]),
+        cell=np.array([0]),
+        first=np.array([-1]),
+        counts=np.array([request.histogram], dtype=np.int64),
+        votes=_integers(start),
+    )
+    nothing = np.zeros((1, len(found.prior)), dtype=np.int64)
+    return [
+        alone,
+        *(
+            replace(tree, votes=np.concatenate([nothing, _integers(own)]))
+            for tree, own in zip(grown.trees, added, strict=True)
+        ),
+    ]
+
+
+def _integers(log_odds: Floats) -> NDArray[np.int64]:
+    """Votes `[leaf, class]` of at least 0: what is the same for all classes does not matter.
+
+    Votes of two classes sum to the same at every leaf of a tree, so that SQL needs one of them.
+    """
+    votes = np.rint(log_odds * SCALE).astype(np.int64)
+    if log_odds.shape[1] == 2:
+        votes[:, 0] = -votes[:, 1]
+    least: NDArray[np.int64] = votes.min(axis=1, keepdims=True)
+    return votes - (least if log_odds.shape[1] > 2 else least.min())

@@ -1,0 +1,102 @@
+"""Class shares per value of an attribute, from noisy counts: post-processing, free of charge.
+
+Each share is a posterior mean: the likelihood of the noisy counts, a Gaussian prior on the log-odds
+about the classes' shares in all rows, and an average over models of how values differ. Values may
+each be their own, with log-odds as wide as one of WIDTHS; ordered ones may also be alike up to one
+or two cuts. Models weigh as much as they explain, so where noise drowns the counts the shares are
+those of all rows, and nothing needs to be tuned.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+OFFSETS = np.linspace(-6, 6, 49)  # log-odds of a value, less those of all rows
+WIDTHS = (0.1, 0.3, 0.8, 1.6, 3.0)  # standard deviations of offsets, where values are their own
+STEPS = (0.8, 1.6, 3.0)  # the same, where values are alike between cuts
+
+
+def class_shares(table: Floats, prior: Floats, variance: float, ordered: int = 0) -> Floats:
+    """Shares `[value, class]` from noisy counts `table[value, class]`; each row sums to 1.
+
+    `prior[class]` are the shares in all rows, `variance` that of the noise of one count; the first
+    `ordered` values come in an order. All of it is released.
+    """
+    classes = table.shape[1]
+    shares = np.empty(table.shape)
+    for label in range(classes) if classes > 2 else [1]:
+        share = np.clip(prior[label], 1e-4, 1 - 1e-4)
+        grid = 1 / (1 + np.exp(-(np.log(share / (1 - share)) + OFFSETS)))
+        likelihood = _log_likelihood(table, label, grid, variance)
+        parts = [(likelihood[:ordered], True), (likelihood[ordered:], False)]
+        means = [_averaged(own, grid, in_order) for own, in_order in parts if len(own)]
+        shares[:, label] = np.concatenate(means)
+    if classes == 2:
+        shares[:, 0] = 1 - shares[:, 1]
+    total: Floats = shares.sum(axis=1, keepdims=True)
+    return shares / total
+
+
+def _log_likelihood(table: Floats, label: int, grid: Floats, variance: float) -> Floats:
+    """`[value, grid]`: how well each share explains a class's count beside those of the others.
+
+    With share p, (1-p)·own - p·others has mean 0; its variance is that of noise and of sampling.
+    """
+    total = np.clip(table.sum(axis=1), 0, None)[:, None]
+    own = table[:, [label]]
+    others = table.sum(axis=1, keepdims=True) - own
+    noise = variance * ((1 - grid) ** 2 + (table.shape[1] - 1) * grid**2)
+    spread = noise + np.maximum(total, 1) * grid * (1 - grid)
+    likelihood: Floats = -(((1 - grid) * own - grid * others) ** 2) / (2 * spread)
+    precision: Floats = np.log(spread) / 2
+    return likelihood - precision
+
+
+def _averaged(likelihood: Floats, grid: Floats, ordered: bool) -> Floats:
+    """The posterior mean share of each value, averaged over the models."""
+    values = len(likelihood)
+    evidence, means = _segments(likelihood, grid, WIDTHS)  # each value a segment of its own
+    worth = evidence.sum(axis=0) - np.log(len(WIDTHS))
+    if not ordered or values < 3:
+        alone: Floats = means @ _weights(worth)[0]
+        return alone
+    whole = np.concatenate([np.zeros((1, len(grid))), likelihood.cumsum(axis=0)])
+    one, two = np.arange(1, values), np.stack(np.triu_indices(values - 1, 1)) + 1
+    below, below_mean = _segments(whole[one], grid, STEPS)
+    above, above_mean = _segments(whole[-1] - whole[one], grid, STEPS)
+    middle, middle_mean = _segments(whole[two[1]] - whole[two[0]], grid, STEPS)
+    single = below + above - np.log(below.size)
+    double = below[two[0] - 1] + middle + above[two[1] - 1] - np.log(max(middle.size, 1))
+    own, by_one, by_two = _weights(worth, single, double)
+    # a segment's mean counts for the values from its first to before its last
+    rise = np.zeros(values + 1)
+    rise[0] = (by_one * below_mean).sum() + (by_two * below_mean[two[0] - 1]).sum()
+    np.add.at(rise, one, (by_one * (above_mean - below_mean)).sum(axis=1))
+    np.add.at(rise, two[0], (by_two * (middle_mean - below_mean[two[0] - 1])).sum(axis=1))
+    np.add.at(rise, two[1], (by_two * (above_mean[two[1] - 1] - middle_mean)).sum(axis=1))
+    mean: Floats = means @ own + rise.cumsum()[:values]
+    return mean
+
+
+def _segments(likelihood: Floats, grid: Floats, widths: tuple[float, ...]) -> tuple[Floats, Floats]:
+    """Log evidence and mean share `[segment, width]` of segments that have one share each."""
+    prior = -((OFFSETS / np.array(widths)[:, None]) ** 2) / 2
+    prior -= np.log(np.exp(prior).sum(axis=1, keepdims=True))
+    joint = likelihood[:, None, :] + prior[None]
+    top = joint.max(axis=2, keepdims=True)
+    mass = np.exp(joint - top)
+    total = mass.sum(axis=2)
+    evidence: Floats = np.log(total) + top[:, :, 0]
+    mean: Floats = (mass @ grid) / total
+    return evidence, mean
+
+
+def _weights(*worths: Floats) -> list[Floats]:
+    """What each model weighs, in the shapes of their log evidence; all weights sum to 1."""
+    top = max(worth.max(initial=-np.inf) for worth in worths)
+    masses = [np.exp(worth - top) for worth in worths]
+    total = sum(float(mass.sum()) for mass in masses)
+    return [mass / total for mass in masses]

@@ -1,0 +1,69 @@
+"""greedy-tree: one greedy tree with binary splits and counts at the leaves only.
+
+Nothing is asked of inner nodes but their split: their class counts are the sums of their leaves'.
+Depth follows from a noisy number of rows, which costs a small, planned share of the budget.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from dpforest_duckdb.budgets import LAPLACE
+from dpforest_duckdb.finishing import each, leaf_noise
+from dpforest_duckdb.forest import Tree
+from dpforest_duckdb.privacy.accountant import Plan, Query, evenly, share
+from dpforest_duckdb.privacy.units import NANO
+from dpforest_duckdb.recipe import OURS, Counts, Recipe, Request
+from dpforest_duckdb.smoothing import shrink_to_parent, sum_upward
+from dpforest_duckdb.splits.choose import by_utility
+from dpforest_duckdb.splits.utilities import GINI
+from dpforest_duckdb.voting import vote_by_shares
+
+SHARES = (4, 48, 48)  # rows, splits, leaves, in percent
+ROWS_PER_LEAF = 100  # rows times ε that a leaf should hold, so that noise does not drown it
+
+
+def plan(request: Request) -> Plan:
+    rows, splits, leaves = share(request.epsilon, SHARES)
+    trees, depth = request.trees, request.depth
+    split = "permute-and-flip on Gini"
+    return Plan(
+        (
+            Query("rows", LAPLACE, (rows,)),
+            Query("split", split, evenly(splits // trees, depth), trees),
+            Query("leaf", LAPLACE, (leaves // trees,), trees),
+        )
+    )
+
+
+def adapt(histogram: Counts, request: Request) -> Request:
+    """The depth at which leaves still hold ROWS_PER_LEAF / ε rows, from noisy class counts."""
+    rows = max(int(histogram.sum()), 1)
+    epsilon = request.epsilon / NANO / request.trees
+    leaves = rows * epsilon / ROWS_PER_LEAF / request.rows_per_unit
+    depth = max(1, min(request.depth, round(math.log2(max(leaves, 1)))))
+    return replace(request, depth=depth, rows=rows)
+
+
+def vote(tree: Tree, request: Request, plan: Plan) -> Tree:
+    cells = request.domain.cells
+    summed = sum_upward(tree, cells)
+    return vote_by_shares(summed, shrink_to_parent(summed, cells, leaf_noise(request, plan)))
+
+
+GREEDY_TREE = Recipe(
+    name="greedy-tree",
+    title="Greedy tree, leaf counts only",
+    year=2026,
+    paper="this package",
+    rows="all",
+    ways="binary",
+    choose=by_utility(GINI, "permute-and-flip"),
+    trees=1,
+    depth=8,
+    plan=plan,
+    adapt=adapt,
+    finish=each(vote),
+    only=OURS,
+)

@@ -1,0 +1,50 @@
+"""How large a forest of one-split trees may be, by public figures and a noisy number of rows.
+
+What counts is strength, the rows times ε: noise in a count, against the rows that it counts. The
+constants were set on the whole of eighteen public tables, none of them on one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dpforest_duckdb.evidence import COARSE, FINE
+from dpforest_duckdb.privacy.units import NANO
+from dpforest_duckdb.recipe import Counts, Request
+
+ATTRIBUTES = 0.22  # attributes for each √(strength / √classes); all of them, if that is half
+BINS = 1.4  # bins for each √(strength / attributes / classes)
+FEWEST, MOST = 4, 32  # bins
+COMPARE, FIT = 400, 1500  # the strength from which sums of log-odds are compared, and fitted
+
+
+def strength(request: Request) -> float:
+    """Noisy rows times ε, over the rows of a unit; without end before the rows are known."""
+    if not request.rows:
+        return math.inf
+    return request.rows * request.epsilon / NANO / request.rows_per_unit
+
+
+def adapt(histogram: Counts, request: Request) -> Request:
+    """Trees and bins by strength, from noisy class counts of all rows."""
+    rows, domain = max(int(histogram.sum()), 1), request.domain
+    seen = replace(request, rows=rows, histogram=tuple(histogram.tolist()), depth=1)
+    attributes, classes = len(domain.attributes), len(domain.classes)
+    wanted = max(1, round(ATTRIBUTES * math.sqrt(strength(seen) / math.sqrt(classes))))
+    trees = min(request.trees, attributes if wanted >= attributes / 2 else wanted)
+    bins = 2 * round(BINS / 2 * math.sqrt(strength(seen) / trees / classes))
+    bins = min(max(bins, FEWEST), MOST)
+    recut = tuple(attribute.recut(bins) for attribute in domain.attributes)
+    return replace(seen, trees=trees, domain=replace(domain, attributes=recut))
+
+
+def cuts(request: Request) -> Sequence[float]:
+    """Where sums of log-odds are cut to be counted: finely, at 0, or not at all.
+
+    Only two classes have one sum, and few rows cannot tell sums apart.
+    """
+    if len(request.domain.classes) > 2 or strength(request) < COMPARE:
+        return ()
+    return FINE if strength(request) >= FIT else COARSE if request.trees > 1 else ()

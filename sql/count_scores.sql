@@ -1,0 +1,23 @@
+-- Count the rows of each class by the bins of their scores: what the leaves of all trees add to.
+-- inputs: the TEMP table of codes, the votes of every node as constants; outputs: one row per bin
+-- of each score and class that holds rows
+-- reads private rows: yes
+WITH scored AS (
+  SELECT
+{% for score in scores %}
+{% for seat in seats %}
+    {% if not loop.first %}+ {% endif %}{{ score.votes }}[c.{{ seat }} // {{ classes }} + 1]{% if loop.last %} AS {{ score.column }},{% endif %}
+
+{% endfor %}
+{% endfor %}
+    c.{{ seats[0] }} % {{ classes }} AS "class"
+  FROM {{ codes }} AS c
+)
+SELECT
+{% for score in scores %}
+  {% for cut in cuts %}{% if not loop.first %} + {% endif %}CAST(s.{{ score.column }} > {{ cut }} AS INTEGER){% endfor %} AS "bin{{ loop.index0 }}",
+{% endfor %}
+  s."class",
+  COUNT(*) AS "rows"
+FROM scored AS s
+GROUP BY ALL
