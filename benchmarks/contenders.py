@@ -32,7 +32,7 @@ from dpforest_duckdb.forest import LEAF, ONE, Forest, load_forest
 from dpforest_duckdb.privacy.noise import CountNoise
 from dpforest_duckdb.recipe import Request
 from dpforest_duckdb.recipes import RECIPES
-from dpforest_duckdb.recipes.auto import AUTO
+from dpforest_duckdb.recipes.greedy_tree import GREEDY_TREE
 from dpforest_duckdb.splits.choose import Choice, Chooser, Drawn
 from dpforest_duckdb.training import Run, prepare
 
@@ -143,13 +143,13 @@ def domain(attributes: int) -> Domain:
 
 
 def register_disjoint() -> None:
-    """`auto` with a disjoint part of the rows per tree: every tree has the whole budget."""
+    """`greedy-tree` with a disjoint part of the rows per tree: every tree has the whole budget."""
     RECIPES["disjoint"] = replace(
-        AUTO,
+        GREEDY_TREE,
         name="disjoint",
         rows="disjoint",
         trees=TREES,
-        plan=lambda request: AUTO.plan(replace(request, trees=1)),
+        plan=lambda request: GREEDY_TREE.plan(replace(request, trees=1)),
         adapt=full_depth,
     )
 
@@ -305,12 +305,12 @@ def idle(con: Connection, job: Job) -> Outcome:
 
 CONTENDERS: dict[str, Callable[[Connection, Job], Outcome]] = {
     "idle": idle,
-    "one tree": lambda con, job: train(con, job, "auto", 1),
+    "one tree": lambda con, job: train(con, job, "greedy-tree", 1),
     "bare counts": bare,
     "LightGBM, 1": lambda con, job: lightgbm(con, job, 1),
     "scikit-learn, 1": lambda con, job: sklearn(con, job, 1),
     "disjoint trees": lambda con, job: train(con, job, "disjoint", TREES),
-    "all-row trees": lambda con, job: train(con, job, "auto", TREES),
+    "all-row trees": lambda con, job: train(con, job, "greedy-tree", TREES),
     "LightGBM, 10": lambda con, job: lightgbm(con, job, TREES),
     "scikit-learn, 10": lambda con, job: sklearn(con, job, TREES),
 }

@@ -17,7 +17,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from accuracy import accuracy
+from holdout import accuracy
 from shared import markdown_table, say
 
 from dpforest_duckdb.recipes import RECIPES

@@ -8,6 +8,7 @@ noisy histogram of two sums (`settle`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -43,10 +44,19 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Sum:
-    """Log-odds of the second of two classes: `start` and what each value adds, per tree."""
+    """Log-odds of the second of two classes: `start` and what each value adds, per tree.
+
+    `spread` bounds the standard deviation over rows: trees may all say the same.
+    """
 
     start: float
     added: Sequence[Floats]
+    spread: float
+
+    def within_cuts(self) -> Sum:
+        """The same, made small enough for the cuts of `FINE` to part its rows."""
+        unit = max(1.0, self.spread / MIDDLES[-1])
+        return Sum(self.start / unit, [own / unit for own in self.added], self.spread / unit)
 
 
 def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
@@ -98,17 +108,18 @@ def weighted_sum(found: Evidence, weights: Sequence[float]) -> Sum:
     The moments are those of the released tables, so this costs nothing.
     """
     added = [w * (a[:, 1] - a[:, 0]) for w, a in zip(weights, found.added, strict=True)]
-    mean, variance = np.zeros(2), np.zeros(2)
+    mean, variance, spread = np.zeros(2), np.zeros(2), 0.0
     for own, shares, weight in zip(added, found.shares, found.weight, strict=True):
         within = weight[:, None] * shares
         within /= within.sum(axis=0)
         center = own @ within
         mean += center
         variance += ((own[:, None] - center) ** 2 * within).sum(axis=0)
+        spread += math.sqrt(weight @ (own - weight @ own) ** 2)
     apart, pooled = mean[1] - mean[0], variance @ found.prior + 1e-9
     slope = min(1.0, apart / pooled) if apart > 0 else 1.0
     start = np.log(found.prior[1] / found.prior[0]) - slope * mean.mean()
-    return Sum(float(start), [slope * own for own in added])
+    return Sum(float(start), [slope * own for own in added], slope * spread)
 
 
 def sums(found: Evidence) -> list[Sum]:
@@ -131,7 +142,8 @@ def sums_cut(cuts: Callable[[Request], Sequence[float]]) -> ScoreRule:
 
     def scores(trees: Sequence[Tree], request: Request, plan: Plan) -> Scores:
         votes = []
-        for own in sums(evidence(trees, request, plan)):
+        for each in sums(evidence(trees, request, plan)):
+            own = each.within_cuts()
             values = [np.concatenate([[0.0], added]) for added in own.added]  # the root's first
             values[0] = values[0] + own.start
             votes.append([np.rint(value * SCALE).astype(np.int64) for value in values])
@@ -157,6 +169,7 @@ def settle(found: Evidence, joint: Counts | None, noise: float) -> Sum:
 
 def _fitted(tried: Sequence[Sum], joint: Counts, noise: float) -> Sum:
     """The sums in logistic weights: Newton's method, under a Gaussian prior about equal weights."""
+    tried = [own.within_cuts() for own in tried]
     axes = np.meshgrid(*[np.array(MIDDLES)] * len(tried), indexing="ij")
     inputs = np.stack([*(axis.ravel() for axis in axes), np.ones(axes[0].size)], axis=1)
     counts = joint.reshape(-1, 2).astype(np.float64)
@@ -175,7 +188,8 @@ def _fitted(tried: Sequence[Sum], joint: Counts, noise: float) -> Sum:
     start += sum(w * own.start for w, own in zip(each, tried, strict=True))
     per_tree = zip(*(own.added for own in tried), strict=True)
     added = [sum(w * a for w, a in zip(each, tree, strict=True)) for tree in per_tree]
-    return Sum(float(start), added)
+    spread = sum(abs(w) * own.spread for w, own in zip(each, tried, strict=True))
+    return Sum(float(start), added, float(spread))
 
 
 def log_odds(grown: Grown, request: Request, plan: Plan) -> list[Tree]:

@@ -4,7 +4,7 @@ Each share is a posterior mean: the likelihood of the noisy counts, a Gaussian p
 about the classes' shares in all rows, and an average over models of how values differ. Values may
 each be their own, with log-odds as wide as one of WIDTHS; ordered ones may also be alike up to one
 or two cuts. Models weigh as much as they explain, so where noise drowns the counts the shares are
-those of all rows, and nothing needs to be tuned.
+about those of all rows, and nothing needs to be tuned.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-OFFSETS = np.linspace(-6, 6, 49)  # log-odds of a value, less those of all rows
+OFFSETS = np.linspace(-6, 6, 241)  # log-odds of a value, less those of all rows
 WIDTHS = (0.1, 0.3, 0.8, 1.6, 3.0)  # standard deviations of offsets, where values are their own
 STEPS = (0.8, 1.6, 3.0)  # the same, where values are alike between cuts
 

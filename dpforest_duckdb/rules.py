@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpforest_duckdb.domain import Attribute
-from dpforest_duckdb.forest import LEAF, ONE, THRESHOLD, Forest, Tree
+from dpforest_duckdb.forest import LEAF, ONE, SCALE, THRESHOLD, Forest, Tree
 
 
 def rules(forest: Forest) -> list[dict[str, Any]]:
@@ -15,8 +15,9 @@ def rules(forest: Forest) -> list[dict[str, Any]]:
 
     `rule` is the path in words, `counts` the noisy class counts (None where the recipe keeps none),
     `confidence` the share of the predicted class among them, `support` the share of the tree's
-    noisy rows that reach the node, both in [0, 1]; `votes` the integer votes of a leaf. All of it
-    is released already.
+    noisy rows that reach the node, both in [0, 1]; `votes` the integer votes of a leaf, and
+    `log_odds` what they add to the log-odds of each class, where they are such. All of it is
+    released already.
     """
     return [row for number, tree in enumerate(forest.trees) for row in _tree(forest, number, tree)]
 
@@ -38,6 +39,7 @@ def _tree(forest: Forest, number: int, tree: Tree) -> list[dict[str, Any]]:
                 "depth": len(paths[node]),
                 "rule": " AND ".join(paths[node]) or "(all rows)",
                 **_figures(forest, tree, node),
+                **_log_odds(forest, tree, node),
             }
         )
     return rows
@@ -65,6 +67,19 @@ def _figures(forest: Forest, tree: Tree, node: int) -> dict[str, Any]:
         "support": round(min(1.0, float(total / root)), 6) if root else None,
         "votes": None if votes is None else votes.tolist(),
     }
+
+
+def _log_odds(forest: Forest, tree: Tree, node: int) -> dict[str, Any]:
+    """What a leaf adds to the log-odds of each class, in nats, less the mean over the classes.
+
+    Nothing where votes are no log-odds.
+    """
+    if forest.link == "shares":
+        return {}
+    if tree.kind[node] != LEAF:
+        return {"log_odds": None}
+    added = (tree.votes[node] - tree.votes[node].mean()) / SCALE
+    return {"log_odds": dict(zip(forest.domain.classes, added.round(3).tolist(), strict=True))}
 
 
 def condition(attribute: Attribute, kind: int, cell: int, branch: int) -> str:

@@ -1,0 +1,231 @@
+"""Log-odds of one-split trees: posterior shares, sums put right, and the plan of the default."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from collections.abc import Callable
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.errors import NotPrivateWarning
+from dpforest_duckdb.evidence import FINE, MIDDLES, Evidence, settle, sums
+from dpforest_duckdb.forest import SCALE, Forest
+from dpforest_duckdb.posterior import class_shares
+from dpforest_duckdb.privacy.accountant import Accountant
+from dpforest_duckdb.privacy.noise import ExactNoise
+from dpforest_duckdb.privacy.units import NANO
+from dpforest_duckdb.recipe import Request
+from dpforest_duckdb.recipes import find
+from dpforest_duckdb.sizing import FEWEST, MOST
+from dpforest_duckdb.training import Randomness, adapted
+
+PRIOR = np.array([0.7, 0.3])
+
+
+def test_many_rows_tell_their_own_shares_and_noise_tells_those_of_all_rows() -> None:
+    table = np.array([[9000.0, 1000.0], [2000.0, 8000.0], [5000.0, 5000.0]])
+    clear = class_shares(table, PRIOR, variance=2.0)
+    assert clear == pytest.approx(table / table.sum(axis=1, keepdims=True), abs=0.01)
+    drowned = class_shares(table, PRIOR, variance=1e12)
+    assert drowned == pytest.approx(np.tile(PRIOR, (3, 1)), abs=0.05)
+    assert np.ptp(drowned, axis=0) == pytest.approx(0, abs=1e-3), "no value differs"
+
+
+def test_ordered_values_borrow_from_their_neighbours() -> None:
+    """Two levels with a cut between: noise that hides each bin leaves the levels to be seen."""
+    random, errors = np.random.default_rng(0), {True: 0.0, False: 0.0}
+    share = np.repeat([0.2, 0.8], 8)
+    for _ in range(20):
+        counts = np.stack([50 * (1 - share), 50 * share], axis=1)
+        noisy = counts + random.laplace(0, 15, counts.shape)
+        for ordered in errors:
+            found = class_shares(noisy, np.array([0.5, 0.5]), 2 * 15.0**2, 16 if ordered else 0)
+            errors[ordered] += float(np.abs(found[:, 1] - share).mean())
+    assert errors[True] < 0.75 * errors[False]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_shares_are_shares_whatever_the_noise(data: st.DataObject) -> None:
+    values, classes = data.draw(st.integers(1, 12)), data.draw(st.integers(2, 5))
+    counts = st.lists(st.integers(-(10**6), 10**6), min_size=classes, max_size=classes)
+    table = np.array([data.draw(counts) for _ in range(values)], dtype=np.float64)
+    prior = np.full(classes, 1 / classes)
+    ordered = data.draw(st.integers(0, values))
+    found = class_shares(table, prior, data.draw(st.floats(0.1, 1e12)), ordered)
+    assert found.shape == table.shape
+    assert np.isfinite(found).all()
+    assert (found > 0).all()
+    assert found.sum(axis=1) == pytest.approx(1)
+
+
+def repeated(times: int) -> Evidence:
+    """The same attribute, several times over: what the sum of log-odds is too sure of."""
+    shares = np.array([[0.8, 0.2], [0.2, 0.8]])
+    weight = np.array([0.5, 0.5])
+    added = np.log(shares / (weight @ shares))
+    return Evidence([added] * times, [shares] * times, [weight] * times, np.array([0.5, 0.5]))
+
+
+def log_odds(total: object, value: int) -> float:
+    return total.start + sum(float(own[value]) for own in total.added)  # type: ignore[attr-defined]
+
+
+def test_a_fine_histogram_takes_back_what_attributes_repeat() -> None:
+    """Eight copies of one attribute say what one says, once the joint histogram is seen."""
+    found, truth = repeated(8), math.log(4)
+    plain, led = sums(found)
+    assert log_odds(plain, 1) > 2 * truth
+    joint = np.zeros((len(MIDDLES), len(MIDDLES), 2), dtype=np.int64)
+    for value, counts in ((0, (8000, 2000)), (1, (2000, 8000))):
+        scores = [log_odds(total.within_cuts(), value) for total in (plain, led)]
+        place = [int(np.searchsorted(FINE, score)) for score in scores]
+        joint[place[0], place[1]] += counts
+    settled = settle(found, joint, noise=10.0)
+    assert log_odds(settled, 1) == pytest.approx(truth, abs=0.5)
+    assert log_odds(settled, 0) == pytest.approx(-truth, abs=0.5)
+
+
+def test_a_coarse_histogram_takes_the_sum_that_is_right_more_often() -> None:
+    found = repeated(3)
+    plain, led = sums(found)
+    joint = np.zeros((2, 2, 2), dtype=np.int64)
+    joint[0, 1] = 10, 90  # where they differ, what leads says the second class, and is right
+    assert settle(found, joint, 1.0).added[1] == pytest.approx(led.added[1])
+    assert settle(found, joint[:, :, ::-1], 1.0).added[1] == pytest.approx(plain.added[1])
+    assert settle(found, None, 1.0).added[1] == pytest.approx(plain.added[1])
+
+
+def domain(attributes: int, classes: int = 2) -> Domain:
+    made = [Attribute(f"c{i}", "categorical", ("x", "y")) for i in range(attributes - 1)]
+    made.append(Attribute("n", "numeric", lower=0, upper=1))
+    types = {a.name: "VARCHAR" if a.kind == "categorical" else "DOUBLE" for a in made}
+    labels = tuple(f"k{i}" for i in range(classes))
+    return Domain(tuple(made), "k", labels).bind({**types, "k": "VARCHAR"})
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    attributes=st.integers(1, 40),
+    classes=st.integers(2, 5),
+    rows=st.integers(0, 10**7),
+    epsilon=st.integers(10_000, 100 * NANO),
+    most=st.none() | st.integers(1, 60),
+    rows_per_unit=st.integers(1, 5),
+)
+def test_no_number_of_rows_makes_the_default_overspend(
+    attributes: int, classes: int, rows: int, epsilon: int, most: int | None, rows_per_unit: int
+) -> None:
+    """Whatever the noisy rows are, the adapted plan fits into ε and leaves next to nothing."""
+    recipe = find("auto")
+    request = recipe.request(
+        domain(attributes, classes), epsilon, trees=most, rows_per_unit=rows_per_unit
+    )
+    account = Accountant(recipe.plan(request), epsilon)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        noise = ExactNoise(Randomness.seeded(rows).bits)
+    told = np.array([rows] + [0] * (classes - 1))
+    settled = adapted(told, recipe, request, account, noise)
+    assert epsilon * 0.99 - 100 * attributes < account.plan.epsilon <= epsilon
+    assert 1 <= settled.trees <= min(attributes, most or attributes)
+    assert FEWEST // 2 <= settled.domain.attributes[-1].proper <= MOST + 1
+    for query in account.plan.queries:
+        for depth in range(len(query.by_depth)):
+            if query.purpose != "rows":
+                account.spend(query.purpose, depth)
+    assert account.spent == account.plan.epsilon
+
+
+def test_bins_that_the_domain_chose_stay() -> None:
+    kept = [
+        Attribute("a", "numeric", lower=0, upper=9, bins=3),
+        Attribute("b", "numeric", edges=(1.0, 2.0, 3.0)),
+        Attribute("c", "numeric", lower=1, upper=100, scale="log"),
+        Attribute("d", "numeric", lower=0, upper=9, edges=(4.0,)),
+    ]
+    for attribute in kept:
+        bound = attribute.bound("DOUBLE")
+        assert bound.recut(8) == bound
+    own = Attribute("e", "numeric", lower=-5, upper=100).bound("DOUBLE")
+    assert len(own.recut(8).edges) == 8
+    assert own.recut(8).edges == tuple(sorted(own.recut(8).edges))
+    whole = Attribute("f", "numeric", lower=0, upper=3).bound("INTEGER")
+    assert set(whole.recut(32).edges) <= {0, 1, 2}
+
+
+def test_the_default_learns_what_attributes_say_together(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+) -> None:
+    """Four fair witnesses, each right seven times in ten, are right more often together."""
+    con.execute("SELECT setseed(0.5)")
+    con.execute("CREATE TABLE t (a BOOLEAN, b BOOLEAN, c BOOLEAN, d BOOLEAN, k BOOLEAN)")
+    witness = ", ".join(["(random() < 0.7) = k"] * 4)
+    con.execute(f"INSERT INTO t SELECT {witness}, k FROM (SELECT random() < 0.5 AS k "
+                "FROM range(20_000))")  # fmt: skip
+    forest = fit(con, "t", target="k")
+    assert forest.link == "softmax"
+    right = forest.predict(con, "t").aggregate("avg(CAST(prediction = k AS INTEGER))").fetchall()
+    assert right[0][0] > 0.74
+    sure = forest.predict(con, "t").filter("a AND b AND c AND d").aggregate("max(p_true)")
+    expected = 0.7**4 / (0.7**4 + 0.3**4)
+    assert sure.fetchall()[0][0] == pytest.approx(expected, abs=0.03)
+
+
+def test_an_intercept_and_a_tree_for_each_attribute(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+) -> None:
+    con.execute("CREATE TABLE t (a BOOLEAN, n INTEGER CHECK (n BETWEEN 0 AND 9), k BOOLEAN)")
+    con.execute("INSERT INTO t SELECT i % 2 = 0, i % 10, i % 3 = 0 FROM range(5000) r(i)")
+    forest = fit(con, "t", target="k")
+    first, *others = forest.trees
+    assert first.nodes == 1
+    assert sorted(int(tree.attribute[0]) for tree in others) == [0, 1]
+    rows = forest.rules()
+    assert rows[0]["rule"] == "(all rows)"
+    leaves = [row for row in rows if row["leaf"]]
+    for row in leaves:
+        votes = np.array(row["votes"])
+        assert sum(row["log_odds"].values()) == pytest.approx(0, abs=1e-3)
+        assert row["log_odds"]["true"] - row["log_odds"]["false"] == pytest.approx(
+            (votes[1] - votes[0]) / SCALE, abs=2e-3
+        )
+
+
+def test_scores_are_counted_as_python_counts_them(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a row more or less moves one count by one: the sensitivity that their noise has."""
+    from dpforest_duckdb.engine.duckdb import DuckDBRows
+
+    told: list[tuple[np.ndarray, list]] = []
+    count = DuckDBRows.count_scores
+
+    def kept(self, votes, cuts):  # type: ignore[no-untyped-def]
+        found = count(self, votes, cuts)
+        told.append((found, list(cuts)))
+        return found
+
+    monkeypatch.setattr(DuckDBRows, "count_scores", kept)
+    con.execute("CREATE TABLE t (a BOOLEAN, b BOOLEAN, k BOOLEAN)")
+    con.execute("INSERT INTO t SELECT i % 2 = 0, i % 3 = 0, i % 5 < 2 FROM range(3000) r(i)")
+    fit(con, "t", target="k")
+    con.execute("INSERT INTO t VALUES (true, true, true)")
+    ((joint, cuts),) = told
+    assert joint.shape == (len(cuts) + 1,) * 2 + (2,)
+    assert joint.sum() == 3000
+    assert joint.sum(axis=(0, 1)).tolist() == [1800, 1200]
+
+
+def test_a_recipe_is_a_value() -> None:
+    """Pieces of the default can be put in another's place."""
+    shallow = dataclasses.replace(find("auto"), trees=2)
+    assert shallow.request(domain(5), NANO).trees == 2
+    assert isinstance(shallow.request(domain(5), NANO), Request)
