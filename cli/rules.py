@@ -28,6 +28,17 @@ def rules(
     if as_json:
         emit({"rules": found})
         return
-    keys = ("tree", "node", "rule", "prediction", "counts", "confidence", "support")
+    keys = ["tree", "node", "rule", "prediction", "counts", "confidence", "support"]
+    if forest.link == "softmax":
+        keys.append("log_odds")
+        found = [{**rule, "log_odds": _added(rule["log_odds"])} for rule in found]
     show_table(keys, [[rule[key] for key in keys] for rule in found])
     say(f"Counts are in the order of the classes {', '.join(forest.domain.classes)}.")
+
+
+def _added(log_odds: dict[str, float] | None) -> str | None:
+    """What a leaf adds, in nats: of two classes to the log-odds of the second, else to each."""
+    if log_odds is None:
+        return None
+    first, *others = log_odds.values()
+    return f"{others[0] - first:+.3f}" if len(others) == 1 else f"{[first, *others]}"

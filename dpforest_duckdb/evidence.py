@@ -20,9 +20,11 @@ from dpforest_duckdb.posterior import class_shares
 from dpforest_duckdb.privacy.accountant import Plan
 from dpforest_duckdb.privacy.units import NANO
 from dpforest_duckdb.recipe import Counts, Grown, Request, ScoreRule, Scores
+from dpforest_duckdb.smoothing import sum_upward
 
 Floats = NDArray[np.float64]
 
+FINENESS = 1000  # votes are rounded to thousandths: what differs by less is read as one
 REST = 0.1  # what attributes weigh beside a leading one
 FINE = (-3.0, -2.0, -1.2, -0.5, 0.0, 0.5, 1.2, 2.0, 3.0)  # cuts between the bins of a sum
 MIDDLES = (-3.5, -2.5, -1.6, -0.85, -0.25, 0.25, 0.85, 1.6, 2.5, 3.5)
@@ -94,8 +96,8 @@ def _prior(
     told = [np.array(request.histogram, dtype=np.float64), *(t.sum(axis=0) for t in tables)]
     exactness = 1 / np.array(noise)
     counts = (np.array(told) * exactness[:, None]).sum(axis=0) / exactness.sum()
-    # a class is not taken to be rarer than the noise could hide
-    counts = np.maximum(counts, np.sqrt(1 / exactness.sum() / 2) + 0.5)
+    # towards equal shares as far as there is noise: a class may be less rare than it seems
+    counts = np.clip(counts, 0, None) + 2 / math.sqrt(exactness.sum())
     shares: Floats = counts / counts.sum()
     return shares
 
@@ -216,7 +218,10 @@ def log_odds(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
     return [
         alone,
         *(
-            replace(tree, votes=np.concatenate([nothing, _integers(own)]))
+            replace(
+                sum_upward(tree, request.domain.cells),
+                votes=np.concatenate([nothing, _integers(own)]),
+            )
             for tree, own in zip(grown.trees, added, strict=True)
         ),
     ]
@@ -227,7 +232,7 @@ def _integers(log_odds: Floats) -> NDArray[np.int64]:
 
     Votes of two classes sum to the same at every leaf of a tree, so that SQL needs one of them.
     """
-    votes = np.rint(log_odds * SCALE).astype(np.int64)
+    votes = np.rint(log_odds * FINENESS).astype(np.int64) * (SCALE // FINENESS)
     if log_odds.shape[1] == 2:
         votes[:, 0] = -votes[:, 1]
     least: NDArray[np.int64] = votes.min(axis=1, keepdims=True)

@@ -61,7 +61,10 @@ def _figures(forest: Forest, tree: Tree, node: int) -> dict[str, Any]:
     present, root = np.clip(counts, 0, None), np.clip(tree.counts[0], 0, None).sum()
     total = present.sum()
     return {
-        "prediction": classes[counts.argmax() if votes is None else votes.argmax()],
+        # log-odds add to those of all rows: of themselves they predict nothing
+        "prediction": classes[
+            counts.argmax() if votes is None or forest.link == "softmax" else votes.argmax()
+        ],
         "counts": counts.tolist(),
         "confidence": round(float(present.max() / total), 6) if total else None,
         "support": round(min(1.0, float(total / root)), 6) if root else None,
