@@ -97,7 +97,7 @@ def _prior(
     exactness = 1 / np.array(noise)
     counts = (np.array(told) * exactness[:, None]).sum(axis=0) / exactness.sum()
     # towards equal shares as far as there is noise: a class may be less rare than it seems
-    counts = np.clip(counts, 0, None) + 2 / math.sqrt(exactness.sum())
+    counts = np.clip(counts, 0, None) + 1 / math.sqrt(exactness.sum())
     shares: Floats = counts / counts.sum()
     return shares
 
