@@ -125,16 +125,22 @@ the public domain, and stop by released figures alone. A figure that is not reac
 it is.
 
 **Where only the noise of splits was wrong** (diffp-id3, dpdf, xin-dpgdf), the column of differences
-says what the repair costs or gains: both forms draw the same trees from the same seeds but for the
-calibration of the draws (and, of dpdf, two queries more on a path, which the published form asks
-without paying).
+says what the repair costs or gains. The forms differ in the calibration of their draws; the
+published dpdf also asks two queries more on a path than it charges, and the published xin-dpgdf
+draws the labels of its leaves by smooth sensitivity.
+
+**At small ε many trees share the budget** (diffprf, dprf-gini, hou-forest): what is left for one
+is less than its noise, so a forest says what the larger class is, or nothing at all. The published
+figures do not show this. tpdprf as published spends 1.65 times its budget and weighs rows and
+attributes by the true rows, unpaid; the rigorous form has to do without.
 
 **The thesis's figures** come from code that spends more than it states (each of K medians at the
 full share), reads bounds off the rows and stops at true purity; how many attributes a node sees is
 not reported. The rigorous form draws the attribute first and then one median, so its cost does not
 grow with the attributes. The last column has other numbers of trees and depths: public choices, but
-made by hand on these very tables, so they flatter. What stands in the way where a figure is not
-reached is shown by the same forest without noise:
+made by hand on these very tables, so they flatter. Fewer trees hold more rows each, which matters
+more here than many votes. What stands in the way where a figure is not reached is shown by the same
+forest without noise: a published figure that lies at this limit leaves nothing for noise.
 """
 
 
