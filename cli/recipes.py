@@ -90,7 +90,7 @@ def _example(recipe: Recipe, epsilon: int) -> Plan:
         {**{a.name: "VARCHAR" if a.kind == "categorical" else "INTEGER" for a in attributes},
          "c": "VARCHAR"}
     )  # fmt: skip
-    return recipe.plan(recipe.request(domain, epsilon))
+    return recipe.whole_plan(recipe.request(domain, epsilon))
 
 
 def _document(facts: list[dict[str, Any]]) -> str:
@@ -113,7 +113,7 @@ def _document(facts: list[dict[str, Any]]) -> str:
         pieces = f["pieces"]
         asked = ", ".join(f"{purpose} by {how}" for purpose, how in pieces["mechanisms"].items())
         lines += ["", f"## {f['name']}", "", f"{f['title']}, {f['year']}. *{f['paper']}.*", ""]
-        lines += [f"- Flaw: {flaw}" for flaw in f["flaws"]]
+        lines += [f"- Flaw: {' '.join(f['flaws'])}"] if f["flaws"] else []
         lines += [f"- Repair: {f['rigorous_repair']}"] if f["rigorous_repair"] else []
         lines += [f"- One form: {f['one_form_because']}"] if f["one_form_because"] else []
         lines += [f"- Variants: {', '.join(f['variants'])}"] if f["variants"] else []
@@ -129,8 +129,8 @@ def _show(recipe: Recipe, facts: dict[str, Any], epsilon: str) -> None:
 
     print(f"{recipe.name}: {recipe.title}, {recipe.year}")
     print(f"paper      {recipe.paper}")
-    for flaw in facts["flaws"]:
-        print(f"flaw       {flaw}")
+    if facts["flaws"]:
+        print(f"flaw       {' '.join(facts['flaws'])}")
     if recipe.repair:
         print(f"repair     {recipe.repair}")
     if recipe.only:

@@ -197,15 +197,20 @@ def _show_plan(run: Run, as_json: bool) -> None:
     from dpforest_duckdb.privacy.units import NANO, show
 
     left = run.guard.budget().left_epsilon
+    asked = [
+        (query, phase.rows_per_unit)
+        for phase in run.recipe.phases(run.request)
+        for query in run.recipe.plan(phase).queries
+    ]
     queries = [
         {
             "purpose": query.purpose,
             "mechanism": query.mechanism,
             "epsilon": [epsilon / NANO for epsilon in query.by_depth],
             "trees": query.times,
-            "noise": _deviation(query, run.unit.rows),
+            "noise": _deviation(query, rows),
         }
-        for query in run.plan.queries
+        for query, rows in asked
     ]
     if as_json:
         plan: dict[str, Any] = {

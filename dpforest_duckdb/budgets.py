@@ -10,6 +10,8 @@ from dpforest_duckdb.recipe import Request
 
 LAPLACE = "discrete Laplace"
 ROWS_SHARE = Fraction(1, 25)  # of the budget, for a noisy number of rows
+PUBLIC_ROWS = "The number of rows is taken as public."
+NOISY_ROWS = "A noisy number of rows is paid for with 4 % of the budget."
 
 Weights = Sequence[int | Fraction]
 PlanRule = Callable[[Request], Plan]
@@ -65,6 +67,29 @@ def half_to_leaves(split: str, leaf: str, *, disjoint: bool = False) -> PlanRule
         {"split": (split, (1,) * request.depth), "leaf": (leaf, (request.depth,))},
         disjoint=disjoint,
     )
+
+
+FULL_MEDIANS = (
+    "Every median of a node is given the full share of all of them.",
+    "With K medians a node, splits cost (K + 1)/2 times what is charged.",
+)
+
+
+def half_to_leaves_and_full_medians(leaf: str, medians: Callable[[int], int]) -> PlanRule:
+    """ε_s = ε_a = B/(4d) to the letter: (K + 1)/2 of what is charged, at K medians of m a node.
+
+    Published forms of DiPriMe and the thesis; `medians` gives K of m.
+    """
+
+    def plan(request: Request) -> Plan:
+        each, depth = medians(len(request.domain.attributes)) + 1, request.depth
+        queries = {
+            "split": ("exponential mechanism", (each,) * depth),
+            "leaf": (leaf, (2 * depth,)),
+        }
+        return spread(request, queries, disjoint=True, whole=4 * depth)
+
+    return plan
 
 
 def harmonic(depths: int) -> tuple[Fraction, ...]:

@@ -35,6 +35,18 @@ def with_cells(function: Callable[[Tree, Sequence[int]], Tree]) -> Step:
     return lambda tree, request, plan: function(tree, request.domain.cells)
 
 
+def with_noise(function: Callable[[Tree, Sequence[int], float], Tree]) -> Step:
+    """A step that needs the cells of the domain and the standard deviation of a leaf's count."""
+    return lambda tree, request, plan: function(
+        tree, request.domain.cells, leaf_noise(request, plan)
+    )
+
+
+def of_selected(select: Callable[[Sequence[Tree]], list[Tree]], *steps: Step) -> Finish:
+    """The steps on the trees that are selected by their noisy counts."""
+    return lambda grown, request, plan: each(*steps)(Grown(select(grown.trees)), request, plan)
+
+
 def leaf_noise(request: Request, plan: Plan) -> float:
     """The standard deviation of a noisy count at a leaf, about √2 k / ε."""
     leaf = plan.query("leaf")

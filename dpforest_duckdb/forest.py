@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.int64]
 Kind = Literal[0, 1, 2, 3]
+Voting = Literal["sum", "surest"]
 Link = Literal["shares", "softmax"]  # p ∝ votes, or p ∝ e^(votes / SCALE)
 
 LEAF: Kind = 0
@@ -147,7 +148,11 @@ class Guarantee:
 
 @dataclass(frozen=True)
 class Forest:
-    """A trained forest: public domain, trees, guarantee. Free to publish if `private`."""
+    """A trained forest: public domain, trees, guarantee. Free to publish if `private`.
+
+    `voting`: votes of a class are the sum of all trees' ("sum"), or those of the tree that gives it
+    most ("surest").
+    """
 
     name: str
     recipe: str
@@ -157,6 +162,7 @@ class Forest:
     link: Link = "shares"
     table: str = ""
     version: str = ""
+    voting: Voting = "sum"
 
     @property
     def private(self) -> bool:
@@ -171,14 +177,15 @@ class Forest:
         return max(tree.depth(self.domain.cells) for tree in self.trees)
 
     def votes(self, rows: Iterable[Mapping[str, object]]) -> Array:
-        """Summed votes `[row, class]` of raw rows, by Python's own way through the trees."""
+        """Votes of all trees `[row, class]` of raw rows, by Python's own way through them."""
         codes = np.array(
             [[a.code(row[a.name]) for a in self.domain.attributes] for row in rows],
             dtype=np.int64,
         ).reshape(-1, len(self.domain.attributes))
+        combine = np.add if self.voting == "sum" else np.maximum
         total = np.zeros((len(codes), len(self.domain.classes)), dtype=np.int64)
         for tree in self.trees:
-            total += tree.votes[tree.find(codes)]
+            total = combine(total, tree.votes[tree.find(codes)])
         return total
 
     def probabilities(self, votes: Array) -> NDArray[np.float64]:
@@ -225,6 +232,7 @@ class Forest:
             "recipe": self.recipe,
             "table": self.table,
             "version": self.version,
+            "voting": self.voting,
             "guarantee": asdict(self.guarantee),
             "link": self.link,
             "domain": _domain_json(self.domain),
@@ -385,6 +393,9 @@ def _forest(content: Mapping[str, Any]) -> Forest:
         raise ValueError("unknown link")
     if not content["trees"]:
         raise ValueError("no tree")
+    voting = content["voting"]
+    if voting not in get_args(Voting):
+        raise ValueError("unknown voting")
     return Forest(
         name=_text(content["name"]),
         recipe=_text(content["recipe"]),
@@ -394,6 +405,7 @@ def _forest(content: Mapping[str, Any]) -> Forest:
         link=link,
         table=_text(content["table"]),
         version=_text(content["version"]),
+        voting=voting,
     )
 
 

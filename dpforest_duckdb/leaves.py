@@ -61,4 +61,8 @@ def _one_hot(label: Counts, classes: int) -> Counts:
 
 COUNTS = Leaf("discrete Laplace", _counts)
 LABEL = Leaf("permute-and-flip on class counts", _label, "label")
+SMOOTH_FLAWS = (
+    "The exponential mechanism is not private with smooth sensitivity.",
+    "Near a tie one row moves the very scale that labels are drawn by.",
+)
 SMOOTH_LABEL = Leaf("exponential mechanism, smooth sensitivity", _smooth_label, "label")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,14 @@ from numpy.typing import NDArray
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import Sample
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.forest import Link, Tree
+from dpforest_duckdb.forest import Link, Tree, Voting
 from dpforest_duckdb.leaves import COUNTS, Leaf
 from dpforest_duckdb.privacy.accountant import Plan
-from dpforest_duckdb.splits.candidates import Ways, leaves_within
+from dpforest_duckdb.splits.candidates import Ways, by_cell, leaves_within
 from dpforest_duckdb.splits.choose import Chooser
 
 BOOTSTRAP = "A row drawn several times into a bootstrap sample changes its counts by more than one."
+LOSS = "One noisy count may tell of it up to e^ε - 1 instead of ε."
 ALL_ROWS = "Every tree sees all rows once."
 
 Counts = NDArray[np.int64]
@@ -37,7 +39,8 @@ class Request:
 
     `epsilon` is nano-ε, `depth` the number of splits on the longest path, `rows_per_unit` the
     bound that scales every sensitivity, `rows` a number of rows that is released or public, 0
-    where there is none, `histogram` its classes.
+    where there is none, `histogram` its classes. `weights` are those with which attributes are
+    drawn at random, released or public; none where all weigh the same.
     """
 
     domain: Domain
@@ -46,6 +49,7 @@ class Request:
     depth: int
     rows_per_unit: int = 1
     rows: int = 0
+    weights: tuple[float, ...] = ()
     histogram: tuple[int, ...] = ()
 
 
@@ -66,6 +70,22 @@ class Level:
 def half_the_attributes(domain: Domain) -> int:
     """m/2 splits on a path: a public rule of several papers."""
     return max(1, len(domain.attributes) // 2)
+
+
+@dataclass(frozen=True)
+class Second:
+    """A second phase: trees that mind the rows which those of the first phase get wrong.
+
+    `share` of the trees, and of the budget, is the first phase's. A row that half of its trees or
+    more get wrong counts `heavy` times in the second, so every sensitivity is `heavy` times as
+    large there; in a bootstrap sample it is drawn in proportion to the trees that get it wrong.
+    `weigh` gives the weights, by released figures of the first trees, with which attributes are
+    drawn.
+    """
+
+    share: Fraction
+    heavy: int
+    weigh: Callable[[Sequence[Tree], Sequence[int]], tuple[float, ...]]
 
 
 Stop = Callable[[Level], Mask]
@@ -107,12 +127,14 @@ class Recipe:
     bins), "histogram" or "size" (at every node), "split" (at every inner node), "leaf" (what `leaf`
     asks of every leaf; tree by tree, where the query has a share for each), "scores" (the joint
     histogram of the class and what `scores` makes of the trees). `stop` says which nodes stay
-    leaves. `finish` turns what was released into votes, `link` says how votes become probabilities.
-    `trees` and `depth` are numbers or public rules, the most there may be where `adapt` settles
-    them; `depth` is counted as the paper does, which gives the root the number `root`: depth - root
-    splits on the longest path. `flaws` say why a form is not private, `repair` what the rigorous
-    form does instead, `only` why there is but one. `variants` are pieces that NAME:VARIANT puts in
-    other pieces' places; `refused` says why a variant is not to be had.
+    leaves. `finish` turns what was released into votes, `voting` how trees vote together, `link`
+    how votes become probabilities. `second` is a second phase, if there is one. `trees` and `depth`
+    are numbers or public rules, the most there may be where `adapt` settles them; `depth` is
+    counted as the paper does, which gives the root the number `root`: depth - root splits on the
+    longest path. `flaws` say why a form is not private, `repair` what the rigorous form does
+    instead, `only` why there is but one. `variants` are pieces that NAME:VARIANT puts in other
+    pieces' places; `refused` says why a variant is not to be had. `instead` names the nearest
+    recipe for those who ask what this one cannot do.
     """
 
     name: str
@@ -129,6 +151,8 @@ class Recipe:
     stop: Stop | None = None
     leaf: Leaf = COUNTS
     adapt: Callable[[Counts, Request], Request] | None = None
+    second: Second | None = None
+    voting: Voting = "sum"
     distinct_roots: bool = False
     root: int = 0
     scores: ScoreRule | None = None
@@ -139,6 +163,7 @@ class Recipe:
     only: str = ""
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
+    instead: str = "dprfmaxtree"
 
     def request(
         self,
@@ -159,18 +184,50 @@ class Recipe:
         if self.distinct_roots and wanted > len(domain.attributes):
             raise DpforestError(
                 f"Recipe {self.name} gives every tree another root attribute and the domain has "
-                f"{len(domain.attributes)}: ask for at most that many --trees, or --recipe auto."
+                f"{len(domain.attributes)}: ask for at most that many --trees, or take --recipe "
+                f"{self.instead}."
             )
         deep = (own_depth if depth is None else depth) - self.root
         most = min(MAX_LEAVES, MAX_ALL_LEAVES // wanted)
+        deepest = leaves_within(domain, self.ways, most)
+        if not deepest:
+            widest = max(
+                (a for a in domain.attributes if by_cell(a, self.ways)), key=lambda a: a.cells
+            )
+            raise DpforestError(
+                f'Recipe {self.name} gives every category a branch, and "{widest.name}" has too '
+                f"many for {wanted} trees: group its categories, ask for fewer --trees, or take "
+                f"--recipe {self.instead}."
+            )
         return Request(
             domain,
             epsilon,
             wanted,
-            max(1, min(deep, leaves_within(domain, self.ways, most))),
+            max(1, min(deep, deepest)),
             rows_per_unit,
             rows,
         )
+
+    def phases(self, request: Request) -> tuple[Request, ...]:
+        """What each phase is asked to do: trees, and budget in proportion to them."""
+        if self.second is None or request.trees < 2:
+            return (request,)
+        first = max(1, int(request.trees * self.second.share))
+        counts = (first, request.trees - first)
+        heavy = (1, self.second.heavy)
+        return tuple(
+            replace(
+                request,
+                epsilon=request.epsilon * trees // request.trees,
+                trees=trees,
+                rows_per_unit=request.rows_per_unit * times,
+            )
+            for trees, times in zip(counts, heavy, strict=True)
+        )
+
+    def whole_plan(self, request: Request) -> Plan:
+        """The queries of all phases."""
+        return Plan(tuple(q for phase in self.phases(request) for q in self.plan(phase).queries))
 
 
 def repaired(published: Recipe, repair: str, **pieces: Any) -> Recipe:

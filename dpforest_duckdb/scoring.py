@@ -2,8 +2,8 @@
 
 Each tree is one CASE. Where one class's votes tell everything (two classes whose votes sum to a
 constant), the CASE gives them; else it gives the number of a leaf, and a list per class the votes
-of the leaves. Trees are summed in balanced pairs (an expression may nest a thousand deep in DuckDB,
-no deeper), and one division makes shares of the sums.
+of the leaves. Trees are summed, or the surest is taken, in balanced pairs (an expression may nest a
+thousand deep in DuckDB, no deeper), and one division makes shares of the sums.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from dpforest_duckdb.domain import Attribute, type_family
+from dpforest_duckdb.domain import Attribute, Domain, type_family
 from dpforest_duckdb.engine.base import Scored
 from dpforest_duckdb.engine.dialect import DuckDBDialect, split_name
 from dpforest_duckdb.errors import DpforestError, UsageError
-from dpforest_duckdb.forest import MULTIWAY, SCALE, THRESHOLD, Forest, Tree
+from dpforest_duckdb.forest import MULTIWAY, SCALE, THRESHOLD, Forest, Tree, Voting
 from dpforest_duckdb.sql import Sql, render
 
 Form = Literal["select", "view", "table", "macro"]
@@ -53,7 +53,9 @@ def score_sql(
     leaves, terms = _terms(forest, attributes, columns, emitted, _free_name("dpforest_leaf", table))
     scores = [
         SimpleNamespace(
-            label=label, votes=_sum(terms[number]), column=_DIALECT.ident(f"{helper}_{number}")
+            label=label,
+            votes=_combined(terms[number], forest.voting),
+            column=_DIALECT.ident(f"{helper}_{number}"),
         )
         for number, label in enumerate(domain.classes[:emitted])
     ]
@@ -129,6 +131,12 @@ def share_names(forest: Forest, prefix: str = "") -> list[str]:
             name = f"{prefix}p_{label}_{number}"
         names.append(name)
     return names
+
+
+def labels(trees: Sequence[Tree], domain: Domain) -> list[Sql]:
+    """The class number that each tree votes for, as an expression on a row `t` of its table."""
+    columns = [_DIALECT.ident("t", attribute.name) for attribute in domain.attributes]
+    return [_case(tree, domain.attributes, columns, tree.votes.argmax(axis=1)) for tree in trees]
 
 
 def check(sql: str, *, select: bool = True) -> str:
@@ -256,12 +264,15 @@ def _indent(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 
-def _sum(terms: Sequence[Sql]) -> Sql:
-    """A sum of trees as a balanced expression."""
+def _combined(terms: Sequence[Sql], voting: Voting) -> Sql:
+    """The sum of trees, or the largest of them, as a balanced expression."""
     if len(terms) == 1:
         return terms[0]
     half = len(terms) // 2
-    return Sql(f"({_sum(terms[:half])}\n    + {_sum(terms[half:])})")
+    left, right = _combined(terms[:half], voting), _combined(terms[half:], voting)
+    if voting == "surest":
+        return Sql(f"greatest({left},\n    {right})")
+    return Sql(f"({left}\n    + {right})")
 
 
 def _shares(forest: Forest, votes: Sequence[Sql], whole: int) -> list[Sql]:
@@ -301,5 +312,7 @@ def _cast(target_type: str) -> Sql | None:
 
 def _whole(forest: Forest) -> int:
     """All votes of a row, if they are the same number at every leaf of a tree; else 0."""
+    if forest.voting != "sum":
+        return 0
     sums = [np.unique(tree.votes[tree.leaves].sum(axis=1)) for tree in forest.trees]
     return sum(int(each[0]) for each in sums) if all(len(each) == 1 for each in sums) else 0

@@ -19,9 +19,9 @@ from dpforest_duckdb.domain import Domain, load_domain
 from dpforest_duckdb.engine.base import CodedRows, Sample, TableInfo
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, Trace
 from dpforest_duckdb.errors import DpforestError, UsageError
-from dpforest_duckdb.forest import LEAF, Forest, Guarantee
+from dpforest_duckdb.forest import LEAF, Forest, Guarantee, Tree
 from dpforest_duckdb.growth import Growth
-from dpforest_duckdb.privacy.accountant import Accountant, Plan, PlanError
+from dpforest_duckdb.privacy.accountant import Accountant, Plan, PlanError, Query
 from dpforest_duckdb.privacy.bits import Bits, SecureBits, SeededBits
 from dpforest_duckdb.privacy.guard import Guard
 from dpforest_duckdb.privacy.ledger import Unit
@@ -29,6 +29,7 @@ from dpforest_duckdb.privacy.noise import CountNoise, ExactNoise, OpenDPNoise
 from dpforest_duckdb.privacy.units import atto_delta, nano_epsilon, show
 from dpforest_duckdb.recipe import Grown, Level, Recipe, Request
 from dpforest_duckdb.recipes import find
+from dpforest_duckdb.scoring import labels
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.choose import LATER, Choice, distinct
 
@@ -118,41 +119,68 @@ class Run:
         return forest
 
     def _train(self, progress: Progress) -> Forest:
-        account, request = Accountant(self.plan, self.cost), self.request
-        if self.recipe.adapt is not None:
-            progress("look")
-            request = self._adapted(account)
-        progress("encode")
-        rows = self._encode(request.domain, request.trees, self.recipe.rows)
-        try:
-            grown = grow(rows, self.recipe, request, account, self.randomness, progress)
-        finally:
-            rows.drop()
+        trees: list[Tree] = []
+        asked: list[Query] = []
+        for phase in self.recipe.phases(self.request):
+            finished, request, plan = self._grow(phase, trees, progress)
+            trees += finished
+            asked += plan.queries
         progress("finish")
         return Forest(
             name=self.name or self.table.name,
             recipe=self.recipe.name + (" as published" if self.recipe.flaws else ""),
-            guarantee=self.guarantee(account.plan),
+            guarantee=self.guarantee(Plan(tuple(asked))),
             domain=request.domain,
-            trees=tuple(self.recipe.finish(grown, request, account.plan)),
+            trees=tuple(trees),
             link=self.recipe.link,
             table=self.table.reference,
             version=__version__,
+            voting=self.recipe.voting,
         )
 
-    def _encode(self, domain: Domain, trees: int, sample: Sample) -> CodedRows:
+    def _grow(
+        self, request: Request, before: Sequence[Tree], progress: Progress
+    ) -> tuple[list[Tree], Request, Plan]:
+        """The finished trees of a phase, after those `before`; request and plan as they ended."""
+        plan = self.recipe.plan(request)
+        account = Accountant(plan, max(plan.epsilon, request.epsilon))
+        if before and self.recipe.second is not None:
+            weights = self.recipe.second.weigh(before, request.domain.cells)
+            request = replace(request, weights=weights)
+        if self.recipe.adapt is not None:
+            progress("look")
+            request = self._adapted(request, account)
+        progress("encode")
+        rows = self._encode(request.domain, request.trees, self.recipe.rows, before)
+        try:
+            grown = grow(rows, self.recipe, request, account, self.randomness, progress)
+        finally:
+            rows.drop()
+        return self.recipe.finish(grown, request, account.plan), request, account.plan
+
+    def _encode(
+        self, domain: Domain, trees: int, sample: Sample, before: Sequence[Tree] = ()
+    ) -> CodedRows:
+        second = self.recipe.second
         return self.engine.encode(
-            self.table, domain, self.unit, trees=trees, sample=sample, salt=self.randomness.salt
+            self.table,
+            domain,
+            self.unit,
+            trees=trees,
+            sample=sample,
+            salt=self.randomness.salt,
+            judges=labels(before, domain),
+            heavy=1 if second is None else second.heavy,
         )
 
-    def _adapted(self, account: Accountant) -> Request:
-        domain = self.request.domain  # one attribute is enough to count classes
+    def _adapted(self, request: Request, account: Accountant) -> Request:
+        domain = request.domain  # one attribute is enough to count classes
         rows = self._encode(replace(domain, attributes=domain.attributes[:1]), 1, "all")
         try:
             classes = rows.count_leaves(0, 1)[0]
         finally:
             rows.drop()
-        return adapted(classes, self.recipe, self.request, account, self.randomness.noise)
+        return adapted(classes, self.recipe, request, account, self.randomness.noise)
 
     def guarantee(self, plan: Plan) -> Guarantee:
         """What the forest promises, by the plan that was followed."""
@@ -245,7 +273,7 @@ def prepare(
     unit = _unit(public, info, privacy_unit, rows_per_unit)
     public = public.without(unit.column).bind(info.columns)
     request = chosen.request(public, nano, trees=trees, depth=depth, rows_per_unit=unit.rows)
-    plan = chosen.plan(request)
+    plan = chosen.whole_plan(request)
     # a chooser divides a query into no more than two shares for each attribute and two more
     least = 2 * (len(public.attributes) + 1)
     if any(epsilon < least for query in plan.queries for epsilon in query.by_depth):
@@ -366,6 +394,7 @@ def grow(
             bits=randomness.bits,
             depth=depth,
             released=released,
+            weights=request.weights,
         ).of(nodes)
         roots = depth == 0 and recipe.distinct_roots
         drawn = distinct(choice, recipe.choose) if roots else recipe.choose(choice)

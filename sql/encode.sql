@@ -8,6 +8,9 @@ WITH coded AS (
 {% for word in words %}
     {{ word.code }} AS {{ word.column }},
 {% endfor %}
+{% for judge in judges %}
+    {{ judge.label }} AS {{ judge.column }},
+{% endfor %}
 {% if unit %}
     {{ unit.canonical }} AS "unit",
 {% elif parts > 1 and not bootstrap %}
@@ -34,16 +37,20 @@ WITH coded AS (
   WHERE "class" IS NOT NULL AND "unit" IS NOT NULL
 )
 {% endif %}
+, kept AS (
+{% if unit %}
+  SELECT * FROM bounded
+  WHERE "position" <= {{ unit.rows }}
+{% else %}
+  SELECT * FROM coded
+  WHERE "class" IS NOT NULL
+{% endif %}
+)
 {% if bootstrap %}
 , numbered AS (
   SELECT *, row_number() OVER () - 1 AS "number"
-{% if unit %}
-  FROM bounded
-  WHERE "position" <= {{ unit.rows }}
-{% else %}
-  FROM coded
-  WHERE "class" IS NOT NULL
-{% endif %}
+  FROM kept{% if judges %}, range({{ wrong }}) AS wrong("by"){% endif %}
+
 )
 , drawn AS (
   -- for each tree as many draws as there are rows, with replacement
@@ -51,8 +58,9 @@ WITH coded AS (
   FROM (
     SELECT
       "part",
-      hash("part", "number", CAST($salt AS UBIGINT)) % (SELECT COUNT(*) FROM numbered) AS "number"
-    FROM numbered, range({{ parts }}) AS parts("part")
+      hash("part", "draw", CAST($salt AS UBIGINT))
+        % (SELECT nullif(COUNT(*), 0) FROM numbered) AS "number"
+    FROM (SELECT row_number() OVER () - 1 AS "draw" FROM kept), range({{ parts }}) AS parts("part")
   ) AS d
   JOIN numbered AS n ON n."number" = d."number"
 )
@@ -67,10 +75,8 @@ SELECT
 {% endfor %}
 {% if bootstrap %}
 FROM drawn
-{% elif unit %}
-FROM bounded
-WHERE "position" <= {{ unit.rows }}
+{% elif judges %}
+FROM kept, range(CASE WHEN 2 * ({{ wrong }}) >= {{ judges | length }} THEN {{ heavy }} ELSE 1 END)
 {% else %}
-FROM coded
-WHERE "class" IS NOT NULL
+FROM kept
 {% endif %}

@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpforest_duckdb.domain import Domain, domain_from_mapping
-from dpforest_duckdb.engine.base import Splits
+from dpforest_duckdb.engine.base import Sample, Splits
 from dpforest_duckdb.engine.blocks import MAX_CELLS, MAX_GRID, blocks
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, DuckDBRows
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.forest import MULTIWAY, ONE, THRESHOLD, branch_of
 from dpforest_duckdb.privacy.ledger import Unit
+from dpforest_duckdb.sql import Sql
 
 COLUMNS = [
     {"name": "a", "kind": "categorical", "domain": ["x", "y"], "nullable": True},
@@ -257,6 +258,62 @@ def test_errors_of_the_database_quote_no_data(con: duckdb.DuckDBPyConnection) ->
     assert "alice" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
+
+
+def judged(
+    con: duckdb.DuckDBPyConnection, unit: Unit, sample: Sample, *judges: str, trees: int = 2
+) -> list[np.ndarray]:
+    engine = DuckDBEngine(con)
+    table = engine.table("t")
+    bound = domain().without(unit.column).bind(table.columns)
+    labels = [Sql(judge) for judge in judges]
+    rows = engine.encode(
+        table, bound, unit, trees=trees, sample=sample, salt=1, judges=labels, heavy=3
+    )
+    return rows.count_classes(0, trees)
+
+
+def test_rows_that_half_of_the_judges_get_wrong_count_more_often(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    """Class 0 ("no") is wrong by one judge of two, class 1 by both, or neither."""
+    fill(con)
+    plain = judged(con, Unit("row"), "all")
+    both = judged(con, Unit("row"), "all", "0", "0")
+    third = judged(con, Unit("row"), "all", "0", "0", 'CASE WHEN t."e" THEN 1 ELSE 0 END')
+    for before, after, more in zip(plain, both, third, strict=True):
+        assert (after[:, :, 0] == before[:, :, 0]).all()
+        assert (after[:, :, 1] == 3 * before[:, :, 1]).all()
+        assert (more == after).all()
+    half = judged(con, Unit("row"), "all", "0", "1")
+    assert all((after == 3 * before).all() for before, after in zip(plain, half, strict=True))
+
+
+def test_a_unit_weighs_no_more_than_its_rows_times_the_weight(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    """With and without one unit: counts differ by at most 2 rows, three times each."""
+    con.execute(f"CREATE TABLE t ({TYPES}, u INTEGER)")
+    con.execute(
+        "INSERT INTO t SELECT 'x', i % 3, i % 2, 1, true, ['no', 'yes'][i % 2 + 1], i // 5 "
+        "FROM range(200) r(i)"
+    )
+    unit = Unit("u", 2)
+    whole = judged(con, unit, "all", "0")
+    con.execute("DELETE FROM t WHERE u = 7")
+    less = judged(con, unit, "all", "0")
+    moved = [abs(a - b).sum(axis=(1, 2)).max() for a, b in zip(whole, less, strict=True)]
+    assert max(moved) in range(2, 2 * 3 + 1)
+
+
+def test_a_bootstrap_draws_what_the_judges_get_wrong(con: duckdb.DuckDBPyConnection) -> None:
+    rows = fill(con)
+    kept = sum(row[-1] in ("no", "yes") for row in rows)
+    drawn = judged(con, Unit("row"), "bootstrap", "0", "0")[0]
+    assert drawn[:, :, 0].sum() == 0
+    assert (drawn.sum(axis=(1, 2)) == kept).all()
+    nobody = judged(con, Unit("row"), "bootstrap", "CASE t.\"k\" WHEN 'no' THEN 0 ELSE 1 END")[0]
+    assert nobody.sum() == 0
 
 
 def test_the_salt_is_bound_not_written(con: duckdb.DuckDBPyConnection) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import duckdb
@@ -20,8 +20,10 @@ from dpforest_duckdb.privacy.units import NANO, nano_epsilon
 from dpforest_duckdb.pruning import impurity, prune_by_gini
 from dpforest_duckdb.recipe import MAX_LEAVES, Level, Recipe, Request
 from dpforest_duckdb.recipes import RECIPES, find
+from dpforest_duckdb.relevance import relevance
 from dpforest_duckdb.smoothing import shrink_to_parent, sum_upward
-from dpforest_duckdb.splits.choose import Choice, Drawn
+from dpforest_duckdb.splits.candidates import candidates
+from dpforest_duckdb.splits.choose import Choice, Drawn, among
 from dpforest_duckdb.stopping import small_or_pure
 from dpforest_duckdb.training import Randomness, adapted, grow
 from dpforest_duckdb.voting import confidence, vote_by_confidence, vote_by_shares
@@ -315,7 +317,7 @@ def test_the_greedy_tree_is_shallow_where_noise_is_large() -> None:
 
 
 def test_more_trees_than_roots_are_refused_before_anything_is_read() -> None:
-    with pytest.raises(DpforestError, match=r"dpdf .* 6.*--recipe auto"):
+    with pytest.raises(DpforestError, match=r"dpdf .* 6.*--recipe diffprf"):
         find("dpdf").request(domain(), NANO, trees=7)
 
 
@@ -324,6 +326,15 @@ def test_a_multiway_tree_is_no_larger_than_the_public_cap() -> None:
     request = find("dpdf").request(wide, NANO, depth=5)
     assert 101**request.depth <= MAX_LEAVES
     assert find("dpdf").plan(request).epsilon <= NANO
+
+
+def test_more_branches_than_memory_bears_are_refused_before_anything_is_read() -> None:
+    wide = domain(cells=2000, attributes=2)
+    for name in ("diffprf", "tpdprf", "private-rdt", "snr-forest"):
+        with pytest.raises(DpforestError, match=rf'{name} .*"a0".*--recipe dprfmaxtree'):
+            find(name).request(wide, NANO, trees=60)
+        assert find(name).request(wide, NANO, trees=2).depth == 1
+    assert find("dprfmaxtree").request(wide, NANO, trees=60).depth == 5
 
 
 def test_names_of_recipes() -> None:
@@ -399,60 +410,188 @@ def trained(
 OBLIVIOUS = ("diffgen", "dt-diff")  # one draw for a whole depth: see their own test
 
 
-@pytest.mark.parametrize("name", sorted(n for n in RECIPES if not RECIPES[n].flaws))
-@pytest.mark.parametrize("rows_per_unit", [1, 4])
-def test_the_mechanisms_are_given_what_the_plan_says(
-    monkeypatch: pytest.MonkeyPatch, name: str, rows_per_unit: int
-) -> None:
-    """ε and sensitivity as they arrive at the mechanisms, summed along a path, node by node."""
+class Telling(Accountant):
+    """An accountant that remembers what it handed out, in order."""
+
+    def __init__(self, plan: Plan, debited: int) -> None:
+        super().__init__(plan, debited)
+        self.told: list[int] = []
+
+    def spend(self, purpose: str, depth: int = 0) -> int:
+        self.told.append(super().spend(purpose, depth))
+        return self.told[-1]
+
+
+def phase_by_phase(
+    recipe: Recipe, request: Request, rows: int, seed: int
+) -> Iterator[tuple[Request, Telling]]:
+    """Train on rows in memory that rest on the first attribute; each phase and its account."""
+    random = np.random.default_rng(seed)
+    classes = len(request.domain.classes)
+    places = random.random((rows, len(request.domain.cells)))
+    labels = (places[:, 0] * classes + random.random(rows)).astype(np.int64) % classes
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        randomness = Randomness.seeded(seed)
+    before: list[Tree] = []
+    for phase in recipe.phases(request):
+        account = Telling(recipe.plan(phase), phase.epsilon)
+        if recipe.adapt is not None:
+            told = np.bincount(labels, minlength=classes)
+            phase = adapted(told, recipe, phase, account, randomness.noise)
+        cells = phase.domain.cells
+        codes = (places * np.array(cells)).astype(np.int64)
+        times = np.ones(rows, dtype=np.int64)
+        if before:
+            assert recipe.second is not None
+            wrong = [tree.votes[tree.find(codes)].argmax(axis=1) != labels for tree in before]
+            times = np.where(np.mean(wrong, axis=0) >= 0.5, recipe.second.heavy, times)
+            phase = replace(phase, weights=recipe.second.weigh(before, cells))
+        seen = np.repeat(np.arange(rows), times)
+        table = Rows(codes[seen], labels[seen], cells, classes, phase.trees)
+        made = grow(table, recipe, phase, account, randomness, lambda message: None)
+        before += recipe.finish(made, phase, account.plan)
+        yield phase, account
+
+
+def check_that_the_plan_is_truth(
+    recipe: Recipe, request: Request, *, rows: int = 300, seed: int = 0
+) -> int:
+    """ε and sensitivity as they arrive at the mechanisms, along a path, against the plan.
+
+    A chooser is shown the nodes of a depth one by one, so that what each is asked can be told; a
+    path pays its share once. Gives what was spent.
+    """
     from dpforest_duckdb import leaves
     from dpforest_duckdb.privacy.noise import ExactNoise
     from dpforest_duckdb.splits import choose
 
-    given: list[int] = []
+    given: list[tuple[int, int]] = []
+    depths: set[int] = set()
     laplace, exponents = ExactNoise.laplace, choose.exponents
+    oblivious = recipe.name in OBLIVIOUS
 
     def noise(self: ExactNoise, counts: np.ndarray, epsilon: int, sensitivity: int) -> np.ndarray:
-        given.append(epsilon)
-        assert sensitivity == rows_per_unit
+        given.append((epsilon, sensitivity))
         return laplace(self, counts, epsilon, sensitivity)
 
     def weights(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
-        given.append(epsilon)
-        assert sensitivity % rows_per_unit == 0
+        given.append((epsilon, sensitivity))
         return exponents(utilities, allowed, epsilon, sensitivity, monotone)
 
-    monkeypatch.setattr(ExactNoise, "laplace", noise)
-    monkeypatch.setattr(choose, "exponents", weights)
-    monkeypatch.setattr(leaves, "exponents", weights)
-    recipe = RECIPES[name]
-
     def one_by_one(choice: Choice) -> Drawn:
-        """Each node alone, so that what it is asked can be told; a path pays its share once."""
-        if name in OBLIVIOUS:
+        if oblivious:
             return recipe.choose(choice)
         before, drawn, spent = len(given), [], []
         for node in range(len(choice.allowed)):
             start = len(given)
             drawn.append(recipe.choose(choice.of(np.array([node]))))
-            spent.append(sum(given[start:]))
-            assert spent[-1] <= choice.epsilon
+            spent.append(sum(epsilon for epsilon, _ in given[start:]))
+            assert spent[-1] <= choice.epsilon, "a node was asked for more than its share"
+            assert all(sensitivity % choice.rows_per_unit == 0 for _, sensitivity in given[start:])
         del given[before:]
-        given.append(choice.epsilon)
-        if choice.epsilon and name != "sulq-id3":  # which shares by all attributes, used up or not
+        if choice.depth not in depths:  # distinct roots are shown one after the other
+            depths.add(choice.depth)
+            given.append((choice.epsilon, choice.rows_per_unit))
+        if choice.epsilon and recipe.name != "sulq-id3":  # which shares by all attributes, used up
             # nothing is left unused at the node that is asked most, but for rounding
-            assert max(spent) > choice.epsilon - 3 * (len(mixed().attributes) + 2)
+            assert max(spent) > choice.epsilon - 3 * (len(choice.candidates.cells) + 2)
         children = [c for d in drawn if d.children is not None for c in d.children]
         return Drawn(np.concatenate([d.candidate for d in drawn]), children or None)
 
-    account, _ = trained(replace(recipe, choose=one_by_one), rows_per_unit=rows_per_unit)
-    if name not in OBLIVIOUS:
-        assert sum(given) == account.spent
-    assert account.spent <= account.plan.epsilon <= NANO
+    whole = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ExactNoise, "laplace", noise)
+        patch.setattr(choose, "exponents", weights)
+        patch.setattr(leaves, "exponents", weights)
+        shown = replace(recipe, choose=one_by_one)
+        for phase, account in phase_by_phase(shown, request, rows, seed):
+            if not oblivious:
+                assert all(sensitivity % phase.rows_per_unit == 0 for _, sensitivity in given)
+                # a random split is shown to the chooser too, and asks nothing
+                assert [epsilon for epsilon, _ in given if epsilon] == account.told
+            assert account.spent <= account.plan.epsilon
+            whole += account.spent
+            given.clear()
+            depths.clear()
+    assert whole <= request.epsilon
+    return whole
+
+
+RIGOROUS = sorted(name for name in RECIPES if not RECIPES[name].flaws)
+
+
+@pytest.mark.parametrize("name", RIGOROUS)
+@pytest.mark.parametrize("rows_per_unit", [1, 4])
+def test_the_mechanisms_are_given_what_the_plan_says(name: str, rows_per_unit: int) -> None:
+    recipe = RECIPES[name]
+    request = recipe.request(mixed(), NANO, trees=2, rows_per_unit=rows_per_unit)
+    spent = check_that_the_plan_is_truth(recipe, request, rows=20_000)
+    assert recipe.whole_plan(request).epsilon > NANO * 0.99
     # a stopping rule may leave depths unasked
     if recipe.stop is None and recipe.adapt is None and name not in OBLIVIOUS:
-        assert sum(given) > account.plan.epsilon * 0.99
-    assert account.plan.epsilon > NANO * 0.99
+        assert spent > NANO * 0.99
+
+
+@st.composite
+def domains(draw: st.DrawFn) -> Domain:
+    """Up to five attributes of either kind, some nullable, some ordered; two to four classes."""
+    attributes = []
+    for number in range(draw(st.integers(1, 5))):
+        if draw(st.booleans()):
+            values = tuple(str(value) for value in range(draw(st.integers(1, 5))))
+            attribute = Attribute(
+                f"a{number}",
+                "categorical",
+                values,
+                ordered=draw(st.booleans()),
+                nullable=draw(st.booleans()),
+            )
+        else:
+            attribute = Attribute(f"a{number}", "numeric", lower=0, upper=draw(st.integers(1, 40)))
+        attributes.append(attribute)
+    classes = tuple(f"c{label}" for label in range(draw(st.integers(2, 4))))
+    types = {a.name: "VARCHAR" if a.kind == "categorical" else "INTEGER" for a in attributes}
+    return Domain(tuple(attributes), "y", classes).bind({**types, "y": "VARCHAR"})
+
+
+@pytest.mark.parametrize("name", RIGOROUS)
+@settings(max_examples=8, deadline=None)
+@given(
+    public=domains(),
+    epsilon=st.integers(10**7, 10**11),
+    trees=st.integers(1, 4),
+    depth=st.integers(1, 4),
+    rows_per_unit=st.integers(1, 5),
+    seed=st.integers(0, 2**20),
+)
+def test_the_plan_is_truth_in_any_domain(
+    name: str, public: Domain, epsilon: int, trees: int, depth: int, rows_per_unit: int, seed: int
+) -> None:
+    recipe = RECIPES[name]
+    if recipe.distinct_roots:
+        trees = min(trees, len(public.attributes))
+    request = recipe.request(public, epsilon, trees=trees, depth=depth, rows_per_unit=rows_per_unit)
+    check_that_the_plan_is_truth(recipe, request, seed=seed)
+
+
+def asks_splits(recipe: Recipe) -> bool:
+    return recipe.plan(recipe.request(mixed(), NANO)).query("split") is not None
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in RIGOROUS if n not in OBLIVIOUS and asks_splits(RECIPES[n])]
+)
+def test_a_chooser_that_draws_once_more_is_caught(name: str) -> None:
+    recipe = RECIPES[name]
+
+    def twice(choice: Choice) -> Drawn:
+        recipe.choose(choice)
+        return recipe.choose(choice)
+
+    request = recipe.request(mixed(), NANO, trees=2, depth=3)
+    with pytest.raises(AssertionError, match="more than its share"):
+        check_that_the_plan_is_truth(replace(recipe, choose=twice), request, rows=4000)
 
 
 @pytest.mark.parametrize("name", OBLIVIOUS)
@@ -477,6 +616,48 @@ def test_one_draw_serves_a_whole_depth(name: str, monkeypatch: pytest.MonkeyPatc
     else:
         assert set(draws) <= {split.by_depth[0] // 4, split.by_depth[1] // 2}
         assert 4 + 2 <= len(draws) <= 3 + 3 * 3
+
+
+def test_relevance_is_told_by_released_histograms() -> None:
+    public = domain()
+    trees, _, _ = grown(replace(find("tpdprf"), second=None), trees=20)
+    weights = relevance(trees, public.cells)
+    assert len(weights) == 6
+    assert min(weights) > 0
+    assert min(weights[0], weights[3]) > 1.5 * max(weights[a] for a in (1, 2, 4, 5))
+    nothing = [replace(tree, counts=np.zeros_like(tree.counts)) for tree in trees]
+    assert set(relevance(nothing, public.cells)) == {1.0}
+
+
+def test_attributes_are_drawn_by_their_weights() -> None:
+    """One of three, without replacement: in proportion to the weights."""
+    shown: list[np.ndarray] = []
+
+    def last(choice: Choice) -> Drawn:
+        shown.append(choice.allowed)
+        return Drawn(choice.allowed.argmax(axis=1))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        bits = Randomness.seeded(3)
+    ways = candidates(domain(attributes=3), "multiway")
+    nodes = 20_000
+    choice = Choice(
+        candidates=ways,
+        counts=[],
+        allowed=np.ones((nodes, 3), dtype=np.bool_),
+        reachable=np.ones((nodes, sum(ways.cells)), dtype=np.bool_),
+        noisy=None,
+        epsilon=0,
+        rows_per_unit=1,
+        noise=bits.noise,
+        bits=bits.bits,
+        weights=(1.0, 2.0, 5.0),
+    )
+    among(last, lambda m: 1)(choice)
+    assert shown[0].mean(axis=0) == pytest.approx([1 / 8, 2 / 8, 5 / 8], abs=0.02)
+    among(last, lambda m: 1)(replace(choice, weights=()))
+    assert shown[1].mean(axis=0) == pytest.approx([1 / 3] * 3, abs=0.02)
 
 
 def test_noise_is_drawn_anew_for_every_tree_and_depth() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -67,6 +68,33 @@ def test_sql_agrees_with_python_on_real_tables(
     options = {"privacy_unit": "row"} if name == "breast_cancer_wisconsin" else {}
     forest = fit(con, name, domain=domain, recipe=recipe, trees=2, **options)
     assert_agree(con, forest, name)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_surest_tree_wins_where_the_sum_would_not(
+    con: duckdb.DuckDBPyConnection, classes: int
+) -> None:
+    """Two trees lean to the first class, one is sure of the second."""
+    con.execute("CREATE TABLE t AS SELECT 'u' AS a")
+    labels = tuple("xyz"[:classes])
+    public = Domain(
+        (Attribute("a", "categorical", ("u",), type="VARCHAR"),), "k", labels, "VARCHAR"
+    )
+
+    def stump(number: int, votes: int) -> Tree:
+        own = np.zeros((1, classes), dtype=np.int64)
+        own[0, number] = votes
+        leaf = np.zeros(1, dtype=np.int64)
+        return Tree(leaf, leaf - 1, leaf, leaf - 1, None, own)
+
+    trees = (stump(0, 600_000), stump(0, 700_000), stump(1, 900_000))
+    added = Forest("m", "r", Guarantee("1"), public, trees)
+    surest = replace(added, voting="surest")
+    assert added.predict(con, "t").fetchall()[0][1:3] == ("x", 1_300_000 / 2_200_000)
+    assert surest.predict(con, "t").fetchall()[0][1:3] == ("y", 700_000 / 1_600_000)
+    for forest in (added, surest):
+        assert_agree(con, forest, "t")
+        assert Forest.from_json(forest.to_json()).voting == forest.voting
 
 
 def hostile_attributes() -> st.SearchStrategy[list[Attribute]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
@@ -17,10 +18,11 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.forest import Forest
 from dpforest_duckdb.privacy.accountant import Plan
 from dpforest_duckdb.privacy.units import NANO, nano_epsilon
-from dpforest_duckdb.recipe import Recipe, Request
+from dpforest_duckdb.recipe import OURS, Recipe, Request
 from dpforest_duckdb.recipes import RECIPES, find
 
 ROOT = Path(__file__).parent.parent
+PUBLISHED = [name for name, recipe in RECIPES.items() if recipe.only != OURS]
 FORMS = [(name, False) for name in RECIPES] + [
     (name, True) for name, recipe in RECIPES.items() if recipe.published
 ]
@@ -128,6 +130,40 @@ def test_xin_gives_each_layer_and_each_leaf_its_half() -> None:
     assert {query.times for query in plan.queries} == {1}, "trees of disjoint rows have all of B"
 
 
+@pytest.mark.parametrize(("trees", "depth"), [(4, 1), (30, 8), (90, 5), (7, 3)])
+def test_liu_by_4_31_and_4_32_in_two_phases(trees: int, depth: int) -> None:
+    layers = depth + 1
+    s_t = sum(Fraction(1, layers - layer) for layer in range(layers))
+    by_paper = [float(Fraction(1, layers - layer) / s_t / trees) for layer in range(layers)]
+    for published, queries in ((False, 2), (True, 1)):
+        _, request, recipe = planned(
+            "tpdprf",
+            published=published,
+            of=domain(0, 4),
+            trees=trees,
+            depth=depth,
+            rows_per_unit=3,
+        )
+        first, second = recipe.phases(request)
+        assert (first.trees, second.trees) == (trees // 2, trees - trees // 2)
+        assert (first.rows_per_unit, second.rows_per_unit) == (3, 3 if published else 6)
+        for phase in (first, second):
+            plan = recipe.plan(phase)
+            halves = [share / queries for share in by_paper[:-1]]
+            assert shares(plan, "split") == pytest.approx(halves, abs=1e-8)
+            assert shares(plan, "histogram") == pytest.approx([*halves, by_paper[-1]], abs=1e-8)
+            assert {query.times for query in plan.queries} == {phase.trees}
+        whole = recipe.whole_plan(request).epsilon / NANO
+        overspent = 1 if not published else float((2 * s_t - 1) / s_t)
+        assert whole == pytest.approx(overspent, abs=1e-6)
+    assert recipe.flaws
+
+
+def test_a_single_tree_has_one_phase() -> None:
+    _, request, recipe = planned("tpdprf", of=domain(8), trees=1)
+    assert recipe.phases(request) == (request,)
+
+
 @pytest.mark.parametrize(
     ("s", "discrete", "expected"), [(0, 8, 4), (1, 0, 1), (4, 0, 3), (6, 9, 8), (20, 0, 14)]
 )
@@ -217,8 +253,32 @@ def test_every_form_on_real_tables(
 
 
 def test_no_recipe_is_longer_than_a_screen() -> None:
-    for file in (ROOT / "dpforest_duckdb" / "recipes").glob("[!_]*.py"):
-        assert len(file.read_text(encoding="utf-8").splitlines()) <= 70, file.name
+    for name in PUBLISHED:
+        file = ROOT / "dpforest_duckdb" / "recipes" / f"{name.replace('-', '_')}.py"
+        assert len(file.read_text(encoding="utf-8").splitlines()) <= 60, name
+
+
+def test_every_published_system_has_a_recipe() -> None:
+    """The 23 of the survey and the papers, by the names that users type."""
+    systems = {
+        *("sulq-id3", "pinq-id3", "diffp-id3", "diffp-c45", "diffgen", "dt-diff", "private-rdt"),
+        *("diffprf", "dpdf", "snr-forest", "smooth-forest", "bojarski-forest", "rana-forest"),
+        *("dprf-gini", "diffprfs", "hou-forest", "xin-dpgdf", "guan-dpgdf", "dprfmaxtree"),
+        *("diprime", "tpdprf", "thesis-forest", "privatree"),
+    }
+    assert len(systems) == 23
+    assert set(PUBLISHED) == systems
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_flaw_and_repair_are_two_sentences_each(name: str) -> None:
+    recipe = RECIPES[name]
+    said = {"repair": recipe.repair, "flaw": " ".join((recipe.published or recipe).flaws)}
+    for what, text in said.items():
+        sentences = re.findall(r"[.](?= [A-Z(]|$)", text)
+        assert len(sentences) in (0, 2), (what, text)
+        assert text in dpforest("recipes", "--markdown").text.replace("\n", " ")
+    assert said["repair"] or recipe.only
 
 
 def test_the_page_of_systems_is_current() -> None:

@@ -94,6 +94,19 @@ class Engine(Protocol):
         """Resolve a base table. Raises `DpforestError` for anything else."""
 
     def encode(
-        self, table: TableInfo, domain: Domain, unit: Unit, *, trees: int, sample: Sample, salt: int
+        self,
+        table: TableInfo,
+        domain: Domain,
+        unit: Unit,
+        *,
+        trees: int,
+        sample: Sample,
+        salt: int,
+        judges: Sequence[Sql] = (),
+        heavy: int = 1,
     ) -> CodedRows:
-        """Code the rows once; node i holds the rows of tree i's root."""
+        """Code the rows once; node i holds the rows of tree i's root.
+
+        `judges` are the labels that released trees give to a row `t`: one that half of them or more
+        get wrong counts `heavy` times.
+        """

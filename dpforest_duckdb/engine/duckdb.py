@@ -133,18 +133,35 @@ class DuckDBEngine:
         return Scored(ident, {row[0]: row[1] for row in rows})
 
     def encode(
-        self, table: TableInfo, domain: Domain, unit: Unit, *, trees: int, sample: Sample, salt: int
+        self,
+        table: TableInfo,
+        domain: Domain,
+        unit: Unit,
+        *,
+        trees: int,
+        sample: Sample,
+        salt: int,
+        judges: Sequence[Sql] = (),
+        heavy: int = 1,
     ) -> DuckDBRows:
         """Code the private rows once into a TEMP table; node i holds the rows of tree i's root.
 
         "disjoint" gives every privacy unit to one tree, by a hash of the unit (of the whole row,
         where rows are the units) and `salt`; "bootstrap" draws for each tree as many rows as there
         are, with replacement, which no guarantee survives; with "all" every tree sees all rows.
+        A row that half of the `judges` or more, labels by released trees, get wrong counts `heavy`
+        times; a bootstrap draws in proportion to the judges that get it wrong.
         """
         rows = DuckDBRows(self, domain, copies=trees if sample == "all" else 1)
         try:
             rows.encode(
-                table, unit, parts=1 if sample == "all" else trees, sample=sample, salt=salt
+                table,
+                unit,
+                parts=1 if sample == "all" else trees,
+                sample=sample,
+                salt=salt,
+                judges=judges,
+                heavy=heavy,
             )
         except BaseException:  # Ctrl-C may come when the table is there already
             rows.drop()
@@ -180,11 +197,20 @@ class DuckDBRows:
         return self._ident(f"{self._name}_{version}")
 
     def encode(
-        self, table: TableInfo, unit: Unit, *, parts: int, sample: Sample, salt: int
+        self,
+        table: TableInfo,
+        unit: Unit,
+        *,
+        parts: int,
+        sample: Sample,
+        salt: int,
+        judges: Sequence[Sql],
+        heavy: int,
     ) -> None:
         dialect = self._engine.dialect
         self._seat_type = unsigned(max(parts, len(self._seats)) * self._classes)
         target = self._ident("t", self._domain.target)
+        columns = [self._ident(f"label{judge}") for judge in range(len(judges))]
         by_column = None
         if unit.column != "row":
             name = self._ident("t", unit.column)
@@ -206,6 +232,12 @@ class DuckDBRows:
             classes=self._classes,
             parts=parts,
             bootstrap=sample == "bootstrap",
+            judges=[
+                SimpleNamespace(label=label, column=column)
+                for label, column in zip(judges, columns, strict=True)
+            ],
+            wrong=Sql(" + ".join(f'CAST({column} <> "class" AS INTEGER)' for column in columns)),
+            heavy=heavy,
             unit=by_column,
             row=Sql(", ".join(self._ident("t", name) for name in table.columns)),
             source=self._ident(table.catalog, table.schema, table.name),

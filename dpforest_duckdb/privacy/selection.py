@@ -7,6 +7,7 @@ say) can hand `Exponents` to `select` directly.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpforest_duckdb.privacy.bits import Bits
-from dpforest_duckdb.privacy.sampler import LIMIT, bernoulli_exp, uniform_below
+from dpforest_duckdb.privacy.sampler import LIMIT, MAX_DENOMINATOR, bernoulli_exp, uniform_below
 from dpforest_duckdb.privacy.units import NANO
 
 Array = NDArray[np.int64]
@@ -54,7 +55,8 @@ def exponents(
     over the nodes. `monotone`: all utilities change in the same direction.
     The gap is to the best allowed candidate of the node.
 
-    Exact: what int64 cannot hold is worked out in Python's integers, and kept as whole and rest.
+    Exact, but for a rate that no denominator up to 2^53 holds, which is rounded down. What int64
+    cannot hold is worked out in Python's integers, and kept as whole and rest.
     Raises `ValueError` without an allowed candidate in some node, and for exponents of 2^62 or more
     (impossible for utilities below 2^33 in size and ε ≤ 10^6).
     """
@@ -67,6 +69,8 @@ def exponents(
     best = np.max(utilities, axis=1, keepdims=True, initial=-LIMIT, where=allowed)
     gap = np.where(allowed, best - np.where(allowed, utilities, best), 0)
     rate = Fraction(epsilon, sensitivity * NANO * (1 if monotone else 2))
+    if rate.denominator > MAX_DENOMINATOR:  # rounded down, which costs no more than ε
+        rate = Fraction(math.floor(rate * MAX_DENOMINATOR), MAX_DENOMINATOR)
     widest = int(gap.max(initial=0))
     if widest * rate.numerator < LIMIT:
         return Exponents(gap * rate.numerator, rate.denominator)

@@ -30,6 +30,7 @@ from dpforest_duckdb.recipes.smooth_forest import SMOOTH_FOREST
 from dpforest_duckdb.recipes.snr_forest import SNR_FOREST
 from dpforest_duckdb.recipes.sulq_id3 import SULQ_ID3
 from dpforest_duckdb.recipes.thesis_forest import THESIS_FOREST
+from dpforest_duckdb.recipes.tpdprf import TPDPRF
 from dpforest_duckdb.recipes.xin_dpgdf import XIN_DPGDF
 
 # our own first, the others by year
@@ -39,7 +40,8 @@ RECIPES: dict[str, Recipe] = {
         AUTO, GREEDY_TREE,
         SULQ_ID3, PINQ_ID3, PRIVATE_RDT, DIFFP_ID3, DIFFP_C45, DIFFGEN, DT_DIFF, DIFFPRF,
         DPDF, SNR_FOREST, BOJARSKI_FOREST, RANA_FOREST, DIFFPRFS, SMOOTH_FOREST, DPRF_GINI,
-        HOU_FOREST, XIN_DPGDF, GUAN_DPGDF, DPRFMAXTREE, DIPRIME, THESIS_FOREST, PRIVATREE,
+        HOU_FOREST, XIN_DPGDF, GUAN_DPGDF, DPRFMAXTREE, DIPRIME, TPDPRF,
+        THESIS_FOREST, PRIVATREE,
     )
 }  # fmt: skip
 

@@ -46,8 +46,8 @@ _PUBLISHED = Recipe(
 
 DIFFGEN = repaired(
     _PUBLISHED,
-    "Private as published if every cell is noised, as it is here; the max operator is monotone, so "
-    "the factor 2 is left out.",
+    "It is private as published if every cell is noised, as it is here. The max operator is "
+    "monotone, so the factor 2 is left out.",
     choose=for_all_nodes(MAX_COUNT, MAX_COUNT),
     variants={"ig": {"choose": for_all_nodes(INFORMATION_GAIN, INFORMATION_GAIN)}},
 )

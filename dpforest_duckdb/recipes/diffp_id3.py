@@ -36,8 +36,8 @@ _PUBLISHED = Recipe(
 
 DIFFP_ID3 = repaired(
     _PUBLISHED,
-    "Private as published; Gini is monotone, so the factor 2 is left out and splits are drawn "
-    "twice as sharply.",
+    "It is private as published. Gini is monotone, so the factor 2 is left out, and splits are "
+    "drawn twice as sharply.",
     choose=by_utility(GINI, "exponential"),
     variants={"max": {"choose": by_utility(MAX_COUNT, "exponential")}},
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dpforest_duckdb.budgets import LAPLACE, per_node
 from dpforest_duckdb.finishing import alone, each
-from dpforest_duckdb.recipe import ALL_ROWS, BOOTSTRAP, Recipe, repaired
+from dpforest_duckdb.recipe import ALL_ROWS, BOOTSTRAP, LOSS, Recipe, repaired
 from dpforest_duckdb.splits.choose import among, by_utility
 from dpforest_duckdb.splits.utilities import GINI, INFORMATION_GAIN, MAX_COUNT, with_factor_2
 from dpforest_duckdb.stopping import drowned
@@ -29,12 +29,12 @@ _PUBLISHED = Recipe(
     plan=per_node("exponential mechanism", LAPLACE),
     stop=drowned,
     finish=each(alone(vote_by_majority)),
-    flaws=(BOOTSTRAP,),
+    flaws=(BOOTSTRAP, LOSS),
 )
 
 DIFFPRF = repaired(
     _PUBLISHED,
-    ALL_ROWS,
+    ALL_ROWS + " Gini is monotone, so the factor 2 is left out.",
     rows="all",
     choose=among(by_utility(GINI, "exponential")),
     variants={

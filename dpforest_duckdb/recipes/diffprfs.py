@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpforest_duckdb.recipe import Recipe, repaired
+from dpforest_duckdb.recipe import ALL_ROWS, Recipe, repaired
 from dpforest_duckdb.recipes.diffprf import DIFFPRF
 from dpforest_duckdb.splits.choose import Chooser, among, by_points
 from dpforest_duckdb.splits.utilities import INFORMATION_GAIN, MAX_COUNT, Utility, with_factor_2
@@ -36,7 +36,7 @@ _PUBLISHED: Recipe = replace(
 
 DIFFPRFS = repaired(
     _PUBLISHED,
-    DIFFPRF.repair,
+    ALL_ROWS + " The max operator is monotone, so the factor 2 is left out.",
     rows="all",
     choose=choose(MAX_COUNT),
     variants={"ig": {"choose": choose(INFORMATION_GAIN)}},

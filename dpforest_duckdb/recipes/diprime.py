@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpforest_duckdb.budgets import LAPLACE, half_to_leaves, spread
+from dpforest_duckdb.budgets import (
+    FULL_MEDIANS,
+    LAPLACE,
+    half_to_leaves,
+    half_to_leaves_and_full_medians,
+)
 from dpforest_duckdb.finishing import alone, each
-from dpforest_duckdb.privacy.accountant import Plan
-from dpforest_duckdb.recipe import Recipe, Request, repaired
-from dpforest_duckdb.splits.choose import by_points, halves
+from dpforest_duckdb.recipe import Recipe, repaired
+from dpforest_duckdb.splits.choose import by_points, full_shares, halves
 from dpforest_duckdb.splits.utilities import BALANCE, GINI
 from dpforest_duckdb.voting import vote_by_counts
 
@@ -22,20 +26,9 @@ from dpforest_duckdb.voting import vote_by_counts
 MSE = replace(GINI, name="MSE as published", sensitivity=16)
 
 
-def as_published(epsilon: int, points: int, attributes: int) -> tuple[int, int]:
-    """ε_s for each of K medians and ε_a, of a budget for all of them."""
-    return epsilon // (attributes + 1), epsilon // (attributes + 1)
-
-
-def published_plan(request: Request) -> Plan:
-    """ε_s for each of a node's m medians, ε_a for the attribute: (m + 1)/2 of what is charged."""
-    depth, each_ = request.depth, len(request.domain.attributes) + 1
-    return spread(
-        request,
-        {"split": ("exponential mechanism", (each_,) * depth), "leaf": (LAPLACE, (2 * depth,))},
-        disjoint=True,
-        whole=4 * depth,
-    )
+def every(attributes: int) -> int:
+    """A median of each attribute."""
+    return attributes
 
 
 _PUBLISHED = Recipe(
@@ -45,17 +38,17 @@ _PUBLISHED = Recipe(
     paper="Differentially Private Median Forests for Regression and Classification, 2021",
     rows="disjoint",
     ways="binary",
-    choose=by_points(BALANCE, MSE, as_published),
+    choose=by_points(BALANCE, MSE, full_shares(every)),
     trees=10,
     depth=8,
-    plan=published_plan,
+    plan=half_to_leaves_and_full_medians(LAPLACE, every),
     finish=each(alone(vote_by_counts)),
-    flaws=("Every median of a node is given the full share of all of them.",),
+    flaws=FULL_MEDIANS,
 )
 
 DIPRIME = repaired(
     _PUBLISHED,
-    "The medians of a node share their half of its budget; N MSE is Gini, monotone with "
+    "The medians of a node share their half of its budget. N MSE is Gini, monotone with "
     "sensitivity 2.",
     choose=by_points(BALANCE, GINI, halves),
     plan=half_to_leaves("exponential mechanism", LAPLACE, disjoint=True),

@@ -3,8 +3,7 @@
 Every node tells a noisy class histogram (Q1); a node is split by the attribute that the exponential
 mechanism draws by Gini (Q2), into one child per category. Depth δ in the paper counts nodes on a
 path, so there are δ − 1 splits and 2δ − 1 queries: ε = B / (τ(2δ − 1)), (10).
-Assumed: class labels and categories are the public domain's, in both forms; Σf of line 15, not the
-Σ|f| of (26); "other" and NULL are children of their own.
+Assumed: class labels are the public domain's in both forms; Σf of line 15, not the Σ|f| of (26).
 """
 
 from __future__ import annotations
@@ -22,14 +21,11 @@ from dpforest_duckdb.voting import vote_by_confidence
 
 def plan(request: Request, whole: int | None = None) -> Plan:
     """A histogram at every node and a split at every inner one, all alike."""
-    return spread(
-        request,
-        {
-            "histogram": (LAPLACE, (1,) * (request.depth + 1)),
-            "split": ("exponential mechanism on Gini", (1,) * request.depth),
-        },
-        whole=whole,
-    )
+    queries = {
+        "histogram": (LAPLACE, (1,) * (request.depth + 1)),
+        "split": ("exponential mechanism on Gini", (1,) * request.depth),
+    }
+    return spread(request, queries, whole=whole)
 
 
 _PUBLISHED = Recipe(
@@ -42,11 +38,11 @@ _PUBLISHED = Recipe(
     choose=by_published(published_gini, published_sensitivity),
     trees=1,
     depth=5,
-    # Algorithm 1 to the letter: ε for 2δ − 1 queries (δ = depth), 2δ + 1 of them asked
-    plan=lambda request: plan(request, 2 * request.depth - 1),
+    plan=lambda request: plan(request, 2 * request.depth - 1),  # charged; 2 δ + 1 are asked
     stop=small_or_pure(100),
     finish=each(with_cells(prune_by_gini), alone(vote_by_confidence)),
     distinct_roots=True,
+    instead="diffprf",
     flaws=(
         "The sensitivity of Gini is computed from a noisy node size, which can be far above the "
         "true one.",
@@ -56,8 +52,8 @@ _PUBLISHED = Recipe(
 
 DPDF = repaired(
     _PUBLISHED,
-    "Count-weighted Gini, whose sensitivity is 2 whatever the node size; splits while d < depth, "
-    "so that every query on a path is charged.",
+    "Gini is weighted by counts, so that its sensitivity is 2 whatever the node size. Nodes are "
+    "split while d < depth, so that every query on a path is charged.",
     choose=by_utility(GINI, "exponential"),
     root=1,  # split while d < δ, the root has d = 1
     plan=plan,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpforest_duckdb.recipe import Recipe, repaired
+from dpforest_duckdb.recipe import ALL_ROWS, BOOTSTRAP, Recipe, repaired
 from dpforest_duckdb.recipes.diffprf import DIFFPRF
 
 assert DIFFPRF.published is not None
@@ -24,11 +24,14 @@ _PUBLISHED: Recipe = replace(
     paper="A differentially private random forest by Gini index, 2017",
     ways="mixed",
     flaws=(
-        *DIFFPRF.published.flaws,
+        BOOTSTRAP,
         "Midpoints of observed values as candidates are private themselves (public edges here).",
     ),
 )
 
 DPRF_GINI = repaired(
-    _PUBLISHED, DIFFPRF.repair + " Thresholds are public.", rows="all", choose=DIFFPRF.choose
+    _PUBLISHED,
+    ALL_ROWS + " Thresholds are the edges of public bins.",
+    rows="all",
+    choose=DIFFPRF.choose,
 )

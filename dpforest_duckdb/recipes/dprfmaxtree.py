@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dpforest_duckdb.budgets import LAPLACE, half_to_leaves
 from dpforest_duckdb.finishing import alone, each
-from dpforest_duckdb.recipe import ALL_ROWS, BOOTSTRAP, Recipe, repaired
+from dpforest_duckdb.recipe import ALL_ROWS, BOOTSTRAP, LOSS, Recipe, repaired
 from dpforest_duckdb.splits.choose import among, by_utility
 from dpforest_duckdb.splits.utilities import WEIGHTED_MAX
 from dpforest_duckdb.voting import vote_by_majority
@@ -26,11 +26,11 @@ _PUBLISHED = Recipe(
     depth=5,
     plan=half_to_leaves("exponential mechanism on F_Max", LAPLACE),
     finish=each(alone(vote_by_majority)),
-    flaws=(BOOTSTRAP,),
+    flaws=(BOOTSTRAP, LOSS),
 )
 
 DPRFMAXTREE = repaired(
     _PUBLISHED,
-    ALL_ROWS + " F_Max is rounded down; its sensitivity is 1, with the factor 2.",
+    ALL_ROWS + " F_Max is rounded down, with sensitivity 1 and the factor 2.",
     rows="all",
 )

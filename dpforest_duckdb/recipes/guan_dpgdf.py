@@ -12,10 +12,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpforest_duckdb.budgets import LAPLACE, cube_roots, spread
-from dpforest_duckdb.finishing import alone, each
+from dpforest_duckdb.finishing import alone, of_selected
 from dpforest_duckdb.privacy.accountant import Plan
 from dpforest_duckdb.pruning import keep_the_better_half
-from dpforest_duckdb.recipe import Grown, Recipe, Request, half_the_attributes, repaired
+from dpforest_duckdb.recipe import Recipe, Request, half_the_attributes, repaired
 from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.utilities import GINI, with_factor_2
 from dpforest_duckdb.voting import vote_by_majority
@@ -25,15 +25,11 @@ def plan(request: Request, exponent: int = 0) -> Plan:
     layers = request.depth + 1
     counts = cube_roots(layers, exponent)
     unit = sum(cube_roots(layers))
-    return spread(
-        request,
-        {
-            "histogram": (LAPLACE, tuple(count / unit for count in counts)),
-            "split": ("exponential mechanism", (Fraction(1, request.depth),) * request.depth),
-        },
-        disjoint=True,
-        whole=2,
-    )
+    queries = {
+        "histogram": (LAPLACE, tuple(count / unit for count in counts)),
+        "split": ("exponential mechanism", (Fraction(1, request.depth),) * request.depth),
+    }
+    return spread(request, queries, disjoint=True, whole=2)
 
 
 _PUBLISHED = Recipe(
@@ -47,9 +43,7 @@ _PUBLISHED = Recipe(
     trees=50,
     depth=half_the_attributes,
     plan=lambda request: plan(request, 2),
-    finish=lambda grown, request, plan: each(alone(vote_by_majority))(
-        Grown(keep_the_better_half(grown.trees)), request, plan
-    ),
+    finish=of_selected(keep_the_better_half, alone(vote_by_majority)),
     flaws=(
         "(4.34) spends 1.587 times the budget of the counts.",
         "Averages of every five values are read off the rows, and so are the errors that select "
@@ -59,8 +53,8 @@ _PUBLISHED = Recipe(
 
 GUAN_DPGDF = repaired(
     _PUBLISHED,
-    "The exponent of (4.34) is i - 1, so that the layers add up; trees are selected by released "
-    "counts, bins are public, and Gini needs no factor 2.",
+    "The exponent of (4.34) is i - 1, so that the layers add up. Trees are selected by released "
+    "counts, and bins are public.",
     choose=by_utility(GINI, "exponential"),
     plan=plan,
 )

@@ -45,9 +45,7 @@ _PUBLISHED = Recipe(
 
 HOU_FOREST = repaired(
     _PUBLISHED,
-    ALL_ROWS
-    + " Split information counts as one bit at least, which bounds the ratio; the factor 2 "
-    "is kept, and the whole budget is used.",
+    ALL_ROWS + " Split information counts as one bit at least, which bounds the gain ratio.",
     rows="all",
     choose=by_utility(GAIN_AND_RATIO, "exponential"),
     plan=plan,

@@ -13,7 +13,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-from dpforest_duckdb.budgets import ROWS_SHARE, spread
+from dpforest_duckdb.budgets import NOISY_ROWS, PUBLIC_ROWS, ROWS_SHARE, spread
 from dpforest_duckdb.finishing import alone, each
 from dpforest_duckdb.leaves import LABEL
 from dpforest_duckdb.privacy.accountant import Plan
@@ -27,10 +27,8 @@ from dpforest_duckdb.voting import vote_by_label
 def plan(request: Request, rows: int | Fraction = ROWS_SHARE) -> Plan:
     lead = max(request.rows, 1) / 2**request.depth / 2 / request.rows_per_unit
     leaf = min(Fraction(1, 2), Fraction(round(math.log(100) / lead * NANO), request.epsilon))
-    queries = {
-        "split": ("permute-and-flip on Gini", ((1 - leaf) / request.depth,) * request.depth),
-        "leaf": (LABEL.mechanism, (leaf,)),
-    }
+    split = ((1 - leaf) / request.depth,) * request.depth
+    queries = {"split": ("permute-and-flip on Gini", split), "leaf": (LABEL.mechanism, (leaf,))}
     return spread(request, queries, rows=rows)
 
 
@@ -52,9 +50,11 @@ _PUBLISHED = Recipe(
     adapt=adapt,
     leaf=LABEL,
     finish=each(alone(vote_by_label)),
-    flaws=("The number of rows, on which the budget of the leaves rests, is taken as public.",),
+    flaws=(PUBLIC_ROWS, "The budget of the leaves rests on it."),
 )
 
 PRIVATREE = repaired(
-    _PUBLISHED, "A noisy number of rows is paid for with 4 % of the budget.", plan=plan
+    _PUBLISHED,
+    NOISY_ROWS + " The leaves' share rests on that.",
+    plan=plan,
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dpforest_duckdb.budgets import leaves_only
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.finishing import alone, each
-from dpforest_duckdb.leaves import LABEL, SMOOTH_LABEL
+from dpforest_duckdb.leaves import LABEL, SMOOTH_FLAWS, SMOOTH_LABEL
 from dpforest_duckdb.recipe import Recipe, repaired
 from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.voting import vote_by_label
@@ -38,13 +38,13 @@ _PUBLISHED = Recipe(
     plan=leaves_only(SMOOTH_LABEL.mechanism, disjoint=True),
     leaf=SMOOTH_LABEL,
     finish=each(alone(vote_by_label)),
-    flaws=("The exponential mechanism is not private with smooth sensitivity.",),
+    flaws=SMOOTH_FLAWS,
 )
 
 SMOOTH_FOREST = repaired(
     _PUBLISHED,
-    "Labels by permute-and-flip on class counts, sensitivity 1 and monotone, as in the authors' "
-    "addendum.",
+    "Labels are drawn by permute-and-flip on class counts. These are monotone with sensitivity 1, "
+    "as in the authors' addendum.",
     plan=leaves_only(LABEL.mechanism, disjoint=True),
     leaf=LABEL,
 )

@@ -4,8 +4,7 @@ Signal-to-Noise Ratios, AI 2015.
 Random multiway trees on all rows, as many as leave the support threshold θ = √2 C / ε below what a
 tree of depth 3 expects of its leaves, (4.38); a node is split while its expected support stays
 above θ. Leaves tell class counts with B/τ; counts are summed upward, nodes without signal pruned
-(4.40), and a leaf votes as the most confident node of its path.
-Assumed: votes are added, where the paper takes the single most confident tree.
+(4.40), a leaf votes as the most confident node of its path, and the most confident tree wins.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpforest_duckdb.budgets import LAPLACE, ROWS_SHARE, leaves_only
-from dpforest_duckdb.finishing import each, leaf_noise, with_cells
+from dpforest_duckdb.budgets import LAPLACE, NOISY_ROWS, PUBLIC_ROWS, ROWS_SHARE, leaves_only
+from dpforest_duckdb.finishing import each, with_cells, with_noise
 from dpforest_duckdb.privacy.units import NANO
 from dpforest_duckdb.pruning import prune_by_signal
 from dpforest_duckdb.recipe import Counts, Recipe, Request, repaired
@@ -47,18 +46,13 @@ _PUBLISHED = Recipe(
     plan=leaves_only(LAPLACE),
     adapt=adapt,
     stop=unsupported,
-    finish=each(
-        with_cells(sum_upward),
-        lambda tree, request, plan: prune_by_signal(
-            tree, request.domain.cells, leaf_noise(request, plan)
-        ),
-        with_cells(vote_by_surest),
-    ),
-    flaws=("The number of rows, on which trees and depth rest, is taken as public.",),
+    finish=each(with_cells(sum_upward), with_noise(prune_by_signal), with_cells(vote_by_surest)),
+    voting="surest",
+    flaws=(PUBLIC_ROWS, "Trees and depth rest on it."),
 )
 
 SNR_FOREST = repaired(
     _PUBLISHED,
-    "A noisy number of rows is paid for with 4 % of the budget.",
+    NOISY_ROWS + " Trees and depth rest on that.",
     plan=leaves_only(LAPLACE, rows=ROWS_SHARE),
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dpforest_duckdb.budgets import half_to_leaves
 from dpforest_duckdb.finishing import alone, each
-from dpforest_duckdb.leaves import LABEL, SMOOTH_LABEL
+from dpforest_duckdb.leaves import LABEL, SMOOTH_FLAWS, SMOOTH_LABEL
 from dpforest_duckdb.recipe import Recipe, half_the_attributes, repaired
 from dpforest_duckdb.splits.choose import by_published, by_utility
 from dpforest_duckdb.splits.utilities import GINI, constant, published_gini
@@ -30,13 +30,13 @@ _PUBLISHED = Recipe(
     plan=half_to_leaves("exponential mechanism on Gini", SMOOTH_LABEL.mechanism, disjoint=True),
     leaf=SMOOTH_LABEL,
     finish=each(alone(vote_by_label)),
-    flaws=("The exponential mechanism is not private with smooth sensitivity.",),
+    flaws=SMOOTH_FLAWS,
 )
 
 XIN_DPGDF = repaired(
     _PUBLISHED,
-    "Labels by permute-and-flip on class counts; splits by count-weighted Gini, monotone with "
-    "sensitivity 2, so they need no factor 2 either and are drawn more sharply.",
+    "Labels are drawn by permute-and-flip on class counts. Splits are drawn by count-weighted "
+    "Gini, monotone with sensitivity 2, so they need no factor 2 either and are sharper.",
     choose=by_utility(GINI, "exponential"),
     plan=half_to_leaves("exponential mechanism on Gini", LABEL.mechanism, disjoint=True),
     leaf=LABEL,

@@ -106,7 +106,7 @@ def candidates(domain: Domain, ways: Ways) -> Candidates:
     """
     found: list[tuple[int, int, int, int]] = []
     for number, attribute in enumerate(domain.attributes):
-        if _multiway(attribute, ways):
+        if by_cell(attribute, ways):
             found.append((number, MULTIWAY, 0, 1))
         else:
             found.extend((number, *way) for way in _binary(attribute))
@@ -115,12 +115,12 @@ def candidates(domain: Domain, ways: Ways) -> Candidates:
 
 
 def leaves_within(domain: Domain, ways: Ways, most: int) -> int:
-    """The deepest depth at which no tree of the domain has more than `most` leaves; at least 1.
+    """The deepest depth at which no tree of the domain has more than `most` leaves; 0 for none.
 
     An attribute that is split by cell serves once on a path, the widest first; a binary split
     doubles.
     """
-    widths = sorted((a.cells for a in domain.attributes if _multiway(a, ways)), reverse=True)
+    widths = sorted((a.cells for a in domain.attributes if by_cell(a, ways)), reverse=True)
     endless = len(widths) < len(domain.attributes)
     leaves, depth = 1, 0
     while depth < len(widths) or endless:
@@ -128,10 +128,11 @@ def leaves_within(domain: Domain, ways: Ways, most: int) -> int:
         if leaves > most:
             break
         depth += 1
-    return max(1, depth)
+    return depth
 
 
-def _multiway(attribute: Attribute, ways: Ways) -> bool:
+def by_cell(attribute: Attribute, ways: Ways) -> bool:
+    """Whether an attribute is split into a branch per cell."""
     return ways == "multiway" or (ways == "mixed" and attribute.kind != "numeric")
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpforest_duckdb.forest import THRESHOLD
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.noise import CountNoise
+from dpforest_duckdb.privacy.sampler import LIMIT
 from dpforest_duckdb.privacy.selection import (
     Exponents,
     Mechanism,
@@ -22,7 +23,12 @@ from dpforest_duckdb.privacy.selection import (
     select,
 )
 from dpforest_duckdb.splits.candidates import Candidates, Counts, Mask
-from dpforest_duckdb.splits.utilities import Utility, information_gain, information_gain_of
+from dpforest_duckdb.splits.utilities import (
+    Utility,
+    information_gain,
+    information_gain_of,
+    symmetrical_uncertainty,
+)
 
 Array = NDArray[np.int64]
 LATER = -1  # instead of a candidate: the node stays open and is not split at this depth
@@ -35,7 +41,8 @@ class Choice:
     `counts`: private, per attribute `[node, value, class]`; none where the recipe asks no split of
     the rows. `allowed[node, candidate]`, `reachable[node, cell]` and `epsilon` (nano, per node) are
     public. `noisy[node, class]` is the released histogram or size, None where none is asked.
-    `released` is what earlier depths drew, for choosers that go on with it.
+    `released` is what earlier depths drew, for choosers that go on with it; `weights[attribute]`,
+    released too, say how often an attribute is drawn at random, alike without.
     """
 
     candidates: Candidates
@@ -49,6 +56,7 @@ class Choice:
     bits: Bits
     depth: int = 0
     released: dict[tuple[int, ...], int] = field(default_factory=dict)
+    weights: tuple[float, ...] = ()
 
     def of(self, nodes: NDArray[np.int64] | NDArray[np.intp]) -> Choice:
         """The same for some of the nodes."""
@@ -131,17 +139,37 @@ def where_asked(chooser: Chooser) -> Chooser:
 def among(chooser: Chooser, of: Callable[[int], float] = math.sqrt) -> Chooser:
     """The same among a random ⌊f⌋ of the attributes that a node has left, f = `of` all of them.
 
-    The subset rests on no row.
+    Without replacement, by the attributes' weights: those whose exponential clocks of that rate
+    ring first (Efraimidis & Spirakis 2006). The subset rests on no row, but for released weights.
     """
 
     def choose(choice: Choice) -> Drawn:
         left = choice.attributes_left()
         many = max(1, int(of(left.shape[1])))
-        key = choice.bits.words(left.size).reshape(left.shape) >> np.uint64(1)
-        rank = np.where(left, key, np.uint64(2**64 - 1)).argsort(axis=1).argsort(axis=1)
+        uniform = (choice.bits.words(left.size) >> np.uint64(11)).reshape(left.shape) / 2**53
+        clock = -np.log1p(-uniform) / np.array(choice.weights or [1.0])
+        rank = np.where(left, clock, np.inf).argsort(axis=1).argsort(axis=1)
         kept = left & (rank < many)
         allowed = choice.allowed & kept[:, choice.candidates.attribute]
         return chooser(replace(choice, allowed=allowed))
+
+    return choose
+
+
+def among_the_relevant(chooser: Chooser) -> Chooser:
+    """The same among the ⌊√m⌋ attributes whose true counts tell most of the class (4.24).
+
+    NOT private: the subset rests on the rows.
+    """
+
+    def choose(choice: Choice) -> Drawn:
+        left = choice.attributes_left()
+        told = np.stack([symmetrical_uncertainty(table) for table in choice.counts], axis=1)
+        rank = np.where(left, -told, np.inf).argsort(axis=1, kind="stable").argsort(axis=1)
+        kept = left & (rank < max(1, math.isqrt(left.shape[1])))
+        return chooser(
+            replace(choice, allowed=choice.allowed & kept[:, choice.candidates.attribute])
+        )
 
     return choose
 
@@ -151,9 +179,21 @@ def equal_parts(epsilon: int, points: int, attributes: int) -> tuple[int, int]:
     return epsilon // (points + 1), epsilon // (points + 1)
 
 
+def full_shares(medians: Callable[[int], int]) -> Share:
+    """ε_s of each of K medians and ε_a, all alike, of a budget for K of them; `medians` of m."""
+
+    def share(epsilon: int, points: int, attributes: int) -> tuple[int, int]:
+        return (epsilon // (medians(attributes) + 1),) * 2
+
+    return share
+
+
 def halves(epsilon: int, points: int, attributes: int) -> tuple[int, int]:
-    """Half of ε for the point draws together, half for the last draw (DiPriMe, rigorous)."""
-    return epsilon // 2 // max(points, 1), epsilon // 2
+    """Half of ε for the point draws together, half for the last draw (DiPriMe, rigorous).
+
+    All of it for the last draw where no point is to be drawn.
+    """
+    return (epsilon // 2 // points, epsilon // 2) if points else (0, epsilon)
 
 
 def by_points(
@@ -194,6 +234,39 @@ def by_points(
             weights = _exponents(choice.of(group), attribute, left[group], last)
             drawn[group] = exponential_mechanism(weights, left[group], choice.bits)
         return Drawn(drawn)
+
+    return choose
+
+
+def attribute_first(
+    attribute: Utility, point: Utility, mechanism: Mechanism, *, points: int | None = None
+) -> Chooser:
+    """The attribute, then one split point of it: two draws of ε/2 each, however many are left.
+
+    An attribute is worth its best point. The best of utilities that change together, by at most Δ,
+    changes with them by at most Δ, so sensitivity and monotony are those of `attribute`. `points`
+    thins the thresholds as in `by_points`.
+    """
+
+    def choose(choice: Choice) -> Drawn:
+        ways = choice.candidates
+        left = choice.allowed if points is None else _thinned(choice, points)
+        worth = np.where(left, _each(choice, attribute.function, np.int64), -LIMIT + 1)
+        own = [ways.of(a) for a in range(len(ways.cells)) if len(ways.of(a))]
+        open_ = np.stack([left[:, cuts].any(axis=1) for cuts in own], axis=1)
+        weights = exponents(
+            np.stack([worth[:, cuts].max(axis=1) for cuts in own], axis=1),
+            open_,
+            choice.epsilon // 2,
+            attribute.sensitivity * choice.rows_per_unit,
+            monotone=attribute.monotone,
+        )
+        drawn = np.array([ways.attribute[cuts[0]] for cuts in own])[
+            select(mechanism, weights, open_, choice.bits)
+        ]
+        left = left & (ways.attribute[None, :] == drawn[:, None])
+        weights = _exponents(choice, point, left, choice.epsilon // 2)
+        return Drawn(select(mechanism, weights, left, choice.bits))
 
     return choose
 

@@ -113,6 +113,19 @@ def information_gain_of(counts: Counts) -> NDArray[np.float64]:
     return information_gain(counts, counts.sum(axis=-1))
 
 
+def symmetrical_uncertainty(counts: Counts) -> NDArray[np.float64]:
+    """2 I(a, class) / (H(a) + H(class)) of `counts[..., value, class]`, in [0, 1]: thesis (4.24).
+
+    0 where both entropies are; what is negative, by noise, counts as zero.
+    """
+    cells = np.clip(counts, 0, None)
+    n = np.maximum(cells.sum(axis=(-2, -1)), 1)
+    both = _entropy(cells.sum(axis=-1) / n[..., None]) + _entropy(cells.sum(axis=-2) / n[..., None])
+    shared = 2 * information_gain_of(cells)
+    told: NDArray[np.float64] = np.divide(shared, both, out=np.zeros_like(both), where=both > 0)
+    return told
+
+
 def gain_and_ratio(counts: Counts, least: float = 1.0) -> NDArray[np.float64]:
     """½ IG + ½ IG / max(SI, least), at most log2 C: Hou et al. 2019, (4.9), the ratio held down.
 

@@ -126,3 +126,21 @@ def test_labels_by_smooth_sensitivity_lose_more_than_they_claim() -> None:
     assert one == pytest.approx(0.204, abs=0.01)
     assert two == pytest.approx(0.0243, abs=0.004)
     assert np.log(one / two) > 1.8
+
+
+@pytest.mark.parametrize("utility", [GINI, MAX_COUNT], ids=lambda u: u.name)
+def test_the_best_of_two_points_keeps_sensitivity_and_direction(utility: Utility) -> None:
+    """What `attribute_first` draws by: every row lies in a branch of each of two points."""
+    random = np.random.default_rng(0)
+    cells = random.integers(0, 5, size=(4000, 3, 2))  # three bins, cut after the first or second
+
+    def best(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        first = np.stack([counts[:, 0], counts[:, 1:].sum(axis=1)], axis=1)
+        second = np.stack([counts[:, :2].sum(axis=1), counts[:, 2]], axis=1)
+        return np.maximum(utility.function(first), utility.function(second))
+
+    rows = np.eye(6, dtype=np.int64).reshape(6, 3, 2)
+    found = np.stack([best(cells + row) - best(cells) for row in rows])
+    assert abs(found).max() == utility.sensitivity or utility is GINI
+    assert abs(found).max() <= utility.sensitivity
+    assert (found >= 0).all() or (found <= 0).all()

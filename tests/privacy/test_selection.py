@@ -203,3 +203,13 @@ def test_the_gate_sees_the_other_mechanism_and_a_lost_factor() -> None:
     for mechanism, weights in faults:
         drawn = select(mechanism, weights, allowed, BITS)
         assert not fits(np.bincount(drawn, minlength=6), expected)
+
+
+def test_a_rate_too_fine_for_a_coin_is_rounded_down() -> None:
+    """ε = .01 over a sensitivity of 5 · 2^20: the denominator passes 2^53."""
+    utilities = np.array([[0, 5 * 2**20, 2**20]])
+    made = exponents(utilities, np.ones((1, 3), dtype=np.bool_), 10_000_001, 5 * 2**20, False)
+    assert made.denominator <= 2**53
+    asked = [Fraction(10_000_001 * gap, 2 * NANO * 5 * 2**20) for gap in (5 * 2**20, 0, 2**22)]
+    for got, exactly in zip(exact(made)[0], asked, strict=True):
+        assert exactly * (1 - Fraction(1, 10**6)) <= got <= exactly
