@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from dpforest_duckdb import __version__
+from dpforest_duckdb.cli.audit import audit
 from dpforest_duckdb.cli.budget import budget
 from dpforest_duckdb.cli.demo import demo
 from dpforest_duckdb.cli.domain import domain
@@ -25,7 +26,7 @@ from dpforest_duckdb.cli.score import score
 from dpforest_duckdb.cli.sql import sql
 from dpforest_duckdb.cli.train import train
 
-VERBS = (train, score, sql, evaluate, rules, models, budget, domain, recipes, demo)
+VERBS = (train, score, sql, evaluate, rules, models, budget, domain, recipes, audit, demo)
 
 app = typer.Typer(
     name="dpforest",

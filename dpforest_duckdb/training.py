@@ -106,7 +106,7 @@ class Run:
             plan=[asdict(query) for query in self.plan.queries],
         )
         try:
-            forest = self._train(progress)
+            forest = self.release(progress)
             if self.name is not None:
                 progress("store")
                 store.save(self.engine, forest, replace=self.replace)
@@ -118,7 +118,8 @@ class Run:
             self.guard.ledger.close_run(run, "done")
         return forest
 
-    def _train(self, progress: Progress) -> Forest:
+    def release(self, progress: Progress = lambda message: None) -> Forest:
+        """The forest alone, without a debit: for `execute`, and to audit made-up tables."""
         trees: list[Tree] = []
         asked: list[Query] = []
         for phase in self.recipe.phases(self.request):

@@ -670,3 +670,23 @@ def test_noise_is_drawn_anew_for_every_tree_and_depth() -> None:
         if tree.counts is not None and tree.nodes > 1
     ]
     assert any(sums), "children are not derived from their parent's noise"
+
+
+@pytest.mark.parametrize("name", RIGOROUS)
+def test_sensitivities_are_those_that_were_proved(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A split is drawn with the constant of its utility, whatever the noisy counts of the node."""
+    from dpforest_duckdb.splits import choose, utilities
+
+    proved = {u.sensitivity for u in vars(utilities).values() if isinstance(u, utilities.Utility)}
+    given: set[int] = set()
+    exponents = choose.exponents
+
+    def weights(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
+        given.add(sensitivity)
+        return exponents(utilities, allowed, epsilon, sensitivity, monotone)
+
+    monkeypatch.setattr(choose, "exponents", weights)
+    trained(RECIPES[name], depth=2)
+    assert given <= proved | {2 * one for one in proved}  # twice, where a row may count twice

@@ -77,6 +77,15 @@ def test_planning_touches_nothing(con: duckdb.DuckDBPyConnection, tmp_path: Path
     assert con.execute("SELECT table_name, comment FROM duckdb_tables()").fetchall() == before
 
 
+def test_the_domain_does_not_rest_on_the_rows(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+) -> None:
+    """A category that no row has is in the domain, and none is added by what rows have."""
+    con.execute("CREATE TABLE t (a ENUM ('x', 'y', 'z'), k BOOLEAN)")
+    con.execute("INSERT INTO t SELECT 'x', i % 2 = 0 FROM range(100) r(i)")
+    assert fit(con, "t", target="k").domain.attributes[0].values == ("x", "y", "z")
+
+
 def test_the_whole_cost_is_debited_before_a_row_is_read(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

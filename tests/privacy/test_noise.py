@@ -139,3 +139,19 @@ def test_opendp_is_imported_only_when_noise_is_drawn() -> None:
         "sys.exit('opendp' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@each_back_end
+def test_empty_cells_have_noise_too(noise: CountNoise) -> None:
+    """What GROUP BY does not show is released like the rest, or a zero would tell itself apart."""
+    noisy = noise.laplace(np.zeros(2000, dtype=np.int64), NANO, 1)
+    zero = np.tanh(0.5)  # P(no noise) at ε = 1
+    assert (noisy == 0).mean() == pytest.approx(zero, abs=0.07)
+
+
+@each_back_end
+def test_every_release_has_noise_of_its_own(noise: CountNoise) -> None:
+    """The difference of two releases with the same noise would be that of the true counts."""
+    counts = np.zeros(100, dtype=np.int64)
+    one, other = (noise.laplace(counts, NANO // 10, 1) for _ in range(2))
+    assert (one != other).mean() > 0.8

@@ -1,0 +1,111 @@
+"""dpforest audit"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpforest_duckdb.cli import options
+from dpforest_duckdb.cli.output import emit, number, say, show_table
+from dpforest_duckdb.errors import DpforestError, UsageError
+
+if TYPE_CHECKING:
+    from dpforest_duckdb.audit.mechanisms import Finding
+
+
+class Subject(StrEnum):
+    mechanisms = "mechanisms"
+    recipes = "recipes"
+
+
+def audit(
+    subject: Annotated[Subject, typer.Argument()] = Subject.mechanisms,
+    recipe: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Recipes to train; may be repeated. [default: all]"),
+    ] = None,
+    draws: Annotated[
+        int, typer.Option(metavar="N", help="Draws of each mechanism on either side.")
+    ] = 1_000_000,
+    runs: Annotated[
+        int, typer.Option(metavar="N", help="Trainings of each recipe on either side.")
+    ] = 2_000,
+    as_published: Annotated[
+        bool, typer.Option("--as-published", help="The published forms of the recipes.")
+    ] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Look for an ε that is larger than claimed, on made-up neighbouring tables.
+
+    Every bound holds with 99.9 % confidence; one above its claim proves the claim wrong.
+    """
+    from dpforest_duckdb.audit.mechanisms import audit as audit_mechanism
+    from dpforest_duckdb.audit.mechanisms import cases
+    from dpforest_duckdb.audit.recipes import audit_recipe
+    from dpforest_duckdb.recipes import RECIPES, find
+
+    if not 100 <= draws <= 10**9 or not 100 <= runs <= 10**6:
+        raise UsageError("--draws must be from 100 to 1000000000, --runs from 100 to 1000000.")
+    findings: list[Finding] = []
+    if subject is Subject.mechanisms:
+        if recipe or as_published:
+            raise UsageError("--recipe and --as-published go with audit recipes.")
+        for case in cases():
+            findings.append(audit_mechanism(case, draws))
+            say(_line(findings[-1]))
+    else:
+        every = [n for n, r in RECIPES.items() if r.published is not None or not as_published]
+        names = recipe or every
+        for name in names:
+            find(name, as_published=as_published)  # a wrong name is told before hours of work
+        for name in names:
+            findings.append(audit_recipe(name, runs, as_published=as_published))
+            say(_line(findings[-1]))
+    if as_json:
+        emit({"findings": [_facts(finding) for finding in findings]})
+    else:
+        show_table(
+            ("of", "claimed ε", "exact loss", "bound", "events", "draws", "verdict"),
+            [
+                [
+                    f.name,
+                    f.claim,
+                    number(f.loss, 3),
+                    round(f.bound.epsilon, 3),
+                    f"{f.bound.seen[0]} | {f.bound.seen[1]}",
+                    f.bound.draws,
+                    _verdict(f),
+                ]
+                for f in findings
+            ],
+        )
+    broken = [finding.name for finding in findings if finding.broken]
+    if broken:
+        raise DpforestError(f"The claim does not hold for {', '.join(broken)}: report this.")
+
+
+def _verdict(finding: Finding) -> str:
+    if finding.broken:
+        return "CLAIM REFUTED"
+    if finding.private:
+        return "holds"
+    return "not private, shown" if finding.bound.epsilon > finding.claim else "not private"
+
+
+def _line(finding: Finding) -> str:
+    return f"{finding.name}: ε ≥ {finding.bound.epsilon:.3f}, claimed {finding.claim:g}"
+
+
+def _facts(finding: Finding) -> dict[str, object]:
+    return {
+        "name": finding.name,
+        "claim": finding.claim,
+        "exact_loss": finding.loss,
+        "bound": finding.bound.epsilon,
+        "seen": list(finding.bound.seen),
+        "draws": finding.bound.draws,
+        "private": finding.private,
+        "refuted": finding.broken,
+    }

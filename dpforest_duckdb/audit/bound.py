@@ -1,0 +1,93 @@
+"""From counts of an event on two neighbouring tables to a lower bound on ε.
+
+If a mechanism is ε-DP, P(event | one) ≤ e^ε P(event | other). Clopper & Pearson's exact intervals
+(Biometrika 1934) turn draws into bounds of both probabilities, and these into one of ε (Jagielski,
+Ullman & Oprea, NeurIPS 2020). A bound above the claim is a proof, but for the stated error, that
+the claim is wrong; one below it proves nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+ERROR = 1e-3  # the chance that a bound is wrong: confidence 99.9 %
+_STEPS = 60  # of bisection: to the last bit of a probability
+
+
+@dataclass(frozen=True)
+class Bound:
+    """`seen` of `draws` on each side, and the lower bound on ε that they give."""
+
+    seen: tuple[int, int]
+    draws: int
+    epsilon: float
+
+
+def lower_bound(seen: tuple[int, int], draws: int, error: float = ERROR) -> Bound:
+    """The lower bound on ε at 1 - `error`, in whichever direction is larger; 0 if there is none.
+
+    Each direction has half of the error, and each of its two intervals half of that.
+    """
+    least, most = zip(*(interval(count, draws, error / 4) for count in seen), strict=True)
+    ratios = [
+        math.log(least[one] / most[other]) for one, other in ((0, 1), (1, 0)) if least[one] > 0
+    ]
+    return Bound(seen, draws, max([0.0, *ratios]))
+
+
+def interval(count: int, draws: int, error: float) -> tuple[float, float]:
+    """Clopper & Pearson's bounds of a probability; each is wrong with chance `error` at most."""
+    low = 0.0 if count == 0 else _root(lambda p: 1 - _up_to(count - 1, draws, p) < error)
+    high = 1.0 if count == draws else _root(lambda p: _up_to(count, draws, p) >= error)
+    return low, high
+
+
+def _root(below: object) -> float:
+    """Where a monotone test turns from true to false, by bisection."""
+    low, high = 0.0, 1.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if below(middle) else (low, middle)  # type: ignore[operator]
+    return low
+
+
+def _up_to(count: int, draws: int, p: float) -> float:
+    """P(Binomial(draws, p) ≤ count): the incomplete beta function I(1-p; draws-count, count+1)."""
+    if count < 0:
+        return 0.0
+    if count >= draws or p <= 0:
+        return 1.0
+    if p >= 1:
+        return 0.0
+    return _incomplete_beta(draws - count, count + 1, 1 - p)
+
+
+def _incomplete_beta(a: float, b: float, x: float) -> float:
+    """The regularised incomplete beta function, by its continued fraction (DLMF 8.17.22)."""
+    front = math.exp(
+        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    )
+    if x > (a + 1) / (a + b + 2):
+        return 1 - front * _fraction(b, a, 1 - x) / b
+    return front * _fraction(a, b, x) / a
+
+
+def _fraction(a: float, b: float, x: float) -> float:
+    """Lentz's method for the continued fraction."""
+    tiny = 1e-300
+    c, d = 1.0, 1 / max(1 - (a + b) * x / (a + 1), tiny)
+    found = d
+    for m in range(1, 10_000):
+        for numerator in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d = 1 + numerator * d
+            c = 1 + numerator / c
+            d = 1 / (d if abs(d) > tiny else tiny)
+            c = c if abs(c) > tiny else tiny
+            found *= c * d
+        if abs(c * d - 1) < 1e-15:
+            break
+    return found

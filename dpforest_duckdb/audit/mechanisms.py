@@ -1,0 +1,185 @@
+"""Each mechanism alone, on the pair of neighbouring inputs on which it loses most.
+
+Events are fixed beforehand, from the closed forms; draws come from the system's own randomness.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpforest_duckdb.audit.bound import Bound, lower_bound
+from dpforest_duckdb.leaves import LABEL, SMOOTH_LABEL
+from dpforest_duckdb.privacy.bits import SecureBits
+from dpforest_duckdb.privacy.noise import CountNoise, ExactNoise, OpenDPNoise
+from dpforest_duckdb.privacy.selection import Mechanism, exponents, select
+from dpforest_duckdb.privacy.units import NANO
+from dpforest_duckdb.splits.utilities import BALANCE, GINI, MAX_COUNT, Utility
+
+Counts = NDArray[np.int64]
+BATCH = 50_000
+CLAIM = 1.0  # ε of every case, in its own units NANO
+OTHERS = 30  # candidates that the pair's row does not help
+
+
+@dataclass(frozen=True)
+class Case:
+    """A mechanism at ε = 1: how often its event happens in a number of draws on either side.
+
+    `loss` is |ln P(event | one) / P(event | other)|, exactly; `private` whether ε = 1 holds.
+    """
+
+    name: str
+    loss: float
+    event: Callable[[int, int], int]
+    private: bool = True
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an audit says of a case."""
+
+    name: str
+    claim: float
+    loss: float | None
+    bound: Bound
+    private: bool
+
+    @property
+    def broken(self) -> bool:
+        """Whether a claim that is made has been refuted."""
+        return self.private and self.bound.epsilon > self.claim
+
+
+def audit(case: Case, draws: int) -> Finding:
+    """Draw on both sides, in batches, and bound ε."""
+    seen = [0, 0]
+    for side in (0, 1):
+        left = draws
+        while left:
+            batch = min(BATCH, left)
+            seen[side] += case.event(side, batch)
+            left -= batch
+    bound = lower_bound((seen[0], seen[1]), draws)
+    return Finding(case.name, CLAIM, case.loss, bound, case.private)
+
+
+def cases() -> list[Case]:
+    """Every mechanism of the package, then those of published forms that lose more than ε."""
+    bits = SecureBits()
+    exact = ExactNoise(bits)
+    return [
+        _noise("counts, OpenDP", OpenDPNoise()),
+        _noise("counts, exact sampler", exact),
+        *(
+            _selection(mechanism, utility, bits)
+            for mechanism in ("permute-and-flip", "exponential")
+            for utility in (GINI, MAX_COUNT, BALANCE)
+        ),
+        _label(bits, exact),
+        _smooth_label(bits, exact),
+        _bootstrap(exact),
+    ]
+
+
+def _noise(name: str, noise: CountNoise) -> Case:
+    """No row in a cell against one; the event is a noisy count of 1 or more."""
+
+    def event(side: int, draws: int) -> int:
+        told = noise.laplace(np.full(draws, side, dtype=np.int64), NANO, 1)
+        return int((told >= 1).sum())
+
+    return Case(name, 1.0, event)
+
+
+# One row of class 1 more helps the first candidate and none of the others, or hurts all the others
+# and not the first: `[branch, class]` of the first, of the others, and where the row falls.
+_PAIRS = {
+    "Gini": (GINI, [[6, 1], [0, 0]], [[6, 0], [0, 1]], (0, 1)),
+    "max count": (MAX_COUNT, [[1, 1], [0, 0]], [[1, 0], [0, 1]], (0, 0)),
+    "balance": (BALANCE, [[2, 0], [0, 0]], [[1, 0], [1, 0]], (1, 0)),
+}
+
+
+def _selection(mechanism: str, utility: Utility, bits: SecureBits) -> Case:
+    """The event is that the first candidate is drawn."""
+    _, first, other, (lands, others_land) = _PAIRS[utility.name]
+    tables = np.array([[first] + [other] * OTHERS] * 2, dtype=np.int64)
+    tables[1, 0, lands, 1] += 1
+    tables[1, 1:, others_land, 1] += 1
+    worth = utility.function(tables)
+    chosen: Mechanism = "exponential" if mechanism == "exponential" else "permute-and-flip"
+
+    def event(side: int, draws: int) -> int:
+        many = np.repeat(worth[side : side + 1], draws, axis=0)
+        allowed = np.ones(many.shape, dtype=np.bool_)
+        weights = exponents(many, allowed, NANO, utility.sensitivity, utility.monotone)
+        return int((select(chosen, weights, allowed, bits) == 0).sum())
+
+    rate = 1 / utility.sensitivity / (1 if utility.monotone else 2)
+    return Case(f"{mechanism} on {utility.name}", _loss(mechanism, worth, rate), event)
+
+
+def _loss(mechanism: str, worth: Counts, rate: float) -> float:
+    """How far apart the chances of the first candidate are, by the closed forms."""
+    chances = []
+    for row in worth:
+        coins = np.exp((row - row.max()) * rate)
+        if mechanism == "exponential":
+            chances.append(coins[0] / coins.sum())
+            continue
+        heads = np.ones(1)  # chances of m heads among the others
+        for coin in coins[1:]:
+            heads = np.append(heads * (1 - coin), 0) + np.append(0, heads * coin)
+        chances.append(coins[0] * (heads / np.arange(1, len(heads) + 1)).sum())
+    return abs(math.log(chances[0] / chances[1]))
+
+
+def _label(bits: SecureBits, noise: ExactNoise) -> Case:
+    """Leaves of (3, 0) against (4, 0): the event is the label of the class without a row."""
+
+    def event(side: int, draws: int) -> int:
+        counts = np.tile(np.array([3 + side, 0], dtype=np.int64), (draws, 1))
+        return int(LABEL.ask(counts, NANO, 1, noise, bits)[:, 1].sum())
+
+    return Case("label of a leaf, permute-and-flip", 1.0, event)
+
+
+def _smooth_label(bits: SecureBits, noise: ExactNoise) -> Case:
+    """Leaves of (1, 0) against (2, 0), with smooth sensitivity e^-(lead ε) and no more."""
+
+    def event(side: int, draws: int) -> int:
+        counts = np.tile(np.array([1 + side, 0], dtype=np.int64), (draws, 1))
+        return int(SMOOTH_LABEL.ask(counts, NANO, 1, noise, bits)[:, 1].sum())
+
+    chances = [1 / (1 + math.exp(math.exp(lead) / 2)) for lead in (1, 2)]
+    loss = math.log(chances[0] / chances[1])
+    return Case("label by smooth sensitivity (as published)", loss, event, private=False)
+
+
+def _bootstrap(noise: ExactNoise, rows: int = 50, least: int = 5) -> Case:
+    """A bootstrap of 50 rows, none or one of which is in the cell: a noisy count of 5 or more.
+
+    The row is drawn Binomial(50, 1/50) times, where one noisy count pays for one.
+    """
+    random = np.random.default_rng()
+
+    def event(side: int, draws: int) -> int:
+        counts = random.binomial(rows, side / rows, draws).astype(np.int64)
+        return int((noise.laplace(counts, NANO, 1) >= least).sum())
+
+    q = math.exp(-1)
+    tail = [(q**k if k >= 0 else 1 + q - q ** (1 - k)) / (1 + q) for k in range(least, -rows, -1)]
+    chances = [
+        sum(
+            math.comb(rows, n) * (side / rows) ** n * (1 - side / rows) ** (rows - n) * tail[n]
+            for n in range(rows + 1)
+        )
+        for side in (0, 1)
+    ]
+    loss = math.log(chances[1] / chances[0])
+    return Case("noisy count of a bootstrap (as published)", loss, event, private=False)

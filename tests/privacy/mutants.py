@@ -1,0 +1,136 @@
+"""Deliberate faults, put into the package as pytest starts: `MUTANT=name pytest -p mutants …`.
+
+Each is a mistake that software of this kind has shipped with. `test_mutants.py` says which test
+must fail for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from dpforest_duckdb import declarations, training
+from dpforest_duckdb.engine import duckdb as engine
+from dpforest_duckdb.privacy import selection
+from dpforest_duckdb.privacy.bits import SeededBits
+from dpforest_duckdb.privacy.noise import ExactNoise
+from dpforest_duckdb.splits import choose
+from dpforest_duckdb.sql import Sql
+
+
+def sensitivity_left_out() -> None:
+    """Utilities of sensitivity 2 are drawn as if it were 1."""
+    exponents = selection.exponents
+    selection.exponents = lambda u, a, e, s, monotone: exponents(u, a, e, 1, monotone)
+
+
+def factor_2_left_out() -> None:
+    """Utilities that move both ways are drawn by the form for monotone ones."""
+    exponents = selection.exponents
+    selection.exponents = lambda u, a, e, s, monotone: exponents(u, a, e, s, monotone=True)
+
+
+def empty_cells_without_noise() -> None:
+    """Cells that hold no row are released as they are: GROUP BY does not show them."""
+    laplace = ExactNoise.laplace
+    ExactNoise.laplace = lambda self, c, e, s: laplace(self, c, e, s) * (c != 0)  # type: ignore[method-assign]
+
+
+def noise_used_twice() -> None:
+    """Every release of a shape has the noise of the first one."""
+    laplace, kept = ExactNoise.laplace, {}
+
+    def again(self: ExactNoise, counts: Any, epsilon: int, sensitivity: int) -> Any:
+        if counts.shape not in kept:
+            kept[counts.shape] = laplace(self, counts, epsilon, sensitivity) - counts
+        return counts + kept[counts.shape]
+
+    ExactNoise.laplace = again  # type: ignore[method-assign]
+
+
+def trees_by_position() -> None:
+    """A row's tree is its place in the table: one more row moves those behind it."""
+    render = engine.render
+
+    def by_position(step: str, **values: Any) -> Sql:
+        if step == "encode" and values["unit"] is None:
+            values["row"] = Sql("row_number() OVER ()")
+        return render(step, **values)
+
+    engine.render = by_position
+
+
+def debit_after() -> None:
+    """Rows are read before the budget is asked."""
+    execute = training.Run.execute
+
+    def late(self: training.Run, *args: Any) -> Any:
+        self.release()
+        return execute(self, *args)
+
+    training.Run.execute = late  # type: ignore[method-assign]
+
+
+def unit_bound_ignored() -> None:
+    """Every row of a privacy unit counts."""
+    render = engine.render
+
+    def unbounded(step: str, **values: Any) -> Sql:
+        if step == "encode" and values["unit"] is not None:
+            values["unit"].rows = 10**9
+        return render(step, **values)
+
+    engine.render = unbounded
+
+
+def noisy_n_as_sensitivity() -> None:
+    """The sensitivity of a split is made of the node's noisy size, as DPDF was published."""
+    exponents = choose._exponents
+
+    def scaled(choice: Any, utility: Any, *args: Any) -> Any:
+        rows = 1 if choice.noisy is None else max(1, int(choice.noisy.sum()))
+        return exponents(choice, replace(utility, sensitivity=rows), *args)
+
+    choose._exponents = scaled
+
+
+def domain_from_rows() -> None:
+    """The categories of a column are those that its rows hold."""
+    typed = declarations._typed
+
+    def distinct(engine_: Any, sql_type: str) -> dict[str, Any]:
+        if sql_type.startswith("ENUM("):
+            rows = engine_.run("SELECT DISTINCT a FROM t ORDER BY a")
+            return {"domain": [value for (value,) in rows]}
+        return typed(engine_, sql_type)
+
+    declarations._typed = distinct
+
+
+def seed_unflagged() -> None:
+    """Noise that can be repeated passes for private."""
+    SeededBits.private = True  # type: ignore[misc]
+
+
+MUTANTS: dict[str, Callable[[], None]] = {
+    mutant.__name__: mutant
+    for mutant in (
+        sensitivity_left_out,
+        factor_2_left_out,
+        empty_cells_without_noise,
+        noise_used_twice,
+        trees_by_position,
+        debit_after,
+        unit_bound_ignored,
+        noisy_n_as_sensitivity,
+        domain_from_rows,
+        seed_unflagged,
+    )
+}
+
+
+def pytest_configure() -> None:
+    """Put the fault in before any test module is imported."""
+    MUTANTS[os.environ["MUTANT"]]()

@@ -1,0 +1,52 @@
+"""Every deliberate fault is caught, by the test that is named for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mutants import MUTANTS
+
+TESTS = Path(__file__).parent.parent
+CAUGHT_BY = {
+    "sensitivity_left_out": "privacy/test_proofs.py::test_the_bound_holds_on_the_worst_pairs_and_is"
+    "_nearly_reached",
+    "factor_2_left_out": "privacy/test_proofs.py::test_the_bound_holds_on_the_worst_pairs_and_is"
+    "_nearly_reached",
+    "empty_cells_without_noise": "privacy/test_noise.py::test_empty_cells_have_noise_too",
+    "noise_used_twice": "privacy/test_noise.py::test_every_release_has_noise_of_its_own",
+    "trees_by_position": "test_engine.py::test_equal_rows_share_a_tree",
+    "debit_after": "test_training.py::test_the_whole_cost_is_debited_before_a_row_is_read",
+    "unit_bound_ignored": "test_engine.py::test_rows_per_unit_are_bounded_in_sql",
+    "noisy_n_as_sensitivity": "test_recipes.py::test_sensitivities_are_those_that_were_proved",
+    "domain_from_rows": "test_training.py::test_the_domain_does_not_rest_on_the_rows",
+    "seed_unflagged": "test_training.py::test_a_seed_repeats_a_run_and_is_flagged_everywhere",
+}
+
+
+def outcome(*tests: str, mutant: str = "") -> int:
+    """The exit code of a test run of its own: 0 if all pass, 1 if some fail."""
+    plugin = ["-p", "mutants"] if mutant else []
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *plugin, *tests],
+        cwd=TESTS,
+        env={**os.environ, "MUTANT": mutant, "PYTHONPATH": str(TESTS / "privacy")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode in (0, 1), run.stdout + run.stderr
+    return run.returncode
+
+
+def test_the_named_tests_pass_without_a_fault() -> None:
+    assert set(CAUGHT_BY) == set(MUTANTS)
+    assert outcome(*set(CAUGHT_BY.values())) == 0
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_fault_is_caught(mutant: str) -> None:
+    assert outcome(CAUGHT_BY[mutant], mutant=mutant) == 1

@@ -1,0 +1,115 @@
+"""The audit: exact intervals, bounds below the claims, and broken mechanisms found out."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from shell import dpforest
+
+from dpforest_duckdb.audit.bound import interval, lower_bound
+from dpforest_duckdb.audit.mechanisms import audit, cases
+from dpforest_duckdb.audit.recipes import audit_recipe
+from dpforest_duckdb.privacy.noise import ExactNoise, OpenDPNoise
+from dpforest_duckdb.recipes import RECIPES
+
+CASES = {case.name: case for case in cases()}
+
+
+def up_to(count: int, draws: int, p: float) -> Fraction:
+    """P(Binomial ≤ count), exactly for the float p."""
+    q = Fraction(p)
+    terms = (math.comb(draws, n) * q**n * (1 - q) ** (draws - n) for n in range(count + 1))
+    return sum(terms, Fraction(0))
+
+
+@pytest.mark.parametrize(("count", "draws"), [(0, 10), (3, 10), (10, 10), (1, 40), (39, 40)])
+def test_intervals_are_those_of_the_binomial(count: int, draws: int) -> None:
+    low, high = interval(count, draws, 0.025)
+    if count:
+        assert float(1 - up_to(count - 1, draws, low)) == pytest.approx(0.025, rel=1e-6)
+    else:
+        assert low == 0
+    if count < draws:
+        assert float(up_to(count, draws, high)) == pytest.approx(0.025, rel=1e-6)
+    else:
+        assert high == 1
+
+
+def test_intervals_of_a_million_draws_are_the_normal_ones() -> None:
+    low, high = interval(500_000, 10**6, 0.025)
+    assert low == pytest.approx(0.5 - 1.96 * 0.0005, abs=2e-6)
+    assert high == pytest.approx(0.5 + 1.96 * 0.0005, abs=2e-6)
+    assert interval(3, 10**6, 0.025)[1] == pytest.approx(8.767e-6, rel=1e-3)  # Poisson
+
+
+def test_a_bound_goes_the_way_that_says_more_and_is_nothing_for_equals() -> None:
+    assert lower_bound((700, 100), 1000).epsilon == lower_bound((100, 700), 1000).epsilon
+    assert 1.5 < lower_bound((700, 100), 1000).epsilon < math.log(7)
+    assert lower_bound((500, 510), 1000).epsilon == 0
+    assert lower_bound((0, 0), 1000).epsilon == 0
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_mechanism_loses_more_than_it_claims_and_each_shows_much_of_it(name: str) -> None:
+    case = CASES[name]
+    found = audit(case, 40_000)
+    assert not found.broken
+    assert found.bound.epsilon <= case.loss
+    assert found.bound.epsilon > (0.6 if case.private else 1.1)
+    assert case.private == (case.loss <= 1 + 1e-9)
+
+
+def test_noise_of_half_the_scale_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    laplace = ExactNoise.laplace
+    monkeypatch.setattr(
+        ExactNoise, "laplace", lambda self, c, e, s: laplace(self, c, 2 * e, s)
+    )  # fmt: skip
+    found = audit(CASES["counts, exact sampler"], 40_000)
+    assert found.broken
+    assert found.bound.epsilon > 1.5
+
+
+@pytest.mark.parametrize("name", ["auto", "greedy-tree", "dpdf"])
+def test_trainings_stay_below_their_claim(name: str) -> None:
+    found = audit_recipe(name, 120)
+    assert found.private
+    assert not found.broken
+    assert found.bound.draws == 60
+
+
+def test_a_training_without_noise_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OpenDPNoise, "laplace", lambda self, counts, e, s: counts.copy())
+    found = audit_recipe("greedy-tree", 120)
+    assert found.broken
+
+
+@pytest.mark.slow
+def test_published_dpdf_loses_many_times_its_claim() -> None:
+    """Two rows whose sizes are noise: the first split tells them apart."""
+    found = audit_recipe("dpdf", 1000, as_published=True)
+    assert not found.private
+    assert found.bound.epsilon > 5 * found.claim
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(n for n in RECIPES if not RECIPES[n].flaws))
+def test_every_recipe_stays_below_its_claim(name: str) -> None:
+    assert not audit_recipe(name, 300).broken
+
+
+def test_the_verb(tmp_path: object) -> None:
+    facts = dpforest("audit", "recipes", "--recipe", "private-rdt", "--runs", "100", "--json").facts
+    (found,) = facts["findings"]
+    assert set(found) == {
+        "name", "claim", "exact_loss", "bound", "seen", "draws", "private", "refuted"
+    }  # fmt: skip
+    assert found["refuted"] is False
+    said = dpforest("audit", "recipes", "--recipe", "zzz")
+    assert said.code == 1
+    assert "zzz" in said.err
+    assert dpforest("audit", "mechanisms", "--recipe", "dpdf").code == 2
+    assert dpforest("audit", "--draws", "5").code == 2
+    assert np.isfinite(found["bound"])
