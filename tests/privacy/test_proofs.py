@@ -196,3 +196,35 @@ def test_larger_tables(
 ) -> None:
     before, after, rows = pair
     assert not violated(mechanism, utility, before, after, steps=steps, rows=rows)
+
+
+@each_mechanism
+@pytest.mark.parametrize(("classes", "most"), [(2, 20), (3, 12)])
+@pytest.mark.parametrize("steps", [1, 3])
+def test_labels_of_leaves_on_every_pair(
+    mechanism: Mechanism, classes: int, most: int, steps: int
+) -> None:
+    """Class counts of up to that many rows are the utilities themselves: monotone, Δ = 1."""
+    vectors = np.array([v for v in product(range(most + 1), repeat=classes) if sum(v) <= most])
+    before = np.repeat(vectors, classes, axis=0)
+    after = before + np.tile(np.eye(classes, dtype=np.int64), (len(vectors), 1))
+    label = Utility("class counts", lambda counts: counts, 1, monotone=True)
+    assert not violated(mechanism, label, before, after, steps=steps)
+    assert violated(mechanism, label, before, after, steps=steps, share=Fraction(19, 20))
+    assert violated(mechanism, replace(label, function=lambda c: 2 * c), before, after)
+
+
+@pytest.mark.parametrize("utility", [GINI, MAX_COUNT], ids=lambda u: u.name)
+@pytest.mark.parametrize(("classes", "most"), [(2, 20), (3, 12)])
+def test_nodes_of_many_rows_against_others(utility: Utility, classes: int, most: int) -> None:
+    """Every vector of one branch, against a candidate that splits the same rows evenly."""
+    vectors = [v for v in product(range(most + 1), repeat=classes) if sum(v) <= most]
+    one = np.array([[v, (0,) * classes] for v in vectors])
+    halves = np.stack([one[:, 0] // 2, one[:, 0] - one[:, 0] // 2], axis=1)
+    tables = np.stack([one, halves], axis=1)
+    row = np.zeros((classes, 2, 2, classes), dtype=np.int64)
+    row[np.arange(classes), :, 0, np.arange(classes)] = 1  # in the first branch of both
+    before = np.repeat(tables, classes, axis=0)
+    after = before + np.tile(row, (len(tables), 1, 1, 1))
+    for mechanism in MECHANISMS:
+        assert not violated(mechanism, utility, before, after)
