@@ -16,7 +16,18 @@ from dpforest_duckdb.engine.base import TableInfo
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 
-_KEYS = ("kind", "domain", "ordered", "lower", "upper", "bins", "edges", "scale", "nullable")
+_KEYS = (
+    "kind",
+    "domain",
+    "ordered",
+    "lower",
+    "upper",
+    "bins",
+    "edges",
+    "scale",
+    "nullable",
+    "taxonomy",
+)
 _AT_LEAST = {"COMPARE_GREATERTHANOREQUALTO": "lower", "COMPARE_LESSTHANOREQUALTO": "upper"}
 _MIRRORED = {"lower": "upper", "upper": "lower"}
 

@@ -69,7 +69,8 @@ class Attribute:
     `values` are the categories as text, in public order. `lower` and `upper` are inclusive public
     bounds. `edges` are the cut points between bins, ascending, a value equal to an edge lies below
     it; they are numbers (days since 1970 for DATE, seconds for TIMESTAMP) and are filled in by
-    `bound`, once the column's type is known.
+    `bound`, once the column's type is known. `taxonomy` puts every category into one named group.
+    An attribute of groups has their names as `values`, and `of` names the column that it reads.
     """
 
     name: str
@@ -83,9 +84,30 @@ class Attribute:
     scale: Scale | None = None
     nullable: bool = True
     type: str = ""
+    taxonomy: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    of: str = ""
 
     def __post_init__(self) -> None:
         _check_attribute(self)
+
+    @property
+    def column(self) -> str:
+        """The name of the column that holds the values."""
+        return self.of or self.name
+
+    def categories(self, cell: int) -> tuple[str, ...]:
+        """The categories that a proper cell of a categorical attribute holds."""
+        return self.taxonomy[cell][1] if self.of else (self.values[cell],)
+
+    def groups(self) -> Attribute:
+        """The same column by the groups of its taxonomy, as an attribute of its own."""
+        return replace(
+            self,
+            name=f"{self.name} (group)",
+            of=self.name,
+            values=tuple(group for group, _ in self.taxonomy),
+            ordered=False,
+        )
 
     @property
     def proper(self) -> int:
@@ -140,7 +162,8 @@ class Attribute:
             text = category_text(value, self.family)
         except ValueError:
             return self.other
-        return self.values.index(text) if text in self.values else self.other
+        held = (cell for cell in range(self.proper) if text in self.categories(cell))
+        return next(held, self.other)
 
     def bound(self, sql_type: str, name: str | None = None) -> Attribute:
         """This attribute for a column of a type: categories in canonical text, edges filled in.
@@ -157,15 +180,27 @@ class Attribute:
             )
         if self.kind == "categorical":
             try:
-                values = tuple(category_text(value, family) for value in self.values)
+                taxonomy = tuple(
+                    (group, tuple(category_text(value, family) for value in held))
+                    for group, held in self.taxonomy
+                )
+                plain = [] if self.of else self.values
+                values = tuple(category_text(value, family) for value in plain)
             except ValueError:
                 raise DpforestError(
                     f'Column "{named}" is {base}, but its domain lists a category that is not '
                     "one: correct the domain."
                 ) from None
             if family in ("integer", "decimal", "float"):
-                _check_range(named, sql_type, map(Decimal, values))
-            return replace(self, name=named, values=values, type=sql_type)
+                held = [value for _, group in taxonomy for value in group]
+                _check_range(named, sql_type, map(Decimal, held if self.of else values))
+            return replace(
+                self,
+                name=named,
+                values=self.values if self.of else values,
+                type=sql_type,
+                taxonomy=taxonomy,
+            )
         if family not in ("integer", "decimal", "float", "date", "timestamp"):
             raise DpforestError(
                 f'Column "{named}" is declared numeric but has type {base}: declare it '
@@ -273,6 +308,11 @@ class Domain:
             if (not wanted or a.name.casefold() in wanted) and a.name.casefold() not in unwanted
         )
         return replace(self, attributes=kept)
+
+    def generalised(self) -> Domain:
+        """With an attribute of groups beside every attribute that has a taxonomy."""
+        groups = tuple(a.groups() for a in self.attributes if a.taxonomy)
+        return replace(self, attributes=(*self.attributes, *groups))
 
     def without(self, column: str) -> Domain:
         """The same with one column, such as the privacy unit, no longer an attribute."""
@@ -445,7 +485,19 @@ def _attribute(name: str, column: Mapping[str, Any]) -> Attribute:
         bins=column.get("bins"),
         scale=column.get("scale"),
         nullable=column.get("nullable", True),
+        taxonomy=_taxonomy(name, column.get("taxonomy")),
     )
+
+
+def _taxonomy(name: str, content: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Groups of categories: a table of lists, `{ group = ["category", …], … }`."""
+    if content is None:
+        return ()
+    if not isinstance(content, dict) or not all(isinstance(v, list) for v in content.values()):
+        raise DpforestError(
+            f'taxonomy of column "{name}" must be groups of categories: {{ group = ["…"], … }}.'
+        )
+    return tuple((g, tuple(category_text(v) for v in held)) for g, held in content.items())
 
 
 def _limit(name: str, key: str, value: object) -> Number | dt.date | None:
@@ -473,7 +525,15 @@ def _check_attribute(a: Attribute) -> None:
                 f'Column "{a.name}" has more than {MAX_CATEGORIES} categories: group them.'
             )
         _refuse_duplicates(a.name, a.values)
+        held = [value for _, group in a.taxonomy for value in group]
+        if a.taxonomy and not a.of and sorted(held) != sorted(a.values):
+            raise DpforestError(
+                f'taxonomy of column "{a.name}" must put every category of its domain into one '
+                "group, and no other."
+            )
         return
+    if a.taxonomy:
+        raise DpforestError(f'Column "{a.name}" is numeric: a taxonomy is of categories.')
     if a.scale not in (None, *get_args(Scale)):
         raise DpforestError(f'scale of column "{a.name}" must be "linear", "log" or "mixed".')
     bins = DEFAULT_BINS if a.bins is None else a.bins

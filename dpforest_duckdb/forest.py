@@ -179,7 +179,7 @@ class Forest:
     def votes(self, rows: Iterable[Mapping[str, object]]) -> Array:
         """Votes of all trees `[row, class]` of raw rows, by Python's own way through them."""
         codes = np.array(
-            [[a.code(row[a.name]) for a in self.domain.attributes] for row in rows],
+            [[a.code(row[a.column]) for a in self.domain.attributes] for row in rows],
             dtype=np.int64,
         ).reshape(-1, len(self.domain.attributes))
         combine = np.add if self.voting == "sum" else np.maximum
@@ -308,6 +308,7 @@ def _domain_json(domain: Domain) -> dict[str, Any]:
                 "ordered": a.ordered,
                 "values": list(a.values),
                 "edges": list(a.edges),
+                **({"of": a.of, "taxonomy": a.taxonomy} if a.of else {}),
             }
             for a in domain.attributes
         ],
@@ -357,10 +358,14 @@ def _attribute(content: Mapping[str, Any]) -> Attribute:
         edges=tuple(edges),
         nullable=_bool(content["nullable"]),
         type=_text(content["type"]),
+        of=_text(content.get("of", "")),
+        taxonomy=tuple((_text(g), _texts(held)) for g, held in content.get("taxonomy", [])),
     )
+    if declared.of and [group for group, _ in declared.taxonomy] != list(declared.values):
+        raise ValueError("groups do not fit their names")
     # binding again makes sure that categories and edges are of the type that they claim
     bound = declared.bound(declared.type) if edges or kind == "categorical" else declared
-    if (bound.values, bound.edges) != (declared.values, declared.edges) or not bound.family:
+    if bound != replace(declared, type=bound.type) or not bound.family:
         raise ValueError("categories or edges do not fit the type")
     return bound
 

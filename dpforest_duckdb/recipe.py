@@ -128,7 +128,8 @@ class Recipe:
     asks of every leaf; tree by tree, where the query has a share for each), "scores" (the joint
     histogram of the class and what `scores` makes of the trees). `stop` says which nodes stay
     leaves. `finish` turns what was released into votes, `voting` how trees vote together, `link`
-    how votes become probabilities. `second` is a second phase, if there is one. `trees` and `depth`
+    how votes become probabilities. `second` is a second phase, if there is one. `taxonomies`:
+    groups of categories are split before the categories in them. `trees` and `depth`
     are numbers or public rules, the most there may be where `adapt` settles them; `depth` is
     counted as the paper does, which gives the root the number `root`: depth - root splits on the
     longest path. `flaws` say why a form is not private, `repair` what the rigorous form does
@@ -154,6 +155,7 @@ class Recipe:
     second: Second | None = None
     voting: Voting = "sum"
     distinct_roots: bool = False
+    taxonomies: bool = False
     root: int = 0
     scores: ScoreRule | None = None
     link: Link = "shares"
@@ -176,6 +178,8 @@ class Recipe:
         rows: int = 0,
     ) -> Request:
         """Settle trees and depth by public rules. Raises `DpforestError` for what is impossible."""
+        if self.taxonomies:
+            domain = domain.generalised()
         own_trees = self.trees if isinstance(self.trees, int) else self.trees(domain)
         own_depth = self.depth if isinstance(self.depth, int) else self.depth(domain)
         wanted = own_trees if trees is None else trees

@@ -135,7 +135,7 @@ def share_names(forest: Forest, prefix: str = "") -> list[str]:
 
 def labels(trees: Sequence[Tree], domain: Domain) -> list[Sql]:
     """The class number that each tree votes for, as an expression on a row `t` of its table."""
-    columns = [_DIALECT.ident("t", attribute.name) for attribute in domain.attributes]
+    columns = [_DIALECT.ident("t", attribute.column) for attribute in domain.attributes]
     return [_case(tree, domain.attributes, columns, tree.votes.argmax(axis=1)) for tree in trees]
 
 
@@ -152,13 +152,13 @@ def check(sql: str, *, select: bool = True) -> str:
 def _column(attribute: Attribute, table: Scored) -> str:
     """The name of an attribute's column as the scored table spells it."""
     if not table.columns:
-        return attribute.name
+        return attribute.column
     found = {name.casefold(): name for name in table.columns}
-    if attribute.name.casefold() not in found:
+    if attribute.column.casefold() not in found:
         raise DpforestError(
-            f'The table has no column "{attribute.name}", which the model reads: check --table.'
+            f'The table has no column "{attribute.column}", which the model reads: check --table.'
         )
-    return found[attribute.name.casefold()]
+    return found[attribute.column.casefold()]
 
 
 def _attribute(attribute: Attribute, table: Scored) -> Attribute:

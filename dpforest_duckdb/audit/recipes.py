@@ -120,7 +120,7 @@ def _told(forest: Forest, row: Row) -> list[int]:
         sum(int(told[0, label]) for told, _ in counts),
         sum(int(told[leaf].sum()) for told, leaf in counts),
         votes,
-        int(sum(tree.votes[leaf] for tree, leaf in leaves).argmax() == label),  # type: ignore[union-attr]
+        int(sum(tree.votes[leaf] for tree, leaf in leaves).argmax() == label),
     ]
 
 

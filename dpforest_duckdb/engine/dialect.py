@@ -55,8 +55,10 @@ class DuckDBDialect:
         dated = attribute.family in ("date", "timestamp")
         return self.literal(attribute.text(edge) if dated else edge, attribute.family)
 
-    def category(self, attribute: Attribute, cell: int) -> Sql:
-        return self.literal(attribute.values[cell], attribute.family)
+    def _listed(self, attribute: Attribute, cells: Sequence[int]) -> list[Sql]:
+        """The categories of some cells, as literals."""
+        held = (value for cell in cells for value in attribute.categories(cell))
+        return [self.literal(value, attribute.family) for value in held]
 
     def missing(self, attribute: Attribute, column: Sql) -> Sql:
         """True for NULL, and for NaN in a floating-point column."""
@@ -70,7 +72,7 @@ class DuckDBDialect:
         Lists of more than four are cut up: DuckDB plans a join for each, and takes minutes over a
         forest of them.
         """
-        listed = [self.category(attribute, cell) for cell in cells]
+        listed = self._listed(attribute, cells)
         if len(listed) == 1:
             return Sql(f"{column} = {listed[0]}")
         parts = [f"{column} IN ({', '.join(listed[i : i + 4])})" for i in range(0, len(listed), 4)]
@@ -79,7 +81,7 @@ class DuckDBDialect:
     def at_most(self, attribute: Attribute, column: Sql, cell: int) -> Sql:
         """True where a value lies in a cell up to `cell`; NULL, NaN and strangers never do."""
         if attribute.kind == "categorical":
-            listed = ", ".join(self.category(attribute, v) for v in range(cell + 1))
+            listed = ", ".join(self._listed(attribute, range(cell + 1)))
             return Sql(f"{column} IN ({listed})")
         return Sql(f"{column} <= {self.edge(attribute, cell)}")
 
@@ -91,7 +93,7 @@ class DuckDBDialect:
             if cell == attribute.other:
                 stranger = f"NOT {self.is_any(attribute, column, range(attribute.proper))}"
                 return Sql(stranger if attribute.nullable else f"({column} IS NULL OR {stranger})")
-            return Sql(f"{column} = {self.category(attribute, cell)}")
+            return self.is_any(attribute, column, [cell])
         above = f"{column} > {self.edge(attribute, cell - 1)}" if cell else ""
         below = self.at_most(attribute, column, cell) if cell < len(attribute.edges) else ""
         present = f"NOT {self.missing(attribute, column)}" if not below else ""
@@ -110,14 +112,15 @@ class DuckDBDialect:
                 bins = self._bins(attribute, column, 0, len(attribute.edges))
             missing = self.missing(attribute, column)
             return Sql(f"CASE WHEN {missing} THEN {attribute.null} ELSE {bins} END")
-        integers = [int(v) for v in attribute.values] if attribute.family == "integer" else []
+        whole = attribute.family == "integer" and not attribute.of
+        integers = [int(v) for v in attribute.values] if whole else []
         if len(integers) > 1 and _consecutive(integers):
             low, high = integers[0], integers[-1]
             offset = f"CAST({column} AS BIGINT) - ({low})"
             known = f"WHEN {column} BETWEEN {low} AND {high} THEN {offset}"
         else:
             known = " ".join(
-                f"WHEN {column} = {self.category(attribute, v)} THEN {v}"
+                f"WHEN {self.is_any(attribute, column, [v])} THEN {v}"
                 for v in range(attribute.proper)
             )
         null = f" WHEN {self.missing(attribute, column)} THEN {attribute.null}"

@@ -272,7 +272,7 @@ class DuckDBRows:
         parts = []
         for number in block.attributes:
             attribute = self._domain.attributes[number]
-            code = self._engine.dialect.code(attribute, self._ident("t", attribute.name))
+            code = self._engine.dialect.code(attribute, self._ident("t", attribute.column))
             stride = block.stride(number)
             parts.append(f"({code})" + (f" * {stride}" if stride > 1 else ""))
         return Sql(" + ".join(parts))

@@ -7,6 +7,9 @@ costs ε, in pure DP, with scale sensitivity/ε (Ghosh, Roughgarden & Sundararaj
 from __future__ import annotations
 
 import math
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import cache
 from typing import Any, Protocol
@@ -54,7 +57,8 @@ class OpenDPNoise:
     def laplace(self, counts: Counts, epsilon: int, sensitivity: int) -> Counts:
         _check(counts, epsilon, sensitivity)
         try:
-            noisy = _measurement(epsilon, sensitivity)(counts.ravel().tolist())
+            with _uninterrupted():
+                noisy = _measurement(epsilon, sensitivity)(counts.ravel().tolist())
         except Exception:  # OpenDP's own words may quote its input
             raise DpforestError(
                 "OpenDP could not draw noise: install opendp 0.16 or later and check that --epsilon"
@@ -96,6 +100,19 @@ def _float_below(value: Fraction) -> float:
     """The largest float that is not above `value`."""
     near = float(value)
     return near if Fraction(near) <= value else math.nextafter(near, -math.inf)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Keep Ctrl-C waiting: in the middle of OpenDP's calls to its library it can crash Python."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @cache

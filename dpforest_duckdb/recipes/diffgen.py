@@ -4,7 +4,8 @@ Non-interactive: h times the exponential mechanism draws a specialisation (an at
 an interval at its split point), which is applied to the whole table: the tree is oblivious. Then
 every cell tells its noisy class counts with half of B. ε' = B / (2(numeric + 2h)): a split point
 for each numeric attribute at the start, then a draw and a new point at each step.
-Assumed: flat taxonomies, from any category to each; the max operator as the utility.
+Taxonomies are the domain's, of one level; a step goes down one in all of its groups, and without
+one from any category to each. Assumed: the max operator as the utility.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ _PUBLISHED = Recipe(
     ways="mixed",
     choose=for_all_nodes(with_factor_2(MAX_COUNT), with_factor_2(MAX_COUNT)),
     trees=1,
+    taxonomies=True,
     depth=6,
     plan=plan,
     finish=each(alone(vote_by_counts)),

@@ -3,7 +3,7 @@
 As DiffGen, but a step is one draw: the points of numeric intervals carry weights and compete with
 the categorical specialisations in one exponential mechanism. Half of B for h draws, half for the
 noisy class counts of the cells.
-Assumed: an attribute's points together weigh as much as a categorical attribute; flat taxonomies.
+Taxonomies as there. Assumed: an attribute's points together weigh as much as a categorical one.
 """
 
 from __future__ import annotations

@@ -24,6 +24,18 @@ Ways = Literal["multiway", "mixed", "binary"]
 
 
 @dataclass(frozen=True)
+class Groups:
+    """Two attributes of one column: by the groups of its taxonomy, and by category.
+
+    `holds[group, category]`: which cells of the second each cell of the first takes in.
+    """
+
+    by_group: int
+    by_category: int
+    holds: Mask
+
+
+@dataclass(frozen=True)
 class Candidates:
     """All candidates of a domain, in a public order: parallel arrays [candidate]."""
 
@@ -32,6 +44,7 @@ class Candidates:
     cell: Counts
     width: Counts
     cells: tuple[int, ...]
+    groups: tuple[Groups, ...] = ()
 
     def __len__(self) -> int:
         return len(self.attribute)
@@ -80,6 +93,10 @@ class Candidates:
                     self.branches(attribute).astype(np.int64),
                 )
                 found[:, own] = (open_ > 0).sum(axis=2) >= 2
+        places = self.slices()
+        for pair in self.groups:  # a taxonomy is gone down from its top
+            settled = reachable[:, places[pair.by_group]].sum(axis=1) == 1
+            found[:, self.of(pair.by_category)] &= settled[:, None]
         return found
 
     def slices(self) -> list[slice]:
@@ -93,7 +110,11 @@ class Candidates:
         position = int(np.flatnonzero(self.of(attribute) == chosen)[0])
         goes = self.branches(attribute)[position]
         below = np.repeat(reachable[None, :], len(goes), axis=0)
-        below[:, self.slices()[attribute]] &= goes
+        columns = self.slices()
+        below[:, columns[attribute]] &= goes
+        for pair in self.groups:
+            if pair.by_group == attribute:
+                below[:, columns[pair.by_category]] &= goes @ pair.holds
         return below
 
 
@@ -111,7 +132,31 @@ def candidates(domain: Domain, ways: Ways) -> Candidates:
         else:
             found.extend((number, *way) for way in _binary(attribute))
     table = np.array(found, dtype=np.int64).reshape(-1, 4)
-    return Candidates(table[:, 0], table[:, 1], table[:, 2], table[:, 3], domain.cells)
+    return Candidates(
+        table[:, 0], table[:, 1], table[:, 2], table[:, 3], domain.cells, _groups(domain)
+    )
+
+
+def _groups(domain: Domain) -> tuple[Groups, ...]:
+    """The attributes of groups, each with that of the categories in them."""
+    names = [attribute.name for attribute in domain.attributes]
+    found = []
+    for number, general in enumerate(domain.attributes):
+        if not general.of:
+            continue
+        base = names.index(general.of)
+        own = domain.attributes[base]
+        cells = [general.other] * own.cells
+        cells[own.null] = general.null
+        for cell in range(own.proper):
+            cells[cell] = next(
+                group
+                for group in range(general.proper)
+                if own.values[cell] in general.categories(group)
+            )
+        holds = np.array(cells)[None, :] == np.arange(general.cells)[:, None]
+        found.append(Groups(number, base, holds))
+    return tuple(found)
 
 
 def leaves_within(domain: Domain, ways: Ways, most: int) -> int:
