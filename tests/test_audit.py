@@ -57,9 +57,10 @@ def test_no_mechanism_loses_more_than_it_claims_and_each_shows_much_of_it(name: 
     case = CASES[name]
     found = audit(case, 40_000)
     assert not found.broken
-    assert found.bound.epsilon <= case.loss
-    assert found.bound.epsilon > (0.4 if case.private else 1.1)
-    assert case.private == (case.loss <= 1 + 1e-9)
+    assert case.loss is None or found.bound.epsilon <= case.loss
+    assert found.bound.epsilon > (0.4 if case.private else 1.1 * case.claim)
+    if case.loss is not None:
+        assert case.private == (case.loss <= case.claim + 1e-9)
 
 
 def test_noise_of_half_the_scale_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,12 +87,12 @@ def test_a_training_without_noise_is_refuted(monkeypatch: pytest.MonkeyPatch) ->
     assert found.broken
 
 
-@pytest.mark.slow
 def test_published_dpdf_loses_many_times_its_claim() -> None:
-    """Two rows whose sizes are noise: the first split tells them apart."""
-    found = audit_recipe("dpdf", 1000, as_published=True)
-    assert not found.private
-    assert found.bound.epsilon > 5 * found.claim
+    """One row or two, a size that is all noise: the first split tells them apart."""
+    found = audit(CASES["root of DPDF, n by (26) (as published)"], 40_000)
+    assert found.bound.seen[0] / found.bound.draws == pytest.approx(1 / 6, abs=0.01)
+    assert found.bound.seen[1] / found.bound.draws == pytest.approx(0.023, abs=0.004)
+    assert found.bound.epsilon > 10 * found.claim
 
 
 @pytest.mark.slow

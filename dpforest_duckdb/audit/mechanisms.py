@@ -16,27 +16,35 @@ from dpforest_duckdb.audit.bound import Bound, lower_bound
 from dpforest_duckdb.leaves import LABEL, SMOOTH_LABEL
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import CountNoise, ExactNoise, OpenDPNoise
-from dpforest_duckdb.privacy.selection import Mechanism, exponents, select
+from dpforest_duckdb.privacy.selection import Exponents, Mechanism, exponents, select
 from dpforest_duckdb.privacy.units import NANO
-from dpforest_duckdb.splits.utilities import BALANCE, GINI, MAX_COUNT, Utility
+from dpforest_duckdb.splits.utilities import (
+    BALANCE,
+    GINI,
+    MAX_COUNT,
+    Utility,
+    published_gini,
+    published_sensitivity,
+)
 
 Counts = NDArray[np.int64]
 BATCH = 50_000
-CLAIM = 1.0  # ε of every case, in its own units NANO
 OTHERS = 30  # candidates that the pair's row does not help
 
 
 @dataclass(frozen=True)
 class Case:
-    """A mechanism at ε = 1: how often its event happens in a number of draws on either side.
+    """A mechanism: how often its event happens in a number of draws on either side.
 
-    `loss` is |ln P(event | one) / P(event | other)|, exactly; `private` whether ε = 1 holds.
+    `claim` is its ε; `loss` is |ln P(event | one) / P(event | other)|, exactly, where a closed form
+    gives it; `private` whether the claim has a proof.
     """
 
     name: str
-    loss: float
+    loss: float | None
     event: Callable[[int, int], int]
     private: bool = True
+    claim: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ def audit(case: Case, draws: int) -> Finding:
             seen[side] += case.event(side, batch)
             left -= batch
     bound = lower_bound((seen[0], seen[1]), draws)
-    return Finding(case.name, CLAIM, case.loss, bound, case.private)
+    return Finding(case.name, case.claim, case.loss, bound, case.private)
 
 
 def cases() -> list[Case]:
@@ -83,6 +91,7 @@ def cases() -> list[Case]:
         _label(bits, exact),
         _smooth_label(bits, exact),
         _bootstrap(exact),
+        _split_of_dpdf(exact, bits),
     ]
 
 
@@ -183,3 +192,31 @@ def _bootstrap(noise: ExactNoise, rows: int = 50, least: int = 5) -> Case:
     ]
     loss = math.log(chances[1] / chances[0])
     return Case("noisy count of a bootstrap (as published)", loss, event, private=False)
+
+
+def _split_of_dpdf(
+    noise: ExactNoise, bits: SecureBits, budget: float = 0.1, attributes: int = 6, classes: int = 18
+) -> Case:
+    """The root of DPDF at depth 5, its n by (26): Σ|noisy counts|, hundreds where there is one row.
+
+    One row of class 0, or another of class 1 with it, which shares its value of the first attribute
+    alone. The event is that this one is drawn: a uniform draw for one row.
+    """
+    share = int(budget * NANO) // 9  # 2δ - 1 queries
+    tables = np.zeros((2, attributes, 2, classes), dtype=np.int64)
+    tables[:, :, 0, 0] = 1
+    tables[1, 0, 0, 1] = 1
+    tables[1, 1:, 1, 1] = 1
+    worth = published_gini(tables)
+
+    def event(side: int, draws: int) -> int:
+        histogram = np.tile(tables[side, 0].sum(axis=0), (draws, 1))
+        size = abs(noise.laplace(histogram, share, 1))
+        rate = share / NANO / (2 * published_sensitivity(size))
+        gap = (worth[side].max() - worth[side])[None, :] * rate[:, None]
+        parts = np.rint(np.minimum(gap, 2.0**30) * 2**20).astype(np.int64)
+        allowed = np.ones(parts.shape, dtype=np.bool_)
+        return int((select("exponential", Exponents(parts, 2**20), allowed, bits) == 0).sum())
+
+    name = "root of DPDF, n by (26) (as published)"
+    return Case(name, None, event, private=False, claim=budget)
