@@ -60,12 +60,15 @@ def per_node(split: str, leaf: str) -> PlanRule:
     )
 
 
-def half_to_leaves(split: str, leaf: str, *, disjoint: bool = False) -> PlanRule:
+def half_to_leaves(
+    split: str, leaf: str, *, disjoint: bool = False, rows: int | Fraction = 0
+) -> PlanRule:
     """Half for the splits, alike at every depth, half for the leaves."""
     return lambda request: spread(
         request,
         {"split": (split, (1,) * request.depth), "leaf": (leaf, (request.depth,))},
         disjoint=disjoint,
+        rows=rows,
     )
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from dpforest_duckdb.budgets import LAPLACE
+from dpforest_duckdb.budgets import LAPLACE, ROWS_SHARE, half_to_leaves
 from dpforest_duckdb.finishing import each, leaf_noise
 from dpforest_duckdb.forest import Tree
-from dpforest_duckdb.privacy.accountant import Plan, Query, evenly, share
+from dpforest_duckdb.privacy.accountant import Plan
 from dpforest_duckdb.privacy.units import NANO
 from dpforest_duckdb.recipe import OURS, Counts, Recipe, Request
 from dpforest_duckdb.smoothing import shrink_to_parent, sum_upward
@@ -20,21 +20,7 @@ from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.utilities import GINI
 from dpforest_duckdb.voting import vote_by_shares
 
-SHARES = (4, 48, 48)  # rows, splits, leaves, in percent
 ROWS_PER_LEAF = 100  # rows times ε that a leaf should hold, so that noise does not drown it
-
-
-def plan(request: Request) -> Plan:
-    rows, splits, leaves = share(request.epsilon, SHARES)
-    trees, depth = request.trees, request.depth
-    split = "permute-and-flip on Gini"
-    return Plan(
-        (
-            Query("rows", LAPLACE, (rows,)),
-            Query("split", split, evenly(splits // trees, depth), trees),
-            Query("leaf", LAPLACE, (leaves // trees,), trees),
-        )
-    )
 
 
 def adapt(histogram: Counts, request: Request) -> Request:
@@ -62,7 +48,7 @@ GREEDY_TREE = Recipe(
     choose=by_utility(GINI, "permute-and-flip"),
     trees=1,
     depth=8,
-    plan=plan,
+    plan=half_to_leaves("permute-and-flip on Gini", LAPLACE, rows=ROWS_SHARE),
     adapt=adapt,
     finish=each(vote),
     only=OURS,
