@@ -90,6 +90,17 @@ def test_counts_are_dense_and_equal_python(con: duckdb.DuckDBPyConnection) -> No
     assert (rows.count_leaves(0, 1) == expected[0].sum(axis=1)).all()
 
 
+def test_copies_are_counted_once_until_they_differ(con: duckdb.DuckDBPyConnection) -> None:
+    fill(con)
+    one, three = coded(con), coded(con, trees=3)
+    assert (three.count_leaves(0, 3) == np.repeat(one.count_leaves(0, 1), 3, axis=0)).all()
+    for got, want in zip(three.count_classes(0, 3), one.count_classes(0, 1), strict=True):
+        assert (got == np.repeat(want, 3, axis=0)).all()
+    three.route(Splits([1], [0], [MULTIWAY], [0], [3]), 7)
+    assert three.count_leaves(0, 7)[1].sum() == 0, "routed in one copy, and there alone"
+    assert three.count_leaves(0, 7).sum() == 3 * one.count_leaves(0, 1).sum()
+
+
 def test_every_public_cell_is_there_when_no_row_is(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(f"CREATE TABLE t ({TYPES})")
     rows = coded(con, trees=3)

@@ -277,7 +277,17 @@ class DuckDBRows:
             parts.append(f"({code})" + (f" * {stride}" if stride > 1 else ""))
         return Sql(" + ".join(parts))
 
+    @property
+    def _counted(self) -> list[Sql]:
+        """The seats to count: one before the first route, as every copy still holds the same."""
+        return self._seats if self._version else self._seats[:1]
+
+    def _of_all_copies(self, counts: Counts) -> Counts:
+        """The counts of every copy's root, from those of the first."""
+        return counts if self._version else np.repeat(counts, len(self._seats), axis=0)
+
     def count_classes(self, first: int, nodes: int) -> list[Counts]:
+        nodes = nodes if self._version else nodes // len(self._seats)
         sql = render(
             "count_classes",
             codes=self._codes,
@@ -285,7 +295,7 @@ class DuckDBRows:
                 SimpleNamespace(index=i, code=self._code(place))
                 for i, place in enumerate(self._places)
             ],
-            seats=self._seats,
+            seats=self._counted,
             first=first * self._classes,
         )
         found = self._engine.run(sql, step="count_classes", fetch="fetchnumpy")
@@ -298,19 +308,20 @@ class DuckDBRows:
                 found["rows"][mine],
                 (nodes, block.size, self._classes),
             )
-            counts.extend(block.marginals(grid))
+            counts.extend(map(self._of_all_copies, block.marginals(grid)))
         return counts
 
     def count_leaves(self, first: int, nodes: int) -> Counts:
+        nodes = nodes if self._version else nodes // len(self._seats)
         sql = render(
             "count_leaves",
             codes=self._codes,
-            seats=self._seats,
+            seats=self._counted,
             first=first * self._classes,
         )
         found = self._engine.run(sql, step="count_leaves", fetch="fetchnumpy")
         node, label = self._taken_apart(found["seat"], first)
-        return _dense([node, label], found["rows"], (nodes, self._classes))
+        return self._of_all_copies(_dense([node, label], found["rows"], (nodes, self._classes)))
 
     def count_scores(self, votes: Sequence[Counts], cuts: Sequence[int]) -> Counts:
         sql = render(
