@@ -16,5 +16,9 @@ class BudgetError(DpforestError):
     """A privacy budget does not allow the release; nothing was read and nothing was debited."""
 
 
+class PlainSpillWarning(UserWarning):
+    """What an encrypted database spills when memory is short would lie on the disk in plain."""
+
+
 class NotPrivateWarning(UserWarning):
     """What is being made carries no privacy guarantee (seeded noise or a published flaw)."""

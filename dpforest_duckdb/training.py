@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
@@ -18,7 +19,7 @@ from dpforest_duckdb.declarations import declared_domain
 from dpforest_duckdb.domain import Domain, load_domain
 from dpforest_duckdb.engine.base import CodedRows, Sample, TableInfo
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, Trace
-from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.errors import DpforestError, PlainSpillWarning, UsageError
 from dpforest_duckdb.forest import LEAF, Forest, Guarantee, Tree
 from dpforest_duckdb.growth import Growth
 from dpforest_duckdb.privacy.accountant import Accountant, Plan, PlanError, Query
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
 Array = NDArray[np.int64]
 Progress = Callable[[str], None]
 
+PLAIN_SPILL = (
+    "The database is encrypted, but what DuckDB spills of it when memory is short is not: "
+    "SET temp_file_encryption = true on the connection first."
+)
 SEEDED = "The noise comes from a seed and can be repeated."
 
 
@@ -254,7 +259,8 @@ def prepare(
     `domain` is a `Domain`, a domain file, or None for DuckDB's own declarations. `privacy_unit` is
     a column or "row", by default the domain's; `rows_per_unit` bounds the rows that count of each.
     `delta` is accepted for recipes that can use it; today's are pure ε and spend none. `seed` makes
-    the run repeatable and not private. Raises `DpforestError` or `UsageError`.
+    the run repeatable and not private. Warns with `PlainSpillWarning` where the table's database is
+    encrypted and DuckDB's temporary files are not. Raises `DpforestError` or `UsageError`.
     """
     nano = nano_epsilon(epsilon)
     atto_delta(delta)
@@ -284,6 +290,8 @@ def prepare(
         )
     if name is not None:
         store.check_name(engine, name, replace=replace)
+    if engine.spills_plain(info.catalog):
+        warnings.warn(PLAIN_SPILL, PlainSpillWarning, stacklevel=2)
     return Run(
         engine=engine,
         guard=Guard.of(engine, info, ledger),

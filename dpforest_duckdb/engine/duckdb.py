@@ -118,6 +118,15 @@ class DuckDBEngine:
         )
         return bool(found[0][0])
 
+    def spills_plain(self, catalog: str) -> bool:
+        """Whether a database is encrypted, but not what DuckDB spills of it: DuckDB's default."""
+        found = self.run(
+            "SELECT encrypted AND NOT current_setting('temp_file_encryption') "
+            "FROM duckdb_databases() WHERE database_name = ?",
+            [catalog],
+        )
+        return bool(found[0][0])
+
     def scored(self, name: str) -> Scored:
         """A table or view to score, with its columns. Raises `DpforestError` if there is none.
 
