@@ -97,7 +97,6 @@ def train(
         )
     if out is not None:
         options.check_out(out, db, ledger, replace=replace)
-    from dpforest_duckdb.privacy.units import atto_delta
     from dpforest_duckdb.training import prepare
 
     with options.opened(
@@ -127,8 +126,8 @@ def train(
             trace=engine.trace,
         )
         _say_public(run, domain)
-        if atto_delta(delta):
-            say("Note: today's recipes are pure ε and spend no δ.")
+        if run.request.delta and not run.delta:
+            say(f"Note: recipe {run.recipe.name} is pure ε and spends no δ.")
         if dry_run:
             _show_plan(run, as_json)
             return
@@ -163,12 +162,15 @@ def _say_public(run: Run, domain: str | None) -> None:
 
 
 def _say_spent(run: Run) -> None:
-    from dpforest_duckdb.privacy.units import show
+    from dpforest_duckdb.privacy.units import ATTO, show
 
     budget, name = run.guard.budget(), run.table.display
     left = budget.left_epsilon
     cap = f" of a cap of {show(budget.cap.epsilon)}, {show(left or 0)} left" if budget.cap else ""
-    say(f'Spent on table "{name}" so far: ε = {show(budget.spent_epsilon)}{cap}.')
+    spent = f"ε = {show(budget.spent_epsilon)}"
+    if budget.spent_delta:
+        spent += f", δ = {show(budget.spent_delta, ATTO)}"
+    say(f'Spent on table "{name}" so far: {spent}{cap}.')
 
 
 def _report(forest: Forest, name: str | None, out: str | None, as_json: bool) -> None:
@@ -194,7 +196,7 @@ def _report(forest: Forest, name: str | None, out: str | None, as_json: bool) ->
 
 
 def _show_plan(run: Run, as_json: bool) -> None:
-    from dpforest_duckdb.privacy.units import NANO, show
+    from dpforest_duckdb.privacy.units import ATTO, NANO, show
 
     left = run.guard.budget().left_epsilon
     asked = [
@@ -206,7 +208,9 @@ def _show_plan(run: Run, as_json: bool) -> None:
         {
             "purpose": query.purpose,
             "mechanism": query.mechanism,
-            "epsilon": [epsilon / NANO for epsilon in query.by_depth],
+            "epsilon" if query.measure == "ε" else "rho": [
+                cost / query.unit for cost in query.by_depth
+            ],
             "trees": query.times,
             "noise": _deviation(query, rows),
         }
@@ -216,6 +220,7 @@ def _show_plan(run: Run, as_json: bool) -> None:
         plan: dict[str, Any] = {
             "recipe": run.recipe.name,
             "cost": run.cost / NANO,
+            **({"delta": run.delta / ATTO} if run.delta else {}),
             "left": None if left is None else left / NANO,
             "trees": run.request.trees,
             "depth": run.request.depth,
@@ -223,15 +228,24 @@ def _show_plan(run: Run, as_json: bool) -> None:
         }
         emit(plan)
         return
-    headings = ("query", "mechanism", "ε of one", "depths", "trees", "noise (sd of a count)")
+    headings = ("query", "mechanism", "cost of one", "depths", "trees", "noise (sd of a count)")
     rows = [
-        [query.purpose, query.mechanism, query.each, len(query.by_depth), query.times, _rounded(sd)]
+        [
+            query.purpose,
+            query.mechanism,
+            f"{query.measure} = {query.each}",
+            len(query.by_depth),
+            query.times,
+            _rounded(sd),
+        ]
         for query, sd in zip(run.plan.queries, (shown["noise"] for shown in queries), strict=True)
     ]
     show_table(headings, rows)
+    delta = f", δ = {show(run.delta, ATTO)}" if run.delta else ""
     print(
         f"recipe {run.recipe.name}, trees {run.request.trees}, depth at most {run.request.depth}, "
-        f"cost ε = {show(run.cost)}" + (f", left ε = {show(left)}" if left is not None else "")
+        f"cost ε = {show(run.cost)}{delta}"
+        + (f", left ε = {show(left)}" if left is not None else "")
     )
     if left is not None and run.cost > left:
         say("The budget that is left does not allow this run.")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
-from dpforest_duckdb.privacy.accountant import Plan, Query
+from dpforest_duckdb.medians import to_be_cut
+from dpforest_duckdb.privacy.accountant import Measure, Plan, Query, share
 from dpforest_duckdb.recipe import Request
 
 LAPLACE = "discrete Laplace"
+BINS = 5  # percent of what boosting has for bins
 ROWS_SHARE = Fraction(1, 25)  # of the budget, for a noisy number of rows
 PUBLIC_ROWS = "The number of rows is taken as public."
 NOISY_ROWS = "A noisy number of rows is paid for with 4 % of the budget."
@@ -41,6 +43,35 @@ def spread(
         parts = tuple(int(Fraction(tree * weight) / total) for weight in weights)
         asked.append(Query(purpose, mechanism, parts, times))
     return Plan(tuple(query for query in asked if query.by_depth))
+
+
+def in_rounds(
+    request: Request, rows: int, *, turns: int, sweeps: int, trees: int, forest: int = 0
+) -> Plan:
+    """A plan of boosting: in ρ where a δ is granted, else in ε.
+
+    `rows` percent of ε go to a noisy number of rows, BINS percent of the rest to `turns` cuts of
+    numeric attributes, if there are any; of what is left `forest` percent go to random `trees`, the
+    others to `sweeps` over all attributes.
+    """
+    first = Query("rows", LAPLACE, (request.epsilon * rows // 100,))
+    measure: Measure = "ρ" if request.rho else "ε"
+    whole = request.rho - first.rho if request.rho else request.epsilon - first.total
+    mechanism = f"{'discrete Gaussian' if request.rho else LAPLACE} on gradients"
+    cut = len(to_be_cut(request.domain))
+    bins, rest = share(whole, (BINS if cut else 0, 100 - BINS))
+    random, sweep = share(rest, (forest, 100 - forest))
+    asked = [
+        ("bins", "exponential on balance", bins, turns, cut),
+        ("sweep", mechanism, sweep, sweeps, len(request.domain.attributes)),
+        ("forest", mechanism, random, 1, trees),
+    ]
+    queries = (
+        Query(purpose, how, (cost // times // turns,) * turns, times, measure)
+        for purpose, how, cost, turns, times in asked
+        if times
+    )
+    return Plan((first, *queries))
 
 
 def leaves_only(leaf: str, *, disjoint: bool = False, rows: int | Fraction = 0) -> PlanRule:

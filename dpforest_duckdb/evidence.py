@@ -15,16 +15,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpforest_duckdb.forest import LEAF, SCALE, Tree
+from dpforest_duckdb.forest import SCALE, Tree
 from dpforest_duckdb.posterior import class_shares
 from dpforest_duckdb.privacy.accountant import Plan
 from dpforest_duckdb.privacy.units import NANO
 from dpforest_duckdb.recipe import Counts, Grown, Request, ScoreRule, Scores
 from dpforest_duckdb.smoothing import sum_upward
+from dpforest_duckdb.votes import integer_votes, intercept, of_two
 
 Floats = NDArray[np.float64]
 
-FINENESS = 1000  # votes are rounded to thousandths: what differs by less is read as one
 REST = 0.1  # what attributes weigh beside a leading one
 FINE = (-3.0, -2.0, -1.2, -0.5, 0.0, 0.5, 1.2, 2.0, 3.0)  # cuts between the bins of a sum
 MIDDLES = (-3.5, -2.5, -1.6, -0.85, -0.25, 0.25, 0.85, 1.6, 2.5, 3.5)
@@ -201,39 +201,18 @@ def log_odds(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
         seen = plan.query("scores")
         noise = request.rows_per_unit * NANO / seen.by_depth[0] if seen else 0.0
         total = settle(found, grown.joint, noise)
-        start, *added = (
-            np.stack([-own, own], axis=1) / 2 for own in (np.array([total.start]), *total.added)
-        )
+        start, *added = map(of_two, (np.array([total.start]), *total.added))
+        start = start[0]
     else:
-        start, added = np.log(found.prior)[None], list(found.added)
-    alone = Tree(
-        kind=np.array([LEAF]),
-        attribute=np.array([-1]),
-        cell=np.array([0]),
-        first=np.array([-1]),
-        counts=np.array([request.histogram], dtype=np.int64),
-        votes=_integers(start),
-    )
+        start, added = np.log(found.prior), list(found.added)
     nothing = np.zeros((1, len(found.prior)), dtype=np.int64)
     return [
-        alone,
+        intercept(start, request),
         *(
             replace(
                 sum_upward(tree, request.domain.cells),
-                votes=np.concatenate([nothing, _integers(own)]),
+                votes=np.concatenate([nothing, integer_votes(own)]),
             )
             for tree, own in zip(grown.trees, added, strict=True)
         ),
     ]
-
-
-def _integers(log_odds: Floats) -> NDArray[np.int64]:
-    """Votes `[leaf, class]` of at least 0: what is the same for all classes does not matter.
-
-    Votes of two classes sum to the same at every leaf of a tree, so that SQL needs one of them.
-    """
-    votes = np.rint(log_odds * FINENESS).astype(np.int64) * (SCALE // FINENESS)
-    if log_odds.shape[1] == 2:
-        votes[:, 0] = -votes[:, 1]
-    least: NDArray[np.int64] = votes.min(axis=1, keepdims=True)
-    return votes - (least if log_odds.shape[1] > 2 else least.min())

@@ -17,6 +17,9 @@ Floats = NDArray[np.float64]
 OFFSETS = np.linspace(-6, 6, 241)  # log-odds of a value, less those of all rows
 WIDTHS = (0.1, 0.3, 0.8, 1.6, 3.0)  # standard deviations of offsets, where values are their own
 STEPS = (0.8, 1.6, 3.0)  # the same, where values are alike between cuts
+STEP_WIDTHS = (0.1, 0.3, 1.0, 2.5)  # standard deviations of a step before anything is known
+LIKENESS = (0.5, 0.9)  # correlations of the steps at neighbouring values, beside none at all
+LEAST_HESSIAN, LARGEST_STEP = 0.25, 5.0
 
 
 def class_shares(table: Floats, prior: Floats, variance: float, ordered: int = 0) -> Floats:
@@ -100,3 +103,34 @@ def _weights(*worths: Floats) -> list[Floats]:
     masses = [np.exp(worth - top) for worth in worths]
     total = sum(float(mass.sum()) for mass in masses)
     return [mass / total for mass in masses]
+
+
+def steps(gradients: Floats, hessians: Floats, variance: float, ordered: int = 0) -> Floats:
+    """The log-odds `[value]` to add, by noisy sums of gradients and hessians at each value.
+
+    A gradient is hessian · step + what sampling and noise add, of variances hessian and `variance`.
+    Steps are Gaussian with a width that is averaged over, in models that weigh as much as they
+    explain; those of the first `ordered` values may resemble their neighbours'.
+    """
+    bend = np.maximum(hessians, LEAST_HESSIAN)
+    spread = variance + bend
+    worths, means = [], []
+    for width in STEP_WIDTHS:  # steps that do not depend on each other
+        whole = bend**2 * width**2 + spread
+        worths.append(-(gradients**2 / whole + np.log(whole)).sum() / 2)
+        means.append(width**2 * bend * gradients / whole)
+    if ordered > 2:
+        place = np.arange(len(bend))
+        apart = np.abs(place[:, None] - place[None])
+        near = (place < ordered)[:, None] & (place < ordered)[None]
+        for likeness in LIKENESS:
+            kernel = np.where(near, likeness**apart, 0) + np.diag(1.0 * (place >= ordered))
+            for width in STEP_WIDTHS:
+                prior = width**2 * kernel * bend[None]
+                root = np.linalg.cholesky(bend[:, None] * prior + np.diag(spread))
+                half = np.linalg.solve(root, gradients)
+                worths.append(-half @ half / 2 - np.log(np.diag(root)).sum())
+                means.append(prior @ np.linalg.solve(root.T, half))
+    weights = np.exp(np.array(worths) - max(worths))
+    mean: Floats = (weights / weights.sum()) @ np.array(means)
+    return np.clip(mean, -LARGEST_STEP, LARGEST_STEP)

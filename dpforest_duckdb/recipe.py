@@ -16,6 +16,7 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.forest import Link, Tree, Voting
 from dpforest_duckdb.leaves import COUNTS, Leaf
 from dpforest_duckdb.privacy.accountant import Plan
+from dpforest_duckdb.privacy.zcdp import rho_of
 from dpforest_duckdb.splits.candidates import Ways, by_cell, leaves_within
 from dpforest_duckdb.splits.choose import Chooser
 
@@ -40,7 +41,8 @@ class Request:
     `epsilon` is nano-ε, `depth` the number of splits on the longest path, `rows_per_unit` the
     bound that scales every sensitivity, `rows` a number of rows that is released or public, 0
     where there is none, `histogram` its classes. `weights` are those with which attributes are
-    drawn at random, released or public; none where all weigh the same.
+    drawn at random, released or public; none where all weigh the same. `delta` is atto-δ; a recipe
+    that adds up costs in ρ has `rho` of them to spend.
     """
 
     domain: Domain
@@ -51,6 +53,12 @@ class Request:
     rows: int = 0
     weights: tuple[float, ...] = ()
     histogram: tuple[int, ...] = ()
+    delta: int = 0
+
+    @property
+    def rho(self) -> int:
+        """What ε and δ pay for, in atto-ρ; 0 under pure ε."""
+        return rho_of(self.epsilon, self.delta)
 
 
 @dataclass(frozen=True)
@@ -113,6 +121,7 @@ class Grown:
     joint: Counts | None = None
 
 
+Progress = Callable[[str], None]
 ScoreRule = Callable[[Sequence[Tree], Request, Plan], Scores]
 Finish = Callable[[Grown, Request, Plan], list[Tree]]
 
@@ -126,7 +135,10 @@ class Recipe:
     queries: "rows" (a noisy class histogram of all rows, on which `adapt` bases trees, depth and
     bins), "histogram" or "size" (at every node), "split" (at every inner node), "leaf" (what `leaf`
     asks of every leaf; tree by tree, where the query has a share for each), "scores" (the joint
-    histogram of the class and what `scores` makes of the trees). `stop` says which nodes stay
+    histogram of the class and what `scores` makes of the trees), "bins" (cuts at private medians),
+    "sweep" and "forest" (see `boosting`, which takes the place of the level loop). `heir` is the
+    recipe that goes on instead, with its own trees and depth, once the noisy rows are known; both
+    ask them for the same ε. `stop` says which nodes stay
     leaves. `finish` turns what was released into votes, `voting` how trees vote together, `link`
     how votes become probabilities. `second` is a second phase, if there is one. `taxonomies`:
     groups of categories are split before the categories in them. `trees` and `depth`
@@ -152,6 +164,7 @@ class Recipe:
     stop: Stop | None = None
     leaf: Leaf = COUNTS
     adapt: Callable[[Counts, Request], Request] | None = None
+    heir: Callable[[Request], Recipe | None] | None = None
     second: Second | None = None
     voting: Voting = "sum"
     distinct_roots: bool = False
@@ -176,6 +189,7 @@ class Recipe:
         depth: int | None = None,
         rows_per_unit: int = 1,
         rows: int = 0,
+        delta: int = 0,
     ) -> Request:
         """Settle trees and depth by public rules. Raises `DpforestError` for what is impossible."""
         if self.taxonomies:
@@ -210,6 +224,7 @@ class Recipe:
             max(1, min(deep, deepest)),
             rows_per_unit,
             rows,
+            delta=delta,
         )
 
     def phases(self, request: Request) -> tuple[Request, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dpforest_duckdb.evidence import COARSE, FINE
-from dpforest_duckdb.privacy.units import NANO
+from dpforest_duckdb.privacy.units import ATTO, NANO
 from dpforest_duckdb.recipe import Counts, Request
 
 ATTRIBUTES = 0.22  # attributes for each √(strength / √classes); all of them, if that is half
@@ -25,6 +25,20 @@ def strength(request: Request) -> float:
     if not request.rows:
         return math.inf
     return request.rows * request.epsilon / NANO / request.rows_per_unit
+
+
+def signal(request: Request) -> float:
+    """Noisy rows over the noise of a sweep's sums and classes; endless before rows are known.
+
+    The noise is that of sums of gradients if each attribute had an equal part of the budget.
+    """
+    if not request.rows:
+        return math.inf
+    attributes, classes = len(request.domain.attributes), len(request.domain.classes)
+    noise = attributes * math.sqrt(2) / (request.epsilon / NANO)
+    if request.rho:
+        noise = math.sqrt(attributes / 2 / (request.rho / ATTO))
+    return request.rows / request.rows_per_unit / noise / classes
 
 
 def adapt(histogram: Counts, request: Request) -> Request:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpforest_duckdb import __version__, store
+from dpforest_duckdb.boosting import boost
 from dpforest_duckdb.declarations import declared_domain
 from dpforest_duckdb.domain import Domain, load_domain
 from dpforest_duckdb.engine.base import CodedRows, Sample, TableInfo
@@ -22,13 +23,14 @@ from dpforest_duckdb.engine.duckdb import DuckDBEngine, Trace
 from dpforest_duckdb.errors import DpforestError, PlainSpillWarning, UsageError
 from dpforest_duckdb.forest import LEAF, Forest, Guarantee, Tree
 from dpforest_duckdb.growth import Growth
+from dpforest_duckdb.medians import median_epsilon, on_the_grid, recut_by_medians
 from dpforest_duckdb.privacy.accountant import Accountant, Plan, PlanError, Query
 from dpforest_duckdb.privacy.bits import Bits, SecureBits, SeededBits
 from dpforest_duckdb.privacy.guard import Guard
 from dpforest_duckdb.privacy.ledger import Unit
 from dpforest_duckdb.privacy.noise import CountNoise, ExactNoise, OpenDPNoise
-from dpforest_duckdb.privacy.units import atto_delta, nano_epsilon, show
-from dpforest_duckdb.recipe import Grown, Level, Recipe, Request
+from dpforest_duckdb.privacy.units import ATTO, atto_delta, nano_epsilon, show
+from dpforest_duckdb.recipe import Grown, Level, Progress, Recipe, Request
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.scoring import labels
 from dpforest_duckdb.splits.candidates import candidates
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     import duckdb
 
 Array = NDArray[np.int64]
-Progress = Callable[[str], None]
 
 PLAIN_SPILL = (
     "The database is encrypted, but what DuckDB spills of it when memory is short is not: "
@@ -98,12 +99,21 @@ class Run:
         """What is debited, in nano-ε: what was asked for, or what a published form overspends."""
         return max(self.plan.epsilon, self.request.epsilon)
 
+    @property
+    def delta(self) -> int:
+        """The δ that is debited, in atto-δ: what was asked for, where the recipe can use one."""
+        return self.request.delta if self.uses_delta else 0
+
+    @property
+    def uses_delta(self) -> bool:
+        return self.recipe.heir is not None or self.plan.concentrated
+
     def execute(self, progress: Progress = lambda message: None) -> Forest:
         """Debit, count, draw, finish and store. Raises `DpforestError`; a debit stays spent."""
         progress("debit")
         run = self.guard.debit(
             self.cost,
-            0,
+            self.delta,
             self.unit,
             recipe=self.recipe.name,
             model=self.name or "",
@@ -149,20 +159,25 @@ class Run:
     ) -> tuple[list[Tree], Request, Plan]:
         """The finished trees of a phase, after those `before`; request and plan as they ended."""
         plan = self.recipe.plan(request)
-        account = Accountant(plan, max(plan.epsilon, request.epsilon))
+        account = Accountant(plan, max(plan.epsilon, request.epsilon), request.delta)
         if before and self.recipe.second is not None:
             weights = self.recipe.second.weigh(before, request.domain.cells)
             request = replace(request, weights=weights)
-        if self.recipe.adapt is not None:
+        recipe = self.recipe
+        if recipe.adapt is not None:
             progress("look")
-            request = self._adapted(request, account)
+            recipe, request = self._adapted(request, account)
+        if account.plan.query("bins"):
+            progress("bins")
+            request = self._cut(request, account)
         progress("encode")
-        rows = self._encode(request.domain, request.trees, self.recipe.rows, before)
+        copies = 1 if account.plan.query("sweep") else request.trees
+        rows = self._encode(request.domain, copies, recipe.rows, before)
         try:
-            grown = grow(rows, self.recipe, request, account, self.randomness, progress)
+            grown = learn(rows, recipe, request, account, self.randomness, progress)
         finally:
             rows.drop()
-        return self.recipe.finish(grown, request, account.plan), request, account.plan
+        return recipe.finish(grown, request, account.plan), request, account.plan
 
     def _encode(
         self, domain: Domain, trees: int, sample: Sample, before: Sequence[Tree] = ()
@@ -179,7 +194,7 @@ class Run:
             heavy=1 if second is None else second.heavy,
         )
 
-    def _adapted(self, request: Request, account: Accountant) -> Request:
+    def _adapted(self, request: Request, account: Accountant) -> tuple[Recipe, Request]:
         domain = request.domain  # one attribute is enough to count classes
         rows = self._encode(replace(domain, attributes=domain.attributes[:1]), 1, "all")
         try:
@@ -188,10 +203,19 @@ class Run:
             rows.drop()
         return adapted(classes, self.recipe, request, account, self.randomness.noise)
 
+    def _cut(self, request: Request, account: Accountant) -> Request:
+        rows = self._encode(on_the_grid(request.domain), 1, "all")
+        try:
+            counts = [table[0].sum(axis=1) for table in rows.count_classes(0, 1)]
+        finally:
+            rows.drop()
+        return recut(counts, request, account, self.randomness.bits)
+
     def guarantee(self, plan: Plan) -> Guarantee:
         """What the forest promises, by the plan that was followed."""
         return Guarantee(
             epsilon=show(self.request.epsilon),
+            delta=show(self.delta, ATTO),
             private=not self.reasons,
             reasons=self.reasons,
             unit=self.unit.column,
@@ -258,12 +282,12 @@ def prepare(
 
     `domain` is a `Domain`, a domain file, or None for DuckDB's own declarations. `privacy_unit` is
     a column or "row", by default the domain's; `rows_per_unit` bounds the rows that count of each.
-    `delta` is accepted for recipes that can use it; today's are pure ε and spend none. `seed` makes
+    `delta` is for recipes that can use it (`auto`, `boosted`); others are pure ε and spend none.
+    `seed` makes
     the run repeatable and not private. Warns with `PlainSpillWarning` where the table's database is
     encrypted and DuckDB's temporary files are not. Raises `DpforestError` or `UsageError`.
     """
-    nano = nano_epsilon(epsilon)
-    atto_delta(delta)
+    nano, atto = nano_epsilon(epsilon), atto_delta(delta)
     for option, value, most in (("--trees", trees, 1000), ("--depth", depth, 20)):
         if value is not None and not 1 <= value <= most:
             raise UsageError(f"{option} must be a whole number from 1 to {most}.")
@@ -279,11 +303,13 @@ def prepare(
     public = public.keep(columns, exclude)
     unit = _unit(public, info, privacy_unit, rows_per_unit)
     public = public.without(unit.column).bind(info.columns)
-    request = chosen.request(public, nano, trees=trees, depth=depth, rows_per_unit=unit.rows)
+    request = chosen.request(
+        public, nano, trees=trees, depth=depth, rows_per_unit=unit.rows, delta=atto
+    )
     plan = chosen.whole_plan(request)
     # a chooser divides a query into no more than two shares for each attribute and two more
     least = 2 * (len(public.attributes) + 1)
-    if any(epsilon < least for query in plan.queries for epsilon in query.by_depth):
+    if any(cost < least for query in plan.queries for cost in query.by_depth):
         raise DpforestError(
             "--epsilon is too small to be shared by all the queries of this recipe: raise it, or "
             "ask for fewer trees or less depth."
@@ -330,8 +356,8 @@ def _unit(domain: Domain, info: TableInfo, asked: str | None, rows: int) -> Unit
 
 def adapted(
     classes: Array, recipe: Recipe, request: Request, account: Accountant, noise: CountNoise
-) -> Request:
-    """The request after a look at the private class counts of all rows, noisy and paid for.
+) -> tuple[Recipe, Request]:
+    """Recipe and request after a look at the private class counts of all rows, noisy and paid for.
 
     A published form that takes them as public takes the true ones; it is not private.
     """
@@ -340,9 +366,41 @@ def adapted(
         classes = noise.laplace(classes, account.spend("rows"), request.rows_per_unit)
     elif not recipe.flaws:
         raise PlanError("only a form that is not private may look at true counts")
+    seen = replace(request, rows=max(int(classes.sum()), 1))
+    heir = recipe.heir(seen) if recipe.heir else None
+    if heir is not None:
+        recipe, k = heir, request.rows_per_unit
+        request = heir.request(
+            request.domain, request.epsilon, rows_per_unit=k, delta=request.delta
+        )
+    assert recipe.adapt is not None, "an heir goes on from noisy rows"
     settled = recipe.adapt(classes, request)
     account.replan(recipe.plan(settled))
-    return settled
+    return recipe, settled
+
+
+def recut(counts: Sequence[Array], request: Request, account: Accountant, bits: Bits) -> Request:
+    """The request with numeric attributes cut at private medians, by private counts on the grid."""
+    query = account.plan.query("bins")
+    assert query is not None, "only a plan that asks for bins gets them"
+    turns = [account.spend("bins", turn) for turn in range(len(query.by_depth))]
+    epsilons = [median_epsilon(cost, query.measure) for cost in turns]
+    cut = recut_by_medians(request.domain, counts, epsilons, request.rows_per_unit, bits)
+    return replace(request, domain=cut)
+
+
+def learn(
+    rows: CodedRows,
+    recipe: Recipe,
+    request: Request,
+    account: Accountant,
+    randomness: Randomness,
+    progress: Progress,
+) -> Grown:
+    """The loop that the plan is made for: levels of splits, or rounds of boosting."""
+    if account.plan.query("sweep"):
+        return boost(rows, request, account, randomness.noise, randomness.bits, progress)
+    return grow(rows, recipe, request, account, randomness, progress)
 
 
 def grow(

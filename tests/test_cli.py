@@ -34,11 +34,34 @@ def test_train_reports_the_forest_and_nothing_else(db: Path) -> None:
 
 def test_train_for_people(db: Path) -> None:
     said = dpforest(*train(db, "--name", "again", "--timings", "--delta", "0.000001"))
-    for word in ('stored as "again"', "auto", "ε = 1, δ = 0, per row"):
+    for word in ('stored as "again"', "auto", "ε = 1, δ = 0.000001, per row"):
         assert word in said.text
-    for word in ("Timings rest on private rows", " s  encode", "spend no δ"):
+    for word in ("Timings rest on private rows", " s  encode", "so far: ε = 2, δ = 0.000001"):
         assert word in said.err
         assert word not in said.out
+
+
+def test_delta_is_spent_by_recipes_that_can_use_it(db: Path) -> None:
+    delta = ("--delta", "1e-6", "--name", "new")
+    said = dpforest(
+        *train(db, "--recipe", "greedy-tree", "--delta", "1e-6", "--name", "x", "--json")
+    )
+    assert said.facts["delta"] == 0
+    assert "Note: recipe greedy-tree is pure ε and spends no δ." in said.err
+    planned = dpforest(*train(db, "--recipe", "boosted", *delta, "--dry-run", "--json")).facts
+    assert planned["delta"] == 1e-6
+    assert [set(query_) & {"epsilon", "rho"} for query_ in planned["plan"]][:2] == [
+        {"epsilon"},
+        {"rho"},
+    ]
+    shown = dpforest(*train(db, "--recipe", "boosted", *delta, "--dry-run")).text
+    assert "cost ε = 1, δ = 0.000001" in shown
+    assert "discrete Gaussian on gradients" in shown
+    capped = ("budget", "set", "--db", db, "--table", "visits", "--epsilon", "9")
+    dpforest(*capped, "--delta", "1e-9")
+    before = state(db)
+    refused(dpforest(*train(db, *delta)), "δ")
+    assert state(db) == before
 
 
 def test_dry_run_touches_nothing(db: Path) -> None:

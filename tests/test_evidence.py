@@ -133,7 +133,7 @@ def test_no_number_of_rows_makes_the_default_overspend(
         warnings.simplefilter("ignore", NotPrivateWarning)
         noise = ExactNoise(Randomness.seeded(rows).bits)
     told = np.array([rows] + [0] * (classes - 1))
-    settled = adapted(told, recipe, request, account, noise)
+    _, settled = adapted(told, recipe, request, account, noise)
     assert epsilon * 0.99 - 100 * attributes < account.plan.epsilon <= epsilon
     assert 1 <= settled.trees <= min(attributes, most or attributes)
     assert FEWEST // 2 <= settled.domain.attributes[-1].proper <= MOST + 1
@@ -141,7 +141,7 @@ def test_no_number_of_rows_makes_the_default_overspend(
         for depth in range(len(query.by_depth)):
             if query.purpose != "rows":
                 account.spend(query.purpose, depth)
-    assert account.spent == account.plan.epsilon
+    assert account.spent.epsilon == account.plan.epsilon
 
 
 def test_bins_that_the_domain_chose_stay() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.forest import Tree
 from dpforest_duckdb.privacy.ledger import Unit
 from dpforest_duckdb.sql import Sql
 
@@ -30,6 +31,19 @@ class Splits:
     kind: Sequence[int]
     cell: Sequence[int]
     first: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """The integers that stand for a row's gradient and hessian at class shares p.
+
+    A gradient is `whole` times (1 for the row's class, else 0) - p, with p in whole parts rounded
+    down; a hessian is `whole` times steep/flat · p(1 - p), rounded down.
+    """
+
+    whole: int
+    steep: int
+    flat: int
 
 
 @dataclass(frozen=True)
@@ -78,6 +92,16 @@ class CodedRows(Protocol):
 
         A row's score is the sum of `votes[score][node]` over the nodes that it is in; its bin is
         the number of `cuts` that lie below.
+        """
+
+    def add_votes(self, trees: Sequence[Tree]) -> None:
+        """Add the votes of trees to the rows' scores: log-odds, 0 before the first tree."""
+
+    def sum_gradients(self, trees: Sequence[Tree], unit: Gradients) -> list[Counts]:
+        """Per tree the dense `sums[node, part]` of what the rows' scores leave to be learnt.
+
+        The parts are a gradient and a hessian of the logistic loss for each class, or for the
+        second of two; a row adds to one leaf of a tree.
         """
 
     def route(self, splits: Splits, nodes: int) -> None:

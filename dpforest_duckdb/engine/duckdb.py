@@ -12,11 +12,11 @@ import duckdb
 import numpy as np
 
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.engine.base import Counts, Sample, Scored, Splits, TableInfo
+from dpforest_duckdb.engine.base import Counts, Gradients, Sample, Scored, Splits, TableInfo
 from dpforest_duckdb.engine.blocks import Block, Place, blocks, pack
 from dpforest_duckdb.engine.dialect import DuckDBDialect, split_name, unsigned
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.forest import MULTIWAY, THRESHOLD
+from dpforest_duckdb.forest import LEAF, MULTIWAY, SCALE, THRESHOLD, Tree
 from dpforest_duckdb.privacy.ledger import Unit
 from dpforest_duckdb.sql import Sql, render
 
@@ -197,6 +197,7 @@ class DuckDBRows:
         self._name = f"dpforest_{secrets.token_hex(6)}"
         self._seat_type = unsigned(0)
         self._version = 0
+        self._scored = False
 
     @property
     def _codes(self) -> Sql:
@@ -349,6 +350,84 @@ class DuckDBRows:
         keys = [found[f"bin{number}"] for number in range(len(votes))]
         return _dense([*keys, found["class"]], found["rows"], shape)
 
+    @property
+    def _scores(self) -> list[Sql]:
+        """The columns of scores: one for each class, or for the second of two."""
+        asked = range(self._classes) if self._classes > 2 else [1]
+        return [self._ident(f"score{label}") for label in asked]
+
+    def add_votes(self, trees: Sequence[Tree]) -> None:
+        sql = render(
+            "add_votes",
+            voted=self._named(self._version + 1),
+            codes=self._codes,
+            kept=[*self._words, *self._seats],
+            scores=self._scores,
+            scored=self._scored,
+            trees=[
+                SimpleNamespace(
+                    node=self._node(tree, 0),
+                    leaf=self._ident(f"leaf{number}"),
+                    votes=[Sql(own.tolist()) for own in _scores_of(tree.votes)],
+                )
+                for number, tree in enumerate(trees)
+            ],
+        )
+        self._engine.run(sql, step="add_votes")
+        self._scored = True
+        self._next_version()
+
+    def sum_gradients(self, trees: Sequence[Tree], unit: Gradients) -> list[Counts]:
+        asked = range(self._classes) if self._classes > 2 else range(1, 2)
+        scores = [*([Sql("0")] if self._classes == 2 else []), *self._scores]
+        sql = render(
+            "sum_gradients",
+            codes=self._codes,
+            seat=self._seats[0],
+            scores=scores,
+            highest=Sql(f"greatest({', '.join(scores)})"),
+            asked=list(asked),
+            scale=SCALE,
+            whole=unit.whole,
+            steep=unit.steep,
+            flat=unit.flat,
+            trees=[
+                SimpleNamespace(node=self._node(tree, 0), leaf=self._ident(f"leaf{number}"))
+                for number, tree in enumerate(trees)
+            ],
+        )
+        found = self._engine.run(sql, step="sum_gradients", fetch="fetchnumpy")
+        parts = [found[f"{part}{label}"] for label in asked for part in "gh"]
+        sums = []
+        for number, tree in enumerate(trees):
+            mine = found["tree"] == number
+            dense = np.zeros((tree.nodes, len(parts)), dtype=np.int64)
+            dense[np.asarray(found["node"][mine])] = np.stack(
+                [part[mine] for part in parts], axis=1
+            )
+            sums.append(dense)
+        return sums
+
+    def _node(self, tree: Tree, node: int) -> Sql:
+        """The number of the leaf that a row comes to from a node of a tree, by its codes."""
+        kind, first = int(tree.kind[node]), int(tree.first[node])
+        if kind == LEAF:
+            return Sql(node)
+        code = self._own_code(int(tree.attribute[node]))
+        children = tree.children(node, self._domain.cells)
+        if kind == MULTIWAY:
+            if all(tree.kind[child] == LEAF for child in children):
+                return Sql(f"CAST({code} AS INTEGER) + {first}")
+            ways = [f"WHEN {c - first} THEN {self._node(tree, c)}" for c in children]
+            return Sql(f"CASE {code} {' '.join(ways)} END")
+        test = f"{code} {'<=' if kind == THRESHOLD else '='} {int(tree.cell[node])}"
+        ways = [self._node(tree, child) for child in children]
+        return Sql(f"CASE WHEN {test} THEN {ways[0]} ELSE {ways[1]} END")
+
+    def _next_version(self) -> None:
+        self._version += 1
+        self._engine.run(f"DROP TABLE {self._named(self._version - 1)}")
+
     def _taken_apart(self, seat: Any, first: int) -> tuple[Counts, Counts]:
         """Node, from 0 at `first`, and class of seats."""
         node, label = np.divmod(np.asarray(seat, dtype=np.int64), self._classes)
@@ -400,8 +479,7 @@ class DuckDBRows:
             threshold=THRESHOLD,
         )
         self._engine.run(sql, step="route")
-        self._version += 1
-        self._engine.run(f"DROP TABLE {self._named(self._version - 1)}")
+        self._next_version()
 
     def _own_code(self, attribute: int) -> Sql:
         """One attribute's code out of its block's."""
@@ -422,6 +500,11 @@ class DuckDBRows:
         # the version before and the one after too: Ctrl-C may have come between two statements
         for version in range(self._version - 1, self._version + 2):
             self._engine.run(f"DROP TABLE IF EXISTS {self._named(version)}")
+
+
+def _scores_of(votes: Counts) -> list[Counts]:
+    """What `votes[node, class]` add to each score: to the one of two classes, what they lead by."""
+    return [votes[:, 1] - votes[:, 0]] if votes.shape[1] == 2 else list(votes.T)
 
 
 def _dense(keys: Sequence[Any], rows: Any, shape: tuple[int, ...]) -> Counts:

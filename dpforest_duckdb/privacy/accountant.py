@@ -2,17 +2,24 @@
 
 Costs add along a path (sequential composition) and over trees that share rows; nodes of one depth
 and trees of disjoint rows hold different units, so they cost once (parallel composition). Pure ε,
-in integer nano-ε.
+in integer nano-ε; where a δ is granted, concentrated ρ, in integer atto-ρ (see `zcdp`).
+
+A recipe may settle by a released figure which of the two it goes on with. Either way what it does
+is (ε, δ)-DP on its own, and an outcome belongs to one way only: so the whole is (ε, δ)-DP.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Literal
 
-from dpforest_duckdb.privacy.units import show
+from dpforest_duckdb.privacy.units import ATTO, NANO, show
+from dpforest_duckdb.privacy.zcdp import rho_of
+
+Measure = Literal["ε", "ρ"]
 
 
 class PlanError(AssertionError):
@@ -23,31 +30,51 @@ class PlanError(AssertionError):
 class Query:
     """One kind of question, asked of every node of a depth, in `times` trees.
 
-    `by_depth` is what one asking costs at one node, in nano-ε, at the depths where it is asked;
-    `times` is the number of trees that ask it of the same rows (1 where trees have disjoint rows).
+    `by_depth` is what one asking costs at one node, in nano-ε or atto-ρ as `measure` says, at the
+    depths where it is asked; `times` is the number of trees that ask it of the same rows (1 where
+    trees have disjoint rows).
     """
 
     purpose: str
     mechanism: str
     by_depth: tuple[int, ...]
     times: int = 1
+    measure: Measure = "ε"
 
     @property
     def total(self) -> int:
         return sum(self.by_depth) * self.times
 
     @property
+    def rho(self) -> int:
+        """The whole cost in atto-ρ, rounded up: ε-DP is ε²/2-zCDP."""
+        if self.measure == "ρ":
+            return self.total
+        squares = sum(epsilon**2 for epsilon in self.by_depth) * self.times
+        return -(-squares * ATTO // (2 * NANO**2))
+
+    @property
+    def unit(self) -> int:
+        return NANO if self.measure == "ε" else ATTO
+
+    @property
     def each(self) -> str:
-        """ε of one asking, for people: a range where depths differ."""
-        least, most = min(self.by_depth), max(self.by_depth)
-        return show(least) if least == most else f"{show(least)} to {show(most)}"
+        """The cost of one asking, for people: a range where depths differ."""
+        least, most = (self._shown(f(self.by_depth)) for f in (min, max))
+        return least if least == most else f"{least} to {most}"
+
+    def _shown(self, amount: int) -> str:
+        if self.measure == "ε":
+            return show(amount)
+        return f"{amount / ATTO:.3g}"
 
     def __str__(self) -> str:
         levels = len(self.by_depth)
         repeats = [f"{levels} depths" if levels > 1 else ""]
         repeats.append(f"{self.times} trees" if self.times > 1 else "")
         often = " × ".join(part for part in repeats if part)
-        cost = f"ε = {self.each}" + (f" × {often} = {show(self.total)}" if often else "")
+        total = f" × {often} = {self._shown(self.total)}" if often else ""
+        cost = f"{self.measure} = {self.each}{total}"
         return f"{self.purpose}: {self.mechanism}, {cost}"
 
 
@@ -58,9 +85,25 @@ class Plan:
     queries: tuple[Query, ...]
 
     @property
+    def concentrated(self) -> bool:
+        """Whether costs are added in ρ; they are in ε where no query has a cost in ρ."""
+        return any(query.measure == "ρ" for query in self.queries)
+
+    @property
     def epsilon(self) -> int:
-        """The whole cost in nano-ε."""
-        return sum(query.total for query in self.queries)
+        """The whole cost in nano-ε, of a plan that is not concentrated."""
+        return sum(query.total for query in self.queries if query.measure == "ε")
+
+    @property
+    def rho(self) -> int:
+        """The whole cost in atto-ρ."""
+        return sum(query.rho for query in self.queries)
+
+    def fits(self, epsilon: int, delta: int) -> bool:
+        """Whether ε (nano) and δ (atto) pay for all of it."""
+        if self.concentrated:
+            return self.rho <= rho_of(epsilon, delta)
+        return self.epsilon <= epsilon
 
     def query(self, purpose: str) -> Query | None:
         return next((query for query in self.queries if query.purpose == purpose), None)
@@ -72,16 +115,18 @@ class Plan:
 class Accountant:
     """Hands out the planned budget, depth by depth; asking for what was not planned raises.
 
-    `debited` is what an adapted plan may cost, by default what the plan does.
+    `debited`, nano-ε, and `delta`, atto-δ, are what an adapted plan may cost, by default what the
+    plan does.
     """
 
-    def __init__(self, plan: Plan, debited: int | None = None) -> None:
+    def __init__(self, plan: Plan, debited: int | None = None, delta: int = 0) -> None:
         self.plan = plan
         self._debited = plan.epsilon if debited is None else debited
+        self._delta = delta
         self._asked: dict[str, list[int]] = {}
 
     def spend(self, purpose: str, depth: int = 0) -> int:
-        """The ε (nano) of one asking at a depth, now spent in every tree that shares rows."""
+        """The cost of one asking at a depth, now spent in every tree that shares rows."""
         query = self.plan.query(purpose)
         asked = self._asked.setdefault(purpose, [])
         if query is None or not 0 <= depth < len(query.by_depth):
@@ -97,17 +142,19 @@ class Accountant:
         What was asked already must stand in the new plan as it stood in the old one.
         """
         kept = all(plan.query(purpose) == self.plan.query(purpose) for purpose in self._asked)
-        if not kept or plan.epsilon > self._debited:
+        if not kept or not plan.fits(self._debited, self._delta):
             raise PlanError("the adapted plan costs more than was debited")
         self.plan = plan
 
     @property
-    def spent(self) -> int:
-        return sum(
-            query.by_depth[depth] * query.times
+    def spent(self) -> Plan:
+        """What was asked so far, as a plan."""
+        asked = [
+            replace(query, by_depth=tuple(query.by_depth[d] for d in self._asked[query.purpose]))
             for query in self.plan.queries
-            for depth in self._asked.get(query.purpose, [])
-        )
+            if self._asked.get(query.purpose)
+        ]
+        return Plan(tuple(asked))
 
 
 def share(epsilon: int, weights: Sequence[int | Fraction]) -> tuple[int, ...]:

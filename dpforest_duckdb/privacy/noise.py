@@ -1,14 +1,16 @@
-"""Discrete Laplace noise for count vectors: two back ends behind one interface.
+"""Discrete Laplace and Gaussian noise for integer vectors: two back ends behind one interface.
 
-A release of counts whose vector changes by at most `sensitivity` in L1 (the rows per privacy unit)
-costs ε, in pure DP, with scale sensitivity/ε (Ghosh, Roughgarden & Sundararajan, STOC 2009).
+A release of integers whose vector changes by at most `sensitivity` in L1 (of counts: the rows per
+privacy unit) costs ε, in pure DP, with Laplace noise of scale sensitivity/ε (Ghosh, Roughgarden &
+Sundararajan, STOC 2009). One that changes by at most Δ in L2 costs ρ, in zCDP, with Gaussian noise
+of variance Δ²/2ρ (Canonne, Kamath & Steinke, NeurIPS 2020).
 """
 
 from __future__ import annotations
 
 import math
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import cache
@@ -19,8 +21,8 @@ from numpy.typing import NDArray
 
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.privacy.bits import Bits
-from dpforest_duckdb.privacy.sampler import LIMIT, discrete_laplace
-from dpforest_duckdb.privacy.units import NANO
+from dpforest_duckdb.privacy.sampler import LIMIT, discrete_gaussian, discrete_laplace
+from dpforest_duckdb.privacy.units import ATTO, NANO
 
 Counts = NDArray[np.int64]
 
@@ -44,6 +46,14 @@ class CountNoise(Protocol):
         """
         ...
 
+    def gaussian(self, sums: Counts, rho: int, squared: int) -> Counts:
+        """Private `sums`, of any shape, as noisy ones of that shape that may be published.
+
+        `rho`, in atto-ρ, is the cost of the whole array; `squared` bounds the square of how much
+        the whole array changes in L2 with one privacy unit. Raises as `laplace` does.
+        """
+        ...
+
 
 class OpenDPNoise:
     """OpenDP's integer Laplace, from OpenSSL's generator: one vector call.
@@ -56,9 +66,16 @@ class OpenDPNoise:
 
     def laplace(self, counts: Counts, epsilon: int, sensitivity: int) -> Counts:
         _check(counts, epsilon, sensitivity)
+        return self._drawn(counts, lambda: _laplace(epsilon, sensitivity))
+
+    def gaussian(self, sums: Counts, rho: int, squared: int) -> Counts:
+        _check(sums, rho, squared)
+        return self._drawn(sums, lambda: _gaussian(rho, squared))
+
+    def _drawn(self, counts: Counts, measurement: Callable[[], Any]) -> Counts:
         try:
             with _uninterrupted():
-                noisy = _measurement(epsilon, sensitivity)(counts.ravel().tolist())
+                noisy = measurement()(counts.ravel().tolist())
         except Exception:  # OpenDP's own words may quote its input
             raise DpforestError(
                 "OpenDP could not draw noise: install opendp 0.16 or later and check that --epsilon"
@@ -85,10 +102,15 @@ class ExactNoise:
         noise = discrete_laplace(counts.size, scale.numerator, scale.denominator, self._bits)
         return counts + noise.reshape(counts.shape)
 
+    def gaussian(self, sums: Counts, rho: int, squared: int) -> Counts:
+        _check(sums, rho, squared)
+        noise = discrete_gaussian(sums.size, Fraction(squared * ATTO, 2 * rho), self._bits)
+        return sums + noise.reshape(sums.shape)
 
-def _check(counts: Counts, epsilon: int, sensitivity: int) -> None:
-    if epsilon < 1 or sensitivity < 1:
-        raise ValueError("ε in nano-ε and the sensitivity must be at least 1")
+
+def _check(counts: Counts, cost: int, sensitivity: int) -> None:
+    if cost < 1 or sensitivity < 1:
+        raise ValueError("the cost (nano-ε or atto-ρ) and the sensitivity must be at least 1")
     if counts.dtype != np.int64:
         raise ValueError("counts must be 64-bit integers")
     # The sum with noise below 2^62 then neither wraps nor saturates.
@@ -116,8 +138,8 @@ def _uninterrupted() -> Iterator[None]:
 
 
 @cache
-def _measurement(epsilon: int, sensitivity: int) -> Any:
-    """OpenDP's measurement at the least scale whose own map grants ε; public arguments only."""
+def _laplace(epsilon: int, sensitivity: int) -> Any:
+    """OpenDP's integer Laplace at the least scale whose own map grants ε; public arguments only."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
@@ -135,3 +157,25 @@ def _measurement(epsilon: int, sensitivity: int) -> Any:
     if measurement.map(sensitivity) > limit:
         raise ValueError("OpenDP grants more than ε")
     return measurement
+
+
+@cache
+def _gaussian(rho: int, squared: int) -> Any:
+    """OpenDP's integer Gaussian at about the least scale whose own map grants ρ; public arguments.
+
+    The sensitivity is rounded up; the scale is raised by a few roundings where its map wants more.
+    """
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
+    limit = _float_below(Fraction(rho, ATTO))
+    root = math.isqrt(squared)
+    change = float(root) if root * root == squared else math.nextafter(math.sqrt(squared), math.inf)
+    scale = change / math.sqrt(2 * limit)
+    for _ in range(8):
+        measurement: Any = dp.m.make_gaussian(*space, scale=scale)
+        if measurement.map(change) <= limit:
+            return measurement
+        scale *= 1 + 2**-50
+    raise ValueError("OpenDP grants more than ρ")

@@ -1,4 +1,4 @@
-"""Exact samplers on integers, in batches: Canonne, Kamath & Steinke, NeurIPS 2020, Alg. 1 and 2.
+"""Exact samplers on integers, in batches: Canonne, Kamath & Steinke, NeurIPS 2020, Alg. 1 to 3.
 
 Every probability is met exactly. No floating-point value touches randomness: words are compared
 with integers only, so there is no pattern of roundings to read (Mironov, CCS 2012).
@@ -6,6 +6,9 @@ How long a draw takes depends on what is drawn: timing is out of scope, callers 
 """
 
 from __future__ import annotations
+
+import math
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,6 +105,47 @@ def discrete_laplace(size: int, scale_numerator: int, scale_denominator: int, bi
         signed = np.where(minus, -magnitude, magnitude)
         found = np.concatenate([found, signed[~minus | (magnitude > 0)]])
     return found[:size]
+
+
+def discrete_gaussian(size: int, variance: Fraction, bits: Bits) -> Array:
+    """Integers with P(x) ∝ e^(−x²/2σ²), σ² = `variance`, shape `[size]`.
+
+    A discrete Laplace draw y of scale t = ⌊σ⌋ + 1 is kept with probability
+    e^(−(|y| − σ²/t)²/2σ²), in Python's integers: 64 bits do not hold such squares.
+    Raises `ValueError` for a variance that is not positive or above 2^104.
+    """
+    if not 0 < variance <= 2**104:
+        raise ValueError("a variance must be positive and at most 2^104")
+    n, d = variance.numerator, variance.denominator
+    t = math.isqrt(n // d) + 1
+    bound = 2 * n * d * t * t  # with σ² = n/d the exponent is (|y|·d·t − n)² over this
+    found = np.empty(0, dtype=np.int64)
+    while found.size < size:
+        proposals = discrete_laplace(2 * (size - found.size) + 8, t, 1, bits)
+        squares = (np.abs(proposals).astype(object) * (d * t) - n) ** 2
+        whole, part = squares // bound, squares % bound
+        kept = bernoulli_exp(whole.astype(np.int64), 1, bits)
+        kept[kept] = [not p or _big_flip(p, bound, bits) for p in part[kept]]
+        found = np.concatenate([found, proposals[kept]])
+    return found[:size]
+
+
+def _big_flip(part: int, denominator: int, bits: Bits) -> bool:
+    """A coin of e^−(part / denominator), a ratio in (0, 1] of integers of any size: see `_flip`."""
+    turn = 1
+    while _big_uniform(denominator * turn, bits) < part:
+        turn += 1
+    return turn % 2 == 1
+
+
+def _big_uniform(bound: int, bits: Bits) -> int:
+    """Uniform on {0, …, bound − 1}, by rejection."""
+    width = (bound - 1).bit_length()
+    while True:
+        drawn = int.from_bytes(bits.words(-(-width // 64)).tobytes(), "little")
+        drawn &= (1 << width) - 1
+        if drawn < bound:
+            return drawn
 
 
 def _geometric(size: int, bits: Bits) -> Array:

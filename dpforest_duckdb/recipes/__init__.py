@@ -9,6 +9,7 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.recipe import Recipe
 from dpforest_duckdb.recipes.auto import AUTO
 from dpforest_duckdb.recipes.bojarski_forest import BOJARSKI_FOREST
+from dpforest_duckdb.recipes.boosted import BOOSTED
 from dpforest_duckdb.recipes.diffgen import DIFFGEN
 from dpforest_duckdb.recipes.diffp_c45 import DIFFP_C45
 from dpforest_duckdb.recipes.diffp_id3 import DIFFP_ID3
@@ -37,7 +38,7 @@ from dpforest_duckdb.recipes.xin_dpgdf import XIN_DPGDF
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
-        AUTO, GREEDY_TREE,
+        AUTO, BOOSTED, GREEDY_TREE,
         SULQ_ID3, PINQ_ID3, PRIVATE_RDT, DIFFP_ID3, DIFFP_C45, DIFFGEN, DT_DIFF, DIFFPRF,
         DPDF, SNR_FOREST, BOJARSKI_FOREST, RANA_FOREST, DIFFPRFS, SMOOTH_FOREST, DPRF_GINI,
         HOU_FOREST, XIN_DPGDF, GUAN_DPGDF, DPRFMAXTREE, DIPRIME, TPDPRF,

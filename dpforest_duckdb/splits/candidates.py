@@ -99,6 +99,11 @@ class Candidates:
             found[:, self.of(pair.by_category)] &= settled[:, None]
         return found
 
+    def left(self, allowed: Mask) -> Mask:
+        """`[node, attribute]`: whether any of its candidates is allowed."""
+        every = range(len(self.cells))
+        return np.stack([allowed[:, self.of(a)].any(axis=1) for a in every], axis=1)
+
     def slices(self) -> list[slice]:
         """Where each attribute's cells lie among all cells."""
         ends = np.cumsum(self.cells)

@@ -70,8 +70,7 @@ class Choice:
 
     def attributes_left(self) -> Mask:
         """`[node, attribute]`: whether a node may still be split by it. Public."""
-        cells = range(len(self.candidates.cells))
-        return np.stack([self.allowed[:, self.candidates.of(a)].any(axis=1) for a in cells], axis=1)
+        return self.candidates.left(self.allowed)
 
 
 @dataclass(frozen=True)
@@ -126,9 +125,14 @@ def by_published(
 
 def at_random(choice: Choice) -> Drawn:
     """A uniform attribute, then a uniform candidate of it: rests on no row and costs nothing."""
-    attribute = draw_uniformly(choice.attributes_left(), choice.bits)
-    own = choice.candidates.attribute[None, :] == attribute[:, None]
-    return Drawn(draw_uniformly(own & choice.allowed, choice.bits))
+    return Drawn(random_split(choice.candidates, choice.allowed, choice.bits))
+
+
+def random_split(ways: Candidates, allowed: Mask, bits: Bits) -> Array:
+    """The candidates `[node]` that `at_random` draws."""
+    attribute = draw_uniformly(ways.left(allowed), bits)
+    own = ways.attribute[None, :] == attribute[:, None]
+    return draw_uniformly(own & allowed, bits)
 
 
 def where_asked(chooser: Chooser) -> Chooser:

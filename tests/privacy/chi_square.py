@@ -41,3 +41,16 @@ def fits_laplace(draws: NDArray[np.int64], scale: float) -> bool:
     probability = np.concatenate([[tail], centre * q ** np.abs(x), [tail]])
     cells = np.clip(draws, -last - 1, last + 1) + last + 1
     return fits(np.bincount(cells, minlength=len(probability)), probability)
+
+
+def fits_gaussian(draws: NDArray[np.int64], variance: float) -> bool:
+    """Whether draws agree with P(x) ∝ exp(−x² / 2σ²), in at most some hundred equal cells."""
+    sd = variance**0.5
+    width = max(1, int(sd / 20))
+    last = int(8 * sd / width) + 2  # cells on either side of the middle one
+    x = np.arange(-last * width - width // 2, last * width + (width + 1) // 2)
+    weight = np.exp(-(x.astype(float) ** 2) / (2 * variance))
+    cell = (x + last * width + width // 2) // width
+    probability = np.bincount(cell, weights=weight / weight.sum(), minlength=2 * last + 1)
+    seen = np.clip((draws + last * width + width // 2) // width, 0, 2 * last)
+    return fits(np.bincount(seen, minlength=len(probability)), probability)

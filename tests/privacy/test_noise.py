@@ -9,14 +9,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from chi_square import fits_laplace
+from chi_square import fits_gaussian, fits_laplace
 from numpy.typing import NDArray
 
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.privacy import noise as module
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import CountNoise, ExactNoise, OpenDPNoise
-from dpforest_duckdb.privacy.units import NANO
+from dpforest_duckdb.privacy.units import ATTO, NANO
 
 BITS = SecureBits()
 BACK_ENDS = [ExactNoise(BITS), OpenDPNoise()]
@@ -54,6 +54,34 @@ def test_counts_get_the_noise_that_is_claimed_on_many_draws(
     assert fits_laplace(draws, sensitivity * NANO / epsilon)
 
 
+# (squared sensitivity, atto-ρ): standard deviations .5 1 3 12.5 √2·10 √40000 1000
+GAUSSIANS = [
+    (1, 2 * ATTO), (1, ATTO // 2), (9, ATTO // 2), (625, 2 * ATTO), (2, ATTO // 200),
+    (8, ATTO // 10_000), (2**32, 2**31 * ATTO // 10**6),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("squared", "rho"), GAUSSIANS)
+@each_back_end
+def test_sums_get_the_gaussian_noise_that_is_claimed(
+    noise: CountNoise, squared: int, rho: int
+) -> None:
+    sums = np.full((5000, 4), -1000)
+    draws = np.ravel(noise.gaussian(sums, rho, squared) - sums)
+    variance = squared * ATTO / (2 * rho)
+    assert fits_gaussian(draws, variance)
+    assert not fits_gaussian(draws, variance * 1.15), "the gate sees a tenth of the deviation"
+    assert not fits_gaussian(draws, variance / 1.15)
+
+
+def test_opendp_grants_no_more_rho_than_asked() -> None:
+    for squared, rho in GAUSSIANS:
+        measurement = module._gaussian(rho, squared)
+        change = math.sqrt(squared) * (1 + 1e-15)
+        assert Fraction(measurement.map(change)) <= Fraction(rho, ATTO) * (1 + Fraction(1, 10**12))
+        assert Fraction(measurement.map(change)) >= Fraction(rho, ATTO) * Fraction(999, 1000)
+
+
 @each_back_end
 def test_noise_is_added_to_each_count_in_its_place(noise: CountNoise) -> None:
     counts = np.arange(24).reshape(2, 3, 4) * 10**15 - 10**16
@@ -89,7 +117,7 @@ def test_a_sampler_with_the_right_variance_and_the_wrong_shape_does_not_pass(sca
 @pytest.mark.parametrize("epsilon", [1, 7, 333_333_333, NANO, 2 * NANO + 1, 10**6 * NANO])
 @pytest.mark.parametrize("sensitivity", [1, 3, 10**6])
 def test_opendp_grants_no_more_than_epsilon(epsilon: int, sensitivity: int) -> None:
-    granted = Fraction(module._measurement(epsilon, sensitivity).map(sensitivity))
+    granted = Fraction(module._laplace(epsilon, sensitivity).map(sensitivity))
     assert Fraction(epsilon, NANO) * Fraction(999_999, 10**6) < granted <= Fraction(epsilon, NANO)
 
 
@@ -126,7 +154,7 @@ def test_an_error_of_opendp_quotes_no_count(monkeypatch: pytest.MonkeyPatch) -> 
 
         return measure
 
-    monkeypatch.setattr(module, "_measurement", broken)
+    monkeypatch.setattr(module, "_laplace", broken)
     with pytest.raises(DpforestError) as caught:
         OpenDPNoise().laplace(np.array([4711]), NANO, 1)
     assert "4711" not in str(caught.value)

@@ -1,0 +1,52 @@
+"""boosted: every attribute's log-odds one after the other, then random trees on what is left.
+
+For tables with many rows: what an attribute adds is fitted to what those before it left to learn,
+so attributes that repeat each other are not counted twice, and random trees of four splits catch
+what they do together. With a δ costs add up in ρ, which lets it ask far more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpforest_duckdb.budgets import in_rounds
+from dpforest_duckdb.privacy.accountant import Plan
+from dpforest_duckdb.recipe import OURS, Counts, Recipe, Request
+from dpforest_duckdb.sizing import signal
+from dpforest_duckdb.splits.choose import at_random
+
+ROWS = 3  # percent of ε, for a number of rows
+MANY = 50  # the signal from which a second sweep and all of the random trees are worth it
+
+
+def plan(request: Request) -> Plan:
+    """Under pure ε one sweep, as costs add up too fast for more."""
+    if not request.rho:
+        return in_rounds(request, ROWS, turns=3, sweeps=1, trees=0)
+    if signal(request) < MANY:
+        few = max(1, request.trees // 2)
+        return in_rounds(request, ROWS, turns=3, sweeps=1, trees=few, forest=40)
+    return in_rounds(request, ROWS, turns=4, sweeps=2, trees=request.trees, forest=50)
+
+
+def adapt(histogram: Counts, request: Request) -> Request:
+    rows = max(int(histogram.sum()), 1)
+    return replace(request, rows=rows, histogram=tuple(histogram.tolist()))
+
+
+BOOSTED = Recipe(
+    name="boosted",
+    title="Boosted log-odds and random trees",
+    year=2026,
+    paper="this package",
+    rows="all",
+    ways="binary",
+    choose=at_random,
+    trees=64,
+    depth=4,
+    plan=plan,
+    adapt=adapt,
+    finish=lambda grown, request, plan: list(grown.trees),
+    link="softmax",
+    only=OURS,
+)

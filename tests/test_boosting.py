@@ -1,0 +1,392 @@
+"""Boosting: sensitivities, sums in SQL, plans, and forests from scores kept in the database."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpforest_duckdb import medians
+from dpforest_duckdb.boosting import WHOLE, random_trees, sensitivity, unit_of
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.engine.base import Gradients
+from dpforest_duckdb.engine.duckdb import DuckDBEngine, DuckDBRows
+from dpforest_duckdb.errors import NotPrivateWarning
+from dpforest_duckdb.evaluate import evaluate
+from dpforest_duckdb.forest import LEAF, SCALE, Forest, Tree
+from dpforest_duckdb.medians import median_epsilon, on_the_grid, recut_by_medians, to_be_cut
+from dpforest_duckdb.posterior import steps
+from dpforest_duckdb.privacy.accountant import Accountant, Measure, Query
+from dpforest_duckdb.privacy.ledger import Unit
+from dpforest_duckdb.privacy.noise import ExactNoise
+from dpforest_duckdb.privacy.units import ATTO, NANO
+from dpforest_duckdb.recipe import Request
+from dpforest_duckdb.recipes import auto, find
+from dpforest_duckdb.training import Randomness, prepare, recut
+from dpforest_duckdb.votes import integer_votes, of_two
+
+DELTA = ATTO // 10**5
+MEASURES: tuple[Measure, ...] = ("ε", "ρ")
+
+
+def changes(shares: np.ndarray, unit: Gradients) -> np.ndarray:
+    """What a row of each class adds, `[row, class of the row, part]`, at `shares[row, class]`."""
+    own = np.eye(shares.shape[1], dtype=np.int64)[None] * unit.whole
+    gradient = own - shares[:, None]
+    hessian = unit.steep * shares * (unit.whole - shares) // (unit.whole * unit.flat)
+    return np.concatenate([gradient, np.broadcast_to(hessian[:, None], gradient.shape)], axis=2)
+
+
+def size(added: np.ndarray, measure: Measure) -> np.ndarray:
+    return (np.abs(added) if measure == "ε" else added**2).sum(axis=-1)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_no_row_of_two_classes_adds_more_than_the_sensitivity(measure: Measure) -> None:
+    query = Query("sweep", "m", (1,), measure=measure)
+    unit, bound = unit_of(query, 2), sensitivity(query, 2, 1)
+    second = np.arange(WHOLE + 1)
+    added = changes(np.stack([WHOLE - second, second], axis=1), unit)[:, :, 1::2]
+    assert size(added, measure).max() <= bound
+    assert size(added, measure).max() > 0.999 * bound, "nothing smaller would do"
+    between = (second > 0.3 * WHOLE) & (second < 0.5 * WHOLE)
+    if measure == "ρ":  # hessians count for as much as they may
+        assert size(added[between], measure).max() > 0.999 * bound
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("classes", [3, 4, 18])
+def test_no_row_of_several_classes_adds_more_than_the_sensitivity(
+    measure: Measure, classes: int
+) -> None:
+    query = Query("sweep", "m", (1,), measure=measure)
+    unit, bound = unit_of(query, classes), sensitivity(query, classes, 1)
+    if classes < 5:  # every share in parts of a 24th, and what is lost by rounding down
+        parts = [p for p in itertools.product(range(25), repeat=classes) if 20 <= sum(p) <= 24]
+        shares = np.array(parts) * WHOLE // 24
+    else:
+        drawn = np.random.default_rng(0).dirichlet([0.2] * classes, 20_000)
+        alike = np.array([[0.0] + [1 / (classes - 1)] * (classes - 1)])
+        shares = np.floor(np.concatenate([drawn, alike]) * WHOLE).astype(np.int64)
+    largest = size(changes(shares, unit), measure).max()
+    assert largest <= bound
+    assert largest > (0.75 if measure == "ε" else 0.95) * bound
+    assert sensitivity(query, classes, 3) == bound * (3 if measure == "ε" else 9)
+
+
+def public(classes: int = 2) -> Domain:
+    attributes = (
+        Attribute("a", "categorical", ("x", "y", "z"), nullable=False),
+        Attribute("n", "numeric", lower=0, upper=100),
+        Attribute("b", "categorical", ("t", "u"), ordered=True),
+    )
+    types = {"a": "VARCHAR", "n": "INTEGER", "b": "VARCHAR", "c": "VARCHAR"}
+    return Domain(attributes, "c", tuple(f"c{i}" for i in range(classes))).bind(types)
+
+
+def fill(con: duckdb.DuckDBPyConnection, rows: int, classes: int) -> None:
+    con.execute("CREATE OR REPLACE TABLE t (a VARCHAR, n INTEGER, b VARCHAR, c VARCHAR)")
+    con.execute(
+        "INSERT INTO t SELECT ['x', 'y', 'z', 'q'][1 + i % 4], CASE WHEN i % 7 > 0 THEN i % 130"
+        " END, ['t', 'u', NULL][1 + i % 3], 'c' || ((i * i + i // 5) % ?) FROM range(?) AS r(i)",
+        [classes, rows],
+    )
+
+
+def coded(con: duckdb.DuckDBPyConnection, domain: Domain) -> DuckDBRows:
+    engine = DuckDBEngine(con)
+    rows = engine.encode(engine.table("t"), domain, Unit("row"), trees=1, sample="all", salt=1)
+    assert isinstance(rows, DuckDBRows)
+    return rows
+
+
+def voting(tree: Tree, random: np.random.Generator, classes: int) -> Tree:
+    odds = random.normal(size=(tree.nodes, classes if classes > 2 else 1))
+    votes = integer_votes(odds if classes > 2 else of_two(odds[:, 0]))
+    return Tree(tree.kind, tree.attribute, tree.cell, tree.first, None, votes)
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_sums_of_gradients_are_those_of_the_scores(
+    con: duckdb.DuckDBPyConnection, classes: int
+) -> None:
+    fill(con, 500, classes)
+    domain, random = public(classes), np.random.default_rng(classes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        bits = Randomness.seeded(1).bits
+    trees = [voting(t, random, classes) for t in random_trees(domain, 5, 3, bits)]
+    assert all(tree.depth(domain.cells) == 3 for tree in trees)
+    rows, unit = coded(con, domain), Gradients(WHOLE, 333, 100)
+    rows.add_votes(trees[:2])
+    rows.add_votes(trees[2:4])
+    found = rows.sum_gradients([trees[4], trees[0]], unit)
+    table = con.execute("SELECT a, n, b, c FROM t").fetchall()
+    codes = np.array(
+        [[a.code(v) for a, v in zip(domain.attributes, row[:3], strict=True)] for row in table]
+    )
+    labels = np.array([domain.classes.index(row[3]) for row in table])
+    score = sum(tree.votes[tree.find(codes)] for tree in trees[:4]) / SCALE
+    weight = np.exp(score - score.max(axis=1, keepdims=True))
+    shares = np.floor(WHOLE * weight / weight.sum(axis=1, keepdims=True) + 1e-9).astype(np.int64)
+    added = changes(shares, unit)[np.arange(len(codes)), labels]
+    parts = added.reshape(len(codes), 2, classes).transpose(0, 2, 1).reshape(len(codes), -1)
+    parts = parts[:, 2:] if classes == 2 else parts
+    for tree, sums in zip((trees[4], trees[0]), found, strict=True):
+        expected = np.zeros((tree.nodes, parts.shape[1]), dtype=np.int64)
+        np.add.at(expected, tree.find(codes), parts)
+        assert np.abs(sums - expected).max() <= 2  # a share on the edge of a rounding
+        assert np.abs(sums).sum() > WHOLE
+    rows.drop()
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("classes", [2, 4])
+def test_a_row_more_changes_the_sums_by_no_more_than_the_sensitivity(
+    con: duckdb.DuckDBPyConnection, measure: Measure, classes: int
+) -> None:
+    fill(con, 40, classes)
+    domain, random = public(classes), np.random.default_rng(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        trees = random_trees(domain, 3, 3, Randomness.seeded(2).bits)
+    query = Query("forest", "m", (1,), measure=measure)
+    unit, bound, sure = unit_of(query, classes), sensitivity(query, classes, 1), 0.0
+    votes = [voting(tree, random, classes) for tree in trees]
+
+    def sums() -> list[np.ndarray]:
+        rows = coded(con, domain)
+        rows.add_votes(votes)
+        found = rows.sum_gradients(trees, unit)
+        rows.drop()
+        return found
+
+    before = sums()
+    for row in itertools.product(("x", None), (3, 99, None), ("u",), domain.classes):
+        con.execute("INSERT INTO t VALUES (?, ?, ?, ?)", row)
+        after = sums()
+        for one, other in zip(before, after, strict=True):
+            change = float(size((other - one).ravel(), measure))
+            assert 0 < change <= bound
+            sure = max(sure, change)
+        before = after
+    assert sure > bound / 4
+
+
+@pytest.mark.parametrize("delta", [0, DELTA])
+@pytest.mark.parametrize("rows_per_unit", [1, 3])
+def test_the_mechanisms_are_given_what_the_plan_says(
+    con: duckdb.DuckDBPyConnection,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    delta: int,
+    rows_per_unit: int,
+) -> None:
+    fill(con, 3000, 2)
+    con.execute("ALTER TABLE t ADD COLUMN u INTEGER")
+    con.execute("UPDATE t SET u = rowid // 3")
+    given: list[tuple[str, int, int]] = []
+    laplace, gaussian, exponents = ExactNoise.laplace, ExactNoise.gaussian, medians.exponents
+
+    def told_laplace(self: ExactNoise, counts: np.ndarray, cost: int, bound: int) -> np.ndarray:
+        given.append(("ε", cost, bound))
+        return laplace(self, counts, cost, bound)
+
+    def told_gaussian(self: ExactNoise, sums: np.ndarray, cost: int, bound: int) -> np.ndarray:
+        given.append(("ρ", cost, bound))
+        return gaussian(self, sums, cost, bound)
+
+    def told_exponents(utilities, allowed, cost, bound, monotone):  # type: ignore[no-untyped-def]
+        assert not monotone
+        given.append(("median", cost, bound))
+        return exponents(utilities, allowed, cost, bound, monotone)
+
+    monkeypatch.setattr(ExactNoise, "laplace", told_laplace)
+    monkeypatch.setattr(ExactNoise, "gaussian", told_gaussian)
+    monkeypatch.setattr(medians, "exponents", told_exponents)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        run = prepare(
+            con, "t", epsilon=1, delta=delta / ATTO, domain=public(), recipe="boosted", seed=4,
+            privacy_unit="u", rows_per_unit=rows_per_unit, ledger=tmp_path / "l",
+        )  # fmt: skip
+        forest = run.execute()
+    measure: Measure = "ρ" if delta else "ε"
+    rows, bins, sweep = (run.plan.query(purpose) for purpose in ("rows", "bins", "sweep"))
+    assert rows is not None
+    assert bins is not None
+    assert sweep is not None
+    assert given[0] == ("ε", rows.total, rows_per_unit)
+    asked = [(cost, bound) for kind, cost, bound in given if kind == "median"]
+    assert len(asked) <= len(bins.by_depth)
+    assert set(asked) == {(median_epsilon(bins.by_depth[0], measure), rows_per_unit)}
+    sums = [(cost, bound) for kind, cost, bound in given[1:] if kind == measure]
+    assert {bound for _, bound in sums} == {sensitivity(sweep, 2, rows_per_unit)}
+    # as many as there are trees and sweeps, and all of the budget for them is used
+    fit = [line for line in forest.guarantee.plan if "gradients" in line]
+    assert len(fit) == (2 if delta else 1)
+    settled = find("boosted").plan(_seen(run.request))
+    expected = [q for q in settled.queries if q.purpose in ("sweep", "forest")]
+    assert sum(cost for cost, _ in sums) == sum(q.total for q in expected)
+    assert settled.fits(NANO, delta)
+    spent = settled.rho if delta else settled.epsilon
+    assert spent > 0.999 * (run.request.rho if delta else NANO)
+    assert forest.guarantee.delta == ("0.00001" if delta else "0")
+
+
+def _seen(request: Request) -> Request:
+    return replace(request, rows=3000)  # far from where the plan changes
+
+
+@pytest.mark.parametrize("rho", [10**12, 10**15, ATTO])
+def test_a_median_costs_no_more_than_its_rho(rho: int) -> None:
+    """The exponential mechanism of pure cost ε is ε²/8-zCDP."""
+    epsilon = median_epsilon(rho, "ρ")
+    assert epsilon**2 * ATTO <= 8 * rho * NANO**2 < (epsilon + 1) ** 2 * ATTO
+    assert median_epsilon(rho, "ε") == rho
+
+
+def numeric() -> Domain:
+    own = Attribute("n", "numeric", lower=0, upper=1000)
+    chosen = Attribute("m", "numeric", lower=0, upper=10, bins=3)
+    types = {"n": "DOUBLE", "m": "INTEGER", "c": "VARCHAR"}
+    return Domain((own, chosen), "c", ("p", "q")).bind(types)
+
+
+def test_private_medians_part_rows_evenly_where_the_budget_is_large() -> None:
+    domain = numeric()
+    assert [a.name for a in to_be_cut(domain)] == ["n"], "bins that the domain chose stay"
+    grid = on_the_grid(domain)
+    rng = np.random.default_rng(0)
+    values = np.exp(rng.normal(3, 1, 20_000))
+    codes = np.searchsorted(grid.attributes[0].edges, values)
+    counts = np.bincount(codes, minlength=grid.attributes[0].cells)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        bits = Randomness.seeded(1).bits
+    cut = recut_by_medians(domain, [counts], [NANO] * 3, 1, bits)
+    edges = cut.attributes[0].edges
+    assert cut.attributes[1] == domain.attributes[1]
+    assert len(edges) == 7
+    assert set(edges) <= set(grid.attributes[0].edges)
+    shares = np.bincount(np.searchsorted(edges, values)) / len(values)
+    assert shares.min() > 0.05  # an eighth each, but for the grid
+    one = recut_by_medians(domain, [np.zeros_like(counts)], [NANO] * 3, 1, bits)
+    assert len(one.attributes[0].edges) == 7, "an empty table tells nothing and fails nowhere"
+
+
+@given(
+    counts=st.lists(st.integers(0, 4), min_size=6, max_size=6),
+    where=st.integers(0, 5),
+    low=st.integers(0, 3),
+)
+def test_a_row_moves_the_balance_of_a_cut_by_one(counts: list[int], where: int, low: int) -> None:
+    """Of one interval only, and by no more than what the exponents are given as sensitivity."""
+
+    def balance(rows: Sequence[int]) -> np.ndarray:
+        up_to = np.concatenate([[0], np.cumsum(rows)])
+        cuts = np.arange(low + 1, 6)
+        return -np.abs((up_to[cuts] - up_to[low]) - (up_to[6] - up_to[cuts]))
+
+    more = list(counts)
+    more[where] += 1
+    assert set(np.abs(balance(more) - balance(counts)).tolist()) <= ({1} if where >= low else {0})
+
+
+def test_the_grid_is_counted_in_the_database(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path
+) -> None:
+    con.execute("CREATE TABLE s (n DOUBLE, k BOOLEAN)")
+    con.execute("INSERT INTO s SELECT 1000 * (i / 5000.0) ** 4, i > 2500 FROM range(5000) r(i)")
+    domain = Domain((Attribute("n", "numeric", lower=0, upper=1000),), "k", ("false", "true"))
+    forest = fit(con, "s", domain=domain, recipe="boosted", epsilon=20, delta=1e-6)
+    edges = np.array(forest.domain.attributes[0].edges, dtype=float)
+    assert np.abs(edges - 62.5).min() < 10  # the median, where the class turns
+    reached = evaluate(DuckDBEngine(con), forest, "s", ledger=tmp_path / "ledger").accuracy
+    assert reached is not None
+    assert reached > 0.95
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_boosting_learns_what_attributes_do_together(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], classes: int
+) -> None:
+    con.execute("CREATE TABLE x (a ENUM ('p', 'q'), b ENUM ('p', 'q'), e BOOLEAN, k VARCHAR)")
+    con.execute(
+        "INSERT INTO x SELECT ['p', 'q'][1 + i % 2], ['p', 'q'][1 + i // 2 % 2], i % 5 = 0,"
+        " 'c' || (CASE WHEN i % 2 = i // 2 % 2 THEN 0 WHEN i % 3 = 0 THEN ? - 1 ELSE 1 END)"
+        " FROM range(6000) r(i)",
+        [classes],
+    )
+    attributes = tuple(Attribute(c, "categorical", ("p", "q"), nullable=False) for c in "ab")
+    attributes += (Attribute("e", "categorical", ("false", "true"), nullable=False),)
+    domain = Domain(attributes, "k", tuple(f"c{i}" for i in range(classes)))
+    forest = fit(con, "x", domain=domain, recipe="auto", epsilon=4, delta=1e-5)
+    assert len(forest.trees) > 30, "auto went on by boosting"
+    rows = [{"a": a, "b": b, "e": True} for a in "pq" for b in "pq"]
+    votes = forest.votes(rows)
+    assert (votes.argmax(axis=1) == 0).tolist() == [True, False, False, True]
+
+
+def test_auto_stays_with_evidence_where_rows_are_few(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(con, 300, 2)
+    monkeypatch.setattr(auto, "CLEAR", 10**6)
+    forest = fit(con, "t", domain=public(), recipe="auto", epsilon=0.5, delta=1e-5)
+    assert not any("gradients" in line for line in forest.guarantee.plan)
+    # which of the two it is rests on a noisy figure, so δ is spent either way
+    assert forest.guarantee.delta == "0.00001"
+    pure = fit(con, "t", domain=public(), recipe="greedy-tree", epsilon=0.5, delta=1e-5)
+    assert pure.guarantee.delta == "0"
+
+
+def test_leaves_of_random_trees_can_all_be_reached() -> None:
+    domain = public()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        trees = random_trees(domain, 20, 4, Randomness.seeded(0).bits)
+    every = np.array(list(itertools.product(*(range(cells) for cells in domain.cells))))
+    for tree in trees:
+        assert set(tree.find(every)) == set(tree.leaves)
+        assert tree.counts is None
+    assert len({tuple(tree.attribute) for tree in trees}) > 10
+    tiny = Domain((Attribute("a", "categorical", ("x",), nullable=False),), "c", ("p", "q"))
+    (single,) = random_trees(tiny, 1, 4, Randomness.secure().bits)
+    assert single.kind.tolist() == [1, LEAF, LEAF] or (single.kind != LEAF).sum() == 1
+
+
+@settings(deadline=None)
+@given(st.integers(2, 40), st.floats(1e-3, 1e6), st.integers(0, 2**20), st.booleans())
+def test_steps_are_bounded_and_shrink_with_noise(
+    values: int, variance: float, seed: int, ordered: bool
+) -> None:
+    random = np.random.default_rng(seed)
+    gradients, hessians = random.normal(0, 50, values), random.normal(20, 40, values)
+    found = steps(gradients, hessians, variance, values if ordered else 0)
+    assert found.shape == (values,)
+    assert np.abs(found).max() <= 5
+    noisier = steps(gradients, hessians, 1e9, values if ordered else 0)
+    assert np.abs(noisier).max() < 0.2
+    zero = steps(0 * gradients, hessians, variance, values if ordered else 0)
+    assert np.abs(zero).max() < 1e-9
+
+
+def test_a_plan_without_bins_asks_for_none() -> None:
+    domain = Domain((Attribute("a", "categorical", ("x", "y")),), "c", ("p", "q"))
+    for delta in (0, DELTA):
+        request = find("boosted").request(domain, NANO, delta=delta)
+        plan = find("boosted").plan(request)
+        assert plan.query("bins") is None
+        assert plan.fits(NANO, delta)
+        account = Accountant(plan, NANO, delta)
+        with pytest.raises(AssertionError, match="bins"):
+            recut([], request, account, Randomness.secure().bits)
