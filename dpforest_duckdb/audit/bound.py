@@ -1,9 +1,9 @@
 """From counts of an event on two neighbouring tables to a lower bound on ε.
 
-If a mechanism is ε-DP, P(event | one) ≤ e^ε P(event | other). Clopper & Pearson's exact intervals
-(Biometrika 1934) turn draws into bounds of both probabilities, and these into one of ε (Jagielski,
-Ullman & Oprea, NeurIPS 2020). A bound above the claim is a proof, but for the stated error, that
-the claim is wrong; one below it proves nothing.
+If a mechanism is (ε, δ)-DP, P(event | one) ≤ e^ε P(event | other) + δ. Clopper & Pearson's exact
+intervals (Biometrika 1934) turn draws into bounds of both probabilities, and these into one of ε
+(Jagielski, Ullman & Oprea, NeurIPS 2020). A bound above the claim is a proof, but for the stated
+error, that the claim is wrong; one below it proves nothing.
 """
 
 from __future__ import annotations
@@ -24,14 +24,19 @@ class Bound:
     epsilon: float
 
 
-def lower_bound(seen: tuple[int, int], draws: int, error: float = ERROR) -> Bound:
+def lower_bound(
+    seen: tuple[int, int], draws: int, error: float = ERROR, delta: float = 0.0
+) -> Bound:
     """The lower bound on ε at 1 - `error`, in whichever direction is larger; 0 if there is none.
 
-    Each direction has half of the error, and each of its two intervals half of that.
+    A `delta` is taken off the larger probability first. Each direction has half of the error, and
+    each of its two intervals half of that.
     """
     least, most = zip(*(interval(count, draws, error / 4) for count in seen), strict=True)
     ratios = [
-        math.log(least[one] / most[other]) for one, other in ((0, 1), (1, 0)) if least[one] > 0
+        math.log((least[one] - delta) / most[other])
+        for one, other in ((0, 1), (1, 0))
+        if least[one] > delta
     ]
     return Bound(seen, draws, max([0.0, *ratios]))
 

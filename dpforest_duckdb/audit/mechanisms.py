@@ -17,7 +17,8 @@ from dpforest_duckdb.leaves import LABEL, SMOOTH_LABEL
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import CountNoise, ExactNoise, OpenDPNoise
 from dpforest_duckdb.privacy.selection import Exponents, Mechanism, exponents, select
-from dpforest_duckdb.privacy.units import NANO
+from dpforest_duckdb.privacy.units import ATTO, NANO
+from dpforest_duckdb.privacy.zcdp import rho_of
 from dpforest_duckdb.splits.utilities import (
     BALANCE,
     GINI,
@@ -36,8 +37,8 @@ OTHERS = 30  # candidates that the pair's row does not help
 class Case:
     """A mechanism: how often its event happens in a number of draws on either side.
 
-    `claim` is its ε; `loss` is |ln P(event | one) / P(event | other)|, exactly, where a closed form
-    gives it; `private` whether the claim has a proof.
+    `claim` and `delta` are its ε and δ; `loss` is |ln (P(event | one) - δ) / P(event | other)|,
+    exactly, where a closed form gives it; `private` whether the claim has a proof.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Case:
     event: Callable[[int, int], int]
     private: bool = True
     claim: float = 1.0
+    delta: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def audit(case: Case, draws: int) -> Finding:
             batch = min(BATCH, left)
             seen[side] += case.event(side, batch)
             left -= batch
-    bound = lower_bound((seen[0], seen[1]), draws)
+    bound = lower_bound((seen[0], seen[1]), draws, delta=case.delta)
     return Finding(case.name, case.claim, case.loss, bound, case.private)
 
 
@@ -83,6 +85,8 @@ def cases() -> list[Case]:
     return [
         _noise("counts, OpenDP", OpenDPNoise()),
         _noise("counts, exact sampler", exact),
+        _gaussian("sums at δ = 1e-5, OpenDP", OpenDPNoise()),
+        _gaussian("sums at δ = 1e-5, exact sampler", exact),
         *(
             _selection(mechanism, utility, bits)
             for mechanism in ("permute-and-flip", "exponential")
@@ -103,6 +107,20 @@ def _noise(name: str, noise: CountNoise) -> Case:
         return int((told >= 1).sum())
 
     return Case(name, 1.0, event)
+
+
+def _gaussian(name: str, noise: CountNoise, delta: float = 1e-5, least: int = 12) -> Case:
+    """A sum of 0 against one of 1, with the ρ that ε = 1 pays for: a noisy sum of 12 or more."""
+    rho = rho_of(NANO, round(delta * ATTO))
+    x = np.arange(-200, 201)
+    chances = [np.exp(-((x - side) ** 2) * (rho / ATTO)) for side in (0, 1)]
+    one, other = (own[x >= least].sum() / own.sum() for own in reversed(chances))
+
+    def event(side: int, draws: int) -> int:
+        told = noise.gaussian(np.full(draws, side, dtype=np.int64), rho, 1)
+        return int((told >= least).sum())
+
+    return Case(name, math.log((one - delta) / other), event, delta=delta)
 
 
 # One row of class 1 more helps the first candidate and none of the others, or hurts all the others

@@ -11,9 +11,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from dpforest_duckdb import declarations, training
+from dpforest_duckdb import boosting, declarations, medians, training
 from dpforest_duckdb.engine import duckdb as engine
+from dpforest_duckdb.engine.base import Gradients
 from dpforest_duckdb.privacy import selection
+from dpforest_duckdb.privacy.accountant import Query
 from dpforest_duckdb.privacy.bits import SeededBits
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.splits import choose
@@ -114,6 +116,28 @@ def seed_unflagged() -> None:
     SeededBits.private = True  # type: ignore[misc]
 
 
+def hessians_too_heavy() -> None:
+    """Hessians weigh 10/3 of a gradient: hardly more than the bound in L2 has room for."""
+    boosting.unit_of = lambda query, classes: Gradients(boosting.WHOLE, 10, 3)
+
+
+def gradients_of_several_classes_as_of_two() -> None:
+    """The sums of several classes are noised as if a row changed one of them."""
+    sensitivity = boosting.sensitivity
+    boosting.sensitivity = lambda query, classes, k: sensitivity(query, 2, k)
+
+
+def medians_at_double_cost() -> None:
+    """The exponential mechanism is taken to be ε²/32-zCDP."""
+    median_epsilon = medians.median_epsilon
+    medians.median_epsilon = lambda cost, measure: 2 * median_epsilon(cost, measure)
+
+
+def pure_costs_free_in_rho() -> None:
+    """What is asked in ε is left out where costs are added in ρ."""
+    Query.rho = property(lambda self: self.total if self.measure == "ρ" else 0)  # type: ignore[assignment]
+
+
 MUTANTS: dict[str, Callable[[], None]] = {
     mutant.__name__: mutant
     for mutant in (
@@ -127,6 +151,10 @@ MUTANTS: dict[str, Callable[[], None]] = {
         noisy_n_as_sensitivity,
         domain_from_rows,
         seed_unflagged,
+        hessians_too_heavy,
+        gradients_of_several_classes_as_of_two,
+        medians_at_double_cost,
+        pure_costs_free_in_rho,
     )
 }
 
