@@ -129,6 +129,11 @@ class Attribute:
         return self.null + 1
 
     @property
+    def expected(self) -> tuple[int, ...]:
+        """The cells that the domain speaks of: no NULL where it declares none, nothing "other"."""
+        return (*range(self.proper), *([self.null] if self.nullable else []))
+
+    @property
     def family(self) -> str:
         return type_family(self.type)
 

@@ -38,9 +38,9 @@ class Evidence:
     `weight[tree][value]` is the part of all rows, `prior[class]` the classes' shares.
     """
 
-    added: Sequence[Floats]
-    shares: Sequence[Floats]
-    weight: Sequence[Floats]
+    added: list[Floats]
+    shares: list[Floats]
+    weight: list[Floats]
     prior: Floats
 
 
@@ -62,19 +62,33 @@ class Sum:
 
 
 def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
-    """The evidence of trees of one multiway split with noisy counts at their leaves."""
-    tables = [tree.counts[1:].astype(np.float64) for tree in trees if tree.counts is not None]
+    """The evidence of trees of one multiway split with noisy counts at their leaves.
+
+    Cells that the domain does not speak of have no weight and no say: what is counted there is
+    noise, but for rows that contradict it.
+    """
+    own = [request.domain.attributes[tree.attribute[0]] for tree in trees]
+    tables = [
+        tree.counts[1:][list(attribute.expected)].astype(np.float64)
+        for tree, attribute in zip(trees, own, strict=True)
+        if tree.counts is not None
+    ]
     variances = _variances(len(trees), request, plan)
     prior = _prior(tables, variances, request, plan)
-    shares, weights = [], []
-    for tree, table, variance in zip(trees, tables, variances, strict=True):
-        attribute = request.domain.attributes[tree.attribute[0]]
+    found = Evidence([], [], [], prior)
+    for attribute, table, variance in zip(own, tables, variances, strict=True):
         in_order = attribute.kind == "numeric" or attribute.ordered
-        shares.append(class_shares(table, prior, variance, attribute.proper if in_order else 0))
+        told = class_shares(table, prior, variance, attribute.proper if in_order else 0)
         rows = np.clip(table.sum(axis=1), 0, None) + 1e-9
-        weights.append(rows / rows.sum())
-    added = [np.log(own / (w @ own)) for own, w in zip(shares, weights, strict=True)]
-    return Evidence(added, shares, weights, prior)
+        shares, weight = np.tile(prior, (attribute.cells, 1)), np.zeros(attribute.cells)
+        added = np.zeros(shares.shape)
+        cells = list(attribute.expected)
+        shares[cells], weight[cells] = told, rows / rows.sum()
+        added[cells] = np.log(told / (weight[cells] @ told))
+        found.shares.append(shares)
+        found.weight.append(weight)
+        found.added.append(added)
+    return found
 
 
 def _variances(trees: int, request: Request, plan: Plan) -> list[float]:
