@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.forest import SCALE, Tree
 from dpforest_duckdb.posterior import class_shares
 from dpforest_duckdb.privacy.accountant import Plan
@@ -25,6 +26,7 @@ from dpforest_duckdb.votes import integer_votes, intercept, of_two
 
 Floats = NDArray[np.float64]
 
+STANDS_OUT = 4.0  # standard deviations above nothing
 REST = 0.1  # what attributes weigh beside a leading one
 FINE = (-3.0, -2.0, -1.2, -0.5, 0.0, 0.5, 1.2, 2.0, 3.0)  # cuts between the bins of a sum
 MIDDLES = (-3.5, -2.5, -1.6, -0.85, -0.25, 0.25, 0.85, 1.6, 2.5, 3.5)
@@ -64,31 +66,35 @@ class Sum:
 def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
     """The evidence of trees of one multiway split with noisy counts at their leaves.
 
-    Cells that the domain does not speak of have no weight and no say: what is counted there is
-    noise, but for rows that contradict it.
+    Cells that the domain does not speak of have no weight and no say unless they stand out: what is
+    counted there is noise, but for rows that contradict the domain.
     """
     own = [request.domain.attributes[tree.attribute[0]] for tree in trees]
-    tables = [
-        tree.counts[1:][list(attribute.expected)].astype(np.float64)
-        for tree, attribute in zip(trees, own, strict=True)
-        if tree.counts is not None
-    ]
     variances = _variances(len(trees), request, plan)
+    counts = [tree.counts[1:].astype(np.float64) for tree in trees if tree.counts is not None]
+    heard = [_heard(*one) for one in zip(own, counts, variances, strict=True)]
+    tables = [told[cells] for told, cells in zip(counts, heard, strict=True)]
     prior = _prior(tables, variances, request, plan)
     found = Evidence([], [], [], prior)
-    for attribute, table, variance in zip(own, tables, variances, strict=True):
+    for attribute, cells, table, variance in zip(own, heard, tables, variances, strict=True):
         in_order = attribute.kind == "numeric" or attribute.ordered
         told = class_shares(table, prior, variance, attribute.proper if in_order else 0)
         rows = np.clip(table.sum(axis=1), 0, None) + 1e-9
         shares, weight = np.tile(prior, (attribute.cells, 1)), np.zeros(attribute.cells)
         added = np.zeros(shares.shape)
-        cells = list(attribute.expected)
         shares[cells], weight[cells] = told, rows / rows.sum()
         added[cells] = np.log(told / (weight[cells] @ told))
         found.shares.append(shares)
         found.weight.append(weight)
         found.added.append(added)
     return found
+
+
+def _heard(attribute: Attribute, counts: Floats, variance: float) -> NDArray[np.intp]:
+    """The cells that the domain speaks of, and those whose rows are not to be taken for noise."""
+    found = counts.sum(axis=1) > STANDS_OUT * math.sqrt(variance * counts.shape[1])
+    found[list(attribute.expected)] = True
+    return np.flatnonzero(found)
 
 
 def _variances(trees: int, request: Request, plan: Plan) -> list[float]:

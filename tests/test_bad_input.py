@@ -285,8 +285,8 @@ def test_strangers_go_to_other(tmp_path: Path) -> None:
     file.write_text(COLUMNS)
     make(
         db,
-        "CREATE TABLE visits AS SELECT 1 AS age, ['Paris', 'Bern'][i % 2 + 1] AS city, "
-        "i % 2 = 0 AS ill FROM range(2000) r(i)",
+        "CREATE TABLE visits AS SELECT 1 AS age, ['Bern', 'Genf', 'Paris'][i % 3 + 1] AS city, "
+        "i % 3 = 2 AS ill FROM range(3000) r(i)",
     )
     assert dpforest(*bare(db, "--name", "m", "--domain", file, "--epsilon", "20")).code == 0
     make(db, "CREATE TABLE t AS SELECT 1 AS age, unnest(['Lyon', 'Bern']) AS city")

@@ -1,0 +1,278 @@
+"""The ledger and the database under fire: races, killed trainings, and files that were changed.
+
+    python benchmarks/reliability.py --markdown docs/reliability.md
+
+Checks as it goes, with the harness of the tests, and stops at the first thing that is not as it
+should be. Takes about five minutes. Needs POSIX; for the full disk, the right to mount one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from shared import ROOT, markdown_table, say
+
+sys.path.insert(0, str(ROOT / "tests"))
+
+from crash import Ending, crashed, home
+from shell import dpforest, make, state, train
+
+from dpforest_duckdb.privacy import ledger as ledgers
+from dpforest_duckdb.privacy.ledger import Ledger, Table, Unit
+from dpforest_duckdb.privacy.units import NANO
+
+RACER = """
+import sys
+from dpforest_duckdb.errors import BudgetError
+from dpforest_duckdb.privacy.ledger import Ledger, Table, Unit
+
+ledger, amount, tries = Ledger(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+table, granted = Table("0", "t", "d::main.t"), 0
+for _ in range(tries):
+    try:
+        ledger.debit(table, amount, 0, Unit("row"), recipe="r", model="m", private=True, plan=[])
+        granted += 1
+    except BudgetError:
+        pass
+print(granted)
+"""
+RACERS, TRIES, FIT = 8, 1250, 400
+MOMENTS = 40  # killed trainings at times spread over two seconds
+
+
+def main() -> None:
+    """Run everything, print a page, and write it if asked to."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--markdown", type=Path, help="write the page here")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="reliability-") as folder:
+        place = Path(folder)
+        made = home(place / "home")
+        parts = [race(place), kill(made, place), change(made, place)]
+    page = (
+        "# Reliability\n\nWritten by `python benchmarks/reliability.py --markdown "
+        "docs/reliability.md`, which stops at the first thing that is not as it should be.\n\n"
+        + "\n\n".join(parts)
+        + "\n"
+    )
+    print(page)
+    if given.markdown:
+        given.markdown.write_text(page, encoding="utf-8")
+
+
+def race(place: Path) -> str:
+    """Processes that all want the one budget."""
+    say("race")
+    ledger, table = Ledger(place / "race"), Table("0", "t", "d::main.t")
+    ledger.set_cap(table, NANO, 0, Unit("row"))
+    words = [sys.executable, "-c", RACER, str(ledger.path), str(NANO // FIT), str(TRIES)]
+    started = time.monotonic()
+    racing = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(RACERS)]
+    granted = [int(process.communicate()[0]) for process in racing]
+    took = time.monotonic() - started
+    budget = ledger.budget("0")
+    assert sum(granted) == FIT == len(budget.entries)
+    assert budget.spent_epsilon == NANO
+    return (
+        f"## Races\n\n{RACERS} processes asked {RACERS * TRIES:,} times for 1/{FIT} of one cap: "
+        f"{sum(granted)} granted, 0 above the cap, {took:.0f} s."
+    )
+
+
+def kill(made: Path, place: Path) -> str:
+    """Trainings killed at every step, and at moments in between."""
+    steps = crashed(made, place / "whole").steps
+    ends: list[tuple[str, Ending]] = []
+    for point in range(1, len(steps) + 1):
+        say(f"kill at step {point} of {len(steps)}")
+        ends.append(("step", _crash(made, place, point=point)))
+    for moment in range(MOMENTS):
+        say(f"kill at moment {moment + 1} of {MOMENTS}")
+        ends.append(("moment", _crash(made, place, after=2 * moment / MOMENTS)))
+    rows = []
+    for kind, told in (("step", "at each step"), ("moment", "at a moment within two seconds")):
+        mine = [end for of, end in ends if of == kind]
+        after = Counter((end.finished, end.spent > 0, end.stored or end.written) for end in mine)
+        rows.append(
+            [
+                told,
+                str(len(mine)),
+                str(after[False, False, False]),
+                str(after[False, True, False]),
+                str(after[False, True, True]),
+                str(sum(n for (finished, _, _), n in after.items() if finished)),
+                str(sum(n for (_, spent, model), n in after.items() if model and not spent)),
+            ]
+        )
+    head = ["killed (SIGKILL)", "trainings", "before the debit", "debit, no model"]
+    head += ["debit and model", "had ended", "model without debit"]
+    return (
+        "## Killed trainings\n\nA step is a statement of DuckDB (before it and after it), one of "
+        "the ledger's, a sync or a rename. After each the ledger follows from itself, no private "
+        "row was read before the debit, a model is whole or not there, the table is as it was, and "
+        "the next training works, is debited once, and sweeps what the dead one had spilled.\n\n"
+        + markdown_table(head, rows)
+    )
+
+
+def _crash(made: Path, place: Path, **when: float) -> Ending:
+    end = crashed(made, place / "crash", **when)  # type: ignore[arg-type]
+    shutil.rmtree(place / "crash")
+    return end
+
+
+def _edit(*statements: str) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        with contextlib.closing(sqlite3.connect(folder / "clinic.duckdb.ledger")) as connection:
+            for statement in statements:
+                connection.execute(statement)
+            connection.commit()
+
+    return edit
+
+
+def _sql(*statements: str) -> Callable[[Path], None]:
+    return lambda folder: make(folder / "clinic.duckdb", *statements)
+
+
+def _roll_back(folder: Path) -> None:
+    old = (folder / "clinic.duckdb.ledger").read_bytes()
+    assert dpforest(*train(folder / "clinic.duckdb", "--name", "second")).code == 0
+    (folder / "clinic.duckdb.ledger").write_bytes(old)
+
+
+def _move(folder: Path) -> None:
+    """The database and its ledger, to another name."""
+    for end in ("", ".ledger"):
+        (folder / f"clinic.duckdb{end}").rename(folder / f"moved.duckdb{end}")
+
+
+def _copy(folder: Path) -> None:
+    """The database alone, to another name, as if the copy had a budget of its own."""
+    shutil.copy(folder / "clinic.duckdb", folder / "moved.duckdb")
+
+
+# what is done to a home where 1 of a cap of 1.5 is spent; whether half of 1 more is then granted
+CHANGES: tuple[tuple[str, Callable[[Path], None], bool], ...] = (
+    ("nothing", lambda folder: None, True),
+    ("ledger deleted", lambda folder: (folder / "clinic.duckdb.ledger").unlink(), False),
+    ("ledger emptied", lambda folder: (folder / "clinic.duckdb.ledger").write_bytes(b""), False),
+    ("ledger rolled back to an older copy", _roll_back, False),
+    ("ledger truncated at its tail",
+     _edit("DROP TRIGGER no_delete", "DELETE FROM entries WHERE seq > 1"), False),
+    ("an amount in the ledger edited",
+     _edit("DROP TRIGGER no_update",
+           "UPDATE entries SET content = replace(content, '1000000000', '1')"), False),
+    ("ledger replaced by another file",
+     lambda folder: (folder / "clinic.duckdb.ledger").write_bytes(b"x" * 5000), False),
+    ("table renamed", _sql("ALTER TABLE visits RENAME TO people"), True),
+    ("table's comment removed", _sql("COMMENT ON TABLE visits IS NULL"), True),
+    ("table made anew under its name",
+     _sql("CREATE TABLE copy AS FROM visits", "DROP TABLE visits",
+          "ALTER TABLE copy RENAME TO visits"), True),
+    ("database and ledger moved", _move, True),
+    ("database copied without its ledger", _copy, False),
+)  # fmt: skip
+
+
+def change(made: Path, place: Path) -> str:
+    """Files and tables changed behind the ledger's back."""
+    capped = place / "capped"
+    shutil.copytree(made, capped)
+    words = ("--db", capped / "clinic.duckdb", "--table", "visits", "--epsilon", "1.5")
+    assert dpforest("budget", "set", *words).code == 0
+    rows = [_tried(capped, place / "tried", *one) for one in CHANGES]
+    shutil.rmtree(place / "tried")
+    rows.append(_backwards(capped, place / "tried"))
+    with _full_disk(capped, place / "small") as small:
+        rows.append(_full(small) if small else ["full disk", "not tried: no mount", "", ""])
+    head = ["what was changed", "half of ε = 1 more", "and as much again", "sentence"]
+    return (
+        "## Changed files\n\nOf a cap of 1.5 1 is spent. What is refused debits nothing and leaves "
+        "every file as it was.\n\n" + markdown_table(head, rows)
+    )
+
+
+def _tried(
+    capped: Path, folder: Path, name: str, act: Callable[[Path], None], fits: bool
+) -> list[str]:
+    """Ask for ε = .5 twice after a change: the first may be granted, the second never is."""
+    say(name)
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(capped, folder)
+    act(folder)
+    moved, table = folder / "moved.duckdb", "people" if "renamed" in name else "visits"
+    db = moved if moved.exists() else folder / "clinic.duckdb"
+    first, sentence = _ask(db, table)
+    assert (first == "granted") == fits, (name, sentence)
+    second, refusal = _ask(db, table)
+    assert second == "refused", name
+    return [name, first, second, (sentence or refusal).replace(str(folder), "…")]
+
+
+def _ask(db: Path, table: str) -> tuple[str, str]:
+    """Ask for ε = .5: granted, or refused in one sentence, with nothing changed."""
+    before = state(db)
+    words = ["train", "--db", db, "--table", table, "--target", "ill", "--epsilon", "0.5"]
+    said = dpforest(*words, "--name", "new", "--replace")
+    if said.code == 0:
+        return "granted", ""
+    assert state(db) == before
+    (sentence,) = [line for line in said.err.splitlines() if line.startswith("Error: ")]
+    return "refused", sentence.removeprefix("Error: ")
+
+
+def _backwards(capped: Path, folder: Path) -> list[str]:
+    now = ledgers._now
+    ledgers._now = lambda: "1999-01-01T00:00:00+00:00"
+    try:
+        return _tried(capped, folder, "clock set back to 1999", lambda folder: None, True)
+    finally:
+        ledgers._now = now
+
+
+@contextlib.contextmanager
+def _full_disk(capped: Path, folder: Path) -> Iterator[Path | None]:
+    """A small disk with a home on it, and nothing left but 8 KB; None where none can be mounted."""
+    folder.mkdir()
+    size = sum(p.stat().st_size for p in capped.iterdir()) // 1024 + 200
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}k", "tmpfs", str(folder)]
+    if os.geteuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
+        yield None
+        return
+    try:
+        for file in capped.iterdir():
+            shutil.copy(file, folder)
+        free = os.statvfs(folder)
+        (folder / "filler").write_bytes(b"\0" * (free.f_bavail * free.f_frsize - 8192))
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=False)
+
+
+def _full(folder: Path) -> list[str]:
+    say("full disk")
+    db = folder / "clinic.duckdb"
+    first, sentence = _ask(db, "visits")
+    assert first == "refused"
+    (folder / "filler").unlink()
+    second, _ = _ask(db, "visits")
+    assert second == "granted", "with space again the budget is what it was"
+    return ["full disk", first, "granted, with space again", sentence.replace(str(folder), "…")]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Trainings that kill themselves, at a chosen step or moment, and what is found afterwards."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from shell import make, query, train
+
+from dpforest_duckdb.engine.connect import open_database
+from dpforest_duckdb.forest import load_forest
+from dpforest_duckdb.privacy.ledger import Ledger
+from dpforest_duckdb.privacy.units import NANO
+from dpforest_duckdb.training import prepare
+
+# A step is a statement of DuckDB, before and after it runs; one of the ledger's, before; or what is
+# done to a file. The child writes the name of each to a file, and at the one it was told kills
+# itself.
+CHILD = """
+import os, signal, sqlite3, sys
+from pathlib import Path
+
+point, log = int(sys.argv[1]), os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+sys.argv = ["dpforest", *sys.argv[3:]]
+seen = 0
+
+def step(name):
+    global seen
+    seen += 1
+    os.write(log, (name + "\\n").encode())
+    if seen == point:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def around(owner, method, named):
+    original = getattr(owner, method)
+    def wrapped(*args, **options):
+        name = named(*args, **options)
+        step("before " + name)
+        outcome = original(*args, **options)
+        step("after " + name)
+        return outcome
+    setattr(owner, method, wrapped)
+
+from dpforest_duckdb.cli import main
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+
+around(DuckDBEngine, "run", lambda self, sql, *a, step="", **o: step or sql.split()[0].lower())
+around(os, "fsync", lambda *a: "sync")
+around(Path, "replace", lambda *a: "rename")
+connect = sqlite3.connect
+
+def traced(*args, **options):
+    connection = connect(*args, **options)
+    connection.set_trace_callback(lambda sql: step("ledger " + sql.split()[0].lower()))
+    return connection
+
+sqlite3.connect = traced
+main()
+"""
+READS = "before encode"  # from here on private rows may have been read
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What a training that died left behind."""
+
+    steps: tuple[str, ...]
+    finished: bool
+    spent: int
+    stored: bool
+    written: bool
+    left: tuple[str, ...]
+
+    @property
+    def at(self) -> str:
+        return "end" if self.finished else self.steps[-1] if self.steps else "start"
+
+
+def crashed(home: Path, into: Path, *, point: int = 0, after: float | None = None) -> Ending:
+    """Train on a copy of a home, killed at the point-th step or `after` seconds; then look.
+
+    What is found is checked: the ledger follows from itself, a model has its debit, a debit comes
+    before the first private row, a file is whole or not there, rows are as they were, and the next
+    run works and sweeps what the dead one spilled.
+    """
+    shutil.copytree(home, into)
+    db, out, log = into / "clinic.duckdb", into / "new.json", into / "steps"
+    before = Ledger(f"{db}.ledger").budget(_dataset(db)).spent_epsilon
+    rows = query(db, "SELECT count(*), hash(string_agg(visits::VARCHAR, '')) FROM visits")
+    words = [str(w) for w in train(db, "--name", "new", "--out", out, "--depth", "2")]
+    process = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(point), str(log), *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    if after is not None:
+        time.sleep(after)
+        process.kill()
+    code = process.wait(timeout=120)
+    assert code in (0, -signal.SIGKILL), code
+    steps = tuple(log.read_text().splitlines()) if log.exists() else ()
+    ledger = Ledger(f"{db}.ledger")
+    ledger.verify()
+    spent = ledger.budget(_dataset(db)).spent_epsilon - before
+    assert spent in (0, NANO)
+    assert spent == NANO or READS not in steps, "rows were read without a debit"
+    stored = bool(query(db, "SELECT name FROM dpforest.models WHERE name = 'new'"))
+    if out.exists():
+        assert load_forest(out).private, "whole"
+    assert spent == NANO or not (stored or out.exists()), "a model without its debit"
+    assert query(db, "SELECT count(*), hash(string_agg(visits::VARCHAR, '')) FROM visits") == rows
+    with open_database(db) as con:
+        again = prepare(con, "visits", target="ill", epsilon=1, name="next")
+        assert again.execute().private
+        assert again.guard.budget().spent_epsilon == before + spent + NANO
+    left = tuple(sorted(p.name for p in into.iterdir() if p.name.startswith(".")))
+    assert not [name for name in left if "spill" in name], "the next run sweeps the spill"
+    return Ending(steps, code == 0, spent, stored, out.exists(), left)
+
+
+def _dataset(db: Path) -> str:
+    with open_database(db, read_only=True) as con:
+        return prepare(con, "visits", target="ill", epsilon=1).guard.table.dataset
+
+
+def home(folder: Path) -> Path:
+    """A folder with a database of private rows and a first model, to be copied."""
+    from shell import VISITS
+
+    folder.mkdir()
+    make(folder / "clinic.duckdb", *VISITS)
+    with open_database(folder / "clinic.duckdb") as con:
+        prepare(con, "visits", target="ill", epsilon=1, name="risk").execute()
+    return folder
