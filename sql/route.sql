@@ -1,21 +1,24 @@
 -- Move every row of a split node to the child that its code leads to; other rows stay.
--- inputs: the TEMP table of codes, the splits as constants; outputs: the same table, anew; a row's
--- seat is its node times the number of classes, plus its class
+-- inputs: the TEMP table of codes, the splits as constants (where the code lies: column, shift and
+-- mask); outputs: the same table, anew; a row's seat is its node times the number of classes, plus
+-- its class
 -- reads private rows: yes
 CREATE TEMP TABLE {{ routed }} AS
-WITH nodes("node", "attribute", "cut", "first", "kind") AS (
+WITH nodes("node", "word", "shift", "mask", "cut", "first", "kind") AS (
   VALUES
 {% for split in splits %}
-    ({{ split.node }}, {{ split.attribute }}, {{ split.cell }}, {{ split.first }}, {{ split.kind }}){% if not loop.last %},{% endif %}
+    ({{ split.node }}, {{ split.place.word }}, {{ split.place.shift }}, {{ split.place.mask }}, {{ split.cell }}, {{ split.first }}, {{ split.kind }}){% if not loop.last %},{% endif %}
 
 {% endfor %}
 ),
 splits AS (
   SELECT
     CAST("node" * {{ classes }} + "class" AS {{ old_type }}) AS "seat",
-    "attribute",
-    "cut",
-    "first" * {{ classes }} + "class" AS "first",
+    "word",
+    CAST("shift" AS UBIGINT) AS "shift",
+    CAST("mask" AS UBIGINT) AS "mask",
+    CAST("cut" AS UBIGINT) AS "cut",
+    CAST("first" * {{ classes }} + "class" AS {{ type }}) AS "first",
     "kind"
   FROM nodes, range({{ classes }}) AS classes("class")
 )
@@ -28,9 +31,9 @@ SELECT
     CASE
       WHEN {{ seat.splits }}."seat" IS NULL THEN c.{{ seat.column }}
       ELSE {{ seat.splits }}."first" + {{ classes }} * CASE {{ seat.splits }}."kind"
-        WHEN {{ multiway }} THEN {{ code(seat.splits) }}
-        WHEN {{ threshold }} THEN CAST({{ code(seat.splits) }} > {{ seat.splits }}."cut" AS UTINYINT)
-        ELSE CAST({{ code(seat.splits) }} <> {{ seat.splits }}."cut" AS UTINYINT)
+        WHEN {{ multiway }} THEN CAST({{ code(seat.splits) }} AS {{ type }})
+        WHEN {{ threshold }} THEN CAST({{ code(seat.splits) }} > {{ seat.splits }}."cut" AS {{ type }})
+        ELSE CAST({{ code(seat.splits) }} <> {{ seat.splits }}."cut" AS {{ type }})
       END
     END AS {{ type }}
   ) AS {{ seat.column }}{% if not loop.last %},{% endif %}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpforest_duckdb.domain import Domain, domain_from_mapping
 from dpforest_duckdb.engine.base import Sample, Splits
-from dpforest_duckdb.engine.blocks import MAX_CELLS, MAX_GRID, blocks
+from dpforest_duckdb.engine.blocks import MAX_CELLS, MAX_GRID, WORD, blocks
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, DuckDBRows
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.forest import MULTIWAY, ONE, THRESHOLD, branch_of
@@ -108,10 +108,11 @@ def test_every_public_cell_is_there_when_no_row_is(con: duckdb.DuckDBPyConnectio
     assert rows.count_leaves(0, 3).tolist() == [[0, 0]] * 3
 
 
-@pytest.mark.parametrize("joins", [32, 2])
+@pytest.mark.parametrize(("joins", "word"), [(32, 63), (2, 63), (32, 8)])
 def test_routing_agrees_with_branches(
-    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, joins: int
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, joins: int, word: int
 ) -> None:
+    monkeypatch.setattr("dpforest_duckdb.engine.blocks.WORD", word)  # bits of a column of codes
     monkeypatch.setattr("dpforest_duckdb.engine.duckdb.MAX_JOINS", joins)  # trees of one statement
     made = fill(con)
     bound = domain().bind(DuckDBEngine(con).table("t").columns)
@@ -145,8 +146,11 @@ def test_blocks_cover_all_attributes_and_give_their_counts(cells: list[int], cla
     assert all(b.size <= limit or len(b.cells) == 1 for b in found)
     random = np.random.default_rng(0)
     rows = np.array([[random.integers(c) for c in cells] for _ in range(30)])
+    assert all(block.place.shift + block.place.bits <= WORD for block in found)
     for block in found:
-        code = sum(rows[:, a] * block.stride(a) for a in block.attributes)
+        code = np.zeros(len(rows), dtype=np.int64)
+        for a in block.attributes:
+            code |= rows[:, a] << (block.place_of(a).shift - block.shift)
         counts = np.zeros((1, block.size, 1), dtype=np.int64)
         np.add.at(counts, (0, code, 0), 1)
         for a, table in zip(block.attributes, block.marginals(counts), strict=True):

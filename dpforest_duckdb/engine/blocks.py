@@ -1,8 +1,9 @@
-"""Several attributes in one code, several codes in one column, and their counts taken apart again.
+"""Attributes as bits of few wide columns, several counted as one code and taken apart again.
 
-Counting costs one pass per code. Attributes whose joint grid is small are coded together, counted
-together and marginalised afterwards. Codes are packed as bits into few wide columns: routing copies
-every column at each depth, and DuckDB keeps some memory per column that it never spills. All of it
+Counting costs one pass per code: neighbouring attributes whose joint grid is small are counted
+together, their bits read as one code, and marginalised afterwards. Routing copies every column at
+each depth, and DuckDB keeps some memory per column that it never spills: hence few columns. Each
+attribute has bits of its own, so that routing shifts and masks, and never divides. All of it
 depends on the public domain alone.
 """
 
@@ -10,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,44 +18,6 @@ from numpy.typing import NDArray
 MAX_CELLS = 256  # one byte per row and block
 WORD = 63  # bits of a packed column: shifts stay clear of the sign
 MAX_GRID = 1024  # cells times classes, per node: beyond it counting groups costs more than it saves
-
-
-@dataclass(frozen=True)
-class Block:
-    """Attributes first … first+len(cells)-1, coded as one integer, the last varying fastest."""
-
-    first: int
-    cells: tuple[int, ...]
-
-    @property
-    def size(self) -> int:
-        return prod(self.cells)
-
-    @property
-    def attributes(self) -> range:
-        return range(self.first, self.first + len(self.cells))
-
-    def stride(self, attribute: int) -> int:
-        return prod(self.cells[attribute - self.first + 1 :])
-
-    def marginals(self, counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """`counts[node, block cell, class]` as one `counts[node, value, class]` per attribute."""
-        nodes, _, classes = counts.shape
-        grid = counts.reshape(nodes, *self.cells, classes)
-        axes = range(1, len(self.cells) + 1)
-        return [grid.sum(axis=tuple(a for a in axes if a != own)) for own in axes]
-
-
-def blocks(cells: Sequence[int], classes: int) -> tuple[Block, ...]:
-    """Neighbouring attributes put together as long as their joint grid stays small."""
-    found: list[Block] = []
-    for attribute, size in enumerate(cells):
-        last = found[-1] if found else None
-        if last and last.size * size <= min(MAX_CELLS, MAX_GRID // classes):
-            found[-1] = Block(last.first, (*last.cells, size))
-        else:
-            found.append(Block(attribute, (size,)))
-    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -71,14 +33,68 @@ class Place:
         return (1 << self.bits) - 1
 
 
-def pack(found: Sequence[Block]) -> tuple[Place, ...]:
-    """A place for each block's code, as many in a column as it has bits for."""
-    places: list[Place] = []
+@dataclass(frozen=True)
+class Block:
+    """Attributes first … first+len(cells)-1, side by side in a column, the last lowest."""
+
+    first: int
+    cells: tuple[int, ...]
+    word: int = 0
+    shift: int = 0
+
+    @property
+    def bits(self) -> tuple[int, ...]:
+        return tuple(map(_bits, self.cells))
+
+    @property
+    def size(self) -> int:
+        """The codes that its bits can hold; not all of them occur."""
+        return 1 << sum(self.bits)
+
+    @property
+    def attributes(self) -> range:
+        return range(self.first, self.first + len(self.cells))
+
+    @property
+    def place(self) -> Place:
+        """Where the joint code lies."""
+        return Place(self.word, self.shift, sum(self.bits))
+
+    def place_of(self, attribute: int) -> Place:
+        """Where the code of one of its attributes lies."""
+        own = attribute - self.first
+        return Place(self.word, self.shift + sum(self.bits[own + 1 :]), self.bits[own])
+
+    def marginals(self, counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """`counts[node, code, class]` as one `counts[node, value, class]` per attribute."""
+        nodes, _, classes = counts.shape
+        grid = counts.reshape(nodes, *(1 << bits for bits in self.bits), classes)
+        axes = range(1, len(self.cells) + 1)
+        return [
+            grid.sum(axis=tuple(a for a in axes if a != own))[:, :cells]
+            for own, cells in zip(axes, self.cells, strict=True)
+        ]
+
+
+def blocks(cells: Sequence[int], classes: int) -> tuple[Block, ...]:
+    """Neighbouring attributes put together as long as their joint grid stays small."""
+    limit = min(MAX_CELLS, MAX_GRID // classes)
+    groups: list[Block] = []
+    for attribute, size in enumerate(cells):
+        if groups and groups[-1].size << _bits(size) <= limit:
+            groups[-1] = Block(groups[-1].first, (*groups[-1].cells, size))
+        else:
+            groups.append(Block(attribute, (size,)))
+    placed: list[Block] = []
     word = used = 0
-    for block in found:
-        bits = max(1, (block.size - 1).bit_length())
+    for group in groups:
+        bits = sum(group.bits)
         if used + bits > WORD:
             word, used = word + 1, 0
-        places.append(Place(word, used, bits))
+        placed.append(Block(group.first, group.cells, word, used))
         used += bits
-    return tuple(places)
+    return tuple(placed)
+
+
+def _bits(cells: int) -> int:
+    return max(1, (cells - 1).bit_length())

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import Counts, Gradients, Sample, Scored, Splits, TableInfo
-from dpforest_duckdb.engine.blocks import Block, Place, blocks, pack
+from dpforest_duckdb.engine.blocks import Place, blocks
 from dpforest_duckdb.engine.dialect import DuckDBDialect, split_name, unsigned
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.forest import LEAF, MULTIWAY, SCALE, THRESHOLD, Tree
@@ -191,8 +191,7 @@ class DuckDBRows:
         self._domain = domain
         self._classes = len(domain.classes)
         self._blocks = blocks(domain.cells, self._classes)
-        self._places = pack(self._blocks)
-        self._words = [self._ident(f"codes{w}") for w in range(self._places[-1].word + 1)]
+        self._words = [self._ident(f"codes{w}") for w in range(self._blocks[-1].word + 1)]
         self._seats = [self._ident(f"seat{copy}") for copy in range(copies)]
         self._name = f"dpforest_{secrets.token_hex(6)}"
         self._seat_type = unsigned(0)
@@ -261,31 +260,28 @@ class DuckDBRows:
         needs_salt = by_column is not None or parts > 1 or sample == "bootstrap"
         self._engine.run(sql, {"salt": salt} if needs_salt else None, step="encode")
 
+    def _place(self, attribute: int) -> Place:
+        block = next(block for block in self._blocks if attribute in block.attributes)
+        return block.place_of(attribute)
+
     def _word(self, word: int) -> Sql:
-        """The codes of a column, each above the bits of those before it."""
-        own = [(b, p) for b, p in zip(self._blocks, self._places, strict=True) if p.word == word]
-        kind = unsigned(2 ** (own[-1][1].shift + own[-1][1].bits) - 1)
+        """The codes of a column, each above the bits of those after it in its block."""
+        own = [block for block in self._blocks if block.word == word]
+        kind = unsigned(2 ** (own[-1].place.shift + own[-1].place.bits) - 1)
         codes = []
-        for block, place in own:
-            code = f"CAST({self._block_code(block)} AS {kind})"
-            codes.append(f"({code} << {place.shift})" if place.shift else code)
+        for number in (number for block in own for number in block.attributes):
+            attribute, place = self._domain.attributes[number], self._place(number)
+            code = self._engine.dialect.code(attribute, self._ident("t", attribute.column))
+            shifted = f"CAST({code} AS {kind})"
+            codes.append(f"({shifted} << {place.shift})" if place.shift else shifted)
         return Sql("\n      | ".join(codes))
 
     def _code(self, place: Place) -> Sql:
-        """A block's code out of its column, in the narrowest type: small keys are hashed faster."""
+        """A code out of its column, in the narrowest type: small keys are hashed faster."""
         shifted = f"({self._words[place.word]} >> {place.shift})"
         if not place.shift:
             shifted = self._words[place.word]
         return Sql(f"CAST({shifted} & {place.mask} AS {unsigned(place.mask)})")
-
-    def _block_code(self, block: Block) -> Sql:
-        parts = []
-        for number in block.attributes:
-            attribute = self._domain.attributes[number]
-            code = self._engine.dialect.code(attribute, self._ident("t", attribute.column))
-            stride = block.stride(number)
-            parts.append(f"({code})" + (f" * {stride}" if stride > 1 else ""))
-        return Sql(" + ".join(parts))
 
     @property
     def _counted(self) -> list[Sql]:
@@ -302,8 +298,8 @@ class DuckDBRows:
             "count_classes",
             codes=self._codes,
             blocks=[
-                SimpleNamespace(index=i, code=self._code(place))
-                for i, place in enumerate(self._places)
+                SimpleNamespace(index=i, code=self._code(block.place))
+                for i, block in enumerate(self._blocks)
             ],
             seats=self._counted,
             first=first * self._classes,
@@ -413,7 +409,7 @@ class DuckDBRows:
         kind, first = int(tree.kind[node]), int(tree.first[node])
         if kind == LEAF:
             return Sql(node)
-        code = self._own_code(int(tree.attribute[node]))
+        code = self._code(self._place(int(tree.attribute[node])))
         children = tree.children(node, self._domain.cells)
         if kind == MULTIWAY:
             if all(tree.kind[child] == LEAF for child in children):
@@ -434,27 +430,17 @@ class DuckDBRows:
         return node - first, label
 
     def route(self, splits: Splits, nodes: int) -> None:
-        used = sorted(set(splits.attribute))
-
-        def code(alias: Sql) -> Sql:
-            """The code of the attribute that a node is split by."""
-            if len(used) == 1:
-                return self._own_code(used[0])
-            whens = " ".join(f"WHEN {a} THEN {self._own_code(a)}" for a in used)
-            return Sql(f'CASE {alias}."attribute" {whens} END')
-
         for start in range(0, len(self._seats), MAX_JOINS):
-            self._route(splits, nodes, code, self._seats[start : start + MAX_JOINS])
+            self._route(splits, nodes, self._seats[start : start + MAX_JOINS])
         self._seat_type = unsigned(nodes * self._classes)
 
-    def _route(
-        self, splits: Splits, nodes: int, code: Callable[[Sql], Sql], seats: Sequence[Sql]
-    ) -> None:
+    def _route(self, splits: Splits, nodes: int, seats: Sequence[Sql]) -> None:
         """Route the rows in some of the seats; the other seats stay as they are."""
         sql = render(
             "route",
             codes=self._codes,
             routed=self._named(self._version + 1),
+            code=self._code_at,
             kept=[*self._words, *(seat for seat in self._seats if seat not in seats)],
             seats=[
                 SimpleNamespace(column=seat, splits=self._ident(f"splits{copy}"))
@@ -462,7 +448,7 @@ class DuckDBRows:
             ],
             classes=self._classes,
             splits=[
-                SimpleNamespace(node=n, attribute=a, kind=k, cell=c, first=f)
+                SimpleNamespace(node=n, place=self._place(a), kind=k, cell=c, first=f)
                 for n, a, k, c, f in zip(
                     splits.node,
                     splits.attribute,
@@ -472,7 +458,6 @@ class DuckDBRows:
                     strict=True,
                 )
             ],
-            code=code,
             old_type=self._seat_type,
             type=unsigned(nodes * self._classes),
             multiway=MULTIWAY,
@@ -481,20 +466,13 @@ class DuckDBRows:
         self._engine.run(sql, step="route")
         self._next_version()
 
-    def _own_code(self, attribute: int) -> Sql:
-        """One attribute's code out of its block's."""
-        block, place = next(
-            (b, p)
-            for b, p in zip(self._blocks, self._places, strict=True)
-            if attribute in b.attributes
-        )
-        code: str = self._code(place)
-        stride = block.stride(attribute)
-        if stride > 1:
-            code = f"{code} // {stride}"
-        if attribute > block.first:
-            code = f"({code}) % {block.cells[attribute - block.first]}"
-        return Sql(code)
+    def _code_at(self, split: Sql) -> Sql:
+        """The code that lies where a split says."""
+        word = f"c.{self._words[0]}"
+        if len(self._words) > 1:
+            whens = " ".join(f"WHEN {w} THEN c.{column}" for w, column in enumerate(self._words))
+            word = f'CASE {split}."word" {whens} END'
+        return Sql(f'(({word} >> {split}."shift") & {split}."mask")')
 
     def drop(self) -> None:
         # the version before and the one after too: Ctrl-C may have come between two statements
