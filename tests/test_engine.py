@@ -15,6 +15,7 @@ from dpforest_duckdb.domain import Domain, domain_from_mapping
 from dpforest_duckdb.engine.base import Sample, Splits
 from dpforest_duckdb.engine.blocks import MAX_CELLS, MAX_GRID, WORD, blocks
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, DuckDBRows
+from dpforest_duckdb.engine.spare import spared
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.forest import MULTIWAY, ONE, THRESHOLD, branch_of
 from dpforest_duckdb.privacy.ledger import Unit
@@ -136,6 +137,64 @@ def test_routing_agrees_with_branches(
     assert rows.count_leaves(0, 15)[7].sum() == 0
     assert rows.count_leaves(11, 4).sum() == expected[4].sum()
     assert (rows.count_leaves(0, 15)[8] == expected[5]).all()
+
+
+def test_spared_children_have_the_counts_that_counting_gives(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    fill(con)
+    statements: list[str] = []
+    rows = coded(con, trees=6)
+    rows._engine.trace = statements.append
+    roots = rows.count_classes(0, 6)
+    assert all((table == table[0]).all() and table[0].sum() > 100 for table in roots)
+    first = Splits(
+        [0, 1, 2, 3, 4], [1, 1, 3, 0, 1], [THRESHOLD, THRESHOLD, ONE, MULTIWAY, THRESHOLD],
+        [0, 2, 1, 0, 1], [6, 8, 10, 12, 16],
+    )  # fmt: skip
+    rows.route(first, 18)
+    # tree 5 waits a depth; then it is split with one of the first's children
+    second = Splits([6, 5], [2, 1], [THRESHOLD, THRESHOLD], [0, 1], [18, 20])
+    for step, nodes in ((None, 18), (second, 22)):
+        if step:
+            rows.route(step, nodes)
+        statements.clear()
+        spared = rows.count_classes(0, nodes)
+        assert any("wanted" in statement for statement in statements), "some child is spared"
+        statements.clear()
+        counted = rows.count_classes(0, nodes)  # again: nothing was routed, so all is counted
+        assert not any("wanted" in statement for statement in statements)
+        for one, other in zip(spared, counted, strict=True):
+            assert (one == other).all()
+        assert (counted[0].sum(axis=(1, 2)) > 0).sum() > nodes / 2
+
+
+def test_which_child_is_spared_does_not_rest_on_the_rows() -> None:
+    shown = []
+    for flipped in (False, True):  # all rows go left, or all go right
+        with duckdb.connect() as con:
+            con.execute(f"CREATE TABLE t ({TYPES})")
+            con.execute(f"INSERT INTO t SELECT 'x', {3 * flipped}, 0, 1, true, 'no' FROM range(9)")
+            statements: list[str] = []
+            rows = coded(con)
+            rows.count_classes(0, 1)
+            rows.route(Splits([0], [1], [THRESHOLD], [1], [1]), 3)
+            rows._engine.trace = statements.append
+            counts = rows.count_classes(1, 2)
+            assert counts[0].sum(axis=(1, 2)).tolist() == ([0, 9] if flipped else [9, 0])
+            shown.append([s.replace(rows._name, "") for s in statements])
+    assert shown[0] == shown[1]
+
+
+def test_the_child_that_most_values_lead_to_is_spared() -> None:
+    splits = Splits([0, 1, 2, 3], [0, 0, 0, 0], [THRESHOLD, THRESHOLD, ONE, MULTIWAY],
+                    [0, 2, 0, 0], [4, 6, 8, 10])  # fmt: skip
+    found = spared(splits, [4])
+    assert found is not None
+    assert found.child.tolist() == [5, 6, 9, 10]
+    assert found.counted(4, 10) == [4, 7, 8, 11, 12, 13]
+    assert spared(Splits([0], [0], [MULTIWAY], [0], [1]), [5]) is None  # a fifth is too little
+    assert spared(Splits([], [], [], [], []), [4]) is None
 
 
 @given(st.lists(st.integers(2, 300), min_size=1, max_size=12), st.integers(2, 30))

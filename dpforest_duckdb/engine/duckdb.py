@@ -15,6 +15,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import Counts, Gradients, Sample, Scored, Splits, TableInfo
 from dpforest_duckdb.engine.blocks import Place, blocks
 from dpforest_duckdb.engine.dialect import DuckDBDialect, split_name, unsigned
+from dpforest_duckdb.engine.spare import Spared, spared
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.forest import LEAF, MULTIWAY, SCALE, THRESHOLD, Tree
 from dpforest_duckdb.privacy.ledger import Unit
@@ -23,6 +24,8 @@ from dpforest_duckdb.sql import Sql, render
 Trace = Callable[[str], None]
 
 MAX_JOINS = 32  # in one statement: DuckDB plans some time for each triple, and nests at most 1000
+_NOTHING_TOLD: tuple[list[Counts], int] = ([np.zeros((0, 0, 0), np.int64)], 0)
+MAX_COUNTED = 4  # trees in one statement: the rows that it counts of each are set aside meanwhile
 
 
 class DuckDBEngine:
@@ -182,7 +185,8 @@ class DuckDBRows:
     """The coded rows of one run, in a TEMP table: packed codes, and a seat for each tree copy.
 
     A row's seat is its node times the number of classes, plus its class: one narrow key, whose
-    range DuckDB knows, where two would be hashed.
+    range DuckDB knows, where two would be hashed. The counts of one depth are kept until the next:
+    of a split's children one is then known by subtraction.
     """
 
     def __init__(self, engine: DuckDBEngine, domain: Domain, copies: int) -> None:
@@ -197,6 +201,8 @@ class DuckDBRows:
         self._seat_type = unsigned(0)
         self._version = 0
         self._scored = False
+        self._told = _NOTHING_TOLD
+        self._spared: Spared | None = None
 
     @property
     def _codes(self) -> Sql:
@@ -294,14 +300,36 @@ class DuckDBRows:
 
     def count_classes(self, first: int, nodes: int) -> list[Counts]:
         nodes = nodes if self._version else nodes // len(self._seats)
+        wanted = self._spared.counted(first, nodes) if self._spared else []
+        counts = [np.zeros((nodes, size, self._classes), np.int64) for size in self._domain.cells]
+        for start in range(0, len(self._counted), MAX_COUNTED):
+            seats = self._counted[start : start + MAX_COUNTED]
+            for whole, part in zip(counts, self._grids(first, nodes, seats, wanted), strict=True):
+                whole += part
+        counts = list(map(self._of_all_copies, counts))
+        if self._spared:
+            self._spared.fill(counts, first, *self._told)
+        self._told, self._spared = (counts, first), None
+        return counts
+
+    def _grids(
+        self, first: int, nodes: int, seats: Sequence[Sql], wanted: Sequence[int]
+    ) -> list[Counts]:
+        """The counts of rows in some of the seats, of the wanted nodes alone if there are such."""
         sql = render(
             "count_classes",
             codes=self._codes,
+            words=self._words,
             blocks=[
                 SimpleNamespace(index=i, code=self._code(block.place))
                 for i, block in enumerate(self._blocks)
             ],
-            seats=self._counted,
+            seats=[
+                SimpleNamespace(column=seat, rows=self._ident(f"rows{copy}"))
+                for copy, seat in enumerate(seats)
+            ],
+            seat_type=self._seat_type,
+            wanted=[n * self._classes + label for n in wanted for label in range(self._classes)],
             first=first * self._classes,
         )
         found = self._engine.run(sql, step="count_classes", fetch="fetchnumpy")
@@ -314,7 +342,7 @@ class DuckDBRows:
                 found["rows"][mine],
                 (nodes, block.size, self._classes),
             )
-            counts.extend(map(self._of_all_copies, block.marginals(grid)))
+            counts.extend(block.marginals(grid))
         return counts
 
     def count_leaves(self, first: int, nodes: int) -> Counts:
@@ -433,6 +461,10 @@ class DuckDBRows:
         for start in range(0, len(self._seats), MAX_JOINS):
             self._route(splits, nodes, self._seats[start : start + MAX_JOINS])
         self._seat_type = unsigned(nodes * self._classes)
+        # only what was counted just before can be subtracted from
+        oldest, newest = self._told[1], self._told[1] + len(self._told[0][0])
+        known = all(oldest <= node < newest for node in splits.node)
+        self._spared = spared(splits, self._domain.cells) if known else None
 
     def _route(self, splits: Splits, nodes: int, seats: Sequence[Sql]) -> None:
         """Route the rows in some of the seats; the other seats stay as they are."""
@@ -478,6 +510,7 @@ class DuckDBRows:
         # the version before and the one after too: Ctrl-C may have come between two statements
         for version in range(self._version - 1, self._version + 2):
             self._engine.run(f"DROP TABLE IF EXISTS {self._named(version)}")
+        self._told = _NOTHING_TOLD
 
 
 def _scores_of(votes: Counts) -> list[Counts]:
