@@ -7,10 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-
-def one_line(text: object) -> str:
-    """Text on one line; characters that could steer a terminal become question marks."""
-    return "".join(c if c.isprintable() else "?" for c in str(text))
+from dpforest_duckdb.errors import one_line
 
 
 def say(text: object) -> None:

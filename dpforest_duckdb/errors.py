@@ -1,11 +1,20 @@
 """Errors a user can act on: one sentence, never a value from a private row."""
 
 
+def one_line(text: object) -> str:
+    """Text on one line; characters that could steer a terminal become question marks."""
+    return "".join(c if c.isprintable() else "?" for c in str(text))
+
+
 class DpforestError(Exception):
     """Refused or failed: one sentence that says what is wrong, where, and what to do.
 
-    The command line prints the sentence and exits with 1.
+    It may quote names and paths, whatever they are: it stays one line. The command line prints it
+    and exits with 1.
     """
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(one_line(sentence))
 
 
 class UsageError(DpforestError):

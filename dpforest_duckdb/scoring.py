@@ -27,6 +27,7 @@ Form = Literal["select", "view", "table", "macro"]
 
 _DIALECT = DuckDBDialect()
 _NOTHING = Sql("")
+_BREAK = "\x00"  # between lines to be indented: no name or value holds it, as they may a newline
 
 
 def score_sql(
@@ -226,8 +227,9 @@ def _case(
             continue
         a = int(tree.attribute[node])
         arms = _arms(attributes[a], columns[a], int(tree.kind[node]), int(tree.cell[node]), below)
-        written[node] = "CASE\n" + "\n".join(f"  {_indent(arm)}" for arm in arms) + "\nEND"
-    return Sql(written[0].replace("\n", "\n    "))
+        lines = ["CASE", *(f"  {arm.replace(_BREAK, f'{_BREAK}  ')}" for arm in arms), "END"]
+        written[node] = _BREAK.join(lines)
+    return Sql(written[0].replace(_BREAK, "\n    "))
 
 
 def _arms(
@@ -258,10 +260,6 @@ def _arms(
         test = _DIALECT.is_any(attribute, column, values)
         arms.append(f"WHEN {test} THEN {outcome}")
     return [*arms, f"ELSE {rest}"]
-
-
-def _indent(text: str) -> str:
-    return text.replace("\n", "\n  ")
 
 
 def _combined(terms: Sequence[Sql], voting: Voting) -> Sql:

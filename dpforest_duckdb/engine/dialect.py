@@ -6,11 +6,14 @@ both. Another database needs another Dialect, not other templates.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from dpforest_duckdb.domain import Attribute, type_family
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.sql import Sql
+
+_PART = re.compile(r'(?:("(?:[^"]|"")*")|([^.]*))\.')
 
 
 class DuckDBDialect:
@@ -155,17 +158,9 @@ class DuckDBDialect:
 
 
 def split_name(name: str) -> list[str]:
-    """The parts of a dotted name; double quotes keep a dot inside a part."""
-    parts, current, quoted = [], "", False
-    for character in name.replace('""', "\x01"):
-        if character == '"':
-            quoted = not quoted
-        elif character == "." and not quoted:
-            parts.append(current)
-            current = ""
-        else:
-            current += '"' if character == "\x01" else character
-    return [*parts, current]
+    """The parts of a dotted name; a part in double quotes may hold a dot, and a quote as two."""
+    found = _PART.findall(f"{name}.")
+    return [quoted[1:-1].replace('""', '"') if quoted else plain for quoted, plain in found]
 
 
 def unsigned(largest: int) -> Sql:
