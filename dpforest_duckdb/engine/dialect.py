@@ -22,9 +22,9 @@ class DuckDBDialect:
     name = "duckdb"
 
     def ident(self, *names: str) -> Sql:
-        """A quoted, dot-joined identifier. Raises `DpforestError` for a NUL character."""
-        if any("\x00" in name for name in names):
-            raise DpforestError("A name holds a NUL character: rename it.")
+        """A quoted, dot-joined identifier. Raises `DpforestError` for what cannot be one."""
+        if any(not name or "\x00" in name for name in names):
+            raise DpforestError("A name is empty or holds a NUL character: write another.")
         return Sql(".".join('"' + name.replace('"', '""') + '"' for name in names))
 
     def text(self, value: str) -> Sql:

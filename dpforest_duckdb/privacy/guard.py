@@ -48,8 +48,12 @@ class Guard:
             raise DpforestError(
                 "A database in memory has no place for its budget: name one with --ledger."
             )
-        book = Ledger(ledger if ledger is not None else f"{path}.ledger")
-        place = f"{Path(path).resolve() if path else ':memory:'}::{info.schema}.{info.name}"
+        own = Path(f"{path}.ledger")
+        book = Ledger(ledger if ledger is not None else own)
+        # a ledger beside its database moves with it, so where the two lie says nothing
+        beside = path and book.path.resolve() == own.resolve()
+        home = "" if beside else Path(path).resolve() if path else ":memory:"
+        place = f"{home}::{info.schema}.{info.name}"
         anchor = _anchor(info.comment)
         if not book.holds(anchor.get("head", "")):
             raise DpforestError(

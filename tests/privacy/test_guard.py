@@ -86,6 +86,20 @@ def test_spending_follows_the_table(database: Path, change: str) -> None:
             spend(guard(con, name), 1)
 
 
+def test_a_database_that_moves_with_its_ledger_has_its_budget(
+    database: Path, tmp_path: Path
+) -> None:
+    """Even where the table's comment is lost on the way."""
+    with duckdb.connect(str(database)) as con:
+        spend(guard(con))
+        con.execute("COMMENT ON TABLE visits IS NULL")
+    moved = tmp_path / "moved.duckdb"
+    Path(f"{database}.ledger").rename(f"{moved}.ledger")
+    database.rename(moved)
+    with duckdb.connect(str(moved)) as con:
+        assert guard(con).budget().spent_epsilon == NANO
+
+
 def test_a_copy_of_the_database_needs_its_ledger(database: Path, tmp_path: Path) -> None:
     with duckdb.connect(str(database)) as con:
         spend(guard(con))
