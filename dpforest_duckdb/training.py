@@ -6,7 +6,7 @@ import contextlib
 import secrets
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,7 +54,7 @@ class Randomness:
 
     noise: CountNoise
     bits: Bits
-    salt: int
+    salt: int = field(repr=False)
 
     @property
     def private(self) -> bool:
