@@ -48,7 +48,7 @@ for _ in range(tries):
 print(granted)
 """
 RACERS, TRIES, FIT = 8, 1250, 400
-MOMENTS = 40  # killed trainings at times spread over two seconds
+MOMENTS = 40  # killed trainings at times spread over a second
 
 
 def main() -> None:
@@ -101,9 +101,9 @@ def kill(made: Path, place: Path) -> str:
         ends.append(("step", _crash(made, place, point=point)))
     for moment in range(MOMENTS):
         say(f"kill at moment {moment + 1} of {MOMENTS}")
-        ends.append(("moment", _crash(made, place, after=2 * moment / MOMENTS)))
+        ends.append(("moment", _crash(made, place, after=moment / MOMENTS)))
     rows = []
-    for kind, told in (("step", "at each step"), ("moment", "at a moment within two seconds")):
+    for kind, told in (("step", "at each step"), ("moment", "at a moment within a second")):
         mine = [end for of, end in ends if of == kind]
         after = Counter((end.finished, end.spent > 0, end.stored or end.written) for end in mine)
         rows.append(

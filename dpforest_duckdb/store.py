@@ -33,16 +33,17 @@ def check_name(engine: DuckDBEngine, name: str, *, replace: bool) -> None:
 
 
 def save(engine: DuckDBEngine, forest: Forest, *, replace: bool = False) -> None:
-    """Store a forest under its name, in one transaction."""
+    """Store a forest in one statement; one whose name differs by case alone gives way to it."""
     check_name(engine, forest.name, replace=replace)
     text = forest.to_json()
     engine.run('CREATE SCHEMA IF NOT EXISTS "dpforest"')
     engine.run(f"CREATE TABLE IF NOT EXISTS {_TABLE} (name VARCHAR PRIMARY KEY, model VARCHAR)")
-    if replace:
-        for known in names(engine):
-            if known.casefold() == forest.name.casefold() and known != forest.name:
-                engine.run(f"DELETE FROM {_TABLE} WHERE name = ?", [known])
-    engine.run(f"INSERT OR REPLACE INTO {_TABLE} VALUES (?, ?)", [forest.name, text])
+    stored = {known.casefold(): known for known in names(engine)}
+    if forest.name.casefold() in stored:
+        change = f"UPDATE {_TABLE} SET name = ?, model = ? WHERE name = ?"
+        engine.run(change, [forest.name, text, stored[forest.name.casefold()]])
+    else:
+        engine.run(f"INSERT INTO {_TABLE} VALUES (?, ?)", [forest.name, text])
 
 
 def load(engine: DuckDBEngine, name: str) -> Forest:
