@@ -49,7 +49,13 @@ def score(
         scored = engine.scored(table)
         _check_into(engine, table, into, replace=replace)
         statement = publish_sql(
-            forest, form="table", name=into, prefix=prefix, scored=scored, replace=replace
+            forest,
+            form="table",
+            name=into,
+            prefix=prefix,
+            scored=scored,
+            replace=replace,
+            fast=True,
         )
         engine.run(statement, step="score")
     if not forest.private:

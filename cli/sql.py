@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit
+from dpforest_duckdb.cli.output import emit, say
 from dpforest_duckdb.errors import DpforestError, UsageError
 
 if TYPE_CHECKING:
     from dpforest_duckdb.engine.base import Scored
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
+
+
+MUCH, TOO_MUCH = 250_000, 1_000_000  # bytes
 
 
 class Form(StrEnum):
@@ -44,6 +47,13 @@ def sql(
         ),
     ] = None,
     prefix: options.Prefix = "",
+    fast: Annotated[
+        bool,
+        typer.Option("--fast", help="For DuckDB alone: the same, sooner where trees are many."),
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Print SQL of more than 1 MB all the same.")
+    ] = False,
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
 ) -> None:
@@ -55,11 +65,27 @@ def sql(
     with options.opened_for_model(db, model, show_sql=show_sql) as (engine, forest):
         table = source or forest.table
         scored = None if engine is None or form is Form.macro else _known(engine, table)
-        text = publish_sql(forest, table, form=form, name=into, prefix=prefix, scored=scored)
+        text = publish_sql(
+            forest, table, form=form, name=into, prefix=prefix, scored=scored, fast=fast
+        )
+    _weigh(text, force=force)
     if as_json:
         emit({"model": forest.name, "as": str(form), "sql": text})
     else:
         print(text, end="")
+
+
+def _weigh(text: str, *, force: bool) -> None:
+    """Tell the size of a statement before it is printed; refuse it if no database may take it."""
+    size = len(text.encode())
+    if size > TOO_MUCH and not force:
+        raise DpforestError(
+            f"The SQL has {size / 1e6:.1f} MB, more than many databases take: use dpforest score, "
+            "train fewer or shallower trees, or pass --force."
+        )
+    say(f"{size / 1000:.0f} KB of SQL")
+    if size > MUCH:
+        say("Warning: that is more than some databases take in one statement (Athena: 262 KB).")
 
 
 def _known(engine: DuckDBEngine, table: str) -> Scored | None:

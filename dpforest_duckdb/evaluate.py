@@ -248,7 +248,7 @@ def _statement(
     predicted = dialect.ident("s", f"{prefix}prediction")
     return render(
         "evaluate",
-        scored=Sql(score_sql(forest, source, prefix=prefix).rstrip()),
+        scored=Sql(score_sql(forest, source, prefix=prefix, fast=True).rstrip()),
         binary=binary,
         bins=bins,
         unit=by_column,

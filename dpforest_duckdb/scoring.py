@@ -3,19 +3,22 @@
 Each tree is one CASE. Where one class's votes tell everything (two classes whose votes sum to a
 constant), the CASE gives them; else it gives the number of a leaf, and a list per class the votes
 of the leaves. Trees are summed, or the surest is taken, in balanced pairs (an expression may nest a
-thousand deep in DuckDB, no deeper), and one division makes shares of the sums.
+thousand deep in DuckDB, no deeper), and one division makes shares of the sums. The fast form finds
+the leaves by bit sets instead (`dpforest_duckdb.bitsets`) and gives the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from dpforest_duckdb.bitsets import groups, groups_of, key, leaves_left, votes_of_key
 from dpforest_duckdb.domain import Attribute, Domain, type_family
 from dpforest_duckdb.engine.base import Scored
 from dpforest_duckdb.engine.dialect import DuckDBDialect, split_name
@@ -27,6 +30,7 @@ Form = Literal["select", "view", "table", "macro"]
 
 _DIALECT = DuckDBDialect()
 _NOTHING = Sql("")
+_WORD = Sql("UBIGINT")  # that holds a bit set
 _BREAK = "\x00"  # between lines to be indented: no name or value holds it, as they may a newline
 
 
@@ -35,12 +39,14 @@ def score_sql(
     table: Scored,
     *,
     prefix: str = "",
+    fast: bool = False,
     opening: Sql = _NOTHING,
     closing: Sql = _NOTHING,
 ) -> str:
     """The SELECT that adds `prediction` and one `p_<class>` per class to every row of a table.
 
-    `opening` and `closing` make another statement around it. Raises `DpforestError` for a missing
+    `fast` is for DuckDB alone: other databases have no such lists. `opening` and `closing` make
+    another statement around it. Raises `DpforestError` for a missing
     column, a type that does not fit, or a column name that is taken.
     """
     domain, names = forest.domain, share_names(forest, prefix)
@@ -51,7 +57,8 @@ def score_sql(
     whole = _whole(forest)
     # where votes sum to a constant, the last class has what the others leave
     emitted = len(names) - 1 if whole else len(names)
-    leaves, terms = _terms(forest, attributes, columns, emitted, _free_name("dpforest_leaf", table))
+    helpers = [_free_name(f"dpforest_{kind}", table) for kind in ("key", "leaf")]
+    layers, terms = _written(forest, attributes, columns, emitted, fast, *helpers)
     scores = [
         SimpleNamespace(
             label=label,
@@ -74,8 +81,12 @@ def score_sql(
         opening=opening,
         closing=closing,
         cte=_DIALECT.ident(_free_name("dpforest_scored", table)),
-        leaf_cte=_DIALECT.ident(_free_name("dpforest_leaves", table)),
-        leaves=leaves,
+        layers=[
+            SimpleNamespace(
+                cte=_DIALECT.ident(_free_name(f"dpforest_helpers_{number}", table)), helpers=layer
+            )
+            for number, layer in enumerate(layers)
+        ],
         scores=scores,
         source=table.name,
         cast=_cast(domain.target_type),
@@ -98,6 +109,7 @@ def publish_sql(
     prefix: str = "",
     scored: Scored | None = None,
     replace: bool = False,
+    fast: bool = False,
 ) -> str:
     """A forest as a select, or as the statement that makes a view, a table or a table macro of it.
 
@@ -118,7 +130,7 @@ def publish_sql(
         source = scored or Scored(_DIALECT.ident(*split_name(str(table))), {})
         opening = _NOTHING if form == "select" else Sql(f"{create} {form.upper()} {made} AS\n")
         closing = _NOTHING
-    text = score_sql(forest, source, prefix=prefix, opening=opening, closing=closing)
+    text = score_sql(forest, source, prefix=prefix, fast=fast, opening=opening, closing=closing)
     return text.rstrip() + ";\n"
 
 
@@ -185,29 +197,69 @@ def _free_name(name: str, table: Scored) -> str:
     return name
 
 
-def _terms(
+@dataclass(frozen=True)
+class Helper:
+    """A column that helps to score: what it tells, as what expression, under which name."""
+
+    told: str
+    value: Sql
+    column: Sql
+
+
+Layers = list[list[Helper]]  # each in terms of a row `t` that has the columns of those before
+Terms = list[list[Sql]]  # [class][tree] votes, in terms of a row `t` with all helpers
+
+
+def _written(
     forest: Forest,
     attributes: Sequence[Attribute],
     columns: Sequence[Sql],
     emitted: int,
-    helper: str,
-) -> tuple[list[SimpleNamespace], list[list[Sql]]]:
-    """The leaf columns, and `[class][tree]` the votes of the emitted classes in terms of them.
+    fast: bool,
+    key_name: str,
+    leaf_name: str,
+) -> tuple[Layers, Terms]:
+    """Every tree as a CASE: of votes for one class, of leaves for several; or by bit sets."""
+    cells, leaves = forest.domain.cells, list[Helper]()
+    terms: Terms = [[] for _ in range(emitted)]
+    found = groups(forest.trees, cells) if fast else []
+    looked = [groups_of(tree, found) for tree in forest.trees]
+    codes = [_DIALECT.code(a, column) for a, column in zip(attributes, columns, strict=True)]
+    keys = {
+        group: Helper(
+            "key of " + ", ".join(attributes[a].name for a in group),
+            key(group, cells, codes),
+            _DIALECT.ident(f"{key_name}_{number}"),
+        )
+        for number, group in enumerate(found)
+        if any(group in mine for mine in looked)
+    }
+    for number, (tree, mine) in enumerate(zip(forest.trees, looked, strict=True)):
+        if len(mine) == 1:
+            for votes, own in zip(votes_of_key(tree, mine[0], cells).T, terms, strict=False):
+                own.append(_one_of(votes, keys[mine[0]].column))
+            continue
+        if emitted == 1 and not mine:
+            terms[0].append(_case(tree, attributes, columns, tree.votes[:, 0]))
+            continue
+        column = _DIALECT.ident(f"{leaf_name}_{number}")
+        if mine:
+            votes_of_leaf = tree.votes[tree.leaves]
+            left = [_one_of(leaves_left(tree, g, cells), keys[g].column, _WORD) for g in mine]
+            value = Sql(f"1 + bit_count(({' & '.join(left)}) - 1)")
+        else:
+            votes_of_leaf, leaf = np.unique(tree.votes, axis=0, return_inverse=True)
+            value = _case(tree, attributes, columns, leaf.reshape(-1) + 1)  # lists count from 1
+        leaves.append(Helper(f"leaf of tree {number + 1}", value, column))
+        for votes, own in zip(votes_of_leaf.T, terms, strict=False):
+            own.append(_one_of(votes, column))
+    return [layer for layer in (list(keys.values()), leaves) if layer], terms
 
-    For one class there are no leaf columns: its CASE gives the votes at once.
-    """
-    if emitted == 1:
-        return [], [[_case(t, attributes, columns, t.votes[:, 0]) for t in forest.trees]]
-    leaves: list[SimpleNamespace] = []
-    terms: list[list[Sql]] = [[] for _ in range(emitted)]
-    for number, tree in enumerate(forest.trees):
-        alike, leaf = np.unique(tree.votes, axis=0, return_inverse=True)
-        case = _case(tree, attributes, columns, leaf.reshape(-1) + 1)  # lists count from 1
-        column = _DIALECT.ident(f"{helper}_{number}")
-        leaves.append(SimpleNamespace(number=case, column=column))
-        for votes, own in zip(alike.T, terms, strict=False):
-            own.append(Sql(f"[{', '.join(map(str, votes.tolist()))}][t.{column}]"))
-    return leaves, terms
+
+def _one_of(values: NDArray[Any], column: Sql, kind: Sql = _NOTHING) -> Sql:
+    """One of a constant list of a type, by its number from 1 in a helper column."""
+    constants = f"[{', '.join(map(str, values.tolist()))}]"
+    return Sql(f"{f'CAST({constants} AS {kind}[])' if kind else constants}[t.{column}]")
 
 
 def _case(

@@ -5,25 +5,27 @@
 -- private: {% if private %}yes{% else %}NO{% endif %}
 
 -- Values that a CASE does not name (NULL, NaN, out of the domain) take its ELSE.
-{{ opening }}WITH {% if leaves %}{{ leaf_cte }} AS (
+{{ opening }}WITH {% for layer in layers %}
+{{ layer.cte }} AS (
   SELECT
     t.*,
-{% for leaf in leaves %}
-    -- leaf of tree {{ loop.index }}
-    {{ leaf.number }} AS {{ leaf.column }}{% if not loop.last %},{% endif %}
+{% for helper in layer.helpers %}
+    -- {{ helper.told | comment }}
+    {{ helper.value }} AS {{ helper.column }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
-  FROM {{ source }} AS t
+  FROM {% if loop.first %}{{ source }}{% else %}{{ loop.previtem.cte }}{% endif %} AS t
 ),
-{% endif %}{{ cte }} AS (
+{% endfor %}
+{{ cte }} AS (
   SELECT
-    t.*{% if leaves %} EXCLUDE ({% for leaf in leaves %}{{ leaf.column }}{% if not loop.last %}, {% endif %}{% endfor %}){% endif %},
+    t.*{% if layers %} EXCLUDE ({% for layer in layers %}{% set outer = loop %}{% for helper in layer.helpers %}{{ helper.column }}{% if not (outer.last and loop.last) %}, {% endif %}{% endfor %}{% endfor %}){% endif %},
 {% for score in scores %}
     -- votes for {{ score.label | comment }}
     {{ score.votes }} AS {{ score.column }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
-  FROM {% if leaves %}{{ leaf_cte }}{% else %}{{ source }}{% endif %} AS t
+  FROM {% if layers %}{{ (layers | last).cte }}{% else %}{{ source }}{% endif %} AS t
 )
 SELECT
   s.* EXCLUDE ({% for score in scores %}{{ score.column }}{% if not loop.last %}, {% endif %}{% endfor %}),

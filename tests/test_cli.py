@@ -291,6 +291,27 @@ def test_sql_json_and_defaults(db: Path, tmp_path: Path) -> None:
     assert dpforest("sql", "--model", "risk", "--db", db, "--as", "csv").code == 2
 
 
+def test_the_fast_form_gives_the_same(db: Path) -> None:
+    shared = ("sql", "--db", db, "--model", "risk", "--from", "fresh")
+    plain, fast = dpforest(*shared).text, dpforest(*shared, "--fast").text
+    assert "dpforest_key" in fast
+    assert "dpforest_key" not in plain
+    assert query(db, fast) == query(db, plain)
+
+
+def test_large_sql_is_told_and_refused(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("sql", "--db", db, "--model", "risk")
+    said = dpforest(*words)
+    assert f"{len(said.text.encode()) / 1000:.0f} KB of SQL" in said.err
+    assert "Warning" not in said.err
+    module = sys.modules["dpforest_duckdb.cli.sql"]
+    monkeypatch.setattr(module, "MUCH", 100)
+    assert "Athena" in dpforest(*words).err
+    monkeypatch.setattr(module, "TOO_MUCH", 1000)
+    refused(dpforest(*words), "MB", "--force")
+    assert dpforest(*words, "--force").text == said.text
+
+
 def test_score_keeps_rows_columns_and_what_is_there(db: Path) -> None:
     shared = ("score", "--db", db, "--model", "risk", "--table")
     assert dpforest(*shared, "visits", "--into", "scored").code == 0

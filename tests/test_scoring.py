@@ -44,10 +44,12 @@ HOSTILE = ['a"b', "it's", "x; DROP TABLE t --", "select", "{{ 1 }}", "é😀", "
 
 def assert_agree(con: duckdb.DuckDBPyConnection, forest: Forest, table: str) -> None:
     """Every row: the same prediction and the same shares (to the last bit, if without e^x)."""
-    engine = DuckDBEngine(con)
-    cursor = con.execute(score_sql(forest, engine.scored(table)))
+    scored = DuckDBEngine(con).scored(table)
+    cursor = con.execute(score_sql(forest, scored))
     names = [column[0] for column in cursor.description]
-    rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    told = cursor.fetchall()
+    assert repr(con.execute(score_sql(forest, scored, fast=True)).fetchall()) == repr(told)
+    rows = [dict(zip(names, row, strict=True)) for row in told]
     votes = forest.votes(rows)
     exact = 0 if forest.link == "shares" else 1e-12
     for row, vote, share in zip(rows, votes, forest.probabilities(votes), strict=True):
