@@ -29,7 +29,10 @@ MaybeTable = Annotated[
 Model = Annotated[
     str, typer.Option(metavar="NAME|FILE", help="A model in the database, or its JSON file.")
 ]
-Epsilon = Annotated[str, typer.Option(metavar="E", help="ε, a decimal above zero.")]
+Epsilon = Annotated[
+    list[str],
+    typer.Option("--epsilon", metavar="E", help="ε, a decimal above zero; may be repeated."),
+]
 Delta = Annotated[str, typer.Option(metavar="D", help="δ, from 0 (pure ε) to below 1.")]
 MaybeDelta = Annotated[
     str | None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from dpforest_duckdb.forest import Forest
     from dpforest_duckdb.privacy.accountant import Query
     from dpforest_duckdb.training import Run
+
+
+_DEPTH = re.compile(r"(?:depth|round) (\d+) of (\d+)")
 
 
 def train(
@@ -39,7 +43,12 @@ def train(
     rows_per_unit: Annotated[
         int, typer.Option(metavar="N", help="Rows that count of each --privacy-unit.")
     ] = 1,
-    recipe: Annotated[str, typer.Option(metavar="NAME", help="See dpforest recipes.")] = "auto",
+    recipe: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="See dpforest recipes; may be repeated too. [default: auto]"
+        ),
+    ] = None,
     trees: Annotated[
         int | None, typer.Option(metavar="N", help="How many trees. [default: the recipe's]")
     ] = None,
@@ -89,7 +98,17 @@ def train(
     memory_limit: options.MemoryLimit = None,
     temp_dir: options.TempDir = None,
 ) -> None:
-    """Train a forest on a private table, within a privacy budget."""
+    """Train a forest on a private table, within a privacy budget.
+
+    Several --epsilon or --recipe train a forest each, in one pass; each is debited.
+    """
+    recipes = recipe or ["auto"]
+    several = len(epsilon) * len(recipes) > 1
+    for option, words in (("--epsilon", epsilon), ("--recipe", recipes)):
+        if len(set(words)) < len(words):
+            raise UsageError(f"{option} says the same twice: name each once.")
+    if several and out is not None:
+        raise UsageError("--out is for one model: name several with --name, or train one.")
     if (seed is not None) != not_private:
         raise UsageError(
             "--seed makes noise that can be repeated and protects nobody: --seed and --not-private "
@@ -97,39 +116,48 @@ def train(
         )
     if out is not None:
         options.check_out(out, db, ledger, replace=replace)
-    from dpforest_duckdb.training import prepare
+    from dpforest_duckdb.training import prepare, train_many
 
     with options.opened(
         db, show_sql=show_sql, threads=threads, memory_limit=memory_limit, temp_dir=temp_dir
     ) as engine:
         if name is None and out is None:
             name = engine.table(table).name
-        run = prepare(
-            engine.connection,
-            table,
-            epsilon=epsilon,
-            delta=delta,
-            domain=domain,
-            target=target,
-            privacy_unit=privacy_unit,
-            rows_per_unit=rows_per_unit,
-            recipe=recipe,
-            trees=trees,
-            depth=depth,
-            columns=options.listed("--columns", columns),
-            exclude=options.listed("--exclude", exclude),
-            name=name,
-            replace=replace,
-            as_published=as_published,
-            seed=seed,
-            ledger=ledger,
-            trace=engine.trace,
-        )
-        _say_public(run, domain)
-        if run.request.delta and not run.delta:
-            say(f"Note: recipe {run.recipe.name} is pure ε and spends no δ.")
+        runs = [
+            prepare(
+                engine.connection,
+                table,
+                epsilon=one_epsilon,
+                delta=delta,
+                domain=domain,
+                target=target,
+                privacy_unit=privacy_unit,
+                rows_per_unit=rows_per_unit,
+                recipe=one_recipe,
+                trees=trees,
+                depth=depth,
+                columns=options.listed("--columns", columns),
+                exclude=options.listed("--exclude", exclude),
+                name=" ".join([name or "", one_recipe, one_epsilon]) if several else name,
+                replace=replace,
+                as_published=as_published,
+                seed=seed,
+                ledger=ledger,
+                trace=engine.trace,
+            )
+            for one_recipe in recipes
+            for one_epsilon in epsilon
+        ]
+        for run in runs:
+            _say_public(run, domain)
+            if run.request.delta and not run.delta:
+                say(f"Note: recipe {run.recipe.name} is pure ε and spends no δ.")
         if dry_run:
-            _show_plan(run, as_json)
+            plans = [_plan(run) for run in runs]
+            if as_json:
+                emit({"runs": plans} if several else plans[0])
+            for run, plan in zip(runs, plans, strict=True):
+                as_json or _show_plan(run, plan)
             return
         with _progress() as show, _clock(timings) as tick:
 
@@ -137,11 +165,16 @@ def train(
                 tick(phase)
                 show(phase)
 
-            forest = run.execute(progress)
+            forests = list(train_many(runs, progress))
         if out is not None:
-            forest.save(out)
-        _say_spent(run)
-        _report(forest, name, out, as_json)
+            forests[0].save(out)
+        _say_spent(runs[0])
+    if as_json:
+        facts = [_facts(forest) for forest in forests]
+        emit({"models": facts} if several else facts[0])
+        return
+    for run, forest in zip(runs, forests, strict=True):
+        _report(forest, run.name, out)
 
 
 def _say_public(run: Run, domain: str | None) -> None:
@@ -173,21 +206,20 @@ def _say_spent(run: Run) -> None:
     say(f'Spent on table "{name}" so far: {spent}{cap}.')
 
 
-def _report(forest: Forest, name: str | None, out: str | None, as_json: bool) -> None:
-    if as_json:
-        emit(
-            {
-                "model": forest.name,
-                "recipe": forest.recipe,
-                "epsilon": float(forest.guarantee.epsilon),
-                "delta": float(forest.guarantee.delta),
-                "private": forest.private,
-                "trees": len(forest.trees),
-                "nodes": forest.nodes,
-                "depth": forest.depth,
-            }
-        )
-        return
+def _facts(forest: Forest) -> dict[str, Any]:
+    return {
+        "model": forest.name,
+        "recipe": forest.recipe,
+        "epsilon": float(forest.guarantee.epsilon),
+        "delta": float(forest.guarantee.delta),
+        "private": forest.private,
+        "trees": len(forest.trees),
+        "nodes": forest.nodes,
+        "depth": forest.depth,
+    }
+
+
+def _report(forest: Forest, name: str | None, out: str | None) -> None:
     places = [place for place in (f'stored as "{name}"' if name else "", out or "") if place]
     print(f"model      {forest.name} ({', '.join(places)})")
     print(f"recipe     {forest.recipe}")
@@ -195,8 +227,9 @@ def _report(forest: Forest, name: str | None, out: str | None, as_json: bool) ->
     print(f"guarantee  {forest.guarantee}")
 
 
-def _show_plan(run: Run, as_json: bool) -> None:
-    from dpforest_duckdb.privacy.units import ATTO, NANO, show
+def _plan(run: Run) -> dict[str, Any]:
+    """What a run will ask, at what cost."""
+    from dpforest_duckdb.privacy.units import ATTO, NANO
 
     left = run.guard.budget().left_epsilon
     asked = [
@@ -204,30 +237,31 @@ def _show_plan(run: Run, as_json: bool) -> None:
         for phase in run.recipe.phases(run.request)
         for query in run.recipe.plan(phase).queries
     ]
-    queries = [
-        {
-            "purpose": query.purpose,
-            "mechanism": query.mechanism,
-            "epsilon" if query.measure == "ε" else "rho": [
-                cost / query.unit for cost in query.by_depth
-            ],
-            "trees": query.times,
-            "noise": _deviation(query, rows),
-        }
-        for query, rows in asked
-    ]
-    if as_json:
-        plan: dict[str, Any] = {
-            "recipe": run.recipe.name,
-            "cost": run.cost / NANO,
-            **({"delta": run.delta / ATTO} if run.delta else {}),
-            "left": None if left is None else left / NANO,
-            "trees": run.request.trees,
-            "depth": run.request.depth,
-            "plan": queries,
-        }
-        emit(plan)
-        return
+    return {
+        "recipe": run.recipe.name,
+        "cost": run.cost / NANO,
+        **({"delta": run.delta / ATTO} if run.delta else {}),
+        "left": None if left is None else left / NANO,
+        "trees": run.request.trees,
+        "depth": run.request.depth,
+        "plan": [
+            {
+                "purpose": query.purpose,
+                "mechanism": query.mechanism,
+                "epsilon" if query.measure == "ε" else "rho": [
+                    cost / query.unit for cost in query.by_depth
+                ],
+                "trees": query.times,
+                "noise": _deviation(query, rows),
+            }
+            for query, rows in asked
+        ],
+    }
+
+
+def _show_plan(run: Run, plan: dict[str, Any]) -> None:
+    from dpforest_duckdb.privacy.units import ATTO, show
+
     headings = ("query", "mechanism", "cost of one", "depths", "trees", "noise (sd of a count)")
     rows = [
         [
@@ -236,11 +270,12 @@ def _show_plan(run: Run, as_json: bool) -> None:
             f"{query.measure} = {query.each}",
             len(query.by_depth),
             query.times,
-            _rounded(sd),
+            _rounded(told["noise"]),
         ]
-        for query, sd in zip(run.plan.queries, (shown["noise"] for shown in queries), strict=True)
+        for query, told in zip(run.plan.queries, plan["plan"], strict=True)
     ]
     show_table(headings, rows)
+    left = run.guard.budget().left_epsilon
     delta = f", δ = {show(run.delta, ATTO)}" if run.delta else ""
     print(
         f"recipe {run.recipe.name}, trees {run.request.trees}, depth at most {run.request.depth}, "
@@ -273,8 +308,21 @@ def _progress() -> Iterator[Callable[[str], None]]:
         return
     from rich.console import Console
 
+    start, first = time.perf_counter(), dict[str, float]()
+
+    def told(phase: str) -> str:
+        """With the time that is left, as if every depth took what those before it took."""
+        found = _DEPTH.search(phase)
+        if not found:
+            return phase
+        now, done, all_of = time.perf_counter(), int(found[1]), int(found[2])
+        begun = first.setdefault(found[2], now)
+        left = (now - begun) / done * (all_of - done) if done else 0
+        more = f", {left:.0f} s left" if left >= 1 else ""
+        return f"{phase}, {now - start:.0f} s{more}"
+
     with Console(stderr=True, markup=False).status("plan") as status:
-        yield status.update
+        yield lambda phase: status.update(told(phase))
 
 
 @contextlib.contextmanager

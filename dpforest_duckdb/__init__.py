@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from dpforest_duckdb.domain import Attribute, Domain, load_domain
     from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
     from dpforest_duckdb.forest import Forest, Tree, load_forest
-    from dpforest_duckdb.training import prepare, train
+    from dpforest_duckdb.training import prepare, train, train_many
 
 __version__ = "0.1.0"
 
@@ -24,13 +24,14 @@ __all__ = [
     "load_forest",
     "prepare",
     "train",
+    "train_many",
 ]
 
 _HOMES = {
     **dict.fromkeys(("Attribute", "Domain", "load_domain"), "domain"),
     **dict.fromkeys(("BudgetError", "DpforestError", "UsageError"), "errors"),
     **dict.fromkeys(("Forest", "Tree", "load_forest"), "forest"),
-    **dict.fromkeys(("prepare", "train"), "training"),
+    **dict.fromkeys(("prepare", "train", "train_many"), "training"),
 }
 
 

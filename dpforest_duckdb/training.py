@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
@@ -20,7 +20,7 @@ from dpforest_duckdb.declarations import declared_domain
 from dpforest_duckdb.domain import Domain, load_domain
 from dpforest_duckdb.engine.base import CodedRows, Sample, TableInfo
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, Trace
-from dpforest_duckdb.errors import DpforestError, PlainSpillWarning, UsageError
+from dpforest_duckdb.errors import BudgetError, DpforestError, PlainSpillWarning, UsageError
 from dpforest_duckdb.forest import LEAF, Forest, Guarantee, Tree
 from dpforest_duckdb.growth import Growth
 from dpforest_duckdb.medians import median_epsilon, on_the_grid, recut_by_medians
@@ -254,6 +254,27 @@ def train(
         **options,  # type: ignore[arg-type]
     )
     return run.execute(progress)
+
+
+def train_many(runs: Sequence[Run], progress: Progress = lambda message: None) -> Iterator[Forest]:
+    """Execute prepared runs on one table, one after the other; the rows are coded once for all.
+
+    Each is debited by itself, but none if the cap does not allow them all. Raises as `train`.
+    """
+    first, wanted = runs[0], sum(run.cost for run in runs)
+    if {(run.table.reference, run.guard.ledger.path) for run in runs} != {
+        (first.table.reference, first.guard.ledger.path)
+    }:
+        raise UsageError("Runs that go together need one table and one ledger.")
+    left = first.guard.budget().left_epsilon
+    if len(runs) > 1 and left is not None and wanted > left:
+        raise BudgetError(
+            f"Refused: these runs need ε = {show(wanted)} together but only {show(left)} of the "
+            f'cap is left for table "{first.table.display}": ask for fewer or raise the cap.'
+        )
+    with first.engine.sharing():
+        for run in runs:
+            yield replace(run, engine=first.engine, guard=first.guard).execute(progress)
 
 
 def prepare(

@@ -1,6 +1,6 @@
 -- Encode the rows once into small integers; rows without a known class are left out.
--- inputs: the private table; outputs: a TEMP table of codes and seats (a seat is a
--- node times the number of classes, plus the class)
+-- inputs: the private table; outputs: a TEMP table of codes and a seat (a node
+-- times the number of classes, plus the class)
 -- reads private rows: yes
 CREATE TEMP TABLE {{ codes }} AS
 WITH coded AS (
@@ -69,10 +69,7 @@ SELECT
 {% for word in words %}
   {{ word.column }},
 {% endfor %}
-{% for seat in seats %}
-  CAST({% if parts > 1 %}"part"{% else %}{{ loop.index0 }}{% endif %} * {{ classes }} + "class" AS {{ seat_type }}) AS {{ seat }}{% if not loop.last %},{% endif %}
-
-{% endfor %}
+  CAST({% if parts > 1 %}"part" * {{ classes }} + {% endif %}"class" AS {{ seat_type }}) AS {{ seat }}
 {% if bootstrap %}
 FROM drawn
 {% elif judges %}

@@ -291,6 +291,30 @@ def test_sql_json_and_defaults(db: Path, tmp_path: Path) -> None:
     assert dpforest("sql", "--model", "risk", "--db", db, "--as", "csv").code == 2
 
 
+def test_several_models_in_one_pass(db: Path) -> None:
+    """The rows are coded once; each model is debited, and none if they do not all fit."""
+    words = ("--name", "m", "--epsilon", "0.5", "--epsilon", "2", "--recipe", "auto")
+    said = dpforest(*train(db, *words, "--recipe", "dpdf", "--depth", "2", "--json", "--show-sql"))
+    models = said.facts["models"]
+    assert [m["model"] for m in models] == ["m auto 0.5", "m auto 2", "m dpdf 0.5", "m dpdf 2"]
+    assert [m["epsilon"] for m in models] == [0.5, 2, 0.5, 2]
+    # once for auto's look, once for each of its bins, once for both models of dpdf
+    assert said.err.count("-- Encode the rows once") == 4
+    shown = ("budget", "--db", db, "--table", "visits", "--json")
+    assert dpforest(*shown).facts["spent"] == 1 + 5
+    assert query(db, "SELECT count(*) FROM duckdb_tables() WHERE temporary") == [(0,)]
+    assert dpforest("budget", "set", *shown[1:5], "--epsilon", "8").code == 0
+    before = state(db)
+    more = ("--name", "k", "--epsilon", "1", "--epsilon", "1.5")
+    refused(dpforest(*train(db, *more)), "2.5 together", "only 2", "visits")
+    refused(dpforest(*train(db, *more, "--out", "x.json")), "--out", code=2)
+    refused(dpforest(*train(db, "--epsilon", "1", "--epsilon", "1")), "--epsilon", code=2)
+    assert state(db) == before
+    runs = dpforest(*train(db, *more, "--dry-run", "--json")).facts["runs"]
+    assert [run["cost"] for run in runs] == [1, 1.5]
+    assert len(dpforest(*train(db, *more, "--dry-run")).text.split("cost ε")) == 3
+
+
 def test_the_fast_form_gives_the_same(db: Path) -> None:
     shared = ("sql", "--db", db, "--model", "risk", "--from", "fresh")
     plain, fast = dpforest(*shared).text, dpforest(*shared, "--fast").text

@@ -221,11 +221,6 @@ def parts(rows: DuckDBRows, trees: int) -> list[int]:
     return rows.count_leaves(0, trees).sum(axis=1).tolist()
 
 
-def units_per_tree(con: duckdb.DuckDBPyConnection, rows: DuckDBRows) -> dict[int, int]:
-    """How many rows each tree has, straight from the codes."""
-    return dict(con.execute(f"SELECT node0, count(*) FROM {rows._codes} GROUP BY 1").fetchall())
-
-
 def test_disjoint_trees_share_the_rows_out(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(
         "CREATE TABLE t AS SELECT 'x' AS a, i AS b, 1.0 AS c, 1 AS d, true AS e, 'no' AS k "

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,6 +41,18 @@ class DuckDBEngine:
     def __init__(self, connection: duckdb.DuckDBPyConnection, trace: Trace | None = None) -> None:
         self.connection = connection
         self.trace = trace
+        self._shared: dict[tuple[object, ...], DuckDBRows] | None = None
+
+    @contextlib.contextmanager
+    def sharing(self) -> Iterator[None]:
+        """Until the end, rows that are to be coded alike are coded once."""
+        self._shared = {}
+        try:
+            yield
+        finally:
+            kept, self._shared = self._shared, None
+            for rows in kept.values():
+                rows.drop()
 
     def run(self, sql: str, values: Any = None, *, step: str = "", fetch: str = "fetchall") -> Any:
         """Run one statement and fetch all of it (`fetch`: fetchall or fetchnumpy).
@@ -164,7 +177,12 @@ class DuckDBEngine:
         A row that half of the `judges` or more, labels by released trees, get wrong counts `heavy`
         times; a bootstrap draws in proportion to the judges that get it wrong.
         """
-        rows = DuckDBRows(self, domain, copies=trees if sample == "all" else 1)
+        alike = (table.reference, domain, unit, sample, trees if sample == "disjoint" else 1)
+        shared = self._shared if sample != "bootstrap" and not judges else None
+        copies = trees if sample == "all" else 1
+        if shared is not None and alike in shared:
+            return shared[alike].again(copies)
+        rows = DuckDBRows(self, domain, copies)
         try:
             rows.encode(
                 table,
@@ -178,6 +196,9 @@ class DuckDBEngine:
         except BaseException:  # Ctrl-C may come when the table is there already
             rows.drop()
             raise
+        if shared is not None:
+            shared[alike] = rows
+            return rows.again(copies)
         return rows
 
 
@@ -198,18 +219,28 @@ class DuckDBRows:
         self._words = [self._ident(f"codes{w}") for w in range(self._blocks[-1].word + 1)]
         self._seats = [self._ident(f"seat{copy}") for copy in range(copies)]
         self._name = f"dpforest_{secrets.token_hex(6)}"
-        self._seat_type = unsigned(0)
+        self._seat_type = unsigned(copies * self._classes)
         self._version = 0
         self._scored = False
         self._told = _NOTHING_TOLD
         self._spared: Spared | None = None
+        self._coded = self._ident(f"{self._name}_0")
+        self._owned = True
+
+    def again(self, copies: int) -> DuckDBRows:
+        """The same rows for another run, which leaves the coded ones where they are."""
+        other = DuckDBRows(self._engine, self._domain, copies)
+        other._coded, other._owned = self._coded, False
+        if copies == 1:  # else the seats are made anew
+            other._seat_type = self._seat_type
+        return other
 
     @property
     def _codes(self) -> Sql:
         return self._named(self._version)
 
     def _named(self, version: int) -> Sql:
-        return self._ident(f"{self._name}_{version}")
+        return self._ident(f"{self._name}_{version}") if version else self._coded
 
     def encode(
         self,
@@ -242,7 +273,7 @@ class DuckDBRows:
                 SimpleNamespace(column=column, code=self._word(number))
                 for number, column in enumerate(self._words)
             ],
-            seats=self._seats,
+            seat=self._seats[0],
             seat_type=self._seat_type,
             classes=self._classes,
             parts=parts,
@@ -288,6 +319,17 @@ class DuckDBRows:
         if not place.shift:
             shifted = self._words[place.word]
         return Sql(f"CAST({shifted} & {place.mask} AS {unsigned(place.mask)})")
+
+    @property
+    def _seated(self) -> Sql:
+        """The codes with a seat for every copy: coded with one, as all hold the same at first."""
+        if self._version or len(self._seats) == 1:
+            return self._codes
+        seats = ", ".join(
+            f"CAST({self._seats[0]} + {copy * self._classes} AS {self._seat_type}) AS {seat}"
+            for copy, seat in enumerate(self._seats)
+        )
+        return Sql(f"(SELECT {', '.join(self._words)}, {seats} FROM {self._codes})")
 
     @property
     def _counted(self) -> list[Sql]:
@@ -360,7 +402,7 @@ class DuckDBRows:
     def count_scores(self, votes: Sequence[Counts], cuts: Sequence[int]) -> Counts:
         sql = render(
             "count_scores",
-            codes=self._codes,
+            codes=self._seated,
             seats=self._seats,
             classes=self._classes,
             scores=[
@@ -450,7 +492,7 @@ class DuckDBRows:
 
     def _next_version(self) -> None:
         self._version += 1
-        self._engine.run(f"DROP TABLE {self._named(self._version - 1)}")
+        self._drop(self._version - 1)
 
     def _taken_apart(self, seat: Any, first: int) -> tuple[Counts, Counts]:
         """Node, from 0 at `first`, and class of seats."""
@@ -470,7 +512,7 @@ class DuckDBRows:
         """Route the rows in some of the seats; the other seats stay as they are."""
         sql = render(
             "route",
-            codes=self._codes,
+            codes=self._seated,
             routed=self._named(self._version + 1),
             code=self._code_at,
             kept=[*self._words, *(seat for seat in self._seats if seat not in seats)],
@@ -508,9 +550,13 @@ class DuckDBRows:
 
     def drop(self) -> None:
         # the version before and the one after too: Ctrl-C may have come between two statements
-        for version in range(self._version - 1, self._version + 2):
-            self._engine.run(f"DROP TABLE IF EXISTS {self._named(version)}")
+        for version in range(max(0, self._version - 1), self._version + 2):
+            self._drop(version)
         self._told = _NOTHING_TOLD
+
+    def _drop(self, version: int) -> None:
+        if version or self._owned:
+            self._engine.run(f"DROP TABLE IF EXISTS {self._named(version)}")
 
 
 def _scores_of(votes: Counts) -> list[Counts]:
