@@ -1,6 +1,6 @@
 """One contender of the speed benchmark, run in a process of its own so that its memory is its own.
 
-    python benchmarks/contenders.py '{"contender": "one tree", "database": "…", …}'
+    python benchmarks/contenders.py '{"contender": "ours", "database": "…", …}'
 
 prints one line of JSON: `seconds`, `phases` (seconds by step) and `peak` (bytes).
 """
@@ -38,9 +38,12 @@ from dpforest_duckdb.training import Run, prepare
 
 TABLE = "rows"
 TARGET = "class"
+ATTRIBUTES = 14
 VALUES = 8
 EPSILON = 1
-TREES = 10
+DISJOINT = "disjoint"  # a recipe of this benchmark alone
+
+LABELS = tuple(f"level {value}" for value in range(VALUES))
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -51,8 +54,10 @@ class Job:
 
     contender: str
     database: str
-    attributes: int
-    depth: int
+    attributes: int = ATTRIBUTES
+    depth: int = 6
+    trees: int = 1
+    mixed: bool = False  # columns of VARCHAR, ENUM, INTEGER and DOUBLE; else of INTEGER alone
     forest: str = ""  # where the forest is written, or read by the bare counts
     memory_limit: str | None = None
     temp_dir: str | None = None
@@ -66,6 +71,7 @@ class Outcome:
     seconds: float = 0.0
     phases: dict[str, float] = field(default_factory=dict)
     peak: int = 0
+    kilobytes: float = 0.0  # of SQL
     failed: str = ""
 
 
@@ -130,25 +136,42 @@ def names(attributes: int) -> list[str]:
     return [f"a{number}" for number in range(attributes)]
 
 
-def domain(attributes: int) -> Domain:
-    """Integers 0 … 7 per attribute, two classes."""
+def column_type(number: int, mixed: bool) -> str:
+    """The type of a column of the table that is made."""
+    if not mixed:
+        return "INTEGER"
+    labels = ", ".join(f"'{label}'" for label in LABELS)
+    enum = f"ENUM ({labels})"
+    return (["VARCHAR"] * 4 + [enum] * 3 + ["INTEGER"] * 4 + ["DOUBLE"] * 3)[number % ATTRIBUTES]
+
+
+def domain(attributes: int, mixed: bool = False) -> Domain:
+    """Integers 0 … 7, or eight labels, or numbers in sixteen bins; two classes."""
     return Domain(
         attributes=tuple(
-            Attribute(name, "numeric", lower=0, upper=VALUES - 1, nullable=False)
-            for name in names(attributes)
+            _attribute(name, column_type(number, mixed), mixed)
+            for number, name in enumerate(names(attributes))
         ),
         target=TARGET,
         classes=("0", "1"),
     )
 
 
+def _attribute(name: str, kind: str, mixed: bool) -> Attribute:
+    if kind not in ("INTEGER", "DOUBLE"):
+        return Attribute(name, "categorical", LABELS, nullable=False)
+    if not mixed:
+        return Attribute(name, "numeric", lower=0, upper=VALUES - 1, nullable=False)
+    upper = 99 if kind == "INTEGER" else 1
+    return Attribute(name, "numeric", lower=0, upper=upper, bins=16, nullable=False)
+
+
 def register_disjoint() -> None:
     """`greedy-tree` with a disjoint part of the rows per tree: every tree has the whole budget."""
-    RECIPES["disjoint"] = replace(
+    RECIPES[DISJOINT] = replace(
         GREEDY_TREE,
-        name="disjoint",
+        name=DISJOINT,
         rows="disjoint",
-        trees=TREES,
         plan=lambda request: GREEDY_TREE.plan(replace(request, trees=1)),
         adapt=full_depth,
     )
@@ -159,7 +182,7 @@ def full_depth(histogram: object, request: Request) -> Request:
     return request
 
 
-def train(con: Connection, job: Job, recipe: str, trees: int) -> Outcome:
+def train(con: Connection, job: Job, recipe: str) -> Outcome:
     """Train through the library, with the product's own noise; prepare and debit are counted."""
     import opendp.prelude  # noqa: F401 -- as the others' imports: before the clock starts
 
@@ -172,9 +195,9 @@ def train(con: Connection, job: Job, recipe: str, trees: int) -> Outcome:
                 con,
                 TABLE,
                 epsilon=EPSILON,
-                domain=domain(job.attributes),
+                domain=domain(job.attributes, job.mixed),
                 recipe=recipe,
-                trees=trees,
+                trees=job.trees,
                 depth=job.depth,
                 ledger=Path(folder) / "ledger",
             ),
@@ -203,11 +226,12 @@ def timed(run: Run, clock: Clock) -> Run:
 def bare(con: Connection, job: Job) -> Outcome:
     """The plain encoding scan, then one GROUP BY per depth and attribute, and one for the leaves.
 
-    The nodes are those of the forest that `one tree` grew; putting them into the table is not
+    The nodes are those of the forest that `ours` grew; putting them into the table is not
     counted, reading it is.
     """
     clock, columns = Clock(), names(job.attributes)
-    bound = domain(job.attributes).bind({**dict.fromkeys(columns, "INTEGER"), TARGET: "INTEGER"})
+    types = {name: column_type(number, job.mixed) for number, name in enumerate(columns)}
+    bound = domain(job.attributes, job.mixed).bind({**types, TARGET: "INTEGER"})
     dialect = DuckDBDialect()
     codes = ", ".join(
         f"CAST({dialect.code(a, dialect.ident(a.name))} AS UTINYINT) AS {a.name}"
@@ -259,15 +283,31 @@ def node_case(forest: Forest, columns: list[str], node: int, depth: int) -> str:
     return f"CASE WHEN {column} {test} {tree.cell[node]} THEN {left} ELSE {right} END"
 
 
-def lightgbm(con: Connection, job: Job, trees: int) -> Outcome:
+def fetched(con: Connection, job: Job) -> tuple[dict[str, Any], Any]:
+    """The columns as numbers, and the classes: labels as codes, which the peers want."""
+    import pyarrow.compute as pc
+
+    table = con.execute(f"SELECT * FROM {TABLE}").to_arrow_table()
+    columns = {}
+    for number, name in enumerate(names(job.attributes)):
+        column = table.column(name).combine_chunks()
+        if column_type(number, job.mixed) == "VARCHAR":
+            column = pc.dictionary_encode(column)
+        if column_type(number, job.mixed) not in ("INTEGER", "DOUBLE"):
+            column = column.indices
+        columns[name] = column
+    return columns, table.column(TARGET)
+
+
+def lightgbm(con: Connection, job: Job) -> Outcome:
     """LightGBM's random forest; it needs bagging, and so grows on 63 % of the rows."""
     import lightgbm as lgb
+    import pyarrow as pa
 
     clock = Clock()
     with clock.phase("fetch"):
-        table = con.execute(f"SELECT * FROM {TABLE}").to_arrow_table()
-        label = table.column(TARGET)
-        features = table.drop_columns([TARGET])
+        columns, label = fetched(con, job)
+        features = pa.table(columns)
     options = {
         "objective": "binary",
         "boosting_type": "rf",
@@ -278,23 +318,70 @@ def lightgbm(con: Connection, job: Job, trees: int) -> Outcome:
         "verbose": -1,
     }
     with clock.phase("fit"):
-        lgb.train(options, lgb.Dataset(features, label), num_boost_round=trees)
+        lgb.train(options, lgb.Dataset(features, label), num_boost_round=job.trees)
     return Outcome(sum(clock.seconds.values()), dict(clock.seconds))
 
 
-def sklearn(con: Connection, job: Job, trees: int) -> Outcome:
-    """scikit-learn's random forest on one matrix of 32-bit floats, which is what it works on."""
+def matrix(con: Connection, job: Job) -> tuple[Any, Any]:
+    """One matrix of 32-bit floats, which is what scikit-learn works on, and the classes."""
+    columns, label = fetched(con, job)
+    made = np.empty((len(label), job.attributes), dtype=np.float32)
+    for number, column in enumerate(columns.values()):
+        made[:, number] = column.to_numpy(zero_copy_only=False)
+    return made, label.to_numpy()
+
+
+def sklearn(con: Connection, job: Job) -> Outcome:
+    """scikit-learn's random forest."""
     from sklearn.ensemble import RandomForestClassifier
 
     clock = Clock()
     with clock.phase("fetch"):
-        fetched = con.execute(f"SELECT * FROM {TABLE}").fetchnumpy()
-        label = fetched.pop(TARGET)
-        matrix = np.empty((len(label), job.attributes), dtype=np.float32)
-        for number, name in enumerate(names(job.attributes)):
-            matrix[:, number] = fetched.pop(name)
+        features, label = matrix(con, job)
     with clock.phase("fit"):
-        RandomForestClassifier(trees, max_depth=job.depth, n_jobs=-1).fit(matrix, label)
+        RandomForestClassifier(job.trees, max_depth=job.depth, n_jobs=-1).fit(features, label)
+    return Outcome(sum(clock.seconds.values()), dict(clock.seconds))
+
+
+def random_forest(con: Connection, job: Job) -> Forest:
+    """A forest of ours to score with: full trees at random."""
+    with tempfile.TemporaryDirectory(prefix="speed-") as folder:
+        con.execute(f"COMMENT ON TABLE {TABLE} IS NULL")
+        return prepare(
+            con,
+            TABLE,
+            epsilon=EPSILON,
+            domain=domain(job.attributes, job.mixed),
+            recipe="private-rdt",
+            trees=job.trees,
+            depth=job.depth,
+            ledger=Path(folder) / "ledger",
+        ).execute()
+
+
+def score(con: Connection, job: Job, *, fast: bool) -> Outcome:
+    """Our SQL, into a table: parsing and planning it are counted."""
+    sql = random_forest(con, job).to_sql(TABLE, form="select", fast=fast).rstrip().rstrip(";")
+    clock = Clock()
+    with clock.phase("score"):
+        con.execute(f"CREATE TEMP TABLE scored AS {sql}").fetchall()
+    return Outcome(clock.seconds["score"], dict(clock.seconds), kilobytes=len(sql) / 1000)
+
+
+def sklearn_predict(con: Connection, job: Job) -> Outcome:
+    """Fetch, and scikit-learn's probabilities; trained beforehand on part of the rows."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    features, label = matrix(con, job)
+    some = slice(0, 200_000)
+    forest = RandomForestClassifier(job.trees, max_depth=job.depth, n_jobs=-1)
+    forest.fit(features[some], label[some])
+    del features, label
+    clock = Clock()
+    with clock.phase("fetch"):
+        features, _ = matrix(con, job)
+    with clock.phase("score"):
+        forest.predict_proba(features)
     return Outcome(sum(clock.seconds.values()), dict(clock.seconds))
 
 
@@ -305,34 +392,46 @@ def idle(con: Connection, job: Job) -> Outcome:
 
 CONTENDERS: dict[str, Callable[[Connection, Job], Outcome]] = {
     "idle": idle,
-    "one tree": lambda con, job: train(con, job, "greedy-tree", 1),
+    "ours": lambda con, job: train(con, job, DISJOINT if job.trees > 1 else "greedy-tree"),
+    "ours, all rows": lambda con, job: train(con, job, "greedy-tree"),
     "bare counts": bare,
-    "LightGBM, 1": lambda con, job: lightgbm(con, job, 1),
-    "scikit-learn, 1": lambda con, job: sklearn(con, job, 1),
-    "disjoint trees": lambda con, job: train(con, job, "disjoint", TREES),
-    "all-row trees": lambda con, job: train(con, job, "greedy-tree", TREES),
-    "LightGBM, 10": lambda con, job: lightgbm(con, job, TREES),
-    "scikit-learn, 10": lambda con, job: sklearn(con, job, TREES),
+    "LightGBM": lightgbm,
+    "scikit-learn": sklearn,
+    "ours, portable SQL": lambda con, job: score(con, job, fast=False),
+    "ours, --fast": lambda con, job: score(con, job, fast=True),
+    "scikit-learn, predict": sklearn_predict,
 }
 
 
-def make_rows(path: Path, rows: int, attributes: int, memory_limit: str | None = None) -> None:
-    """A database of `rows` rows with integer attributes 0 … 7, two classes and some signal."""
+def make_rows(path: Path, rows: int, attributes: int = ATTRIBUTES, *, mixed: bool = False) -> None:
+    """A database of `rows` rows, two classes and some signal, whatever the columns' types."""
     con = duckdb.connect(str(path))
-    if memory_limit:
-        con.execute(f"SET memory_limit = '{memory_limit}'")
     con.execute("SET preserve_insertion_order = false")
     values = ", ".join(
-        f"CAST((h >> {3 * number}) & 7 AS INTEGER) AS {name}"
-        for number, name in enumerate(names(attributes))
+        f"{_value(number, mixed)} AS {name}" for number, name in enumerate(names(attributes))
     )
     con.execute(
-        f"CREATE TABLE {TABLE} AS "
-        f"SELECT *, CAST(((a0 + a3 > 7) <> (a5 > 5)) <> flip AS INTEGER) AS {TARGET} "
-        f"FROM (SELECT {values}, (h >> 60) = 0 AS flip "
-        f"FROM (SELECT hash(i) AS h FROM range({rows}) AS r(i)))"
+        f"CREATE TABLE {TABLE} AS SELECT {values}, "
+        f"CAST((({_bits(0)} + {_bits(3)} > 7) <> ({_bits(5)} > 5)) <> ((h >> 60) = 0) AS INTEGER) "
+        f"AS {TARGET} FROM (SELECT hash(i) AS h FROM range({rows}) AS r(i))"
     )
     con.close()
+
+
+def _bits(number: int) -> str:
+    return f"CAST((h >> {3 * (number % 20)}) & 7 AS INTEGER)"
+
+
+def _value(number: int, mixed: bool) -> str:
+    """A value of the column's type that says what three bits of the hash say."""
+    kind, bits = column_type(number, mixed), _bits(number)
+    if not mixed:
+        return bits
+    if kind == "INTEGER":
+        return f"CAST({bits} * 12.5 + hash(h, {number}) % 12 AS INTEGER)"
+    if kind == "DOUBLE":
+        return f"({bits} + (hash(h, {number}) % 1000) / 1000e0) / 8"
+    return f"CAST('level ' || {bits} AS {kind})"
 
 
 def run(job: Job) -> Outcome:

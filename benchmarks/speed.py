@@ -1,17 +1,20 @@
-"""Training time and memory: against the bare counts, LightGBM and scikit-learn, all in one run.
+"""Training and scoring: time, memory and spill, against the bare counts and peers, in one run.
 
-    python benchmarks/speed.py                                  # 1 M and 5 M rows, 3 runs
-    python benchmarks/speed.py --rows 1000000 --runs 5 --markdown docs/speed.md
-    python benchmarks/speed.py --out-of-core                    # a table ten times the memory limit
+    python benchmarks/speed.py --markdown docs/speed.md          # all but the largest tables
+    python benchmarks/speed.py --part train --rows 5000000 --runs 5
+    python benchmarks/speed.py --part grow --most 100000000      # needs some 15 GB of disk
+    python benchmarks/speed.py --part spill
 
 Every contender runs in a process of its own, and the contenders take turns, so that a busy machine
 slows all of them; figures are medians. LightGBM and scikit-learn include the fetch out of DuckDB.
+Peers that need other versions of what we use run in an environment of their own, made at first use.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import statistics
@@ -25,26 +28,46 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import duckdb
-from contenders import CONTENDERS, TREES, Job, Outcome, make_rows
+from contenders import ATTRIBUTES, CONTENDERS, Job, Outcome, make_rows
+from environments import python_of
+from plots import Chart, sheet
 from shared import markdown_table, say
 
-ATTRIBUTES = 14
-DEPTH = 6
-TURNS = tuple(CONTENDERS)
 PHASES = (
     "encode", "count_classes", "count_leaves", "route", "noise", "select",
-    "housekeeping", "other Python", "fetch", "fit",
+    "housekeeping", "other Python", "fetch", "fit", "score",
 )  # fmt: skip
-LIMITS = (400,)  # MB
+PARTS = ("train", "grow", "score", "spill")
+TRAINED = (  # contender, trees
+    ("idle", 1), ("ours", 1), ("bare counts", 1), ("LightGBM", 1), ("scikit-learn", 1),
+    ("ours", 10), ("ours", 100), ("ours, all rows", 10), ("LightGBM", 10), ("scikit-learn", 10),
+    ("diffprivlib", 10),
+)  # fmt: skip
+ASKED = (  # of training: over what, on integers at most, on mixed columns at most
+    (("ours", 1), ("bare counts", 1), 1.3, None),
+    (("ours", 1), ("LightGBM", 1), None, 0.7),
+    (("ours", 1), ("scikit-learn", 1), None, 0.25),
+    (("ours", 100), ("ours", 1), 1.5, None),
+    (("ours", 10), ("LightGBM", 10), None, None),
+    (("ours", 10), ("scikit-learn", 10), None, None),
+    (("ours", 10), ("diffprivlib", 10), None, None),
+    (("ours, all rows", 10), ("LightGBM", 10), None, None),
+    (("ours, all rows", 10), ("scikit-learn", 10), None, None),
+)
+SCORED = ("ours, portable SQL", "ours, --fast", "scikit-learn, predict")
+SCORING = ((1, 6), (10, 4), (10, 6), (100, 4), (100, 6))  # trees, depth
+SLOW_PEER = 1_000_000  # rows beyond which diffprivlib is left out
 
-Measured = dict[str, list[Outcome]]
+Key = tuple[str, int]
+Measured = dict[Key, list[Outcome]]
 
 
 def run_apart(job: Job) -> Outcome:
     """Run a contender in a process of its own."""
-    script = Path(__file__).with_name("contenders.py")
+    own = job.contender in CONTENDERS
+    script = Path(__file__).with_name("contenders.py" if own else "peers.py")
     done = subprocess.run(
-        [sys.executable, str(script), json.dumps(asdict(job))],
+        [sys.executable if own else python_of(job.contender), str(script), json.dumps(asdict(job))],
         capture_output=True,
         text=True,
         check=False,
@@ -55,33 +78,32 @@ def run_apart(job: Job) -> Outcome:
     return Outcome(**json.loads(done.stdout.splitlines()[-1]))
 
 
-def measure(rows: int, runs: int, folder: Path) -> Measured:
-    """All contenders on a table of `rows`, taking turns."""
-    database = folder / f"{rows}.duckdb"
-    make_rows(database, rows, ATTRIBUTES)
-    job = Job("", str(database), ATTRIBUTES, DEPTH)
-    measured: Measured = {name: [] for name in TURNS}
+def told(key: Key) -> str:
+    name, trees = key
+    return name if name in ("idle", "bare counts") else f"{name}, {trees}"
+
+
+def measure(jobs: dict[Key, Job], runs: int) -> Measured:
+    """All contenders, taking turns."""
+    measured: Measured = {key: [] for key in jobs}
     for turn in range(runs):
-        for name in TURNS:
-            grows = name in ("one tree", "bare counts")
-            forest = str(folder / "forest.json") if grows else ""
-            outcome = run_apart(replace(job, contender=name, forest=forest))
+        for key, job in jobs.items():
+            outcome = run_apart(job)
             if outcome.failed:
                 sys.exit(outcome.failed)
-            measured[name].append(outcome)
-            say(f"{rows:,} rows, run {turn + 1}: {name} {outcome.seconds:.2f} s")
-    database.unlink()
+            measured[key].append(outcome)
+            say(f"run {turn + 1}: {told(key)} {outcome.seconds:.2f} s")
     return measured
 
 
-def seconds(measured: Measured, name: str) -> float:
-    return statistics.median(outcome.seconds for outcome in measured[name])
+def seconds(measured: Measured, key: Key) -> float:
+    return statistics.median(outcome.seconds for outcome in measured[key])
 
 
-def ratio(measured: Measured, name: str, other: str) -> float:
+def ratio(measured: Measured, one: Key, other: Key) -> float:
     """The median of the ratios turn by turn."""
     return statistics.median(
-        one.seconds / two.seconds for one, two in zip(measured[name], measured[other], strict=True)
+        a.seconds / b.seconds for a, b in zip(measured[one], measured[other], strict=True)
     )
 
 
@@ -89,7 +111,7 @@ def phase_table(measured: Measured) -> str:
     """Median seconds by phase, whole and peak memory."""
     found = [p for p in PHASES if any(p in o[0].phases for o in measured.values())]
     rows = []
-    for name, outcomes in measured.items():
+    for key, outcomes in measured.items():
         medians = [
             f"{statistics.median(o.phases[phase] for o in outcomes):.2f}"
             if phase in outcomes[0].phases
@@ -97,46 +119,181 @@ def phase_table(measured: Measured) -> str:
             for phase in found
         ]
         peak = statistics.median(outcome.peak for outcome in outcomes) / 1e6
-        rows.append([name, f"{seconds(measured, name):.2f}", *medians, f"{peak:.0f}"])
+        rows.append([told(key), f"{seconds(measured, key):.2f}", *medians, f"{peak:.0f}"])
     return markdown_table(["seconds", "whole", *found, "peak MB"], rows)
 
 
-def ratio_table(measured: Measured) -> str:
-    """What was asked, beside what was measured."""
-    asked = (
-        ("one tree", "bare counts", 2.0),
-        ("one tree", "LightGBM, 1", 1.0),
-        ("one tree", "scikit-learn, 1", 1.0),
-        ("disjoint trees", "one tree", 1.3),
-        ("all-row trees", "one tree", None),
-        ("disjoint trees", "LightGBM, 10", None),
-        ("disjoint trees", "scikit-learn, 10", None),
-        ("all-row trees", "LightGBM, 10", None),
-        ("all-row trees", "scikit-learn, 10", None),
-    )
-    rows = []
-    for name, other, most in asked:
-        found = ratio(measured, name, other)
-        goal = "" if most is None else f"{most:.1f}, {'met' if found <= most else 'MISSED'}"
-        rows.append([f"{name} / {other}", f"{found:.2f}", goal])
-    return markdown_table(["ratio of whole times", "measured", "at most"], rows)
+def ratio_table(measured: Measured, mixed: bool, rows: int) -> str:
+    """What was asked of five million rows or more, beside what was measured."""
+    table = []
+    for one, other, *limits in ASKED:
+        if one not in measured or other not in measured:
+            continue
+        found, most = ratio(measured, one, other), limits[mixed] if rows >= 5_000_000 else None
+        goal = "" if most is None else f"{most:g}, {'met' if found <= most else 'MISSED'}"
+        table.append([f"{told(one)} / {told(other)}", f"{found:.2f}", goal])
+    return markdown_table(["ratio of whole times", "measured", "at most"], table)
 
 
-def speed_report(sizes: Sequence[int], runs: int) -> str:
-    """Time and memory at each size."""
+def train_report(sizes: Sequence[int], runs: int, folder: Path) -> list[str]:
+    """Training at each size, on both kinds of table."""
     parts = [
-        f"{ATTRIBUTES} integer attributes of 8 values, two classes, depth {DEPTH}, on disk in a "
-        f'DuckDB file; medians of {runs} runs. "disjoint trees" and "all-row trees" are '
-        f'{TREES} trees. "bare counts" is what any trainer on this engine has to do: the plain '
-        "encoding scan, then one GROUP BY of node, attribute and class per attribute and depth, "
-        "and one for the leaves. LightGBM (`rf`, 63 % of the rows, as it demands) and scikit-learn "
-        "include the fetch out of DuckDB.",
+        "## Training\n\n"
+        f'Depth 6, two classes, {ATTRIBUTES} attributes. "ours, 10" and "ours, 100" are trees on '
+        'disjoint parts of the rows, "ours, all rows" each on all of them. "bare counts" is what '
+        "any trainer on this engine has to do: the plain encoding scan, then one GROUP BY of node, "
+        "attribute and class per attribute and depth, and one for the leaves. LightGBM (`rf`, 63 % "
+        "of the rows, as it demands), scikit-learn and diffprivlib include the fetch out of DuckDB "
+        "and the coding of categories. `count_*`, `encode` and `route` run in DuckDB."
     ]
-    with tempfile.TemporaryDirectory(prefix="speed-") as folder:
+    for mixed, kind in ((False, "INTEGER columns"), (True, "VARCHAR, ENUM, INTEGER, DOUBLE")):
         for rows in sizes:
-            measured = measure(rows, runs, Path(folder))
-            parts += [f"## {rows:,} rows", phase_table(measured), ratio_table(measured)]
-    return "\n\n".join(parts)
+            say(f"train on {rows:,} rows, {kind}")
+            database = folder / f"{rows}-{mixed}.duckdb"
+            make_rows(database, rows, mixed=mixed)
+            made = str(folder / "forest.json")
+            jobs = {
+                (name, trees): Job(
+                    name,
+                    str(database),
+                    trees=trees,
+                    mixed=mixed,
+                    forest=made if (name, trees) in (("ours", 1), ("bare counts", 1)) else "",
+                )
+                for name, trees in TRAINED
+                if name != "diffprivlib" or rows <= SLOW_PEER
+            }
+            if mixed:  # whose bins are not codes yet: nothing that can be counted as it stands
+                jobs = {key: job for key, job in jobs.items() if key[0] != "bare counts"}
+            measured = measure(jobs, runs)
+            title = f"### {rows:,} rows, {kind}"
+            parts += [title, phase_table(measured), ratio_table(measured, mixed, rows)]
+            database.unlink()
+    return parts
+
+
+def exponent(points: Sequence[tuple[float, float]]) -> float:
+    """The slope of a straight line through the points' logarithms."""
+    x, y = ([math.log(point[axis]) for point in points] for axis in (0, 1))
+    middle = [statistics.mean(own) for own in (x, y)]
+    above = sum((a - middle[0]) * (b - middle[1]) for a, b in zip(x, y, strict=True))
+    return above / sum((a - middle[0]) ** 2 for a in x)
+
+
+def grow_report(most: int, runs: int, folder: Path, plot: Path | None) -> list[str]:
+    """How the time grows with rows, attributes, depth and trees."""
+    sizes = [rows for rows in (100_000, 1_000_000, 10_000_000, 100_000_000) if rows <= most]
+    rows_lines: dict[str, list[tuple[float, float]]] = {"one tree": [], "ten disjoint trees": []}
+    table = []
+    base = folder / "grow.duckdb"
+    for rows in sizes:
+        make_rows(base, rows, mixed=True)
+        for name, trees in (("one tree", 1), ("ten disjoint trees", 10)):
+            job = Job("ours", str(base), trees=trees, mixed=True, memory_limit=LARGE_LIMIT)
+            times = runs if rows < 10_000_000 else 1
+            outcome, spilled = _watched(job, folder, times)
+            rows_lines[name].append((rows, outcome.seconds))
+            table.append(
+                [f"{rows:,}", name, f"{outcome.seconds:.2f}", f"{outcome.peak / 1e6:.0f}",
+                 f"{spilled / 1e6:.0f}"]
+            )  # fmt: skip
+            say(" ".join(table[-1]))
+        base.unlink()
+    parts = [
+        f"## Growth with rows\n\nMixed columns, depth 6, `memory_limit={LARGE_LIMIT}`.",
+        markdown_table(["rows", "forest", "seconds", "peak MB", "spilled MB"], table),
+    ]
+    for name, points in rows_lines.items():
+        large = [point for point in points if point[0] >= 1_000_000]
+        if len(large) > 1:
+            slope = exponent(large)
+            parts.append(f"{name}: seconds grow with rows to the power {slope:.2f} from 1 M on.")
+    parts += _shapes(folder, runs)
+    if plot:
+        marks = sizes, (0.1, 1, 10, 100)
+        plot.write_text(
+            sheet([Chart("seconds over rows", rows_lines, marks)], columns=1), encoding="utf-8"
+        )
+        parts.append(f"![seconds over rows]({plot.name})")
+    return parts
+
+
+def _shapes(folder: Path, runs: int) -> list[str]:
+    """The same rows with other attributes, depths and trees."""
+    rows = 1_000_000
+    table, measured = [], {}
+    for attributes in (7, 14, 28):
+        database = folder / "shape.duckdb"
+        make_rows(database, rows, attributes)
+        shapes = [(1, 6)] if attributes != ATTRIBUTES else [
+            (1, 2), (1, 4), (1, 6), (1, 8), (1, 10), (10, 6), (100, 6)
+        ]  # fmt: skip
+        for trees, depth in shapes:
+            job = Job("ours", str(database), attributes, depth, trees)
+            found = statistics.median(run_apart(job).seconds for _ in range(runs))
+            measured[attributes, trees, depth] = found
+            say(f"{attributes} attributes, {trees} trees, depth {depth}: {found:.2f} s")
+        database.unlink()
+    one = measured[ATTRIBUTES, 1, 6]
+    for (attributes, trees, depth), found in measured.items():
+        shape = [str(attributes), str(trees), str(depth), f"{2**depth:,}"]
+        table.append([*shape, f"{found:.2f}", f"{found / one:.2f}"])
+    head = ["attributes", "disjoint trees", "depth", "leaves of a tree", "seconds", "over one tree"]
+    return [
+        f"## Growth with attributes, depth and trees\n\n{rows:,} rows, INTEGER columns.",
+        markdown_table(head, table),
+    ]
+
+
+LARGE_LIMIT = "2GB"
+
+
+def _watched(job: Job, folder: Path, runs: int) -> tuple[Outcome, int]:
+    """The median run, and the most that any of them spilled."""
+    spill = folder / "spill"
+    spill.mkdir(exist_ok=True)
+    watch = Spill(spill)
+    watch.start()
+    outcomes = [run_apart(replace(job, temp_dir=str(spill))) for _ in range(runs)]
+    for outcome in outcomes:
+        if outcome.failed:
+            sys.exit(outcome.failed)
+    outcomes.sort(key=lambda outcome: outcome.seconds)
+    return outcomes[len(outcomes) // 2], watch.stop()
+
+
+def score_report(runs: int, folder: Path) -> list[str]:
+    """Scoring a million rows into a table, parsing and planning included."""
+    rows, database, table = 1_000_000, folder / "score.duckdb", []
+    make_rows(database, rows)
+    for trees, depth in SCORING:
+        jobs = {(name, trees): Job(name, str(database), depth=depth, trees=trees)
+                for name in SCORED}  # fmt: skip
+        measured = measure(jobs, runs)
+        peer = (SCORED[-1], trees)
+        for name in SCORED:
+            most = LIMITS.get((name, trees, depth))
+            found = ratio(measured, (name, trees), peer)
+            goal = "" if most is None else f"{most:g}, {'met' if found <= most else 'MISSED'}"
+            size = measured[name, trees][0].kilobytes
+            table.append(
+                [f"{trees}", f"{depth}", name, f"{seconds(measured, (name, trees)):.2f}",
+                 f"{found:.2f}", goal, f"{size:.0f}" if size else ""]
+            )  # fmt: skip
+    database.unlink()
+    head = ["trees", "depth", "way", "seconds", "over scikit-learn", "at most", "KB of SQL"]
+    return [
+        f"## Scoring\n\n{rows:,} rows of INTEGER columns into a table; scikit-learn fetches the "
+        "rows first and keeps its probabilities in Python.",
+        markdown_table(head, table),
+    ]
+
+
+LIMITS = {
+    ("ours, portable SQL", 10, 6): 1.0,
+    ("ours, portable SQL", 100, 6): 3.0,
+    ("ours, --fast", 100, 6): 2.0,
+}
 
 
 class Spill(threading.Thread):
@@ -167,90 +324,61 @@ def size_of(folder: Path) -> int:
     return total
 
 
-def out_of_core_report(limits: Sequence[int], threads: int | None) -> str:
-    """Train below each memory limit on a table ten times as large as the largest of them.
+def spill_report(limit: int, folder: Path) -> list[str]:
+    """Train below a memory limit on a table ten times as large.
 
     The size is what the rows take encoded (a byte per pair of attributes, three for class and node)
     and stored raw on disk.
     """
-    with tempfile.TemporaryDirectory(prefix="speed-") as place:
-        folder = Path(place)
-        database, spill = folder / "rows.duckdb", folder / "spill"
-        spill.mkdir()
-        encoded = ATTRIBUTES // 2 + 3
-        raw = 6  # bytes of a stored row, near enough to choose how many there are
-        rows = 10 * limits[0] * 1_000_000 // (encoded + raw)
-        make_rows(database, rows, ATTRIBUTES)
-        size = database.stat().st_size + encoded * rows
-        say(
-            f"{rows:,} rows: {database.stat().st_size / 1e6:.0f} MB stored, {size / 1e6:.0f} in all"
-        )
-        table = []
-        for limit in limits:
-            table.append(out_of_core_line(database, spill, limit, size, threads))
-            say(" ".join(table[-1]))
+    database = folder / "spill.duckdb"
+    encoded, raw = ATTRIBUTES // 2 + 3, 6  # bytes of a row, near enough to choose how many
+    rows = 10 * limit * 1_000_000 // (encoded + raw)
+    make_rows(database, rows)
+    size = database.stat().st_size + encoded * rows
+    outcome, spilled = _watched(Job("ours", str(database), memory_limit=f"{limit}MB"), folder, 1)
     text = (
-        f"{rows:,} rows of {ATTRIBUTES} attributes, {size / 1e6:.0f} MB stored and encoded, one "
-        f"tree of depth {DEPTH}, {threads or os.cpu_count()} threads. The peak is of the whole "
-        "process: interpreter and libraries take about 100 MB of it, and DuckDB's limit "
-        "leaves out some of what it allocates."
+        f"## Tables larger than memory\n\n{rows:,} rows of {ATTRIBUTES} INTEGER attributes, "
+        f"{size / 1e6:.0f} MB stored and encoded, one tree of depth 6. The peak is of the whole "
+        "process: interpreter and libraries take about 100 MB of it, and DuckDB's limit leaves out "
+        "some of what it allocates."
     )
-    head = ["memory limit", "table / limit", "seconds", "peak MB", "spilled MB", "result"]
-    return f"{text}\n\n{markdown_table(head, table)}"
-
-
-def out_of_core_line(
-    database: Path, spill: Path, limit: int, size: int, threads: int | None
-) -> list[str]:
-    """Train once below a memory limit."""
-    watch = Spill(spill)
-    watch.start()
-    outcome = run_apart(
-        Job(
-            "one tree",
-            str(database),
-            ATTRIBUTES,
-            DEPTH,
-            memory_limit=f"{limit}MB",
-            temp_dir=str(spill),
-            threads=threads,
-        )
-    )
-    return [
-        f"{limit} MB",
-        f"{size / limit / 1e6:.1f}",
-        f"{outcome.seconds:.1f}" if not outcome.failed else "",
-        f"{outcome.peak / 1e6:.0f}",
-        f"{watch.stop() / 1e6:.0f}",
-        outcome.failed or "works",
-    ]
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rows", nargs="+", type=int, default=[1_000_000, 5_000_000])
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--out-of-core", action="store_true", help="measure below memory limits")
-    parser.add_argument("--limits", nargs="+", type=int, default=list(LIMITS), help="in MB")
-    parser.add_argument("--threads", type=int, help="for --out-of-core")
-    parser.add_argument("--markdown", type=Path, help="write the report to this file too")
-    return parser.parse_args()
+    head = ["memory limit", "table / limit", "seconds", "peak MB", "spilled MB"]
+    line = [
+        f"{limit} MB", f"{size / limit / 1e6:.1f}", f"{outcome.seconds:.1f}",
+        f"{outcome.peak / 1e6:.0f}", f"{spilled / 1e6:.0f}",
+    ]  # fmt: skip
+    database.unlink()
+    return [text, markdown_table(head, [line])]
 
 
 def main() -> None:
     """Run what was asked for and print the report."""
-    given = arguments()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--rows", nargs="+", type=int, default=[1_000_000, 5_000_000])
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--most", type=int, default=10_000_000, help="rows of --part grow")
+    parser.add_argument("--limit", type=int, default=400, help="MB of --part spill")
+    parser.add_argument("--markdown", type=Path, help="write the report, and its plot, here")
+    given = parser.parse_args()
     start = time.perf_counter()
-    if given.out_of_core:
-        title = "# Training on a table larger than memory"
-        body = out_of_core_report(sorted(given.limits, reverse=True), given.threads)
-    else:
-        title = "# Speed"
-        body = speed_report(given.rows, given.runs)
+    plot = given.markdown.with_suffix(".svg") if given.markdown else None
+    parts = []
+    with tempfile.TemporaryDirectory(prefix="speed-") as place:
+        folder = Path(place)
+        if "train" in given.part:
+            parts += train_report(given.rows, given.runs, folder)
+        if "grow" in given.part:
+            parts += grow_report(given.most, given.runs, folder, plot)
+        if "score" in given.part:
+            parts += score_report(given.runs, folder)
+        if "spill" in given.part:
+            parts += spill_report(given.limit, folder)
     machine = f"{os.cpu_count()} cores, {platform.machine()}, DuckDB {duckdb.__version__}"
-    text = f"{title}\n\nBy `python benchmarks/speed.py`: {machine}.\n\n{body}\n"
+    title = f"# Speed\n\nBy `python benchmarks/speed.py`: {machine}; medians of {given.runs} runs."
+    text = "\n\n".join([title, *parts]) + "\n"
     print(text)
     say(f"{time.perf_counter() - start:.0f} s in all")
     if given.markdown:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 MAX_CELLS = 256  # one byte per row and block
 WORD = 63  # bits of a packed column: shifts stay clear of the sign
 MAX_GRID = 1024  # cells times classes, per node: beyond it counting groups costs more than it saves
+MAX_TABLE = 2**20  # cells times classes times nodes: groups that DuckDB finds without hashing
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,17 @@ class Block:
         """Where the code of one of its attributes lies."""
         own = attribute - self.first
         return Place(self.word, self.shift + sum(self.bits[own + 1 :]), self.bits[own])
+
+    def parts(self, nodes: int, classes: int) -> list[Block]:
+        """The same attributes in blocks whose grids are small for so many nodes."""
+        limit = MAX_TABLE // max(1, nodes * classes)
+        found: list[Block] = []
+        for attribute in self.attributes:
+            size, place = self.cells[attribute - self.first], self.place_of(attribute)
+            last = found.pop() if found and found[-1].size << place.bits <= limit else None
+            first, cells = (last.first, last.cells) if last else (attribute, ())
+            found.append(Block(first, (*cells, size), self.word, place.shift))
+        return found
 
     def marginals(self, counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """`counts[node, code, class]` as one `counts[node, value, class]` per attribute."""

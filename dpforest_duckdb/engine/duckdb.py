@@ -358,13 +358,14 @@ class DuckDBRows:
         self, first: int, nodes: int, seats: Sequence[Sql], wanted: Sequence[int]
     ) -> list[Counts]:
         """The counts of rows in some of the seats, of the wanted nodes alone if there are such."""
+        parts = [part for block in self._blocks for part in block.parts(nodes, self._classes)]
         sql = render(
             "count_classes",
             codes=self._codes,
             words=self._words,
             blocks=[
                 SimpleNamespace(index=i, code=self._code(block.place))
-                for i, block in enumerate(self._blocks)
+                for i, block in enumerate(parts)
             ],
             seats=[
                 SimpleNamespace(column=seat, rows=self._ident(f"rows{copy}"))
@@ -376,7 +377,7 @@ class DuckDBRows:
         )
         found = self._engine.run(sql, step="count_classes", fetch="fetchnumpy")
         counts: list[Counts] = []
-        for index, block in enumerate(self._blocks):
+        for index, block in enumerate(parts):
             mine = found["block"] == index
             node, label = self._taken_apart(found["seat"][mine], first)
             grid = _dense(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
@@ -60,6 +61,13 @@ class Candidates:
 
     def branches(self, attribute: int) -> NDArray[np.bool_]:
         """`goes[candidate, branch, cell]`: which cells of an attribute each branch takes."""
+        return self._branches[attribute]
+
+    @cached_property
+    def _branches(self) -> list[NDArray[np.bool_]]:
+        return [self._branches_of(attribute) for attribute in range(len(self.cells))]
+
+    def _branches_of(self, attribute: int) -> NDArray[np.bool_]:
         own = self.of(attribute)
         code = np.arange(self.cells[attribute])
         width = self.cells[attribute] if (self.kind[own] == MULTIWAY).any() else 2
@@ -83,7 +91,7 @@ class Candidates:
     def allowed(self, reachable: Mask) -> Mask:
         """`[node, candidate]`: two branches or more can be reached, by `reachable[node, cell]`."""
         found = np.empty((len(reachable), len(self)), dtype=np.bool_)
-        for attribute, columns in enumerate(self.slices()):
+        for attribute, columns in enumerate(self.slices):
             own = self.of(attribute)
             if len(own):
                 # boolean matrix product: does a branch hold a reachable cell?
@@ -93,7 +101,7 @@ class Candidates:
                     self.branches(attribute).astype(np.int64),
                 )
                 found[:, own] = (open_ > 0).sum(axis=2) >= 2
-        places = self.slices()
+        places = self.slices
         for pair in self.groups:  # a taxonomy is gone down from its top
             settled = reachable[:, places[pair.by_group]].sum(axis=1) == 1
             found[:, self.of(pair.by_category)] &= settled[:, None]
@@ -104,6 +112,16 @@ class Candidates:
         every = range(len(self.cells))
         return np.stack([allowed[:, self.of(a)].any(axis=1) for a in every], axis=1)
 
+    @cached_property
+    def _position(self) -> Counts:
+        """The place of each candidate among those of its attribute."""
+        position = np.zeros(len(self), dtype=np.int64)
+        for attribute in range(len(self.cells)):
+            own = self.of(attribute)
+            position[own] = np.arange(len(own))
+        return position
+
+    @cached_property
     def slices(self) -> list[slice]:
         """Where each attribute's cells lie among all cells."""
         ends = np.cumsum(self.cells)
@@ -112,10 +130,8 @@ class Candidates:
     def descend(self, reachable: Mask, chosen: int) -> Mask:
         """`reachable[branch, cell]` of the children that a candidate makes of one node."""
         attribute = int(self.attribute[chosen])
-        position = int(np.flatnonzero(self.of(attribute) == chosen)[0])
-        goes = self.branches(attribute)[position]
+        goes, columns = self.branches(attribute)[self._position[chosen]], self.slices
         below = np.repeat(reachable[None, :], len(goes), axis=0)
-        columns = self.slices()
         below[:, columns[attribute]] &= goes
         for pair in self.groups:
             if pair.by_group == attribute:

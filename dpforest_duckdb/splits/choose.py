@@ -395,7 +395,7 @@ def _groups(choice: Choice) -> list[tuple[Choice, int]]:
     """Each group of cells that some node may still split, alone: its rows, and its attribute."""
     ways, found = choice.candidates, []
     whole = [table.sum(axis=0, keepdims=True) for table in choice.counts]
-    for a, cells in enumerate(ways.slices()):
+    for a, cells in enumerate(ways.slices):
         for reach in np.unique(choice.reachable[:, cells], axis=0):
             nodes = (choice.reachable[:, cells] == reach).all(axis=1)
             mask = choice.allowed[nodes].any(axis=0, keepdims=True) & (ways.attribute == a)
