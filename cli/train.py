@@ -97,6 +97,10 @@ def train(
     threads: options.Threads = None,
     memory_limit: options.MemoryLimit = None,
     temp_dir: options.TempDir = None,
+    rows_at_most: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="A public bound: refuse if temporary space may not do."),
+    ] = None,
 ) -> None:
     """Train a forest on a private table, within a privacy budget.
 
@@ -142,6 +146,7 @@ def train(
                 replace=replace,
                 as_published=as_published,
                 seed=seed,
+                rows_at_most=rows_at_most,
                 ledger=ledger,
                 trace=engine.trace,
             )
@@ -189,6 +194,8 @@ def _say_public(run: Run, domain: str | None) -> None:
         f'Taken as public: "{public.target}" and its {len(public.classes)} classes, '
         f"{len(public.attributes)} attributes with their categories and bounds, from {source}."
     )
+    each = run.bytes_of_a_row
+    say(f"Temporary space: at most {each} bytes a row, {each / 10:g} GB for 100 million.")
     say(f'Protected: {run.unit} of table "{run.table.display}", added or removed.')
     for reason in run.recipe.flaws:
         say(f"Warning: not private: {reason}")

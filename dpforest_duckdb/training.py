@@ -20,6 +20,7 @@ from dpforest_duckdb.declarations import declared_domain
 from dpforest_duckdb.domain import Domain, load_domain
 from dpforest_duckdb.engine.base import CodedRows, Sample, TableInfo
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, Trace
+from dpforest_duckdb.engine.space import bytes_of_a_row, refuse_if_too_large
 from dpforest_duckdb.errors import BudgetError, DpforestError, PlainSpillWarning, UsageError
 from dpforest_duckdb.forest import LEAF, Forest, Guarantee, Tree
 from dpforest_duckdb.growth import Growth
@@ -103,6 +104,15 @@ class Run:
     def delta(self) -> int:
         """The δ that is debited, in atto-δ: what was asked for, where the recipe can use one."""
         return self.request.delta if self.uses_delta else 0
+
+    @property
+    def bytes_of_a_row(self) -> int:
+        """The most temporary space that a row takes, in memory or on disk; by public facts."""
+        copies = self.request.trees if self.recipe.rows == "all" else 1
+        classes = len(self.request.domain.classes)
+        if not self.uses_delta:
+            return bytes_of_a_row(self.request.domain, copies)
+        return bytes_of_a_row(self.request.domain, copies, classes if classes > 2 else 1)
 
     @property
     def uses_delta(self) -> bool:
@@ -296,6 +306,7 @@ def prepare(
     replace: bool = False,
     as_published: bool = False,
     seed: int | None = None,
+    rows_at_most: int | None = None,
     ledger: str | Path | None = None,
     trace: Trace | None = None,
 ) -> Run:
@@ -304,9 +315,10 @@ def prepare(
     `domain` is a `Domain`, a domain file, or None for DuckDB's own declarations. `privacy_unit` is
     a column or "row", by default the domain's; `rows_per_unit` bounds the rows that count of each.
     `delta` is for recipes that can use it (`auto`, `boosted`); others are pure ε and spend none.
-    `seed` makes
-    the run repeatable and not private. Warns with `PlainSpillWarning` where the table's database is
-    encrypted and DuckDB's temporary files are not. Raises `DpforestError` or `UsageError`.
+    `seed` makes the run repeatable and not private. `rows_at_most` is a public bound of the table's
+    rows: a run for which temporary space may not do is then refused. Warns with `PlainSpillWarning`
+    where the table's database is encrypted and DuckDB's temporary files are not. Raises
+    `DpforestError` or `UsageError`.
     """
     nano, atto = nano_epsilon(epsilon), atto_delta(delta)
     for option, value, most in (("--trees", trees, 1000), ("--depth", depth, 20)):
@@ -339,7 +351,7 @@ def prepare(
         store.check_name(engine, name, replace=replace)
     if engine.spills_plain(info.catalog):
         warnings.warn(PLAIN_SPILL, PlainSpillWarning, stacklevel=2)
-    return Run(
+    run = Run(
         engine=engine,
         guard=Guard.of(engine, info, ledger),
         table=info,
@@ -351,6 +363,11 @@ def prepare(
         name=name,
         replace=replace,
     )
+    if rows_at_most is not None:
+        if rows_at_most < 1:
+            raise UsageError("--rows-at-most must be a whole number from 1.")
+        refuse_if_too_large(con, rows_at_most, run.bytes_of_a_row)
+    return run
 
 
 def _unit(domain: Domain, info: TableInfo, asked: str | None, rows: int) -> Unit:

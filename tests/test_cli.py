@@ -315,6 +315,16 @@ def test_several_models_in_one_pass(db: Path) -> None:
     assert len(dpforest(*train(db, *more, "--dry-run")).text.split("cost ε")) == 3
 
 
+def test_temporary_space_is_told_and_refused(db: Path, tmp_path: Path) -> None:
+    before = state(db)
+    said = dpforest(*train(db, "--dry-run", "--rows-at-most", "1000000"))
+    assert re.search(r"Temporary space: at most \d+ bytes a row, [\d.]+ GB for 100", said.err)
+    many = train(db, "--name", "m", "--rows-at-most", str(10**13))
+    refused(dpforest(*many), "10,000,000,000,000 rows", "GB", "--temp-dir")
+    refused(dpforest(*train(db, "--rows-at-most", "0")), "--rows-at-most", code=2)
+    assert state(db) == before
+
+
 def test_the_fast_form_gives_the_same(db: Path) -> None:
     shared = ("sql", "--db", db, "--model", "risk", "--from", "fresh")
     plain, fast = dpforest(*shared).text, dpforest(*shared, "--fast").text
