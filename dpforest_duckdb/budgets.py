@@ -45,6 +45,28 @@ def spread(
     return Plan(tuple(query for query in asked if query.by_depth))
 
 
+RANKED, FADING = 4, Fraction(7, 10)  # so few trees share by rank, each .7 of the one before
+
+
+def by_rank(request: Request, split: str, *, rows: int, scores: int, choice: int) -> Plan:
+    """A plan of one-split trees: a noisy number of rows, the attributes, their tables, and sums.
+
+    `rows` and `scores` are percent of ε, `choice` of what these leave: for the attributes, if not
+    all are used. Few tables share what is left by rank, many alike.
+    """
+    first, seen, rest = share(request.epsilon, (rows, scores, 100 - rows - scores))
+    trees, every = request.trees, request.trees == len(request.domain.attributes)
+    chosen, tables = (0, rest) if every else share(rest, (choice, 100 - choice))
+    queries = [Query("rows", LAPLACE, (first,))]
+    if not every:
+        queries.append(Query("split", split, (chosen // trees,), trees))
+    alike = every or trees > RANKED
+    parts = [FADING**rank for rank in range(trees)]
+    leaf = ((tables // trees,), trees) if alike else (share(tables, parts),)
+    queries.append(Query("leaf", LAPLACE, *leaf))
+    return Plan((*queries, *([Query("scores", LAPLACE, (seen,))] if seen else [])))
+
+
 def in_rounds(
     request: Request, rows: int, *, turns: int, sweeps: int, trees: int, forest: int = 0
 ) -> Plan:

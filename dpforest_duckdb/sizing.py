@@ -17,6 +17,7 @@ from dpforest_duckdb.recipe import Counts, Request
 ATTRIBUTES = 0.22  # attributes for each √(strength / √classes); all of them, if that is half
 BINS = 1.4  # bins for each √(strength / attributes / classes)
 FEWEST, MOST = 4, 32  # bins
+DENSE = 1000  # the strength from which a greedy tree may do better than sums
 COMPARE, FIT = 400, 1500  # the strength from which sums of log-odds are compared, and fitted
 
 
@@ -39,6 +40,17 @@ def signal(request: Request) -> float:
     if request.rho:
         noise = math.sqrt(attributes / 2 / (request.rho / ATTO))
     return request.rows / request.rows_per_unit / noise / classes
+
+
+def dense(request: Request) -> bool:
+    """Whether a greedy tree does better: many rows, several classes, mostly numeric attributes.
+
+    Sums of several classes are not put right, and attributes that say the same count twice in them.
+    """
+    attributes = request.domain.attributes
+    numeric = sum(attribute.kind == "numeric" for attribute in attributes)
+    mostly = 2 * numeric > len(attributes) and len(request.domain.classes) > 2
+    return mostly and strength(request) >= DENSE
 
 
 def adapt(histogram: Counts, request: Request) -> Request:

@@ -148,7 +148,7 @@ class Run:
         trees: list[Tree] = []
         asked: list[Query] = []
         for phase in self.recipe.phases(self.request):
-            finished, request, plan = self._grow(phase, trees, progress)
+            finished, recipe, request, plan = self._grow(phase, trees, progress)
             trees += finished
             asked += plan.queries
         progress("finish")
@@ -158,16 +158,16 @@ class Run:
             guarantee=self.guarantee(Plan(tuple(asked))),
             domain=request.domain,
             trees=tuple(trees),
-            link=self.recipe.link,
+            link=recipe.link,
             table=self.table.reference,
             version=__version__,
-            voting=self.recipe.voting,
+            voting=recipe.voting,
         )
 
     def _grow(
         self, request: Request, before: Sequence[Tree], progress: Progress
-    ) -> tuple[list[Tree], Request, Plan]:
-        """The finished trees of a phase, after those `before`; request and plan as they ended."""
+    ) -> tuple[list[Tree], Recipe, Request, Plan]:
+        """The finished trees of a phase, after those `before`; all as it ended."""
         plan = self.recipe.plan(request)
         account = Accountant(plan, max(plan.epsilon, request.epsilon), request.delta)
         if before and self.recipe.second is not None:
@@ -187,7 +187,7 @@ class Run:
             grown = learn(rows, recipe, request, account, self.randomness, progress)
         finally:
             rows.drop()
-        return recipe.finish(grown, request, account.plan), request, account.plan
+        return recipe.finish(grown, request, account.plan), recipe, request, account.plan
 
     def _encode(
         self, domain: Domain, trees: int, sample: Sample, before: Sequence[Tree] = ()

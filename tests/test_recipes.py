@@ -460,10 +460,10 @@ def phase_by_phase(
         randomness = Randomness.seeded(seed)
     before: list[Tree] = []
     for phase in recipe.phases(request):
-        account = Telling(recipe.plan(phase), phase.epsilon)
+        account, followed = Telling(recipe.plan(phase), phase.epsilon), recipe
         if recipe.adapt is not None:
             told = np.bincount(labels, minlength=classes)
-            _, phase = adapted(told, recipe, phase, account, randomness.noise)
+            followed, phase = adapted(told, recipe, phase, account, randomness.noise)
         cells = phase.domain.cells
         codes = (places * np.array(cells)).astype(np.int64)
         times = np.ones(rows, dtype=np.int64)
@@ -474,8 +474,8 @@ def phase_by_phase(
             phase = replace(phase, weights=recipe.second.weigh(before, cells))
         seen = np.repeat(np.arange(rows), times)
         table = Rows(codes[seen], labels[seen], cells, classes, phase.trees)
-        made = grow(table, recipe, phase, account, randomness, lambda message: None)
-        before += recipe.finish(made, phase, account.plan)
+        made = grow(table, followed, phase, account, randomness, lambda message: None)
+        before += followed.finish(made, phase, account.plan)
         yield phase, account
 
 

@@ -15,7 +15,7 @@ from dpforest_duckdb.recipe import OURS, Counts, Recipe, Request
 from dpforest_duckdb.sizing import signal
 from dpforest_duckdb.splits.choose import at_random
 
-ROWS = 3  # percent of ε, for a number of rows
+ROWS = 4  # percent of ε, for a number of rows
 MANY = 50  # the signal from which a second sweep and all of the random trees are worth it
 
 
