@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, one_line, say
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.cli.output import emit, say
+from dpforest_duckdb.errors import DpforestError, one_line
 
 
 def domain(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, one_line, show_table
-from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.cli.output import emit, show_table
+from dpforest_duckdb.errors import DpforestError, UsageError, one_line
 
 if TYPE_CHECKING:
     from dpforest_duckdb.forest import Forest

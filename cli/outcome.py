@@ -12,8 +12,8 @@ from typing import Any
 
 import typer
 
-from dpforest_duckdb.cli.output import one_line, say
-from dpforest_duckdb.errors import DpforestError, NotPrivateWarning, UsageError
+from dpforest_duckdb.cli.output import say
+from dpforest_duckdb.errors import DpforestError, NotPrivateWarning, UsageError, one_line
 
 
 def reported(verb: Callable[..., None]) -> Callable[..., None]:

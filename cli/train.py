@@ -161,8 +161,9 @@ def train(
             plans = [_plan(run) for run in runs]
             if as_json:
                 emit({"runs": plans} if several else plans[0])
+                return
             for run, plan in zip(runs, plans, strict=True):
-                as_json or _show_plan(run, plan)
+                _show_plan(run, plan)
             return
         with _progress() as show, _clock(timings) as tick:
 

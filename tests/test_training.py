@@ -206,6 +206,30 @@ def planted(data: bytes, secrets: list[bytes]) -> list[bytes]:
     return [secret for secret in secrets if secret in data]
 
 
+@pytest.mark.parametrize(("rows", "trees"), [(9000, 1), (300, 2)])
+def test_auto_grows_a_greedy_tree_where_classes_and_numbers_are_many(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, rows: int, trees: int
+) -> None:
+    con.execute(
+        "CREATE TABLE visits (x INTEGER CHECK (x BETWEEN 0 AND 99), "
+        "z INTEGER CHECK (z BETWEEN 0 AND 99), ill ENUM ('no', 'mild', 'bad'))"
+    )
+    con.execute(
+        "INSERT INTO visits SELECT i % 100, i // 7 % 100, "
+        "CASE WHEN i % 100 <= 33 THEN 'no' WHEN i // 7 % 100 <= 50 THEN 'mild' ELSE 'bad' END "
+        f"FROM range({rows}) r(i)"
+    )
+    run = ready(con, tmp_path, epsilon=1, recipe="auto")
+    forest = run.execute()
+    assert len(forest.trees) == trees + (forest.link == "softmax")
+    assert (forest.link == "shares") == (rows == 9000)
+    assert forest.private
+    assert run.guard.budget().spent_epsilon == NANO
+    if forest.link == "shares":
+        right = forest.predict(con, "visits").filter("prediction = ill").count("*").fetchall()
+        assert right[0][0] > 0.9 * rows
+
+
 def test_nothing_true_leaves_the_private_database(tmp_path: Path) -> None:
     """Values, true counts and n are searched in the model, its database, ledger and statements."""
     private, home = tmp_path / "private.duckdb", tmp_path / "home.duckdb"

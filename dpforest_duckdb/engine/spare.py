@@ -32,7 +32,8 @@ class Spared:
 
     def counted(self, first: int, nodes: int) -> list[int]:
         """The nodes first … first+nodes-1 without the spared ones."""
-        return np.setdiff1d(np.arange(first, first + nodes), self.child).tolist()
+        counted: list[int] = np.setdiff1d(np.arange(first, first + nodes), self.child).tolist()
+        return counted
 
     def fill(
         self, counts: Sequence[Counts], first: int, above: Sequence[Counts], oldest: int
