@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, show_table
+from dpforest_duckdb.cli.output import emit, facts, show_table
 from dpforest_duckdb.errors import DpforestError, UsageError, one_line
 
 if TYPE_CHECKING:
@@ -98,25 +98,15 @@ def models(
 
 
 def _facts(forest: Forest) -> dict[str, Any]:
-    return {
-        "model": forest.name,
-        "recipe": forest.recipe,
-        "epsilon": float(forest.guarantee.epsilon),
-        "delta": float(forest.guarantee.delta),
-        "private": forest.private,
-        "trees": len(forest.trees),
-        "nodes": forest.nodes,
-        "depth": forest.depth,
-        "table": forest.table,
-    }
+    return {**facts(forest), "table": forest.table}
 
 
 def _list(forests: list[Forest], as_json: bool) -> None:
-    facts = [_facts(forest) for forest in forests]
+    told = [_facts(forest) for forest in forests]
     if as_json:
-        emit({"models": facts})
-    elif facts:
-        show_table(list(facts[0]), [list(fact.values()) for fact in facts])
+        emit({"models": told})
+    elif told:
+        show_table(list(told[0]), [list(fact.values()) for fact in told])
     else:
         print("There is no model in the database.")
 

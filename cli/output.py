@@ -6,8 +6,12 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from dpforest_duckdb.errors import one_line
+
+if TYPE_CHECKING:
+    from dpforest_duckdb.forest import Forest
 
 
 def say(text: object) -> None:
@@ -26,6 +30,20 @@ def _note(text: str) -> None:
         print(text, file=sys.stderr)
     except OSError:  # such as a reader that has gone away
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115  it stays open to the end
+
+
+def facts(forest: Forest) -> dict[str, Any]:
+    """What a model is, for --json."""
+    return {
+        "model": forest.name,
+        "recipe": forest.recipe,
+        "epsilon": float(forest.guarantee.epsilon),
+        "delta": float(forest.guarantee.delta),
+        "private": forest.private,
+        "trees": len(forest.trees),
+        "nodes": forest.nodes,
+        "depth": forest.depth,
+    }
 
 
 def emit(found: object) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, say, show_table
+from dpforest_duckdb.cli.output import emit, facts, say, show_table
 from dpforest_duckdb.errors import UsageError
 
 if TYPE_CHECKING:
@@ -176,8 +176,8 @@ def train(
             forests[0].save(out)
         _say_spent(runs[0])
     if as_json:
-        facts = [_facts(forest) for forest in forests]
-        emit({"models": facts} if several else facts[0])
+        told = [facts(forest) for forest in forests]
+        emit({"models": told} if several else told[0])
         return
     for run, forest in zip(runs, forests, strict=True):
         _report(forest, run.name, out)
@@ -212,19 +212,6 @@ def _say_spent(run: Run) -> None:
     if budget.spent_delta:
         spent += f", δ = {show(budget.spent_delta, ATTO)}"
     say(f'Spent on table "{name}" so far: {spent}{cap}.')
-
-
-def _facts(forest: Forest) -> dict[str, Any]:
-    return {
-        "model": forest.name,
-        "recipe": forest.recipe,
-        "epsilon": float(forest.guarantee.epsilon),
-        "delta": float(forest.guarantee.delta),
-        "private": forest.private,
-        "trees": len(forest.trees),
-        "nodes": forest.nodes,
-        "depth": forest.depth,
-    }
 
 
 def _report(forest: Forest, name: str | None, out: str | None) -> None:
