@@ -328,22 +328,22 @@ def _summary(reached: Sequence[tuple[Figures, dict[str, str]]]) -> str:
 
 
 def _page(text: str, summary: str, delta: str, file: Path) -> str:
-    option = f"--delta {delta} " if float(delta) else ""
-    title = f"Accuracy, δ = {delta}" if option else "Accuracy"
-    given = f"(ε, {delta})" if option else "pure ε"
+    title = f"Accuracy, δ = {delta}" if float(delta) else "Accuracy"
+    given = f"(ε, {delta})" if float(delta) else "pure ε"
     best = (
         "the best peer is DP-EBM, for two classes only"
-        if option
+        if float(delta)
         else "the best peer is diffprivlib, PrivaTree or DP-EBM, each in its best setting"
     )
-    command = f"python benchmarks/accuracy.py {option}--markdown docs/{file.name}"
+    words = [f"docs/{file.name}" if word == str(file) else word for word in sys.argv[1:]]
+    command = " ".join(["python benchmarks/accuracy.py", *words])
     return (
         f"# {title}\n\nWritten by `{command}`. "
         f"Three stratified folds, dealt three times where there are less than 8,000 rows; {given}, "
         "noise from seeds; mean ± standard error over folds. A guess is the most frequent class, "
-        "and the class shares for the log loss. In italics peers on the same folds in one setting: "
-        "diffprivlib's forest of 10 trees of depth 5, DP-EBM as it comes, which has δ = 1e-5; "
-        f"{best}, measured elsewhere. The aim is the best that any model has been seen to reach "
+        "and the class shares for the log loss. In italics, where there are such rows, peers on the "
+        "same folds in one setting: diffprivlib's forest of 10 trees of depth 5, DP-EBM as it comes, "
+        f"which has δ = 1e-5; {best}, measured elsewhere. The aim is the best that any model has been seen to reach "
         "under that ε, chosen with hindsight in every row. Without privacy: scikit-learn's random "
         "forest of 100 trees.\n\n"
         f"{summary}\n\n![accuracy and AUC over ε]({file.with_suffix('.svg').name})\n\n{text}\n"

@@ -1,9 +1,8 @@
 """Training and scoring: time, memory and spill, against the bare counts and peers, in one run.
 
-    python benchmarks/speed.py --markdown docs/speed.md          # all but the largest tables
+    python benchmarks/speed.py                                   # all but the largest table
+    python benchmarks/speed.py --most 100000000 --markdown docs/speed.md   # some 10 GB of disk
     python benchmarks/speed.py --part train --rows 5000000 --runs 5
-    python benchmarks/speed.py --part grow --most 100000000      # needs some 15 GB of disk
-    python benchmarks/speed.py --part spill
 
 Every contender runs in a process of its own, and the contenders take turns, so that a busy machine
 slows all of them; figures are medians. LightGBM and scikit-learn include the fetch out of DuckDB.
@@ -37,7 +36,7 @@ PHASES = (
     "encode", "count_classes", "count_leaves", "route", "noise", "select",
     "housekeeping", "other Python", "fetch", "fit", "score",
 )  # fmt: skip
-PARTS = ("train", "grow", "score", "spill")
+PARTS = ("train", "grow", "score")
 TRAINED = (  # contender, trees
     ("idle", 1), ("ours", 1), ("bare counts", 1), ("LightGBM", 1), ("scikit-learn", 1),
     ("ours", 10), ("ours", 100), ("ours, all rows", 10), ("LightGBM", 10), ("scikit-learn", 10),
@@ -324,33 +323,6 @@ def size_of(folder: Path) -> int:
     return total
 
 
-def spill_report(limit: int, folder: Path) -> list[str]:
-    """Train below a memory limit on a table ten times as large.
-
-    The size is what the rows take encoded (a byte per pair of attributes, three for class and node)
-    and stored raw on disk.
-    """
-    database = folder / "spill.duckdb"
-    encoded, raw = ATTRIBUTES // 2 + 3, 6  # bytes of a row, near enough to choose how many
-    rows = 10 * limit * 1_000_000 // (encoded + raw)
-    make_rows(database, rows)
-    size = database.stat().st_size + encoded * rows
-    outcome, spilled = _watched(Job("ours", str(database), memory_limit=f"{limit}MB"), folder, 1)
-    text = (
-        f"## Tables larger than memory\n\n{rows:,} rows of {ATTRIBUTES} INTEGER attributes, "
-        f"{size / 1e6:.0f} MB stored and encoded, one tree of depth 6. The peak is of the whole "
-        "process: interpreter and libraries take about 100 MB of it, and DuckDB's limit leaves out "
-        "some of what it allocates."
-    )
-    head = ["memory limit", "table / limit", "seconds", "peak MB", "spilled MB"]
-    line = [
-        f"{limit} MB", f"{size / limit / 1e6:.1f}", f"{outcome.seconds:.1f}",
-        f"{outcome.peak / 1e6:.0f}", f"{spilled / 1e6:.0f}",
-    ]  # fmt: skip
-    database.unlink()
-    return [text, markdown_table(head, [line])]
-
-
 def main() -> None:
     """Run what was asked for and print the report."""
     parser = argparse.ArgumentParser(
@@ -360,7 +332,6 @@ def main() -> None:
     parser.add_argument("--rows", nargs="+", type=int, default=[1_000_000, 5_000_000])
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--most", type=int, default=10_000_000, help="rows of --part grow")
-    parser.add_argument("--limit", type=int, default=400, help="MB of --part spill")
     parser.add_argument("--markdown", type=Path, help="write the report, and its plot, here")
     given = parser.parse_args()
     start = time.perf_counter()
@@ -374,10 +345,11 @@ def main() -> None:
             parts += grow_report(given.most, given.runs, folder, plot)
         if "score" in given.part:
             parts += score_report(given.runs, folder)
-        if "spill" in given.part:
-            parts += spill_report(given.limit, folder)
     machine = f"{os.cpu_count()} cores, {platform.machine()}, DuckDB {duckdb.__version__}"
-    title = f"# Speed\n\nBy `python benchmarks/speed.py`: {machine}; medians of {given.runs} runs."
+    title = (
+        f"# Speed\n\nBy `python benchmarks/speed.py --most {given.most}`: {machine}; medians of "
+        f"{given.runs} runs, one from 10 M rows on."
+    )
     text = "\n\n".join([title, *parts]) + "\n"
     print(text)
     say(f"{time.perf_counter() - start:.0f} s in all")
