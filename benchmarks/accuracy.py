@@ -341,11 +341,11 @@ def _page(text: str, summary: str, delta: str, file: Path) -> str:
         f"# {title}\n\nWritten by `{command}`. "
         f"Three stratified folds, dealt three times where there are less than 8,000 rows; {given}, "
         "noise from seeds; mean ± standard error over folds. A guess is the most frequent class, "
-        "and the class shares for the log loss. In italics, where there are such rows, peers on the "
-        "same folds in one setting: diffprivlib's forest of 10 trees of depth 5, DP-EBM as it comes, "
-        f"which has δ = 1e-5; {best}, measured elsewhere. The aim is the best that any model has been seen to reach "
-        "under that ε, chosen with hindsight in every row. Without privacy: scikit-learn's random "
-        "forest of 100 trees.\n\n"
+        "and the class shares for the log loss. In italics, where there are such rows, peers on "
+        "the same folds in one setting: diffprivlib's forest of 10 trees of depth 5, DP-EBM as it "
+        f"comes, which has δ = 1e-5; {best}, measured elsewhere. The aim is the best that any "
+        "model has been seen to reach under that ε, chosen with hindsight in every row. Without "
+        "privacy: scikit-learn's random forest of 100 trees.\n\n"
         f"{summary}\n\n![accuracy and AUC over ε]({file.with_suffix('.svg').name})\n\n{text}\n"
     )
 
