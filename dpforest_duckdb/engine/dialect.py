@@ -115,6 +115,9 @@ class DuckDBDialect:
                 bins = self._bins(attribute, column, 0, len(attribute.edges))
             missing = self.missing(attribute, column)
             return Sql(f"CASE WHEN {missing} THEN {attribute.null} ELSE {bins} END")
+        if not attribute.of and attribute.type == self._enum(attribute.values):
+            missing = self.missing(attribute, column)
+            return Sql(f"CASE WHEN {missing} THEN {attribute.null} ELSE enum_code({column}) END")
         whole = attribute.family == "integer" and not attribute.of
         integers = [int(v) for v in attribute.values] if whole else []
         if len(integers) > 1 and _consecutive(integers):
@@ -129,6 +132,10 @@ class DuckDBDialect:
         null = f" WHEN {self.missing(attribute, column)} THEN {attribute.null}"
         own_null = null if attribute.null != attribute.other else ""
         return Sql(f"CASE {known}{own_null} ELSE {attribute.other} END")
+
+    def _enum(self, labels: Sequence[str]) -> str:
+        """The type whose own codes are those of a list of categories."""
+        return f"ENUM({', '.join(map(self.text, labels))})"
 
     def class_code(self, classes: Sequence[str], sql_type: str, column: Sql) -> Sql:
         """The class number of a row, NULL for NULL and for what is not in the class list."""
