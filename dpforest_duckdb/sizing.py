@@ -18,7 +18,7 @@ ATTRIBUTES = 0.22  # attributes for each √(strength / √classes); all of them
 BINS = 1.4  # bins for each √(strength / attributes / classes)
 FEWEST, MOST = 4, 32  # bins
 DENSE = 1000  # the strength from which a greedy tree may do better than sums
-COMPARE, FIT = 400, 1500  # the strength from which sums of log-odds are compared, and fitted
+COMPARE, FIT = 250, 1500  # the strength from which sums of log-odds are compared, and fitted
 
 
 def strength(request: Request) -> float:
