@@ -30,7 +30,7 @@ from dpforest_duckdb.privacy.bits import Bits, SecureBits, SeededBits
 from dpforest_duckdb.privacy.guard import Guard
 from dpforest_duckdb.privacy.ledger import Unit
 from dpforest_duckdb.privacy.noise import CountNoise, ExactNoise, OpenDPNoise
-from dpforest_duckdb.privacy.units import ATTO, atto_delta, nano_epsilon, show
+from dpforest_duckdb.privacy.units import ATTO, NANO, atto_delta, nano_epsilon, show
 from dpforest_duckdb.recipe import Grown, Level, Progress, Recipe, Request
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.scoring import labels
@@ -271,17 +271,22 @@ def train_many(runs: Sequence[Run], progress: Progress = lambda message: None) -
 
     Each is debited by itself, but none if the cap does not allow them all. Raises as `train`.
     """
-    first, wanted = runs[0], sum(run.cost for run in runs)
+    first = runs[0]
     if {(run.table.reference, run.guard.ledger.path) for run in runs} != {
         (first.table.reference, first.guard.ledger.path)
     }:
         raise UsageError("Runs that go together need one table and one ledger.")
-    left = first.guard.budget().left_epsilon
-    if len(runs) > 1 and left is not None and wanted > left:
-        raise BudgetError(
-            f"Refused: these runs need ε = {show(wanted)} together but only {show(left)} of the "
-            f'cap is left for table "{first.table.display}": ask for fewer or raise the cap.'
-        )
+    budget = first.guard.budget()
+    for symbol, scale, wanted, left in (
+        ("ε", NANO, sum(run.cost for run in runs), budget.left_epsilon),
+        ("δ", ATTO, sum(run.delta for run in runs), budget.left_delta),
+    ):
+        if len(runs) > 1 and left is not None and wanted > left:
+            raise BudgetError(
+                f"Refused: these runs need {symbol} = {show(wanted, scale)} together but only "
+                f'{show(left, scale)} of the cap is left for table "{first.table.display}": ask '
+                "for fewer or raise the cap."
+            )
     with first.engine.sharing():
         for run in runs:
             yield replace(run, engine=first.engine, guard=first.guard).execute(progress)

@@ -307,6 +307,8 @@ def test_several_models_in_one_pass(db: Path) -> None:
     before = state(db)
     more = ("--name", "k", "--epsilon", "1", "--epsilon", "1.5")
     refused(dpforest(*train(db, *more)), "2.5 together", "only 2", "visits")
+    small = ("--name", "k", "--epsilon", "0.1", "--epsilon", "0.2", "--delta", "1e-6")
+    refused(dpforest(*train(db, *small)), "δ = 0.000002 together", "only 0", "visits")
     refused(dpforest(*train(db, *more, "--out", "x.json")), "--out", code=2)
     refused(dpforest(*train(db, "--epsilon", "1", "--epsilon", "1")), "--epsilon", code=2)
     assert state(db) == before
