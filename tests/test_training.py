@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sqlite3
 import subprocess
@@ -202,10 +201,6 @@ def test_poor_tables_give_a_model_all_the_same(
         assert row[-1] + row[-2] == pytest.approx(1)
 
 
-def planted(data: bytes, secrets: list[bytes]) -> list[bytes]:
-    return [secret for secret in secrets if secret in data]
-
-
 @pytest.mark.parametrize(("rows", "trees"), [(9000, 1), (300, 2)])
 def test_auto_grows_a_greedy_tree_where_classes_and_numbers_are_many(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, rows: int, trees: int
@@ -228,47 +223,6 @@ def test_auto_grows_a_greedy_tree_where_classes_and_numbers_are_many(
     if forest.link == "shares":
         right = forest.predict(con, "visits").filter("prediction = ill").count("*").fetchall()
         assert right[0][0] > 0.9 * rows
-
-
-def test_nothing_true_leaves_the_private_database(tmp_path: Path) -> None:
-    """Values, true counts and n are searched in the model, its database, ledger and statements."""
-    private, home = tmp_path / "private.duckdb", tmp_path / "home.duckdb"
-    rows = 87_654_3
-    with duckdb.connect(str(private)) as con:
-        con.execute("CREATE TABLE t (name VARCHAR, x INTEGER CHECK (x BETWEEN 0 AND 1), y BOOLEAN)")
-        con.execute(
-            f"INSERT INTO t SELECT 'planted-value-' || i, i % 2, i < 765432 FROM range({rows}) r(i)"
-        )
-    shown: list[str] = []
-    with open_database(home_of(home)) as con:
-        pass
-    with duckdb.connect(str(home)) as con:
-        con.execute(f"ATTACH '{private}' AS private")
-        run = prepare(con, "private.t", target="y", epsilon=0.01, name="m", trace=shown.append)
-        forest = run.execute()
-        true = {
-            str(n)
-            for (n,) in con.execute(
-                "SELECT count(*) FROM private.t UNION SELECT count(*) FROM private.t GROUP BY y "
-                "UNION SELECT count(*) FROM private.t GROUP BY x, y"
-            ).fetchall()
-        }
-        con.execute("CHECKPOINT")
-        assert con.execute("SELECT count(*) FROM duckdb_tables() WHERE temporary").fetchall() == [
-            (0,)
-        ]
-        salt = str(run.randomness.salt)
-    numbers = set(re.findall(r"\d+", forest.to_json() + "".join(shown) + forest.to_sql("t")))
-    assert not numbers & (true | {salt})
-    for file in tmp_path.iterdir():
-        if file != private:
-            content = file.read_bytes()
-            secrets = [b"planted-value", salt.encode(), *(n.encode() for n in true)]
-            assert planted(content, secrets) == [], file
-            for number in true:
-                small = int(number)
-                if small > 2**16:
-                    assert small.to_bytes(8, "little") not in content, file
 
 
 def home_of(path: Path) -> Path:

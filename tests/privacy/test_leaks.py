@@ -53,6 +53,7 @@ with duckdb.connect(home) as con:
     with open(secrets, "w") as file:
         json.dump([str(run.randomness.salt)], file)
     forest = run.execute(progress=print)
+    assert con.execute("FROM duckdb_tables() WHERE temporary").fetchall() == []
     print(repr(forest), repr(run), forest.to_json(), forest.to_sql("t"), forest.rules())
     forest.predict(con, "private.t").limit(0).show()
 """
