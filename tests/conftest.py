@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,12 @@ from dpforest_duckdb.forest import Forest
 from dpforest_duckdb.training import prepare
 
 _BESIDE = Path(__file__).parent.parent.parent / "shared" / "data"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible() -> None:
+    """Let Ctrl-C through where the tests run in the background, whose shell has it ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
