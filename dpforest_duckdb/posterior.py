@@ -2,9 +2,9 @@
 
 Each share is a posterior mean: the likelihood of the noisy counts, a Gaussian prior on the log-odds
 about the classes' shares in all rows, and an average over models of how values differ. Values may
-each be their own, with log-odds as wide as one of WIDTHS; ordered ones may also be alike up to one
-or two cuts. Models weigh as much as they explain, so where noise drowns the counts the shares are
-about those of all rows, and nothing needs to be tuned.
+each be their own, with log-odds as wide as one of WIDTHS; ordered ones may also resemble their
+neighbours, or be alike up to one or two cuts. Models weigh as much as they explain, so where noise
+drowns the counts the shares are about those of all rows, and nothing needs to be tuned.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ Floats = NDArray[np.float64]
 OFFSETS = np.linspace(-6, 6, 241)  # log-odds of a value, less those of all rows
 WIDTHS = (0.1, 0.3, 0.8, 1.6, 3.0)  # standard deviations of offsets, where values are their own
 STEPS = (0.8, 1.6, 3.0)  # the same, where values are alike between cuts
+SLOPES = (0.3, 0.8, 1.6, 3.0)  # the same, where offsets of neighbours are correlated by NEARBY
+NEARBY = 0.9
+LEAST_LIKELY = 1e-100  # beside the likeliest: chains of impossible offsets must keep some mass
 STEP_WIDTHS = (0.1, 0.3, 1.0, 2.5)  # standard deviations of a step before anything is known
 LIKENESS = (0.5, 0.9)  # correlations of the steps at neighbouring values, beside none at all
 LEAST_HESSIAN, LARGEST_STEP = 0.25, 5.0
@@ -73,15 +76,45 @@ def _averaged(likelihood: Floats, grid: Floats, ordered: bool) -> Floats:
     middle, middle_mean = _segments(whole[two[1]] - whole[two[0]], grid, STEPS)
     single = below + above - np.log(below.size)
     double = below[two[0] - 1] + middle + above[two[1] - 1] - np.log(max(middle.size, 1))
-    own, by_one, by_two = _weights(worth, single, double)
+    chains, chain_means = _chains(likelihood[:, ::2], grid[::2])
+    own, by_one, by_two, by_chain = _weights(worth, single, double, chains - np.log(len(SLOPES)))
     # a segment's mean counts for the values from its first to before its last
     rise = np.zeros(values + 1)
     rise[0] = (by_one * below_mean).sum() + (by_two * below_mean[two[0] - 1]).sum()
     np.add.at(rise, one, (by_one * (above_mean - below_mean)).sum(axis=1))
     np.add.at(rise, two[0], (by_two * (middle_mean - below_mean[two[0] - 1])).sum(axis=1))
     np.add.at(rise, two[1], (by_two * (above_mean[two[1] - 1] - middle_mean)).sum(axis=1))
-    mean: Floats = means @ own + rise.cumsum()[:values]
+    mean: Floats = means @ own + rise.cumsum()[:values] + chain_means @ by_chain
     return mean
+
+
+def _chains(likelihood: Floats, grid: Floats) -> tuple[Floats, Floats]:
+    """Log evidence `[width]` and mean shares `[value, width]` where neighbours' offsets are alike.
+
+    Offsets are a Gaussian Markov chain over the values, of one of SLOPES and correlation NEARBY; on
+    every second point of the grid its sums are exact, forwards and backwards.
+    """
+    offsets, widths = OFFSETS[::2], np.array(SLOPES)[:, None, None]
+    first = np.exp(-((offsets / widths) ** 2) / 2)
+    step = (offsets - NEARBY * offsets[:, None]) / widths / np.sqrt(1 - NEARBY**2)
+    move = np.exp(-(step**2) / 2)
+    first, move = (density / density.sum(axis=2, keepdims=True) for density in (first, move))
+    top = likelihood.max(axis=1, keepdims=True)
+    told = np.maximum(np.exp(likelihood - top), LEAST_LIKELY)
+    evidence, state, before = np.full(len(SLOPES), top.sum()), first, []
+    for number, own in enumerate(told):
+        state = (state @ move if number else state) * own
+        mass = state.sum(axis=2, keepdims=True)
+        evidence += np.log(mass[:, 0, 0])
+        state = state / mass
+        before.append(state[:, 0])
+    means, after = np.empty((len(told), len(SLOPES))), np.ones((len(SLOPES), len(offsets), 1))
+    for number in range(len(told) - 1, -1, -1):
+        joint = before[number] * after[:, :, 0]
+        means[number] = joint @ grid / joint.sum(axis=1)
+        after = move @ (told[number][:, None] * after)
+        after = after / after.max(axis=1, keepdims=True)
+    return evidence, means
 
 
 def _segments(likelihood: Floats, grid: Floats, widths: tuple[float, ...]) -> tuple[Floats, Floats]:

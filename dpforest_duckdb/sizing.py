@@ -10,14 +10,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dpforest_duckdb.budgets import ROWS_SHARE
 from dpforest_duckdb.evidence import COARSE, FINE
 from dpforest_duckdb.privacy.units import ATTO, NANO
 from dpforest_duckdb.recipe import Counts, Request
 
 ATTRIBUTES = 0.22  # attributes for each √(strength / √classes); all of them, if that is half
-BINS = 1.4  # bins for each √(strength / attributes / classes)
+BINS = 0.18  # bins for each strength / attributes / √classes: the fewer, the more rows in each
 FEWEST, MOST = 4, 32  # bins
-DENSE = 1000  # the strength from which a greedy tree may do better than sums
+CAUTION = 0.75  # standard deviations: too large a forest loses more than too small a one
+DENSE = 4000  # the strength from which a greedy tree may do better than sums
 COMPARE, FIT = 250, 1500  # the strength from which sums of log-odds are compared, and fitted
 
 
@@ -54,13 +56,14 @@ def dense(request: Request) -> bool:
 
 
 def adapt(histogram: Counts, request: Request) -> Request:
-    """Trees and bins by strength, from noisy class counts of all rows."""
-    rows, domain = max(int(histogram.sum()), 1), request.domain
-    seen = replace(request, rows=rows, histogram=tuple(histogram.tolist()), depth=1)
+    """Trees and bins by strength, from noisy class counts of all rows, less CAUTION."""
+    domain, noise = request.domain, request.rows_per_unit * NANO / request.epsilon / ROWS_SHARE
     attributes, classes = len(domain.attributes), len(domain.classes)
+    rows = max(int(histogram.sum() - CAUTION * noise * math.sqrt(2 * classes)), 1)
+    seen = replace(request, rows=rows, histogram=tuple(histogram.tolist()), depth=1)
     wanted = max(1, round(ATTRIBUTES * math.sqrt(strength(seen) / math.sqrt(classes))))
     trees = min(request.trees, attributes if wanted >= attributes / 2 else wanted)
-    bins = 2 * round(BINS / 2 * math.sqrt(strength(seen) / trees / classes))
+    bins = 2 * round(BINS / 2 * strength(seen) / trees / math.sqrt(classes))
     bins = min(max(bins, FEWEST), MOST)
     recut = tuple(attribute.recut(bins) for attribute in domain.attributes)
     return replace(seen, trees=trees, domain=replace(domain, attributes=recut))
