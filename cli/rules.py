@@ -28,12 +28,15 @@ def rules(
     if as_json:
         emit({"rules": found})
         return
-    keys = ["tree", "node", "rule", "prediction", "counts", "confidence", "support"]
+    keys = ["tree", "node", "rule", "prediction", "counts", "noise", "confidence", "support"]
     if forest.link == "softmax":
         keys.append("log_odds")
         found = [{**rule, "log_odds": _added(rule["log_odds"])} for rule in found]
     show_table(keys, [[rule[key] for key in keys] for rule in found])
-    say(f"Counts are in the order of the classes {', '.join(forest.domain.classes)}.")
+    say(
+        f"Counts are in the order of the classes {', '.join(forest.domain.classes)}; noise is the "
+        "standard deviation of the noise in each of them."
+    )
 
 
 def _added(log_odds: dict[str, float] | None) -> str | None:

@@ -73,7 +73,7 @@ def boost(
     odds = np.log(told / told.sum())
     if len(odds) == 2:
         odds = of_two(odds[1:] - odds[:1])[0]
-    start = intercept(odds, request)
+    start = intercept(odds, request, plan)
     rows.add_votes([start])
 
     def fitted(trees: Sequence[Tree], query: Query, cost: int, rate: float) -> list[Tree]:
@@ -151,7 +151,7 @@ def _one_split(domain: Domain, attribute: int) -> Tree:
     """A tree of one split into the cells of an attribute, without votes."""
     growth = Growth(domain.cells, 1, len(domain.classes))
     growth.split(*(np.array([value]) for value in (0, attribute, MULTIWAY, 0)))
-    return replace(growth.finished()[0], counts=None)
+    return replace(growth.finished()[0], counts=None, noise=None)
 
 
 def random_trees(domain: Domain, trees: int, depth: int, bits: Bits) -> list[Tree]:
@@ -169,4 +169,4 @@ def random_trees(domain: Domain, trees: int, depth: int, bits: Bits) -> list[Tre
         growth.split(frontier, ways.attribute[chosen], ways.kind[chosen], ways.cell[chosen])
         below = [ways.descend(reachable[n], c) for n, c in zip(split, chosen, strict=True)]
         reachable, frontier = np.concatenate(below), np.arange(born, growth.nodes)
-    return [replace(tree, counts=None) for tree in growth.finished()]
+    return [replace(tree, counts=None, noise=None) for tree in growth.finished()]

@@ -29,6 +29,7 @@ Scale = Literal["linear", "log", "mixed"]
 DEFAULT_BINS = 32
 MAX_BINS = 250
 MAX_CATEGORIES = 10_000
+FEW_VALUES = 8  # whole numbers that are better told apart than put together
 _EPOCH = dt.date(1970, 1, 1)
 
 _FAMILIES = {
@@ -593,8 +594,11 @@ def _cut(lower: Number, upper: Number, bins: int, scale: str, *, whole: bool) ->
     """Interior cut points of about `bins` bins over [lower, upper].
 
     "linear" spaces them equally, "log" logarithmically, "mixed" half of them each way: in units of
-    a thousandth of the range, asinh is linear about 0 and logarithmic on both sides.
+    a thousandth of the range, asinh is linear about 0 and logarithmic on both sides. FEW_VALUES
+    whole numbers or less have a bin each in "mixed".
     """
+    if scale == "mixed" and whole and upper - lower < FEW_VALUES:
+        return list(range(math.ceil(lower), math.floor(upper)))
     if scale == "mixed":
         unit = (upper - lower) / 1000
         low, high = math.asinh(lower / unit), math.asinh(upper / unit)

@@ -227,7 +227,7 @@ def log_odds(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
         start, added = np.log(found.prior), list(found.added)
     nothing = np.zeros((1, len(found.prior)), dtype=np.int64)
     return [
-        intercept(start, request),
+        intercept(start, request, plan),
         *(
             replace(
                 sum_upward(tree, request.domain.cells),

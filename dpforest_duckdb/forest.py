@@ -7,6 +7,7 @@ of a tree are in breadth-first order, the root first, the children of a node sid
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -51,7 +52,9 @@ class Tree:
 
     `kind`, `attribute`, `cell`, `first` [node]: the split, `first` the number of the first child;
     -1 for attribute and first of a leaf. `counts` [node, class]: noisy class counts, where the
-    recipe has them. `votes` [node, class]: integer votes of the leaves, zero elsewhere.
+    recipe has them. `votes` [node, class]: integer votes of the leaves, zero elsewhere. `noise`
+    [node]: the standard deviation of the noise in each of a node's counts, which is public; NaN
+    where a node's counts were not asked for, None where no node's were, or it is not known.
     """
 
     kind: Array
@@ -60,6 +63,7 @@ class Tree:
     first: Array
     counts: Array | None
     votes: Array
+    noise: NDArray[np.float64] | None = None
 
     @property
     def nodes(self) -> int:
@@ -118,6 +122,7 @@ class Tree:
             first=first[keep],
             counts=None if self.counts is None else self.counts[keep],
             votes=self.votes[keep],
+            noise=None if self.noise is None else self.noise[keep],
         )
 
 
@@ -302,7 +307,12 @@ def _tree_json(tree: Tree) -> dict[str, Any]:
         "first": tree.first.tolist(),
         "counts": None if tree.counts is None else tree.counts.tolist(),
         "votes": tree.votes[tree.leaves].tolist(),
+        "noise": None if tree.noise is None else [_known(value) for value in tree.noise],
     }
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else round(float(value), 3)
 
 
 def _domain_json(domain: Domain) -> dict[str, Any]:
@@ -441,11 +451,23 @@ def _tree(content: Mapping[str, Any], domain: Domain, link: Link) -> Tree:
         first=_integers(content["first"], -1, nodes, (nodes,)),
         counts=None if counts is None else _integers(counts, -(2**62), 2**62, (nodes, classes)),
         votes=votes,
+        noise=_noise(content.get("noise"), nodes),
     )
     if link == "shares" and (tree.votes[tree.leaves].sum(axis=1) < 1).any():
         raise ValueError("a leaf without votes")
     _check_shape(tree, domain)
     return tree
+
+
+def _noise(values: object, nodes: int) -> NDArray[np.float64] | None:
+    """Standard deviations `[node]`, NaN for null, or none at all."""
+    if values is None:
+        return None
+    if not isinstance(values, list) or len(values) != nodes:
+        raise ValueError("not one for each node")
+    if any(type(value) not in (int, float, type(None)) or (value or 0) < 0 for value in values):
+        raise ValueError("not standard deviations")
+    return np.array([math.nan if value is None else float(value) for value in values])
 
 
 def _check_shape(tree: Tree, domain: Domain) -> None:

@@ -18,8 +18,9 @@ Array = NDArray[np.int64]
 class Growth:
     """The nodes of all trees while they grow, numbered by depth; node t is the root of tree t.
 
-    `noisy[node, class]` holds released histograms (-1 rows of nothing yet are zeros), `tree` and
-    `reachable[node, cell]` are public.
+    `noisy[node, class]` holds released histograms, zeros where nothing is released yet, and
+    `noise[node]` the standard deviation of the noise in them, NaN where nothing is. The noise
+    and `tree` are public.
     """
 
     cells: tuple[int, ...]
@@ -31,6 +32,7 @@ class Growth:
     cell: Array = field(init=False)
     first: Array = field(init=False)
     noisy: Array = field(init=False)
+    noise: NDArray[np.float64] = field(init=False)
 
     def __post_init__(self) -> None:
         self.tree = np.arange(self.trees)
@@ -39,6 +41,11 @@ class Growth:
         self.cell = np.zeros(self.trees, dtype=np.int64)
         self.first = np.full(self.trees, -1, dtype=np.int64)
         self.noisy = np.zeros((self.trees, self.classes), dtype=np.int64)
+        self.noise = np.full(self.trees, np.nan)
+
+    def release(self, nodes: Array | NDArray[np.intp], noisy: Array, noise: float) -> None:
+        """Keep the noisy histograms of nodes, with noise of a standard deviation."""
+        self.noisy[nodes], self.noise[nodes] = noisy, noise
 
     @property
     def nodes(self) -> int:
@@ -57,6 +64,7 @@ class Growth:
         self.cell = np.concatenate([self.cell, np.zeros(born, dtype=np.int64)])
         self.first = np.concatenate([self.first, np.full(born, -1)])
         self.noisy = np.concatenate([self.noisy, np.zeros((born, self.classes), dtype=np.int64)])
+        self.noise = np.concatenate([self.noise, np.full(born, np.nan)])
         return Splits(
             node=nodes.tolist(),
             attribute=attribute.tolist(),
@@ -88,6 +96,7 @@ class Growth:
                     first=np.where(first < 0, -1, number[first]),
                     counts=self.noisy[own],
                     votes=np.zeros((len(own), self.classes), dtype=np.int64),
+                    noise=self.noise[own],
                 )
             )
         return grown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ def rules(forest: Forest) -> list[dict[str, Any]]:
 
     `rule` is the path in words, `counts` the noisy class counts (None where the recipe keeps none),
     `confidence` the share of the predicted class among them, `support` the share of the tree's
-    noisy rows that reach the node, both in [0, 1]; `votes` the integer votes of a leaf, and
-    `log_odds` what they add to the log-odds of each class, where they are such. All of it is
-    released already.
+    noisy rows that reach the node, both in [0, 1]; `noise` the standard deviation of the noise in
+    each of the counts; `votes` the integer votes of a leaf, and `log_odds` what they add to the
+    log-odds of each class, where they are such. All of it is released already.
     """
     return [row for number, tree in enumerate(forest.trees) for row in _tree(forest, number, tree)]
 
@@ -48,11 +49,13 @@ def _tree(forest: Forest, number: int, tree: Tree) -> list[dict[str, Any]]:
 def _figures(forest: Forest, tree: Tree, node: int) -> dict[str, Any]:
     classes = forest.domain.classes
     votes = tree.votes[node] if tree.kind[node] == LEAF else None
-    if tree.counts is None:
+    noise = math.nan if tree.noise is None else float(tree.noise[node])
+    if tree.counts is None or (tree.noise is not None and math.isnan(noise)):
         best = votes.argmax() if votes is not None else None
         return {
             "prediction": None if best is None else classes[best],
             "counts": None,
+            "noise": None,
             "confidence": None,
             "support": None,
             "votes": None if votes is None else votes.tolist(),
@@ -66,6 +69,7 @@ def _figures(forest: Forest, tree: Tree, node: int) -> dict[str, Any]:
             counts.argmax() if votes is None or forest.link == "softmax" else votes.argmax()
         ],
         "counts": counts.tolist(),
+        "noise": None if math.isnan(noise) else round(noise, 3),
         "confidence": round(float(present.max() / total), 6) if total else None,
         "support": round(min(1.0, float(total / root)), 6) if root else None,
         "votes": None if votes is None else votes.tolist(),

@@ -14,12 +14,14 @@ from dpforest_duckdb.forest import Tree
 def sum_upward(tree: Tree, cells: Sequence[int]) -> Tree:
     """Noisy counts of inner nodes as the sums of their leaves' noisy counts."""
     assert tree.counts is not None, "only counts can be summed"
-    counts = tree.counts.copy()
+    assert tree.noise is not None, "counts come with their noise"
+    counts, noise = tree.counts.copy(), tree.noise.copy()
     for node in reversed(range(tree.nodes)):
         children = list(tree.children(node, cells))
         if children:
             counts[node] = counts[children].sum(axis=0)
-    return replace(tree, counts=counts)
+            noise[node] = np.sqrt((noise[children] ** 2).sum())
+    return replace(tree, counts=counts, noise=noise)
 
 
 def shrink_to_parent(tree: Tree, cells: Sequence[int], noise: float) -> NDArray[np.float64]:

@@ -29,7 +29,12 @@ from dpforest_duckdb.privacy.accountant import Accountant, Plan, PlanError, Quer
 from dpforest_duckdb.privacy.bits import Bits, SecureBits, SeededBits
 from dpforest_duckdb.privacy.guard import Guard
 from dpforest_duckdb.privacy.ledger import Unit
-from dpforest_duckdb.privacy.noise import CountNoise, ExactNoise, OpenDPNoise
+from dpforest_duckdb.privacy.noise import (
+    CountNoise,
+    ExactNoise,
+    OpenDPNoise,
+    laplace_deviation,
+)
 from dpforest_duckdb.privacy.units import ATTO, NANO, atto_delta, nano_epsilon, show
 from dpforest_duckdb.recipe import Grown, Level, Progress, Recipe, Request
 from dpforest_duckdb.recipes import find
@@ -479,9 +484,10 @@ def grow(
                 told = counts[0].sum(axis=1) if counts else rows.count_leaves(first, span)[here]
                 if purpose == "size":
                     told = told.sum(axis=1, keepdims=True)
-                noisy = noise.laplace(told, account.spend(purpose, depth), k)
-        if noisy is not None and plan.query("histogram"):
-            growth.noisy[frontier] = noisy
+                cost = account.spend(purpose, depth)
+                noisy = noise.laplace(told, cost, k)
+                if purpose == "histogram":
+                    growth.release(frontier, noisy, laplace_deviation(cost, k))
         if depth == request.depth:
             break
         allowed = ways.allowed(reachable)
@@ -514,20 +520,21 @@ def grow(
         splits = growth.split(
             frontier[split], ways.attribute[chosen], ways.kind[chosen], ways.cell[chosen]
         )
+        children = np.arange(born, growth.nodes)
         rows.route(splits, growth.nodes)
         if drawn.children is not None:
-            growth.noisy[born:] = np.concatenate(drawn.children)
+            growth.release(children, np.concatenate(drawn.children), drawn.noise)
         below = [ways.descend(reachable[n], c) for n, c in zip(split, chosen, strict=True)]
         parts = [np.full(len(b), expected[n] / len(b)) for n, b in zip(split, below, strict=True)]
         reachable = np.concatenate([reachable[later], *below])
         expected = np.concatenate([expected[later], *parts])
-        frontier = np.concatenate([frontier[later], np.arange(born, growth.nodes)])
+        frontier = np.concatenate([frontier[later], children])
     if plan.query("leaf"):
         told = rows.count_leaves(0, growth.nodes)
         for number, leaves in enumerate(_leaves_asked(growth, plan)):
-            growth.noisy[leaves] = recipe.leaf.ask(
-                told[leaves], account.spend("leaf", number), k, noise, randomness.bits
-            )
+            cost = account.spend("leaf", number)
+            noisy = recipe.leaf.ask(told[leaves], cost, k, noise, randomness.bits)
+            growth.release(leaves, noisy, laplace_deviation(cost, k))
     trees = growth.finished()
     if not plan.query("scores") or recipe.scores is None:
         return Grown(trees)

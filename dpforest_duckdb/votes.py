@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpforest_duckdb.forest import LEAF, SCALE, Tree
+from dpforest_duckdb.privacy.accountant import Plan
+from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.recipe import Counts, Request
 
 Floats = NDArray[np.float64]
@@ -30,8 +32,10 @@ def of_two(log_odds: Floats) -> Floats:
     return np.stack([-log_odds, log_odds], axis=1) / 2
 
 
-def intercept(log_odds: Floats, request: Request) -> Tree:
+def intercept(log_odds: Floats, request: Request, plan: Plan) -> Tree:
     """A tree without a split that votes for all rows, by log-odds `[class]`."""
+    rows = plan.query("rows")
+    assert rows is not None, "log-odds of all rows need a noisy number of them"
     return Tree(
         kind=np.array([LEAF]),
         attribute=np.array([-1]),
@@ -39,4 +43,5 @@ def intercept(log_odds: Floats, request: Request) -> Tree:
         first=np.array([-1]),
         counts=np.array([request.histogram], dtype=np.int64),
         votes=integer_votes(log_odds[None]),
+        noise=np.array([laplace_deviation(rows.by_depth[0], request.rows_per_unit)]),
     )

@@ -51,7 +51,7 @@ def vote_by_majority(tree: Tree) -> Tree:
 def vote_by_label(tree: Tree) -> Tree:
     """Each leaf has one vote, for the label that it was asked for; there are no counts to keep."""
     assert tree.counts is not None, "labels come as counts of one"
-    return replace(tree, votes=_leaves_only(tree, tree.counts * SCALE), counts=None)
+    return replace(tree, votes=_leaves_only(tree, tree.counts * SCALE), counts=None, noise=None)
 
 
 def vote_by_surest(tree: Tree, cells: Sequence[int]) -> Tree:

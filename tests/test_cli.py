@@ -521,7 +521,7 @@ def test_rules_are_every_path_with_noisy_figures(db: Path) -> None:
     found = dpforest("rules", "--db", db, "--model", "risk", "--json").facts
     assert set(found) == {"rules"}
     for rule in found["rules"]:
-        assert {"rule", "counts", "confidence", "support", "prediction"} <= set(rule)
+        assert {"rule", "counts", "noise", "confidence", "support", "prediction"} <= set(rule)
     nodes = dpforest("models", "show", "risk", "--db", db, "--json").facts["nodes"]
     assert len(found["rules"]) == nodes
     leaves = dpforest("rules", "--db", db, "--model", "risk", "--leaves-only", "--json").facts

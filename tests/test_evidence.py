@@ -23,7 +23,7 @@ from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.units import NANO
 from dpforest_duckdb.recipe import Request
 from dpforest_duckdb.recipes import find
-from dpforest_duckdb.sizing import FEWEST, MOST
+from dpforest_duckdb.sizing import CAUTION, FEWEST, MOST, adapt
 from dpforest_duckdb.training import Randomness, adapted
 
 PRIOR = np.array([0.7, 0.3])
@@ -49,6 +49,32 @@ def test_ordered_values_borrow_from_their_neighbours() -> None:
             found = class_shares(noisy, np.array([0.5, 0.5]), 2 * 15.0**2, 16 if ordered else 0)
             errors[ordered] += float(np.abs(found[:, 1] - share).mean())
     assert errors[True] < 0.75 * errors[False]
+
+
+def test_shares_that_rise_step_by_step_borrow_from_their_neighbours() -> None:
+    """A slope has no cut to find: chains of neighbours see through noise that hides each bin."""
+    random, errors = np.random.default_rng(0), {True: 0.0, False: 0.0}
+    share = 1 / (1 + np.exp(-np.linspace(-3, 3, 24)))
+    for _ in range(20):
+        counts = np.stack([200 * (1 - share), 200 * share], axis=1)
+        noisy = counts + random.laplace(0, 12, counts.shape)
+        for ordered in errors:
+            found = class_shares(noisy, np.array([0.5, 0.5]), 2 * 12.0**2, 24 if ordered else 0)
+            errors[ordered] += float(np.abs(found[:, 1] - share).mean())
+    assert errors[True] < 0.85 * errors[False]
+
+
+def test_a_size_is_taken_from_fewer_rows_than_the_noise_may_have_made_up() -> None:
+    """The same noisy rows, told apart by what their noise may be: more classes, more caution."""
+    sizes = []
+    for classes in (2, 5):
+        request = find("auto").request(domain(30, classes), NANO // 10)
+        settled = adapt(np.array([4000] + [0] * (classes - 1)), request)
+        noise = 25 * 10 * math.sqrt(2 * classes)
+        assert settled.rows == pytest.approx(4000 - CAUTION * noise, abs=1)
+        sizes.append(settled.trees)
+    assert sizes[1] < sizes[0]
+    assert adapt(np.array([-900, 0]), find("auto").request(domain(3), NANO)).trees == 1
 
 
 @settings(max_examples=60, deadline=None)
@@ -159,6 +185,10 @@ def test_bins_that_the_domain_chose_stay() -> None:
     assert own.recut(8).edges == tuple(sorted(own.recut(8).edges))
     whole = Attribute("f", "numeric", lower=0, upper=3).bound("INTEGER")
     assert set(whole.recut(32).edges) <= {0, 1, 2}
+    few = Attribute("g", "numeric", lower=1, upper=8).bound("INTEGER")
+    assert few.recut(4).edges == (1, 2, 3, 4, 5, 6, 7), "few whole numbers have a bin each"
+    more = Attribute("h", "numeric", lower=1, upper=9).bound("INTEGER")
+    assert len(more.recut(4).edges) == 4
 
 
 def test_the_default_learns_what_attributes_say_together(

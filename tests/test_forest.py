@@ -40,7 +40,7 @@ def test_counts_and_votes_are_integers_in_the_file(forest: Forest) -> None:
         return [value]
 
     for tree in json.loads(forest.to_json())["trees"]:
-        assert all(type(n) is int for key in tree for n in numbers(tree[key]))
+        assert all(type(n) is int for key in tree if key != "noise" for n in numbers(tree[key]))
 
 
 def _set(path: str, value: Any) -> Callable[[dict], None]:
@@ -57,6 +57,10 @@ def _set(path: str, value: Any) -> Callable[[dict], None]:
     "change",
     [
         _set("trees.0.first.0", 0),
+        _set("trees.0.noise", [1.0]),
+        _set("trees.0.noise.0", -1.0),
+        _set("trees.0.noise.0", "1"),
+        _set("trees.0.noise.0", True),
         _set("trees.0.first.0", 2),
         _set("trees.0.first.0", 10**9),
         _set("trees.0.kind.0", 7),
@@ -165,6 +169,7 @@ def test_rules_tell_every_path_with_released_figures(forest: Forest) -> None:
         tree = forest.trees[row["tree"]]
         assert row["counts"] == tree.counts[row["node"]].tolist()
         assert 0 <= row["support"] <= 1
+        assert row["noise"] == round(float(tree.noise[row["node"]]), 3) > 0
         assert row["confidence"] is None or 0.5 <= row["confidence"] <= 1
         assert (
             row["depth"] == row["rule"].count(" AND ") + (row["depth"] > 0) or "> " in row["rule"]

@@ -181,6 +181,12 @@ class Rows:
         pass
 
 
+def drawn_rows(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Codes `[row, attribute]` and classes in which two attributes act together."""
+    codes = np.random.default_rng(seed).integers(0, 3, size=(rows, 6))
+    return codes, ((codes[:, 0] == 1) ^ (codes[:, 3] == 2)).astype(np.int64)
+
+
 def grown(
     recipe: Recipe,
     *,
@@ -190,10 +196,8 @@ def grown(
     seed: int = 0,
     depth: int | None = None,
 ) -> tuple[list[Tree], Accountant, Domain]:
-    random = np.random.default_rng(seed)
     public = domain()
-    codes = random.integers(0, 3, size=(rows, 6))
-    labels = ((codes[:, 0] == 1) ^ (codes[:, 3] == 2)).astype(np.int64)
+    codes, labels = drawn_rows(rows, seed)
     request = recipe.request(public, epsilon, trees=trees, depth=depth)
     account = Accountant(recipe.plan(request))
     with warnings.catch_warnings():
@@ -242,6 +246,27 @@ def test_dpdf_asks_its_histogram_at_every_node() -> None:
     assert account.spent.epsilon <= account.plan.epsilon
 
 
+@pytest.mark.parametrize("name", ["dpdf", "pinq-id3", "greedy-tree", "snr-forest"])
+def test_the_noise_that_is_told_is_the_noise_that_is_there(name: str) -> None:
+    """Counts differ from true ones by the standard deviation told, over nodes and seeds."""
+    off: list[float] = []
+    for seed in range(12):
+        trees, _, public = grown(find(name), epsilon=NANO, rows=2000, seed=seed)
+        codes, labels = drawn_rows(2000, seed)
+        for tree in trees:
+            told = sum_upward(tree, public.cells) if np.isnan(tree.noise).any() else tree
+            assert told.counts is not None
+            assert told.noise is not None
+            under, parents = told.find(codes), told.parents(public.cells)
+            true = np.zeros(told.counts.shape)
+            np.add.at(true, (under, labels), 1)
+            for node in range(told.nodes - 1, 0, -1):
+                true[parents[node]] += true[node]
+            off += ((told.counts - true) / told.noise[:, None]).ravel().tolist()
+    assert len(off) > 200
+    assert 0.8 < np.mean(np.square(off)) < 1.25
+
+
 def test_the_four_stopping_conditions_of_line_16() -> None:
     histogram = np.array([[60, 39], [60, 40], [100, 0], [101, -1], [99, 1], [50, 50]])
     request = find("dpdf").request(domain(), NANO)
@@ -261,6 +286,7 @@ def tree_of(counts: list[list[int]], kind: list[int], first: list[int]) -> Tree:
         np.array(first),
         np.array(counts),
         np.zeros((len(k), 2), dtype=np.int64),
+        np.ones(len(k)),
     )
 
 

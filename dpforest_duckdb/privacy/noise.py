@@ -55,6 +55,12 @@ class CountNoise(Protocol):
         ...
 
 
+def laplace_deviation(epsilon: int, sensitivity: int) -> float:
+    """The standard deviation of `laplace`'s noise in one count, about √2 · sensitivity / ε."""
+    decay = math.exp(-epsilon / NANO / sensitivity)
+    return math.sqrt(2 * decay) / -math.expm1(-epsilon / NANO / sensitivity)
+
+
 class OpenDPNoise:
     """OpenDP's integer Laplace, from OpenSSL's generator: one vector call.
 

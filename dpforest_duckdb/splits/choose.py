@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpforest_duckdb.forest import THRESHOLD
 from dpforest_duckdb.privacy.bits import Bits
-from dpforest_duckdb.privacy.noise import CountNoise
+from dpforest_duckdb.privacy.noise import CountNoise, laplace_deviation
 from dpforest_duckdb.privacy.sampler import LIMIT
 from dpforest_duckdb.privacy.selection import (
     Exponents,
@@ -75,10 +75,14 @@ class Choice:
 
 @dataclass(frozen=True)
 class Drawn:
-    """The candidate of each node (or LATER), and its children's noisy class counts if released."""
+    """The candidate of each node (or LATER), and its children's noisy class counts if released.
+
+    `noise` is the standard deviation of the noise in each of these counts.
+    """
 
     candidate: Array
     children: Sequence[Counts] | None = None
+    noise: float = 0.0
 
 
 Chooser = Callable[[Choice], Drawn]
@@ -298,7 +302,11 @@ def by_noisy_counts(*, of_all: bool) -> Chooser:
             gain[np.ix_(nodes, ways.of(number))] = information_gain(cells, sizes)[:, None]
             tables[number][nodes] = cells
         chosen = np.where(choice.allowed, gain, -np.inf).argmax(axis=1)
-        return Drawn(chosen, [tables[ways.attribute[c]][node] for node, c in enumerate(chosen)])
+        return Drawn(
+            chosen,
+            children=[tables[ways.attribute[c]][node] for node, c in enumerate(chosen)],
+            noise=laplace_deviation(epsilon, choice.rows_per_unit),
+        )
 
     return choose
 
