@@ -18,7 +18,7 @@ from dpforest_duckdb.splits.choose import by_utility, where_asked
 from dpforest_duckdb.splits.utilities import MAX_COUNT
 
 SCORES, CHOICE = 10, 40  # percent: of ε, of what is left
-CLEAR = 20  # the signal from which boosting does better
+CLEAR = 25  # the signal from which boosting does better
 
 
 def plan(request: Request) -> Plan:
