@@ -80,19 +80,30 @@ class Tree:
         arity = cells[self.attribute[node]] if self.kind[node] == MULTIWAY else 2
         return range(int(self.first[node]), int(self.first[node]) + arity)
 
+    def below(self, nodes: Array, cells: Sequence[int]) -> tuple[Array, Array]:
+        """The children of nodes, and the parent of each."""
+        inner = nodes[self.kind[nodes] != LEAF]
+        arity = np.where(self.kind[inner] == MULTIWAY, np.array(cells)[self.attribute[inner]], 2)
+        branch = np.arange(arity.sum()) - np.repeat(arity.cumsum() - arity, arity)
+        return np.repeat(self.first[inner], arity) + branch, np.repeat(inner, arity)
+
     def parents(self, cells: Sequence[int]) -> Array:
         """The parent of each node, -1 for the root."""
         parent = np.full(self.nodes, -1, dtype=np.int64)
-        for node in range(self.nodes):
-            parent[list(self.children(node, cells))] = node
+        children, above = self.below(np.arange(self.nodes), cells)
+        parent[children] = above
         return parent
+
+    def levels(self, cells: Sequence[int]) -> list[Array]:
+        """The nodes of each depth, from the root on."""
+        found = [np.zeros(1, dtype=np.int64)]
+        while len(children := self.below(found[-1], cells)[0]):
+            found.append(children)
+        return found
 
     def depth(self, cells: Sequence[int]) -> int:
         """The number of splits on the longest path."""
-        depths = np.zeros(self.nodes, dtype=np.int64)
-        for node, parent in enumerate(self.parents(cells)):
-            depths[node] = depths[parent] + 1 if parent >= 0 else 0
-        return int(depths.max())
+        return len(self.levels(cells)) - 1
 
     def find(self, codes: Array) -> Array:
         """The leaf of each row of `codes[row, attribute]`."""

@@ -145,31 +145,22 @@ def _uninterrupted() -> Iterator[None]:
 
 @cache
 def _laplace(epsilon: int, sensitivity: int) -> Any:
-    """OpenDP's integer Laplace at the least scale whose own map grants ε; public arguments only."""
+    """OpenDP's integer Laplace at about the least scale whose own map grants ε."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
     limit = _float_below(Fraction(epsilon, NANO))
-    exact = sensitivity * NANO / epsilon
-    scale = dp.binary_search_param(
-        lambda scale: dp.m.make_laplace(*space, scale=scale),
-        d_in=sensitivity,
-        d_out=limit,
-        T=float,
-        bounds=(exact / 2, exact * 2),
+    return _granting(
+        limit, lambda s: dp.m.make_laplace(*space, scale=s), sensitivity / limit, sensitivity
     )
-    measurement: Any = dp.m.make_laplace(*space, scale=scale)
-    if measurement.map(sensitivity) > limit:
-        raise ValueError("OpenDP grants more than ε")
-    return measurement
 
 
 @cache
 def _gaussian(rho: int, squared: int) -> Any:
-    """OpenDP's integer Gaussian at about the least scale whose own map grants ρ; public arguments.
+    """OpenDP's integer Gaussian at about the least scale whose own map grants ρ.
 
-    The sensitivity is rounded up; the scale is raised by a few roundings where its map wants more.
+    The sensitivity is rounded up.
     """
     import opendp.prelude as dp
 
@@ -179,9 +170,17 @@ def _gaussian(rho: int, squared: int) -> Any:
     root = math.isqrt(squared)
     change = float(root) if root * root == squared else math.nextafter(math.sqrt(squared), math.inf)
     scale = change / math.sqrt(2 * limit)
+    return _granting(limit, lambda s: dp.m.make_gaussian(*space, scale=s), scale, change)
+
+
+def _granting(limit: float, make: Callable[[float], Any], scale: float, change: float) -> Any:
+    """A measurement whose own map says `limit` or less of a `change`, at a scale near `scale`.
+
+    The scale is raised by a few roundings where the map wants more. All arguments are public.
+    """
     for _ in range(8):
-        measurement: Any = dp.m.make_gaussian(*space, scale=scale)
+        measurement = make(scale)
         if measurement.map(change) <= limit:
             return measurement
         scale *= 1 + 2**-50
-    raise ValueError("OpenDP grants more than ρ")
+    raise ValueError("OpenDP grants more than was paid")
