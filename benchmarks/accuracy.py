@@ -345,8 +345,8 @@ def _page(text: str, summary: str, delta: str, file: Path) -> str:
         "and the class shares for the log loss. In italics, where there are such rows, peers on "
         "the first three of these folds in one setting: diffprivlib's forest of 10 trees of depth "
         f"5, DP-EBM as it comes, which has δ = 1e-5; {best}, measured elsewhere. The aim is the "
-        "best that any model has been seen to reach under that ε, chosen with hindsight in every row. Without "
-        "privacy: scikit-learn's random forest of 100 trees.\n\n"
+        "best that any model has been seen to reach under that ε, chosen with hindsight in every "
+        "row. Without privacy: scikit-learn's random forest of 100 trees.\n\n"
         f"{summary}\n\n![accuracy and AUC over ε]({file.with_suffix('.svg').name})\n\n{text}\n"
     )
 
