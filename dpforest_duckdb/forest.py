@@ -476,7 +476,8 @@ def _noise(values: object, nodes: int) -> NDArray[np.float64] | None:
         return None
     if not isinstance(values, list) or len(values) != nodes:
         raise ValueError("not one for each node")
-    if any(type(value) not in (int, float, type(None)) or (value or 0) < 0 for value in values):
+    known = [value for value in values if value is not None]
+    if any(type(value) not in (int, float) or not 0 <= value < math.inf for value in known):
         raise ValueError("not standard deviations")
     return np.array([math.nan if value is None else float(value) for value in values])
 

@@ -110,6 +110,13 @@ def test_what_is_no_model_is_refused(text: str) -> None:
         Forest.from_json(text)
 
 
+def test_noise_without_end_is_refused(forest: Forest) -> None:
+    content = json.loads(forest.to_json())
+    content["trees"][0]["noise"][0] = 12345.5
+    with pytest.raises(DpforestError, match="damaged"):
+        Forest.from_json(json.dumps(content).replace("12345.5", "1e999"))
+
+
 def test_a_tree_that_is_too_deep_is_refused(forest: Forest) -> None:
     content = json.loads(forest.to_json())
     depth = 200
