@@ -220,7 +220,8 @@ def test_the_mechanisms_are_given_what_the_plan_says(
         )  # fmt: skip
         forest = run.execute()
     measure: Measure = "ρ" if delta else "ε"
-    rows, bins, sweep = (run.plan.query(purpose) for purpose in ("rows", "bins", "sweep"))
+    settled = find("boosted").plan(_seen(run.request))
+    rows, bins, sweep = (settled.query(purpose) for purpose in ("rows", "bins", "sweep"))
     assert rows is not None
     assert bins is not None
     assert sweep is not None
@@ -233,7 +234,6 @@ def test_the_mechanisms_are_given_what_the_plan_says(
     # as many as there are trees and sweeps, and all of the budget for them is used
     fit = [line for line in forest.guarantee.plan if "gradients" in line]
     assert len(fit) == (2 if delta else 1)
-    settled = find("boosted").plan(_seen(run.request))
     expected = [q for q in settled.queries if q.purpose in ("sweep", "forest")]
     assert sum(cost for cost, _ in sums) == sum(q.total for q in expected)
     assert settled.fits(NANO, delta)
@@ -347,6 +347,22 @@ def test_auto_stays_with_evidence_where_rows_are_few(
     assert forest.guarantee.delta == "0.00001"
     pure = fit(con, "t", domain=public(), recipe="greedy-tree", epsilon=0.5, delta=1e-5)
     assert pure.guarantee.delta == "0"
+
+
+def test_auto_goes_on_as_boosted_without_a_delta_where_rows_are_very_many(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+) -> None:
+    """What two attributes only tell together is beyond one-split trees, not beyond random ones."""
+    right = {}
+    for rows in (1500, 40_000):
+        fill(con, rows, 2)
+        con.execute("UPDATE t SET c = CASE WHEN (a = 'x') = (n > 50) THEN 'c1' ELSE 'c0' END")
+        forest = fit(con, "t", domain=public(), recipe="auto", epsilon=1)
+        assert any("gradients" in line for line in forest.guarantee.plan) == (rows == 40_000)
+        assert forest.guarantee.delta == "0"
+        ((hits,),) = forest.predict(con, "t").filter("prediction = c").count("*").fetchall()
+        right[rows] = hits / rows
+    assert right[40_000] > max(0.9, right[1500])
 
 
 def test_leaves_of_random_trees_can_all_be_reached() -> None:

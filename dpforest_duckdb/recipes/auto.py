@@ -1,8 +1,8 @@
 """auto: trees of one split whose log-odds add up, on the attributes that tell most.
 
 How many attributes and bins follows from a noisy number of rows; their votes are put together as
-`dpforest_duckdb.evidence` says. Where rows are many, `boosted` goes on instead if a δ is granted,
-and a greedy tree for several classes of mostly numeric attributes.
+`dpforest_duckdb.evidence` says. Where rows are many, `boosted` goes on instead, with a δ far
+sooner than without, or a greedy tree for several classes of mostly numeric attributes.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dpforest_duckdb.budgets import by_rank
 from dpforest_duckdb.evidence import log_odds, sums_cut
 from dpforest_duckdb.privacy.accountant import Plan
 from dpforest_duckdb.recipe import OURS, Recipe, Request
-from dpforest_duckdb.recipes.boosted import BOOSTED, ROWS
+from dpforest_duckdb.recipes.boosted import BOOSTED, MANY_PURE, ROWS
 from dpforest_duckdb.recipes.greedy_tree import GREEDY_TREE
 from dpforest_duckdb.sizing import adapt, cuts, dense, signal
 from dpforest_duckdb.splits.choose import by_utility, where_asked
 from dpforest_duckdb.splits.utilities import MAX_COUNT
 
 SCORES, CHOICE = 10, 40  # percent: of ε, of what is left
-CLEAR = 25  # the signal from which boosting does better
+CLEAR = 25  # the signal from which boosting does better, with a δ
 
 
 def plan(request: Request) -> Plan:
@@ -28,7 +28,7 @@ def plan(request: Request) -> Plan:
 
 
 def heir(request: Request) -> Recipe | None:
-    if request.rho and signal(request) >= CLEAR:
+    if signal(request) >= (CLEAR if request.rho else MANY_PURE):
         return BOOSTED
     return GREEDY_TREE if dense(request) else None
 

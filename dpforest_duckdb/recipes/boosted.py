@@ -17,16 +17,17 @@ from dpforest_duckdb.splits.choose import at_random
 
 ROWS = 4  # percent of ε, for a number of rows
 MANY = 50  # the signal from which a second sweep and all of the random trees are worth it
+MANY_PURE = 1500  # the same under pure ε, where costs add up faster
 
 
 def plan(request: Request) -> Plan:
-    """Under pure ε one sweep, as costs add up too fast for more."""
+    """Two sweeps and all trees where the signal is strong, else less; under pure ε one sweep."""
+    if signal(request) >= (MANY if request.rho else MANY_PURE):
+        return in_rounds(request, ROWS, turns=4, sweeps=2, trees=request.trees, forest=50)
     if not request.rho:
         return in_rounds(request, ROWS, turns=3, sweeps=1, trees=0)
-    if signal(request) < MANY:
-        few = max(1, request.trees // 2)
-        return in_rounds(request, ROWS, turns=3, sweeps=1, trees=few, forest=40)
-    return in_rounds(request, ROWS, turns=4, sweeps=2, trees=request.trees, forest=50)
+    few = max(1, request.trees // 2)
+    return in_rounds(request, ROWS, turns=3, sweeps=1, trees=few, forest=40)
 
 
 def adapt(histogram: Counts, request: Request) -> Request:
