@@ -113,11 +113,11 @@ class Run:
     @property
     def bytes_of_a_row(self) -> int:
         """The most temporary space that a row takes, in memory or on disk; by public facts."""
-        copies = self.request.trees if self.recipe.rows == "all" else 1
-        classes = len(self.request.domain.classes)
-        if not self.uses_delta:
-            return bytes_of_a_row(self.request.domain, copies)
-        return bytes_of_a_row(self.request.domain, copies, classes if classes > 2 else 1)
+        boosts, classes = bool(self.plan.query("sweep")), len(self.request.domain.classes)
+        copies = self.request.trees if self.recipe.rows == "all" and not boosts else 1
+        scored = boosts or self.recipe.heir is not None  # a column for each, but one of two
+        scores = (classes if classes > 2 else 1) if scored else 0
+        return bytes_of_a_row(self.request.domain, copies, scores)
 
     @property
     def uses_delta(self) -> bool:

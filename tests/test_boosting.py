@@ -365,6 +365,20 @@ def test_auto_goes_on_as_boosted_without_a_delta_where_rows_are_very_many(
     assert right[40_000] > max(0.9, right[1500])
 
 
+def test_scores_take_temporary_space_with_a_delta_or_without(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    fill(con, 10, 2)
+
+    def needed(recipe: str, **options: float) -> int:
+        own = prepare(con, "t", epsilon=1, domain=public(), recipe=recipe,
+                      ledger=tmp_path / "l", **options)  # fmt: skip
+        return own.bytes_of_a_row
+
+    assert needed("boosted") == needed("boosted", delta=1e-5) > needed("greedy-tree", trees=1)
+    assert needed("auto") == needed("auto", delta=1e-5)
+
+
 def test_leaves_of_random_trees_can_all_be_reached() -> None:
     domain = public()
     with warnings.catch_warnings():
