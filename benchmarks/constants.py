@@ -98,7 +98,8 @@ def _page(
         "# Do the constants carry over?\n\nWritten by `python benchmarks/constants.py --markdown "
         f"docs/constants.md`: pure ε, the folds of [accuracy.md](accuracy.md), {ranges}, one "
         "of them changed at a time (the middle ones are ours). A figure is the mean, over "
-        "tables and ε = .1, .5, 1, of how much of the way from the most frequent class to an accuracy of 1 is gone. Left out: "
+        "tables and ε = .1, .5, 1, of how much of the way from the most frequent class to an "
+        "accuracy of 1 is gone. Left out: "
         f"{', '.join(LARGE)}.\n\n{markdown_table(head, rows)}\n"
     )
 
