@@ -56,7 +56,7 @@ def recipes(
 def _facts(recipe: Recipe, epsilon: int) -> dict[str, Any]:
     from dpforest_duckdb.recipe import OURS
 
-    published = recipe.published or recipe
+    published, plan = recipe.published or recipe, _example(recipe, epsilon)
     return {
         "name": recipe.name,
         "title": recipe.title,
@@ -73,9 +73,9 @@ def _facts(recipe: Recipe, epsilon: int) -> dict[str, Any]:
             "splits": recipe.ways,
             "trees": recipe.trees if isinstance(recipe.trees, int) else "a rule of the domain",
             "depth": recipe.depth if isinstance(recipe.depth, int) else "a rule of the domain",
-            "leaf": recipe.leaf.gives,
+            "leaf": "gradients" if plan.query("sweep") else recipe.leaf.gives,
             "distinct_roots": recipe.distinct_roots,
-            "mechanisms": {q.purpose: q.mechanism for q in _example(recipe, epsilon).queries},
+            "mechanisms": {q.purpose: q.mechanism for q in plan.queries},
         },
     }
 
