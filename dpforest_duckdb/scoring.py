@@ -265,20 +265,35 @@ def _one_of(values: NDArray[Any], column: Sql, kind: Sql = _NOTHING) -> Sql:
 def _case(
     tree: Tree, attributes: Sequence[Attribute], columns: Sequence[Sql], outcome: NDArray[np.int64]
 ) -> Sql:
-    """One tree as nested CASE that gives `outcome[leaf]`; branches that give the same are one."""
+    """One tree as nested CASE that gives `outcome[leaf]`; branches that give the same are one.
+
+    What follows an ELSE are arms of the same CASE: every CASE costs DuckDB vectors of its own.
+    """
     cells = [attribute.cells for attribute in attributes]
     written: dict[int, str] = {}
+    arms_of: dict[int, list[str]] = {}
     for node in reversed(range(tree.nodes)):
         children = list(tree.children(node, cells))
         if not children:
             written[node] = str(int(outcome[node]))
             continue
         below = [written.pop(child) for child in children]
+        inner = {
+            own: arms_of.pop(child)
+            for child, own in zip(children, below, strict=True)
+            if child in arms_of
+        }
         if len(set(below)) == 1:
             written[node] = below[0]
+            if inner:
+                arms_of[node] = inner[below[0]]
             continue
         a = int(tree.attribute[node])
-        arms = _arms(attributes[a], columns[a], int(tree.kind[node]), int(tree.cell[node]), below)
+        *arms, rest = _arms(
+            attributes[a], columns[a], int(tree.kind[node]), int(tree.cell[node]), below
+        )
+        arms += inner.get(rest.removeprefix("ELSE "), [rest])
+        arms_of[node] = arms
         lines = ["CASE", *(f"  {arm.replace(_BREAK, f'{_BREAK}  ')}" for arm in arms), "END"]
         written[node] = _BREAK.join(lines)
     return Sql(written[0].replace(_BREAK, "\n    "))
