@@ -38,30 +38,26 @@ def test_many_rows_tell_their_own_shares_and_noise_tells_those_of_all_rows() -> 
     assert np.ptp(drowned, axis=0) == pytest.approx(0, abs=1e-3), "no value differs"
 
 
-def test_ordered_values_borrow_from_their_neighbours() -> None:
-    """Two levels with a cut between: noise that hides each bin leaves the levels to be seen."""
-    random, errors = np.random.default_rng(0), {True: 0.0, False: 0.0}
-    share = np.repeat([0.2, 0.8], 8)
-    for _ in range(20):
-        counts = np.stack([50 * (1 - share), 50 * share], axis=1)
-        noisy = counts + random.laplace(0, 15, counts.shape)
-        for ordered in errors:
-            found = class_shares(noisy, np.array([0.5, 0.5]), 2 * 15.0**2, 16 if ordered else 0)
-            errors[ordered] += float(np.abs(found[:, 1] - share).mean())
-    assert errors[True] < 0.75 * errors[False]
+STEP = np.repeat([0.2, 0.8], 8)
+SLOPE = 1 / (1 + np.exp(-np.linspace(-3, 3, 24)))
 
 
-def test_shares_that_rise_step_by_step_borrow_from_their_neighbours() -> None:
-    """A slope has no cut to find: chains of neighbours see through noise that hides each bin."""
+@pytest.mark.parametrize(
+    ("share", "rows", "scale", "most"), [(STEP, 50, 15.0, 0.75), (SLOPE, 200, 12.0, 0.85)]
+)
+def test_ordered_values_borrow_from_their_neighbours(
+    share: np.ndarray, rows: int, scale: float, most: float
+) -> None:
+    """Noise hides each bin, but neither a cut between levels nor a slope, which has no cut."""
     random, errors = np.random.default_rng(0), {True: 0.0, False: 0.0}
-    share = 1 / (1 + np.exp(-np.linspace(-3, 3, 24)))
     for _ in range(20):
-        counts = np.stack([200 * (1 - share), 200 * share], axis=1)
-        noisy = counts + random.laplace(0, 12, counts.shape)
+        counts = np.stack([rows * (1 - share), rows * share], axis=1)
+        noisy = counts + random.laplace(0, scale, counts.shape)
         for ordered in errors:
-            found = class_shares(noisy, np.array([0.5, 0.5]), 2 * 12.0**2, 24 if ordered else 0)
+            in_order = len(share) if ordered else 0
+            found = class_shares(noisy, np.array([0.5, 0.5]), 2 * scale**2, in_order)
             errors[ordered] += float(np.abs(found[:, 1] - share).mean())
-    assert errors[True] < 0.85 * errors[False]
+    assert errors[True] < most * errors[False]
 
 
 def test_a_size_is_taken_from_fewer_rows_than_the_noise_may_have_made_up() -> None:
