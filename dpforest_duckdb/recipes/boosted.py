@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpforest_duckdb.budgets import in_rounds
+from dpforest_duckdb.budgets import ROWS_SHARE, in_rounds
 from dpforest_duckdb.privacy.accountant import Plan
 from dpforest_duckdb.recipe import OURS, Counts, Recipe, Request
 from dpforest_duckdb.sizing import signal
 from dpforest_duckdb.splits.choose import at_random
 
-ROWS = 4  # percent of ε, for a number of rows
+ROWS = int(100 * ROWS_SHARE)  # percent of ε, for a number of rows
 MANY = 50  # the signal from which a second sweep and all of the random trees are worth it
 MANY_PURE = 1500  # the same under pure ε, where costs add up faster
 
