@@ -298,8 +298,9 @@ def test_several_models_in_one_pass(db: Path) -> None:
     models = said.facts["models"]
     assert [m["model"] for m in models] == ["m auto 0.5", "m auto 2", "m dpdf 0.5", "m dpdf 2"]
     assert [m["epsilon"] for m in models] == [0.5, 2, 0.5, 2]
-    # once for auto's look, once for each of its bins, once for both models of dpdf
-    assert said.err.count("-- Encode the rows once") == 4
+    # of six: once for auto's look, once for both models of dpdf, and once for each of auto's
+    # bins, which the noise may make the same
+    assert said.err.count("-- Encode the rows once") in (3, 4)
     shown = ("budget", "--db", db, "--table", "visits", "--json")
     assert dpforest(*shown).facts["spent"] == 1 + 5
     assert query(db, "SELECT count(*) FROM duckdb_tables() WHERE temporary") == [(0,)]

@@ -44,9 +44,9 @@ def fits_laplace(draws: NDArray[np.int64], scale: float) -> bool:
 
 
 def fits_gaussian(draws: NDArray[np.int64], variance: float) -> bool:
-    """Whether draws agree with P(x) ∝ exp(−x² / 2σ²), in at most some hundred equal cells."""
+    """Whether draws agree with P(x) ∝ exp(−x² / 2σ²), in at most some fifty equal cells."""
     sd = variance**0.5
-    width = max(1, int(sd / 20))
+    width = max(1, int(sd / 6))
     last = int(8 * sd / width) + 2  # cells on either side of the middle one
     x = np.arange(-last * width - width // 2, last * width + (width + 1) // 2)
     weight = np.exp(-(x.astype(float) ** 2) / (2 * variance))
