@@ -67,19 +67,24 @@ def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
     """The evidence of trees of one multiway split with noisy counts at their leaves.
 
     Cells that the domain does not speak of have no weight and no say unless they stand out: what is
-    counted there is noise, but for rows that contradict the domain.
+    counted there is noise, but for rows that contradict the domain. All tables count the same rows,
+    so each is moved to the class totals that they tell together.
     """
     own = [request.domain.attributes[tree.attribute[0]] for tree in trees]
     variances = _variances(len(trees), request, plan)
     counts = [tree.counts[1:].astype(np.float64) for tree in trees if tree.counts is not None]
     heard = [_heard(*one) for one in zip(own, counts, variances, strict=True)]
     tables = [told[cells] for told, cells in zip(counts, heard, strict=True)]
-    prior = _prior(tables, variances, request, plan)
+    total, spread = _totals(tables, variances, request, plan)
+    # towards equal shares as far as there is noise: a class may be less rare than it seems
+    prior = np.clip(total, 0, None) + math.sqrt(spread)
+    prior /= prior.sum()
     found = Evidence([], [], [], prior)
     for attribute, cells, table, variance in zip(own, heard, tables, variances, strict=True):
         in_order = attribute.kind == "numeric" or attribute.ordered
-        told = class_shares(table, prior, variance, attribute.proper if in_order else 0)
-        rows = np.clip(table.sum(axis=1), 0, None) + 1e-9
+        moved, noise = _moved(table, variance, total, spread)
+        told = class_shares(moved, prior, noise, attribute.proper if in_order else 0)
+        rows = np.clip(moved.sum(axis=1), 0, None) + 1e-9
         shares, weight = np.tile(prior, (attribute.cells, 1)), np.zeros(attribute.cells)
         added = np.zeros(shares.shape)
         shares[cells], weight[cells] = told, rows / rows.sum()
@@ -105,21 +110,28 @@ def _variances(trees: int, request: Request, plan: Plan) -> list[float]:
     return [2.0 * (request.rows_per_unit * NANO / share) ** 2 for share in shares]
 
 
-def _prior(
+def _totals(
     tables: Sequence[Floats], variances: Sequence[float], request: Request, plan: Plan
-) -> Floats:
-    """Class shares of all rows: every table tells them, weighed by the inverse of its noise."""
+) -> tuple[Floats, float]:
+    """Rows of each class, as the look and all tables tell them together, and their variance."""
     rows = plan.query("rows")
     assert rows is not None, "evidence needs a noisy number of rows"
     noise = [2.0 * (request.rows_per_unit * NANO / rows.by_depth[0]) ** 2]
     noise += [len(table) * own for table, own in zip(tables, variances, strict=True)]
     told = [np.array(request.histogram, dtype=np.float64), *(t.sum(axis=0) for t in tables)]
     exactness = 1 / np.array(noise)
-    counts = (np.array(told) * exactness[:, None]).sum(axis=0) / exactness.sum()
-    # towards equal shares as far as there is noise: a class may be less rare than it seems
-    counts = np.clip(counts, 0, None) + 1 / math.sqrt(exactness.sum())
-    shares: Floats = counts / counts.sum()
-    return shares
+    total: Floats = (np.array(told) * exactness[:, None]).sum(axis=0) / exactness.sum()
+    return total, float(1 / exactness.sum())
+
+
+def _moved(table: Floats, variance: float, total: Floats, spread: float) -> tuple[Floats, float]:
+    """A table that adds up to the class totals, and the variance of one of its counts, now less.
+
+    The least squares under that condition: every value takes an equal part of what is missing.
+    """
+    values = len(table)
+    moved: Floats = table + (total - table.sum(axis=0)) / values
+    return moved, variance * (1 - 1 / values) + spread / values**2
 
 
 def weighted_sum(found: Evidence, weights: Sequence[float]) -> Sum:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.errors import NotPrivateWarning
-from dpforest_duckdb.evidence import FINE, MIDDLES, Evidence, settle, sums
+from dpforest_duckdb.evidence import FINE, MIDDLES, Evidence, _moved, _totals, settle, sums
 from dpforest_duckdb.forest import SCALE, Forest
 from dpforest_duckdb.posterior import class_shares
 from dpforest_duckdb.privacy.accountant import Accountant
@@ -86,6 +86,29 @@ def test_shares_are_shares_whatever_the_noise(data: st.DataObject) -> None:
     assert np.isfinite(found).all()
     assert (found > 0).all()
     assert found.sum(axis=1) == pytest.approx(1)
+
+
+def test_tables_are_moved_to_the_class_totals_that_they_tell_together() -> None:
+    """What all tables count alike lends each some exactness, as much as is claimed."""
+    request = find("auto").request(domain(6), NANO)
+    request = dataclasses.replace(request, trees=6, histogram=(400, 600), rows=1000)
+    plan = find("auto").plan(request)
+    leaf, look = (plan.query(purpose) for purpose in ("leaf", "rows"))
+    assert leaf is not None
+    assert look is not None
+    scale, random = NANO / leaf.by_depth[0], np.random.default_rng(0)
+    table = np.array([[100.0, 250.0], [200.0, 250.0], [100.0, 100.0]])
+    errors, claimed = [], 0.0
+    for _ in range(400):
+        seen = np.array([400, 600]) + random.laplace(0, NANO / look.by_depth[0], 2)
+        tables = [table + random.laplace(0, scale, table.shape) for _ in range(6)]
+        told = dataclasses.replace(request, histogram=tuple(seen))
+        total, spread = _totals(tables, [2 * scale**2] * 6, told, plan)
+        moved, claimed = _moved(tables[0], 2 * scale**2, total, spread)
+        assert moved.sum(axis=0) == pytest.approx(total)
+        errors.append(((moved - table) ** 2).mean())
+    assert claimed < 0.75 * 2 * scale**2
+    assert np.mean(errors) == pytest.approx(claimed, rel=0.15)
 
 
 def repeated(times: int) -> Evidence:
