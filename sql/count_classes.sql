@@ -4,9 +4,8 @@
 -- a seat is a node times the number of classes, plus a class
 -- reads private rows: yes
 {% if wanted %}
-WITH wanted("seat") AS (
-  VALUES {% for number in wanted %}(CAST({{ number }} AS {{ seat_type }})){% if not loop.last %}, {% endif %}{% endfor %}
-
+WITH wanted AS (
+  SELECT CAST({{ wanted }} AS {{ seat_type }}) AS "seat"
 )
 {% for seat in seats %}
 , {{ seat.rows }} AS MATERIALIZED (

@@ -4,12 +4,15 @@
 -- its class
 -- reads private rows: yes
 CREATE TEMP TABLE {{ routed }} AS
-WITH nodes("node", "word", "shift", "mask", "cut", "first", "kind") AS (
-  VALUES
-{% for split in splits %}
-    ({{ split.node }}, {{ split.place.word }}, {{ split.place.shift }}, {{ split.place.mask }}, {{ split.cell }}, {{ split.first }}, {{ split.kind }}){% if not loop.last %},{% endif %}
-
-{% endfor %}
+WITH nodes AS (
+  SELECT
+    {{ splits.node }} AS "node",
+    {{ splits.word }} AS "word",
+    {{ splits.shift }} AS "shift",
+    {{ splits.mask }} AS "mask",
+    {{ splits.cell }} AS "cut",
+    {{ splits.first }} AS "first",
+    {{ splits.kind }} AS "kind"
 ),
 splits AS (
   SELECT

@@ -7,7 +7,7 @@ both. Another database needs another Dialect, not other templates.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from dpforest_duckdb.domain import Attribute, type_family
 from dpforest_duckdb.errors import DpforestError
@@ -45,6 +45,10 @@ class DuckDBDialect:
         if family in ("integer", "decimal"):
             return Sql(str(value))
         return self.text(value if isinstance(value, str) else str(value))
+
+    def column(self, numbers: Iterable[int]) -> Sql:
+        """Whole numbers as rows: read from one literal, as VALUES takes fifty times as long."""
+        return Sql(f"unnest(CAST('[{', '.join(map(str, map(int, numbers)))}]' AS BIGINT[]))")
 
     def type(self, sql_type: str) -> Sql:
         """A column type as it may stand in a CAST."""

@@ -372,7 +372,7 @@ class DuckDBRows:
                 for copy, seat in enumerate(seats)
             ],
             seat_type=self._seat_type,
-            wanted=[n * self._classes + label for n in wanted for label in range(self._classes)],
+            wanted=wanted and self._seats_of(wanted),
             first=first * self._classes,
         )
         found = self._engine.run(sql, step="count_classes", fetch="fetchnumpy")
@@ -387,6 +387,12 @@ class DuckDBRows:
             )
             counts.extend(block.marginals(grid))
         return counts
+
+    def _seats_of(self, nodes: Sequence[int]) -> Sql:
+        labels = range(self._classes)
+        return self._engine.dialect.column(
+            n * self._classes + label for n in nodes for label in labels
+        )
 
     def count_leaves(self, first: int, nodes: int) -> Counts:
         nodes = nodes if self._version else nodes // len(self._seats)
@@ -511,6 +517,9 @@ class DuckDBRows:
 
     def _route(self, splits: Splits, nodes: int, seats: Sequence[Sql]) -> None:
         """Route the rows in some of the seats; the other seats stay as they are."""
+        places = [self._place(number) for number in range(len(self._domain.attributes))]
+        where = [places[number] for number in splits.attribute]
+        column = self._engine.dialect.column
         sql = render(
             "route",
             codes=self._seated,
@@ -522,17 +531,15 @@ class DuckDBRows:
                 for copy, seat in enumerate(seats)
             ],
             classes=self._classes,
-            splits=[
-                SimpleNamespace(node=n, place=self._place(a), kind=k, cell=c, first=f)
-                for n, a, k, c, f in zip(
-                    splits.node,
-                    splits.attribute,
-                    splits.kind,
-                    splits.cell,
-                    splits.first,
-                    strict=True,
-                )
-            ],
+            splits=SimpleNamespace(
+                node=column(splits.node),
+                word=column(place.word for place in where),
+                shift=column(place.shift for place in where),
+                mask=column(place.mask for place in where),
+                cell=column(splits.cell),
+                first=column(splits.first),
+                kind=column(splits.kind),
+            ),
             old_type=self._seat_type,
             type=unsigned(nodes * self._classes),
             multiway=MULTIWAY,
