@@ -167,6 +167,6 @@ def random_trees(domain: Domain, trees: int, depth: int, bits: Bits) -> list[Tre
         chosen = random_split(ways, allowed[split], bits)
         frontier, born = frontier[split], growth.nodes
         growth.split(frontier, ways.attribute[chosen], ways.kind[chosen], ways.cell[chosen])
-        below = [ways.descend(reachable[n], c) for n, c in zip(split, chosen, strict=True)]
-        reachable, frontier = np.concatenate(below), np.arange(born, growth.nodes)
+        reachable, _ = ways.descend(reachable[split], chosen)
+        frontier = np.arange(born, growth.nodes)
     return [replace(tree, counts=None, noise=None) for tree in growth.finished()]

@@ -94,16 +94,16 @@ class Tree:
         parent[children] = above
         return parent
 
-    def levels(self, cells: Sequence[int]) -> list[Array]:
-        """The nodes of each depth, from the root on."""
-        found = [np.zeros(1, dtype=np.int64)]
-        while len(children := self.below(found[-1], cells)[0]):
-            found.append(children)
-        return found
+    def descents(self, cells: Sequence[int]) -> list[tuple[Array, Array]]:
+        """The nodes of each depth from one on, and the parent of each."""
+        found = [self.below(np.zeros(1, dtype=np.int64), cells)]
+        while len(found[-1][0]):
+            found.append(self.below(found[-1][0], cells))
+        return found[:-1]
 
     def depth(self, cells: Sequence[int]) -> int:
         """The number of splits on the longest path."""
-        return len(self.levels(cells)) - 1
+        return len(self.descents(cells))
 
     def find(self, codes: Array) -> Array:
         """The leaf of each row of `codes[row, attribute]`."""

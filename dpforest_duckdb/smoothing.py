@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpforest_duckdb.forest import LEAF, Tree
 
+Descents = Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]  # children, parents, by depth
 Number = TypeVar("Number", np.int64, np.float64)
 
 
@@ -18,17 +19,16 @@ def sum_upward(tree: Tree, cells: Sequence[int]) -> Tree:
     """Noisy counts of inner nodes as the sums of their leaves' noisy counts."""
     assert tree.counts is not None, "only counts can be summed"
     assert tree.noise is not None, "counts come with their noise"
-    inner = tree.kind != LEAF
-    counts = _added_up(tree, cells, np.where(inner[:, None], 0, tree.counts))
-    variance = _added_up(tree, cells, np.where(inner, 0.0, tree.noise**2))
+    inner, descents = tree.kind != LEAF, tree.descents(cells)
+    counts = _added_up(descents, np.where(inner[:, None], 0, tree.counts))
+    variance = _added_up(descents, np.where(inner, 0.0, tree.noise**2))
     return replace(tree, counts=counts, noise=np.sqrt(variance))
 
 
-def _added_up(tree: Tree, cells: Sequence[int], values: NDArray[Number]) -> NDArray[Number]:
+def _added_up(descents: Descents, values: NDArray[Number]) -> NDArray[Number]:
     """Figures of leaves `[node, …]`, added to those of all nodes above, which were zero."""
     summed = values.copy()
-    for nodes in reversed(tree.levels(cells)[:-1]):
-        children, parents = tree.below(nodes, cells)
+    for children, parents in reversed(descents):
         np.add.at(summed, parents, summed[children])
     return summed
 
@@ -42,14 +42,13 @@ def shrink_to_parent(tree: Tree, cells: Sequence[int], noise: float) -> NDArray[
     shares.
     """
     assert tree.counts is not None, "only counts can be smoothed"
-    classes = tree.counts.shape[1]
-    leaves = _added_up(tree, cells, (tree.kind == LEAF).astype(np.float64))
+    classes, descents = tree.counts.shape[1], tree.descents(cells)
+    leaves = _added_up(descents, (tree.kind == LEAF).astype(np.float64))
     weight = (noise * np.sqrt(leaves * classes) + 1.0)[:, None]
     own = np.clip(tree.counts, 0, None)
-    shares = np.full(own.shape, 1 / classes)
-    parents = tree.parents(cells)
-    for nodes in tree.levels(cells):
-        above = shares[np.maximum(parents[nodes], 0)]
-        total = own[nodes].sum(axis=1, keepdims=True) + weight[nodes]
-        shares[nodes] = (own[nodes] + weight[nodes] * above) / total
+    total = own.sum(axis=1, keepdims=True) + weight
+    shares: NDArray[np.float64] = (own + weight / classes) / total
+    for children, parents in descents:
+        told = own[children] + weight[children] * shares[parents]
+        shares[children] = told / total[children]
     return shares

@@ -524,10 +524,9 @@ def grow(
         rows.route(splits, growth.nodes)
         if drawn.children is not None:
             growth.release(children, np.concatenate(drawn.children), drawn.noise)
-        below = [ways.descend(reachable[n], c) for n, c in zip(split, chosen, strict=True)]
-        parts = [np.full(len(b), expected[n] / len(b)) for n, b in zip(split, below, strict=True)]
-        reachable = np.concatenate([reachable[later], *below])
-        expected = np.concatenate([expected[later], *parts])
+        below, arity = ways.descend(reachable[split], chosen)
+        reachable = np.concatenate([reachable[later], below])
+        expected = np.concatenate([expected[later], np.repeat(expected[split] / arity, arity)])
         frontier = np.concatenate([frontier[later], children])
     if plan.query("leaf"):
         told = rows.count_leaves(0, growth.nodes)

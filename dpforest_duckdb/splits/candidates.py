@@ -127,16 +127,25 @@ class Candidates:
         ends = np.cumsum(self.cells)
         return [slice(int(e - c), int(e)) for e, c in zip(ends, self.cells, strict=True)]
 
-    def descend(self, reachable: Mask, chosen: int) -> Mask:
-        """`reachable[branch, cell]` of the children that a candidate makes of one node."""
-        attribute = int(self.attribute[chosen])
-        goes, columns = self.branches(attribute)[self._position[chosen]], self.slices
-        below = np.repeat(reachable[None, :], len(goes), axis=0)
-        below[:, columns[attribute]] &= goes
-        for pair in self.groups:
-            if pair.by_group == attribute:
-                below[:, columns[pair.by_category]] &= goes @ pair.holds
-        return below
+    def descend(self, reachable: Mask, chosen: Counts) -> tuple[Mask, Counts]:
+        """`reachable[child, cell]` of the children of nodes, and of how many each node has.
+
+        `reachable[node, cell]` are those of the nodes, `chosen[node]` the candidates they split by.
+        """
+        attribute = self.attribute[chosen]
+        arity = np.array([goes.shape[1] for goes in self._branches])[attribute]
+        parent = np.repeat(np.arange(len(chosen)), arity)
+        branch = np.arange(len(parent)) - np.repeat(arity.cumsum() - arity, arity)
+        below, columns = reachable[parent], self.slices
+        for own in np.unique(attribute):
+            children = np.flatnonzero(attribute[parent] == own)
+            position = self._position[chosen[parent[children]]]
+            goes = self.branches(own)[position, branch[children]]
+            below[children, columns[own]] &= goes
+            for pair in self.groups:
+                if pair.by_group == own:
+                    below[children, columns[pair.by_category]] &= goes @ pair.holds
+        return below, arity
 
 
 def candidates(domain: Domain, ways: Ways) -> Candidates:
