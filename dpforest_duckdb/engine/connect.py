@@ -82,8 +82,9 @@ def _configure(
         "--threads": ("threads", threads),
         "--memory-limit": ("memory_limit", memory_limit),
         "--temp-dir": ("temp_directory", str(spill)),
-        # group keys of small codes index a flat array up to 2^20 groups, not just DuckDB's 2^12
-        "": ("perfect_ht_threshold", 20),
+        # group keys of small codes index a flat array up to 2^18 groups, not just DuckDB's 2^12;
+        # larger arrays do not fit a cache, and hashing is faster
+        "": ("perfect_ht_threshold", 18),
     }
     for option, (name, value) in settings.items():
         if value is not None:

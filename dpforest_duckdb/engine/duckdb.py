@@ -379,13 +379,11 @@ class DuckDBRows:
         counts: list[Counts] = []
         for index, block in enumerate(parts):
             mine = found["block"] == index
-            node, label = self._taken_apart(found["seat"][mine], first)
-            grid = _dense(
-                [node, found["value"][mine], label],
-                found["rows"][mine],
-                (nodes, block.size, self._classes),
+            code, seat = (np.asarray(found[of][mine], dtype=np.int64) for of in ("value", "seat"))
+            tables = block.marginals(
+                code, seat - first * self._classes, found["rows"][mine], nodes * self._classes
             )
-            counts.extend(block.marginals(grid))
+            counts += [t.reshape(nodes, self._classes, -1).transpose(0, 2, 1) for t in tables]
         return counts
 
     def _seats_of(self, nodes: Sequence[int]) -> Sql:
