@@ -55,18 +55,23 @@ def dense(request: Request) -> bool:
     return mostly and strength(request) >= DENSE
 
 
+def careful(rows: int, request: Request) -> Request:
+    """The request for a noisy number of rows, less CAUTION standard deviations of its noise."""
+    noise = request.rows_per_unit * NANO / request.epsilon / ROWS_SHARE
+    less = CAUTION * noise * math.sqrt(2 * len(request.domain.classes))
+    return replace(request, rows=max(int(rows - less), 1))
+
+
 def adapt(histogram: Counts, request: Request) -> Request:
     """Trees and bins by strength, from noisy class counts of all rows, less CAUTION."""
-    domain, noise = request.domain, request.rows_per_unit * NANO / request.epsilon / ROWS_SHARE
-    attributes, classes = len(domain.attributes), len(domain.classes)
-    rows = max(int(histogram.sum() - CAUTION * noise * math.sqrt(2 * classes)), 1)
-    seen = replace(request, rows=rows, histogram=tuple(histogram.tolist()), depth=1)
+    seen = replace(careful(int(histogram.sum()), request), histogram=tuple(histogram.tolist()))
+    attributes, classes = len(request.domain.attributes), len(request.domain.classes)
     wanted = max(1, round(ATTRIBUTES * math.sqrt(strength(seen) / math.sqrt(classes))))
     trees = min(request.trees, attributes if wanted >= attributes / 2 else wanted)
     bins = 2 * round(BINS / 2 * strength(seen) / trees / math.sqrt(classes))
     bins = min(max(bins, FEWEST), MOST)
-    recut = tuple(attribute.recut(bins) for attribute in domain.attributes)
-    return replace(seen, trees=trees, domain=replace(domain, attributes=recut))
+    recut = tuple(attribute.recut(bins) for attribute in request.domain.attributes)
+    return replace(seen, trees=trees, depth=1, domain=replace(request.domain, attributes=recut))
 
 
 def cuts(request: Request) -> Sequence[float]:

@@ -13,12 +13,12 @@ from dpforest_duckdb.privacy.accountant import Plan
 from dpforest_duckdb.recipe import OURS, Recipe, Request
 from dpforest_duckdb.recipes.boosted import BOOSTED, MANY_PURE, ROWS
 from dpforest_duckdb.recipes.greedy_tree import GREEDY_TREE
-from dpforest_duckdb.sizing import adapt, cuts, dense, signal
+from dpforest_duckdb.sizing import adapt, careful, cuts, dense, signal
 from dpforest_duckdb.splits.choose import by_utility, where_asked
 from dpforest_duckdb.splits.utilities import MAX_COUNT
 
 SCORES, CHOICE = 10, 40  # percent: of ε, of what is left
-CLEAR = 25  # the signal from which boosting does better, with a δ
+CLEAR = 22  # the signal from which boosting does better, with a δ
 
 
 def plan(request: Request) -> Plan:
@@ -28,9 +28,10 @@ def plan(request: Request) -> Plan:
 
 
 def heir(request: Request) -> Recipe | None:
-    if signal(request) >= (CLEAR if request.rho else MANY_PURE):
+    seen = careful(request.rows, request)
+    if signal(seen) >= (CLEAR if request.rho else MANY_PURE):
         return BOOSTED
-    return GREEDY_TREE if dense(request) else None
+    return GREEDY_TREE if dense(seen) else None
 
 
 AUTO = Recipe(

@@ -26,8 +26,8 @@ def plan(request: Request) -> Plan:
         return in_rounds(request, ROWS, turns=4, sweeps=2, trees=request.trees, forest=50)
     if not request.rho:
         return in_rounds(request, ROWS, turns=3, sweeps=1, trees=0)
-    few = max(1, request.trees // 2)
-    return in_rounds(request, ROWS, turns=3, sweeps=1, trees=few, forest=40)
+    few = max(1, request.trees // 4)
+    return in_rounds(request, ROWS, turns=3, sweeps=1, trees=few, forest=20)
 
 
 def adapt(histogram: Counts, request: Request) -> Request:
