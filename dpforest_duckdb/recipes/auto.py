@@ -11,14 +11,14 @@ from dpforest_duckdb.budgets import by_rank
 from dpforest_duckdb.evidence import log_odds, sums_cut
 from dpforest_duckdb.privacy.accountant import Plan
 from dpforest_duckdb.recipe import OURS, Recipe, Request
-from dpforest_duckdb.recipes.boosted import BOOSTED, MANY_PURE, ROWS
+from dpforest_duckdb.recipes.boosted import BOOSTED, ROWS
 from dpforest_duckdb.recipes.greedy_tree import GREEDY_TREE
 from dpforest_duckdb.sizing import adapt, careful, cuts, dense, signal
 from dpforest_duckdb.splits.choose import by_utility, where_asked
 from dpforest_duckdb.splits.utilities import MAX_COUNT
 
 SCORES, CHOICE = 10, 40  # percent: of ε, of what is left
-CLEAR = 22  # the signal from which boosting does better, with a δ
+CLEAR, CLEAR_PURE = 22, 1500  # the signal from which boosting does better, with a δ or without
 
 
 def plan(request: Request) -> Plan:
@@ -29,7 +29,7 @@ def plan(request: Request) -> Plan:
 
 def heir(request: Request) -> Recipe | None:
     seen = careful(request.rows, request)
-    if signal(seen) >= (CLEAR if request.rho else MANY_PURE):
+    if signal(seen) >= (CLEAR if request.rho else CLEAR_PURE):
         return BOOSTED
     return GREEDY_TREE if dense(seen) else None
 

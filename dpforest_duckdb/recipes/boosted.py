@@ -7,6 +7,7 @@ what they do together. With a δ costs add up in ρ, which lets it ask far more.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from dpforest_duckdb.budgets import ROWS_SHARE, in_rounds
@@ -16,13 +17,14 @@ from dpforest_duckdb.sizing import signal
 from dpforest_duckdb.splits.choose import at_random
 
 ROWS = int(100 * ROWS_SHARE)  # percent of ε, for a number of rows
-MANY = 50  # the signal from which a second sweep and all of the random trees are worth it
-MANY_PURE = 1500  # the same under pure ε, where costs add up faster
+MANY = 100  # the signal, √classes times, from which a second sweep and all trees are worth it
+MANY_PURE = 2100  # the same under pure ε, where costs add up faster
 
 
 def plan(request: Request) -> Plan:
     """Two sweeps and all trees where the signal is strong, else less; under pure ε one sweep."""
-    if signal(request) >= (MANY if request.rho else MANY_PURE):
+    told = signal(request) * math.sqrt(len(request.domain.classes))  # by all classes together
+    if told >= (MANY if request.rho else MANY_PURE):
         return in_rounds(request, ROWS, turns=4, sweeps=2, trees=request.trees, forest=50)
     if not request.rho:
         return in_rounds(request, ROWS, turns=3, sweeps=1, trees=0)
