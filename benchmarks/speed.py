@@ -55,6 +55,8 @@ ASKED = (  # of training: over what, on integers at most, on mixed columns at mo
 )
 SCORED = ("ours, portable SQL", "ours, --fast", "scikit-learn, predict")
 SCORING = ((1, 6), (10, 4), (10, 6), (100, 4), (100, 6))  # trees, depth
+DRAWING = 0.1  # the part of the time at a million rows that noise and selection may take
+LINEAR = 0.05  # how far the power of rows may be from 1
 SLOW_PEER = 1_000_000  # rows beyond which diffprivlib is left out
 
 Key = tuple[str, int]
@@ -153,6 +155,18 @@ def ratio_table(measured: Measured, mixed: bool, rows: int) -> str:
     return "\n\n".join([text, *lacks])
 
 
+def drawing(measured: Measured) -> str:
+    """What part of our time noise and selection take, in a sentence."""
+    parts = []
+    for key in (key for key in measured if key[0] == "ours"):
+        share = statistics.median(
+            (o.phases["noise"] + o.phases["select"]) / o.seconds for o in measured[key]
+        )
+        goal = "met" if share <= DRAWING else "MISSED"
+        parts.append(f"{told(key)} {share:.0%} ({goal})")
+    return f"Noise and select take, of the whole, at most {DRAWING:.0%}: {', '.join(parts)}."
+
+
 def train_report(sizes: Sequence[int], runs: int, folder: Path) -> list[str]:
     """Training at each size, on both kinds of table."""
     parts = [
@@ -186,6 +200,7 @@ def train_report(sizes: Sequence[int], runs: int, folder: Path) -> list[str]:
             measured = measure(jobs, runs)
             title = f"### {rows:,} rows, {kind}"
             parts += [title, phase_table(measured), ratio_table(measured, mixed, rows)]
+            parts += [drawing(measured)] if rows == 1_000_000 else []
             database.unlink()
     return parts
 
@@ -196,6 +211,24 @@ def exponent(points: Sequence[tuple[float, float]]) -> float:
     middle = [statistics.mean(own) for own in (x, y)]
     above = sum((a - middle[0]) * (b - middle[1]) for a, b in zip(x, y, strict=True))
     return above / sum((a - middle[0]) ** 2 for a in x)
+
+
+def growth(name: str, points: Sequence[tuple[float, float]]) -> str:
+    """The power of rows that seconds grow with, and what does not grow, in a sentence."""
+    slopes = []
+    for least in (1_000_000, 10_000_000):
+        large = [point for point in points if point[0] >= least]
+        if len(large) > 1:
+            power = exponent(large)
+            goal = "met" if abs(power - 1) <= LINEAR else "MISSED"
+            slopes.append(f"{power:.2f} from {least // 1_000_000} M on ({goal})")
+    (rows, low), (more, high) = points[1:3]
+    fixed = low - (high - low) / (more - rows) * rows
+    return (
+        f"{name}: seconds grow with rows to the power, at most {LINEAR} from 1, "
+        f"{', '.join(slopes)}; by the line through {rows // 1_000_000} M and "
+        f"{more // 1_000_000} M rows, {fixed:.2f} s do not depend on rows."
+    )
 
 
 def grow_report(most: int, runs: int, folder: Path, plot: Path | None) -> list[str]:
@@ -221,14 +254,7 @@ def grow_report(most: int, runs: int, folder: Path, plot: Path | None) -> list[s
         f"## Growth with rows\n\nMixed columns, depth 6, `memory_limit={LARGE_LIMIT}`.",
         markdown_table(["rows", "forest", "seconds", "peak MB", "spilled MB"], table),
     ]
-    for name, points in rows_lines.items():
-        slopes = [
-            f"{exponent(large):.2f} from {least // 1_000_000} M on"
-            for least in (1_000_000, 10_000_000)
-            if len(large := [point for point in points if point[0] >= least]) > 1
-        ]
-        if slopes:
-            parts.append(f"{name}: seconds grow with rows to the power {', '.join(slopes)}.")
+    parts += [growth(name, points) for name, points in rows_lines.items() if len(points) > 2]
     parts += _shapes(folder, runs)
     if plot:
         marks = sizes, (0.1, 1, 10, 100)

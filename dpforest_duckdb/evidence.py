@@ -3,7 +3,7 @@
 A table of noisy counts gives every value v of an attribute the log-odds log P(c|v) / P(c) that it
 adds to those of class c in all rows. Attributes repeat each other, so the sum is too sure: for two
 classes it is put right by its own mean and variance per class (`Sum`), and where rows are many by a
-noisy histogram of two sums (`settle`).
+noisy figure or histogram of two sums (`settle`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dpforest_duckdb.forest import SCALE, Tree
 from dpforest_duckdb.posterior import class_shares
 from dpforest_duckdb.privacy.accountant import Plan
 from dpforest_duckdb.privacy.units import NANO
-from dpforest_duckdb.recipe import Counts, Grown, Request, ScoreRule, Scores
+from dpforest_duckdb.recipe import Counts, Grown, Request, ScoreRule, Scores, whole
 from dpforest_duckdb.smoothing import sum_upward
 from dpforest_duckdb.votes import integer_votes, intercept, of_two
 
@@ -181,24 +181,31 @@ def sums_cut(cuts: Callable[[Request], Sequence[float]]) -> ScoreRule:
             values = [np.concatenate([[0.0], added]) for added in own.added]  # the root's first
             values[0] = values[0] + own.start
             votes.append([np.rint(value * SCALE).astype(np.int64) for value in values])
-        return Scores(votes, [round(cut * SCALE) for cut in cuts(request)])
+        cut = [round(cut * SCALE) for cut in cuts(request)]
+        return Scores(votes, cut, whole if len(cut) > 1 else plain_ahead)
 
     return scores
 
 
-def settle(found: Evidence, joint: Counts | None, noise: float) -> Sum:
-    """The sum of two classes that the noisy joint histogram speaks for; the plain one without it.
+def plain_ahead(joint: Counts) -> Counts:
+    """By how many rows the plain sum is right more often than the led one, `[1]`.
 
-    With a coarse histogram the sum that is right more often; with a fine one, a logistic regression
-    on the sums, fitted to it. `noise` is the scale of the noise in one of its counts.
+    Sensitivity 1: a row makes each right or wrong. Four noisy cells would need four times its cost.
+    """
+    plain, led = joint[0, 1, 0] + joint[1, 0, 1], joint[0, 1, 1] + joint[1, 0, 0]
+    return np.array([plain - led])
+
+
+def settle(found: Evidence, told: Counts | None, noise: float) -> Sum:
+    """The sum of two classes that the noisy answer speaks for; the plain one without it.
+
+    After `plain_ahead` the sum that is right more often; after a joint histogram, a logistic
+    regression on the sums, fitted to it. `noise` is the scale of the noise in one of its counts.
     """
     tried = sums(found)
-    if joint is None:
+    if told is None:
         return tried[0]
-    if len(joint) > 2:
-        return _fitted(tried, joint, noise)
-    plain, led = joint[0, 1, 0] + joint[1, 0, 1], joint[0, 1, 1] + joint[1, 0, 0]
-    return tried[int(led > plain)]
+    return _fitted(tried, told, noise) if told.ndim > 1 else tried[int(told[0] < 0)]
 
 
 def _fitted(tried: Sequence[Sum], joint: Counts, noise: float) -> Sum:

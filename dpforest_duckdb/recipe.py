@@ -99,22 +99,29 @@ class Second:
 Stop = Callable[[Level], Mask]
 
 
+def whole(joint: Counts) -> Counts:
+    """The histogram itself: a row is in one cell."""
+    return joint
+
+
 @dataclass(frozen=True)
 class Scores:
     """Integer scores of a row, each the sum of the votes of the leaves that it is in; released.
 
-    `votes[score][tree][node]`; `cuts` ascend and part every score into len(cuts) + 1 bins.
+    `votes[score][tree][node]`; `cuts` ascend and part every score into len(cuts) + 1 bins. What is
+    asked of the rows is `asked` of the joint histogram `[bin, …, class]`, of sensitivity 1.
     """
 
     votes: Sequence[Sequence[Array]]
     cuts: Sequence[int]
+    asked: Callable[[Counts], Counts] = whole
 
 
 @dataclass(frozen=True)
 class Grown:
     """What the loop releases: trees of noisy counts, and how scores and classes go together.
 
-    `joint[bin, …, class]` has an axis for each score of the recipe's; None where none is asked.
+    `joint` is what the recipe's scores ask, with noise; None where none is asked.
     """
 
     trees: Sequence[Tree]
@@ -134,16 +141,15 @@ class Recipe:
     bootstrap sample (never private). `ways` and `choose` say how a node is split. `plan` gives the
     queries: "rows" (a noisy class histogram of all rows, on which `adapt` bases trees, depth and
     bins), "histogram" or "size" (at every node), "split" (at every inner node), "leaf" (what `leaf`
-    asks of every leaf; tree by tree, where the query has a share for each), "scores" (the joint
-    histogram of the class and what `scores` makes of the trees), "bins" (cuts at private medians),
-    "sweep" and "forest" (see `boosting`, which takes the place of the level loop). `heir` is the
-    recipe that goes on instead, with its own trees and depth, once the noisy rows are known; both
-    ask them for the same ε. `stop` says which nodes stay
-    leaves. `finish` turns what was released into votes, `voting` how trees vote together, `link`
-    how votes become probabilities. `second` is a second phase, if there is one. `taxonomies`:
-    groups of categories are split before the categories in them. `trees` and `depth`
-    are numbers or public rules, the most there may be where `adapt` settles them; `depth` is
-    counted as the paper does, which gives the root the number `root`: depth - root splits on the
+    asks of every leaf; tree by tree, where the query has a share for each), "scores" (what `scores`
+    asks of its sums and the class), "bins" (cuts at private medians), "sweep" and "forest" (see
+    `boosting`, which takes the place of the level loop). `heir` is the recipe that goes on instead,
+    with its own trees and depth, once the noisy rows are known; both ask them for the same ε.
+    `stop` says which nodes stay leaves. `finish` turns what was released into votes, `voting` how
+    trees vote together, `link` how votes become probabilities. `second` is a second phase, if there
+    is one. `taxonomies`: groups of categories are split before the categories in them. `trees` and
+    `depth` are numbers or public rules, the most there may be where `adapt` settles them; `depth`
+    is counted as the paper does, which gives the root the number `root`: depth - root splits on the
     longest path. `flaws` say why a form is not private, `repair` what the rigorous form does
     instead, `only` why there is but one. `variants` are pieces that NAME:VARIANT puts in other
     pieces' places; `refused` says why a variant is not to be had. `instead` names the nearest

@@ -540,7 +540,7 @@ def grow(
     progress("scores")
     scores = recipe.scores(trees, request, plan)
     votes = [growth.spread(score) for score in scores.votes]
-    told = rows.count_scores(votes, scores.cuts)
+    told = scores.asked(rows.count_scores(votes, scores.cuts))
     return Grown(trees, noise.laplace(told, account.spend("scores"), k))
 
 

@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.errors import NotPrivateWarning
-from dpforest_duckdb.evidence import FINE, MIDDLES, Evidence, _moved, _totals, settle, sums
+from dpforest_duckdb.evidence import (
+    FINE,
+    MIDDLES,
+    Evidence,
+    _moved,
+    _totals,
+    plain_ahead,
+    settle,
+    sums,
+)
 from dpforest_duckdb.forest import SCALE, Forest
 from dpforest_duckdb.posterior import class_shares
 from dpforest_duckdb.privacy.accountant import Accountant
@@ -138,14 +147,25 @@ def test_a_fine_histogram_takes_back_what_attributes_repeat() -> None:
     assert log_odds(settled, 0) == pytest.approx(-truth, abs=0.5)
 
 
-def test_a_coarse_histogram_takes_the_sum_that_is_right_more_often() -> None:
+def test_the_sum_that_is_right_more_often_is_taken() -> None:
     found = repeated(3)
     plain, led = sums(found)
     joint = np.zeros((2, 2, 2), dtype=np.int64)
     joint[0, 1] = 10, 90  # where they differ, what leads says the second class, and is right
-    assert settle(found, joint, 1.0).added[1] == pytest.approx(led.added[1])
-    assert settle(found, joint[:, :, ::-1], 1.0).added[1] == pytest.approx(plain.added[1])
+    assert plain_ahead(joint).tolist() == [-80]
+    for told, taken in ((joint, led), (joint[:, :, ::-1], plain)):
+        assert settle(found, plain_ahead(told), 1.0).added[1] == pytest.approx(taken.added[1])
     assert settle(found, None, 1.0).added[1] == pytest.approx(plain.added[1])
+
+
+def test_a_row_more_puts_the_plain_sum_ahead_by_one_at_most() -> None:
+    joint = np.random.default_rng(0).integers(0, 50, (2, 2, 2))
+    changes = []
+    for cell in np.ndindex(2, 2, 2):
+        more = joint.copy()
+        more[cell] += 1
+        changes.append(int((plain_ahead(more) - plain_ahead(joint))[0]))
+    assert sorted(changes) == [-1, -1, 0, 0, 0, 0, 1, 1]
 
 
 def domain(attributes: int, classes: int = 2) -> Domain:
