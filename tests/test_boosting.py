@@ -190,7 +190,7 @@ def test_the_mechanisms_are_given_what_the_plan_says(
     delta: int,
     rows_per_unit: int,
 ) -> None:
-    fill(con, 3000, 2)
+    fill(con, 6000, 2)
     con.execute("ALTER TABLE t ADD COLUMN u INTEGER")
     con.execute("UPDATE t SET u = rowid // 3")
     given: list[tuple[str, int, int]] = []
@@ -243,7 +243,7 @@ def test_the_mechanisms_are_given_what_the_plan_says(
 
 
 def _seen(request: Request) -> Request:
-    return replace(request, rows=3000)  # far from where the plan changes
+    return replace(request, rows=6000)  # far from where the plan changes
 
 
 @pytest.mark.parametrize("rho", [10**12, 10**15, ATTO])
