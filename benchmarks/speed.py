@@ -395,8 +395,10 @@ def main() -> None:
         if "score" in given.part:
             parts += score_report(given.runs, folder)
     machine = f"{os.cpu_count()} cores, {platform.machine()}, DuckDB {duckdb.__version__}"
+    sizes = " ".join(map(str, given.rows))
     title = (
-        f"# Speed\n\nBy `python benchmarks/speed.py --most {given.most}`: {machine}; medians of "
+        f"# Speed\n\nBy `python benchmarks/speed.py --rows {sizes} --most {given.most}`: "
+        f"{machine}; medians of "
         f"{given.runs} runs, one from 10 M rows on."
     )
     text = "\n\n".join([title, *parts]) + "\n"
