@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpforest_duckdb.domain import Attribute
-from dpforest_duckdb.forest import SCALE, Tree
+from dpforest_duckdb.forest import LEAF, SCALE, Tree
+from dpforest_duckdb.joint import code_of
 from dpforest_duckdb.posterior import class_shares
 from dpforest_duckdb.privacy.accountant import Plan
 from dpforest_duckdb.privacy.units import NANO
@@ -26,6 +27,7 @@ from dpforest_duckdb.votes import integer_votes, intercept, of_two
 
 Floats = NDArray[np.float64]
 
+LEAST_VARIANCE = 1e-9  # of a noisy count: at a huge ε there is none to speak of
 STANDS_OUT = 4.0  # standard deviations above nothing
 REST = 0.1  # what attributes weigh beside a leading one
 FINE = (-3.0, -2.0, -1.2, -0.5, 0.0, 0.5, 1.2, 2.0, 3.0)  # cuts between the bins of a sum
@@ -66,16 +68,25 @@ class Sum:
 def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
     """The evidence of trees of one multiway split with noisy counts at their leaves.
 
-    Cells that the domain does not speak of have no weight and no say unless they stand out: what is
-    counted there is noise, but for rows that contradict the domain. All tables count the same rows,
-    so each is moved to the class totals that they tell together.
+    One without a split among them tells the rows of each class. Cells that the domain does not
+    speak of have no weight and no say unless they stand out: what is counted there is noise, but
+    for rows that contradict the domain. All tables count the same rows, so each is moved to the
+    class totals that they tell together.
     """
+    rows = [tree for tree in trees if tree.kind[0] == LEAF]
+    trees = [tree for tree in trees if tree.kind[0] != LEAF]
     own = [request.domain.attributes[tree.attribute[0]] for tree in trees]
-    variances = _variances(len(trees), request, plan)
-    counts = [tree.counts[1:].astype(np.float64) for tree in trees if tree.counts is not None]
+    variances = [_variance(tree) for tree in trees]
+    counts = [_counts(tree)[1:] for tree in trees]
     heard = [_heard(*one) for one in zip(own, counts, variances, strict=True)]
     tables = [told[cells] for told, cells in zip(counts, heard, strict=True)]
-    total, spread = _totals(tables, variances, request, plan)
+    figures = [(_counts(tree)[0], _variance(tree)) for tree in rows]
+    figures += [
+        (table.sum(axis=0), len(table) * variance)
+        for attribute, table, variance in zip(own, tables, variances, strict=True)
+        if not (rows and code_of(attribute).coded)  # the sum of such a table is the rows' figure
+    ]
+    total, spread = _totals(figures, request, plan)
     # towards equal shares as far as there is noise: a class may be less rare than it seems
     prior = np.clip(total, 0, None) + math.sqrt(spread)
     prior /= prior.sum()
@@ -83,12 +94,12 @@ def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
     for attribute, cells, table, variance in zip(own, heard, tables, variances, strict=True):
         in_order = attribute.kind == "numeric" or attribute.ordered
         moved, noise = _moved(table, variance, total, spread)
-        told = class_shares(moved, prior, noise, attribute.proper if in_order else 0)
-        rows = np.clip(moved.sum(axis=1), 0, None) + 1e-9
+        likely = class_shares(moved, prior, noise, attribute.proper if in_order else 0)
+        held = np.clip(moved.sum(axis=1), 0, None) + 1e-9
         shares, weight = np.tile(prior, (attribute.cells, 1)), np.zeros(attribute.cells)
         added = np.zeros(shares.shape)
-        shares[cells], weight[cells] = told, rows / rows.sum()
-        added[cells] = np.log(told / (weight[cells] @ told))
+        shares[cells], weight[cells] = likely, held / held.sum()
+        added[cells] = np.log(likely / (weight[cells] @ likely))
         found.shares.append(shares)
         found.weight.append(weight)
         found.added.append(added)
@@ -102,25 +113,30 @@ def _heard(attribute: Attribute, counts: Floats, variance: float) -> NDArray[np.
     return np.flatnonzero(found)
 
 
-def _variances(trees: int, request: Request, plan: Plan) -> list[float]:
-    """The variance of one noisy count of each tree's leaves."""
-    leaf = plan.query("leaf")
-    assert leaf is not None, "evidence needs leaf counts"
-    shares = leaf.by_depth * (trees if len(leaf.by_depth) == 1 else 1)
-    return [2.0 * (request.rows_per_unit * NANO / share) ** 2 for share in shares]
+def _counts(tree: Tree) -> Floats:
+    assert tree.counts is not None, "evidence needs counts"
+    return tree.counts.astype(np.float64)
+
+
+def _variance(tree: Tree) -> float:
+    """The variance of one noisy count at a tree's leaves, which all have the same."""
+    assert tree.noise is not None, "counts come with their noise"
+    return max(float(tree.noise[-1]) ** 2, LEAST_VARIANCE)
 
 
 def _totals(
-    tables: Sequence[Floats], variances: Sequence[float], request: Request, plan: Plan
+    figures: Sequence[tuple[Floats, float]], request: Request, plan: Plan
 ) -> tuple[Floats, float]:
-    """Rows of each class, as the look and all tables tell them together, and their variance."""
+    """Rows of each class, as the look and all figures tell them together, and their variance.
+
+    Each figure is noisy rows `[class]` and the variance of one of them.
+    """
     rows = plan.query("rows")
     assert rows is not None, "evidence needs a noisy number of rows"
-    noise = [2.0 * (request.rows_per_unit * NANO / rows.by_depth[0]) ** 2]
-    noise += [len(table) * own for table, own in zip(tables, variances, strict=True)]
-    told = [np.array(request.histogram, dtype=np.float64), *(t.sum(axis=0) for t in tables)]
-    exactness = 1 / np.array(noise)
-    total: Floats = (np.array(told) * exactness[:, None]).sum(axis=0) / exactness.sum()
+    look = 2.0 * (request.rows_per_unit * NANO / rows.by_depth[0]) ** 2
+    heard = np.array([request.histogram, *(figure for figure, _ in figures)], dtype=np.float64)
+    exactness = 1 / np.array([look, *(variance for _, variance in figures)])
+    total: Floats = (heard * exactness[:, None]).sum(axis=0) / exactness.sum()
     return total, float(1 / exactness.sum())
 
 
@@ -233,25 +249,32 @@ def _fitted(tried: Sequence[Sum], joint: Counts, noise: float) -> Sum:
     return Sum(float(start), added, float(spread))
 
 
-def log_odds(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
-    """The trees with log-odds as votes, behind a tree without a split that votes for all rows."""
+def log_odds(grown: Grown, request: Request, plan: Plan, sure: float = 1.0) -> list[Tree]:
+    """The trees with log-odds as votes, behind a tree without a split that votes for all rows.
+
+    `sure`, at most 1, is how much of them is taken: of all log-odds of two classes, which moves no
+    decision, or of what attributes add to several.
+    """
     found = evidence(grown.trees, request, plan)
+    rows = [tree for tree in grown.trees if tree.kind[0] == LEAF]
+    trees = [tree for tree in grown.trees if tree.kind[0] != LEAF]
     if len(found.prior) == 2:
         seen = plan.query("scores")
         noise = request.rows_per_unit * NANO / seen.by_depth[0] if seen else 0.0
         total = settle(found, grown.joint, noise)
-        start, *added = map(of_two, (np.array([total.start]), *total.added))
+        start, *added = (sure * of_two(own) for own in (np.array([total.start]), *total.added))
         start = start[0]
     else:
-        start, added = np.log(found.prior), list(found.added)
+        start, added = np.log(found.prior), [sure * own for own in found.added]
+    first = intercept(start, request, plan)
     nothing = np.zeros((1, len(found.prior)), dtype=np.int64)
     return [
-        intercept(start, request, plan),
+        replace(rows[0], votes=first.votes) if rows else first,
         *(
             replace(
                 sum_upward(tree, request.domain.cells),
                 votes=np.concatenate([nothing, integer_votes(own)]),
             )
-            for tree, own in zip(grown.trees, added, strict=True)
+            for tree, own in zip(trees, added, strict=True)
         ),
     ]

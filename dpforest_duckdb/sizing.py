@@ -11,15 +11,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dpforest_duckdb.budgets import ROWS_SHARE
+from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.evidence import COARSE, FINE
+from dpforest_duckdb.joint import blocks
 from dpforest_duckdb.privacy.units import ATTO, NANO
 from dpforest_duckdb.recipe import Counts, Request
 
 ATTRIBUTES = 0.22  # attributes for each √(strength / √classes); all of them, if that is half
 BINS = 0.18  # bins for each strength / attributes / √classes: the fewer, the more rows in each
-FEWEST, MOST = 4, 32  # bins
-CAUTION = 0.75  # standard deviations: too large a forest loses more than too small a one
+COARSEST, FEWEST, MOST = 2, 4, 32  # bins: the fewest of joint tables, of others, the most
+CAUTION, WARY = 0.75, 2.0  # standard deviations: too large a forest loses more than too small a one
+ONE_TABLE = 0.6  # of ε, about, where one attribute is chosen and told
 DENSE = 4000  # the strength from which a greedy tree may do better than sums
+ROUGH, CLEAN = 0.7, 0.1  # noise in joint figures over a class's rows: the most, if few or many
+FINE_ENOUGH = 0.15  # the same, up to which attributes are cut finer
+FEW_FIGURES = 30  # so few joint figures may be rough
+WHOLE_NUMBERS = 16  # numbers of so few values are told well by coarse cuts
+LEAST_ROWS = 300  # that a table is taken to have: few rows are not told from none at a small ε
+OUT_OF_REACH = 0.67  # rows in a cell of one table, over the noise of a count: less is not worth it
 COMPARE, FIT = 250, 1500  # the strength from which sums of log-odds are compared, and fitted
 
 
@@ -55,11 +64,84 @@ def dense(request: Request) -> bool:
     return mostly and strength(request) >= DENSE
 
 
-def careful(rows: int, request: Request) -> Request:
-    """The request for a noisy number of rows, less CAUTION standard deviations of its noise."""
+def careful(rows: int, request: Request, caution: float = CAUTION) -> Request:
+    """The request for a noisy number of rows, less `caution` standard deviations of its noise."""
     noise = request.rows_per_unit * NANO / request.epsilon / ROWS_SHARE
-    less = CAUTION * noise * math.sqrt(2 * len(request.domain.classes))
+    less = caution * noise * math.sqrt(2 * len(request.domain.classes))
     return replace(request, rows=max(int(rows - less), 1))
+
+
+def recut(domain: Domain, bins: int) -> Domain:
+    """The domain with its numeric attributes in about so many bins."""
+    return replace(domain, attributes=tuple(each.recut(bins) for each in domain.attributes))
+
+
+def tells_all(request: Request) -> bool:
+    """Whether the tables of all attributes are told together, or, out of reach, none.
+
+    By rows that are WARY; not where fewer trees are asked for than there are attributes.
+    """
+    few = careful(request.rows, request, WARY)
+    every = request.trees == len(request.domain.attributes)
+    return every and (afforded(few) or out_of_reach(few))
+
+
+def afforded(request: Request) -> bool:
+    """Whether the tables of all attributes can be told together, by rows that are careful.
+
+    Not where most attributes are numbers of many values, which coarse cuts may miss, nor where
+    sums are to be fitted. Values in an order lend each other what they tell: few rough figures
+    will do, an ordered attribute counting as one.
+    """
+    attributes = request.domain.attributes
+    if 2 * sum(_of_few_values(each) for each in attributes) <= len(attributes):
+        return False
+    if len(request.domain.classes) == 2 and strength(request) >= FIT:
+        return False
+    coarse = recut(request.domain, COARSEST).attributes
+    figures = _figures(request.domain, COARSEST)
+    if figures > FEW_FIGURES:
+        return roughness(figures, request) <= CLEAN
+    smooth = [each.kind == "numeric" or each.ordered for each in coarse]
+    rest = [each for each, own in zip(coarse, smooth, strict=True) if not own]
+    return roughness(sum(blocks(rest)) + sum(smooth), request) <= ROUGH
+
+
+def _of_few_values(attribute: Attribute) -> bool:
+    return attribute.kind != "numeric" or attribute.recut(MOST).proper <= WHOLE_NUMBERS
+
+
+def _figures(domain: Domain, bins: int) -> int:
+    return sum(blocks(recut(domain, bins).attributes))
+
+
+def roughness(figures: int, request: Request) -> float:
+    """The noise of one of so many joint figures, over the rows of a class if all had as many.
+
+    LEAST_ROWS are taken for granted.
+    """
+    noise = figures * request.rows_per_unit * NANO / request.epsilon / math.sqrt(3)
+    return noise * len(request.domain.classes) / max(request.rows, LEAST_ROWS)
+
+
+def out_of_reach(request: Request) -> bool:
+    """Whether several classes have too few rows, by those that are careful, for any table."""
+    coarse = recut(request.domain, FEWEST)
+    cells = [len(attribute.expected) for attribute in coarse.attributes]
+    rows = max(request.rows, LEAST_ROWS) / len(request.domain.classes) * len(cells) / sum(cells)
+    noise = request.rows_per_unit * NANO / request.epsilon * math.sqrt(2) / ONE_TABLE
+    return len(request.domain.classes) > 2 and rows < OUT_OF_REACH * noise
+
+
+def together(histogram: Counts, request: Request) -> Request:
+    """All attributes, in as many bins as joint noise allows, or none if all are out of reach."""
+    rows = int(histogram.sum())
+    seen = replace(careful(rows, request), histogram=tuple(histogram.tolist()))
+    bins = COARSEST
+    while bins < MOST and roughness(_figures(seen.domain, 2 * bins), seen) <= FINE_ENOUGH:
+        bins *= 2
+    trees = 0 if out_of_reach(careful(rows, request, WARY)) else len(seen.domain.attributes)
+    return replace(seen, trees=trees, depth=1, domain=recut(seen.domain, bins))
 
 
 def adapt(histogram: Counts, request: Request) -> Request:
@@ -70,8 +152,7 @@ def adapt(histogram: Counts, request: Request) -> Request:
     trees = min(request.trees, attributes if wanted >= attributes / 2 else wanted)
     bins = 2 * round(BINS / 2 * strength(seen) / trees / math.sqrt(classes))
     bins = min(max(bins, FEWEST), MOST)
-    recut = tuple(attribute.recut(bins) for attribute in request.domain.attributes)
-    return replace(seen, trees=trees, depth=1, domain=replace(request.domain, attributes=recut))
+    return replace(seen, trees=trees, depth=1, domain=recut(request.domain, bins))
 
 
 def cuts(request: Request) -> Sequence[float]:

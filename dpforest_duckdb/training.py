@@ -24,6 +24,7 @@ from dpforest_duckdb.engine.space import bytes_of_a_row, refuse_if_too_large
 from dpforest_duckdb.errors import BudgetError, DpforestError, PlainSpillWarning, UsageError
 from dpforest_duckdb.forest import LEAF, Forest, Guarantee, Tree
 from dpforest_duckdb.growth import Growth
+from dpforest_duckdb.joint import release
 from dpforest_duckdb.medians import median_epsilon, on_the_grid, recut_by_medians
 from dpforest_duckdb.privacy.accountant import Accountant, Plan, PlanError, Query
 from dpforest_duckdb.privacy.bits import Bits, SecureBits, SeededBits
@@ -186,7 +187,8 @@ class Run:
             progress("bins")
             request = self._cut(request, account)
         progress("encode")
-        copies = 1 if account.plan.query("sweep") else request.trees
+        once = account.plan.query("sweep") or account.plan.query("tables")
+        copies = 1 if once else request.trees
         rows = self._encode(request.domain, copies, recipe.rows, before)
         try:
             grown = learn(rows, recipe, request, account, self.randomness, progress)
@@ -445,9 +447,11 @@ def learn(
     randomness: Randomness,
     progress: Progress,
 ) -> Grown:
-    """The loop that the plan is made for: levels of splits, or rounds of boosting."""
+    """What the plan is made for: levels of splits, rounds of boosting, or tables together."""
     if account.plan.query("sweep"):
         return boost(rows, request, account, randomness.noise, randomness.bits, progress)
+    if account.plan.query("tables"):
+        return release(rows, request, account, randomness.noise, progress)
     return grow(rows, recipe, request, account, randomness, progress)
 
 

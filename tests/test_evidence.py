@@ -112,7 +112,8 @@ def test_tables_are_moved_to_the_class_totals_that_they_tell_together() -> None:
         seen = np.array([400, 600]) + random.laplace(0, NANO / look.by_depth[0], 2)
         tables = [table + random.laplace(0, scale, table.shape) for _ in range(6)]
         told = dataclasses.replace(request, histogram=tuple(seen))
-        total, spread = _totals(tables, [2 * scale**2] * 6, told, plan)
+        figures = [(table.sum(axis=0), 3 * 2 * scale**2) for table in tables]
+        total, spread = _totals(figures, told, plan)
         moved, claimed = _moved(tables[0], 2 * scale**2, total, spread)
         assert moved.sum(axis=0) == pytest.approx(total)
         errors.append(((moved - table) ** 2).mean())

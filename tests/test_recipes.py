@@ -452,7 +452,8 @@ def trained(
         request = recut(fine, request, account, randomness.bits)
     cells = request.domain.cells
     others = [random.integers(0, number, 30_000) for number in cells[1:]]
-    table = Rows(np.stack([first, *others], axis=1), labels, cells, 2, request.trees)
+    copies = 1 if account.plan.query("tables") else request.trees
+    table = Rows(np.stack([first, *others], axis=1), labels, cells, 2, copies)
     grown = learn(table, recipe, request, account, randomness, lambda message: None)
     return account, list(grown.trees)
 
@@ -499,8 +500,9 @@ def phase_by_phase(
             times = np.where(np.mean(wrong, axis=0) >= 0.5, recipe.second.heavy, times)
             phase = replace(phase, weights=recipe.second.weigh(before, cells))
         seen = np.repeat(np.arange(rows), times)
-        table = Rows(codes[seen], labels[seen], cells, classes, phase.trees)
-        made = grow(table, followed, phase, account, randomness, lambda message: None)
+        copies = 1 if account.plan.query("tables") else phase.trees
+        table = Rows(codes[seen], labels[seen], cells, classes, copies)
+        made = learn(table, followed, phase, account, randomness, lambda message: None)
         before += followed.finish(made, phase, account.plan)
         yield phase, account
 
@@ -519,12 +521,16 @@ def check_that_the_plan_is_truth(
 
     given: list[tuple[int, int]] = []
     depths: set[int] = set()
-    laplace, exponents = ExactNoise.laplace, choose.exponents
+    laplace, joint, exponents = ExactNoise.laplace, ExactNoise.joint, choose.exponents
     oblivious = recipe.name in OBLIVIOUS
 
     def noise(self: ExactNoise, counts: np.ndarray, epsilon: int, sensitivity: int) -> np.ndarray:
         given.append((epsilon, sensitivity))
         return laplace(self, counts, epsilon, sensitivity)
+
+    def together(self, sums, blocks, epsilon, sensitivity):  # type: ignore[no-untyped-def]
+        given.append((epsilon, sensitivity))
+        return joint(self, sums, blocks, epsilon, sensitivity)
 
     def weights(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
         given.append((epsilon, sensitivity))
@@ -553,6 +559,7 @@ def check_that_the_plan_is_truth(
     whole = 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ExactNoise, "laplace", noise)
+        patch.setattr(ExactNoise, "joint", together)
         patch.setattr(choose, "exponents", weights)
         patch.setattr(leaves, "exponents", weights)
         shown = replace(recipe, choose=one_by_one)

@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpforest_duckdb.audit.bound import Bound, lower_bound
+from dpforest_duckdb.joint import WHOLE
 from dpforest_duckdb.leaves import LABEL, SMOOTH_LABEL
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import CountNoise, ExactNoise, OpenDPNoise
+from dpforest_duckdb.privacy.sampler import ROOM
 from dpforest_duckdb.privacy.selection import Exponents, Mechanism, exponents, select
 from dpforest_duckdb.privacy.units import ATTO, NANO
 from dpforest_duckdb.privacy.zcdp import rho_of
@@ -87,6 +89,7 @@ def cases() -> list[Case]:
         _noise("counts, exact sampler", exact),
         _gaussian("sums at δ = 1e-5, OpenDP", OpenDPNoise()),
         _gaussian("sums at δ = 1e-5, exact sampler", exact),
+        _joint(exact),
         *(
             _selection(mechanism, utility, bits)
             for mechanism in ("permute-and-flip", "exponential")
@@ -121,6 +124,29 @@ def _gaussian(name: str, noise: CountNoise, delta: float = 1e-5, least: int = 12
         return int((told >= least).sum())
 
     return Case(name, math.log((one - delta) / other), event, delta=delta)
+
+
+def _joint(noise: ExactNoise, dimensions: int = 3) -> Case:
+    """No row against one that adds 1 to each of three sums: all three are that much or more.
+
+    There the row makes the norm smaller by one, whatever the noise is.
+    """
+    least = WHOLE + ROOM * dimensions
+    r = np.arange(ROOM * dimensions, 60 * WHOLE)
+    drawn = sum(np.log(r - (ROOM - 1) * dimensions - i) for i in range(dimensions)) - r / WHOLE
+    radii = np.exp(drawn - drawn.max())
+    inside = [
+        (np.clip(r - least + side * WHOLE + 1, 0, 2 * r + 1) / (2 * r + 1)) ** dimensions
+        for side in (0, 1)
+    ]
+    loss = math.log((radii * inside[1]).sum() / (radii * inside[0]).sum())
+
+    def event(side: int, draws: int) -> int:
+        sums = np.full((draws, dimensions), side * WHOLE, dtype=np.int64)
+        told = noise.joint(sums, [1] * dimensions, NANO, WHOLE)
+        return int((told >= least).all(axis=1).sum())
+
+    return Case("sums told together, exact sampler", loss, event)
 
 
 # One row of class 1 more helps the first candidate and none of the others, or hurts all the others

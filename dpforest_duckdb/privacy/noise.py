@@ -3,14 +3,16 @@
 A release of integers whose vector changes by at most `sensitivity` in L1 (of counts: the rows per
 privacy unit) costs ε, in pure DP, with Laplace noise of scale sensitivity/ε (Ghosh, Roughgarden &
 Sundararajan, STOC 2009). One that changes by at most Δ in L2 costs ρ, in zCDP, with Gaussian noise
-of variance Δ²/2ρ (Canonne, Kamath & Steinke, NeurIPS 2020).
+of variance Δ²/2ρ (Canonne, Kamath & Steinke, NeurIPS 2020). One whose vector changes by at most
+`sensitivity` in another norm costs ε with noise made for that norm (the K-norm mechanism of Hardt &
+Talwar, STOC 2010), for which OpenDP has no mechanism: that sampler is our own.
 """
 
 from __future__ import annotations
 
 import math
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import cache
@@ -20,8 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.privacy.bits import Bits
-from dpforest_duckdb.privacy.sampler import LIMIT, discrete_gaussian, discrete_laplace
+from dpforest_duckdb.privacy.bits import Bits, SecureBits
+from dpforest_duckdb.privacy.sampler import (
+    LIMIT,
+    ROOM,
+    discrete_gaussian,
+    discrete_laplace,
+    joint_noise,
+)
 from dpforest_duckdb.privacy.units import ATTO, NANO
 
 Counts = NDArray[np.int64]
@@ -54,11 +62,30 @@ class CountNoise(Protocol):
         """
         ...
 
+    def joint(self, sums: Counts, blocks: Sequence[int], epsilon: int, sensitivity: int) -> Counts:
+        """Private `sums[vector, dimension]` as noisy ones of that shape that may be published.
+
+        `epsilon`, in nano-ε, is the cost of the whole array. Vectors are made of blocks, of so many
+        dimensions each; `sensitivity` bounds how much the whole array changes with one privacy unit
+        in the norm that adds up, over vectors, the largest of a vector's blocks in L1. Raises as
+        `laplace` does.
+        """
+        ...
+
 
 def laplace_deviation(epsilon: int, sensitivity: int) -> float:
     """The standard deviation of `laplace`'s noise in one count, about √2 · sensitivity / ε."""
     decay = math.exp(-epsilon / NANO / sensitivity)
     return math.sqrt(2 * decay) / -math.expm1(-epsilon / NANO / sensitivity)
+
+
+def joint_deviation(blocks: Sequence[int], size: int, epsilon: int, sensitivity: int) -> float:
+    """The standard deviation of `joint`'s noise in one dimension of a block of `size`."""
+    rate, dimensions = epsilon / NANO / sensitivity, sum(blocks)
+    step = 1 / math.expm1(rate)  # the mean of one; its variance is step · (1 + step)
+    mean = ROOM * dimensions + (dimensions + 1) * step
+    square = mean**2 + (dimensions + 1) * step * (1 + step)
+    return math.sqrt(2 * square / (size + 1) / (size + 2))
 
 
 class OpenDPNoise:
@@ -77,6 +104,10 @@ class OpenDPNoise:
     def gaussian(self, sums: Counts, rho: int, squared: int) -> Counts:
         _check(sums, rho, squared)
         return self._drawn(sums, lambda: _gaussian(rho, squared))
+
+    def joint(self, sums: Counts, blocks: Sequence[int], epsilon: int, sensitivity: int) -> Counts:
+        """By our own sampler, from the system's randomness: OpenDP has no such noise."""
+        return ExactNoise(SecureBits()).joint(sums, blocks, epsilon, sensitivity)
 
     def _drawn(self, counts: Counts, measurement: Callable[[], Any]) -> Counts:
         try:
@@ -112,6 +143,13 @@ class ExactNoise:
         _check(sums, rho, squared)
         noise = discrete_gaussian(sums.size, Fraction(squared * ATTO, 2 * rho), self._bits)
         return sums + noise.reshape(sums.shape)
+
+    def joint(self, sums: Counts, blocks: Sequence[int], epsilon: int, sensitivity: int) -> Counts:
+        _check(sums, epsilon, sensitivity)
+        if sums.ndim != 2 or min(blocks, default=0) < 1 or sum(blocks) != sums.shape[1]:
+            raise ValueError("the blocks must make up the dimensions of a vector")
+        scale = Fraction(sensitivity * NANO, epsilon)
+        return sums + joint_noise(len(sums), blocks, scale.numerator, scale.denominator, self._bits)
 
 
 def _check(counts: Counts, cost: int, sensitivity: int) -> None:

@@ -8,6 +8,7 @@ How long a draw takes depends on what is drawn: timing is out of scope, callers 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -19,6 +20,7 @@ Array = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 LIMIT = 2**62  # bounds, and the magnitude of noise: their sum with a count stays in int64
+ROOM = 64  # the least radius for each dimension of joint noise: few draws are refused
 MAX_DENOMINATOR = 2**53  # leaves room for the turns of a coin below the 513th: see `_flip`
 
 
@@ -88,23 +90,83 @@ def discrete_laplace(size: int, scale_numerator: int, scale_denominator: int, bi
     P(x) ∝ e^(−x/t), and its quotient by s has P(y) ∝ e^(−y·s/t); then a fair sign, −0 refused.
     Raises `ValueError` for a scale outside 1…2^53 over 1…2^62, or at 2^62 (chance below e^−511).
     """
-    t, s = scale_numerator, scale_denominator
-    if not (1 <= t <= MAX_DENOMINATOR and 1 <= s <= LIMIT):
-        raise ValueError("a scale must be a fraction of 1…2^53 over 1…2^62")
+    t, s = _scale(scale_numerator, scale_denominator)
     found = np.empty(0, dtype=np.int64)
     while found.size < size:
         # Half of the proposals or more are kept, unless the scale is far below 1.
-        proposals = np.full(2 * (size - found.size) + 8, t, dtype=np.int64)
-        u = uniform_below(proposals, bits)
-        u = u[bernoulli_exp(u, t, bits)]
-        v = _geometric(u.size, bits)
-        if v.size and int(v.max() + 1) * t > LIMIT:
-            raise ValueError("a draw is out of range")
-        magnitude = (u + t * v) // s
-        minus = (bits.words(u.size) & np.uint64(1)).astype(np.bool_)
+        magnitude = _magnitudes(2 * (size - found.size) + 8, t, s, bits)
+        minus = (bits.words(magnitude.size) & np.uint64(1)).astype(np.bool_)
         signed = np.where(minus, -magnitude, magnitude)
         found = np.concatenate([found, signed[~minus | (magnitude > 0)]])
     return found[:size]
+
+
+def _scale(t: int, s: int) -> tuple[int, int]:
+    if not (1 <= t <= MAX_DENOMINATOR and 1 <= s <= LIMIT):
+        raise ValueError("a scale must be a fraction of 1…2^53 over 1…2^62")
+    return t, s
+
+
+def _magnitudes(proposals: int, t: int, s: int, bits: Bits) -> Array:
+    """Integers with P(y) ∝ e^(−y·s/t), y >= 0, flat; fewer than the proposals."""
+    u = uniform_below(np.full(proposals, t, dtype=np.int64), bits)
+    u = u[bernoulli_exp(u, t, bits)]
+    v = _geometric(u.size, bits)
+    if v.size and int(v.max() + 1) * t > LIMIT:
+        raise ValueError("a draw is out of range")
+    magnitude: Array = (u + t * v) // s
+    return magnitude
+
+
+def joint_noise(
+    vectors: int, blocks: Sequence[int], scale_numerator: int, scale_denominator: int, bits: Bits
+) -> Array:
+    """Integer vectors `[vector, dimension]` for a norm that is the largest of the blocks' L1 norms.
+
+    `blocks` are the dimensions of each, d in all. A vector is uniform among those of norm r or
+    less where r is ROOM·d and d + 1 draws of P(y) ∝ e^(−y/scale), each y >= 0: so
+    P(r) ∝ C(r − (ROOM − 1)d, d)·e^(−r/scale).
+
+    Then P(z) ∝ f(‖z‖) with f(m) = Σ_{r ≥ m} h(r)·e^(−r/scale) and h(r) = C(r − (ROOM − 1)d, d) /
+    |ball(r)|. From m to m + 1 f falls, and to no less than e^(−1/scale) times as much, as h does
+    not fall: a block of s has a ball of Σ_k 2^k·C(s, k)·C(r, k), k <= s; of the numerator it gets s
+    factors (r − a)(r − a − 1)…, whose quotient with each r(r − 1)…(r − k + 1) does not fall.
+    So a change of norm c costs c/scale. Raises `ValueError` as `discrete_laplace` does.
+    """
+    t, s = _scale(scale_numerator, scale_denominator)
+    dimensions = sum(blocks)
+    wanted = vectors * (dimensions + 1)
+    steps = np.empty(0, dtype=np.int64)
+    while steps.size < wanted:
+        steps = np.concatenate([steps, _magnitudes(2 * (wanted - steps.size) + 8, t, s, bits)])
+    radius = ROOM * dimensions + steps[:wanted].reshape(vectors, dimensions + 1).sum(axis=1)
+    noise = np.empty((vectors, dimensions), dtype=np.int64)
+    first = np.cumsum([0, *blocks])
+    for size in sorted(set(blocks)):
+        own = [start for start, block in zip(first, blocks, strict=False) if block == size]
+        drawn = _in_balls(np.repeat(radius, len(own)), size, bits)
+        place = np.add.outer(np.array(own), np.arange(size)).ravel()
+        noise[:, place] = drawn.reshape(vectors, -1)
+    return noise
+
+
+def _in_balls(radius: Array, size: int, bits: Bits) -> Array:
+    """`[ball, size]`: uniform among the integer vectors with an L1 norm of each radius or less.
+
+    `size` different places among radius + size leave gaps that add up to the radius or less; a
+    fair sign for each gap, −0 refused.
+    """
+    found = np.empty((radius.size, size), dtype=np.int64)
+    open_ = np.arange(radius.size)
+    while open_.size:
+        bounds = np.repeat((radius[open_] + size)[:, None], size, axis=1)
+        place = np.sort(uniform_below(bounds, bits), axis=1)
+        gap = np.diff(place, axis=1, prepend=-1) - 1
+        minus = (bits.words(gap.size) & np.uint64(1)).astype(np.bool_).reshape(gap.shape)
+        kept = ((gap > 0) | ((gap == 0) & ~minus)).all(axis=1)  # the same place twice: a gap of −1
+        found[open_[kept]] = np.where(minus, -gap, gap)[kept]
+        open_ = open_[~kept]
+    return found
 
 
 def discrete_gaussian(size: int, variance: Fraction, bits: Bits) -> Array:

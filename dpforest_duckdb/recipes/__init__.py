@@ -23,6 +23,7 @@ from dpforest_duckdb.recipes.dt_diff import DT_DIFF
 from dpforest_duckdb.recipes.greedy_tree import GREEDY_TREE
 from dpforest_duckdb.recipes.guan_dpgdf import GUAN_DPGDF
 from dpforest_duckdb.recipes.hou_forest import HOU_FOREST
+from dpforest_duckdb.recipes.joint_tables import JOINT_TABLES
 from dpforest_duckdb.recipes.pinq_id3 import PINQ_ID3
 from dpforest_duckdb.recipes.private_rdt import PRIVATE_RDT
 from dpforest_duckdb.recipes.privatree import PRIVATREE
@@ -38,7 +39,7 @@ from dpforest_duckdb.recipes.xin_dpgdf import XIN_DPGDF
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
-        AUTO, BOOSTED, GREEDY_TREE,
+        AUTO, JOINT_TABLES, BOOSTED, GREEDY_TREE,
         SULQ_ID3, PINQ_ID3, PRIVATE_RDT, DIFFP_ID3, DIFFP_C45, DIFFGEN, DT_DIFF, DIFFPRF,
         DPDF, SNR_FOREST, BOJARSKI_FOREST, RANA_FOREST, DIFFPRFS, SMOOTH_FOREST, DPRF_GINI,
         HOU_FOREST, XIN_DPGDF, GUAN_DPGDF, DPRFMAXTREE, DIPRIME, TPDPRF,

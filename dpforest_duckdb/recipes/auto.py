@@ -1,8 +1,9 @@
 """auto: trees of one split whose log-odds add up, on the attributes that tell most.
 
 How many attributes and bins follows from a noisy number of rows; their votes are put together as
-`dpforest_duckdb.evidence` says. Where rows are many, `boosted` goes on instead, with a δ far
-sooner than without, or a greedy tree for several classes of mostly numeric attributes.
+`dpforest_duckdb.evidence` says. Others go on instead: `boosted` where rows are many, with a δ far
+sooner than without, a greedy tree for several classes of mostly numeric attributes, `joint-tables`
+where all attributes can be told at once.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from dpforest_duckdb.privacy.accountant import Plan
 from dpforest_duckdb.recipe import OURS, Recipe, Request
 from dpforest_duckdb.recipes.boosted import BOOSTED, ROWS
 from dpforest_duckdb.recipes.greedy_tree import GREEDY_TREE
-from dpforest_duckdb.sizing import adapt, careful, cuts, dense, signal
+from dpforest_duckdb.recipes.joint_tables import JOINT_TABLES
+from dpforest_duckdb.sizing import adapt, careful, cuts, dense, signal, tells_all
 from dpforest_duckdb.splits.choose import by_utility, where_asked
 from dpforest_duckdb.splits.utilities import MAX_COUNT
 
@@ -31,7 +33,9 @@ def heir(request: Request) -> Recipe | None:
     seen = careful(request.rows, request)
     if signal(seen) >= (CLEAR if request.rho else CLEAR_PURE):
         return BOOSTED
-    return GREEDY_TREE if dense(seen) else None
+    if dense(seen):
+        return GREEDY_TREE
+    return JOINT_TABLES if tells_all(request) else None
 
 
 AUTO = Recipe(

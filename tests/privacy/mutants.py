@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from dpforest_duckdb import boosting, declarations, medians, training
+from dpforest_duckdb import joint as joint_tables
 from dpforest_duckdb.engine import duckdb as engine
 from dpforest_duckdb.engine.base import Gradients
-from dpforest_duckdb.privacy import selection
+from dpforest_duckdb.privacy import noise, selection
 from dpforest_duckdb.privacy.accountant import Query
 from dpforest_duckdb.privacy.bits import SeededBits
 from dpforest_duckdb.privacy.noise import ExactNoise
@@ -138,6 +139,30 @@ def pure_costs_free_in_rho() -> None:
     Query.rho = property(lambda self: self.total if self.measure == "ρ" else 0)  # type: ignore[assignment]
 
 
+def joint_noise_of_one_dimension() -> None:
+    """The radius of noise for all tables is drawn as if there were one figure."""
+    joint_noise = noise.joint_noise
+
+    def narrow(vectors: int, blocks: Any, t: int, s: int, bits: Any) -> Any:
+        return joint_noise(vectors, blocks, t, s * sum(blocks), bits)
+
+    noise.joint_noise = narrow
+
+
+def parts_of_a_row_left_out() -> None:
+    """Sums in parts of a row are noised as if they were in rows."""
+    joint = ExactNoise.joint
+    ExactNoise.joint = lambda self, s, b, e, bound: joint(  # type: ignore[method-assign]
+        self, s, b, e, max(1, bound // 4096)
+    )
+
+
+def code_of_two() -> None:
+    """A value adds 2 where it is told by its sign, so that a row moves a block by two."""
+    for signs in joint_tables.SIGNS.values():
+        signs *= 2
+
+
 MUTANTS: dict[str, Callable[[], None]] = {
     mutant.__name__: mutant
     for mutant in (
@@ -155,6 +180,9 @@ MUTANTS: dict[str, Callable[[], None]] = {
         gradients_of_several_classes_as_of_two,
         medians_at_double_cost,
         pure_costs_free_in_rho,
+        joint_noise_of_one_dimension,
+        parts_of_a_row_left_out,
+        code_of_two,
     )
 }
 

@@ -29,6 +29,11 @@ CAUGHT_BY = {
     "gradients_of_several_classes_as_of_two": "test_boosting.py::test_a_row_more_changes_the_sums"
     "_by_no_more_than_the_sensitivity",
     "medians_at_double_cost": "test_boosting.py::test_a_median_costs_no_more_than_its_rho",
+    "joint_noise_of_one_dimension": "privacy/test_joint_noise.py::test_each_dimension_has_the"
+    "_deviation_that_is_claimed",
+    "parts_of_a_row_left_out": "privacy/test_joint_noise.py::test_each_dimension_has_the_deviation"
+    "_that_is_claimed",
+    "code_of_two": "test_joint.py::test_a_row_more_changes_each_block_of_its_class_by_one",
     "pure_costs_free_in_rho": "privacy/test_zcdp.py::test_pure_costs_count_half_their_square",
 }
 

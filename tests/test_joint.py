@@ -1,0 +1,276 @@
+"""Tables told together: what a row changes, what comes back, and when the default takes them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.errors import NotPrivateWarning
+from dpforest_duckdb.forest import LEAF, Forest
+from dpforest_duckdb.joint import WHOLE, blocks, deviation, parts, sums, table_of
+from dpforest_duckdb.privacy.accountant import Accountant
+from dpforest_duckdb.privacy.bits import SecureBits
+from dpforest_duckdb.privacy.noise import ExactNoise
+from dpforest_duckdb.privacy.sampler import MAX_DENOMINATOR
+from dpforest_duckdb.privacy.units import NANO
+from dpforest_duckdb.recipe import Request
+from dpforest_duckdb.recipes import find
+from dpforest_duckdb.sizing import COARSEST, MOST
+from dpforest_duckdb.training import Randomness, adapted, prepare
+
+NAMES = "abcdefghij"
+
+
+def attributes(sizes: Sequence[int], *, nullable: bool = False) -> tuple[Attribute, ...]:
+    return tuple(
+        Attribute(f"c{number}", "categorical", tuple(NAMES[:size]), nullable=nullable)
+        for number, size in enumerate(sizes)
+    )
+
+
+def bound(sizes: Sequence[int], classes: int = 2, *, nullable: bool = False) -> Domain:
+    made = attributes(sizes, nullable=nullable)
+    types = {attribute.name: "VARCHAR" for attribute in made}
+    labels = tuple(f"k{i}" for i in range(classes))
+    return Domain(made, "k", labels).bind({**types, "k": "VARCHAR"})
+
+
+def filled(domain: Domain, rows: int, seed: int = 0) -> list[np.ndarray]:
+    """Tables `[cell, class]` of the same random rows, some in cells that no domain speaks of."""
+    random, classes = np.random.default_rng(seed), len(domain.classes)
+    label = random.integers(0, classes, rows)
+    return [
+        np.bincount(
+            random.integers(0, attribute.cells, rows) * classes + label,
+            minlength=attribute.cells * classes,
+        ).reshape(attribute.cells, classes)
+        for attribute in domain.attributes
+    ]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=6),
+    classes=st.integers(2, 4),
+    nullable=st.booleans(),
+    data=st.data(),
+)
+def test_a_row_more_changes_each_block_of_its_class_by_one(
+    sizes: list[int], classes: int, nullable: bool, data: st.DataObject
+) -> None:
+    """The norm that the noise is made for: the largest block in L1, and classes add up."""
+    domain = bound(sizes, classes, nullable=nullable)
+    before = filled(domain, 50)
+    label = data.draw(st.integers(0, classes - 1))
+    after = [table.copy() for table in before]
+    outside = False
+    for attribute, table in zip(domain.attributes, after, strict=True):
+        cell = data.draw(st.integers(0, attribute.cells - 1))
+        outside |= cell not in attribute.expected
+        table[cell, label] += 1
+    change = sums(after, domain.attributes) - sums(before, domain.attributes)
+    assert not np.delete(change, label, axis=0).any()
+    sizes_of = blocks(domain.attributes)
+    first = np.cumsum([0, *sizes_of[:-1]])
+    by_block = np.add.reduceat(abs(change[label]), first)
+    assert change.shape == (classes, sum(sizes_of))
+    assert by_block.max() <= 1
+    assert by_block[0] == 1
+    if not outside:
+        assert (by_block == 1).all()
+
+
+@pytest.mark.parametrize("sizes", [[1], [2], [3], [4], [5], [9], [3, 1, 2, 6, 4]])
+@pytest.mark.parametrize("nullable", [False, True])
+def test_without_noise_the_tables_come_back(sizes: list[int], nullable: bool) -> None:
+    domain = bound(sizes, 3, nullable=nullable)
+    tables = filled(domain, 500)
+    for attribute, table in zip(domain.attributes, tables, strict=True):
+        table[attribute.expected[0]] += np.delete(table, attribute.expected, axis=0).sum(axis=0)
+        table[np.setdiff1d(np.arange(attribute.cells), attribute.expected)] = 0
+    told = sums(tables, domain.attributes).astype(np.float64)
+    for number, table in enumerate(tables):
+        assert table_of(told, number, domain.attributes) == pytest.approx(table)
+
+
+def test_counts_have_the_deviation_that_the_model_says() -> None:
+    domain = bound([1, 2, 3, 4, 5, 7], 4)
+    made, rows = domain.attributes, 1
+    size, cost, scale = sum(blocks(made)), NANO // 3, parts(rows)
+    nothing = np.zeros((8000, size), dtype=np.int64)
+    noisy = ExactNoise(SecureBits()).joint(nothing, blocks(made), cost, rows * scale) / scale
+    assert noisy[:, 0].std() == pytest.approx(deviation(None, made, cost, rows), rel=0.05)
+    for number, attribute in enumerate(made):
+        told = table_of(noisy, number, made)[list(attribute.expected)]
+        claimed = deviation(attribute, made, cost, rows)
+        assert told.std(axis=1) == pytest.approx(claimed, rel=0.06)
+
+
+def test_few_values_told_together_cost_far_less_than_one_by_one() -> None:
+    """Sixteen yes-or-no questions: noise a third of that of tables that share ε."""
+    domain = bound([2] * 16)
+    together = deviation(domain.attributes[0], domain.attributes, NANO, 1)
+    alone = np.sqrt(2) * 16
+    assert together < 0.45 * alone
+
+
+@pytest.mark.parametrize("rows_per_unit", [1, 3, 10**6])
+def test_the_parts_of_a_row_fit_the_sampler(rows_per_unit: int) -> None:
+    scale = parts(rows_per_unit)
+    assert 8 <= scale <= WHOLE
+    assert rows_per_unit * scale * NANO <= MAX_DENOMINATOR
+
+
+def fill(con: duckdb.DuckDBPyConnection, rows: int, attributes: int = 6) -> Domain:
+    """Witnesses, each right seven times in ten; a unit holds three rows."""
+    con.execute("SELECT setseed(0.25)")
+    witness = ", ".join(
+        f"CASE WHEN (random() < 0.7) = (k = 'k1') THEN 'a' ELSE 'b' END AS c{i}"
+        for i in range(attributes)
+    )
+    con.execute(
+        f"CREATE OR REPLACE TABLE t AS SELECT {witness}, k, i // 3 AS u FROM "
+        "(SELECT i, CASE WHEN random() < 0.5 THEN 'k1' ELSE 'k0' END AS k "
+        f"FROM range({rows}) AS r(i))"
+    )
+    return bound([2] * attributes)
+
+
+@pytest.mark.parametrize("rows_per_unit", [1, 3])
+def test_the_noise_is_given_what_the_plan_says(
+    con: duckdb.DuckDBPyConnection,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    rows_per_unit: int,
+) -> None:
+    domain = fill(con, 900)
+    given_: list[tuple[list[int], int, int, np.ndarray]] = []
+    joint = ExactNoise.joint
+
+    def told(self, sums, blocks, cost, bound):  # type: ignore[no-untyped-def]
+        given_.append((list(blocks), cost, bound, sums))
+        return joint(self, sums, blocks, cost, bound)
+
+    monkeypatch.setattr(ExactNoise, "joint", told)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        run = prepare(
+            con, "t", epsilon="0.5", domain=domain, recipe="joint-tables", seed=1,
+            privacy_unit="u", rows_per_unit=rows_per_unit, ledger=tmp_path / "l",
+        )  # fmt: skip
+        forest = run.execute()
+    plan = find("joint-tables").plan(run.request)
+    rows, tables = plan.query("rows"), plan.query("tables")
+    assert rows is not None
+    assert tables is not None
+    assert plan.epsilon == NANO // 2
+    ((asked, cost, bound_, private),) = given_
+    assert asked == [1] * 7
+    assert cost == tables.total
+    assert bound_ == rows_per_unit * parts(rows_per_unit)
+    # what is noised is the vectors in the parts that the bound is in
+    assert private[:, 0].sum() == 300 * rows_per_unit * parts(rows_per_unit)
+    assert [line.split(":")[0] for line in forest.guarantee.plan] == ["rows", "tables"]
+
+
+def test_every_attribute_has_its_tree_behind_the_rows(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+) -> None:
+    domain = fill(con, 2000)
+    forest = fit(con, "t", domain=domain, recipe="joint-tables")
+    first, *others = forest.trees
+    assert first.kind.tolist() == [LEAF]
+    assert [int(tree.attribute[0]) for tree in others] == list(range(6))
+    assert first.counts is not None
+    assert first.noise is not None
+    assert abs(first.counts.sum() - 2000) < 10 * first.noise[0]
+    assert first.noise[0] == pytest.approx(np.sqrt(8 * 9 / 3) / 0.96, rel=0.05)
+    ((right,),) = forest.predict(con, "t").aggregate("avg(CAST(prediction = k AS INT))").fetchall()
+    assert right > 0.78
+
+
+def test_the_default_tells_all_together_only_where_that_is_affordable(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+) -> None:
+    domain = fill(con, 900)
+    purposes = {}
+    for epsilon in (0.001, 0.5, 100):
+        forest = fit(con, "t", domain=domain, epsilon=epsilon)
+        purposes[epsilon] = {line.split(":")[0] for line in forest.guarantee.plan}
+    assert purposes[0.5] == {"rows", "tables"}
+    assert "tables" not in purposes[0.001] | purposes[100]
+    few = fit(con, "t", domain=domain, epsilon=0.5, trees=2)
+    assert len(few.trees) <= 3, "at most as many attributes as were asked for"
+
+
+def test_real_numbers_are_left_to_finer_cuts(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+) -> None:
+    con.execute(
+        "CREATE TABLE t AS SELECT (random() * 100)::DOUBLE AS x, (random() * 10)::DOUBLE AS y, "
+        "'c' || (i % 2) AS k FROM range(900) AS r(i)"
+    )
+    made = tuple(Attribute(name, "numeric", lower=0, upper=100) for name in "xy")
+    domain = Domain(made, "k", ("c0", "c1")).bind({"x": "DOUBLE", "y": "DOUBLE", "k": "VARCHAR"})
+    forest = fit(con, "t", domain=domain, epsilon=0.5)
+    assert not any(line.startswith("tables") for line in forest.guarantee.plan)
+
+
+def test_several_classes_out_of_reach_get_their_most_frequent(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+) -> None:
+    """Sixty rows of five classes at ε = .1: nothing is asked but the rows of each class."""
+    con.execute(
+        "CREATE TABLE t AS SELECT 'abcdefghij'[1 + i % 10] AS c0, 'abcd'[1 + i % 4] AS c1, "
+        "CASE WHEN i % 10 < 8 THEN 'k0' ELSE 'k' || (1 + i % 4) END AS k FROM range(120) AS r(i)"
+    )
+    forest = fit(con, "t", domain=bound([10, 4], 5), epsilon=0.1)
+    assert len(forest.trees) == 1
+    (tree,) = forest.trees
+    assert tree.noise is not None
+    assert tree.noise[0] == pytest.approx(np.sqrt(2) / 0.096, rel=0.1)
+    assert any(line.startswith("tables") for line in forest.guarantee.plan)
+    assert set(forest.predict(con, "t").select("prediction").fetchall()) == {("k0",)}
+
+
+def sized(request: Request, rows: int) -> Request:
+    noise = ExactNoise(Randomness.seeded(rows).bits)
+    recipe = find("joint-tables")
+    account = Accountant(recipe.plan(request), request.epsilon)
+    told = np.array([rows] + [0] * (len(request.domain.classes) - 1))
+    followed, settled = adapted(told, recipe, request, account, noise)
+    assert followed is recipe
+    assert account.plan.epsilon == request.epsilon
+    return settled
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.2])
+def test_attributes_are_cut_finer_where_rows_are_many(epsilon: float) -> None:
+    made = tuple(Attribute(f"n{i}", "numeric", lower=0, upper=99) for i in range(3))
+    types = {attribute.name: "INTEGER" for attribute in made}
+    domain = Domain(made, "k", ("a", "b")).bind({**types, "k": "VARCHAR"})
+    request = find("joint-tables").request(domain, int(epsilon * NANO))
+    cells = [sized(request, rows).domain.attributes[0].proper for rows in (0, 9000, 10**7)]
+    assert cells == sorted(cells)
+    assert cells[0] == COARSEST + 1
+    assert cells[0] < cells[2] <= MOST + 1
+
+
+def test_rows_outside_the_domain_are_in_no_sum(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+) -> None:
+    domain = fill(con, 900)
+    con.execute("UPDATE t SET c0 = 'elsewhere', c1 = NULL")
+    forest = fit(con, "t", domain=domain, recipe="joint-tables", epsilon=5)
+    for tree in forest.trees[1:3]:
+        assert tree.counts is not None
+        proper = domain.attributes[0].proper
+        assert not tree.counts[1 + proper :].any(), "what the domain does not speak of stays unsaid"
