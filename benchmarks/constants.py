@@ -23,7 +23,15 @@ from dpforest_duckdb import sizing
 from dpforest_duckdb.recipes import auto
 
 EPSILONS = ("0.1", "0.5", "1")
-CONSTANTS = {"ATTRIBUTES": (0.15, 0.22, 0.33), "BINS": (0.12, 0.18, 0.27), "CHOICE": (25, 40, 60)}
+CONSTANTS = {
+    "ATTRIBUTES": (0.15, 0.22, 0.33),
+    "BINS": (0.12, 0.18, 0.27),
+    "CHOICE": (25, 40, 60),
+    "ROUGH": (0.45, 0.7, 1.1),
+    "CLEAN": (0.07, 0.1, 0.15),
+    "FEW_FIGURES": (20, 30, 45),
+    "LEAST_ROWS": (200, 300, 450),
+}
 LARGE = ("krkopt", "connect_4", "credit_default")  # slow, and far from every threshold
 
 Setting = tuple[float, ...]
