@@ -71,9 +71,13 @@ def blocks(attributes: Sequence[Attribute]) -> list[int]:
     return [1, *(size for attribute in attributes for size in code_of(attribute).blocks)]
 
 
-def parts(rows_per_unit: int) -> int:
-    """The parts of a row: fewer where a unit has so many rows that the noise is coarse anyhow."""
-    return min(WHOLE, MAX_DENOMINATOR // (rows_per_unit * NANO))
+def parts(attributes: Sequence[Attribute], rows_per_unit: int) -> int:
+    """The parts of a row: more for larger blocks, whose noise has the larger least radius.
+
+    Fewer where a unit has so many rows that its noise is coarse anyhow.
+    """
+    most = MAX_DENOMINATOR // (rows_per_unit * NANO)
+    return min(WHOLE * max(blocks(attributes)), most)
 
 
 def sums(tables: Sequence[Array], attributes: Sequence[Attribute]) -> Array:
@@ -115,7 +119,7 @@ def deviation(
     In rows; all counts of a table have the same.
     """
     own = None if attribute is None else code_of(attribute)
-    scale = parts(rows_per_unit)
+    scale = parts(attributes, rows_per_unit)
     size = 1 if own is None or own.coded else own.blocks[0]
     one = joint_deviation(blocks(attributes), size, cost, rows_per_unit * scale) / scale
     if own is None or not own.coded:
@@ -135,7 +139,7 @@ def release(
     k, cost = request.rows_per_unit, account.spend("tables")
     private = [table[0] for table in rows.count_classes(0, 1)]
     asked = request.domain.attributes if request.trees else ()
-    scale = parts(k)
+    scale = parts(asked, k)
     noisy = noise.joint(sums(private, asked) * scale, blocks(asked), cost, k * scale) / scale
     growth = Growth(request.domain.cells, 1 + len(asked), len(request.domain.classes))
     growth.release(np.array([0]), _whole(noisy[:, 0]), deviation(None, asked, cost, k))

@@ -104,7 +104,7 @@ def test_without_noise_the_tables_come_back(sizes: list[int], nullable: bool) ->
 def test_counts_have_the_deviation_that_the_model_says() -> None:
     domain = bound([1, 2, 3, 4, 5, 7], 4)
     made, rows = domain.attributes, 1
-    size, cost, scale = sum(blocks(made)), NANO // 3, parts(rows)
+    size, cost, scale = sum(blocks(made)), NANO // 3, parts(made, rows)
     nothing = np.zeros((8000, size), dtype=np.int64)
     noisy = ExactNoise(SecureBits()).joint(nothing, blocks(made), cost, rows * scale) / scale
     assert noisy[:, 0].std() == pytest.approx(deviation(None, made, cost, rows), rel=0.05)
@@ -124,8 +124,10 @@ def test_few_values_told_together_cost_far_less_than_one_by_one() -> None:
 
 @pytest.mark.parametrize("rows_per_unit", [1, 3, 10**6])
 def test_the_parts_of_a_row_fit_the_sampler(rows_per_unit: int) -> None:
-    scale = parts(rows_per_unit)
-    assert 8 <= scale <= WHOLE
+    made = bound([2, 9, 3]).attributes
+    scale = parts(made, rows_per_unit)
+    assert 8 <= scale <= WHOLE * 9
+    assert parts(made[:1], 1) == WHOLE
     assert rows_per_unit * scale * NANO <= MAX_DENOMINATOR
 
 
@@ -175,9 +177,9 @@ def test_the_noise_is_given_what_the_plan_says(
     ((asked, cost, bound_, private),) = given_
     assert asked == [1] * 7
     assert cost == tables.total
-    assert bound_ == rows_per_unit * parts(rows_per_unit)
+    assert bound_ == rows_per_unit * parts(domain.attributes, rows_per_unit)
     # what is noised is the vectors in the parts that the bound is in
-    assert private[:, 0].sum() == 300 * rows_per_unit * parts(rows_per_unit)
+    assert private[:, 0].sum() == 300 * bound_
     assert [line.split(":")[0] for line in forest.guarantee.plan] == ["rows", "tables"]
 
 

@@ -17,7 +17,7 @@ from dpforest_duckdb.joint import WHOLE
 from dpforest_duckdb.leaves import LABEL, SMOOTH_LABEL
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import CountNoise, ExactNoise, OpenDPNoise
-from dpforest_duckdb.privacy.sampler import ROOM
+from dpforest_duckdb.privacy.sampler import least_radius
 from dpforest_duckdb.privacy.selection import Exponents, Mechanism, exponents, select
 from dpforest_duckdb.privacy.units import ATTO, NANO
 from dpforest_duckdb.privacy.zcdp import rho_of
@@ -131,9 +131,10 @@ def _joint(noise: ExactNoise, dimensions: int = 3) -> Case:
 
     There the row makes the norm smaller by one, whatever the noise is.
     """
-    least = WHOLE + ROOM * dimensions
-    r = np.arange(ROOM * dimensions, 60 * WHOLE)
-    drawn = sum(np.log(r - (ROOM - 1) * dimensions - i) for i in range(dimensions)) - r / WHOLE
+    blocks = [1] * dimensions
+    smallest = least_radius(blocks)
+    least, r = WHOLE + smallest, np.arange(smallest, 60 * WHOLE)
+    drawn = sum(np.log(r - smallest + dimensions - i) for i in range(dimensions)) - r / WHOLE
     radii = np.exp(drawn - drawn.max())
     inside = [
         (np.clip(r - least + side * WHOLE + 1, 0, 2 * r + 1) / (2 * r + 1)) ** dimensions
@@ -143,7 +144,7 @@ def _joint(noise: ExactNoise, dimensions: int = 3) -> Case:
 
     def event(side: int, draws: int) -> int:
         sums = np.full((draws, dimensions), side * WHOLE, dtype=np.int64)
-        told = noise.joint(sums, [1] * dimensions, NANO, WHOLE)
+        told = noise.joint(sums, blocks, NANO, WHOLE)
         return int((told >= least).all(axis=1).sum())
 
     return Case("sums told together, exact sampler", loss, event)

@@ -25,10 +25,10 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.privacy.bits import Bits, SecureBits
 from dpforest_duckdb.privacy.sampler import (
     LIMIT,
-    ROOM,
     discrete_gaussian,
     discrete_laplace,
     joint_noise,
+    least_radius,
 )
 from dpforest_duckdb.privacy.units import ATTO, NANO
 
@@ -83,7 +83,7 @@ def joint_deviation(blocks: Sequence[int], size: int, epsilon: int, sensitivity:
     """The standard deviation of `joint`'s noise in one dimension of a block of `size`."""
     rate, dimensions = epsilon / NANO / sensitivity, sum(blocks)
     step = 1 / math.expm1(rate)  # the mean of one; its variance is step · (1 + step)
-    mean = ROOM * dimensions + (dimensions + 1) * step
+    mean = least_radius(blocks) + (dimensions + 1) * step
     square = mean**2 + (dimensions + 1) * step * (1 + step)
     return math.sqrt(2 * square / (size + 1) / (size + 2))
 

@@ -20,7 +20,7 @@ Array = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 LIMIT = 2**62  # bounds, and the magnitude of noise: their sum with a count stays in int64
-ROOM = 64  # the least radius for each dimension of joint noise: few draws are refused
+ROOM = 16  # of the least radius: draws are refused about once in thirty
 MAX_DENOMINATOR = 2**53  # leaves room for the turns of a coin below the 513th: see `_flip`
 
 
@@ -124,14 +124,15 @@ def joint_noise(
     """Integer vectors `[vector, dimension]` for a norm that is the largest of the blocks' L1 norms.
 
     `blocks` are the dimensions of each, d in all. A vector is uniform among those of norm r or
-    less where r is ROOM·d and d + 1 draws of P(y) ∝ e^(−y/scale), each y >= 0: so
-    P(r) ∝ C(r − (ROOM − 1)d, d)·e^(−r/scale).
+    less where r is a, the `least_radius`, and d + 1 draws of P(y) ∝ e^(−y/scale), each y >= 0: so
+    P(r) ∝ C(r − a + d, d)·e^(−r/scale).
 
-    Then P(z) ∝ f(‖z‖) with f(m) = Σ_{r ≥ m} h(r)·e^(−r/scale) and h(r) = C(r − (ROOM − 1)d, d) /
+    Then P(z) ∝ f(‖z‖) with f(m) = Σ_{r ≥ m} h(r)·e^(−r/scale) and h(r) = C(r − a + d, d) /
     |ball(r)|. From m to m + 1 f falls, and to no less than e^(−1/scale) times as much, as h does
     not fall: a block of s has a ball of Σ_k 2^k·C(s, k)·C(r, k), k <= s; of the numerator it gets s
-    factors (r − a)(r − a − 1)…, whose quotient with each r(r − 1)…(r − k + 1) does not fall.
-    So a change of norm c costs c/scale. Raises `ValueError` as `discrete_laplace` does.
+    factors (r − b)(r − b − 1)… with b >= 0, as a >= d, and their quotient with each
+    r(r − 1)…(r − k + 1) does not fall. So a change of norm c costs c/scale.
+    Raises `ValueError` as `discrete_laplace` does.
     """
     t, s = _scale(scale_numerator, scale_denominator)
     dimensions = sum(blocks)
@@ -139,7 +140,8 @@ def joint_noise(
     steps = np.empty(0, dtype=np.int64)
     while steps.size < wanted:
         steps = np.concatenate([steps, _magnitudes(2 * (wanted - steps.size) + 8, t, s, bits)])
-    radius = ROOM * dimensions + steps[:wanted].reshape(vectors, dimensions + 1).sum(axis=1)
+    more = steps[:wanted].reshape(vectors, dimensions + 1).sum(axis=1)
+    radius = least_radius(blocks) + more
     noise = np.empty((vectors, dimensions), dtype=np.int64)
     first = np.cumsum([0, *blocks])
     for size in sorted(set(blocks)):
@@ -148,6 +150,11 @@ def joint_noise(
         place = np.add.outer(np.array(own), np.arange(size)).ravel()
         noise[:, place] = drawn.reshape(vectors, -1)
     return noise
+
+
+def least_radius(blocks: Sequence[int]) -> int:
+    """The least radius of joint noise: so large that few draws are refused for any block."""
+    return ROOM * max(blocks) * sum(blocks)
 
 
 def _in_balls(radius: Array, size: int, bits: Bits) -> Array:
