@@ -12,6 +12,7 @@ from dpforest_duckdb.recipe import Request
 LAPLACE = "discrete Laplace"
 BINS = 5  # percent of what boosting has for bins
 ROWS_SHARE = Fraction(1, 25)  # of the budget, for a noisy number of rows
+ROWS_SHARE_OF_SEVERAL = Fraction(1, 10)  # the same where the noise of several classes adds up in it
 PUBLIC_ROWS = "The number of rows is taken as public."
 NOISY_ROWS = "A noisy number of rows is paid for with 4 % of the budget."
 
@@ -48,16 +49,27 @@ def spread(
 RANKED, FADING = 4, Fraction(7, 10)  # so few trees share by rank, each .7 of the one before
 
 
-def by_rank(request: Request, split: str, *, rows: int, scores: int, choice: int) -> Plan:
+def rows_share(request: Request) -> Fraction:
+    """The part of ε that this package's own recipes spend on a noisy number of rows."""
+    return ROWS_SHARE if len(request.domain.classes) == 2 else ROWS_SHARE_OF_SEVERAL
+
+
+def look(request: Request) -> Query:
+    """The query for a noisy number of rows, the same in all recipes that go on from it."""
+    return Query("rows", LAPLACE, (int(request.epsilon * rows_share(request)),))
+
+
+def by_rank(request: Request, split: str, *, scores: int, choice: int) -> Plan:
     """A plan of one-split trees: a noisy number of rows, the attributes, their tables, and sums.
 
-    `rows` and `scores` are percent of ε, `choice` of what these leave: for the attributes, if not
+    `scores` is percent of ε, `choice` of what this and the rows leave: for the attributes, if not
     all are used. Few tables share what is left by rank, many alike.
     """
-    first, seen, rest = share(request.epsilon, (rows, scores, 100 - rows - scores))
+    first, seen = look(request), request.epsilon * scores // 100
+    rest = request.epsilon - first.total - seen
     trees, every = request.trees, request.trees == len(request.domain.attributes)
     chosen, tables = (0, rest) if every else share(rest, (choice, 100 - choice))
-    queries = [Query("rows", LAPLACE, (first,))]
+    queries = [first]
     if not every:
         queries.append(Query("split", split, (chosen // trees,), trees))
     alike = every or trees > RANKED
@@ -67,16 +79,14 @@ def by_rank(request: Request, split: str, *, rows: int, scores: int, choice: int
     return Plan((*queries, *([Query("scores", LAPLACE, (seen,))] if seen else [])))
 
 
-def in_rounds(
-    request: Request, rows: int, *, turns: int, sweeps: int, trees: int, forest: int = 0
-) -> Plan:
+def in_rounds(request: Request, *, turns: int, sweeps: int, trees: int, forest: int = 0) -> Plan:
     """A plan of boosting: in ρ where a δ is granted, else in ε.
 
-    `rows` percent of ε go to a noisy number of rows, BINS percent of the rest to `turns` cuts of
+    After a noisy number of rows, BINS percent of the rest to `turns` cuts of
     numeric attributes, if there are any; of what is left `forest` percent go to random `trees`, the
     others to `sweeps` over all attributes.
     """
-    first = Query("rows", LAPLACE, (request.epsilon * rows // 100,))
+    first = look(request)
     measure: Measure = "ρ" if request.rho else "ε"
     whole = request.rho - first.rho if request.rho else request.epsilon - first.total
     mechanism = f"{'discrete Gaussian' if request.rho else LAPLACE} on gradients"

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dpforest_duckdb.budgets import ROWS_SHARE
+from dpforest_duckdb.budgets import rows_share
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.evidence import COARSE, FINE
 from dpforest_duckdb.joint import blocks
@@ -20,7 +20,8 @@ from dpforest_duckdb.recipe import Counts, Request
 ATTRIBUTES = 0.22  # attributes for each √(strength / √classes); all of them, if that is half
 BINS = 0.18  # bins for each strength / attributes / √classes: the fewer, the more rows in each
 COARSEST, FEWEST, MOST = 2, 4, 32  # bins: the fewest of joint tables, of others, the most
-CAUTION, WARY = 0.75, 2.0  # standard deviations: too large a forest loses more than too small a one
+CAUTION = 0.75  # standard deviations: too large a forest loses more than too small a one
+WARY = 2.0  # the same, before all attributes are told, or none
 ONE_TABLE = 0.6  # of ε, about, where one attribute is chosen and told
 DENSE = 4000  # the strength from which a greedy tree may do better than sums
 ROUGH, CLEAN = 0.7, 0.1  # noise in joint figures over a class's rows: the most, if few or many
@@ -66,7 +67,7 @@ def dense(request: Request) -> bool:
 
 def careful(rows: int, request: Request, caution: float = CAUTION) -> Request:
     """The request for a noisy number of rows, less `caution` standard deviations of its noise."""
-    noise = request.rows_per_unit * NANO / request.epsilon / ROWS_SHARE
+    noise = request.rows_per_unit * NANO / request.epsilon / rows_share(request)
     less = caution * noise * math.sqrt(2 * len(request.domain.classes))
     return replace(request, rows=max(int(rows - less), 1))
 
@@ -79,7 +80,7 @@ def recut(domain: Domain, bins: int) -> Domain:
 def tells_all(request: Request) -> bool:
     """Whether the tables of all attributes are told together, or, out of reach, none.
 
-    By rows that are WARY; not where fewer trees are asked for than there are attributes.
+    Not where fewer trees are asked for than there are attributes.
     """
     few = careful(request.rows, request, WARY)
     every = request.trees == len(request.domain.attributes)

@@ -72,10 +72,10 @@ def test_ordered_values_borrow_from_their_neighbours(
 def test_a_size_is_taken_from_fewer_rows_than_the_noise_may_have_made_up() -> None:
     """The same noisy rows, told apart by what their noise may be: more classes, more caution."""
     sizes = []
-    for classes in (2, 5):
+    for classes, share in ((2, 0.04), (5, 0.1)):
         request = find("auto").request(domain(30, classes), NANO // 10)
         settled = adapt(np.array([4000] + [0] * (classes - 1)), request)
-        noise = 25 * 10 * math.sqrt(2 * classes)
+        noise = 10 / share * math.sqrt(2 * classes)
         assert settled.rows == pytest.approx(4000 - CAUTION * noise, abs=1)
         sizes.append(settled.trees)
     assert sizes[1] < sizes[0]

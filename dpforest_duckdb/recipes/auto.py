@@ -12,7 +12,7 @@ from dpforest_duckdb.budgets import by_rank
 from dpforest_duckdb.evidence import log_odds, sums_cut
 from dpforest_duckdb.privacy.accountant import Plan
 from dpforest_duckdb.recipe import OURS, Recipe, Request
-from dpforest_duckdb.recipes.boosted import BOOSTED, ROWS
+from dpforest_duckdb.recipes.boosted import BOOSTED
 from dpforest_duckdb.recipes.greedy_tree import GREEDY_TREE
 from dpforest_duckdb.recipes.joint_tables import JOINT_TABLES
 from dpforest_duckdb.sizing import adapt, careful, cuts, dense, signal, tells_all
@@ -26,7 +26,7 @@ CLEAR, CLEAR_PURE = 22, 1500  # the signal from which boosting does better, with
 def plan(request: Request) -> Plan:
     scores = SCORES if cuts(request) else 0
     split = "permute-and-flip on max count"
-    return by_rank(request, split, rows=ROWS, scores=scores, choice=CHOICE)
+    return by_rank(request, split, scores=scores, choice=CHOICE)
 
 
 def heir(request: Request) -> Recipe | None:

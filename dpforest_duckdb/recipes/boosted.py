@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from dpforest_duckdb.budgets import ROWS_SHARE, in_rounds
+from dpforest_duckdb.budgets import in_rounds
 from dpforest_duckdb.privacy.accountant import Plan
 from dpforest_duckdb.recipe import OURS, Counts, Recipe, Request
 from dpforest_duckdb.sizing import signal
 from dpforest_duckdb.splits.choose import at_random
 
-ROWS = int(100 * ROWS_SHARE)  # percent of ε, for a number of rows
 MANY = 100  # the signal, √classes times, from which a second sweep and all trees are worth it
 MANY_PURE = 2100  # the same under pure ε, where costs add up faster
 
@@ -25,11 +24,11 @@ def plan(request: Request) -> Plan:
     """Two sweeps and all trees where the signal is strong, else less; under pure ε one sweep."""
     told = signal(request) * math.sqrt(len(request.domain.classes))  # by all classes together
     if told >= (MANY if request.rho else MANY_PURE):
-        return in_rounds(request, ROWS, turns=4, sweeps=2, trees=request.trees, forest=50)
+        return in_rounds(request, turns=4, sweeps=2, trees=request.trees, forest=50)
     if not request.rho:
-        return in_rounds(request, ROWS, turns=3, sweeps=1, trees=0)
+        return in_rounds(request, turns=3, sweeps=1, trees=0)
     few = max(1, request.trees // 4)
-    return in_rounds(request, ROWS, turns=3, sweeps=1, trees=few, forest=20)
+    return in_rounds(request, turns=3, sweeps=1, trees=few, forest=20)
 
 
 def adapt(histogram: Counts, request: Request) -> Request:

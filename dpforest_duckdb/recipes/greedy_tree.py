@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from dpforest_duckdb.budgets import LAPLACE, ROWS_SHARE, half_to_leaves
+from dpforest_duckdb.budgets import LAPLACE, half_to_leaves, rows_share
 from dpforest_duckdb.finishing import each, leaf_noise
 from dpforest_duckdb.forest import Tree
 from dpforest_duckdb.privacy.accountant import Plan
@@ -32,10 +32,15 @@ def adapt(histogram: Counts, request: Request) -> Request:
     return replace(request, depth=depth, rows=rows)
 
 
-def vote(tree: Tree, request: Request, plan: Plan) -> Tree:
+def vote(tree: Tree, request: Request, followed: Plan) -> Tree:
     cells = request.domain.cells
     summed = sum_upward(tree, cells)
-    return vote_by_shares(summed, shrink_to_parent(summed, cells, leaf_noise(request, plan)))
+    return vote_by_shares(summed, shrink_to_parent(summed, cells, leaf_noise(request, followed)))
+
+
+def plan(request: Request) -> Plan:
+    rows = rows_share(request)
+    return half_to_leaves("permute-and-flip on Gini", LAPLACE, rows=rows)(request)
 
 
 GREEDY_TREE = Recipe(
@@ -48,7 +53,7 @@ GREEDY_TREE = Recipe(
     choose=by_utility(GINI, "permute-and-flip"),
     trees=1,
     depth=8,
-    plan=half_to_leaves("permute-and-flip on Gini", LAPLACE, rows=ROWS_SHARE),
+    plan=plan,
     adapt=adapt,
     finish=each(vote),
     only=OURS,

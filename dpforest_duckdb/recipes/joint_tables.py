@@ -6,11 +6,11 @@ less than that of tables one by one, where attributes have few values.
 
 from __future__ import annotations
 
+from dpforest_duckdb.budgets import look
 from dpforest_duckdb.evidence import log_odds
 from dpforest_duckdb.forest import Tree
 from dpforest_duckdb.privacy.accountant import Plan, Query
 from dpforest_duckdb.recipe import OURS, Grown, Recipe, Request
-from dpforest_duckdb.recipes.boosted import ROWS
 from dpforest_duckdb.sizing import together
 from dpforest_duckdb.splits.choose import at_random
 
@@ -19,7 +19,7 @@ DOUBT = 1.5  # in what several attributes add, times the square of noise over a 
 
 
 def plan(request: Request) -> Plan:
-    rows = Query("rows", "discrete Laplace", (request.epsilon * ROWS // 100,))
+    rows = look(request)
     return Plan((rows, Query("tables", "joint noise", (request.epsilon - rows.total,))))
 
 
