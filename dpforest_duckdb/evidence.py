@@ -121,7 +121,7 @@ def _counts(tree: Tree) -> Floats:
 def _variance(tree: Tree) -> float:
     """The variance of one noisy count at a tree's leaves, which all have the same."""
     assert tree.noise is not None, "counts come with their noise"
-    return max(float(tree.noise[-1]) ** 2, LEAST_VARIANCE)
+    return max(float(np.nanmax(tree.noise[tree.leaves])) ** 2, LEAST_VARIANCE)
 
 
 def _totals(
@@ -249,6 +249,12 @@ def _fitted(tried: Sequence[Sum], joint: Counts, noise: float) -> Sum:
     return Sum(float(start), added, float(spread))
 
 
+def _with_root(tree: Tree, request: Request) -> Tree:
+    """The tree with counts at its root, summed from the leaves' where it was not told itself."""
+    assert tree.noise is not None, "counts come with their noise"
+    return sum_upward(tree, request.domain.cells) if math.isnan(tree.noise[0]) else tree
+
+
 def log_odds(grown: Grown, request: Request, plan: Plan, sure: float = 1.0) -> list[Tree]:
     """The trees with log-odds as votes, behind a tree without a split that votes for all rows.
 
@@ -272,7 +278,7 @@ def log_odds(grown: Grown, request: Request, plan: Plan, sure: float = 1.0) -> l
         replace(rows[0], votes=first.votes) if rows else first,
         *(
             replace(
-                sum_upward(tree, request.domain.cells),
+                _with_root(tree, request),
                 votes=np.concatenate([nothing, integer_votes(own)]),
             )
             for tree, own in zip(trees, added, strict=True)

@@ -132,8 +132,9 @@ def release(
 ) -> Grown:
     """A tree without a split and one of a single split for each attribute, with noisy counts.
 
-    The first tells the rows of each class; it is alone where `request.trees` is 0: then nothing
-    else is asked.
+    The first tells the rows of each class, as the others' roots do; it is alone where
+    `request.trees` is 0: then nothing else is asked. Leaves of values that the domain does not
+    speak of are told nothing of.
     """
     progress("tables")
     k, cost = request.rows_per_unit, account.spend("tables")
@@ -142,13 +143,13 @@ def release(
     scale = parts(asked, k)
     noisy = noise.joint(sums(private, asked) * scale, blocks(asked), cost, k * scale) / scale
     growth = Growth(request.domain.cells, 1 + len(asked), len(request.domain.classes))
-    growth.release(np.array([0]), _whole(noisy[:, 0]), deviation(None, asked, cost, k))
+    roots, told = np.arange(growth.trees), deviation(None, asked, cost, k)
+    growth.release(roots, _whole(noisy[:, 0]), told)
     for number, attribute in enumerate(asked):
-        first = growth.nodes
+        leaves = growth.nodes + np.array(attribute.expected)
         growth.split(*(np.array([value]) for value in (number + 1, number, MULTIWAY, 0)))
-        table = table_of(noisy, number, asked)
-        spread = deviation(attribute, asked, cost, k)
-        growth.release(np.arange(first, growth.nodes), _whole(table), spread)
+        table = table_of(noisy, number, asked)[list(attribute.expected)]
+        growth.release(leaves, _whole(table), deviation(attribute, asked, cost, k))
     return Grown(growth.finished())
 
 

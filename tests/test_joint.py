@@ -274,5 +274,8 @@ def test_rows_outside_the_domain_are_in_no_sum(
     forest = fit(con, "t", domain=domain, recipe="joint-tables", epsilon=5)
     for tree in forest.trees[1:3]:
         assert tree.counts is not None
-        proper = domain.attributes[0].proper
-        assert not tree.counts[1 + proper :].any(), "what the domain does not speak of stays unsaid"
+        assert tree.noise is not None
+        assert np.isnan(tree.noise).tolist() == [False, False, False, True]
+        assert not tree.counts[3:].any(), "what the domain does not speak of stays unsaid"
+    told = [row["counts"] is None for row in forest.rules() if row["leaf"] and "c0" in row["rule"]]
+    assert told == [False, False, True]
