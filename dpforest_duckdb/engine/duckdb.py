@@ -120,10 +120,12 @@ class DuckDBEngine:
             )
         if temporary:
             raise DpforestError(f'"{name}" is a temporary table: store it as a table first.')
-        ident = self.dialect.ident(catalog, schema, table)
-        # duckdb_columns() would first bind every view there is, those of DuckDB's own too
-        columns = self.run(f"DESCRIBE SELECT * FROM {ident}")
-        return TableInfo(catalog, schema, table, {row[0]: row[1] for row in columns}, note or "")
+        columns = self.run(
+            "SELECT column_name, data_type FROM duckdb_columns() WHERE database_name = ? "
+            "AND schema_name = ? AND table_name = ? ORDER BY column_index",
+            [catalog, schema, table],
+        )
+        return TableInfo(catalog, schema, table, dict(columns), note or "")
 
     def read_only(self) -> bool:
         """Whether the connection's own database cannot be written."""
