@@ -143,8 +143,9 @@ class Recipe:
     bins), "histogram" or "size" (at every node), "split" (at every inner node), "leaf" (what `leaf`
     asks of every leaf; tree by tree, where the query has a share for each), "scores" (what `scores`
     asks of its sums and the class), "bins" (cuts at private medians), "sweep" and "forest" (see
-    `boosting`, which takes the place of the level loop). `heir` is the recipe that goes on instead,
-    with its own trees and depth, once the noisy rows are known; both ask them for the same ε.
+    `boosting`) or "tables" (see `joint`), which take the place of the level loop. `heir` is the
+    recipe that goes on instead, with its own trees and depth, once the noisy rows are known; both
+    ask them for the same ε.
     `stop` says which nodes stay leaves. `finish` turns what was released into votes, `voting` how
     trees vote together, `link` how votes become probabilities. `second` is a second phase, if there
     is one. `taxonomies`: groups of categories are split before the categories in them. `trees` and

@@ -115,7 +115,7 @@ class Run:
     def bytes_of_a_row(self) -> int:
         """The most temporary space that a row takes, in memory or on disk; by public facts."""
         boosts, classes = bool(self.plan.query("sweep")), len(self.request.domain.classes)
-        copies = self.request.trees if self.recipe.rows == "all" and not boosts else 1
+        copies = _copies(self.plan, self.request.trees) if self.recipe.rows == "all" else 1
         scored = boosts or self.recipe.heir is not None  # a column for each, but one of two
         scores = (classes if classes > 2 else 1) if scored else 0
         return bytes_of_a_row(self.request.domain, copies, scores)
@@ -187,8 +187,7 @@ class Run:
             progress("bins")
             request = self._cut(request, account)
         progress("encode")
-        once = account.plan.query("sweep") or account.plan.query("tables")
-        copies = 1 if once else request.trees
+        copies = _copies(account.plan, request.trees)
         rows = self._encode(request.domain, copies, recipe.rows, before)
         try:
             grown = learn(rows, recipe, request, account, self.randomness, progress)
@@ -241,6 +240,11 @@ class Run:
             noise=self.randomness.noise.name,
             plan=plan.lines(),
         )
+
+
+def _copies(plan: Plan, trees: int) -> int:
+    """How many trees route the rows: none does in rounds of boosting or for tables together."""
+    return 1 if plan.query("sweep") or plan.query("tables") else trees
 
 
 def train(

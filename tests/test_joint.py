@@ -279,3 +279,18 @@ def test_rows_outside_the_domain_are_in_no_sum(
         assert not tree.counts[3:].any(), "what the domain does not speak of stays unsaid"
     told = [row["counts"] is None for row in forest.rules() if row["leaf"] and "c0" in row["rule"]]
     assert told == [False, False, True]
+
+
+def test_rows_are_coded_once_for_all_tables(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    """So that temporary space is not said, or refused, for a copy a tree."""
+    domain = fill(con, 30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        space = {
+            trees: prepare(
+                con, "t", epsilon=1, domain=domain, recipe="joint-tables", trees=trees, seed=1,
+                ledger=tmp_path / "l",
+            ).bytes_of_a_row
+            for trees in (1, 6)
+        }  # fmt: skip
+    assert space[1] == space[6]

@@ -32,10 +32,10 @@ def adapt(histogram: Counts, request: Request) -> Request:
     return replace(request, depth=depth, rows=rows)
 
 
-def vote(tree: Tree, request: Request, followed: Plan) -> Tree:
+def vote(tree: Tree, request: Request, plan: Plan) -> Tree:
     cells = request.domain.cells
     summed = sum_upward(tree, cells)
-    return vote_by_shares(summed, shrink_to_parent(summed, cells, leaf_noise(request, followed)))
+    return vote_by_shares(summed, shrink_to_parent(summed, cells, leaf_noise(request, plan)))
 
 
 def plan(request: Request) -> Plan:
