@@ -37,8 +37,8 @@ from dpforest_duckdb import load_domain
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.dialect import DuckDBDialect
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.evaluate import evaluate
-from dpforest_duckdb.training import train
+from dpforest_duckdb.model.evaluate import evaluate
+from dpforest_duckdb.training.train import train
 
 FOLDS, REPEATS, SMALL = 3, 3, 8_000
 AIM = "the best seen, with hindsight"

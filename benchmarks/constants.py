@@ -19,8 +19,8 @@ from pathlib import Path
 from accuracy import figures
 from shared import data_folder, markdown_table, say
 
-from dpforest_duckdb import sizing
-from dpforest_duckdb.recipes import auto
+from dpforest_duckdb.recipes.ours import auto
+from dpforest_duckdb.recipes.ours import auto_rules as sizing
 
 EPSILONS = ("0.1", "0.5", "1")
 CONSTANTS = {

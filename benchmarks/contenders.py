@@ -28,13 +28,15 @@ from dpforest_duckdb.engine.connect import open_database
 from dpforest_duckdb.engine.dialect import DuckDBDialect
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.forest import LEAF, ONE, Forest, load_forest
+from dpforest_duckdb.model.forest import Forest, load_forest
 from dpforest_duckdb.privacy.noise import CountNoise
-from dpforest_duckdb.recipe import Request
 from dpforest_duckdb.recipes import RECIPES
-from dpforest_duckdb.recipes.greedy_tree import GREEDY_TREE
+from dpforest_duckdb.recipes.ours.greedy_tree import GREEDY_TREE
+from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import Choice, Chooser, Drawn
-from dpforest_duckdb.training import Run, prepare
+from dpforest_duckdb.training.prepare import prepare
+from dpforest_duckdb.training.run import Run
+from dpforest_duckdb.tree import EQUALS, LEAF
 
 TABLE = "rows"
 TARGET = "class"
@@ -274,7 +276,7 @@ def node_case(forest: Forest, columns: list[str], node: int, depth: int) -> str:
     tree = forest.trees[0]
     if depth == 0 or tree.kind[node] == LEAF:
         return str(node)
-    test = "=" if tree.kind[node] == ONE else "<="
+    test = "=" if tree.kind[node] == EQUALS else "<="
     left, right = (
         node_case(forest, columns, child, depth - 1)
         for child in tree.children(node, forest.domain.cells)

@@ -27,8 +27,9 @@ from shared import data_folder, markdown_table, say
 
 from dpforest_duckdb import load_domain
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.privacy.units import NANO
-from dpforest_duckdb.training import Run, prepare
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.training.prepare import prepare
+from dpforest_duckdb.training.run import Run
 
 TABLES = ("car", "krkopt", "connect_4", "mushroom", "nursery", "tic_tac_toe")
 EPSILONS = ("0.1", "0.25", "0.5", "1", "2")

@@ -12,7 +12,7 @@ import duckdb
 from shared import data_folder
 
 from dpforest_duckdb import load_domain
-from dpforest_duckdb.training import train
+from dpforest_duckdb.training.train import train
 
 
 def accuracy(

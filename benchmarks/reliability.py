@@ -28,9 +28,10 @@ sys.path.insert(0, str(ROOT / "tests"))
 from crash import Ending, crashed, home
 from shell import dpforest, make, state, train
 
-from dpforest_duckdb.privacy import ledger as ledgers
-from dpforest_duckdb.privacy.ledger import Ledger, Table, Unit
-from dpforest_duckdb.privacy.units import NANO
+from dpforest_duckdb.ledger import book as ledgers
+from dpforest_duckdb.ledger.book import Ledger, Table
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 RACER = """
 import sys
@@ -77,7 +78,7 @@ def race(place: Path) -> str:
     """Processes that all want the one budget."""
     say("race")
     ledger, table = Ledger(place / "race"), Table("0", "t", "d::main.t")
-    ledger.set_cap(table, NANO, 0, Unit("row"))
+    ledger.set_cap(table, NANO, 0, PrivacyUnit("row"))
     words = [sys.executable, "-c", RACER, str(ledger.path), str(NANO // FIT), str(TRIES)]
     started = time.monotonic()
     racing = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(RACERS)]

@@ -12,7 +12,6 @@ from typing import Annotated
 
 import typer
 
-from dpforest_duckdb import __version__
 from dpforest_duckdb.cli.audit import audit
 from dpforest_duckdb.cli.budget import budget
 from dpforest_duckdb.cli.demo import demo
@@ -25,6 +24,7 @@ from dpforest_duckdb.cli.rules import rules
 from dpforest_duckdb.cli.score import score
 from dpforest_duckdb.cli.sql import sql
 from dpforest_duckdb.cli.train import train
+from dpforest_duckdb.version import __version__
 
 VERBS = (train, score, sql, evaluate, rules, models, budget, domain, recipes, audit, demo)
 

@@ -13,8 +13,8 @@ from dpforest_duckdb.errors import UsageError
 
 if TYPE_CHECKING:
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
-    from dpforest_duckdb.privacy.guard import Guard
-    from dpforest_duckdb.privacy.ledger import Budget
+    from dpforest_duckdb.ledger.account import Account
+    from dpforest_duckdb.ledger.book import Budget
 
 
 class Action(StrEnum):
@@ -40,8 +40,8 @@ def budget(
     show_sql: options.ShowSql = False,
 ) -> None:
     """Cap what may be spent on a table, or show what was."""
-    from dpforest_duckdb.privacy.guard import Guard
-    from dpforest_duckdb.privacy.units import atto_delta, nano_epsilon
+    from dpforest_duckdb.ledger.account import Account
+    from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
 
     setting = action is Action.set
     if setting and (table is None or epsilon is None):
@@ -59,7 +59,7 @@ def budget(
         if table is None:
             guard = _only(engine, ledger)
         else:
-            guard = Guard.of(engine, engine.table(table), ledger)
+            guard = Account.of(engine, engine.table(table), ledger)
         found = guard.budget()
         if setting:
             found = guard.set_cap(
@@ -76,17 +76,17 @@ def budget(
         _show(guard, found)
 
 
-def _only(engine: DuckDBEngine, ledger: str | None) -> Guard:
+def _only(engine: DuckDBEngine, ledger: str | None) -> Account:
     """The one table of the database that has a budget, or that there is at all."""
     from dpforest_duckdb.engine.base import TableInfo
-    from dpforest_duckdb.privacy.guard import Guard
+    from dpforest_duckdb.ledger.account import Account
 
     rows = engine.run(
         "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT internal AND NOT temporary "
         "AND database_name = current_database() AND schema_name <> 'dpforest' ORDER BY ALL"
     )
     names = [TableInfo("", schema, table, {}).reference for schema, table in rows]
-    guards = [Guard.of(engine, engine.table(name), ledger) for name in names]
+    guards = [Account.of(engine, engine.table(name), ledger) for name in names]
     known = [guard for guard in guards if guard.budget().caps or guard.budget().entries] or guards
     if len(known) != 1:
         listed = ", ".join(guard.info.reference for guard in known) or "none"
@@ -94,8 +94,8 @@ def _only(engine: DuckDBEngine, ledger: str | None) -> Guard:
     return known[0]
 
 
-def _facts(guard: Guard, budget: Budget) -> dict[str, Any]:
-    from dpforest_duckdb.privacy.units import NANO
+def _facts(guard: Account, budget: Budget) -> dict[str, Any]:
+    from dpforest_duckdb.privacy.amounts import NANO
 
     left = budget.left_epsilon
     return {
@@ -117,8 +117,8 @@ def _facts(guard: Guard, budget: Budget) -> dict[str, Any]:
     }
 
 
-def _show(guard: Guard, budget: Budget) -> None:
-    from dpforest_duckdb.privacy.units import ATTO, show
+def _show(guard: Account, budget: Budget) -> None:
+    from dpforest_duckdb.privacy.amounts import ATTO, show
 
     cap, left = budget.cap, budget.left_epsilon
     delta = f", δ = {show(cap.delta, ATTO)}" if cap and cap.delta else ""

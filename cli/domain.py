@@ -24,8 +24,8 @@ def domain(
 
     No row is read. What is not declared is left blank and marked TODO.
     """
-    from dpforest_duckdb.declarations import declared_columns
-    from dpforest_duckdb.domain import domain_toml
+    from dpforest_duckdb.domain_file import domain_toml
+    from dpforest_duckdb.engine.declarations import declared_columns
 
     with options.opened(db, read_only=True, show_sql=show_sql) as engine:
         info = engine.table(table)

@@ -37,8 +37,8 @@ def evaluate(
     --epsilon they are noisy and free to publish, and the budget is debited; their probabilities are
     rounded to a twentieth.
     """
-    from dpforest_duckdb import store
-    from dpforest_duckdb.evaluate import evaluate as figures_of
+    from dpforest_duckdb.model import store
+    from dpforest_duckdb.model.evaluate import evaluate as figures_of
 
     with options.opened(
         db,

@@ -12,7 +12,7 @@ from dpforest_duckdb.cli.output import emit, facts, show_table
 from dpforest_duckdb.errors import DpforestError, UsageError, one_line
 
 if TYPE_CHECKING:
-    from dpforest_duckdb.forest import Forest
+    from dpforest_duckdb.model.forest import Forest
 
 
 class Action(StrEnum):
@@ -46,8 +46,8 @@ def models(
     show_sql: options.ShowSql = False,
 ) -> None:
     """List, show, drop, import or export the models of a database."""
-    from dpforest_duckdb import store
-    from dpforest_duckdb.forest import load_forest
+    from dpforest_duckdb.model import store
+    from dpforest_duckdb.model.forest import load_forest
 
     chosen = what or model
     if what and model:

@@ -16,7 +16,7 @@ from dpforest_duckdb.errors import DpforestError, UsageError
 
 if TYPE_CHECKING:
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
-    from dpforest_duckdb.forest import Forest
+    from dpforest_duckdb.model.forest import Forest
 
 Db = Annotated[str, typer.Option(metavar="FILE", help="The DuckDB database file.")]
 MaybeDb = Annotated[
@@ -104,11 +104,11 @@ def opened_for_model(
     if db is None:
         if not is_file(model):
             raise UsageError("Name the database that holds the model with --db, or a .json file.")
-        from dpforest_duckdb.forest import load_forest
+        from dpforest_duckdb.model.forest import load_forest
 
         yield None, load_forest(model)
         return
-    from dpforest_duckdb import store
+    from dpforest_duckdb.model import store
 
     with opened(db, read_only=True, show_sql=show_sql) as engine:
         yield engine, store.load(engine, model)

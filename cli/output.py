@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dpforest_duckdb.errors import one_line
 
 if TYPE_CHECKING:
-    from dpforest_duckdb.forest import Forest
+    from dpforest_duckdb.model.forest import Forest
 
 
 def say(text: object) -> None:

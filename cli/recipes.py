@@ -10,8 +10,8 @@ from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import emit, show_table
 
 if TYPE_CHECKING:
-    from dpforest_duckdb.privacy.accountant import Plan
-    from dpforest_duckdb.recipe import Recipe
+    from dpforest_duckdb.privacy.plan import Plan
+    from dpforest_duckdb.recipes.recipe import Recipe
 
 
 def recipes(
@@ -25,7 +25,7 @@ def recipes(
     as_json: options.AsJson = False,
 ) -> None:
     """List the published systems, their flaws and their repairs."""
-    from dpforest_duckdb.privacy.units import nano_epsilon
+    from dpforest_duckdb.privacy.amounts import nano_epsilon
     from dpforest_duckdb.recipes import RECIPES, find
 
     nano = nano_epsilon(epsilon)
@@ -54,7 +54,7 @@ def recipes(
 
 
 def _facts(recipe: Recipe, epsilon: int) -> dict[str, Any]:
-    from dpforest_duckdb.recipe import OURS
+    from dpforest_duckdb.recipes.recipe import OURS
 
     published, plan = recipe.published or recipe, _example(recipe, epsilon)
     return {
@@ -125,7 +125,7 @@ def _document(facts: list[dict[str, Any]]) -> str:
 
 
 def _show(recipe: Recipe, facts: dict[str, Any], epsilon: str) -> None:
-    from dpforest_duckdb.privacy.units import nano_epsilon, show
+    from dpforest_duckdb.privacy.amounts import nano_epsilon, show
 
     print(f"{recipe.name}: {recipe.title}, {recipe.year}")
     print(f"paper      {recipe.paper}")

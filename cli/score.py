@@ -39,8 +39,8 @@ def score(
     """
     if into is None:
         raise UsageError("Name the table to make with --into, or see dpforest sql for a SELECT.")
-    from dpforest_duckdb import store
-    from dpforest_duckdb.scoring import publish_sql, share_names
+    from dpforest_duckdb.model import store
+    from dpforest_duckdb.model.score_sql import publish_sql, share_names
 
     with options.opened(
         db, show_sql=show_sql, threads=threads, memory_limit=memory_limit, temp_dir=temp_dir

@@ -60,7 +60,7 @@ def sql(
     """Print a model as SQL that gives just what score gives."""
     if form is Form.select and into is not None:
         raise UsageError("--into goes with --as view, table or macro: a select makes nothing.")
-    from dpforest_duckdb.scoring import publish_sql
+    from dpforest_duckdb.model.score_sql import publish_sql
 
     with options.opened_for_model(db, model, show_sql=show_sql) as (engine, forest):
         table = source or forest.table

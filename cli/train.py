@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import re
-import sys
-import time
-from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import emit, facts, say, show_table
+from dpforest_duckdb.cli.progress import shown_progress
 from dpforest_duckdb.errors import UsageError
 
 if TYPE_CHECKING:
-    from dpforest_duckdb.forest import Forest
-    from dpforest_duckdb.privacy.accountant import Query
-    from dpforest_duckdb.training import Run
-
-
-_DEPTH = re.compile(r"(?:depth|round) (\d+) of (\d+)")
+    from dpforest_duckdb.model.forest import Forest
+    from dpforest_duckdb.privacy.plan import PlannedQuery
+    from dpforest_duckdb.training.run import Run
 
 
 def train(
@@ -120,7 +112,8 @@ def train(
         )
     if out is not None:
         options.check_out(out, db, ledger, replace=replace)
-    from dpforest_duckdb.training import prepare, train_many
+    from dpforest_duckdb.training.prepare import prepare
+    from dpforest_duckdb.training.train import train_many
 
     with options.opened(
         db, show_sql=show_sql, threads=threads, memory_limit=memory_limit, temp_dir=temp_dir
@@ -165,13 +158,8 @@ def train(
             for run, plan in zip(runs, plans, strict=True):
                 _show_plan(run, plan)
             return
-        with _progress() as show, _clock(timings) as tick:
-
-            def progress(phase: str) -> None:
-                tick(phase)
-                show(phase)
-
-            forests = list(train_many(runs, progress))
+        with shown_progress(timings=timings) as observe:
+            forests = list(train_many(runs, observe=observe))
         if out is not None:
             forests[0].save(out)
         _say_spent(runs[0])
@@ -203,7 +191,7 @@ def _say_public(run: Run, domain: str | None) -> None:
 
 
 def _say_spent(run: Run) -> None:
-    from dpforest_duckdb.privacy.units import ATTO, show
+    from dpforest_duckdb.privacy.amounts import ATTO, show
 
     budget, name = run.guard.budget(), run.table.display
     left = budget.left_epsilon
@@ -224,7 +212,7 @@ def _report(forest: Forest, name: str | None, out: str | None) -> None:
 
 def _plan(run: Run) -> dict[str, Any]:
     """What a run will ask, at what cost."""
-    from dpforest_duckdb.privacy.units import ATTO, NANO
+    from dpforest_duckdb.privacy.amounts import ATTO, NANO
 
     left = run.guard.budget().left_epsilon
     asked = [
@@ -255,7 +243,7 @@ def _plan(run: Run) -> dict[str, Any]:
 
 
 def _show_plan(run: Run, plan: dict[str, Any]) -> None:
-    from dpforest_duckdb.privacy.units import ATTO, show
+    from dpforest_duckdb.privacy.amounts import ATTO, show
 
     headings = ("query", "mechanism", "cost of one", "depths", "trees", "noise (sd of a count)")
     rows = [
@@ -281,9 +269,9 @@ def _show_plan(run: Run, plan: dict[str, Any]) -> None:
         say("The budget that is left does not allow this run.")
 
 
-def _deviation(query: Query, rows_per_unit: int) -> float | None:
+def _deviation(query: PlannedQuery, rows_per_unit: int) -> float | None:
     """The largest standard deviation of a noisy count; None for a query that gives no counts."""
-    from dpforest_duckdb.privacy.units import NANO
+    from dpforest_duckdb.privacy.amounts import NANO
 
     if query.mechanism != "discrete Laplace":
         return None
@@ -293,41 +281,3 @@ def _deviation(query: Query, rows_per_unit: int) -> float | None:
 
 def _rounded(noise: object) -> str | None:
     return None if noise is None else f"{noise:.3g}"
-
-
-@contextlib.contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
-    """A line on the terminal that says how far the run is; nothing where stderr is a file."""
-    if not sys.stderr.isatty():
-        yield lambda phase: None
-        return
-    from rich.console import Console
-
-    start, first = time.perf_counter(), dict[str, float]()
-
-    def told(phase: str) -> str:
-        """With the time that is left, as if every depth took what those before it took."""
-        found = _DEPTH.search(phase)
-        if not found:
-            return phase
-        now, done, all_of = time.perf_counter(), int(found[1]), int(found[2])
-        begun = first.setdefault(found[2], now)
-        left = (now - begun) / done * (all_of - done) if done else 0
-        more = f", {left:.0f} s left" if left >= 1 else ""
-        return f"{phase}, {now - start:.0f} s{more}"
-
-    with Console(stderr=True, markup=False).status("plan") as status:
-        yield lambda phase: status.update(told(phase))
-
-
-@contextlib.contextmanager
-def _clock(wanted: bool) -> Iterator[Callable[[str], None]]:
-    """The time of each phase, shown at the end if it is wanted."""
-    marks: list[tuple[str, float]] = []
-    yield lambda phase: marks.append((phase, time.perf_counter()))
-    if not wanted:
-        return
-    marks.append(("", time.perf_counter()))
-    say("Timings rest on private rows: do not publish them.")
-    for (phase, start), (_, end) in pairwise(marks):
-        say(f"  {end - start:8.3f} s  {phase}")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from dpforest_duckdb.domain import Attribute, Domain, load_domain
-    from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
-    from dpforest_duckdb.forest import Forest, Tree, load_forest
-    from dpforest_duckdb.training import prepare, train, train_many
+from dpforest_duckdb.version import __version__
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from dpforest_duckdb.domain import Attribute, Domain
+    from dpforest_duckdb.domain_file import load_domain
+    from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
+    from dpforest_duckdb.model.forest import Forest, load_forest
+    from dpforest_duckdb.training.prepare import prepare
+    from dpforest_duckdb.training.train import train, train_many
+    from dpforest_duckdb.tree import Tree
 
 __all__ = [
     "Attribute",
@@ -20,6 +23,7 @@ __all__ = [
     "Forest",
     "Tree",
     "UsageError",
+    "__version__",
     "load_domain",
     "load_forest",
     "prepare",
@@ -28,10 +32,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(("Attribute", "Domain", "load_domain"), "domain"),
+    **dict.fromkeys(("Attribute", "Domain"), "domain"),
+    "load_domain": "domain_file",
     **dict.fromkeys(("BudgetError", "DpforestError", "UsageError"), "errors"),
-    **dict.fromkeys(("Forest", "Tree", "load_forest"), "forest"),
-    **dict.fromkeys(("prepare", "train", "train_many"), "training"),
+    **dict.fromkeys(("Forest", "load_forest"), "model.forest"),
+    "Tree": "tree",
+    "prepare": "training.prepare",
+    **dict.fromkeys(("train", "train_many"), "training.train"),
 }
 
 

@@ -13,18 +13,19 @@ from typing import Any
 
 import duckdb
 
-from dpforest_duckdb import store
 from dpforest_duckdb.engine.connect import open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.evaluate import evaluate
-from dpforest_duckdb.forest import Forest
-from dpforest_duckdb.privacy.guard import Guard
-from dpforest_duckdb.privacy.ledger import Unit
-from dpforest_duckdb.privacy.units import NANO, nano_epsilon, show
-from dpforest_duckdb.scoring import publish_sql
+from dpforest_duckdb.files import write_file
+from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.model import store
+from dpforest_duckdb.model.evaluate import evaluate
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.model.score_sql import publish_sql
+from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon, show
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import Sql, render
-from dpforest_duckdb.training import train
+from dpforest_duckdb.training.train import train
 
 EPSILON, CAP, RECIPE = "1", "3", "dpdf"
 SHOWN_RULES = 5
@@ -62,9 +63,9 @@ def demo(
         engine = DuckDBEngine(connection)
 
         say(f"\n$ dpforest budget set --db {path} --table nursery --epsilon {CAP}")
-        guard = Guard.of(engine, engine.table("nursery"), ledger)
-        guard.set_cap(nano_epsilon(CAP, cap=True), 0, Unit("row"), raise_cap=False)
-        say(f"No more than ε = {CAP} will ever be spent on this table, for {Unit('row')}.")
+        guard = Account.of(engine, engine.table("nursery"), ledger)
+        guard.set_cap(nano_epsilon(CAP, cap=True), 0, PrivacyUnit("row"), raise_cap=False)
+        say(f"No more than ε = {CAP} will ever be spent on this table, for {PrivacyUnit('row')}.")
 
         say(
             f"\n$ dpforest train --db {path} --table nursery --target class --recipe {RECIPE} "
@@ -88,7 +89,7 @@ def demo(
         statement = publish_sql(
             forest, form="table", name="scored", scored=engine.scored("nursery_test")
         )
-        store.write_file(script, statement)
+        write_file(script, statement)
         engine.run(script.read_text(encoding="utf-8"), step="score")
         say("Plain SQL, which needs nothing of this package. Run, it has made the table scored:")
         _say_rows(engine, say)
@@ -100,7 +101,7 @@ def demo(
         say(f"… and {len(rules) - SHOWN_RULES} more.")
 
         say(f"\n$ dpforest budget show --db {path} --table nursery")
-        budget = Guard.of(engine, engine.table("nursery"), ledger).budget()
+        budget = Account.of(engine, engine.table("nursery"), ledger).budget()
         left = budget.left_epsilon or 0
         say(f"Spent ε = {show(budget.spent_epsilon)} of {CAP}, {show(left)} left.")
 

@@ -8,16 +8,13 @@ it is declared nullable. The same cells are used in training, in scoring and by 
 from __future__ import annotations
 
 import datetime as dt
-import json
 import math
 import re
-import tomllib
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 from dpforest_duckdb.errors import DpforestError
@@ -25,13 +22,11 @@ from dpforest_duckdb.errors import DpforestError
 Kind = Literal["categorical", "numeric"]
 Number = int | float
 Scale = Literal["linear", "log", "mixed"]
-
 DEFAULT_BINS = 32
 MAX_BINS = 250
 MAX_CATEGORIES = 10_000
 FEW_VALUES = 8  # whole numbers that are better told apart than put together
 _EPOCH = dt.date(1970, 1, 1)
-
 _FAMILIES = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "integer"),
     **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"), "integer"),
@@ -355,55 +350,6 @@ class Domain:
         )
 
 
-def load_domain(path: str | Path, target: str | None = None) -> Domain:
-    """Read a domain file (TOML, docs/domain.md). Raises `DpforestError` with one sentence."""
-    try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DpforestError(f"There is no domain file {path}: check --domain.") from None
-    except (OSError, UnicodeDecodeError):
-        raise DpforestError(f"The domain file {path} cannot be read as UTF-8 text.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise DpforestError(f"The domain file {path} is not valid TOML: {error}.") from None
-    return domain_from_mapping(content, target)
-
-
-def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -> Domain:
-    """A domain from the keys of a domain file; unknown keys are ignored."""
-    wanted = target or content.get("target")
-    if not isinstance(wanted, str) or not wanted:
-        raise DpforestError('The domain names no target: add target = "…" or pass --target.')
-    columns = content.get("column")
-    if not isinstance(columns, list) or not all(isinstance(c, dict) for c in columns):
-        raise DpforestError("The domain has no [[column]] tables: add one per attribute.")
-    unit = content.get("privacy_unit")
-    if unit is not None and not isinstance(unit, str):
-        raise DpforestError("privacy_unit in the domain must be a column name in quotes.")
-    attributes, identifiers, classes = [], [], None
-    for column in columns:
-        name = column.get("name")
-        if not isinstance(name, str) or not name:
-            raise DpforestError("A [[column]] of the domain has no name: add one.")
-        if column.get("kind") == "identifier":
-            identifiers.append(name)
-        elif name.casefold() == wanted.casefold():
-            classes = _class_list(name, column)
-        else:
-            attributes.append(_attribute(name, column))
-    if classes is None:
-        raise DpforestError(
-            f'The domain does not describe the target "{wanted}": add its [[column]] with the '
-            "classes."
-        )
-    return Domain(
-        attributes=tuple(attributes),
-        target=wanted,
-        classes=classes,
-        privacy_unit=unit,
-        identifiers=tuple(identifiers),
-    )
-
-
 def category_text(value: object, family: str = "text") -> str:
     """The canonical text of a category in a column of a family; `ValueError` if it is none.
 
@@ -428,96 +374,6 @@ def category_text(value: object, family: str = "text") -> str:
     if family == "timestamp":
         return dt.datetime.fromisoformat(text).isoformat(sep=" ")
     return text
-
-
-def domain_toml(domain: Mapping[str, Any]) -> str:
-    """A domain as TOML, from the keys of a domain file; a column without kind is left blank."""
-    lines = []
-    for key in ("target", "privacy_unit"):
-        if domain.get(key):
-            lines.append(f"{key} = {_toml(domain[key])}")
-        elif key == "target":
-            lines.append('target = ""  # TODO: name the column to predict')
-    for column in domain["column"]:
-        lines.append("\n[[column]]")
-        lines.extend(f"{key} = {_toml(value)}" for key, value in column.items() if key != "todo")
-        if "todo" in column:
-            lines.append(f"# TODO: {column['todo']}")
-    return "\n".join(lines) + "\n"
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        # JSON's escapes are TOML's, but for DEL, which TOML wants escaped
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
-    return str(value)
-
-
-def _class_list(name: str, column: Mapping[str, Any]) -> tuple[str, ...]:
-    domain = column.get("domain")
-    if not isinstance(domain, list) or not domain:
-        raise DpforestError(
-            f'The target "{name}" has no list of classes: add domain = […] to its [[column]].'
-        )
-    return tuple(category_text(value) for value in domain)
-
-
-def _attribute(name: str, column: Mapping[str, Any]) -> Attribute:
-    kind = column.get("kind")
-    if kind not in ("categorical", "numeric"):
-        raise DpforestError(
-            f'Column "{name}" of the domain needs kind = "categorical", "numeric" or "identifier".'
-        )
-    domain = column.get("domain", [])
-    edges = column.get("edges", [])
-    for key, value in (("domain", domain), ("edges", edges)):
-        if not isinstance(value, list):
-            raise DpforestError(f'{key} of column "{name}" must be a list: put it in [ ].')
-    for key in ("nullable", "ordered"):
-        if not isinstance(column.get(key, True), bool):
-            raise DpforestError(f'{key} of column "{name}" must be true or false.')
-    return Attribute(
-        name=name,
-        kind=kind,
-        values=tuple(category_text(value) for value in domain) if kind == "categorical" else (),
-        ordered=column.get("ordered", False),
-        lower=_limit(name, "lower", column.get("lower")),
-        upper=_limit(name, "upper", column.get("upper")),
-        edges=tuple(_limit(name, "edges", edge) for edge in edges),
-        bins=column.get("bins"),
-        scale=column.get("scale"),
-        nullable=column.get("nullable", True),
-        taxonomy=_taxonomy(name, column.get("taxonomy")),
-    )
-
-
-def _taxonomy(name: str, content: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Groups of categories: a table of lists, `{ group = ["category", …], … }`."""
-    if content is None:
-        return ()
-    if not isinstance(content, dict) or not all(isinstance(v, list) for v in content.values()):
-        raise DpforestError(
-            f'taxonomy of column "{name}" must be groups of categories: {{ group = ["…"], … }}.'
-        )
-    return tuple((g, tuple(category_text(v) for v in held)) for g, held in content.items())
-
-
-def _limit(name: str, key: str, value: object) -> Number | dt.date | None:
-    """A bound or edge as it stands in the file: a number, a date, or a date in quotes."""
-    if isinstance(value, str):
-        try:
-            value = dt.datetime.fromisoformat(value)
-        except ValueError:
-            value = math.nan
-    if value is None or isinstance(value, dt.date):
-        return value
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
-        raise DpforestError(f'{key} of column "{name}" must be a finite number or a date.')
-    return value
 
 
 def _check_attribute(a: Attribute) -> None:
@@ -633,15 +489,15 @@ def _ordinal(value: object, family: str) -> Number:
     raise DpforestError("A bound, edge or value of a numeric column is not a number.")
 
 
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
-
-
 def _plain(number: Decimal) -> str:
     """Digits without exponent or trailing zeros, and without a negative zero."""
     text = format(number, "f")
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text in ("-0", "") else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False

@@ -1,31 +1,31 @@
 -- Count the rows of each class, by node and by value, for every attribute of some trees at once.
--- inputs: the TEMP table of codes, the seats to count as constants (none: all from one on);
+-- inputs: the TEMP table of codes, the node_classes to count as constants (none: all from one on);
 -- outputs: one row per cell that holds rows (empty cells are filled in before any noise is drawn);
--- a seat is a node times the number of classes, plus a class
+-- a node_class is a node times the number of classes, plus a class
 -- reads private rows: yes
 {% if wanted %}
 WITH wanted AS (
-  SELECT CAST({{ wanted }} AS {{ seat_type }}) AS "seat"
+  SELECT CAST({{ wanted }} AS {{ node_class_type }}) AS "node_class"
 )
-{% for seat in seats %}
-, {{ seat.rows }} AS MATERIALIZED (
-  SELECT {% for word in words %}c.{{ word }}, {% endfor %}c.{{ seat.column }}
+{% for node_class in node_classes %}
+, {{ node_class.rows }} AS MATERIALIZED (
+  SELECT {% for word in words %}c.{{ word }}, {% endfor %}c.{{ node_class.column }}
   FROM {{ codes }} AS c
-  JOIN wanted ON wanted."seat" = c.{{ seat.column }}
+  JOIN wanted ON wanted."node_class" = c.{{ node_class.column }}
 )
 {% endfor %}
 {% endif %}
-{% for seat in seats %}
+{% for node_class in node_classes %}
 {% set each = loop %}
 {% for block in blocks %}
-SELECT {{ block.index }} AS "block", {{ seat.column }} AS "seat", {{ block.code }} AS "value", COUNT(*) AS "rows"
+SELECT {{ block.index }} AS "block", {{ node_class.column }} AS "node_class", {{ block.code }} AS "value", COUNT(*) AS "rows"
 {% if wanted %}
-FROM {{ seat.rows }}
+FROM {{ node_class.rows }}
 {% else %}
 FROM {{ codes }}
-WHERE {{ seat.column }} >= {{ first }}
+WHERE {{ node_class.column }} >= {{ first }}
 {% endif %}
-GROUP BY {{ seat.column }}, {{ block.code }}
+GROUP BY {{ node_class.column }}, {{ block.code }}
 {% if not (each.last and loop.last) %}
 UNION ALL
 {% endif %}

@@ -5,12 +5,12 @@
 WITH scored AS (
   SELECT
 {% for score in scores %}
-{% for seat in seats %}
-    {% if not loop.first %}+ {% endif %}{{ score.votes }}[c.{{ seat }} // {{ classes }} + 1]{% if loop.last %} AS {{ score.column }},{% endif %}
+{% for node_class in node_classes %}
+    {% if not loop.first %}+ {% endif %}{{ score.votes }}[c.{{ node_class }} // {{ classes }} + 1]{% if loop.last %} AS {{ score.column }},{% endif %}
 
 {% endfor %}
 {% endfor %}
-    c.{{ seats[0] }} % {{ classes }} AS "class"
+    c.{{ node_classes[0] }} % {{ classes }} AS "class"
   FROM {{ codes }} AS c
 )
 SELECT

@@ -1,5 +1,5 @@
 -- Encode the rows once into small integers; rows without a known class are left out.
--- inputs: the private table; outputs: a TEMP table of codes and a seat (a node
+-- inputs: the private table; outputs: a TEMP table of codes and a node_class (a node
 -- times the number of classes, plus the class)
 -- reads private rows: yes
 CREATE TEMP TABLE {{ codes }} AS
@@ -8,8 +8,8 @@ WITH coded AS (
 {% for word in words %}
     {{ word.code }} AS {{ word.column }},
 {% endfor %}
-{% for judge in judges %}
-    {{ judge.label }} AS {{ judge.column }},
+{% for first_phase_label in first_phase_labels %}
+    {{ first_phase_label.label }} AS {{ first_phase_label.column }},
 {% endfor %}
 {% if unit %}
     {{ unit.canonical }} AS "unit",
@@ -49,7 +49,7 @@ WITH coded AS (
 {% if bootstrap %}
 , numbered AS (
   SELECT *, row_number() OVER () - 1 AS "number"
-  FROM kept{% if judges %}, range({{ wrong }}) AS wrong("by"){% endif %}
+  FROM kept{% if first_phase_labels %}, range({{ wrong }}) AS wrong("by"){% endif %}
 
 )
 , drawn AS (
@@ -69,11 +69,11 @@ SELECT
 {% for word in words %}
   {{ word.column }},
 {% endfor %}
-  CAST({% if parts > 1 %}"part" * {{ classes }} + {% endif %}"class" AS {{ seat_type }}) AS {{ seat }}
+  CAST({% if parts > 1 %}"part" * {{ classes }} + {% endif %}"class" AS {{ node_class_type }}) AS {{ node_class }}
 {% if bootstrap %}
 FROM drawn
-{% elif judges %}
-FROM kept, range(CASE WHEN 2 * ({{ wrong }}) >= {{ judges | length }} THEN {{ heavy }} ELSE 1 END)
+{% elif first_phase_labels %}
+FROM kept, range(CASE WHEN 2 * ({{ wrong }}) >= {{ first_phase_labels | length }} THEN {{ misclassified_weight }} ELSE 1 END)
 {% else %}
 FROM kept
 {% endif %}

@@ -1,6 +1,6 @@
 -- Move every row of a split node to the child that its code leads to; other rows stay.
 -- inputs: the TEMP table of codes, the splits as constants (where the code lies: column, shift and
--- mask); outputs: the same table, anew; a row's seat is its node times the number of classes, plus
+-- mask); outputs: the same table, anew; a row's node_class is its node times the number of classes, plus
 -- its class
 -- reads private rows: yes
 CREATE TEMP TABLE {{ routed }} AS
@@ -16,7 +16,7 @@ WITH nodes AS (
 ),
 splits AS (
   SELECT
-    CAST("node" * {{ classes }} + "class" AS {{ old_type }}) AS "seat",
+    CAST("node" * {{ classes }} + "class" AS {{ old_type }}) AS "node_class",
     "word",
     CAST("shift" AS UBIGINT) AS "shift",
     CAST("mask" AS UBIGINT) AS "mask",
@@ -29,20 +29,20 @@ SELECT
 {% for column in kept %}
   c.{{ column }},
 {% endfor %}
-{% for seat in seats %}
+{% for node_class in node_classes %}
   CAST(
     CASE
-      WHEN {{ seat.splits }}."seat" IS NULL THEN c.{{ seat.column }}
-      ELSE {{ seat.splits }}."first" + {{ classes }} * CASE {{ seat.splits }}."kind"
-        WHEN {{ multiway }} THEN CAST({{ code(seat.splits) }} AS {{ type }})
-        WHEN {{ threshold }} THEN CAST({{ code(seat.splits) }} > {{ seat.splits }}."cut" AS {{ type }})
-        ELSE CAST({{ code(seat.splits) }} <> {{ seat.splits }}."cut" AS {{ type }})
+      WHEN {{ node_class.splits }}."node_class" IS NULL THEN c.{{ node_class.column }}
+      ELSE {{ node_class.splits }}."first" + {{ classes }} * CASE {{ node_class.splits }}."kind"
+        WHEN {{ multiway }} THEN CAST({{ code(node_class.splits) }} AS {{ type }})
+        WHEN {{ threshold }} THEN CAST({{ code(node_class.splits) }} > {{ node_class.splits }}."cut" AS {{ type }})
+        ELSE CAST({{ code(node_class.splits) }} <> {{ node_class.splits }}."cut" AS {{ type }})
       END
     END AS {{ type }}
-  ) AS {{ seat.column }}{% if not loop.last %},{% endif %}
+  ) AS {{ node_class.column }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
 FROM {{ codes }} AS c
-{% for seat in seats %}
-LEFT JOIN splits AS {{ seat.splits }} ON {{ seat.splits }}."seat" = c.{{ seat.column }}
+{% for node_class in node_classes %}
+LEFT JOIN splits AS {{ node_class.splits }} ON {{ node_class.splits }}."node_class" = c.{{ node_class.column }}
 {% endfor %}

@@ -11,7 +11,7 @@ WITH weighed AS (
 {% for score in scores %}
     exp(({{ score }} - {{ highest }}) / {{ scale }}e0) AS "e{{ loop.index0 }}",
 {% endfor %}
-    {{ seat }} % {{ scores | length }} AS "class"
+    {{ node_class }} % {{ scores | length }} AS "class"
   FROM {{ codes }}
 )
 , shares AS (

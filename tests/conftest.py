@@ -13,10 +13,10 @@ import duckdb
 import pytest
 from shell import VISITS, dpforest, make, train
 
-from dpforest_duckdb.domain import load_domain
+from dpforest_duckdb.domain_file import load_domain
 from dpforest_duckdb.errors import NotPrivateWarning
-from dpforest_duckdb.forest import Forest
-from dpforest_duckdb.training import prepare
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.training.prepare import prepare
 
 _BESIDE = Path(__file__).parent.parent.parent / "shared" / "data"
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from shell import make, query, train
 
 from dpforest_duckdb.engine.connect import open_database
-from dpforest_duckdb.forest import load_forest
-from dpforest_duckdb.privacy.ledger import Ledger
-from dpforest_duckdb.privacy.units import NANO
-from dpforest_duckdb.training import prepare
+from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.model.forest import load_forest
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.training.prepare import prepare
 
 # A step is a statement of DuckDB, before and after it runs; one of the ledger's, before; or what is
 # done to a file. The child writes the name of each to a file, and at the one it was told kills

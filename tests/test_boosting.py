@@ -14,24 +14,35 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpforest_duckdb import medians
-from dpforest_duckdb.boosting import WHOLE, random_trees, sensitivity, unit_of
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.base import Gradients
-from dpforest_duckdb.engine.duckdb import DuckDBEngine, DuckDBRows
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.errors import NotPrivateWarning
-from dpforest_duckdb.evaluate import evaluate
-from dpforest_duckdb.forest import LEAF, SCALE, Forest, Tree
-from dpforest_duckdb.medians import median_epsilon, on_the_grid, recut_by_medians, to_be_cut
-from dpforest_duckdb.posterior import steps
-from dpforest_duckdb.privacy.accountant import Accountant, Measure, Query
-from dpforest_duckdb.privacy.ledger import Unit
+from dpforest_duckdb.learners import private_bins as medians
+from dpforest_duckdb.learners.boosting import WHOLE, random_trees, sensitivity, unit_of
+from dpforest_duckdb.learners.private_bins import (
+    median_epsilon,
+    on_the_grid,
+    recut,
+    recut_by_medians,
+    to_be_cut,
+)
+from dpforest_duckdb.model.evaluate import evaluate
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.postprocess.class_shares import steps
+from dpforest_duckdb.postprocess.voting import integer_votes, of_two
+from dpforest_duckdb.privacy.accountant import Accountant
+from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.noise import ExactNoise
-from dpforest_duckdb.privacy.units import ATTO, NANO
-from dpforest_duckdb.recipe import Request
-from dpforest_duckdb.recipes import auto, find
-from dpforest_duckdb.training import Randomness, prepare, recut
-from dpforest_duckdb.votes import integer_votes, of_two
+from dpforest_duckdb.privacy.plan import Measure, PlannedQuery
+from dpforest_duckdb.privacy.randomness import Randomness
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.recipes import find
+from dpforest_duckdb.recipes.ours import auto
+from dpforest_duckdb.request import Request
+from dpforest_duckdb.training.prepare import prepare
+from dpforest_duckdb.tree import LEAF, SCALE, Tree
 
 DELTA = ATTO // 10**5
 MEASURES: tuple[Measure, ...] = ("ε", "ρ")
@@ -51,7 +62,7 @@ def size(added: np.ndarray, measure: Measure) -> np.ndarray:
 
 @pytest.mark.parametrize("measure", MEASURES)
 def test_no_row_of_two_classes_adds_more_than_the_sensitivity(measure: Measure) -> None:
-    query = Query("sweep", "m", (1,), measure=measure)
+    query = PlannedQuery("sweep", "m", (1,), measure=measure)
     unit, bound = unit_of(query, 2), sensitivity(query, 2, 1)
     second = np.arange(WHOLE + 1)
     added = changes(np.stack([WHOLE - second, second], axis=1), unit)[:, :, 1::2]
@@ -67,7 +78,7 @@ def test_no_row_of_two_classes_adds_more_than_the_sensitivity(measure: Measure) 
 def test_no_row_of_several_classes_adds_more_than_the_sensitivity(
     measure: Measure, classes: int
 ) -> None:
-    query = Query("sweep", "m", (1,), measure=measure)
+    query = PlannedQuery("sweep", "m", (1,), measure=measure)
     unit, bound = unit_of(query, classes), sensitivity(query, classes, 1)
     if classes < 5:  # every share in parts of a 24th, and what is lost by rounding down
         parts = [p for p in itertools.product(range(25), repeat=classes) if 20 <= sum(p) <= 24]
@@ -103,7 +114,9 @@ def fill(con: duckdb.DuckDBPyConnection, rows: int, classes: int) -> None:
 
 def coded(con: duckdb.DuckDBPyConnection, domain: Domain) -> DuckDBRows:
     engine = DuckDBEngine(con)
-    rows = engine.encode(engine.table("t"), domain, Unit("row"), trees=1, sample="all", salt=1)
+    rows = engine.encode(
+        engine.table("t"), domain, PrivacyUnit("row"), trees=1, sample="all", salt=1
+    )
     assert isinstance(rows, DuckDBRows)
     return rows
 
@@ -158,7 +171,7 @@ def test_a_row_more_changes_the_sums_by_no_more_than_the_sensitivity(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         trees = random_trees(domain, 3, 3, Randomness.seeded(2).bits)
-    query = Query("forest", "m", (1,), measure=measure)
+    query = PlannedQuery("forest", "m", (1,), measure=measure)
     unit, bound, sure = unit_of(query, classes), sensitivity(query, classes, 1), 0.0
     votes = [voting(tree, random, classes) for tree in trees]
 

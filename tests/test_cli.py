@@ -14,7 +14,7 @@ import pytest
 from shell import SECRET, dpforest, make, query, refused, state, train
 
 from dpforest_duckdb import load_forest
-from dpforest_duckdb.domain import load_domain
+from dpforest_duckdb.domain_file import load_domain
 
 FOREST_KEYS = {"model", "recipe", "epsilon", "delta", "private", "trees", "nodes", "depth"}
 
@@ -623,7 +623,7 @@ def test_importing_and_help_load_no_database_and_no_numbers() -> None:
 
 
 def test_an_unexpected_error_hides_what_it_says(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpforest_duckdb import store
+    from dpforest_duckdb.model import store
 
     def load(*args: object) -> None:
         raise ValueError(f"{SECRET}-7")

@@ -12,15 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpforest_duckdb.domain import Domain, domain_from_mapping, load_domain
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain_file import domain_from_mapping, load_domain
 from dpforest_duckdb.engine.base import Sample, Splits
-from dpforest_duckdb.engine.blocks import MAX_CELLS, MAX_GRID, WORD, blocks
-from dpforest_duckdb.engine.duckdb import DuckDBEngine, DuckDBRows
-from dpforest_duckdb.engine.spare import spared
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.packing import MAX_CELLS, MAX_GRID, WORD, blocks
+from dpforest_duckdb.engine.rows import DuckDBRows
+from dpforest_duckdb.engine.siblings import spared
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.forest import MULTIWAY, ONE, THRESHOLD, branch_of
-from dpforest_duckdb.privacy.ledger import Unit
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import Sql
+from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, branch_of
 
 COLUMNS = [
     {"name": "a", "kind": "categorical", "domain": ["x", "y"], "nullable": True},
@@ -39,7 +41,7 @@ def domain() -> Domain:
 
 def coded(
     con: duckdb.DuckDBPyConnection,
-    unit: Unit = Unit("row"),  # noqa: B008
+    unit: PrivacyUnit = PrivacyUnit("row"),  # noqa: B008
     *,
     trees: int = 1,
     disjoint: bool = False,
@@ -114,8 +116,8 @@ def test_every_public_cell_is_there_when_no_row_is(con: duckdb.DuckDBPyConnectio
 def test_routing_agrees_with_branches(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, joins: int, word: int
 ) -> None:
-    monkeypatch.setattr("dpforest_duckdb.engine.blocks.WORD", word)  # bits of a column of codes
-    monkeypatch.setattr("dpforest_duckdb.engine.duckdb.MAX_JOINS", joins)  # trees of one statement
+    monkeypatch.setattr("dpforest_duckdb.engine.packing.WORD", word)  # bits of a column of codes
+    monkeypatch.setattr("dpforest_duckdb.engine.rows.MAX_JOINS", joins)  # trees of one statement
     made = fill(con)
     bound = domain().bind(DuckDBEngine(con).table("t").columns)
     kept = [row for row in made if row[-1] in bound.classes]
@@ -125,11 +127,11 @@ def test_routing_agrees_with_branches(
     labels = np.array([bound.classes.index(row[-1]) for row in kept])
     rows = coded(con, trees=3)
     # three trees, each with another kind of split at its root
-    splits = Splits([0, 1, 2], [0, 1, 3], [MULTIWAY, THRESHOLD, ONE], [0, 1, 2], [3, 7, 9])
+    splits = Splits([0, 1, 2], [0, 1, 3], [MULTIWAY, THRESHOLD, EQUALS], [0, 1, 2], [3, 7, 9])
     rows.route(splits, 11)
     counts = rows.count_leaves(3, 8)
     expected = np.zeros((8, 2), dtype=np.int64)
-    for a, kind, cell, first in ((0, MULTIWAY, 0, 0), (1, THRESHOLD, 1, 4), (3, ONE, 2, 6)):
+    for a, kind, cell, first in ((0, MULTIWAY, 0, 0), (1, THRESHOLD, 1, 4), (3, EQUALS, 2, 6)):
         branch = branch_of(np.array(kind), np.array(cell), codes[:, a])
         np.add.at(expected, (first + branch, labels), 1)
     assert (counts == expected).all()
@@ -150,7 +152,7 @@ def test_spared_children_have_the_counts_that_counting_gives(
     roots = rows.count_classes(0, 6)
     assert all((table == table[0]).all() and table[0].sum() > 100 for table in roots)
     first = Splits(
-        [0, 1, 2, 3, 4], [1, 1, 3, 0, 1], [THRESHOLD, THRESHOLD, ONE, MULTIWAY, THRESHOLD],
+        [0, 1, 2, 3, 4], [1, 1, 3, 0, 1], [THRESHOLD, THRESHOLD, EQUALS, MULTIWAY, THRESHOLD],
         [0, 2, 1, 0, 1], [6, 8, 10, 12, 16],
     )  # fmt: skip
     rows.route(first, 18)
@@ -188,7 +190,7 @@ def test_which_child_is_spared_does_not_rest_on_the_rows() -> None:
 
 
 def test_the_child_that_most_values_lead_to_is_spared() -> None:
-    splits = Splits([0, 1, 2, 3], [0, 0, 0, 0], [THRESHOLD, THRESHOLD, ONE, MULTIWAY],
+    splits = Splits([0, 1, 2, 3], [0, 0, 0, 0], [THRESHOLD, THRESHOLD, EQUALS, MULTIWAY],
                     [0, 2, 0, 0], [4, 6, 8, 10])  # fmt: skip
     found = spared(splits, [4])
     assert found is not None
@@ -264,18 +266,18 @@ def with_units(con: duckdb.DuckDBPyConnection, unit_type: str, values: Sequence[
 def test_rows_per_unit_are_bounded_in_sql(con: duckdb.DuckDBPyConnection, bound: int) -> None:
     people = ["p", "p", "p", "p", "q", "q", "r", None, None]
     with_units(con, "VARCHAR", people)
-    rows = coded(con, Unit("who", bound))
+    rows = coded(con, PrivacyUnit("who", bound))
     kept = sum(min(n, bound) for p, n in Counter(people).items() if p is not None)
     assert rows.count_leaves(0, 1).sum() == kept
 
 
 def test_bounding_does_not_depend_on_row_order(con: duckdb.DuckDBPyConnection) -> None:
     with_units(con, "INTEGER", [i // 5 for i in range(200)])
-    first = [c.tolist() for c in coded(con, Unit("who", 2)).count_classes(0, 1)]
+    first = [c.tolist() for c in coded(con, PrivacyUnit("who", 2)).count_classes(0, 1)]
     con.execute("CREATE TABLE u AS SELECT * FROM t ORDER BY hash(b, who)")
     con.execute("DROP TABLE t")
     con.execute("ALTER TABLE u RENAME TO t")
-    assert [c.tolist() for c in coded(con, Unit("who", 2)).count_classes(0, 1)] == first
+    assert [c.tolist() for c in coded(con, PrivacyUnit("who", 2)).count_classes(0, 1)] == first
 
 
 @pytest.mark.parametrize(
@@ -290,9 +292,9 @@ def test_what_the_database_calls_equal_is_one_unit(
     con: duckdb.DuckDBPyConnection, unit_type: str, values: Sequence[object]
 ) -> None:
     with_units(con, unit_type, values)
-    assert coded(con, Unit("who", 1)).count_leaves(0, 1).sum() == 1
+    assert coded(con, PrivacyUnit("who", 1)).count_leaves(0, 1).sum() == 1
     for salt in range(8):
-        spread = parts(coded(con, Unit("who", 9), trees=16, disjoint=True, salt=salt), 16)
+        spread = parts(coded(con, PrivacyUnit("who", 9), trees=16, disjoint=True, salt=salt), 16)
         assert sorted(spread)[-1] == 4
 
 
@@ -323,8 +325,8 @@ def test_neighbours_that_differ_by_a_whole_unit(
     with_units(con, "VARCHAR", people)
     con.execute("UPDATE t SET a = CASE WHEN hash(b, who) % 2 = 0 THEN 'y' ELSE a END")
     trees = 3
-    splits = Splits([0, 1, 2], [1, 1, 3], [THRESHOLD, THRESHOLD, ONE], [0, 1, 2], [3, 5, 7])
-    unit = Unit("who", bound)
+    splits = Splits([0, 1, 2], [1, 1, 3], [THRESHOLD, THRESHOLD, EQUALS], [0, 1, 2], [3, 5, 7])
+    unit = PrivacyUnit("who", bound)
     both = counted(coded(con, unit, trees=trees, disjoint=disjoint), trees, splits)
     # the tables' rows of each tree: its root, and the children of its split
     of_trees = [[[tree], [2 * trees + 2 * tree, 2 * trees + 2 * tree + 1]] for tree in range(trees)]
@@ -350,7 +352,7 @@ def test_a_patient_of_a_real_table_moves_no_more_than_the_bound(
     """Some patients are in the table more often than once."""
     name = "breast_cancer_wisconsin"
     engine, public = DuckDBEngine(con), load_domain(real(name))
-    unit = Unit(public.identifiers[0], bound)
+    unit = PrivacyUnit(public.identifiers[0], bound)
     column = engine.dialect.ident(unit.column)
     bound_domain = public.without(unit.column).bind(engine.table(name).columns)
 
@@ -372,7 +374,7 @@ def test_a_patient_of_a_real_table_moves_no_more_than_the_bound(
 
 def test_units_without_a_name_are_dropped(con: duckdb.DuckDBPyConnection) -> None:
     with_units(con, "DOUBLE", [None, float("nan"), float("nan"), 1.0])
-    assert coded(con, Unit("who", 5)).count_leaves(0, 1).sum() == 1
+    assert coded(con, PrivacyUnit("who", 5)).count_leaves(0, 1).sum() == 1
 
 
 def test_only_base_tables_have_a_budget(con: duckdb.DuckDBPyConnection) -> None:
@@ -407,14 +409,25 @@ def test_errors_of_the_database_quote_no_data(con: duckdb.DuckDBPyConnection) ->
 
 
 def judged(
-    con: duckdb.DuckDBPyConnection, unit: Unit, sample: Sample, *judges: str, trees: int = 2
+    con: duckdb.DuckDBPyConnection,
+    unit: PrivacyUnit,
+    sample: Sample,
+    *first_phase_labels: str,
+    trees: int = 2,
 ) -> list[np.ndarray]:
     engine = DuckDBEngine(con)
     table = engine.table("t")
     bound = domain().without(unit.column).bind(table.columns)
-    labels = [Sql(judge) for judge in judges]
+    labels = [Sql(judge) for judge in first_phase_labels]
     rows = engine.encode(
-        table, bound, unit, trees=trees, sample=sample, salt=1, judges=labels, heavy=3
+        table,
+        bound,
+        unit,
+        trees=trees,
+        sample=sample,
+        salt=1,
+        first_phase_labels=labels,
+        misclassified_weight=3,
     )
     return rows.count_classes(0, trees)
 
@@ -424,14 +437,14 @@ def test_rows_that_half_of_the_judges_get_wrong_count_more_often(
 ) -> None:
     """Class 0 ("no") is wrong by one judge of two, class 1 by both, or neither."""
     fill(con)
-    plain = judged(con, Unit("row"), "all")
-    both = judged(con, Unit("row"), "all", "0", "0")
-    third = judged(con, Unit("row"), "all", "0", "0", 'CASE WHEN t."e" THEN 1 ELSE 0 END')
+    plain = judged(con, PrivacyUnit("row"), "all")
+    both = judged(con, PrivacyUnit("row"), "all", "0", "0")
+    third = judged(con, PrivacyUnit("row"), "all", "0", "0", 'CASE WHEN t."e" THEN 1 ELSE 0 END')
     for before, after, more in zip(plain, both, third, strict=True):
         assert (after[:, :, 0] == before[:, :, 0]).all()
         assert (after[:, :, 1] == 3 * before[:, :, 1]).all()
         assert (more == after).all()
-    half = judged(con, Unit("row"), "all", "0", "1")
+    half = judged(con, PrivacyUnit("row"), "all", "0", "1")
     assert all((after == 3 * before).all() for before, after in zip(plain, half, strict=True))
 
 
@@ -444,7 +457,7 @@ def test_a_unit_weighs_no_more_than_its_rows_times_the_weight(
         "INSERT INTO t SELECT 'x', i % 3, i % 2, 1, true, ['no', 'yes'][i % 2 + 1], i // 5 "
         "FROM range(200) r(i)"
     )
-    unit = Unit("u", 2)
+    unit = PrivacyUnit("u", 2)
     whole = judged(con, unit, "all", "0")
     con.execute("DELETE FROM t WHERE u = 7")
     less = judged(con, unit, "all", "0")
@@ -455,10 +468,12 @@ def test_a_unit_weighs_no_more_than_its_rows_times_the_weight(
 def test_a_bootstrap_draws_what_the_judges_get_wrong(con: duckdb.DuckDBPyConnection) -> None:
     rows = fill(con)
     kept = sum(row[-1] in ("no", "yes") for row in rows)
-    drawn = judged(con, Unit("row"), "bootstrap", "0", "0")[0]
+    drawn = judged(con, PrivacyUnit("row"), "bootstrap", "0", "0")[0]
     assert drawn[:, :, 0].sum() == 0
     assert (drawn.sum(axis=(1, 2)) == kept).all()
-    nobody = judged(con, Unit("row"), "bootstrap", "CASE t.\"k\" WHEN 'no' THEN 0 ELSE 1 END")[0]
+    nobody = judged(
+        con, PrivacyUnit("row"), "bootstrap", "CASE t.\"k\" WHEN 'no' THEN 0 ELSE 1 END"
+    )[0]
     assert nobody.sum() == 0
 
 
@@ -470,7 +485,7 @@ def test_the_salt_is_bound_not_written(con: duckdb.DuckDBPyConnection) -> None:
     engine.encode(
         table,
         domain().bind(table.columns),
-        Unit("row"),
+        PrivacyUnit("row"),
         trees=3,
         sample="disjoint",
         salt=123456789123,

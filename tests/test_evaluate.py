@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import BudgetError, DpforestError
-from dpforest_duckdb.evaluate import (
+from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.model.evaluate import (
     BINS,
     LEAST,
     auc,
@@ -25,12 +26,11 @@ from dpforest_duckdb.evaluate import (
     noisy_figures,
     possible,
 )
-from dpforest_duckdb.forest import Forest
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import SeededBits
-from dpforest_duckdb.privacy.guard import Guard
-from dpforest_duckdb.privacy.ledger import Unit
 from dpforest_duckdb.privacy.noise import ExactNoise
-from dpforest_duckdb.privacy.units import NANO
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")
 
@@ -181,14 +181,14 @@ def test_the_debit_comes_before_the_rows(
 ) -> None:
     scored_table(con, 2)
     forest, engine = fit(con, "t", target="label"), DuckDBEngine(con)
-    guard = Guard.of(engine, engine.table("t"), tmp_path / "ledger")
+    guard = Account.of(engine, engine.table("t"), tmp_path / "ledger")
     spent = guard.budget().spent_epsilon
 
     def broken(*args: object) -> object:
         assert guard.budget().spent_epsilon == spent + NANO
         raise DpforestError("stopped here.")
 
-    monkeypatch.setattr("dpforest_duckdb.evaluate._grid", broken)
+    monkeypatch.setattr("dpforest_duckdb.model.evaluate._grid", broken)
     with pytest.raises(DpforestError, match="stopped here"):
         evaluate(engine, forest, "t", epsilon=1, ledger=guard.ledger.path)
     assert guard.budget().entries[-1].state == "failed"
@@ -202,8 +202,8 @@ def test_under_a_cap_only_noisy_figures_of_its_unit(
     forest, engine = fit(con, "t", target="label"), DuckDBEngine(con)
     book = tmp_path / "other"  # the forest was trained with a seed, which no cap can count
     con.execute("COMMENT ON TABLE t IS NULL")
-    guard = Guard.of(engine, engine.table("t"), book)
-    guard.set_cap(2 * NANO, 0, Unit("who", 3), raise_cap=False)
+    guard = Account.of(engine, engine.table("t"), book)
+    guard.set_cap(2 * NANO, 0, PrivacyUnit("who", 3), raise_cap=False)
     with pytest.raises(BudgetError, match="has a cap"):
         evaluate(engine, forest, "t", ledger=book)
     with pytest.raises(DpforestError, match="--ledger"):
@@ -212,7 +212,7 @@ def test_under_a_cap_only_noisy_figures_of_its_unit(
         evaluate(engine, forest, "t", epsilon=1, privacy_unit="row", ledger=book)
     assert guard.budget().spent_epsilon == 0
     assert evaluate(engine, forest, "t", epsilon=1, ledger=book).private
-    assert guard.budget().entries[0].unit == Unit("who", 3), "the cap's unit, unasked"
+    assert guard.budget().entries[0].unit == PrivacyUnit("who", 3), "the cap's unit, unasked"
     with pytest.raises(BudgetError, match=r"only 1 of the cap of 2"):
         evaluate(engine, forest, "t", epsilon=1.5, ledger=book)
 

@@ -15,25 +15,27 @@ from hypothesis import strategies as st
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.errors import NotPrivateWarning
-from dpforest_duckdb.evidence import (
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.postprocess.class_shares import class_shares
+from dpforest_duckdb.postprocess.log_odds import (
     FINE,
     MIDDLES,
     Evidence,
     _moved,
-    _totals,
+    minimum_variance_total,
     plain_ahead,
     settle,
     sums,
 )
-from dpforest_duckdb.forest import SCALE, Forest
-from dpforest_duckdb.posterior import class_shares
 from dpforest_duckdb.privacy.accountant import Accountant
+from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.noise import ExactNoise
-from dpforest_duckdb.privacy.units import NANO
-from dpforest_duckdb.recipe import Request
+from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import find
-from dpforest_duckdb.sizing import CAUTION, FEWEST, MOST, adapt
-from dpforest_duckdb.training import Randomness, adapted
+from dpforest_duckdb.recipes.ours.auto_rules import CAUTION, FEWEST, MOST, adapt
+from dpforest_duckdb.request import Request
+from dpforest_duckdb.training.run import adapted
+from dpforest_duckdb.tree import SCALE
 
 PRIOR = np.array([0.7, 0.3])
 
@@ -113,7 +115,7 @@ def test_tables_are_moved_to_the_class_totals_that_they_tell_together() -> None:
         tables = [table + random.laplace(0, scale, table.shape) for _ in range(6)]
         told = dataclasses.replace(request, histogram=tuple(seen))
         figures = [(table.sum(axis=0), 3 * 2 * scale**2) for table in tables]
-        total, spread = _totals(figures, told, plan)
+        total, spread = minimum_variance_total(figures, told, plan)
         moved, claimed = _moved(tables[0], 2 * scale**2, total, spread)
         assert moved.sum(axis=0) == pytest.approx(total)
         errors.append(((moved - table) ** 2).mean())
@@ -274,7 +276,7 @@ def test_scores_are_counted_as_python_counts_them(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And a row more or less moves one count by one: the sensitivity that their noise has."""
-    from dpforest_duckdb.engine.duckdb import DuckDBRows
+    from dpforest_duckdb.engine.rows import DuckDBRows
 
     told: list[tuple[np.ndarray, list]] = []
     count = DuckDBRows.count_scores

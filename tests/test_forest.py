@@ -10,10 +10,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from dpforest_duckdb import store
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.forest import Forest, load_forest
+from dpforest_duckdb.model import store
+from dpforest_duckdb.model.forest import Forest, load_forest
 
 
 @pytest.fixture

@@ -18,13 +18,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlglot import expressions as parsed
 
-from dpforest_duckdb.domain import domain_from_mapping, domain_toml, load_domain
+from dpforest_duckdb.domain_file import domain_from_mapping, domain_toml, load_domain
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
-from dpforest_duckdb.forest import Forest
-from dpforest_duckdb.rules import rules
-from dpforest_duckdb.scoring import Form, publish_sql
-from dpforest_duckdb.training import prepare
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.model.rules import rules
+from dpforest_duckdb.model.score_sql import Form, publish_sql
+from dpforest_duckdb.training.prepare import prepare
 
 quote = DuckDBEngine.dialect.ident
 FRAGMENTS = [
@@ -108,7 +108,7 @@ def one_statement(sql: str, form: str) -> None:
     assert statement.type == (kinds.SELECT if form == "select" else kinds.CREATE)
     if "x" * 10_000 not in sql:
         (tree,) = sqlglot.parse(sql, dialect="duckdb")
-        assert isinstance(tree, parsed.Query if form == "select" else parsed.Create)
+        assert isinstance(tree, parsed.PlannedQuery if form == "select" else parsed.Create)
 
 
 @FUZZ

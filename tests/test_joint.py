@@ -14,17 +14,20 @@ from hypothesis import strategies as st
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.errors import NotPrivateWarning
-from dpforest_duckdb.forest import LEAF, Forest
-from dpforest_duckdb.joint import WHOLE, blocks, deviation, parts, sums, table_of
+from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant
+from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import ExactNoise
+from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.sampler import MAX_DENOMINATOR
-from dpforest_duckdb.privacy.units import NANO
-from dpforest_duckdb.recipe import Request
 from dpforest_duckdb.recipes import find
-from dpforest_duckdb.sizing import COARSEST, MOST
-from dpforest_duckdb.training import Randomness, adapted, prepare
+from dpforest_duckdb.recipes.ours.auto_rules import COARSEST, MOST
+from dpforest_duckdb.request import Request
+from dpforest_duckdb.splits.table_codes import WHOLE, blocks, deviation, parts, sums, table_of
+from dpforest_duckdb.training.prepare import prepare
+from dpforest_duckdb.training.run import adapted
+from dpforest_duckdb.tree import LEAF
 
 NAMES = "abcdefghij"
 

@@ -15,20 +15,25 @@ from hypothesis import strategies as st
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.base import Gradients
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
-from dpforest_duckdb.forest import LEAF, MULTIWAY, SCALE, Forest, Tree
-from dpforest_duckdb.medians import on_the_grid
-from dpforest_duckdb.privacy.accountant import Accountant, Plan, PlanError, Query
-from dpforest_duckdb.privacy.units import NANO, nano_epsilon
-from dpforest_duckdb.pruning import impurity, prune_by_gini
-from dpforest_duckdb.recipe import MAX_LEAVES, Level, Recipe, Request
+from dpforest_duckdb.learners.levels import grow, learn
+from dpforest_duckdb.learners.private_bins import on_the_grid, recut
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.postprocess.pruning import impurity, prune_by_gini
+from dpforest_duckdb.postprocess.shrinkage import shrink_to_parent, sum_upward
+from dpforest_duckdb.postprocess.voting import confidence, vote_by_confidence, vote_by_shares
+from dpforest_duckdb.privacy.accountant import Accountant
+from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
+from dpforest_duckdb.privacy.plan import Plan, PlanError, PlannedQuery
+from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import RECIPES, find
-from dpforest_duckdb.relevance import relevance
-from dpforest_duckdb.smoothing import shrink_to_parent, sum_upward
+from dpforest_duckdb.recipes.recipe import MAX_LEAVES, Recipe
+from dpforest_duckdb.recipes.relevance import relevance
+from dpforest_duckdb.recipes.stopping import small_or_pure
+from dpforest_duckdb.request import Level, Request
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.choose import Choice, Drawn, among
-from dpforest_duckdb.stopping import small_or_pure
-from dpforest_duckdb.training import Randomness, adapted, grow, learn, recut
-from dpforest_duckdb.voting import confidence, vote_by_confidence, vote_by_shares
+from dpforest_duckdb.training.run import adapted
+from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Tree
 
 
 def domain(cells: int = 3, attributes: int = 6, classes: int = 2) -> Domain:
@@ -91,7 +96,7 @@ def test_no_rigorous_plan_passes_its_budget(
 
 
 def test_the_accountant_refuses_what_was_not_planned() -> None:
-    account = Accountant(Plan((Query("split", "m", (10, 10), times=3),)))
+    account = Accountant(Plan((PlannedQuery("split", "m", (10, 10), times=3),)))
     assert account.spend("split", 0) == 10
     assert account.spend("split", 1) == 10
     assert account.spent.epsilon == 60
@@ -99,19 +104,19 @@ def test_the_accountant_refuses_what_was_not_planned() -> None:
         with pytest.raises(PlanError):
             account.spend(purpose, depth)
     with pytest.raises(PlanError):
-        Accountant(Plan((Query("split", "m", (0,)),))).spend("split")
+        Accountant(Plan((PlannedQuery("split", "m", (0,)),))).spend("split")
 
 
 def test_an_adapted_plan_fits_into_what_was_debited() -> None:
-    old = Plan((Query("rows", "m", (5,)), Query("split", "m", (10, 10, 10))))
+    old = Plan((PlannedQuery("rows", "m", (5,)), PlannedQuery("split", "m", (10, 10, 10))))
     account = Accountant(old)
     account.spend("rows")
-    account.replan(Plan((Query("rows", "m", (5,)), Query("split", "m", (15, 15)))))
+    account.replan(Plan((PlannedQuery("rows", "m", (5,)), PlannedQuery("split", "m", (15, 15)))))
     assert account.spend("split", 1) == 15
     assert account.spent.epsilon == 20
     for other in (
-        Plan((Query("rows", "m", (5,)), Query("split", "m", (15, 16)))),
-        Plan((Query("rows", "m", (4,)), Query("split", "m", (15, 15)))),
+        Plan((PlannedQuery("rows", "m", (5,)), PlannedQuery("split", "m", (15, 16)))),
+        Plan((PlannedQuery("rows", "m", (4,)), PlannedQuery("split", "m", (15, 15)))),
     ):
         fresh = Accountant(old)
         fresh.spend("rows")
@@ -143,7 +148,7 @@ class Rows:
         return self.count_classes(first, nodes)[0].sum(axis=1)
 
     def route(self, splits: object, nodes: int) -> None:
-        from dpforest_duckdb.forest import branch_of
+        from dpforest_duckdb.tree import branch_of
 
         for row in self.node:
             old = row.copy()
@@ -497,7 +502,9 @@ def phase_by_phase(
         if before:
             assert recipe.second is not None
             wrong = [tree.votes[tree.find(codes)].argmax(axis=1) != labels for tree in before]
-            times = np.where(np.mean(wrong, axis=0) >= 0.5, recipe.second.heavy, times)
+            times = np.where(
+                np.mean(wrong, axis=0) >= 0.5, recipe.second.misclassified_weight, times
+            )
             phase = replace(phase, weights=recipe.second.weigh(before, cells))
         seen = np.repeat(np.arange(rows), times)
         copies = 1 if account.plan.query("tables") else phase.trees
@@ -515,8 +522,8 @@ def check_that_the_plan_is_truth(
     A chooser is shown the nodes of a depth one by one, so that what each is asked can be told; a
     path pays its share once. Gives what was spent.
     """
-    from dpforest_duckdb import leaves
     from dpforest_duckdb.privacy.noise import ExactNoise
+    from dpforest_duckdb.recipes import leaf_queries as leaves
     from dpforest_duckdb.splits import choose
 
     given: list[tuple[int, int]] = []

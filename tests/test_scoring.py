@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.forest import LEAF, MULTIWAY, ONE, THRESHOLD, Forest, Guarantee, Tree
-from dpforest_duckdb.scoring import publish_sql, score_sql, share_names
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.model.score_sql import publish_sql, score_sql, share_names
+from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Guarantee, Tree
 
 TABLES = [
     "adult_train",
@@ -131,13 +132,13 @@ def random_tree(domain: Domain, random: np.random.Generator, constant: bool) -> 
         for node in level:
             a = int(random.integers(len(domain.attributes)))
             cells, proper = domain.cells[a], domain.attributes[a].proper
-            way = int(random.choice([LEAF, MULTIWAY, ONE] + [THRESHOLD] * (proper > 1)))
+            way = int(random.choice([LEAF, MULTIWAY, EQUALS] + [THRESHOLD] * (proper > 1)))
             if way == LEAF or cells < 2:
                 continue
             kind[node], attribute[node], first[node] = way, a, len(kind)
             if way == THRESHOLD:
                 cell[node] = int(random.integers(proper - 1))
-            elif way == ONE:
+            elif way == EQUALS:
                 cell[node] = int(random.integers(cells))
             for _ in range(cells if way == MULTIWAY else 2):
                 born.append(len(kind))

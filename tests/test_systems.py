@@ -13,13 +13,15 @@ import pytest
 from shell import dpforest
 from test_scoring import assert_agree
 
-from dpforest_duckdb.domain import Attribute, Domain, load_domain
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain_file import load_domain
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.forest import Forest
-from dpforest_duckdb.privacy.accountant import Plan
-from dpforest_duckdb.privacy.units import NANO, nano_epsilon
-from dpforest_duckdb.recipe import OURS, Recipe, Request
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
+from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes import RECIPES, find
+from dpforest_duckdb.recipes.recipe import OURS, Recipe
+from dpforest_duckdb.request import Request
 
 ROOT = Path(__file__).parent.parent
 PUBLISHED = [name for name, recipe in RECIPES.items() if recipe.only != OURS]

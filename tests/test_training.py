@@ -18,13 +18,15 @@ import numpy as np
 import pytest
 
 import dpforest_duckdb
-from dpforest_duckdb import BudgetError, DpforestError, UsageError, prepare, store
+from dpforest_duckdb import BudgetError, DpforestError, UsageError, prepare
 from dpforest_duckdb.engine.connect import open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import NotPrivateWarning
-from dpforest_duckdb.forest import Forest
-from dpforest_duckdb.privacy.ledger import Ledger, Unit
-from dpforest_duckdb.privacy.units import NANO
+from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.model import store
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 DDL = """CREATE TABLE visits (
     who VARCHAR,
@@ -111,7 +113,7 @@ def test_a_run_that_passes_the_cap_reads_nothing(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     visits(con)
-    ready(con, tmp_path).guard.set_cap(NANO // 2, 0, Unit("row"), raise_cap=False)
+    ready(con, tmp_path).guard.set_cap(NANO // 2, 0, PrivacyUnit("row"), raise_cap=False)
     monkeypatch.setattr(DuckDBEngine, "encode", lambda *a, **k: pytest.fail("rows were read"))
     with pytest.raises(BudgetError, match=r"0\.5"):
         ready(con, tmp_path).execute()
@@ -123,7 +125,7 @@ def test_what_is_not_private_is_refused_under_a_cap(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, options: dict
 ) -> None:
     visits(con)
-    ready(con, tmp_path).guard.set_cap(9 * NANO, 0, Unit("row"), raise_cap=False)
+    ready(con, tmp_path).guard.set_cap(9 * NANO, 0, PrivacyUnit("row"), raise_cap=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         run = ready(con, tmp_path, **options)
@@ -172,9 +174,9 @@ def test_an_identifier_asks_whom_to_protect(con: duckdb.DuckDBPyConnection, tmp_
     con.execute('COMMENT ON COLUMN visits.who IS \'{"kind": "identifier"}\'')
     with pytest.raises(DpforestError, match="--privacy-unit"):
         ready(con, tmp_path)
-    assert ready(con, tmp_path, privacy_unit="row").unit == Unit("row")
+    assert ready(con, tmp_path, privacy_unit="row").unit == PrivacyUnit("row")
     run = ready(con, tmp_path, privacy_unit="WHO", rows_per_unit=3)
-    assert run.unit == Unit("who", 3)
+    assert run.unit == PrivacyUnit("who", 3)
     assert run.execute().guarantee.rows_per_unit == 3
 
 

@@ -10,17 +10,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.audit.bound import Bound, lower_bound
-from dpforest_duckdb.joint import WHOLE
-from dpforest_duckdb.leaves import LABEL, SMOOTH_LABEL
+from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import CountNoise, ExactNoise, OpenDPNoise
 from dpforest_duckdb.privacy.sampler import least_radius
 from dpforest_duckdb.privacy.selection import Exponents, Mechanism, exponents, select
-from dpforest_duckdb.privacy.units import ATTO, NANO
 from dpforest_duckdb.privacy.zcdp import rho_of
+from dpforest_duckdb.recipes.leaf_queries import LABEL, SMOOTH_LABEL
+from dpforest_duckdb.splits.table_codes import WHOLE
 from dpforest_duckdb.splits.utilities import (
     BALANCE,
     GINI,
@@ -30,7 +30,6 @@ from dpforest_duckdb.splits.utilities import (
     published_sensitivity,
 )
 
-Counts = NDArray[np.int64]
 BATCH = 50_000
 OTHERS = 30  # candidates that the pair's row does not help
 
@@ -178,7 +177,7 @@ def _selection(mechanism: str, utility: Utility, bits: SecureBits) -> Case:
     return Case(f"{mechanism} on {utility.name}", _loss(mechanism, worth, rate), event)
 
 
-def _loss(mechanism: str, worth: Counts, rate: float) -> float:
+def _loss(mechanism: str, worth: Integers, rate: float) -> float:
     """How far apart the chances of the first candidate are, by the closed forms."""
     chances = []
     for row in worth:

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from dpforest_duckdb.audit.bound import lower_bound
 from dpforest_duckdb.audit.mechanisms import Finding
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.forest import Forest
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import find
-from dpforest_duckdb.training import Randomness, prepare
+from dpforest_duckdb.training.prepare import prepare
 
 Features = NDArray[np.int64]  # [run, feature]
 Row = tuple[str, ...]

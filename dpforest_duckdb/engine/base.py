@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.forest import Tree
-from dpforest_duckdb.privacy.ledger import Unit
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import Sql
+from dpforest_duckdb.table import TableInfo
+from dpforest_duckdb.tree import Tree
 
-Counts = NDArray[np.int64]
 Sample = Literal["all", "disjoint", "bootstrap"]
 
 
@@ -47,30 +45,6 @@ class Gradients:
 
 
 @dataclass(frozen=True)
-class TableInfo:
-    """What the catalogue says of a base table: its full name and its columns' types. Public."""
-
-    catalog: str
-    schema: str
-    name: str
-    columns: dict[str, str]
-    comment: str = ""
-
-    @property
-    def display(self) -> str:
-        return self.name if self.schema == "main" else f"{self.schema}.{self.name}"
-
-    @property
-    def reference(self) -> str:
-        """The name as `Engine.table` reads it: a part that holds a dot or a quote is quoted."""
-        parts = [self.name] if self.schema == "main" else [self.schema, self.name]
-        return ".".join(
-            '"' + part.replace('"', '""') + '"' if set(part) & {".", '"'} else part
-            for part in parts
-        )
-
-
-@dataclass(frozen=True)
 class Scored:
     """A table to score: its name as SQL, and its columns' types (empty where it is unknown)."""
 
@@ -81,13 +55,13 @@ class Scored:
 class CodedRows(Protocol):
     """The private rows as integer codes, inside the engine, with the node that each row is in."""
 
-    def count_classes(self, first: int, nodes: int) -> list[Counts]:
+    def count_classes(self, first: int, nodes: int) -> list[Integers]:
         """Per attribute the dense `counts[node, value, class]` of nodes first … first+nodes-1."""
 
-    def count_leaves(self, first: int, nodes: int) -> Counts:
+    def count_leaves(self, first: int, nodes: int) -> Integers:
         """Dense `counts[node, class]` of nodes first … first+nodes-1."""
 
-    def count_scores(self, votes: Sequence[Counts], cuts: Sequence[int]) -> Counts:
+    def count_scores(self, votes: Sequence[Integers], cuts: Sequence[int]) -> Integers:
         """Dense `counts[bin, …, class]` of the rows: a bin of each score, then the class.
 
         A row's score is the sum of `votes[score][node]` over the nodes that it is in; its bin is
@@ -97,7 +71,7 @@ class CodedRows(Protocol):
     def add_votes(self, trees: Sequence[Tree]) -> None:
         """Add the votes of trees to the rows' scores: log-odds, 0 before the first tree."""
 
-    def sum_gradients(self, trees: Sequence[Tree], unit: Gradients) -> list[Counts]:
+    def sum_gradients(self, trees: Sequence[Tree], unit: Gradients) -> list[Integers]:
         """Per tree the dense `sums[node, part]` of what the rows' scores leave to be learnt.
 
         The parts are a gradient and a hessian of the logistic loss for each class, or for the
@@ -121,13 +95,13 @@ class Engine(Protocol):
         self,
         table: TableInfo,
         domain: Domain,
-        unit: Unit,
+        unit: PrivacyUnit,
         *,
         trees: int,
         sample: Sample,
         salt: int,
-        judges: Sequence[Sql] = (),
-        heavy: int = 1,
+        first_phase_labels: Sequence[Sql] = (),
+        misclassified_weight: int = 1,
     ) -> CodedRows:
         """Code the rows once; node i holds the rows of tree i's root.
 

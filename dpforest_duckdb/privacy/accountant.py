@@ -1,115 +1,10 @@
-"""Plan first: what a run will ask of the private rows, and the accountant that holds it to that.
-
-Costs add along a path (sequential composition) and over trees that share rows; nodes of one depth
-and trees of disjoint rows hold different units, so they cost once (parallel composition). Pure ε,
-in integer nano-ε; where a δ is granted, concentrated ρ, in integer atto-ρ (see `zcdp`).
-
-A recipe may settle by a released figure which of the two it goes on with. Either way what it does
-is (ε, δ)-DP on its own, and an outcome belongs to one way only: so the whole is (ε, δ)-DP.
-"""
+"""The accountant: hands out a planned budget and holds a run to its plan."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import Literal
+from dataclasses import replace
 
-from dpforest_duckdb.privacy.units import ATTO, NANO, show
-from dpforest_duckdb.privacy.zcdp import rho_of
-
-Measure = Literal["ε", "ρ"]
-
-
-class PlanError(AssertionError):
-    """A run tried to ask more than it planned: a defect of the recipe, never of the user."""
-
-
-@dataclass(frozen=True)
-class Query:
-    """One kind of question, asked of every node of a depth, in `times` trees.
-
-    `by_depth` is what one asking costs at one node, in nano-ε or atto-ρ as `measure` says, at the
-    depths where it is asked; `times` is the number of trees that ask it of the same rows (1 where
-    trees have disjoint rows).
-    """
-
-    purpose: str
-    mechanism: str
-    by_depth: tuple[int, ...]
-    times: int = 1
-    measure: Measure = "ε"
-
-    @property
-    def total(self) -> int:
-        return sum(self.by_depth) * self.times
-
-    @property
-    def rho(self) -> int:
-        """The whole cost in atto-ρ, rounded up: ε-DP is ε²/2-zCDP."""
-        if self.measure == "ρ":
-            return self.total
-        squares = sum(epsilon**2 for epsilon in self.by_depth) * self.times
-        return -(-squares * ATTO // (2 * NANO**2))
-
-    @property
-    def unit(self) -> int:
-        return NANO if self.measure == "ε" else ATTO
-
-    @property
-    def each(self) -> str:
-        """The cost of one asking, for people: a range where depths differ."""
-        least, most = (self._shown(f(self.by_depth)) for f in (min, max))
-        return least if least == most else f"{least} to {most}"
-
-    def _shown(self, amount: int) -> str:
-        if self.measure == "ε":
-            return show(amount)
-        return f"{amount / ATTO:.3g}"
-
-    def __str__(self) -> str:
-        levels = len(self.by_depth)
-        repeats = [f"{levels} depths" if levels > 1 else ""]
-        repeats.append(f"{self.times} trees" if self.times > 1 else "")
-        often = " × ".join(part for part in repeats if part)
-        total = f" × {often} = {self._shown(self.total)}" if often else ""
-        cost = f"{self.measure} = {self.each}{total}"
-        return f"{self.purpose}: {self.mechanism}, {cost}"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Every query of a run, known before any private row is read."""
-
-    queries: tuple[Query, ...]
-
-    @property
-    def concentrated(self) -> bool:
-        """Whether costs are added in ρ; they are in ε where no query has a cost in ρ."""
-        return any(query.measure == "ρ" for query in self.queries)
-
-    @property
-    def epsilon(self) -> int:
-        """The whole cost in nano-ε, of a plan that is not concentrated."""
-        return sum(query.total for query in self.queries if query.measure == "ε")
-
-    @property
-    def rho(self) -> int:
-        """The whole cost in atto-ρ."""
-        return sum(query.rho for query in self.queries)
-
-    def fits(self, epsilon: int, delta: int) -> bool:
-        """Whether ε (nano) and δ (atto) pay for all of it."""
-        if self.concentrated:
-            return self.rho <= rho_of(epsilon, delta)
-        return self.epsilon <= epsilon
-
-    def query(self, purpose: str) -> Query | None:
-        return next((query for query in self.queries if query.purpose == purpose), None)
-
-    def lines(self) -> tuple[str, ...]:
-        return tuple(str(query) for query in self.queries)
+from dpforest_duckdb.privacy.plan import Plan, PlanError
 
 
 class Accountant:
@@ -155,13 +50,3 @@ class Accountant:
             if self._asked.get(query.purpose)
         ]
         return Plan(tuple(asked))
-
-
-def share(epsilon: int, weights: Sequence[int | Fraction]) -> tuple[int, ...]:
-    """A budget in integer parts, rounded down: their sum never passes the whole."""
-    return tuple(math.floor(Fraction(epsilon * weight) / sum(weights)) for weight in weights)
-
-
-def evenly(epsilon: int, parts: int) -> tuple[int, ...]:
-    """A budget in equal integer parts."""
-    return (epsilon // parts,) * parts if parts else ()

@@ -19,9 +19,10 @@ from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.bits import Bits, SecureBits
 from dpforest_duckdb.privacy.sampler import (
     LIMIT,
@@ -30,9 +31,6 @@ from dpforest_duckdb.privacy.sampler import (
     joint_noise,
     least_radius,
 )
-from dpforest_duckdb.privacy.units import ATTO, NANO
-
-Counts = NDArray[np.int64]
 
 
 class CountNoise(Protocol):
@@ -44,7 +42,7 @@ class CountNoise(Protocol):
     @property
     def private(self) -> bool: ...
 
-    def laplace(self, counts: Counts, epsilon: int, sensitivity: int) -> Counts:
+    def laplace(self, counts: Integers, epsilon: int, sensitivity: int) -> Integers:
         """Private `counts`, of any shape, as noisy ones of that shape that may be published.
 
         `epsilon`, in nano-ε, is the cost of the whole array; `sensitivity` bounds how much the
@@ -54,7 +52,7 @@ class CountNoise(Protocol):
         """
         ...
 
-    def gaussian(self, sums: Counts, rho: int, squared: int) -> Counts:
+    def gaussian(self, sums: Integers, rho: int, squared: int) -> Integers:
         """Private `sums`, of any shape, as noisy ones of that shape that may be published.
 
         `rho`, in atto-ρ, is the cost of the whole array; `squared` bounds the square of how much
@@ -62,7 +60,9 @@ class CountNoise(Protocol):
         """
         ...
 
-    def joint(self, sums: Counts, blocks: Sequence[int], epsilon: int, sensitivity: int) -> Counts:
+    def joint(
+        self, sums: Integers, blocks: Sequence[int], epsilon: int, sensitivity: int
+    ) -> Integers:
         """Private `sums[vector, dimension]` as noisy ones of that shape that may be published.
 
         `epsilon`, in nano-ε, is the cost of the whole array. Vectors are made of blocks, of so many
@@ -97,19 +97,21 @@ class OpenDPNoise:
     name = "opendp"
     private = True
 
-    def laplace(self, counts: Counts, epsilon: int, sensitivity: int) -> Counts:
+    def laplace(self, counts: Integers, epsilon: int, sensitivity: int) -> Integers:
         _check(counts, epsilon, sensitivity)
         return self._drawn(counts, lambda: _laplace(epsilon, sensitivity))
 
-    def gaussian(self, sums: Counts, rho: int, squared: int) -> Counts:
+    def gaussian(self, sums: Integers, rho: int, squared: int) -> Integers:
         _check(sums, rho, squared)
         return self._drawn(sums, lambda: _gaussian(rho, squared))
 
-    def joint(self, sums: Counts, blocks: Sequence[int], epsilon: int, sensitivity: int) -> Counts:
+    def joint(
+        self, sums: Integers, blocks: Sequence[int], epsilon: int, sensitivity: int
+    ) -> Integers:
         """By our own sampler, from the system's randomness: OpenDP has no such noise."""
         return ExactNoise(SecureBits()).joint(sums, blocks, epsilon, sensitivity)
 
-    def _drawn(self, counts: Counts, measurement: Callable[[], Any]) -> Counts:
+    def _drawn(self, counts: Integers, measurement: Callable[[], Any]) -> Integers:
         try:
             with _uninterrupted():
                 noisy = measurement()(counts.ravel().tolist())
@@ -133,18 +135,20 @@ class ExactNoise:
     def private(self) -> bool:
         return self._bits.private
 
-    def laplace(self, counts: Counts, epsilon: int, sensitivity: int) -> Counts:
+    def laplace(self, counts: Integers, epsilon: int, sensitivity: int) -> Integers:
         _check(counts, epsilon, sensitivity)
         scale = Fraction(sensitivity * NANO, epsilon)
         noise = discrete_laplace(counts.size, scale.numerator, scale.denominator, self._bits)
         return counts + noise.reshape(counts.shape)
 
-    def gaussian(self, sums: Counts, rho: int, squared: int) -> Counts:
+    def gaussian(self, sums: Integers, rho: int, squared: int) -> Integers:
         _check(sums, rho, squared)
         noise = discrete_gaussian(sums.size, Fraction(squared * ATTO, 2 * rho), self._bits)
         return sums + noise.reshape(sums.shape)
 
-    def joint(self, sums: Counts, blocks: Sequence[int], epsilon: int, sensitivity: int) -> Counts:
+    def joint(
+        self, sums: Integers, blocks: Sequence[int], epsilon: int, sensitivity: int
+    ) -> Integers:
         _check(sums, epsilon, sensitivity)
         if sums.ndim != 2 or min(blocks, default=0) < 1 or sum(blocks) != sums.shape[1]:
             raise ValueError("the blocks must make up the dimensions of a vector")
@@ -152,7 +156,7 @@ class ExactNoise:
         return sums + joint_noise(len(sums), blocks, scale.numerator, scale.denominator, self._bits)
 
 
-def _check(counts: Counts, cost: int, sensitivity: int) -> None:
+def _check(counts: Integers, cost: int, sensitivity: int) -> None:
     if cost < 1 or sensitivity < 1:
         raise ValueError("the cost (nano-ε or atto-ρ) and the sensitivity must be at least 1")
     if counts.dtype != np.int64:

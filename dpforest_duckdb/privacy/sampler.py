@@ -12,19 +12,16 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpforest_duckdb.arrays import Integers, Mask
 from dpforest_duckdb.privacy.bits import Bits
-
-Array = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 LIMIT = 2**62  # bounds, and the magnitude of noise: their sum with a count stays in int64
 ROOM = 16  # of the least radius: draws are refused about once in thirty
 MAX_DENOMINATOR = 2**53  # leaves room for the turns of a coin below the 513th: see `_flip`
 
 
-def uniform_below(bounds: Array, bits: Bits) -> Array:
+def uniform_below(bounds: Integers, bits: Bits) -> Integers:
     """Uniform on {0, …, bound − 1} for each bound in 1…2^62, any shape.
 
     Exact by rejection: words past the last whole multiple of the bound are drawn again.
@@ -42,7 +39,7 @@ def uniform_below(bounds: Array, bits: Bits) -> Array:
     return (drawn % below).astype(np.int64).reshape(np.shape(bounds))
 
 
-def bernoulli_exp(numerator: Array, denominator: int, bits: Bits) -> Mask:
+def bernoulli_exp(numerator: Integers, denominator: int, bits: Bits) -> Mask:
     """Heads with probability exp(−numerator / denominator), numerator ≥ 0, any shape.
 
     e^(−w−f) is w coins of e^−1 and one of e^−f, all of which must show heads; the first tails ends
@@ -65,7 +62,7 @@ def bernoulli_exp(numerator: Array, denominator: int, bits: Bits) -> Mask:
     return heads.reshape(np.shape(numerator))
 
 
-def _flip(part: Array, denominator: int, bits: Bits) -> Mask:
+def _flip(part: Integers, denominator: int, bits: Bits) -> Mask:
     """Coins of e^−γ with γ = part / denominator in (0, 1], flat.
 
     Von Neumann's alternating series: turn k goes on to turn k + 1 with probability γ/k. So the last
@@ -83,7 +80,9 @@ def _flip(part: Array, denominator: int, bits: Bits) -> Mask:
     return heads
 
 
-def discrete_laplace(size: int, scale_numerator: int, scale_denominator: int, bits: Bits) -> Array:
+def discrete_laplace(
+    size: int, scale_numerator: int, scale_denominator: int, bits: Bits
+) -> Integers:
     """Integers with P(x) ∝ exp(−|x|·scale_denominator / scale_numerator), shape `[size]`.
 
     With t/s the scale: u below t is kept with e^(−u/t) and v counts e^−1 heads, so that u + t·v has
@@ -107,20 +106,20 @@ def _scale(t: int, s: int) -> tuple[int, int]:
     return t, s
 
 
-def _magnitudes(proposals: int, t: int, s: int, bits: Bits) -> Array:
+def _magnitudes(proposals: int, t: int, s: int, bits: Bits) -> Integers:
     """Integers with P(y) ∝ e^(−y·s/t), y >= 0, flat; fewer than the proposals."""
     u = uniform_below(np.full(proposals, t, dtype=np.int64), bits)
     u = u[bernoulli_exp(u, t, bits)]
     v = _geometric(u.size, bits)
     if v.size and int(v.max() + 1) * t > LIMIT:
         raise ValueError("a draw is out of range")
-    magnitude: Array = (u + t * v) // s
+    magnitude: Integers = (u + t * v) // s
     return magnitude
 
 
 def joint_noise(
     vectors: int, blocks: Sequence[int], scale_numerator: int, scale_denominator: int, bits: Bits
-) -> Array:
+) -> Integers:
     """Integer vectors `[vector, dimension]` for a norm that is the largest of the blocks' L1 norms.
 
     `blocks` are the dimensions of each, d in all. A vector is uniform among those of norm r or
@@ -157,7 +156,7 @@ def least_radius(blocks: Sequence[int]) -> int:
     return ROOM * max(blocks) * sum(blocks)
 
 
-def _in_balls(radius: Array, size: int, bits: Bits) -> Array:
+def _in_balls(radius: Integers, size: int, bits: Bits) -> Integers:
     """`[ball, size]`: uniform among the integer vectors with an L1 norm of each radius or less.
 
     `size` different places among radius + size leave gaps that add up to the radius or less; a
@@ -176,7 +175,7 @@ def _in_balls(radius: Array, size: int, bits: Bits) -> Array:
     return found
 
 
-def discrete_gaussian(size: int, variance: Fraction, bits: Bits) -> Array:
+def discrete_gaussian(size: int, variance: Fraction, bits: Bits) -> Integers:
     """Integers with P(x) ∝ e^(−x²/2σ²), σ² = `variance`, shape `[size]`.
 
     A discrete Laplace draw y of scale t = ⌊σ⌋ + 1 is kept with probability
@@ -217,7 +216,7 @@ def _big_uniform(bound: int, bits: Bits) -> int:
             return drawn
 
 
-def _geometric(size: int, bits: Bits) -> Array:
+def _geometric(size: int, bits: Bits) -> Integers:
     """How many coins of e^−1 show heads before the first tails, flat."""
     count = np.zeros(size, dtype=np.int64)
     active = np.arange(size)

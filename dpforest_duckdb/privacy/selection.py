@@ -16,12 +16,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpforest_duckdb.arrays import Integers, Mask
+from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.sampler import LIMIT, MAX_DENOMINATOR, bernoulli_exp, uniform_below
-from dpforest_duckdb.privacy.units import NANO
 
-Array = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 Mechanism = Literal["permute-and-flip", "exponential"]
 
 
@@ -33,9 +32,9 @@ class Exponents:
     exponent is 0 too and means nothing.
     """
 
-    numerator: Array
+    numerator: Integers
     denominator: int
-    whole: Array | None = None
+    whole: Integers | None = None
 
     def coins(self, index: tuple[NDArray[np.intp], ...], bits: Bits) -> Mask:
         """A coin of e^−exponent for each (node, candidate); e^−(w+f) is two coins, both heads."""
@@ -46,7 +45,7 @@ class Exponents:
 
 
 def exponents(
-    utilities: Array, allowed: Mask, epsilon: int, sensitivity: int, monotone: bool
+    utilities: Integers, allowed: Mask, epsilon: int, sensitivity: int, monotone: bool
 ) -> Exponents:
     """Exponents that make either mechanism cost ε: gap · ε / Δ, halved unless monotone.
 
@@ -81,7 +80,7 @@ def exponents(
     return Exponents(rest.astype(np.int64), rate.denominator, whole.astype(np.int64))
 
 
-def permute_and_flip(exponent: Exponents, allowed: Mask, bits: Bits) -> Array:
+def permute_and_flip(exponent: Exponents, allowed: Mask, bits: Bits) -> Integers:
     """The chosen candidate of each node, `[node]`, by permute-and-flip (McKenna & Sheldon 2020).
 
     The paper flips candidates' coins in random order and takes the first heads. Here all coins are
@@ -96,8 +95,8 @@ def permute_and_flip(exponent: Exponents, allowed: Mask, bits: Bits) -> Array:
 
 
 def exponential_mechanism(
-    exponent: Exponents, allowed: Mask, bits: Bits, weights: Array | None = None
-) -> Array:
+    exponent: Exponents, allowed: Mask, bits: Bits, weights: Integers | None = None
+) -> Integers:
     """The chosen candidate of each node, `[node]`, with probability ∝ weight · e^−exponent.
 
     A proposal among the allowed, in proportion to the public integer `weights[candidate]` (all
@@ -116,13 +115,13 @@ def exponential_mechanism(
     return choice
 
 
-_MECHANISMS: dict[Mechanism, Callable[[Exponents, Mask, Bits], Array]] = {
+_MECHANISMS: dict[Mechanism, Callable[[Exponents, Mask, Bits], Integers]] = {
     "permute-and-flip": permute_and_flip,
     "exponential": exponential_mechanism,
 }
 
 
-def select(mechanism: Mechanism, exponent: Exponents, allowed: Mask, bits: Bits) -> Array:
+def select(mechanism: Mechanism, exponent: Exponents, allowed: Mask, bits: Bits) -> Integers:
     """One allowed candidate per node, `[node]`, to be published.
 
     Raises `ValueError` unless in every node some allowed candidate has exponent 0.
@@ -130,7 +129,7 @@ def select(mechanism: Mechanism, exponent: Exponents, allowed: Mask, bits: Bits)
     return _MECHANISMS[mechanism](exponent, allowed, bits)
 
 
-def draw_uniformly(allowed: Mask, bits: Bits) -> Array:
+def draw_uniformly(allowed: Mask, bits: Bits) -> Integers:
     """A uniform allowed candidate per node, `[node]`: rests on no row and costs nothing."""
     return _Rows(allowed).draw(np.arange(len(allowed)), bits)
 
@@ -143,24 +142,24 @@ class _Rows:
         self._start = self._count.cumsum() - self._count
         self._column = np.nonzero(mask)[1]
 
-    def draw(self, rows: Array, bits: Bits) -> Array:
+    def draw(self, rows: Integers, bits: Bits) -> Integers:
         """A uniform marked column of each of the rows."""
-        drawn: Array = self._column[self._start[rows] + uniform_below(self._count[rows], bits)]
+        drawn: Integers = self._column[self._start[rows] + uniform_below(self._count[rows], bits)]
         return drawn
 
 
 class _Weighted:
     """As `_Rows`, in proportion to public integer weights."""
 
-    def __init__(self, mask: Mask, weights: Array) -> None:
+    def __init__(self, mask: Mask, weights: Integers) -> None:
         if (weights < 1).any():
             raise ValueError("weights must be at least 1")
         self._up_to = np.where(mask, weights, 0).cumsum(axis=1)
 
-    def draw(self, rows: Array, bits: Bits) -> Array:
+    def draw(self, rows: Integers, bits: Bits) -> Integers:
         below = self._up_to[rows]
         point = uniform_below(below[:, -1], bits)
-        drawn: Array = (below <= point[:, None]).sum(axis=1)
+        drawn: Integers = (below <= point[:, None]).sum(axis=1)
         return drawn
 
 

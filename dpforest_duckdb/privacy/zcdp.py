@@ -10,7 +10,7 @@ import math
 from decimal import ROUND_CEILING, Decimal, localcontext
 from functools import cache
 
-from dpforest_duckdb.privacy.units import ATTO, NANO
+from dpforest_duckdb.privacy.amounts import ATTO, NANO
 
 DIGITS = 60  # of the check: far more than the rounding of ρ to 1e-18 can see
 

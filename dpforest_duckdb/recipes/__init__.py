@@ -6,40 +6,41 @@ import difflib
 from dataclasses import replace
 
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.recipe import Recipe
-from dpforest_duckdb.recipes.auto import AUTO
-from dpforest_duckdb.recipes.bojarski_forest import BOJARSKI_FOREST
-from dpforest_duckdb.recipes.boosted import BOOSTED
-from dpforest_duckdb.recipes.diffgen import DIFFGEN
-from dpforest_duckdb.recipes.diffp_c45 import DIFFP_C45
-from dpforest_duckdb.recipes.diffp_id3 import DIFFP_ID3
-from dpforest_duckdb.recipes.diffprf import DIFFPRF
-from dpforest_duckdb.recipes.diffprfs import DIFFPRFS
-from dpforest_duckdb.recipes.diprime import DIPRIME
-from dpforest_duckdb.recipes.dpdf import DPDF
-from dpforest_duckdb.recipes.dprf_gini import DPRF_GINI
-from dpforest_duckdb.recipes.dprfmaxtree import DPRFMAXTREE
-from dpforest_duckdb.recipes.dt_diff import DT_DIFF
-from dpforest_duckdb.recipes.greedy_tree import GREEDY_TREE
-from dpforest_duckdb.recipes.guan_dpgdf import GUAN_DPGDF
-from dpforest_duckdb.recipes.hou_forest import HOU_FOREST
-from dpforest_duckdb.recipes.joint_tables import JOINT_TABLES
-from dpforest_duckdb.recipes.pinq_id3 import PINQ_ID3
-from dpforest_duckdb.recipes.private_rdt import PRIVATE_RDT
-from dpforest_duckdb.recipes.privatree import PRIVATREE
-from dpforest_duckdb.recipes.rana_forest import RANA_FOREST
-from dpforest_duckdb.recipes.smooth_forest import SMOOTH_FOREST
-from dpforest_duckdb.recipes.snr_forest import SNR_FOREST
-from dpforest_duckdb.recipes.sulq_id3 import SULQ_ID3
-from dpforest_duckdb.recipes.thesis_forest import THESIS_FOREST
-from dpforest_duckdb.recipes.tpdprf import TPDPRF
-from dpforest_duckdb.recipes.xin_dpgdf import XIN_DPGDF
+from dpforest_duckdb.recipes.ours.auto import AUTO
+from dpforest_duckdb.recipes.ours.boosted import BOOSTED
+from dpforest_duckdb.recipes.ours.greedy_tree import GREEDY_TREE
+from dpforest_duckdb.recipes.ours.joint_tables import JOINT_TABLES
+from dpforest_duckdb.recipes.ours.log_odds import LOG_ODDS
+from dpforest_duckdb.recipes.published.bojarski_forest import BOJARSKI_FOREST
+from dpforest_duckdb.recipes.published.diffgen import DIFFGEN
+from dpforest_duckdb.recipes.published.diffp_c45 import DIFFP_C45
+from dpforest_duckdb.recipes.published.diffp_id3 import DIFFP_ID3
+from dpforest_duckdb.recipes.published.diffprf import DIFFPRF
+from dpforest_duckdb.recipes.published.diffprfs import DIFFPRFS
+from dpforest_duckdb.recipes.published.diprime import DIPRIME
+from dpforest_duckdb.recipes.published.dpdf import DPDF
+from dpforest_duckdb.recipes.published.dprf_gini import DPRF_GINI
+from dpforest_duckdb.recipes.published.dprfmaxtree import DPRFMAXTREE
+from dpforest_duckdb.recipes.published.dt_diff import DT_DIFF
+from dpforest_duckdb.recipes.published.guan_dpgdf import GUAN_DPGDF
+from dpforest_duckdb.recipes.published.hou_forest import HOU_FOREST
+from dpforest_duckdb.recipes.published.pinq_id3 import PINQ_ID3
+from dpforest_duckdb.recipes.published.private_rdt import PRIVATE_RDT
+from dpforest_duckdb.recipes.published.privatree import PRIVATREE
+from dpforest_duckdb.recipes.published.rana_forest import RANA_FOREST
+from dpforest_duckdb.recipes.published.smooth_forest import SMOOTH_FOREST
+from dpforest_duckdb.recipes.published.snr_forest import SNR_FOREST
+from dpforest_duckdb.recipes.published.sulq_id3 import SULQ_ID3
+from dpforest_duckdb.recipes.published.thesis_forest import THESIS_FOREST
+from dpforest_duckdb.recipes.published.tpdprf import TPDPRF
+from dpforest_duckdb.recipes.published.xin_dpgdf import XIN_DPGDF
+from dpforest_duckdb.recipes.recipe import Recipe
 
 # our own first, the others by year
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
-        AUTO, JOINT_TABLES, BOOSTED, GREEDY_TREE,
+        AUTO, LOG_ODDS, JOINT_TABLES, BOOSTED, GREEDY_TREE,
         SULQ_ID3, PINQ_ID3, PRIVATE_RDT, DIFFP_ID3, DIFFP_C45, DIFFGEN, DT_DIFF, DIFFPRF,
         DPDF, SNR_FOREST, BOJARSKI_FOREST, RANA_FOREST, DIFFPRFS, SMOOTH_FOREST, DPRF_GINI,
         HOU_FOREST, XIN_DPGDF, GUAN_DPGDF, DPRFMAXTREE, DIPRIME, TPDPRF,

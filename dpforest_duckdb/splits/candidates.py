@@ -16,12 +16,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpforest_duckdb.arrays import Integers, Mask
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.forest import MULTIWAY, ONE, THRESHOLD, branch_of
+from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, branch_of
 
-Counts = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-Ways = Literal["multiway", "mixed", "binary"]
+SplitType = Literal["multiway", "mixed", "binary"]
 
 
 @dataclass(frozen=True)
@@ -40,10 +39,10 @@ class Groups:
 class Candidates:
     """All candidates of a domain, in a public order: parallel arrays [candidate]."""
 
-    attribute: Counts
-    kind: Counts
-    cell: Counts
-    width: Counts
+    attribute: Integers
+    kind: Integers
+    cell: Integers
+    width: Integers
     cells: tuple[int, ...]
     groups: tuple[Groups, ...] = ()
 
@@ -55,7 +54,7 @@ class Candidates:
         """The attributes that are split at thresholds."""
         return tuple(sorted(set(self.attribute[self.kind == THRESHOLD].tolist())))
 
-    def of(self, attribute: int) -> Counts:
+    def of(self, attribute: int) -> Integers:
         """The candidates that split by one attribute."""
         return np.flatnonzero(self.attribute == attribute)
 
@@ -75,7 +74,7 @@ class Candidates:
         goes: NDArray[np.bool_] = branch[:, None, :] == np.arange(width)[None, :, None]
         return goes
 
-    def branch_counts(self, counts: Sequence[Counts], attribute: int) -> Counts:
+    def branch_counts(self, counts: Sequence[Integers], attribute: int) -> Integers:
         """`counts[node, candidate, branch, class]` from an attribute's `[node, value, class]`."""
         own, table = self.of(attribute), counts[attribute]
         if (self.kind[own] == MULTIWAY).all():
@@ -113,7 +112,7 @@ class Candidates:
         return np.stack([allowed[:, self.of(a)].any(axis=1) for a in every], axis=1)
 
     @cached_property
-    def _position(self) -> Counts:
+    def _position(self) -> Integers:
         """The place of each candidate among those of its attribute."""
         position = np.zeros(len(self), dtype=np.int64)
         for attribute in range(len(self.cells)):
@@ -127,7 +126,7 @@ class Candidates:
         ends = np.cumsum(self.cells)
         return [slice(int(e - c), int(e)) for e, c in zip(ends, self.cells, strict=True)]
 
-    def descend(self, reachable: Mask, chosen: Counts) -> tuple[Mask, Counts]:
+    def descend(self, reachable: Mask, chosen: Integers) -> tuple[Mask, Integers]:
         """`reachable[child, cell]` of the children of nodes, and of how many each node has.
 
         `reachable[node, cell]` are those of the nodes, `chosen[node]` the candidates they split by.
@@ -148,7 +147,7 @@ class Candidates:
         return below, arity
 
 
-def candidates(domain: Domain, ways: Ways) -> Candidates:
+def candidates(domain: Domain, ways: SplitType) -> Candidates:
     """Every candidate of a domain: one per attribute (multiway), every binary split, or mixed.
 
     Binary: each bin edge of a numeric attribute and of an ordered category list, each category
@@ -189,7 +188,7 @@ def _groups(domain: Domain) -> tuple[Groups, ...]:
     return tuple(found)
 
 
-def leaves_within(domain: Domain, ways: Ways, most: int) -> int:
+def leaves_within(domain: Domain, ways: SplitType, most: int) -> int:
     """The deepest depth at which no tree of the domain has more than `most` leaves; 0 for none.
 
     An attribute that is split by cell serves once on a path, the widest first; a binary split
@@ -206,18 +205,18 @@ def leaves_within(domain: Domain, ways: Ways, most: int) -> int:
     return depth
 
 
-def by_cell(attribute: Attribute, ways: Ways) -> bool:
+def by_cell(attribute: Attribute, ways: SplitType) -> bool:
     """Whether an attribute is split into a branch per cell."""
     return ways == "multiway" or (ways == "mixed" and attribute.kind != "numeric")
 
 
 def _binary(attribute: Attribute) -> list[tuple[int, int, int]]:
     """Kind, cell and width of each binary split; the width is that of the bin below the edge."""
-    null = [(int(ONE), attribute.null, 1)] if attribute.nullable else []
+    null = [(int(EQUALS), attribute.null, 1)] if attribute.nullable else []
     if attribute.kind == "numeric":
         return [(int(THRESHOLD), cell, w) for cell, w in enumerate(_widths(attribute))] + null
     cuts = [(int(THRESHOLD), cell, 1) for cell in range(attribute.proper - 1)]
-    ones = [(int(ONE), cell, 1) for cell in range(attribute.proper)]
+    ones = [(int(EQUALS), cell, 1) for cell in range(attribute.proper)]
     return (cuts if attribute.ordered else []) + ones + null
 
 

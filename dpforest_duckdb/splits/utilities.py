@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.errors import DpforestError
-
-Counts = NDArray[np.int64]
 
 MAX_ROWS = 3 * 10**9  # n² < 2^63
 STEPS = 2**20  # of a utility whose range is its sensitivity
@@ -33,12 +32,12 @@ class Utility:
     """
 
     name: str
-    function: Callable[[Counts], Counts]
+    function: Callable[[Integers], Integers]
     sensitivity: int
     monotone: bool
 
 
-def gini(counts: Counts) -> Counts:
+def gini(counts: Integers) -> Integers:
     """−Σ over branches of ⌊(n² − Σ n_c²) / n⌋: Gini impurity weighted by rows; 0 if empty.
 
     Sensitivity 2, monotone: with g = n − S/n and S = Σ n_c², a row of class c more changes g by
@@ -49,37 +48,37 @@ def gini(counts: Counts) -> Counts:
     n = np.einsum("...c->...", counts)  # over few classes and branches far faster than sum
     _check_size(n)
     impurity = (n * n - np.einsum("...c,...c->...", counts, counts)) // np.maximum(n, 1)
-    total: Counts = -np.einsum("...b->...", impurity)
+    total: Integers = -np.einsum("...b->...", impurity)
     return total
 
 
-def _check_size(n: Counts) -> None:
+def _check_size(n: Integers) -> None:
     if (n >= MAX_ROWS).any():
         raise DpforestError(
             "A node holds too many rows for exact Gini: train on a table of less than 3 billion."
         )
 
 
-def max_count(counts: Counts) -> Counts:
+def max_count(counts: Integers) -> Integers:
     """Σ over branches of the largest class count: rows classified rightly by majority.
 
     Sensitivity 1, monotone: one row more adds 1 to one class of one branch.
     """
-    total: Counts = counts.max(axis=-1).sum(axis=-1)
+    total: Integers = counts.max(axis=-1).sum(axis=-1)
     return total
 
 
-def balance(counts: Counts) -> Counts:
+def balance(counts: Integers) -> Integers:
     """−||left| − |right|| of a binary split: largest at the median (thesis (5.1), (5.2)).
 
     Sensitivity 1: a row more changes one side by one. Not monotone: it may bring either nearer.
     """
     sizes = counts.sum(axis=-1)
-    even: Counts = -abs(sizes[..., 0] - sizes[..., 1])
+    even: Integers = -abs(sizes[..., 0] - sizes[..., 1])
     return even
 
 
-def weighted_max(counts: Counts) -> Counts:
+def weighted_max(counts: Integers) -> Integers:
     """F_Max (4.11), read as ⌊Σ_c n_c · max_v n_vc / n⌋: the largest counts, by weight of the class.
 
     Sensitivity 1, not monotone. With F the sum before rounding, a row of class c more changes it by
@@ -91,7 +90,7 @@ def weighted_max(counts: Counts) -> Counts:
     n_c = counts.sum(axis=-2)
     n = n_c.sum(axis=-1)
     _check_size(n)
-    total: Counts = (n_c * counts.max(axis=-2)).sum(axis=-1) // np.maximum(n, 1)
+    total: Integers = (n_c * counts.max(axis=-2)).sum(axis=-1) // np.maximum(n, 1)
     return total
 
 
@@ -108,12 +107,12 @@ def information_gain(cells: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.flo
     return gain
 
 
-def information_gain_of(counts: Counts) -> NDArray[np.float64]:
+def information_gain_of(counts: Integers) -> NDArray[np.float64]:
     """Information gain of true counts, private."""
     return information_gain(counts, counts.sum(axis=-1))
 
 
-def symmetrical_uncertainty(counts: Counts) -> NDArray[np.float64]:
+def symmetrical_uncertainty(counts: Integers) -> NDArray[np.float64]:
     """2 I(a, class) / (H(a) + H(class)) of `counts[..., value, class]`, in [0, 1]: thesis (4.24).
 
     0 where both entropies are; what is negative, by noise, counts as zero.
@@ -126,7 +125,7 @@ def symmetrical_uncertainty(counts: Counts) -> NDArray[np.float64]:
     return told
 
 
-def gain_and_ratio(counts: Counts, least: float = 1.0) -> NDArray[np.float64]:
+def gain_and_ratio(counts: Integers, least: float = 1.0) -> NDArray[np.float64]:
     """½ IG + ½ IG / max(SI, least), at most log2 C: Hou et al. 2019, (4.9), the ratio held down.
 
     SI is the entropy of the branch sizes. Without a public bound below it the ratio, and its
@@ -145,16 +144,16 @@ def _entropy(shares: NDArray[np.float64]) -> NDArray[np.float64]:
     return bits
 
 
-def bounded(name: str, function: Callable[[Counts], NDArray[np.float64]]) -> Utility:
+def bounded(name: str, function: Callable[[Integers], NDArray[np.float64]]) -> Utility:
     """A utility in bits, at most log2 C, as whole numbers from 0 to 2^20.
 
     The sensitivity is the whole range, which no rounding of floating point can leave: the trivial
     bound, and not monotone.
     """
 
-    def steps(counts: Counts) -> Counts:
+    def steps(counts: Integers) -> Integers:
         part = function(counts) / np.log2(max(counts.shape[-1], 2))
-        whole: Counts = np.rint(np.clip(part, 0.0, 1.0) * STEPS).astype(np.int64)
+        whole: Integers = np.rint(np.clip(part, 0.0, 1.0) * STEPS).astype(np.int64)
         return whole
 
     return Utility(name, steps, sensitivity=STEPS, monotone=False)
@@ -173,7 +172,7 @@ def with_factor_2(utility: Utility) -> Utility:
     return replace(utility, monotone=False)
 
 
-def published_gini(counts: Counts) -> NDArray[np.float64]:
+def published_gini(counts: Integers) -> NDArray[np.float64]:
     """Fletcher & Islam 2015, (4): −Σ n_v/n · (1 − Σ (n_vc/n_v)²), 0 without rows. NOT private:
     floating point, of a sensitivity that rests on n.
     """
@@ -184,7 +183,7 @@ def published_gini(counts: Counts) -> NDArray[np.float64]:
     return total
 
 
-def published_sensitivity(noisy: Counts | None) -> NDArray[np.float64]:
+def published_sensitivity(noisy: Integers | None) -> NDArray[np.float64]:
     """Fletcher & Islam 2015, Theorem 1, of the noisy size: 1 − (n/(n+1))² − (1/(n+1))².
 
     NOT a bound: noise can make it smaller than at the true size.
@@ -195,6 +194,6 @@ def published_sensitivity(noisy: Counts | None) -> NDArray[np.float64]:
     return bound
 
 
-def constant(sensitivity: float) -> Callable[[Counts | None], NDArray[np.float64]]:
+def constant(sensitivity: float) -> Callable[[Integers | None], NDArray[np.float64]]:
     """A sensitivity that is the same everywhere."""
     return lambda noisy: np.array([sensitivity])

@@ -11,16 +11,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from dpforest_duckdb import boosting, declarations, medians, training
-from dpforest_duckdb import joint as joint_tables
+from dpforest_duckdb.engine import declarations
 from dpforest_duckdb.engine import duckdb as engine
 from dpforest_duckdb.engine.base import Gradients
+from dpforest_duckdb.learners import boosting, joint_tables
+from dpforest_duckdb.learners import private_bins as medians
 from dpforest_duckdb.privacy import noise, selection
-from dpforest_duckdb.privacy.accountant import Query
 from dpforest_duckdb.privacy.bits import SeededBits
 from dpforest_duckdb.privacy.noise import ExactNoise
+from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.splits import choose
 from dpforest_duckdb.sql import Sql
+from dpforest_duckdb.training import run as training
 
 
 def sensitivity_left_out() -> None:
@@ -136,7 +138,7 @@ def medians_at_double_cost() -> None:
 
 def pure_costs_free_in_rho() -> None:
     """What is asked in ε is left out where costs are added in ρ."""
-    Query.rho = property(lambda self: self.total if self.measure == "ρ" else 0)  # type: ignore[assignment]
+    PlannedQuery.rho = property(lambda self: self.total if self.measure == "ρ" else 0)  # type: ignore[assignment]
 
 
 def joint_noise_of_one_dimension() -> None:

@@ -11,11 +11,11 @@ import pytest
 
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import BudgetError, DpforestError
-from dpforest_duckdb.privacy.guard import Guard
-from dpforest_duckdb.privacy.ledger import Unit
-from dpforest_duckdb.privacy.units import NANO
+from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 
-ROW = Unit("row")
+ROW = PrivacyUnit("row")
 
 
 @pytest.fixture
@@ -27,12 +27,12 @@ def database(tmp_path: Path) -> Path:
     return path
 
 
-def guard(con: duckdb.DuckDBPyConnection, table: str = "visits", **options: object) -> Guard:
+def guard(con: duckdb.DuckDBPyConnection, table: str = "visits", **options: object) -> Account:
     engine = DuckDBEngine(con)
-    return Guard.of(engine, engine.table(table), **options)  # type: ignore[arg-type]
+    return Account.of(engine, engine.table(table), **options)  # type: ignore[arg-type]
 
 
-def spend(found: Guard, epsilon: int = NANO, *, private: bool = True) -> int:
+def spend(found: Account, epsilon: int = NANO, *, private: bool = True) -> int:
     return found.debit(
         epsilon, 0, ROW, recipe="auto", model="m", private=private, plan=[{"purpose": "test"}]
     )

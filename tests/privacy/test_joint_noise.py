@@ -12,15 +12,10 @@ from chi_square import fits
 from numpy.typing import NDArray
 
 from dpforest_duckdb.privacy import sampler
+from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import SecureBits
-from dpforest_duckdb.privacy.noise import (
-    CountNoise,
-    ExactNoise,
-    OpenDPNoise,
-    joint_deviation,
-)
+from dpforest_duckdb.privacy.noise import CountNoise, ExactNoise, OpenDPNoise, joint_deviation
 from dpforest_duckdb.privacy.sampler import joint_noise
-from dpforest_duckdb.privacy.units import NANO
 
 BITS = SecureBits()
 BLOCKS = [(1,), (2,), (1, 1), (1, 2), (1, 1, 1), (3,), (2, 2), (1, 5), (4, 1, 1, 3)]

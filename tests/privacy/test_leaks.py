@@ -19,10 +19,11 @@ from typing import Any
 import duckdb
 import pytest
 
-from dpforest_duckdb.domain import domain_from_mapping
+from dpforest_duckdb.domain_file import domain_from_mapping
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning, PlainSpillWarning
-from dpforest_duckdb.training import Run, prepare
+from dpforest_duckdb.training.prepare import prepare
+from dpforest_duckdb.training.run import Run
 
 ROWS = 876_543
 PLANTED = "planted-value"

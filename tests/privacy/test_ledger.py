@@ -22,14 +22,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
-from dpforest_duckdb.privacy import ledger as module
-from dpforest_duckdb.privacy.ledger import Ledger, Table, Unit
-from dpforest_duckdb.privacy.units import ATTO, NANO, atto_delta, nano_epsilon
+from dpforest_duckdb.ledger import book as module
+from dpforest_duckdb.ledger.book import Ledger, Table
+from dpforest_duckdb.privacy.amounts import ATTO, NANO, atto_delta, nano_epsilon
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 VISITS = Table("0f3a", "visits", "/data/hospital.duckdb::main.visits")
 OTHER = Table("77c1", "stays", "/data/hospital.duckdb::main.stays")
-ROW = Unit("row")
-PERSON = Unit("person_id", 3)
+ROW = PrivacyUnit("row")
+PERSON = PrivacyUnit("person_id", 3)
 PLAN = [{"query": "count_classes", "depth": 1, "epsilon": NANO}]
 
 
@@ -186,8 +187,8 @@ def test_a_cap_binds_unit_and_rows(ledger: Ledger) -> None:
         'Refused: the cap of table "visits" protects each "person_id" (up to 3 rows), '
         "but this run would protect each row: see --privacy-unit and --rows-per-unit."
     )
-    assert 'each "person_id" (up to 1 row):' in refusal(ledger, 1, unit=Unit("person_id", 1))
-    assert "each row (up to 2 rows)" in refusal(ledger, 1, unit=Unit("row", 2))
+    assert 'each "person_id" (up to 1 row):' in refusal(ledger, 1, unit=PrivacyUnit("person_id", 1))
+    assert "each row (up to 2 rows)" in refusal(ledger, 1, unit=PrivacyUnit("row", 2))
     refusal(ledger, 1, unit=replace(PERSON, neighbours="replace-one"))
     debit(ledger, 1, unit=PERSON)
     with pytest.raises(BudgetError) as caught:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.privacy import noise as module
+from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import CountNoise, ExactNoise, OpenDPNoise
-from dpforest_duckdb.privacy.units import ATTO, NANO
 
 BITS = SecureBits()
 BACK_ENDS = [ExactNoise(BITS), OpenDPNoise()]

@@ -9,11 +9,11 @@ import pytest
 from chi_square import fits
 from numpy.typing import NDArray
 
-from dpforest_duckdb.leaves import LABEL, SMOOTH_LABEL
+from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.selection import Exponents, draw_uniformly, exponential_mechanism
-from dpforest_duckdb.privacy.units import NANO
+from dpforest_duckdb.recipes.leaf_queries import LABEL, SMOOTH_LABEL
 from dpforest_duckdb.splits.utilities import (
     BALANCE,
     GAIN_AND_RATIO,

@@ -21,8 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.selection import Mechanism, exponents
-from dpforest_duckdb.privacy.units import NANO
 from dpforest_duckdb.splits.utilities import GINI, MAX_COUNT, Utility
 
 Tables = NDArray[np.int64]  # [table, candidate, branch, class]

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpforest_duckdb.privacy import selection
+from dpforest_duckdb.privacy.amounts import MAX_EPSILON, NANO
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.selection import Exponents, Mechanism, exponents, select
-from dpforest_duckdb.privacy.units import MAX_EPSILON, NANO
 
 BITS = SecureBits()
 each_mechanism = pytest.mark.parametrize("mechanism", ["permute-and-flip", "exponential"])

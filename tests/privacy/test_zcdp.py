@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpforest_duckdb.privacy.accountant import Accountant, Plan, PlanError, Query
-from dpforest_duckdb.privacy.units import ATTO, NANO
+from dpforest_duckdb.privacy.accountant import Accountant
+from dpforest_duckdb.privacy.amounts import ATTO, NANO
+from dpforest_duckdb.privacy.plan import Plan, PlanError, PlannedQuery
 from dpforest_duckdb.privacy.zcdp import delta_of, rho_of
 
 DELTA = ATTO // 10**5
@@ -44,17 +45,17 @@ def test_the_gaussian_mechanism_really_has_that_delta(epsilon: float, delta: flo
 
 
 def test_pure_costs_count_half_their_square() -> None:
-    query = Query("rows", "m", (NANO // 10, NANO // 5), times=3)
+    query = PlannedQuery("rows", "m", (NANO // 10, NANO // 5), times=3)
     assert query.rho == 3 * (ATTO // 100 + ATTO // 25) // 2
-    assert Query("rows", "m", (1,)).rho == 1, "rounded up"
-    assert Query("sweep", "m", (5, 6), times=2, measure="ρ").rho == 22
+    assert PlannedQuery("rows", "m", (1,)).rho == 1, "rounded up"
+    assert PlannedQuery("sweep", "m", (5, 6), times=2, measure="ρ").rho == 22
 
 
 def test_a_plan_in_rho_fits_where_its_rho_is_paid_for() -> None:
     paid = rho_of(NANO, DELTA)
-    first = Query("rows", "m", (NANO // 100,))
+    first = PlannedQuery("rows", "m", (NANO // 100,))
     for rest, fits in ((paid - first.rho, True), (paid - first.rho + 1, False)):
-        plan = Plan((first, Query("sweep", "m", (rest,), measure="ρ")))
+        plan = Plan((first, PlannedQuery("sweep", "m", (rest,), measure="ρ")))
         assert plan.concentrated
         assert plan.fits(NANO, DELTA) is fits
         assert not plan.fits(NANO, 0)
@@ -67,8 +68,11 @@ def test_a_plan_in_rho_fits_where_its_rho_is_paid_for() -> None:
         else:
             with pytest.raises(PlanError):
                 account.replan(plan)
-    assert Plan((Query("leaf", "m", (NANO,)),)).fits(NANO, 0)
+    assert Plan((PlannedQuery("leaf", "m", (NANO,)),)).fits(NANO, 0)
 
 
 def test_costs_in_rho_are_shown_as_such() -> None:
-    assert str(Query("sweep", "m", (ATTO // 3,), 4, "ρ")) == "sweep: m, ρ = 0.333 × 4 trees = 1.33"
+    assert (
+        str(PlannedQuery("sweep", "m", (ATTO // 3,), 4, "ρ"))
+        == "sweep: m, ρ = 0.333 × 4 trees = 1.33"
+    )

@@ -1,0 +1,62 @@
+"""How far a run is, on the terminal; and how long its steps took, for the curator."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from dpforest_duckdb.cli.output import say
+
+if TYPE_CHECKING:
+    from dpforest_duckdb.progress import Event
+
+
+@contextlib.contextmanager
+def shown_progress(*, timings: bool) -> Iterator[Callable[[Event], None]]:
+    """An observer that shows each step on a terminal; nothing where stderr is a file.
+
+    With `timings` it also shows the time that a phase has taken and may still take, and lists the
+    time of every step at the end. Times depend on private rows, so nobody sees them unasked.
+    """
+    marks: list[tuple[str, float]] = []
+    with _status() as show:
+
+        def observe(event: Event) -> None:
+            now = time.perf_counter()
+            marks.append((str(event), now))
+            show(f"{event}{_times(event, marks, now)}" if timings else str(event))
+
+        yield observe
+    if timings:
+        _list_times([*marks, ("", time.perf_counter())])
+
+
+@contextlib.contextmanager
+def _status() -> Iterator[Callable[[str], None]]:
+    if not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True, markup=False).status("planning") as status:
+        yield status.update
+
+
+def _times(event: Event, marks: list[tuple[str, float]], now: float) -> str:
+    """The time so far, and what is left if later steps of the phase take what earlier ones took."""
+    text = f", {now - marks[0][1]:.0f} s"
+    if event.step > 1:
+        begun = next(start for step, start in marks if step.startswith(event.phase))
+        left = (now - begun) / (event.step - 1) * (event.steps - event.step + 1)
+        text += f", {left:.0f} s left"
+    return text
+
+
+def _list_times(marks: list[tuple[str, float]]) -> None:
+    say("Timings depend on private rows: do not publish them.")
+    for (step, start), (_, end) in pairwise(marks):
+        say(f"  {end - start:8.3f} s  {step}")

@@ -1,0 +1,412 @@
+"""The coded rows of a run inside DuckDB: the GROUP BYs."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.engine.base import Gradients, Sample, Splits
+from dpforest_duckdb.engine.dialect import unsigned
+from dpforest_duckdb.engine.packing import Place, blocks
+from dpforest_duckdb.engine.siblings import Spared, spared
+from dpforest_duckdb.engine.statements import Statements
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.table import TableInfo
+from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, THRESHOLD, Tree
+
+MAX_JOINS = 32  # in one statement: DuckDB plans some time for each triple, and nests at most 1000
+_NOTHING_TOLD: tuple[list[Integers], int] = ([np.zeros((0, 0, 0), np.int64)], 0)
+MAX_COUNTED = 4  # trees in one statement: the rows that it counts of each are set aside meanwhile
+
+
+class DuckDBRows:
+    """The coded rows of one run, in a TEMP table: packed codes, and a node_class for each tree copy.
+
+    A row's node_class is its node times the number of classes, plus its class: one narrow key, whose
+    range DuckDB knows, where two would be hashed. The counts of one depth are kept until the next:
+    of a split's children one is then known by subtraction.
+    """
+
+    def __init__(self, statements: Statements, domain: Domain, copies: int) -> None:
+        self._statements = statements
+        self._ident = statements.dialect.ident
+        self._domain = domain
+        self._classes = len(domain.classes)
+        self._blocks = blocks(domain.cells, self._classes)
+        self._words = [self._ident(f"codes{w}") for w in range(self._blocks[-1].word + 1)]
+        self._node_classes = [self._ident(f"node_class{copy}") for copy in range(copies)]
+        self._name = f"dpforest_{secrets.token_hex(6)}"
+        self._node_class_type = unsigned(copies * self._classes)
+        self._version = 0
+        self._scored = False
+        self._told = _NOTHING_TOLD
+        self._spared: Spared | None = None
+        self._coded = self._ident(f"{self._name}_0")
+        self._owned = True
+
+    def again(self, copies: int) -> DuckDBRows:
+        """The same rows for another run, which leaves the coded ones where they are."""
+        other = DuckDBRows(self._statements, self._domain, copies)
+        other._coded, other._owned = self._coded, False
+        if copies == 1:  # else the node_classes are made anew
+            other._node_class_type = self._node_class_type
+        return other
+
+    @property
+    def _codes(self) -> Sql:
+        return self._named(self._version)
+
+    def _named(self, version: int) -> Sql:
+        return self._ident(f"{self._name}_{version}") if version else self._coded
+
+    def encode(
+        self,
+        table: TableInfo,
+        unit: PrivacyUnit,
+        *,
+        parts: int,
+        sample: Sample,
+        salt: int,
+        first_phase_labels: Sequence[Sql],
+        misclassified_weight: int,
+    ) -> None:
+        dialect = self._statements.dialect
+        self._node_class_type = unsigned(max(parts, len(self._node_classes)) * self._classes)
+        target = self._ident("t", self._domain.target)
+        columns = [self._ident(f"label{judge}") for judge in range(len(first_phase_labels))]
+        by_column = None
+        if unit.column != "row":
+            name = self._ident("t", unit.column)
+            kind = table.columns[unit.column]
+            by_column = SimpleNamespace(
+                canonical=dialect.canonical_unit(name, kind),
+                key=Sql('CAST("unit" AS BLOB)' if kind == "VARCHAR" else '"unit"'),
+                rows=unit.rows,
+            )
+        sql = render(
+            "encode",
+            codes=self._codes,
+            words=[
+                SimpleNamespace(column=column, code=self._word(number))
+                for number, column in enumerate(self._words)
+            ],
+            node_class=self._node_classes[0],
+            node_class_type=self._node_class_type,
+            classes=self._classes,
+            parts=parts,
+            bootstrap=sample == "bootstrap",
+            first_phase_labels=[
+                SimpleNamespace(label=label, column=column)
+                for label, column in zip(first_phase_labels, columns, strict=True)
+            ],
+            wrong=Sql(" + ".join(f'CAST({column} <> "class" AS INTEGER)' for column in columns)),
+            misclassified_weight=misclassified_weight,
+            unit=by_column,
+            row=Sql(", ".join(self._ident("t", name) for name in table.columns)),
+            source=self._ident(table.catalog, table.schema, table.name),
+            **{
+                "class": dialect.class_code(self._domain.classes, self._domain.target_type, target),
+                "class_type": unsigned(self._classes - 1),
+            },
+        )
+        # the salt is bound, not written: it must not show where statements are shown
+        # a name in the SQL may say $salt too
+        needs_salt = by_column is not None or parts > 1 or sample == "bootstrap"
+        self._statements.run(sql, {"salt": salt} if needs_salt else None, step="encode")
+
+    def _place(self, attribute: int) -> Place:
+        block = next(block for block in self._blocks if attribute in block.attributes)
+        return block.place_of(attribute)
+
+    def _word(self, word: int) -> Sql:
+        """The codes of a column, each above the bits of those after it in its block."""
+        own = [block for block in self._blocks if block.word == word]
+        kind = unsigned(2 ** (own[-1].place.shift + own[-1].place.bits) - 1)
+        codes = []
+        for number in (number for block in own for number in block.attributes):
+            attribute, place = self._domain.attributes[number], self._place(number)
+            code = self._statements.dialect.code(attribute, self._ident("t", attribute.column))
+            shifted = f"CAST({code} AS {kind})"
+            codes.append(f"({shifted} << {place.shift})" if place.shift else shifted)
+        return Sql("\n      | ".join(codes))
+
+    def _code(self, place: Place) -> Sql:
+        """A code out of its column, in the narrowest type: small keys are hashed faster."""
+        shifted = f"({self._words[place.word]} >> {place.shift})"
+        if not place.shift:
+            shifted = self._words[place.word]
+        return Sql(f"CAST({shifted} & {place.mask} AS {unsigned(place.mask)})")
+
+    @property
+    def _with_node_classes(self) -> Sql:
+        """The codes with a node_class for every copy: coded with one, as all hold the same at first."""
+        if self._version or len(self._node_classes) == 1:
+            return self._codes
+        node_classes = ", ".join(
+            f"CAST({self._node_classes[0]} + {copy * self._classes} AS {self._node_class_type}) AS {node_class}"
+            for copy, node_class in enumerate(self._node_classes)
+        )
+        return Sql(f"(SELECT {', '.join(self._words)}, {node_classes} FROM {self._codes})")
+
+    @property
+    def _counted(self) -> list[Sql]:
+        """The node_classes to count: one before the first route, as every copy still holds the same."""
+        return self._node_classes if self._version else self._node_classes[:1]
+
+    def _of_all_copies(self, counts: Integers) -> Integers:
+        """The counts of every copy's root, from those of the first."""
+        return counts if self._version else np.repeat(counts, len(self._node_classes), axis=0)
+
+    def count_classes(self, first: int, nodes: int) -> list[Integers]:
+        nodes = nodes if self._version else nodes // len(self._node_classes)
+        wanted = self._spared.counted(first, nodes) if self._spared else []
+        counts = [np.zeros((nodes, size, self._classes), np.int64) for size in self._domain.cells]
+        for start in range(0, len(self._counted), MAX_COUNTED):
+            node_classes = self._counted[start : start + MAX_COUNTED]
+            for whole, part in zip(
+                counts, self._grids(first, nodes, node_classes, wanted), strict=True
+            ):
+                whole += part
+        counts = list(map(self._of_all_copies, counts))
+        if self._spared:
+            self._spared.fill(counts, first, *self._told)
+        self._told, self._spared = (counts, first), None
+        return counts
+
+    def _grids(
+        self, first: int, nodes: int, node_classes: Sequence[Sql], wanted: Sequence[int]
+    ) -> list[Integers]:
+        """The counts of rows in some of the node_classes, of the wanted nodes alone if there are such."""
+        parts = [part for block in self._blocks for part in block.parts(nodes, self._classes)]
+        sql = render(
+            "count_classes",
+            codes=self._codes,
+            words=self._words,
+            blocks=[
+                SimpleNamespace(index=i, code=self._code(block.place))
+                for i, block in enumerate(parts)
+            ],
+            node_classes=[
+                SimpleNamespace(column=node_class, rows=self._ident(f"rows{copy}"))
+                for copy, node_class in enumerate(node_classes)
+            ],
+            node_class_type=self._node_class_type,
+            wanted=wanted and self._node_classes_of(wanted),
+            first=first * self._classes,
+        )
+        found = self._statements.run(sql, step="count_classes", fetch="fetchnumpy")
+        counts: list[Integers] = []
+        for index, block in enumerate(parts):
+            mine = found["block"] == index
+            code, node_class = (
+                np.asarray(found[of][mine], dtype=np.int64) for of in ("value", "node_class")
+            )
+            tables = block.marginals(
+                code, node_class - first * self._classes, found["rows"][mine], nodes * self._classes
+            )
+            counts += [t.reshape(nodes, self._classes, -1).transpose(0, 2, 1) for t in tables]
+        return counts
+
+    def _node_classes_of(self, nodes: Sequence[int]) -> Sql:
+        labels = range(self._classes)
+        return self._statements.dialect.column(
+            n * self._classes + label for n in nodes for label in labels
+        )
+
+    def count_leaves(self, first: int, nodes: int) -> Integers:
+        nodes = nodes if self._version else nodes // len(self._node_classes)
+        sql = render(
+            "count_leaves",
+            codes=self._codes,
+            node_classes=self._counted,
+            first=first * self._classes,
+        )
+        found = self._statements.run(sql, step="count_leaves", fetch="fetchnumpy")
+        node, label = self._taken_apart(found["node_class"], first)
+        return self._of_all_copies(_dense([node, label], found["rows"], (nodes, self._classes)))
+
+    def count_scores(self, votes: Sequence[Integers], cuts: Sequence[int]) -> Integers:
+        sql = render(
+            "count_scores",
+            codes=self._with_node_classes,
+            node_classes=self._node_classes,
+            classes=self._classes,
+            scores=[
+                SimpleNamespace(column=self._ident(f"score{number}"), votes=Sql(own.tolist()))
+                for number, own in enumerate(votes)
+            ],
+            cuts=list(cuts),
+        )
+        found = self._statements.run(sql, step="count_scores", fetch="fetchnumpy")
+        shape = (len(cuts) + 1,) * len(votes) + (self._classes,)
+        keys = [found[f"bin{number}"] for number in range(len(votes))]
+        return _dense([*keys, found["class"]], found["rows"], shape)
+
+    @property
+    def _scores(self) -> list[Sql]:
+        """The columns of scores: one for each class, or for the second of two."""
+        asked = range(self._classes) if self._classes > 2 else [1]
+        return [self._ident(f"score{label}") for label in asked]
+
+    def add_votes(self, trees: Sequence[Tree]) -> None:
+        sql = render(
+            "add_votes",
+            voted=self._named(self._version + 1),
+            codes=self._codes,
+            kept=[*self._words, *self._node_classes],
+            scores=self._scores,
+            scored=self._scored,
+            trees=[
+                SimpleNamespace(
+                    node=self._node(tree, 0),
+                    leaf=self._ident(f"leaf{number}"),
+                    votes=[Sql(own.tolist()) for own in _scores_of(tree.votes)],
+                )
+                for number, tree in enumerate(trees)
+            ],
+        )
+        self._statements.run(sql, step="add_votes")
+        self._scored = True
+        self._next_version()
+
+    def sum_gradients(self, trees: Sequence[Tree], unit: Gradients) -> list[Integers]:
+        asked = range(self._classes) if self._classes > 2 else range(1, 2)
+        scores = [*([Sql("0")] if self._classes == 2 else []), *self._scores]
+        sql = render(
+            "sum_gradients",
+            codes=self._codes,
+            node_class=self._node_classes[0],
+            scores=scores,
+            highest=Sql(f"greatest({', '.join(scores)})"),
+            asked=list(asked),
+            scale=SCALE,
+            whole=unit.whole,
+            steep=unit.steep,
+            flat=unit.flat,
+            trees=[
+                SimpleNamespace(node=self._node(tree, 0), leaf=self._ident(f"leaf{number}"))
+                for number, tree in enumerate(trees)
+            ],
+        )
+        found = self._statements.run(sql, step="sum_gradients", fetch="fetchnumpy")
+        parts = [found[f"{part}{label}"] for label in asked for part in "gh"]
+        sums = []
+        for number, tree in enumerate(trees):
+            mine = found["tree"] == number
+            dense = np.zeros((tree.nodes, len(parts)), dtype=np.int64)
+            dense[np.asarray(found["node"][mine])] = np.stack(
+                [part[mine] for part in parts], axis=1
+            )
+            sums.append(dense)
+        return sums
+
+    def _node(self, tree: Tree, node: int) -> Sql:
+        """The number of the leaf that a row comes to from a node of a tree, by its codes."""
+        kind, first = int(tree.kind[node]), int(tree.first[node])
+        if kind == LEAF:
+            return Sql(node)
+        code = self._code(self._place(int(tree.attribute[node])))
+        children = tree.children(node, self._domain.cells)
+        if kind == MULTIWAY:
+            if all(tree.kind[child] == LEAF for child in children):
+                return Sql(f"CAST({code} AS INTEGER) + {first}")
+            ways = [f"WHEN {c - first} THEN {self._node(tree, c)}" for c in children]
+            return Sql(f"CASE {code} {' '.join(ways)} END")
+        test = f"{code} {'<=' if kind == THRESHOLD else '='} {int(tree.cell[node])}"
+        ways = [self._node(tree, child) for child in children]
+        return Sql(f"CASE WHEN {test} THEN {ways[0]} ELSE {ways[1]} END")
+
+    def _next_version(self) -> None:
+        self._version += 1
+        self._drop(self._version - 1)
+
+    def _taken_apart(self, node_class: Any, first: int) -> tuple[Integers, Integers]:
+        """Node, from 0 at `first`, and class of node_classes."""
+        node, label = np.divmod(np.asarray(node_class, dtype=np.int64), self._classes)
+        return node - first, label
+
+    def route(self, splits: Splits, nodes: int) -> None:
+        for start in range(0, len(self._node_classes), MAX_JOINS):
+            self._route(splits, nodes, self._node_classes[start : start + MAX_JOINS])
+        self._node_class_type = unsigned(nodes * self._classes)
+        # only what was counted just before can be subtracted from
+        oldest, newest = self._told[1], self._told[1] + len(self._told[0][0])
+        known = all(oldest <= node < newest for node in splits.node)
+        self._spared = spared(splits, self._domain.cells) if known else None
+
+    def _route(self, splits: Splits, nodes: int, node_classes: Sequence[Sql]) -> None:
+        """Route the rows in some of the node_classes; the other node_classes stay as they are."""
+        places = [self._place(number) for number in range(len(self._domain.attributes))]
+        where = [places[number] for number in splits.attribute]
+        column = self._statements.dialect.column
+        sql = render(
+            "route",
+            codes=self._with_node_classes,
+            routed=self._named(self._version + 1),
+            code=self._code_at,
+            kept=[
+                *self._words,
+                *(
+                    node_class
+                    for node_class in self._node_classes
+                    if node_class not in node_classes
+                ),
+            ],
+            node_classes=[
+                SimpleNamespace(column=node_class, splits=self._ident(f"splits{copy}"))
+                for copy, node_class in enumerate(node_classes)
+            ],
+            classes=self._classes,
+            splits=SimpleNamespace(
+                node=column(splits.node),
+                word=column(place.word for place in where),
+                shift=column(place.shift for place in where),
+                mask=column(place.mask for place in where),
+                cell=column(splits.cell),
+                first=column(splits.first),
+                kind=column(splits.kind),
+            ),
+            old_type=self._node_class_type,
+            type=unsigned(nodes * self._classes),
+            multiway=MULTIWAY,
+            threshold=THRESHOLD,
+        )
+        self._statements.run(sql, step="route")
+        self._next_version()
+
+    def _code_at(self, split: Sql) -> Sql:
+        """The code that lies where a split says."""
+        word = f"c.{self._words[0]}"
+        if len(self._words) > 1:
+            whens = " ".join(f"WHEN {w} THEN c.{column}" for w, column in enumerate(self._words))
+            word = f'CASE {split}."word" {whens} END'
+        return Sql(f'(({word} >> {split}."shift") & {split}."mask")')
+
+    def drop(self) -> None:
+        # the version before and the one after too: Ctrl-C may have come between two statements
+        for version in range(max(0, self._version - 1), self._version + 2):
+            self._drop(version)
+        self._told = _NOTHING_TOLD
+
+    def _drop(self, version: int) -> None:
+        if version or self._owned:
+            self._statements.run(f"DROP TABLE IF EXISTS {self._named(version)}")
+
+
+def _scores_of(votes: Integers) -> list[Integers]:
+    """What `votes[node, class]` add to each score: to the one of two classes, what they lead by."""
+    return [votes[:, 1] - votes[:, 0]] if votes.shape[1] == 2 else list(votes.T)
+
+
+def _dense(keys: Sequence[Any], rows: Any, shape: tuple[int, ...]) -> Integers:
+    """The full public grid, empty cells filled in: what GROUP BY leaves out must be noised too."""
+    counts = np.zeros(shape, dtype=np.int64)
+    counts[tuple(np.asarray(key, dtype=np.int64) for key in keys)] = rows
+    return counts

@@ -1,0 +1,82 @@
+"""Statements on one connection: Ctrl-C stops them, and their errors do not quote data."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import duckdb
+
+from dpforest_duckdb.engine.dialect import DuckDBDialect
+from dpforest_duckdb.errors import DpforestError
+
+Trace = Callable[[str], None]
+
+
+class Statements:
+    """Runs statements on one connection.
+
+    `trace` is shown every statement before it runs. Errors of the database are replaced by our own
+    sentences, because DuckDB's quote data.
+    """
+
+    dialect = DuckDBDialect()
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, trace: Trace | None = None) -> None:
+        self.connection = connection
+        self.trace = trace
+
+    def run(self, sql: str, values: Any = None, *, step: str = "", fetch: str = "fetchall") -> Any:
+        """Run one statement and fetch all of it (`fetch`: fetchall or fetchnumpy).
+
+        The statement runs in a thread of its own, so that Ctrl-C can interrupt it at once.
+        """
+        if self.trace:  # a statement that is no step reads the catalogue, models or settings
+            self.trace(sql if step else f"-- reads private rows: no\n{sql}")
+        outcome: dict[str, Any] = {}
+        # an event, not Thread.join: after a signal join may say that a running thread has ended
+        done = threading.Event()
+
+        def work() -> None:
+            try:
+                cursor = self.connection.execute(sql, values or None)
+                outcome["result"] = getattr(cursor, fetch)()
+            except BaseException as error:
+                outcome["error"] = error
+            finally:
+                done.set()
+
+        threading.Thread(target=work, daemon=True).start()
+        try:
+            while not done.wait(timeout=0.2):  # a signal is seen at the latest then
+                pass
+        except BaseException:
+            self.connection.interrupt()
+            while not done.wait(timeout=0.2):
+                self.connection.interrupt()  # again, in case the query had not begun
+            raise
+        if "error" in outcome:
+            raise _plain_error(outcome["error"], step) from None
+        return outcome["result"]
+
+
+def _plain_error(error: BaseException, step: str) -> BaseException:
+    """A sentence of our own for an engine error, whose text may quote data."""
+    if isinstance(error, duckdb.InterruptException):
+        return KeyboardInterrupt()
+    if not isinstance(error, duckdb.Error):
+        return error
+    where = f" in step {step}" if step else ""
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return DpforestError(
+            f"DuckDB ran out of memory or temporary disk{where}: raise --memory-limit, name a "
+            "larger --temp-dir, or free disk space."
+        )
+    # a commit that finds the disk full says so in words alone
+    if isinstance(error, duckdb.IOException) or "Could not write file" in str(error):
+        return DpforestError(f"DuckDB could not read or write its files{where}: check the disk.")
+    return DpforestError(
+        f"DuckDB refused a statement{where} ({type(error).__name__}); its message is withheld "
+        "because it can quote data."
+    )

@@ -1,0 +1,176 @@
+"""Boosting: trees whose structure rests on no row, fitted one block after the other.
+
+Every row has a score, its log-odds so far, kept in the database. A block of trees asks for the sums
+of gradients and hessians of the logistic loss at their leaves, gets them with noise, and adds a
+Newton step at each leaf. All but the sums is public or released.
+
+A row adds (g, h) for the second of two classes, or for each of several, to one leaf of each tree.
+With p the class shares and y the class, in parts of `WHOLE` rounded down:
+
+- two classes: |g| + h <= 1 as |g| + p(1-p) = 1 - p² or less, and g² + (3.33 h)² <= 1, as
+  (1-p)²(1 + 3.33² p²) is 1 at p = 0 and .99993 about p = .382, where its derivative is zero again;
+- several: Σ|g| + Σh <= 3, as with q = 1 - p_y it is at most 2q + q(1-q) + q = 4q - q²; and
+  Σg² + Σ(2h)² <= 2 as x² + 4x²(1-x)² <= x on [0, 1], taken at q and at the other classes' shares.
+
+The shares may be any that sum to 1 or less, so rounding them down keeps this; so does rounding
+hessians down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dpforest_duckdb.domain import MAX_BINS, Domain
+from dpforest_duckdb.engine.base import CodedRows, Gradients
+from dpforest_duckdb.learners.growth import Growth
+from dpforest_duckdb.postprocess.class_shares import steps
+from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
+from dpforest_duckdb.privacy.amounts import ATTO, NANO
+from dpforest_duckdb.privacy.bits import Bits
+from dpforest_duckdb.privacy.noise import CountNoise
+from dpforest_duckdb.privacy.plan import PlannedQuery
+from dpforest_duckdb.progress import Event, Phase
+from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
+from dpforest_duckdb.splits.candidates import candidates
+from dpforest_duckdb.splits.choose import random_split
+from dpforest_duckdb.tree import MULTIWAY, Tree
+
+WHOLE = 2**16  # the parts of one that gradients and hessians are counted in
+BLOCK = 4  # random trees that are fitted to the same gradients
+RATE = 0.3  # of a Newton step, at the leaves of random trees
+
+
+def unit_of(query: PlannedQuery, classes: int) -> Gradients:
+    """How hessians are weighed beside gradients: as much as costs nothing more."""
+    if query.measure == "ε":
+        return Gradients(WHOLE, 1, 1)
+    return Gradients(WHOLE, 333, 100) if classes == 2 else Gradients(WHOLE, 2, 1)
+
+
+def sensitivity(query: PlannedQuery, classes: int, k: int) -> int:
+    """How much the sums at a tree's leaves change with one privacy unit: in L1, or L2 squared."""
+    if query.measure == "ε":
+        return k * WHOLE * (1 if classes == 2 else 3)
+    return k**2 * WHOLE**2 * (1 if classes == 2 else 2)
+
+
+def boost(rows: CodedRows, context: TrainingContext) -> Grown:
+    """Sweeps over all attributes, a tree of one split for each, then blocks of random trees."""
+    request, account = context.request, context.account
+    noise, bits = context.randomness.noise, context.randomness.bits
+    domain, plan = request.domain, account.plan
+    told = np.clip(np.array(request.histogram, dtype=np.float64), 0, None) + 1.0
+    odds = np.log(told / told.sum())
+    if len(odds) == 2:
+        odds = of_two(odds[1:] - odds[:1])[0]
+    start = intercept(odds, request, plan)
+    rows.add_votes([start])
+
+    def fitted(trees: Sequence[Tree], query: PlannedQuery, cost: int, rate: float) -> list[Tree]:
+        """The trees of a block with a step of each in its votes, which the rows' scores get too."""
+        found = _fitted(trees, rows, query, cost, rate, request, noise)
+        rows.add_votes(found)
+        return found
+
+    single = [_one_split(domain, attribute) for attribute in range(len(domain.attributes))]
+    sweep, forest, done = plan.query("sweep"), plan.query("forest"), 0
+    rounds = (len(sweep.by_depth) if sweep else 0) * len(single)
+    rounds += -(-forest.times // BLOCK) if forest else 0
+    for turn in range(len(sweep.by_depth) if sweep else 0):
+        assert sweep is not None
+        cost = account.spend("sweep", turn)
+        order = bits.words(len(single)).argsort()  # no attribute is always the last
+        for own in order.tolist():
+            done += 1
+            context.observe(Event(Phase.BOOST, done, rounds, "round"))
+            (step,) = fitted([single[own]], sweep, cost, 1.0)
+            single[own] = replace(step, votes=single[own].votes + step.votes)
+    trees: list[Tree] = []
+    if forest:
+        cost = account.spend("forest")
+        random = random_trees(domain, forest.times, request.depth, bits)
+        for first in range(0, len(random), BLOCK):
+            done += 1
+            context.observe(Event(Phase.BOOST, done, rounds, "round"))
+            trees += fitted(random[first : first + BLOCK], forest, cost, RATE)
+    return Grown([start, *single, *trees])
+
+
+def _fitted(
+    trees: Sequence[Tree],
+    rows: CodedRows,
+    query: PlannedQuery,
+    cost: int,
+    rate: float,
+    request: Request,
+    noise: CountNoise,
+) -> list[Tree]:
+    """Trees with the votes of a Newton step at each leaf, from noisy sums; every leaf has some."""
+    classes, k = len(request.domain.classes), request.rows_per_unit
+    unit, bound = unit_of(query, classes), sensitivity(query, classes, k)
+    found = []
+    for tree, told in zip(trees, rows.sum_gradients(trees, unit), strict=True):
+        private = told[tree.leaves]
+        if query.measure == "ε":
+            noisy, variance = noise.laplace(private, cost, bound), 2.0 * (bound * NANO / cost) ** 2
+        else:
+            noisy, variance = noise.gaussian(private, cost, bound), bound * ATTO / (2 * cost)
+        gradients = noisy[:, 0::2] / WHOLE
+        hessians = noisy[:, 1::2] * (unit.flat / unit.steep / WHOLE)
+        ordered = _in_order(tree, request.domain)
+        added = np.stack(
+            [
+                steps(g, h, variance / WHOLE**2, ordered)
+                for g, h in zip(gradients.T, hessians.T, strict=True)
+            ],
+            axis=1,
+        )
+        votes = np.zeros_like(tree.votes)
+        votes[tree.leaves] = integer_votes(rate * (of_two(added[:, 0]) if classes == 2 else added))
+        found.append(replace(tree, votes=votes))
+    return found
+
+
+def _in_order(tree: Tree, domain: Domain) -> int:
+    """How many of the first leaves of a tree come in an order: bins, or ordered categories."""
+    if tree.kind[0] != MULTIWAY:
+        return 0
+    attribute = domain.attributes[tree.attribute[0]]
+    in_order = attribute.kind == "numeric" or attribute.ordered
+    return attribute.proper if in_order and attribute.proper <= MAX_BINS else 0
+
+
+def _one_split(domain: Domain, attribute: int) -> Tree:
+    """A tree of one split into the cells of an attribute, without votes."""
+    growth = Growth(domain.cells, 1, len(domain.classes))
+    growth.split(*(np.array([value]) for value in (0, attribute, MULTIWAY, 0)))
+    return replace(growth.finished()[0], counts=None, noise=None)
+
+
+def random_trees(domain: Domain, trees: int, depth: int, bits: Bits) -> list[Tree]:
+    """Trees of random binary splits, without votes; they rest on the domain alone."""
+    ways, growth = candidates(domain, "binary"), Growth(domain.cells, trees, len(domain.classes))
+    frontier = np.arange(trees)
+    reachable = np.ones((trees, sum(domain.cells)), dtype=np.bool_)
+    for _ in range(depth):
+        allowed = ways.allowed(reachable)
+        split = np.flatnonzero(allowed.any(axis=1))
+        if not len(split):
+            break
+        chosen = random_split(ways, allowed[split], bits)
+        frontier, born = frontier[split], growth.nodes
+        growth.split(frontier, ways.attribute[chosen], ways.kind[chosen], ways.cell[chosen])
+        reachable, _ = ways.descend(reachable[split], chosen)
+        frontier = np.arange(born, growth.nodes)
+    return [replace(tree, counts=None, noise=None) for tree in growth.finished()]
+
+
+def _score_columns(request: Request) -> int:
+    """One for each class, or one for two."""
+    return len(request.domain.classes) if len(request.domain.classes) > 2 else 1
+
+
+BOOSTING = Learner(boost, node_columns=lambda request: 1, score_columns=_score_columns)

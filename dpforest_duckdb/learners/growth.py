@@ -1,0 +1,101 @@
+"""The nodes of all trees while they grow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.engine.base import Splits
+from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree
+
+
+@dataclass
+class Growth:
+    """The nodes of all trees while they grow, numbered by depth; node t is the root of tree t.
+
+    `noisy[node, class]` holds released histograms, zeros where nothing is released yet, and
+    `noise[node]` the standard deviation of the noise in them, NaN where nothing is. The noise
+    and `tree` are public.
+    """
+
+    cells: tuple[int, ...]
+    trees: int
+    classes: int
+    tree: Integers = field(init=False)
+    kind: Integers = field(init=False)
+    attribute: Integers = field(init=False)
+    cell: Integers = field(init=False)
+    first: Integers = field(init=False)
+    noisy: Integers = field(init=False)
+    noise: NDArray[np.float64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tree = np.arange(self.trees)
+        self.kind = np.full(self.trees, LEAF, dtype=np.int64)
+        self.attribute = np.full(self.trees, -1, dtype=np.int64)
+        self.cell = np.zeros(self.trees, dtype=np.int64)
+        self.first = np.full(self.trees, -1, dtype=np.int64)
+        self.noisy = np.zeros((self.trees, self.classes), dtype=np.int64)
+        self.noise = np.full(self.trees, np.nan)
+
+    def release(self, nodes: Integers | NDArray[np.intp], noisy: Integers, noise: float) -> None:
+        """Keep the noisy histograms of nodes, with noise of a standard deviation."""
+        self.noisy[nodes], self.noise[nodes] = noisy, noise
+
+    @property
+    def nodes(self) -> int:
+        return len(self.kind)
+
+    def split(self, nodes: Integers, attribute: Integers, kind: Integers, cell: Integers) -> Splits:
+        """Split nodes and append their children."""
+        arity = np.where(kind == MULTIWAY, np.array(self.cells)[attribute], 2)
+        first = self.nodes + np.concatenate([[0], np.cumsum(arity)[:-1]])
+        self.kind[nodes], self.attribute[nodes] = kind, attribute
+        self.cell[nodes], self.first[nodes] = cell, first
+        born = int(arity.sum())
+        self.tree = np.concatenate([self.tree, np.repeat(self.tree[nodes], arity)])
+        self.kind = np.concatenate([self.kind, np.full(born, LEAF)])
+        self.attribute = np.concatenate([self.attribute, np.full(born, -1)])
+        self.cell = np.concatenate([self.cell, np.zeros(born, dtype=np.int64)])
+        self.first = np.concatenate([self.first, np.full(born, -1)])
+        self.noisy = np.concatenate([self.noisy, np.zeros((born, self.classes), dtype=np.int64)])
+        self.noise = np.concatenate([self.noise, np.full(born, np.nan)])
+        return Splits(
+            node=nodes.tolist(),
+            attribute=attribute.tolist(),
+            kind=kind.tolist(),
+            cell=cell.tolist(),
+            first=first.tolist(),
+        )
+
+    def spread(self, values: Sequence[Integers]) -> Integers:
+        """Per-tree arrays by node, as one array by the numbers that nodes have while they grow."""
+        spread = np.zeros(self.nodes, dtype=np.int64)
+        for tree, own in enumerate(values):
+            spread[self.tree == tree] = own
+        return spread
+
+    def finished(self) -> list[Tree]:
+        """Each tree on its own, its nodes renumbered from its root."""
+        grown = []
+        for tree in range(self.trees):
+            own = np.flatnonzero(self.tree == tree)
+            number = np.zeros(self.nodes, dtype=np.int64)
+            number[own] = np.arange(len(own))
+            first = self.first[own]
+            grown.append(
+                Tree(
+                    kind=self.kind[own],
+                    attribute=self.attribute[own],
+                    cell=self.cell[own],
+                    first=np.where(first < 0, -1, number[first]),
+                    counts=self.noisy[own],
+                    votes=np.zeros((len(own), self.classes), dtype=np.int64),
+                    noise=self.noise[own],
+                )
+            )
+        return grown

@@ -1,0 +1,192 @@
+"""The level loop: count, release what was planned, choose splits, route; until no node is open.
+
+Only noisy counts and drawn splits enter the trees; true counts stay in this file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Floats, Integers, Mask
+from dpforest_duckdb.engine.base import CodedRows
+from dpforest_duckdb.learners.growth import Growth
+from dpforest_duckdb.privacy.noise import laplace_deviation
+from dpforest_duckdb.progress import Event, Phase
+from dpforest_duckdb.request import Grown, Learner, Level, ScoreRule, TrainingContext
+from dpforest_duckdb.splits.candidates import candidates
+from dpforest_duckdb.splits.choose import LATER, Choice, Drawn, distinct
+from dpforest_duckdb.tree import LEAF
+
+
+@dataclass
+class _Frontier:
+    """The open nodes of a depth; all of it is public or released.
+
+    `nodes[i]` is a node's number, `reachable[i, cell]` the cells that its rows can be in and
+    `expected[i]` its rows if every split sent equal parts to its branches.
+    """
+
+    nodes: Integers
+    reachable: Mask
+    expected: Floats
+
+    def split(self, later: Integers, below: Mask, parts: Floats, children: Integers) -> None:
+        """Replace the nodes by those to be split `later` and by the children of the others."""
+        self.nodes = np.concatenate([self.nodes[later], children])
+        self.reachable = np.concatenate([self.reachable[later], below])
+        self.expected = np.concatenate([self.expected[later], parts])
+
+
+@dataclass
+class _Levels:
+    """One pass through the levels of all trees."""
+
+    rows: CodedRows
+    context: TrainingContext
+    growth: Growth = field(init=False)
+
+    def __post_init__(self) -> None:
+        request = self.context.request
+        self.growth = Growth(request.domain.cells, request.trees, len(request.domain.classes))
+        self._candidates = candidates(request.domain, self.context.recipe.split_type)
+        self._released: dict[tuple[int, ...], int] = {}
+
+    def run(self) -> Growth:
+        """Split level by level, then ask the leaves."""
+        request, observe = self.context.request, self.context.observe
+        roots = np.arange(request.trees)
+        open_ = _Frontier(
+            roots,
+            np.ones((len(roots), sum(request.domain.cells)), dtype=np.bool_),
+            np.full(len(roots), float(request.rows)),
+        )
+        for depth in range(request.depth):
+            observe(Event(Phase.CHOOSE_SPLITS, depth + 1, request.depth, "depth"))
+            if not self._split_level(open_, depth):
+                break
+        else:
+            self._release_nodes(open_, [], request.depth)
+        self._release_leaves()
+        return self.growth
+
+    def _split_level(self, open_: _Frontier, depth: int) -> bool:
+        """Split the open nodes of a depth; false if all of them become leaves."""
+        context, plan = self.context, self.context.account.plan
+        first = int(open_.nodes.min())
+        counts: list[Integers] = []
+        if plan.query("split"):
+            here, span = open_.nodes - first, self.growth.nodes - first
+            counts = [table[here] for table in self.rows.count_classes(first, span)]
+        noisy = self._release_nodes(open_, counts, depth)
+        allowed = self._candidates.allowed(open_.reachable)
+        may_split = allowed.any(axis=1)
+        if context.recipe.stop is not None:
+            may_split &= ~context.recipe.stop(Level(noisy, open_.expected, context.request, plan))
+        nodes = np.flatnonzero(may_split)
+        if not len(nodes):
+            return False
+        choice = Choice(
+            candidates=self._candidates,
+            counts=counts,
+            allowed=allowed,
+            reachable=open_.reachable,
+            noisy=noisy,
+            epsilon=context.account.spend("split", depth) if counts else 0,
+            rows_per_unit=context.request.rows_per_unit,
+            noise=context.randomness.noise,
+            bits=context.randomness.bits,
+            depth=depth,
+            released=self._released,
+            weights=context.request.weights,
+        ).of(nodes)
+        different = depth == 0 and context.recipe.distinct_roots
+        choose = context.recipe.choose
+        self._apply(open_, nodes, distinct(choice, choose) if different else choose(choice))
+        return True
+
+    def _apply(self, open_: _Frontier, nodes: Integers, drawn: Drawn) -> None:
+        """Make the drawn splits, route the rows, and open the children."""
+        splits, growth = self._candidates, self.growth
+        now = drawn.candidate != LATER
+        later, split, chosen = nodes[~now], nodes[now], drawn.candidate[now]
+        born = growth.nodes
+        made = growth.split(
+            open_.nodes[split], splits.attribute[chosen], splits.kind[chosen], splits.cell[chosen]
+        )
+        children = np.arange(born, growth.nodes)
+        self.rows.route(made, growth.nodes)
+        if drawn.children is not None:
+            growth.release(children, np.concatenate(drawn.children), drawn.noise)
+        below, arity = splits.descend(open_.reachable[split], chosen)
+        open_.split(later, below, np.repeat(open_.expected[split] / arity, arity), children)
+
+    def _release_nodes(
+        self, open_: _Frontier, counts: list[Integers], depth: int
+    ) -> Integers | None:
+        """The noisy histogram or size of each open node, where the plan asks for one.
+
+        `counts` are the level's private tables, if they were counted already.
+        """
+        context, plan = self.context, self.context.account.plan
+        first = int(open_.nodes.min())
+        here, span = open_.nodes - first, self.growth.nodes - first
+        k, noisy = context.request.rows_per_unit, None
+        for purpose in ("histogram", "size"):
+            if plan.query(purpose):
+                private = (
+                    counts[0].sum(axis=1) if counts else self.rows.count_leaves(first, span)[here]
+                )
+                if purpose == "size":
+                    private = private.sum(axis=1, keepdims=True)
+                cost = context.account.spend(purpose, depth)
+                noisy = context.randomness.noise.laplace(private, cost, k)
+                if purpose == "histogram":
+                    self.growth.release(open_.nodes, noisy, laplace_deviation(cost, k))
+        return noisy
+
+    def _release_leaves(self) -> None:
+        """What the recipe asks of its leaves: all at once, or tree by tree at a cost for each."""
+        context, growth = self.context, self.growth
+        query = context.account.plan.query("leaf")
+        if query is None:
+            return
+        context.observe(Event(Phase.COUNT_LEAVES))
+        private = self.rows.count_leaves(0, growth.nodes)
+        leaf, k = growth.kind == LEAF, context.request.rows_per_unit
+        groups = [leaf]
+        if len(query.by_depth) > 1:
+            groups = [leaf & (growth.tree == tree) for tree in range(growth.trees)]
+        for number, leaves in enumerate(map(np.flatnonzero, groups)):
+            cost = context.account.spend("leaf", number)
+            noisy = context.recipe.leaf.ask(
+                private[leaves], cost, k, context.randomness.noise, context.randomness.bits
+            )
+            growth.release(leaves, noisy, laplace_deviation(cost, k))
+
+
+def _grow(rows: CodedRows, context: TrainingContext) -> Grown:
+    return Grown(_Levels(rows, context).run().finished())
+
+
+LEVELS = Learner(_grow, node_columns=lambda request: request.trees)
+
+
+def scored_levels(rule: ScoreRule) -> Learner:
+    """The level loop, then a noisy answer about sums of the trees' votes, where it is planned."""
+
+    def grow(rows: CodedRows, context: TrainingContext) -> Grown:
+        growth, account = _Levels(rows, context).run(), context.account
+        trees = growth.finished()
+        if not account.plan.query("scores"):
+            return Grown(trees)
+        context.observe(Event(Phase.COMPARE_SUMS))
+        scores = rule(trees, context.request, account.plan)
+        votes = [growth.spread(score) for score in scores.votes]
+        private = scores.asked(rows.count_scores(votes, scores.cuts))
+        k = context.request.rows_per_unit
+        noisy = context.randomness.noise.laplace(private, account.spend("scores"), k)
+        return Grown(trees, noisy)
+
+    return Learner(grow, LEVELS.node_columns)

@@ -1,0 +1,96 @@
+"""Bins of about equal numbers of rows, by private medians on a fine public grid.
+
+The first cut of an attribute parts its rows in two, the next cuts part both halves, and so on. The
+intervals of a turn hold different rows, so a turn costs once per attribute; the rows that a cut
+leaves on either side differ by one more or less with one row, which makes |left - right| a utility
+of sensitivity 1 that is not monotone. Only positions on the grid are released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.privacy.accountant import Accountant
+from dpforest_duckdb.privacy.amounts import ATTO, NANO
+from dpforest_duckdb.privacy.bits import Bits
+from dpforest_duckdb.request import Request
+
+if TYPE_CHECKING:
+    pass
+import math
+
+from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.privacy.plan import Measure
+from dpforest_duckdb.privacy.selection import exponents, select
+
+FINEST = 240  # cells of the grid, half of them equally wide, half of them by asinh
+
+
+def on_the_grid(domain: Domain) -> Domain:
+    """The numeric attributes that the domain does not cut itself, each on its fine grid.
+
+    Raises `DpforestError` where there is none: ask `to_be_cut` first.
+    """
+    own = [attribute.recut(FINEST) for attribute in to_be_cut(domain)]
+    return replace(domain, attributes=tuple(own))
+
+
+def to_be_cut(domain: Domain) -> list[Attribute]:
+    """The attributes whose bins are ours to choose."""
+    return [a for a in domain.attributes if a.recut(FINEST) != a]
+
+
+def median_epsilon(cost: int, measure: Measure) -> int:
+    """The ε (nano) of an exponential mechanism of a cost: itself, or √8ρ rounded down."""
+    return cost if measure == "ε" else math.isqrt(8 * cost * NANO**2 // ATTO)
+
+
+def recut_by_medians(
+    domain: Domain, counts: Sequence[Integers], epsilons: Sequence[int], k: int, bits: Bits
+) -> Domain:
+    """The domain with the attributes of `on_the_grid` cut at private medians.
+
+    `counts[attribute][cell]` are private, k the rows per privacy unit; `epsilons` is the nano-ε of
+    one attribute's cuts by turn.
+    """
+    cut = {
+        fine.name: replace(fine, edges=_edges(fine, told, epsilons, k, bits))
+        for fine, told in zip(on_the_grid(domain).attributes, counts, strict=True)
+    }
+    return replace(domain, attributes=tuple(cut.get(a.name, a) for a in domain.attributes))
+
+
+def _edges(
+    fine: Attribute, counts: Integers, epsilons: Sequence[int], k: int, bits: Bits
+) -> tuple[object, ...]:
+    up_to = np.concatenate([[0], counts[: fine.proper].cumsum()])
+    bounds = [0, fine.proper]  # intervals of grid cells
+    for epsilon in epsilons:
+        low, high = np.array(bounds[:-1]), np.array(bounds[1:])
+        wide = high - low > 1  # others hold one cell
+        if not wide.any():
+            break
+        low, high = low[wide, None], high[wide, None]
+        cuts = np.arange(fine.proper)[None, :]
+        allowed = (cuts > low) & (cuts < high)
+        left, right = up_to[cuts] - up_to[low], up_to[high] - up_to[cuts]
+        utility = np.where(allowed, -np.abs(left - right), 0)
+        parts = exponents(utility, allowed, epsilon, k, monotone=False)
+        bounds = sorted({*bounds, *select("exponential", parts, allowed, bits).tolist()})
+    return tuple(fine.edges[cut - 1] for cut in bounds[1:-1])
+
+
+def recut(counts: Sequence[Integers], request: Request, account: Accountant, bits: Bits) -> Request:
+    """The request with numeric attributes cut at private medians, by private counts on the grid."""
+    query = account.plan.query("bins")
+    assert query is not None, "only a plan that asks for bins gets them"
+    turns = [account.spend("bins", turn) for turn in range(len(query.by_depth))]
+    epsilons = [median_epsilon(cost, query.measure) for cost in turns]
+    cut = recut_by_medians(request.domain, counts, epsilons, request.rows_per_unit, bits)
+    return replace(request, domain=cut)

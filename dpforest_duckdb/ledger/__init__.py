@@ -1,0 +1,1 @@
+"""The ledger of budgets: the file, and the account of one table."""

@@ -1,0 +1,68 @@
+"""What a forest is made of: the published value, as arrays of nodes.
+
+Everything here is released: noisy counts, splits drawn under the budget, integer votes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Floats, Integers
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.tree import SCALE, Guarantee, Link, Tree, Voting
+
+
+@dataclass(frozen=True)
+class ForestContent:
+    """The parts of a trained forest: public domain, trees, guarantee.
+
+    `voting`: votes of a class are the sum of all trees' ("sum"), or those of the tree that gives it
+    most ("surest").
+    """
+
+    name: str
+    recipe: str
+    guarantee: Guarantee
+    domain: Domain
+    trees: tuple[Tree, ...]
+    link: Link = "shares"
+    table: str = ""
+    version: str = ""
+    voting: Voting = "sum"
+
+    @property
+    def private(self) -> bool:
+        return self.guarantee.private
+
+    @cached_property
+    def nodes(self) -> int:
+        return sum(tree.nodes for tree in self.trees)
+
+    @cached_property
+    def depth(self) -> int:
+        return max(tree.depth(self.domain.cells) for tree in self.trees)
+
+    def votes(self, rows: Iterable[Mapping[str, object]]) -> Integers:
+        """Votes of all trees `[row, class]` of raw rows, by Python's own way through them."""
+        codes = np.array(
+            [[a.code(row[a.column]) for a in self.domain.attributes] for row in rows],
+            dtype=np.int64,
+        ).reshape(-1, len(self.domain.attributes))
+        combine = np.add if self.voting == "sum" else np.maximum
+        total = np.zeros((len(codes), len(self.domain.classes)), dtype=np.int64)
+        for tree in self.trees:
+            total = combine(total, tree.votes[tree.find(codes)])
+        return total
+
+    def probabilities(self, votes: Integers) -> Floats:
+        """Summed votes `[row, class]` as class probabilities of the same shape."""
+        if self.link == "shares":
+            shares: Floats = votes / votes.sum(axis=1, keepdims=True)
+            return shares
+        odds = np.exp((votes - votes.max(axis=1, keepdims=True)) / SCALE)
+        softmax: Floats = odds / odds.sum(axis=1, keepdims=True)
+        return softmax

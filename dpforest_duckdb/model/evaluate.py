@@ -1,0 +1,289 @@
+"""How good a model is on a table whose classes are known: exact figures, or private ones.
+
+The rows are scored and counted inside DuckDB. What comes back are counts per group, which are
+private; the exact figures made of them are too. With ε the groups are a fixed public grid, noise is
+added to their counts, and everything after that may be published.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpforest_duckdb.arrays import Floats, Integers
+from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.engine.base import Scored
+from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
+from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.model.score_sql import score_sql, share_names
+from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
+from dpforest_duckdb.privacy.noise import CountNoise, OpenDPNoise
+from dpforest_duckdb.privacy.plan import PlannedQuery
+from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.table import TableInfo
+
+if TYPE_CHECKING:
+    from dpforest_duckdb.engine.duckdb import DuckDBEngine
+    from dpforest_duckdb.model.content import ForestContent
+    from dpforest_duckdb.privacy.unit import PrivacyUnit
+
+
+BINS = 20  # of the probability, in private figures; even, so that 1/2 is an edge
+LEAST = 1e-15  # a probability below this counts as this in the log loss
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Figures of a model on a table; None where there is nothing to compute them from.
+
+    `private` says whether they may be published; `epsilon` is then what they cost, in nano-ε.
+    """
+
+    rows: int | None
+    accuracy: float | None
+    log_loss: float | None
+    auc: float | None
+    private: bool = False
+    epsilon: int | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """The figures as a JSON object."""
+        found = asdict(self)
+        cost = found.pop("epsilon")
+        return found if cost is None else {**found, "epsilon": cost / NANO}
+
+
+def evaluate(
+    engine: DuckDBEngine,
+    forest: ForestContent,
+    table: str,
+    *,
+    target: str | None = None,
+    epsilon: float | str | Decimal | None = None,
+    privacy_unit: str | None = None,
+    rows_per_unit: int | None = None,
+    ledger: str | Path | None = None,
+) -> Evaluation:
+    """Evaluate a forest on a base table; rows without a class of the class list are left out.
+
+    Without `epsilon` the figures are exact and as private as the rows; a table with a cap refuses
+    them. With it, it is debited before a row is read, and the figures are free to publish. The unit
+    is by default that of the cap. Raises `DpforestError`.
+    """
+    nano = None if epsilon is None else nano_epsilon(epsilon)
+    if nano is None and (privacy_unit is not None or rows_per_unit is not None):
+        raise UsageError(
+            "--privacy-unit and --rows-per-unit go with --epsilon: exact figures protect nobody."
+        )
+    info = engine.table(table)
+    guard = _guard(engine, info, ledger, needed=nano is not None)
+    if nano is None:
+        if guard and guard.budget().cap:
+            raise BudgetError(
+                f'Refused: table "{info.display}" has a cap, which exact figures would go around: '
+                "ask for noisy ones with --epsilon."
+            )
+        return exact_figures(*_counted(engine, forest, info, target), len(forest.domain.classes))
+    assert guard is not None
+    unit = guard.unit(privacy_unit, rows_per_unit)
+    statement = _statement(engine, forest, info, target, bins=BINS, unit=unit)
+    run = guard.debit(
+        nano,
+        0,
+        unit,
+        recipe="evaluate",
+        model=forest.name,
+        private=True,
+        plan=[asdict(PlannedQuery("figures", "discrete Laplace", (nano,)))],
+    )
+    try:
+        classes = len(forest.domain.classes)
+        grid = _grid(engine, statement, unit, classes)
+        noisy = noisy_figures(grid, nano, unit.rows, classes, OpenDPNoise())
+    except BaseException:
+        with contextlib.suppress(DpforestError):
+            guard.ledger.close_run(run, "failed")
+        raise
+    with contextlib.suppress(DpforestError):  # the debit stands whatever becomes of this line
+        guard.ledger.close_run(run, "done")
+    return noisy
+
+
+def exact_figures(
+    label: Integers, right: Integers, value: Floats, rows: Integers, classes: int
+) -> Evaluation:
+    """Figures of grouped rows: `rows[i]` of them have `label`, `right` (0 or 1) and `value`.
+
+    With two classes `label` is the class and `value` the probability of the second; with more,
+    `label` is 0 and `value` the probability of the row's own class.
+    """
+    total = int(rows.sum())
+    if not total:
+        return Evaluation(0, None, None, None)
+    own = np.where(label == 0, 1 - value, value) if classes == 2 else value
+    return Evaluation(
+        rows=total,
+        accuracy=float((rows * right).sum() / total),
+        log_loss=log_loss(own, rows),
+        auc=auc(value, rows * (label == 1), rows * (label == 0)) if classes == 2 else None,
+    )
+
+
+def log_loss(own: Floats, rows: Integers | Floats) -> float:
+    """The mean of -log p over rows, p being the probability of a row's own class."""
+    return float(-(rows * np.log(np.clip(own, LEAST, 1))).sum() / rows.sum())
+
+
+def auc(score: Floats, positive: Integers | Floats, negative: Integers | Floats) -> float | None:
+    """The share of pairs (positive, negative) that the score orders well; ties count half.
+
+    `positive[i]` and `negative[i]` rows have `score[i]`. None if either class is missing.
+    """
+    pairs = float(positive.sum()) * float(negative.sum())
+    if positive.sum() <= 0 or negative.sum() <= 0:
+        return None
+    values, group = np.unique(score, return_inverse=True)
+    up = np.bincount(group, weights=positive, minlength=len(values))
+    down = np.bincount(group, weights=negative, minlength=len(values))
+    return float((up * (np.cumsum(down) - down / 2)).sum() / pairs)
+
+
+def possible(classes: int) -> NDArray[np.bool_]:
+    """The cells `[class, right, bin]` of the grid that a row can be in; public.
+
+    Bin b holds probabilities above b / BINS and up to (b + 1) / BINS, the first one 0 too. Of two
+    classes the second is predicted above 1/2 only; of more, a class that is predicted has at least
+    its fair share, and one that is not has at most half.
+    """
+    high = np.arange(1, BINS + 1)
+    above_half = high * 2 > BINS
+    if classes == 2:
+        return np.array([[above_half, ~above_half], [~above_half, above_half]])
+    return np.array([[~above_half, high * classes >= BINS]])
+
+
+def noisy_figures(
+    grid: Integers, epsilon: int, rows_per_unit: int, classes: int, noise: CountNoise
+) -> Evaluation:
+    """Private figures of true counts `grid[class, right, bin]`, for nano-ε.
+
+    One privacy unit changes the grid by at most its rows. Probabilities are known up to their bin
+    and taken as its middle.
+    """
+    noisy = noise.laplace(grid, epsilon, rows_per_unit) * possible(classes)
+    rows = int(noisy.sum())
+    if rows < 1:
+        return Evaluation(max(rows, 0), None, None, None, noise.private, epsilon)
+    middle = (np.arange(BINS) + 0.5) / BINS
+    own = np.array([1 - middle, middle]) if classes == 2 else middle[None, :]
+    loss = log_loss(own, noisy.sum(axis=1))
+    area = auc(middle, noisy[1].sum(axis=0), noisy[0].sum(axis=0)) if classes == 2 else None
+    return Evaluation(
+        rows=rows,
+        accuracy=_between(float(noisy[:, 1].sum() / rows), 0, 1),
+        log_loss=_between(loss, -math.log(middle[-1]), -math.log(middle[0])),
+        auc=None if area is None else _between(area, 0, 1),
+        private=noise.private,
+        epsilon=epsilon,
+    )
+
+
+def _between(value: float, low: float, high: float) -> float:
+    """Noise may carry a figure past what it can be."""
+    return min(max(value, low), high)
+
+
+def _guard(
+    engine: DuckDBEngine, info: TableInfo, ledger: str | Path | None, *, needed: bool
+) -> Account | None:
+    """The table's budget; a database in memory without a ledger can have none."""
+    on_disk = engine.run(
+        "SELECT path IS NOT NULL FROM duckdb_databases() WHERE database_name = ?", [info.catalog]
+    )[0][0]
+    if not (needed or on_disk or ledger is not None or "dpforest-budget: " in info.comment):
+        return None
+    return Account.of(engine, info, ledger)
+
+
+def _statement(
+    engine: DuckDBEngine,
+    forest: ForestContent,
+    info: TableInfo,
+    target: str | None,
+    *,
+    bins: int = 0,
+    unit: PrivacyUnit | None = None,
+) -> Sql:
+    dialect, classes = engine.dialect, forest.domain.classes
+    found = {name.casefold(): name for name in info.columns}
+    wanted = target or forest.domain.target
+    if wanted.casefold() not in found:
+        raise DpforestError(f'The table has no column "{wanted}": name the classes with --target.')
+    column = found[wanted.casefold()]
+    labels = Attribute(column, "categorical", classes).bound(info.columns[column])
+    prefix = _free_prefix(info.columns)
+    source = Scored(dialect.ident(info.catalog, info.schema, info.name), info.columns)
+    names = [dialect.ident("s", name) for name in share_names(forest, prefix)]
+    label = dialect.class_code(labels.values, labels.type, dialect.ident("s", column))
+    arms = " ".join(f"WHEN {number} THEN {name}" for number, name in enumerate(names))
+    binary = len(classes) == 2
+    by_column = None
+    if unit and unit.column != "row":
+        if unit.column not in info.columns:
+            raise DpforestError(f'The table has no column "{unit.column}", which its cap protects.')
+        name = dialect.ident("s", unit.column)
+        by_column = SimpleNamespace(
+            canonical=dialect.canonical_unit(name, info.columns[unit.column]), rows=unit.rows
+        )
+    predicted = dialect.ident("s", f"{prefix}prediction")
+    return render(
+        "evaluate",
+        scored=Sql(score_sql(forest, source, prefix=prefix, fast=True).rstrip()),
+        binary=binary,
+        bins=bins,
+        unit=by_column,
+        predicted=dialect.class_code(classes, forest.domain.target_type, predicted),
+        value=names[1] if binary else Sql(f"CASE {label} {arms} END"),
+        **{"class": label},
+    )
+
+
+def _counted(
+    engine: DuckDBEngine, forest: ForestContent, info: TableInfo, target: str | None
+) -> tuple[Integers, Integers, Floats, Integers]:
+    """The true counts of `exact_figures`, as parallel arrays."""
+    found = _run(engine, _statement(engine, forest, info, target), None)
+    label, right, rows = (np.asarray(found[key], np.int64) for key in ("class", "right", "rows"))
+    return label, right, np.asarray(found["value"], np.float64), rows
+
+
+def _grid(engine: DuckDBEngine, statement: Sql, unit: PrivacyUnit, classes: int) -> Integers:
+    """The true counts of `noisy_figures`, empty cells filled in."""
+    salt = None if unit.column == "row" else {"salt": secrets.randbits(63)}
+    found = _run(engine, statement, salt)
+    grid = np.zeros(possible(classes).shape, dtype=np.int64)
+    keys = tuple(np.asarray(found[key], np.int64) for key in ("class", "right", "value"))
+    grid[keys] = found["rows"]
+    return grid
+
+
+def _run(engine: DuckDBEngine, statement: Sql, values: Mapping[str, int] | None) -> Any:
+    return engine.run(statement, values, step="evaluate", fetch="fetchnumpy")
+
+
+def _free_prefix(columns: Mapping[str, str]) -> str:
+    """A prefix that no column of the table begins with."""
+    prefix = "dpforest_"
+    while any(name.casefold().startswith(prefix) for name in columns):
+        prefix += "_"
+    return prefix

@@ -1,0 +1,267 @@
+"""A forest as JSON text and back.
+
+Reading checks everything, so that a hostile file never reaches SQL.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.model.content import ForestContent
+from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, Guarantee, Link, Tree, Voting
+
+SCHEMA = "dpforest/1"
+MAX_BYTES = 64 * 2**20
+MAX_NODES = 1_000_000
+MAX_DEPTH = 100
+
+
+Kind = TypeVar("Kind", bound=ForestContent)
+
+
+def to_json(forest: ForestContent) -> str:
+    """A forest as JSON, columns of integers per tree; `from_json` reads it back."""
+    content = {
+        "schema": SCHEMA,
+        "name": forest.name,
+        "recipe": forest.recipe,
+        "table": forest.table,
+        "version": forest.version,
+        "voting": forest.voting,
+        "guarantee": asdict(forest.guarantee),
+        "link": forest.link,
+        "domain": _domain_json(forest.domain),
+        "trees": [_tree_json(tree) for tree in forest.trees],
+    }
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def from_json(text: str, kind: type[Kind]) -> Kind:
+    """Read a forest of the given class. Raises `DpforestError` for a damaged, newer or huge model."""
+    if len(text) > MAX_BYTES:
+        raise DpforestError("The model is larger than 64 MiB: it is not one of ours.")
+    try:
+        content = json.loads(text, parse_constant=_no_constant)
+        schema = content["schema"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise DpforestError("The model is damaged: it is not the JSON of a forest.") from None
+    if schema != SCHEMA:
+        raise DpforestError(
+            f"The model has a schema other than {SCHEMA}: update dpforest-duckdb to read it."
+        )
+    try:
+        return _forest(content, kind)
+    except DpforestError as error:
+        raise DpforestError(f"The model is damaged: {error}") from None
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError, AttributeError):
+        raise DpforestError("The model is damaged: a field is missing or wrong.") from None
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _tree_json(tree: Tree) -> dict[str, Any]:
+    return {
+        "kind": tree.kind.tolist(),
+        "attribute": tree.attribute.tolist(),
+        "cell": tree.cell.tolist(),
+        "first": tree.first.tolist(),
+        "counts": None if tree.counts is None else tree.counts.tolist(),
+        "votes": tree.votes[tree.leaves].tolist(),
+        "noise": None if tree.noise is None else [_known(value) for value in tree.noise],
+    }
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else round(float(value), 3)
+
+
+def _domain_json(domain: Domain) -> dict[str, Any]:
+    return {
+        "target": domain.target,
+        "target_type": domain.target_type,
+        "classes": list(domain.classes),
+        "attributes": [
+            {
+                "name": a.name,
+                "kind": a.kind,
+                "type": a.type,
+                "nullable": a.nullable,
+                "ordered": a.ordered,
+                "values": list(a.values),
+                "edges": list(a.edges),
+                **({"of": a.of, "taxonomy": a.taxonomy} if a.of else {}),
+            }
+            for a in domain.attributes
+        ],
+    }
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or len(value) > 100_000:
+        raise ValueError("not text")
+    return value
+
+
+def _texts(values: object) -> tuple[str, ...]:
+    if not isinstance(values, list):
+        raise ValueError("not a list")
+    return tuple(_text(value) for value in values)
+
+
+def _bool(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("not true or false")
+    return value
+
+
+def _integers(values: object, low: int, high: int, shape: tuple[int, ...]) -> Integers:
+    """An integer array of a shape with entries in [low, high]; anything else is refused."""
+    array = np.array(values)
+    if array.shape != shape or array.dtype != np.int64:
+        raise ValueError("not integers of the right shape")
+    if array.size and not (low <= array.min() and array.max() <= high):
+        raise ValueError("out of range")
+    return array
+
+
+def _attribute(content: Mapping[str, Any]) -> Attribute:
+    edges = content["edges"]
+    if any(isinstance(e, bool) or not isinstance(e, int | float) for e in edges):
+        raise ValueError("edges must be numbers")
+    kind = content["kind"]
+    if kind not in ("categorical", "numeric"):
+        raise ValueError("unknown kind")
+    declared = Attribute(
+        name=_text(content["name"]),
+        kind=kind,
+        values=_texts(content["values"]),
+        ordered=_bool(content["ordered"]),
+        edges=tuple(edges),
+        nullable=_bool(content["nullable"]),
+        type=_text(content["type"]),
+        of=_text(content.get("of", "")),
+        taxonomy=tuple((_text(g), _texts(held)) for g, held in content.get("taxonomy", [])),
+    )
+    if declared.of and [group for group, _ in declared.taxonomy] != list(declared.values):
+        raise ValueError("groups do not fit their names")
+    # binding again makes sure that categories and edges are of the type that they claim
+    bound = declared.bound(declared.type) if edges or kind == "categorical" else declared
+    if bound != replace(declared, type=bound.type) or not bound.family:
+        raise ValueError("categories or edges do not fit the type")
+    return bound
+
+
+def _forest(content: Mapping[str, Any], kind: type[Kind]) -> Kind:
+    given = content["domain"]
+    domain = Domain(
+        attributes=tuple(_attribute(a) for a in given["attributes"]),
+        target=_text(given["target"]),
+        target_type=_text(given["target_type"]),
+        classes=_texts(given["classes"]),
+    )
+    labels = Attribute(domain.target, "categorical", domain.classes).bound(domain.target_type)
+    if labels.values != domain.classes:
+        raise ValueError("classes do not fit the type")
+    claimed = content["guarantee"]
+    guarantee = Guarantee(
+        epsilon=_text(claimed["epsilon"]),
+        delta=_text(claimed["delta"]),
+        private=_bool(claimed["private"]),
+        reasons=_texts(claimed["reasons"]),
+        unit=_text(claimed["unit"]),
+        rows_per_unit=int(_integers(claimed["rows_per_unit"], 1, 2**62, ())),
+        neighbours=_text(claimed["neighbours"]),
+        noise=_text(claimed["noise"]),
+        plan=_texts(claimed["plan"]),
+    )
+    link = content.get("link", "shares")
+    if link not in get_args(Link):
+        raise ValueError("unknown link")
+    if not content["trees"]:
+        raise ValueError("no tree")
+    voting = content["voting"]
+    if voting not in get_args(Voting):
+        raise ValueError("unknown voting")
+    return kind(
+        name=_text(content["name"]),
+        recipe=_text(content["recipe"]),
+        guarantee=guarantee,
+        domain=domain,
+        trees=tuple(_tree(tree, domain, link) for tree in content["trees"]),
+        link=link,
+        table=_text(content["table"]),
+        version=_text(content["version"]),
+        voting=voting,
+    )
+
+
+def _tree(content: Mapping[str, Any], domain: Domain, link: Link) -> Tree:
+    nodes, classes = len(content["kind"]), len(domain.classes)
+    if not 1 <= nodes <= MAX_NODES:
+        raise ValueError("too many nodes")
+    kind = _integers(content["kind"], LEAF, EQUALS, (nodes,))
+    leaves = int((kind == LEAF).sum())
+    counts = content["counts"]
+    votes = np.zeros((nodes, classes), dtype=np.int64)
+    votes[kind == LEAF] = _integers(content["votes"], 0, 2**31, (leaves, classes))
+    tree = Tree(
+        kind=kind,
+        attribute=_integers(content["attribute"], -1, len(domain.attributes) - 1, (nodes,)),
+        cell=_integers(content["cell"], 0, max(domain.cells), (nodes,)),
+        first=_integers(content["first"], -1, nodes, (nodes,)),
+        counts=None if counts is None else _integers(counts, -(2**62), 2**62, (nodes, classes)),
+        votes=votes,
+        noise=_noise(content.get("noise"), nodes),
+    )
+    if link == "shares" and (tree.votes[tree.leaves].sum(axis=1) < 1).any():
+        raise ValueError("a leaf without votes")
+    _check_shape(tree, domain)
+    return tree
+
+
+def _noise(values: object, nodes: int) -> NDArray[np.float64] | None:
+    """Standard deviations `[node]`, NaN for null, or none at all."""
+    if values is None:
+        return None
+    if not isinstance(values, list) or len(values) != nodes:
+        raise ValueError("not one for each node")
+    known = [value for value in values if value is not None]
+    if any(type(value) not in (int, float) or not 0 <= value < math.inf for value in known):
+        raise ValueError("not standard deviations")
+    return np.array([math.nan if value is None else float(value) for value in values])
+
+
+def _check_shape(tree: Tree, domain: Domain) -> None:
+    """One root, every other node the child of exactly one earlier node, bounded depth."""
+    parent = np.full(tree.nodes, -1, dtype=np.int64)
+    depth = np.zeros(tree.nodes, dtype=np.int64)
+    for node in range(tree.nodes):
+        if tree.kind[node] == LEAF:
+            continue
+        if tree.attribute[node] < 0:
+            raise ValueError("a split without attribute")
+        attribute = domain.attributes[tree.attribute[node]]
+        last = attribute.cells - 1 if tree.kind[node] == EQUALS else attribute.proper - 2
+        if tree.kind[node] != MULTIWAY and tree.cell[node] > last:
+            raise ValueError("a cut outside the attribute")
+        children = tree.children(node, domain.cells)
+        if children.start <= node or children.stop > tree.nodes:
+            raise ValueError("a child out of place")
+        if (parent[list(children)] >= 0).any():
+            raise ValueError("a node with two parents")
+        parent[list(children)] = node
+        depth[list(children)] = depth[node] + 1
+    if (parent[1:] < 0).any() or depth.max() > MAX_DEPTH:
+        raise ValueError("a node without parent, or too deep")

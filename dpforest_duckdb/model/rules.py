@@ -1,0 +1,107 @@
+"""A forest as rules: every path from a root to a node, with its noisy figures."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.model.content import ForestContent
+from dpforest_duckdb.tree import EQUALS, LEAF, SCALE, THRESHOLD, Tree
+
+
+def rules(forest: ForestContent) -> list[dict[str, Any]]:
+    """All rules and sub-rules as rows, tree by tree, parents before children.
+
+    `rule` is the path in words, `counts` the noisy class counts (None where the recipe keeps none),
+    `confidence` the share of the predicted class among them, `support` the share of the tree's
+    noisy rows that reach the node, both in [0, 1]; `noise` the standard deviation of the noise in
+    each of the counts; `votes` the integer votes of a leaf, and `log_odds` what they add to the
+    log-odds of each class, where they are such. All of it is released already.
+    """
+    return [row for number, tree in enumerate(forest.trees) for row in _tree(forest, number, tree)]
+
+
+def _tree(forest: ForestContent, number: int, tree: Tree) -> list[dict[str, Any]]:
+    domain = forest.domain
+    paths: list[tuple[str, ...]] = [()] * tree.nodes
+    rows = []
+    for node in range(tree.nodes):
+        for branch, child in enumerate(tree.children(node, domain.cells)):
+            attribute = domain.attributes[tree.attribute[node]]
+            step = condition(attribute, int(tree.kind[node]), int(tree.cell[node]), branch)
+            paths[child] = (*paths[node], step)
+        rows.append(
+            {
+                "tree": number,
+                "node": node,
+                "leaf": bool(tree.kind[node] == LEAF),
+                "depth": len(paths[node]),
+                "rule": " AND ".join(paths[node]) or "(all rows)",
+                **_figures(forest, tree, node),
+                **_log_odds(forest, tree, node),
+            }
+        )
+    return rows
+
+
+def _figures(forest: ForestContent, tree: Tree, node: int) -> dict[str, Any]:
+    classes = forest.domain.classes
+    votes = tree.votes[node] if tree.kind[node] == LEAF else None
+    noise = math.nan if tree.noise is None else float(tree.noise[node])
+    if tree.counts is None or (tree.noise is not None and math.isnan(noise)):
+        best = votes.argmax() if votes is not None else None
+        return {
+            "prediction": None if best is None else classes[best],
+            "counts": None,
+            "noise": None,
+            "confidence": None,
+            "support": None,
+            "votes": None if votes is None else votes.tolist(),
+        }
+    counts = tree.counts[node]
+    present, root = np.clip(counts, 0, None), np.clip(tree.counts[0], 0, None).sum()
+    total = present.sum()
+    return {
+        # log-odds add to those of all rows: of themselves they predict nothing
+        "prediction": classes[
+            counts.argmax() if votes is None or forest.link == "softmax" else votes.argmax()
+        ],
+        "counts": counts.tolist(),
+        "noise": None if math.isnan(noise) else round(noise, 3),
+        "confidence": round(float(present.max() / total), 6) if total else None,
+        "support": round(min(1.0, float(total / root)), 6) if root else None,
+        "votes": None if votes is None else votes.tolist(),
+    }
+
+
+def _log_odds(forest: ForestContent, tree: Tree, node: int) -> dict[str, Any]:
+    """What a leaf adds to the log-odds of each class, in nats, less the mean over the classes.
+
+    Nothing where votes are no log-odds.
+    """
+    if forest.link == "shares":
+        return {}
+    if tree.kind[node] != LEAF:
+        return {"log_odds": None}
+    added = (tree.votes[node] - tree.votes[node].mean()) / SCALE
+    return {"log_odds": dict(zip(forest.domain.classes, added.round(3).tolist(), strict=True))}
+
+
+def condition(attribute: Attribute, kind: int, cell: int, branch: int) -> str:
+    """The condition of one branch in words."""
+    name = attribute.name
+    if kind == THRESHOLD:
+        if attribute.kind == "categorical":
+            listed = ", ".join(attribute.values[: cell + 1])
+            return f"{name} {'in' if branch == 0 else 'not in'} ({listed})"
+        edge = attribute.text(attribute.edges[cell])
+        return f"{name} <= {edge}" if branch == 0 else f"{name} > {edge} or missing"
+    label = attribute.label(cell if kind == EQUALS else branch)
+    if kind == EQUALS and branch == 1:
+        return f"{name} is not {label}"
+    if attribute.kind == "numeric" and not label.startswith(("NULL", "other")):
+        return f"{name} {label}"
+    return f"{name} is {label}" if label in ("NULL", "other") else f"{name} = {label}"

@@ -1,0 +1,1 @@
+"""From what was released to votes: free of charge."""

@@ -1,0 +1,168 @@
+"""Class shares per value of an attribute, from noisy counts: post-processing, free of charge.
+
+Each share is a posterior mean: the likelihood of the noisy counts, a Gaussian prior on the log-odds
+about the classes' shares in all rows, and an average over models of how values differ. Values may
+each be their own, with log-odds as wide as one of WIDTHS; ordered ones may also resemble their
+neighbours, or be alike up to one or two cuts. Models weigh as much as they explain, so where noise
+drowns the counts the shares are about those of all rows, and nothing needs to be tuned.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Floats
+
+OFFSETS = np.linspace(-6, 6, 241)  # log-odds of a value, less those of all rows
+WIDTHS = (0.1, 0.3, 0.8, 1.6, 3.0)  # standard deviations of offsets, where values are their own
+STEPS = (0.8, 1.6, 3.0)  # the same, where values are alike between cuts
+SLOPES = (0.3, 0.8, 1.6, 3.0)  # the same, where offsets of neighbours are correlated by NEARBY
+NEARBY = 0.9
+LEAST_LIKELY = 1e-100  # beside the likeliest: chains of impossible offsets must keep some mass
+STEP_WIDTHS = (0.1, 0.3, 1.0, 2.5)  # standard deviations of a step before anything is known
+LIKENESS = (0.5, 0.9)  # correlations of the steps at neighbouring values, beside none at all
+LEAST_HESSIAN, LARGEST_STEP = 0.25, 5.0
+
+
+def class_shares(table: Floats, prior: Floats, variance: float, ordered: int = 0) -> Floats:
+    """Shares `[value, class]` from noisy counts `table[value, class]`; each row sums to 1.
+
+    `prior[class]` are the shares in all rows, `variance` that of the noise of one count; the first
+    `ordered` values come in an order. All of it is released.
+    """
+    classes = table.shape[1]
+    shares = np.empty(table.shape)
+    for label in range(classes) if classes > 2 else [1]:
+        share = np.clip(prior[label], 1e-4, 1 - 1e-4)
+        grid = 1 / (1 + np.exp(-(np.log(share / (1 - share)) + OFFSETS)))
+        likelihood = _log_likelihood(table, label, grid, variance)
+        parts = [(likelihood[:ordered], True), (likelihood[ordered:], False)]
+        means = [_averaged(own, grid, in_order) for own, in_order in parts if len(own)]
+        shares[:, label] = np.concatenate(means)
+    if classes == 2:
+        shares[:, 0] = 1 - shares[:, 1]
+    total: Floats = shares.sum(axis=1, keepdims=True)
+    return shares / total
+
+
+def _log_likelihood(table: Floats, label: int, grid: Floats, variance: float) -> Floats:
+    """`[value, grid]`: how well each share explains a class's count beside those of the others.
+
+    With share p, (1-p)·own - p·others has mean 0; its variance is that of noise and of sampling.
+    """
+    total = np.clip(table.sum(axis=1), 0, None)[:, None]
+    own = table[:, [label]]
+    others = table.sum(axis=1, keepdims=True) - own
+    noise = variance * ((1 - grid) ** 2 + (table.shape[1] - 1) * grid**2)
+    spread = noise + np.maximum(total, 1) * grid * (1 - grid)
+    likelihood: Floats = -(((1 - grid) * own - grid * others) ** 2) / (2 * spread)
+    precision: Floats = np.log(spread) / 2
+    return likelihood - precision
+
+
+def _averaged(likelihood: Floats, grid: Floats, ordered: bool) -> Floats:
+    """The posterior mean share of each value, averaged over the models."""
+    values = len(likelihood)
+    evidence, means = _segments(likelihood, grid, WIDTHS)  # each value a segment of its own
+    worth = evidence.sum(axis=0) - np.log(len(WIDTHS))
+    if not ordered or values < 3:
+        alone: Floats = means @ _weights(worth)[0]
+        return alone
+    whole = np.concatenate([np.zeros((1, len(grid))), likelihood.cumsum(axis=0)])
+    one, two = np.arange(1, values), np.stack(np.triu_indices(values - 1, 1)) + 1
+    below, below_mean = _segments(whole[one], grid, STEPS)
+    above, above_mean = _segments(whole[-1] - whole[one], grid, STEPS)
+    middle, middle_mean = _segments(whole[two[1]] - whole[two[0]], grid, STEPS)
+    single = below + above - np.log(below.size)
+    double = below[two[0] - 1] + middle + above[two[1] - 1] - np.log(max(middle.size, 1))
+    chains, chain_means = _chains(likelihood[:, ::2], grid[::2])
+    own, by_one, by_two, by_chain = _weights(worth, single, double, chains - np.log(len(SLOPES)))
+    # a segment's mean counts for the values from its first to before its last
+    rise = np.zeros(values + 1)
+    rise[0] = (by_one * below_mean).sum() + (by_two * below_mean[two[0] - 1]).sum()
+    np.add.at(rise, one, (by_one * (above_mean - below_mean)).sum(axis=1))
+    np.add.at(rise, two[0], (by_two * (middle_mean - below_mean[two[0] - 1])).sum(axis=1))
+    np.add.at(rise, two[1], (by_two * (above_mean[two[1] - 1] - middle_mean)).sum(axis=1))
+    mean: Floats = means @ own + rise.cumsum()[:values] + chain_means @ by_chain
+    return mean
+
+
+def _chains(likelihood: Floats, grid: Floats) -> tuple[Floats, Floats]:
+    """Log evidence `[width]` and mean shares `[value, width]` where neighbours' offsets are alike.
+
+    Offsets are a Gaussian Markov chain over the values, of one of SLOPES and correlation NEARBY; on
+    every second point of the grid its sums are exact, forwards and backwards.
+    """
+    offsets, widths = OFFSETS[::2], np.array(SLOPES)[:, None, None]
+    first = np.exp(-((offsets / widths) ** 2) / 2)
+    step = (offsets - NEARBY * offsets[:, None]) / widths / np.sqrt(1 - NEARBY**2)
+    move = np.exp(-(step**2) / 2)
+    first, move = (density / density.sum(axis=2, keepdims=True) for density in (first, move))
+    top = likelihood.max(axis=1, keepdims=True)
+    told = np.maximum(np.exp(likelihood - top), LEAST_LIKELY)
+    evidence, state, before = np.full(len(SLOPES), top.sum()), first, []
+    for number, own in enumerate(told):
+        state = (state @ move if number else state) * own
+        mass = state.sum(axis=2, keepdims=True)
+        evidence += np.log(mass[:, 0, 0])
+        state = state / mass
+        before.append(state[:, 0])
+    means, after = np.empty((len(told), len(SLOPES))), np.ones((len(SLOPES), len(offsets), 1))
+    for number in range(len(told) - 1, -1, -1):
+        joint = before[number] * after[:, :, 0]
+        means[number] = joint @ grid / joint.sum(axis=1)
+        after = move @ (told[number][:, None] * after)
+        after = after / after.max(axis=1, keepdims=True)
+    return evidence, means
+
+
+def _segments(likelihood: Floats, grid: Floats, widths: tuple[float, ...]) -> tuple[Floats, Floats]:
+    """Log evidence and mean share `[segment, width]` of segments that have one share each."""
+    prior = -((OFFSETS / np.array(widths)[:, None]) ** 2) / 2
+    prior -= np.log(np.exp(prior).sum(axis=1, keepdims=True))
+    joint = likelihood[:, None, :] + prior[None]
+    top = joint.max(axis=2, keepdims=True)
+    mass = np.exp(joint - top)
+    total = mass.sum(axis=2)
+    evidence: Floats = np.log(total) + top[:, :, 0]
+    mean: Floats = (mass @ grid) / total
+    return evidence, mean
+
+
+def _weights(*worths: Floats) -> list[Floats]:
+    """What each model weighs, in the shapes of their log evidence; all weights sum to 1."""
+    top = max(worth.max(initial=-np.inf) for worth in worths)
+    masses = [np.exp(worth - top) for worth in worths]
+    total = sum(float(mass.sum()) for mass in masses)
+    return [mass / total for mass in masses]
+
+
+def steps(gradients: Floats, hessians: Floats, variance: float, ordered: int = 0) -> Floats:
+    """The log-odds `[value]` to add, by noisy sums of gradients and hessians at each value.
+
+    A gradient is hessian · step + what sampling and noise add, of variances hessian and `variance`.
+    Steps are Gaussian with a width that is averaged over, in models that weigh as much as they
+    explain; those of the first `ordered` values may resemble their neighbours'.
+    """
+    bend = np.maximum(hessians, LEAST_HESSIAN)
+    spread = variance + bend
+    worths, means = [], []
+    for width in STEP_WIDTHS:  # steps that do not depend on each other
+        whole = bend**2 * width**2 + spread
+        worths.append(-(gradients**2 / whole + np.log(whole)).sum() / 2)
+        means.append(width**2 * bend * gradients / whole)
+    if ordered > 2:
+        place = np.arange(len(bend))
+        apart = np.abs(place[:, None] - place[None])
+        near = (place < ordered)[:, None] & (place < ordered)[None]
+        for likeness in LIKENESS:
+            kernel = np.where(near, likeness**apart, 0) + np.diag(1.0 * (place >= ordered))
+            for width in STEP_WIDTHS:
+                prior = width**2 * kernel * bend[None]
+                root = np.linalg.cholesky(bend[:, None] * prior + np.diag(spread))
+                half = np.linalg.solve(root, gradients)
+                worths.append(-half @ half / 2 - np.log(np.diag(root)).sum())
+                means.append(prior @ np.linalg.solve(root.T, half))
+    weights = np.exp(np.array(worths) - max(worths))
+    mean: Floats = (weights / weights.sum()) @ np.array(means)
+    return np.clip(mean, -LARGEST_STEP, LARGEST_STEP)

@@ -1,0 +1,285 @@
+"""Trees of one split as evidence: log-odds that add up; post-processing, free of charge.
+
+A table of noisy counts gives every value v of an attribute the log-odds log P(c|v) / P(c) that it
+adds to those of class c in all rows. Attributes repeat each other, so the sum is too sure: for two
+classes it is put right by its own mean and variance per class (`Sum`), and where rows are many by a
+noisy figure or histogram of two sums (`settle`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpforest_duckdb.arrays import Floats, Integers
+from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.postprocess.class_shares import class_shares
+from dpforest_duckdb.postprocess.shrinkage import sum_upward
+from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.request import Grown, Request, ScoreRule, Scores, whole
+from dpforest_duckdb.splits.table_codes import code_of
+from dpforest_duckdb.tree import LEAF, SCALE, Tree
+
+LEAST_VARIANCE = 1e-9  # of a noisy count: at a huge ε there is none to speak of
+STANDS_OUT = 4.0  # standard deviations above nothing
+REST = 0.1  # what attributes weigh beside a leading one
+FINE = (-3.0, -2.0, -1.2, -0.5, 0.0, 0.5, 1.2, 2.0, 3.0)  # cuts between the bins of a sum
+MIDDLES = (-3.5, -2.5, -1.6, -0.85, -0.25, 0.25, 0.85, 1.6, 2.5, 3.5)
+COARSE = (0.0,)  # a cut that tells only what is predicted
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the tables say. `added[tree][value, class]`: log-odds added; `shares`: P(c|v).
+
+    `weight[tree][value]` is the part of all rows, `prior[class]` the classes' shares.
+    """
+
+    added: list[Floats]
+    shares: list[Floats]
+    weight: list[Floats]
+    prior: Floats
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Log-odds of the second of two classes: `start` and what each value adds, per tree.
+
+    `spread` bounds the standard deviation over rows: trees may all say the same.
+    """
+
+    start: float
+    added: Sequence[Floats]
+    spread: float
+
+    def within_cuts(self) -> Sum:
+        """The same, made small enough for the cuts of `FINE` to part its rows."""
+        unit = max(1.0, self.spread / MIDDLES[-1])
+        return Sum(self.start / unit, [own / unit for own in self.added], self.spread / unit)
+
+
+def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
+    """The evidence of trees of one multiway split with noisy counts at their leaves.
+
+    One without a split among them tells the rows of each class. Cells that the domain does not
+    speak of have no weight and no say unless they stand out: what is counted there is noise, but
+    for rows that contradict the domain. All tables count the same rows, so each is moved to the
+    class totals that they tell together.
+    """
+    rows = [tree for tree in trees if tree.kind[0] == LEAF]
+    trees = [tree for tree in trees if tree.kind[0] != LEAF]
+    own = [request.domain.attributes[tree.attribute[0]] for tree in trees]
+    variances = [_variance(tree) for tree in trees]
+    counts = [_counts(tree)[1:] for tree in trees]
+    heard = [_heard(*one) for one in zip(own, counts, variances, strict=True)]
+    tables = [told[cells] for told, cells in zip(counts, heard, strict=True)]
+    figures = [(_counts(tree)[0], _variance(tree)) for tree in rows]
+    figures += [
+        (table.sum(axis=0), len(table) * variance)
+        for attribute, table, variance in zip(own, tables, variances, strict=True)
+        if not (rows and code_of(attribute).coded)  # the sum of such a table is the rows' figure
+    ]
+    total, spread = minimum_variance_total(figures, request, plan)
+    # towards equal shares as far as there is noise: a class may be less rare than it seems
+    prior = np.clip(total, 0, None) + math.sqrt(spread)
+    prior /= prior.sum()
+    found = Evidence([], [], [], prior)
+    for attribute, cells, table, variance in zip(own, heard, tables, variances, strict=True):
+        in_order = attribute.kind == "numeric" or attribute.ordered
+        moved, noise = _moved(table, variance, total, spread)
+        likely = class_shares(moved, prior, noise, attribute.proper if in_order else 0)
+        held = np.clip(moved.sum(axis=1), 0, None) + 1e-9
+        shares, weight = np.tile(prior, (attribute.cells, 1)), np.zeros(attribute.cells)
+        added = np.zeros(shares.shape)
+        shares[cells], weight[cells] = likely, held / held.sum()
+        added[cells] = np.log(likely / (weight[cells] @ likely))
+        found.shares.append(shares)
+        found.weight.append(weight)
+        found.added.append(added)
+    return found
+
+
+def _heard(attribute: Attribute, counts: Floats, variance: float) -> NDArray[np.intp]:
+    """The cells that the domain speaks of, and those whose rows are not to be taken for noise."""
+    found = counts.sum(axis=1) > STANDS_OUT * math.sqrt(variance * counts.shape[1])
+    found[list(attribute.expected)] = True
+    return np.flatnonzero(found)
+
+
+def _counts(tree: Tree) -> Floats:
+    assert tree.counts is not None, "evidence needs counts"
+    return tree.counts.astype(np.float64)
+
+
+def _variance(tree: Tree) -> float:
+    """The variance of one noisy count at a tree's leaves, which all have the same."""
+    assert tree.noise is not None, "counts come with their noise"
+    return max(float(np.nanmax(tree.noise[tree.leaves])) ** 2, LEAST_VARIANCE)
+
+
+def minimum_variance_total(
+    figures: Sequence[tuple[Floats, float]], request: Request, plan: Plan
+) -> tuple[Floats, float]:
+    """Rows of each class, as the look and all figures tell them together, and their variance.
+
+    Each figure is noisy rows `[class]` and the variance of one of them.
+    """
+    rows = plan.query("rows")
+    assert rows is not None, "evidence needs a noisy number of rows"
+    look = 2.0 * (request.rows_per_unit * NANO / rows.by_depth[0]) ** 2
+    heard = np.array([request.histogram, *(figure for figure, _ in figures)], dtype=np.float64)
+    exactness = 1 / np.array([look, *(variance for _, variance in figures)])
+    total: Floats = (heard * exactness[:, None]).sum(axis=0) / exactness.sum()
+    return total, float(1 / exactness.sum())
+
+
+def _moved(table: Floats, variance: float, total: Floats, spread: float) -> tuple[Floats, float]:
+    """A table that adds up to the class totals, and the variance of one of its counts, now less.
+
+    The least squares under that condition: every value takes an equal part of what is missing.
+    """
+    values = len(table)
+    moved: Floats = table + (total - table.sum(axis=0)) / values
+    return moved, variance * (1 - 1 / values) + spread / values**2
+
+
+def weighted_sum(found: Evidence, weights: Sequence[float]) -> Sum:
+    """A sum of two classes' evidence, moved and scaled so that its class means and variances fit.
+
+    If attributes were independent the log-odds would be the sum; were it Gaussian within a class,
+    with means m1, m0 and variance v, they would be log-odds of all rows + (m1 - m0)/v (s - middle).
+    The moments are those of the released tables, so this costs nothing.
+    """
+    added = [w * (a[:, 1] - a[:, 0]) for w, a in zip(weights, found.added, strict=True)]
+    mean, variance, spread = np.zeros(2), np.zeros(2), 0.0
+    for own, shares, weight in zip(added, found.shares, found.weight, strict=True):
+        within = weight[:, None] * shares
+        within /= within.sum(axis=0)
+        center = own @ within
+        mean += center
+        variance += ((own[:, None] - center) ** 2 * within).sum(axis=0)
+        spread += math.sqrt(weight @ (own - weight @ own) ** 2)
+    apart, pooled = mean[1] - mean[0], variance @ found.prior + 1e-9
+    slope = min(1.0, apart / pooled) if apart > 0 else 1.0
+    start = np.log(found.prior[1] / found.prior[0]) - slope * mean.mean()
+    return Sum(float(start), [slope * own for own in added], slope * spread)
+
+
+def sums(found: Evidence) -> list[Sum]:
+    """The plain sum, and one in which the best attribute leads and the others barely count."""
+    trees = len(found.added)
+    plain = weighted_sum(found, [1.0] * trees)
+    if trees == 1:
+        return [plain]
+    hits = [
+        (weight[:, None] * shares).max(axis=1).sum()
+        for weight, shares in zip(found.weight, found.shares, strict=True)
+    ]
+    led = [REST] * trees
+    led[int(np.argmax(hits))] = 1.0
+    return [plain, weighted_sum(found, led)]
+
+
+def sums_cut(cuts: Callable[[Request], Sequence[float]]) -> ScoreRule:
+    """The sums as integer scores of rows, in units of 1 / SCALE, cut as `cuts` says."""
+
+    def scores(trees: Sequence[Tree], request: Request, plan: Plan) -> Scores:
+        votes = []
+        for each in sums(evidence(trees, request, plan)):
+            own = each.within_cuts()
+            values = [np.concatenate([[0.0], added]) for added in own.added]  # the root's first
+            values[0] = values[0] + own.start
+            votes.append([np.rint(value * SCALE).astype(np.int64) for value in values])
+        cut = [round(cut * SCALE) for cut in cuts(request)]
+        return Scores(votes, cut, whole if len(cut) > 1 else plain_ahead)
+
+    return scores
+
+
+def plain_ahead(joint: Integers) -> Integers:
+    """By how many rows the plain sum is right more often than the led one, `[1]`.
+
+    Sensitivity 1: a row makes each right or wrong. Four noisy cells would need four times its cost.
+    """
+    plain, led = joint[0, 1, 0] + joint[1, 0, 1], joint[0, 1, 1] + joint[1, 0, 0]
+    return np.array([plain - led])
+
+
+def settle(found: Evidence, told: Integers | None, noise: float) -> Sum:
+    """The sum of two classes that the noisy answer speaks for; the plain one without it.
+
+    After `plain_ahead` the sum that is right more often; after a joint histogram, a logistic
+    regression on the sums, fitted to it. `noise` is the scale of the noise in one of its counts.
+    """
+    tried = sums(found)
+    if told is None:
+        return tried[0]
+    return _fitted(tried, told, noise) if told.ndim > 1 else tried[int(told[0] < 0)]
+
+
+def _fitted(tried: Sequence[Sum], joint: Integers, noise: float) -> Sum:
+    """The sums in logistic weights: Newton's method, under a Gaussian prior about equal weights."""
+    tried = [own.within_cuts() for own in tried]
+    axes = np.meshgrid(*[np.array(MIDDLES)] * len(tried), indexing="ij")
+    inputs = np.stack([*(axis.ravel() for axis in axes), np.ones(axes[0].size)], axis=1)
+    counts = joint.reshape(-1, 2).astype(np.float64)
+    clear = counts.sum(axis=1) > 2 * noise  # other bins hold little else than noise
+    inputs, counts = inputs[clear], np.clip(counts[clear], 0, None)
+    total = counts.sum(axis=1)
+    about = np.array([1 / len(tried)] * len(tried) + [0.0])
+    tightness = np.array([4.0] * len(tried) + [1.0])
+    weights = about.copy()
+    for _ in range(20):
+        share = 1 / (1 + np.exp(-inputs @ weights))
+        slope = inputs.T @ (counts[:, 1] - total * share) - tightness * (weights - about)
+        bend = (inputs * (total * share * (1 - share))[:, None]).T @ inputs + np.diag(tightness)
+        weights += np.clip(np.linalg.solve(bend, slope), -1, 1)
+    *each, start = weights
+    start += sum(w * own.start for w, own in zip(each, tried, strict=True))
+    per_tree = zip(*(own.added for own in tried), strict=True)
+    added = [sum(w * a for w, a in zip(each, tree, strict=True)) for tree in per_tree]
+    spread = sum(abs(w) * own.spread for w, own in zip(each, tried, strict=True))
+    return Sum(float(start), added, float(spread))
+
+
+def _with_root(tree: Tree, request: Request) -> Tree:
+    """The tree with counts at its root, summed from the leaves' where it was not told itself."""
+    assert tree.noise is not None, "counts come with their noise"
+    return sum_upward(tree, request.domain.cells) if math.isnan(tree.noise[0]) else tree
+
+
+def log_odds(grown: Grown, request: Request, plan: Plan, sure: float = 1.0) -> list[Tree]:
+    """The trees with log-odds as votes, behind a tree without a split that votes for all rows.
+
+    `sure`, at most 1, is how much of them is taken: of all log-odds of two classes, which moves no
+    decision, or of what attributes add to several.
+    """
+    found = evidence(grown.trees, request, plan)
+    rows = [tree for tree in grown.trees if tree.kind[0] == LEAF]
+    trees = [tree for tree in grown.trees if tree.kind[0] != LEAF]
+    if len(found.prior) == 2:
+        seen = plan.query("scores")
+        noise = request.rows_per_unit * NANO / seen.by_depth[0] if seen else 0.0
+        total = settle(found, grown.joint, noise)
+        start, *added = (sure * of_two(own) for own in (np.array([total.start]), *total.added))
+        start = start[0]
+    else:
+        start, added = np.log(found.prior), [sure * own for own in found.added]
+    first = intercept(start, request, plan)
+    nothing = np.zeros((1, len(found.prior)), dtype=np.int64)
+    return [
+        replace(rows[0], votes=first.votes) if rows else first,
+        *(
+            replace(
+                _with_root(tree, request),
+                votes=np.concatenate([nothing, integer_votes(own)]),
+            )
+            for tree, own in zip(trees, added, strict=True)
+        ),
+    ]

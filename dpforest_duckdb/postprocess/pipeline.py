@@ -1,0 +1,54 @@
+"""From grown trees to votes: pieces of post-processing put in a row, tree by tree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.request import Finish, Grown, Request
+from dpforest_duckdb.tree import Tree
+
+Step = Callable[[Tree, Request, Plan], Tree]
+
+
+def each(*steps: Step) -> Finish:
+    """The steps one after the other, on every tree."""
+
+    def finish(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
+        done = list(grown.trees)
+        for step in steps:
+            done = [step(tree, request, plan) for tree in done]
+        return done
+
+    return finish
+
+
+def alone(function: Callable[[Tree], Tree]) -> Step:
+    """A step that needs the tree alone."""
+    return lambda tree, request, plan: function(tree)
+
+
+def with_cells(function: Callable[[Tree, Sequence[int]], Tree]) -> Step:
+    """A step that needs the cells of the domain too."""
+    return lambda tree, request, plan: function(tree, request.domain.cells)
+
+
+def with_noise(function: Callable[[Tree, Sequence[int], float], Tree]) -> Step:
+    """A step that needs the cells of the domain and the standard deviation of a leaf's count."""
+    return lambda tree, request, plan: function(
+        tree, request.domain.cells, leaf_noise(request, plan)
+    )
+
+
+def of_selected(select: Callable[[Sequence[Tree]], list[Tree]], *steps: Step) -> Finish:
+    """The steps on the trees that are selected by their noisy counts."""
+    return lambda grown, request, plan: each(*steps)(Grown(select(grown.trees)), request, plan)
+
+
+def leaf_noise(request: Request, plan: Plan) -> float:
+    """The standard deviation of a noisy count at a leaf, about √2 k / ε."""
+    leaf = plan.query("leaf")
+    assert leaf is not None, "the noise of leaves needs a leaf query"
+    return math.sqrt(2) * request.rows_per_unit * NANO / leaf.by_depth[0]

@@ -1,0 +1,94 @@
+"""Pruning by released figures alone: post-processing, free of charge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpforest_duckdb.tree import LEAF, Tree
+
+
+def impurity(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """1 − Σ_c p_c² of noisy `counts[..., class]`, negative counts taken as zero; 0 when empty."""
+    present = np.clip(counts, 0, None).astype(np.float64)
+    total = present.sum(axis=-1, keepdims=True)
+    shares = np.divide(present, total, out=np.zeros_like(present), where=total > 0)
+    return np.where(total[..., 0] > 0, 1.0 - (shares**2).sum(axis=-1), 0.0)
+
+
+def prune_by_gini(tree: Tree, cells: Sequence[int]) -> Tree:
+    """Fletcher & Islam 2015, (27): leaves no purer on average than their parent are removed.
+
+    Needs noisy `counts` at every node. Children have higher numbers than their parents, so one pass
+    from the last node to the first is the paper's rule repeated until nothing changes.
+    """
+    assert tree.counts is not None, "pruning by counts needs counts at every node"
+    size = np.clip(tree.counts, 0, None).sum(axis=1)
+    impure = impurity(tree.counts)
+    closed = tree.kind == LEAF
+    for node in reversed(range(tree.nodes)):
+        children = list(tree.children(node, cells))
+        if not children or not closed[children].all():
+            continue
+        total = size[children].sum()
+        below = float((size[children] * impure[children]).sum() / total) if total else 0.0
+        closed[node] = total == 0 or impure[node] <= below
+    return tree.cut(closed, cells)
+
+
+def prune_by_error(tree: Tree, cells: Sequence[int]) -> Tree:
+    """C4.5's rule: a subtree that is not expected to err less than its root as a leaf is removed.
+
+    Errors are those of noisy counts at the upper end of a 25 % confidence (z = .69), summed over
+    the leaves. Needs noisy `counts` at every node.
+    """
+    assert tree.counts is not None, "pruning by counts needs counts at every node"
+    z = 0.69
+    present = np.clip(tree.counts, 0, None).astype(np.float64)
+    size = np.maximum(present.sum(axis=1), 1.0)
+    share = 1 - present.max(axis=1) / size
+    spread = z * np.sqrt(share * (1 - share) / size + z * z / (4 * size * size))
+    errors = size * (share + z * z / (2 * size) + spread) / (1 + z * z / size)
+    below, closed = errors.copy(), tree.kind == LEAF
+    for node in reversed(range(tree.nodes)):
+        children = list(tree.children(node, cells))
+        if children:
+            below[node] = below[children].sum()
+            if below[node] >= errors[node]:
+                below[node], closed[node] = errors[node], True
+    return tree.cut(closed, cells)
+
+
+def prune_by_signal(tree: Tree, cells: Sequence[int], noise: float) -> Tree:
+    """Splits whose children all have more noise than signal are undone: SNR < 1, thesis (4.40).
+
+    Fletcher & Islam 2015b. Needs noisy `counts` summed upward; `noise` is the standard deviation of
+    one count, √2/ε.
+    """
+    assert tree.counts is not None, "pruning by counts needs counts at every node"
+    leaves = np.ones(tree.nodes)
+    signal = tree.counts.sum(axis=1) / (noise * tree.counts.shape[1])
+    closed = tree.kind == LEAF
+    for node in reversed(range(tree.nodes)):
+        children = list(tree.children(node, cells))
+        if children:
+            leaves[node] = leaves[children].sum()
+            closed[node] = bool((signal[children] / leaves[children] < 1).all())
+    return tree.cut(closed, cells)
+
+
+def keep_the_better_half(trees: Sequence[Tree]) -> list[Tree]:
+    """The half of the trees that err least by their own noisy leaf counts, rounded up.
+
+    Guan et al. 2020 select trees by their errors on the true rows; this rests on released counts.
+    """
+
+    def right(tree: Tree) -> float:
+        assert tree.counts is not None, "errors are counted at the leaves"
+        present = np.clip(tree.counts[tree.leaves], 0, None)
+        return float(present.max(axis=1).sum() / max(present.sum(), 1))
+
+    order = sorted(range(len(trees)), key=lambda number: -right(trees[number]))
+    return [trees[number] for number in sorted(order[: (len(trees) + 1) // 2])]

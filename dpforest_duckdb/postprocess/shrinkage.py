@@ -1,0 +1,54 @@
+"""Class probabilities from noisy counts: post-processing, free of charge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpforest_duckdb.tree import LEAF, Tree
+
+Descents = Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]  # children, parents, by depth
+Number = TypeVar("Number", np.int64, np.float64)
+
+
+def sum_upward(tree: Tree, cells: Sequence[int]) -> Tree:
+    """Noisy counts of inner nodes as the sums of their leaves' noisy counts."""
+    assert tree.counts is not None, "only counts can be summed"
+    assert tree.noise is not None, "counts come with their noise"
+    inner, descents = tree.kind != LEAF, tree.descents(cells)
+    counts = _added_up(descents, np.where(inner[:, None], 0, tree.counts))
+    variance = _added_up(descents, np.where(inner, 0.0, tree.noise**2))
+    return replace(tree, counts=counts, noise=np.sqrt(variance))
+
+
+def _added_up(descents: Descents, values: NDArray[Number]) -> NDArray[Number]:
+    """Figures of leaves `[node, …]`, added to those of all nodes above, which were zero."""
+    summed = values.copy()
+    for children, parents in reversed(descents):
+        np.add.at(summed, parents, summed[children])
+    return summed
+
+
+def shrink_to_parent(tree: Tree, cells: Sequence[int], noise: float) -> NDArray[np.float64]:
+    """Class shares `[node, class]`, each drawn towards the parent's as far as noise is in it.
+
+    `noise` is the standard deviation of one leaf count. A node whose counts sum `k` leaves has a
+    noise of √k·noise in each class; that many rows of the parent's shares are added to it, so an
+    empty node takes its parent's shares and a large one keeps its own. The root leans on equal
+    shares.
+    """
+    assert tree.counts is not None, "only counts can be smoothed"
+    classes, descents = tree.counts.shape[1], tree.descents(cells)
+    leaves = _added_up(descents, (tree.kind == LEAF).astype(np.float64))
+    weight = (noise * np.sqrt(leaves * classes) + 1.0)[:, None]
+    own = np.clip(tree.counts, 0, None)
+    total = own.sum(axis=1, keepdims=True) + weight
+    shares: NDArray[np.float64] = (own + weight / classes) / total
+    for children, parents in descents:
+        told = own[children] + weight[children] * shares[parents]
+        shares[children] = told / total[children]
+    return shares

@@ -1,0 +1,122 @@
+"""How a leaf votes: integers, summed over trees; post-processing, free of charge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpforest_duckdb.arrays import Floats, Integers
+from dpforest_duckdb.privacy.noise import laplace_deviation
+from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.request import Request
+from dpforest_duckdb.tree import LEAF, SCALE, Tree
+
+
+def confidence(tree: Tree) -> NDArray[np.float64]:
+    """The share of the most frequent class `[node]`, by noisy counts with negatives as zero.
+
+    Equal shares where nothing is left (Fletcher & Islam 2015, footnote 6).
+    """
+    assert tree.counts is not None, "confidence needs counts"
+    present = np.clip(tree.counts, 0, None).astype(np.float64)
+    total = present.sum(axis=1)
+    equal = np.full(tree.nodes, 1 / tree.counts.shape[1])
+    np.divide(present.max(axis=1), total, out=equal, where=total > 0)
+    return equal
+
+
+def vote_by_confidence(tree: Tree) -> Tree:
+    """Each leaf votes for its most frequent class, with its confidence (Fletcher & Islam 2015)."""
+    assert tree.counts is not None, "confidence needs counts"
+    votes = np.zeros_like(tree.counts)
+    winner = tree.counts.argmax(axis=1)
+    weight = np.maximum(1, np.rint(confidence(tree) * SCALE)).astype(np.int64)
+    votes[np.arange(tree.nodes), winner] = weight
+    return replace(tree, votes=_leaves_only(tree, votes))
+
+
+def vote_by_counts(tree: Tree) -> Tree:
+    """Each leaf votes for every class with its share of the noisy counts, negatives as zero."""
+    assert tree.counts is not None, "shares need counts"
+    present = np.clip(tree.counts, 0, None).astype(np.float64)
+    return vote_by_shares(tree, np.where(present.sum(axis=1, keepdims=True) > 0, present, 1.0))
+
+
+def vote_by_majority(tree: Tree) -> Tree:
+    """Each leaf has one vote, for its most frequent class by noisy counts."""
+    assert tree.counts is not None, "a majority needs counts"
+    winner = np.eye(tree.counts.shape[1], dtype=np.int64)[tree.counts.argmax(axis=1)]
+    return replace(tree, votes=_leaves_only(tree, winner * SCALE))
+
+
+def vote_by_label(tree: Tree) -> Tree:
+    """Each leaf has one vote, for the label that it was asked for; there are no counts to keep."""
+    assert tree.counts is not None, "labels come as counts of one"
+    return replace(tree, votes=_leaves_only(tree, tree.counts * SCALE), counts=None, noise=None)
+
+
+def vote_by_surest(tree: Tree, cells: Sequence[int]) -> Tree:
+    """Each leaf votes as the most confident node on its path (Fletcher & Islam 2015b)."""
+    assert tree.counts is not None, "confidence needs counts"
+    sure, surest = confidence(tree), np.arange(tree.nodes)
+    for node, parent in enumerate(tree.parents(cells)):
+        if parent >= 0 and sure[surest[parent]] > sure[node]:
+            surest[node] = surest[parent]
+    everywhere = vote_by_confidence(replace(tree, kind=np.full_like(tree.kind, LEAF)))
+    return replace(tree, votes=_leaves_only(tree, everywhere.votes[surest]))
+
+
+def vote_by_shares(tree: Tree, shares: NDArray[np.float64]) -> Tree:
+    """Each leaf votes for every class with its share `[node, class]`; votes of a leaf sum to SCALE.
+
+    Rounded down, the rest goes to the largest remainders, so that the sum is exact.
+    """
+    exact = shares / shares.sum(axis=1, keepdims=True) * SCALE
+    votes = np.floor(exact).astype(np.int64)
+    order = np.argsort(-(exact - votes), axis=1, kind="stable")
+    short = SCALE - votes.sum(axis=1)
+    rank = np.argsort(order, axis=1, kind="stable")
+    votes += rank < short[:, None]
+    return replace(tree, votes=_leaves_only(tree, votes))
+
+
+def _leaves_only(tree: Tree, votes: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.where((tree.kind == LEAF)[:, None], votes, 0)
+
+
+FINENESS = 1000  # votes are rounded to thousandths: what differs by less is read as one
+
+
+def integer_votes(log_odds: Floats) -> Integers:
+    """Votes `[leaf, class]` of at least 0: what is the same for all classes does not matter.
+
+    Votes of two classes sum to the same at every leaf of a tree, so that SQL needs one of them.
+    """
+    votes = np.rint(log_odds * FINENESS).astype(np.int64) * (SCALE // FINENESS)
+    if log_odds.shape[1] == 2:
+        votes[:, 0] = -votes[:, 1]
+    least: Integers = votes.min(axis=1, keepdims=True)
+    return votes - (least if log_odds.shape[1] > 2 else least.min())
+
+
+def of_two(log_odds: Floats) -> Floats:
+    """Log-odds `[leaf]` of the second of two classes, as those of both."""
+    return np.stack([-log_odds, log_odds], axis=1) / 2
+
+
+def intercept(log_odds: Floats, request: Request, plan: Plan) -> Tree:
+    """A tree without a split that votes for all rows, by log-odds `[class]`."""
+    rows = plan.query("rows")
+    assert rows is not None, "log-odds of all rows need a noisy number of them"
+    return Tree(
+        kind=np.array([LEAF]),
+        attribute=np.array([-1]),
+        cell=np.array([0]),
+        first=np.array([-1]),
+        counts=np.array([request.histogram], dtype=np.int64),
+        votes=integer_votes(log_odds[None]),
+        noise=np.array([laplace_deviation(rows.by_depth[0], request.rows_per_unit)]),
+    )

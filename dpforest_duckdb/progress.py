@@ -1,0 +1,54 @@
+"""How far a run is: typed events for programs, and their text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """What a run is doing, in the order in which it happens."""
+
+    DEBIT = "debiting the budget"
+    COUNT_ROWS = "counting rows"
+    CHOOSE_BINS = "choosing bins"
+    ENCODE = "encoding rows"
+    CHOOSE_SPLITS = "choosing splits"
+    COUNT_TABLES = "counting tables"
+    BOOST = "boosting"
+    COUNT_LEAVES = "counting leaves"
+    COMPARE_SUMS = "comparing sums"
+    FINISH = "finishing"
+    STORE = "storing the model"
+
+
+@dataclass(frozen=True)
+class Event:
+    """The start of a step: number `step` of `steps`, called `name`, where a phase has several.
+
+    It holds public figures only: how many steps are planned, never how many rows there are.
+    """
+
+    phase: Phase
+    step: int = 0
+    steps: int = 0
+    name: str = "step"
+
+    def __str__(self) -> str:
+        if not self.steps:
+            return self.phase
+        return f"{self.phase}, {self.name} {self.step} of {self.steps}"
+
+
+Observer = Callable[[Event], None]
+TextObserver = Callable[[str], None]
+
+
+def as_text(progress: TextObserver) -> Observer:
+    """An observer of events that passes on their text."""
+    return lambda event: progress(str(event))
+
+
+def unobserved(event: Event) -> None:
+    """The observer of a run that nobody watches."""

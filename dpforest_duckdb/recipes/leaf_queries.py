@@ -1,0 +1,68 @@
+"""What is asked of a leaf: its class counts, or its label alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.bits import Bits
+from dpforest_duckdb.privacy.noise import CountNoise
+from dpforest_duckdb.privacy.selection import Exponents, exponents, select
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A release of leaves' private `counts[leaf, class]` for ε (nano) and k rows per unit.
+
+    What comes out has the same shape: noisy counts, or one 1 per leaf where `gives` is a label.
+    """
+
+    mechanism: str
+    ask: Callable[[Integers, int, int, CountNoise, Bits], Integers]
+    gives: str = "counts"
+
+
+def _counts(counts: Integers, epsilon: int, k: int, noise: CountNoise, bits: Bits) -> Integers:
+    return noise.laplace(counts, epsilon, k)
+
+
+def _label(counts: Integers, epsilon: int, k: int, noise: CountNoise, bits: Bits) -> Integers:
+    """The most frequent class by permute-and-flip: counts are monotone with sensitivity k."""
+    every = np.ones(counts.shape, dtype=np.bool_)
+    weights = exponents(counts, every, epsilon, k, monotone=True)
+    return _one_hot(select("permute-and-flip", weights, every, bits), counts.shape[1])
+
+
+def _smooth_label(
+    counts: Integers, epsilon: int, k: int, noise: CountNoise, bits: Bits
+) -> Integers:
+    """The most frequent class by the exponential mechanism with smooth sensitivity: NOT private.
+
+    Fletcher & Islam 2017: utility 1 of the most frequent class and 0 of the others, sensitivity
+    S* = e^(-jε) with j the lead of the most frequent class; exponent ε / (2 S*), rounded to 2^-20.
+    """
+    every = np.ones(counts.shape, dtype=np.bool_)
+    ordered = np.sort(counts, axis=1)
+    lead = ordered[:, -1] - ordered[:, -2]
+    rate = epsilon / NANO
+    exponent = np.minimum(rate / 2 * np.exp(np.minimum(lead * rate, 40.0)), 2.0**30)
+    loser = np.arange(counts.shape[1]) != counts.argmax(axis=1)[:, None]
+    parts = np.where(loser, np.rint(exponent * 2**20)[:, None], 0).astype(np.int64)
+    return _one_hot(select("exponential", Exponents(parts, 2**20), every, bits), counts.shape[1])
+
+
+def _one_hot(label: Integers, classes: int) -> Integers:
+    return np.eye(classes, dtype=np.int64)[label]
+
+
+COUNTS = Leaf("discrete Laplace", _counts)
+LABEL = Leaf("permute-and-flip on class counts", _label, "label")
+SMOOTH_FLAWS = (
+    "The exponential mechanism is not private with smooth sensitivity.",
+    "Near a tie one row moves the very scale that labels are drawn by.",
+)
+SMOOTH_LABEL = Leaf("exponential mechanism, smooth sensitivity", _smooth_label, "label")

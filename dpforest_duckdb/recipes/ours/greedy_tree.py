@@ -1,0 +1,62 @@
+"""greedy-tree: one greedy tree with binary splits and counts at the leaves only.
+
+Nothing is asked of inner nodes but their split: their class counts are the sums of their leaves'.
+Depth follows from a noisy number of rows, which costs a small, planned share of the budget.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.postprocess.pipeline import each, leaf_noise
+from dpforest_duckdb.postprocess.shrinkage import shrink_to_parent, sum_upward
+from dpforest_duckdb.postprocess.voting import vote_by_shares
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.recipes.plans import LAPLACE, half_to_leaves, rows_share
+from dpforest_duckdb.recipes.recipe import OURS, Recipe
+from dpforest_duckdb.request import Request
+from dpforest_duckdb.splits.choose import by_utility
+from dpforest_duckdb.splits.utilities import GINI
+from dpforest_duckdb.tree import Tree
+
+ROWS_PER_LEAF = 100  # rows times ε that a leaf should hold, so that noise does not drown it
+
+
+def adapt(histogram: Integers, request: Request) -> Request:
+    """The depth at which leaves still hold ROWS_PER_LEAF / ε rows, from noisy class counts."""
+    rows = max(int(histogram.sum()), 1)
+    epsilon = request.epsilon / NANO / request.trees
+    leaves = rows * epsilon / ROWS_PER_LEAF / request.rows_per_unit
+    depth = max(1, min(request.depth, round(math.log2(max(leaves, 1)))))
+    return replace(request, depth=depth, rows=rows)
+
+
+def vote(tree: Tree, request: Request, plan: Plan) -> Tree:
+    cells = request.domain.cells
+    summed = sum_upward(tree, cells)
+    return vote_by_shares(summed, shrink_to_parent(summed, cells, leaf_noise(request, plan)))
+
+
+def plan(request: Request) -> Plan:
+    rows = rows_share(request)
+    return half_to_leaves("permute-and-flip on Gini", LAPLACE, rows=rows)(request)
+
+
+GREEDY_TREE = Recipe(
+    name="greedy-tree",
+    title="Greedy tree, leaf counts only",
+    year=2026,
+    paper="this package",
+    rows="all",
+    split_type="binary",
+    choose=by_utility(GINI, "permute-and-flip"),
+    trees=1,
+    depth=8,
+    plan=plan,
+    adapt=adapt,
+    finish=each(vote),
+    only=OURS,
+)

@@ -1,0 +1,55 @@
+"""joint-tables: the log-odds of every attribute, by tables that are told together.
+
+No attribute is chosen, so nothing is spent on choosing; noise made for all tables at once is far
+less than that of tables one by one, where attributes have few values.
+"""
+
+from __future__ import annotations
+
+from dpforest_duckdb.learners import joint_tables as learner
+from dpforest_duckdb.postprocess.log_odds import log_odds
+from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
+from dpforest_duckdb.recipes.ours.auto_rules import together
+from dpforest_duckdb.recipes.plans import row_count_query
+from dpforest_duckdb.recipes.recipe import OURS, Recipe
+from dpforest_duckdb.request import Grown, Request
+from dpforest_duckdb.splits.choose import at_random
+from dpforest_duckdb.tree import Tree
+
+SURE = 0.75  # of the log-odds of two classes: attributes repeat each other
+DOUBT = 1.5  # in what several attributes add, times the square of noise over a class's rows
+
+
+def plan(request: Request) -> Plan:
+    rows = row_count_query(request)
+    return Plan((rows, PlannedQuery("tables", "joint noise", (request.epsilon - rows.total,))))
+
+
+def finish(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
+    """Log-odds, taken less than once: noise of many attributes adds up where classes are small."""
+    rows = grown.trees[0]
+    assert rows.counts is not None, "the first tree tells the rows"
+    assert rows.noise is not None, "counts come with their noise"
+    classes = len(request.domain.classes)
+    rough = float(rows.noise[0]) * classes / max(int(rows.counts.sum()), 1)
+    return log_odds(grown, request, plan, SURE if classes == 2 else 1 / (1 + DOUBT * rough**2))
+
+
+JOINT_TABLES = Recipe(
+    name="joint-tables",
+    title="Log-odds of every attribute, told together",
+    year=2026,
+    paper="this package",
+    rows="all",
+    split_type="multiway",
+    choose=at_random,
+    trees=lambda domain: len(domain.attributes),
+    depth=1,
+    distinct_roots=True,
+    plan=plan,
+    learner=learner.JOINT_TABLES,
+    adapt=together,
+    finish=finish,
+    link="softmax",
+    only=OURS,
+)

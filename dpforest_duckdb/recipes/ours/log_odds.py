@@ -1,0 +1,45 @@
+"""log-odds: trees of one split whose log-odds add up, on the most informative attributes.
+
+How many attributes and bins are used follows from a noisy number of rows (`auto_rules`); how their
+votes are put together is in `dpforest_duckdb.postprocess.log_odds`.
+"""
+
+from __future__ import annotations
+
+from dpforest_duckdb.learners.levels import scored_levels
+from dpforest_duckdb.postprocess.log_odds import log_odds, sums_cut
+from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.recipes.ours.auto_rules import adapt, cuts
+from dpforest_duckdb.recipes.plans import by_rank
+from dpforest_duckdb.recipes.recipe import OURS, Recipe
+from dpforest_duckdb.request import Request
+from dpforest_duckdb.splits.choose import by_utility, where_asked
+from dpforest_duckdb.splits.utilities import MAX_COUNT
+
+SCORES, CHOICE = 10, 40  # percent: of ε, of what is left
+
+
+def plan(request: Request) -> Plan:
+    scores = SCORES if cuts(request) else 0
+    split = "permute-and-flip on max count"
+    return by_rank(request, split, scores=scores, choice=CHOICE)
+
+
+LOG_ODDS = Recipe(
+    name="log-odds",
+    title="Log-odds of the most informative attributes",
+    year=2026,
+    paper="this package",
+    rows="all",
+    split_type="multiway",
+    choose=where_asked(by_utility(MAX_COUNT, "permute-and-flip")),
+    trees=lambda domain: len(domain.attributes),
+    depth=1,
+    distinct_roots=True,
+    plan=plan,
+    learner=scored_levels(sums_cut(cuts)),
+    adapt=adapt,
+    finish=log_odds,
+    link="softmax",
+    only=OURS,
+)

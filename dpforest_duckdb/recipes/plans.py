@@ -1,0 +1,168 @@
+"""How a budget is spread over queries and depths: the plans of the published systems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+
+from dpforest_duckdb.learners.private_bins import to_be_cut
+from dpforest_duckdb.privacy.plan import Measure, Plan, PlannedQuery, share
+from dpforest_duckdb.request import Request
+
+LAPLACE = "discrete Laplace"
+BINS = 5  # percent of what boosting has for bins
+ROWS_SHARE = Fraction(1, 25)  # of the budget, for a noisy number of rows
+ROWS_SHARE_OF_SEVERAL = Fraction(1, 10)  # the same where the noise of several classes adds up in it
+PUBLIC_ROWS = "The number of rows is taken as public."
+NOISY_ROWS = "A noisy number of rows is paid for with 4 % of the budget."
+
+Weights = Sequence[int | Fraction]
+PlanRule = Callable[[Request], Plan]
+
+
+def spread(
+    request: Request,
+    queries: Mapping[str, tuple[str, Weights]],
+    *,
+    disjoint: bool = False,
+    whole: int | Fraction | None = None,
+    rows: int | Fraction = 0,
+) -> Plan:
+    """A plan that gives each query at each depth its weight's part of a tree's budget.
+
+    `queries[purpose]` is its mechanism and its weights by depth. A tree has B where trees hold
+    disjoint rows and B/τ elsewhere. The weights add to `whole`, by default their sum: another
+    number is for published forms that charge less, or more, than they ask. `rows` is the part of B
+    that goes to a noisy number of rows first.
+    """
+    first = int(request.epsilon * rows)
+    times = 1 if disjoint else request.trees
+    tree = (request.epsilon - first) // times
+    total = whole or sum(sum(weights) for _, weights in queries.values())
+    asked = [PlannedQuery("rows", LAPLACE, (first,))] if first else []
+    for purpose, (mechanism, weights) in queries.items():
+        parts = tuple(int(Fraction(tree * weight) / total) for weight in weights)
+        asked.append(PlannedQuery(purpose, mechanism, parts, times))
+    return Plan(tuple(query for query in asked if query.by_depth))
+
+
+RANKED, FADING = 4, Fraction(7, 10)  # so few trees share by rank, each .7 of the one before
+
+
+def rows_share(request: Request) -> Fraction:
+    """The part of ε that this package's own recipes spend on a noisy number of rows."""
+    return ROWS_SHARE if len(request.domain.classes) == 2 else ROWS_SHARE_OF_SEVERAL
+
+
+def row_count_query(request: Request) -> PlannedQuery:
+    """The query for a noisy number of rows, the same in all recipes that go on from it."""
+    return PlannedQuery("rows", LAPLACE, (int(request.epsilon * rows_share(request)),))
+
+
+def by_rank(request: Request, split: str, *, scores: int, choice: int) -> Plan:
+    """A plan of one-split trees: a noisy number of rows, the attributes, their tables, and sums.
+
+    `scores` is percent of ε, `choice` of what this and the rows leave: for the attributes, if not
+    all are used. Few tables share what is left by rank, many alike.
+    """
+    first, seen = row_count_query(request), request.epsilon * scores // 100
+    rest = request.epsilon - first.total - seen
+    trees, every = request.trees, request.trees == len(request.domain.attributes)
+    chosen, tables = (0, rest) if every else share(rest, (choice, 100 - choice))
+    queries = [first]
+    if not every:
+        queries.append(PlannedQuery("split", split, (chosen // trees,), trees))
+    alike = every or trees > RANKED
+    parts = [FADING**rank for rank in range(trees)]
+    leaf = ((tables // trees,), trees) if alike else (share(tables, parts),)
+    queries.append(PlannedQuery("leaf", LAPLACE, *leaf))
+    return Plan((*queries, *([PlannedQuery("scores", LAPLACE, (seen,))] if seen else [])))
+
+
+def in_rounds(request: Request, *, turns: int, sweeps: int, trees: int, forest: int = 0) -> Plan:
+    """A plan of boosting: in ρ where a δ is granted, else in ε.
+
+    After a noisy number of rows, BINS percent of the rest to `turns` cuts of
+    numeric attributes, if there are any; of what is left `forest` percent go to random `trees`, the
+    others to `sweeps` over all attributes.
+    """
+    first = row_count_query(request)
+    measure: Measure = "ρ" if request.rho else "ε"
+    whole = request.rho - first.rho if request.rho else request.epsilon - first.total
+    mechanism = f"{'discrete Gaussian' if request.rho else LAPLACE} on gradients"
+    cut = len(to_be_cut(request.domain))
+    bins, rest = share(whole, (BINS if cut else 0, 100 - BINS))
+    random, sweep = share(rest, (forest, 100 - forest))
+    asked = [
+        ("bins", "exponential on balance", bins, turns, cut),
+        ("sweep", mechanism, sweep, sweeps, len(request.domain.attributes)),
+        ("forest", mechanism, random, 1, trees),
+    ]
+    queries = (
+        PlannedQuery(purpose, how, (cost // times // turns,) * turns, times, measure)
+        for purpose, how, cost, turns, times in asked
+        if times
+    )
+    return Plan((first, *queries))
+
+
+def leaves_only(leaf: str, *, disjoint: bool = False, rows: int | Fraction = 0) -> PlanRule:
+    """All of a tree's budget for its leaves."""
+    return lambda request: spread(request, {"leaf": (leaf, (1,))}, disjoint=disjoint, rows=rows)
+
+
+def per_node(split: str, leaf: str) -> PlanRule:
+    """Two queries a node, all alike: a size and a split, at a leaf a size and what `leaf` asks."""
+    return lambda request: spread(
+        request,
+        {
+            "size": (LAPLACE, (1,) * (request.depth + 1)),
+            "split": (split, (1,) * request.depth),
+            "leaf": (leaf, (1,)),
+        },
+    )
+
+
+def half_to_leaves(
+    split: str, leaf: str, *, disjoint: bool = False, rows: int | Fraction = 0
+) -> PlanRule:
+    """Half for the splits, alike at every depth, half for the leaves."""
+    return lambda request: spread(
+        request,
+        {"split": (split, (1,) * request.depth), "leaf": (leaf, (request.depth,))},
+        disjoint=disjoint,
+        rows=rows,
+    )
+
+
+FULL_MEDIANS = (
+    "Every median of a node is given the full share of all of them.",
+    "With K medians a node, splits cost (K + 1)/2 times what is charged.",
+)
+
+
+def half_to_leaves_and_full_medians(leaf: str, medians: Callable[[int], int]) -> PlanRule:
+    """ε_s = ε_a = B/(4d) to the letter: (K + 1)/2 of what is charged, at K medians of m a node.
+
+    Published forms of DiPriMe and the thesis; `medians` gives K of m.
+    """
+
+    def plan(request: Request) -> Plan:
+        each, depth = medians(len(request.domain.attributes)) + 1, request.depth
+        queries = {
+            "split": ("exponential mechanism", (each,) * depth),
+            "leaf": (leaf, (2 * depth,)),
+        }
+        return spread(request, queries, disjoint=True, whole=4 * depth)
+
+    return plan
+
+
+def harmonic(depths: int) -> tuple[Fraction, ...]:
+    """1/d, 1/(d−1), …, 1: Hou et al. 2019 (4.29) and Liu et al. 2022 (4.32), per query."""
+    return tuple(Fraction(1, depths - depth) for depth in range(depths))
+
+
+def cube_roots(depths: int, first: int = 0) -> tuple[Fraction, ...]:
+    """2^(first/3), 2^((first+1)/3), …: Guan et al. 2020 (4.34), to nine digits."""
+    return tuple(Fraction(round(2 ** ((first + i) / 3) * 10**9), 10**9) for i in range(depths))

@@ -1,0 +1,181 @@
+"""A recipe: the pieces that a published system is put together from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.engine.base import Sample
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.learners.levels import LEVELS
+from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.recipes.leaf_queries import COUNTS, Leaf
+from dpforest_duckdb.request import Finish, Learner, Request, Stop
+from dpforest_duckdb.splits.candidates import SplitType, by_cell, leaves_within
+from dpforest_duckdb.splits.choose import Chooser
+from dpforest_duckdb.tree import Link, Tree, Voting
+
+BOOTSTRAP = "A row drawn several times into a bootstrap sample changes its counts by more than one."
+LOSS = "One noisy count may tell of it up to e^ε - 1 instead of ε."
+ALL_ROWS = "Every tree sees all rows once."
+OURS = "It is this package's own."  # the only form of a recipe that no paper published
+MAX_LEAVES = 60_000  # of one tree, by its public domain: what memory and SQL can bear
+MAX_ALL_LEAVES = 60_000  # of all trees
+
+
+def half_the_attributes(domain: Domain) -> int:
+    """m/2 splits on a path: a public rule of several papers."""
+    return max(1, len(domain.attributes) // 2)
+
+
+@dataclass(frozen=True)
+class Second:
+    """A second phase: trees that mind the rows which those of the first phase get wrong.
+
+    `share` of the trees, and of the budget, is the first phase's. A row that half of its trees or
+    more get wrong counts `heavy` times in the second, so every sensitivity is `heavy` times as
+    large there; in a bootstrap sample it is drawn in proportion to the trees that get it wrong.
+    `weigh` gives the weights, by released figures of the first trees, with which attributes are
+    drawn.
+    """
+
+    share: Fraction
+    misclassified_weight: int
+    weigh: Callable[[Sequence[Tree], Sequence[int]], tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One system, rigorous or as published.
+
+    `rows`: every tree sees all rows (budget divided by the trees), a disjoint part of them, or a
+    bootstrap sample (never private). `split_type` and `choose` say how a node is split, `stop`
+    which nodes stay leaves, `leaf` what is asked of leaves. `learner` grows the trees. `plan` gives
+    the queries:
+
+    - "rows": a noisy class histogram of all rows, on which `adapt` bases trees, depth and bins;
+    - the level loop's: "histogram" or "size" at every node, "split" at every inner node, "leaf" at
+      every leaf (with a cost for each tree, where there are several), "scores" of sums of votes;
+    - boosting's "sweep" and "forest" (see `learners.boosting`); "tables" of `learners.joint_tables`;
+    - "bins": cuts at private medians, where `private_bins` is true.
+
+    `successor` picks the recipe to switch to once the noisy number of rows is known; both ask for
+    it at the same ε. `finish` turns what was released into votes, `voting` how trees vote together,
+    `link` how votes become probabilities. `second` is a second phase, if there is one. `taxonomies`:
+    groups of categories are split before the categories in them. `trees` and `depth` are numbers or
+    public rules, the most there may be where `adapt` settles them. `depth` is counted as the paper
+    does, which gives the root the depth `depth_of_root`: the longest path has depth - depth_of_root
+    splits. `flaws` say why a form is not private, `repair` what the rigorous form does instead,
+    `only` why there is but one. `variants` are pieces that NAME:VARIANT puts in other pieces'
+    places; `refused` says why a variant does not exist. `instead` names the nearest recipe for
+    users who ask for what this one cannot do.
+    """
+
+    name: str
+    title: str
+    year: int
+    paper: str
+    rows: Sample
+    split_type: SplitType
+    choose: Chooser
+    trees: int | Callable[[Domain], int]
+    depth: int | Callable[[Domain], int]
+    plan: Callable[[Request], Plan]
+    finish: Finish
+    learner: Learner = LEVELS
+    private_bins: bool = False
+    stop: Stop | None = None
+    leaf: Leaf = COUNTS
+    adapt: Callable[[Integers, Request], Request] | None = None
+    successor: Callable[[Request], Recipe] | None = None
+    successors: tuple[Recipe, ...] = ()
+    second: Second | None = None
+    voting: Voting = "sum"
+    distinct_roots: bool = False
+    taxonomies: bool = False
+    depth_of_root: int = 0
+    link: Link = "shares"
+    published: Recipe | None = None
+    flaws: tuple[str, ...] = ()
+    repair: str = ""
+    only: str = ""
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    instead: str = "dprfmaxtree"
+
+    def request(
+        self,
+        domain: Domain,
+        epsilon: int,
+        *,
+        trees: int | None = None,
+        depth: int | None = None,
+        rows_per_unit: int = 1,
+        rows: int = 0,
+        delta: int = 0,
+    ) -> Request:
+        """Settle trees and depth by public rules. Raises `DpforestError` for what is impossible."""
+        if self.taxonomies:
+            domain = domain.generalised()
+        own_trees = self.trees if isinstance(self.trees, int) else self.trees(domain)
+        own_depth = self.depth if isinstance(self.depth, int) else self.depth(domain)
+        wanted = own_trees if trees is None else trees
+        if self.distinct_roots and self.adapt is not None:  # adapts to the rows: takes a maximum
+            wanted = min(wanted, len(domain.attributes))
+        if self.distinct_roots and wanted > len(domain.attributes):
+            raise DpforestError(
+                f"Recipe {self.name} gives every tree another root attribute and the domain has "
+                f"{len(domain.attributes)}: ask for at most that many --trees, or take --recipe "
+                f"{self.instead}."
+            )
+        deep = (own_depth if depth is None else depth) - self.depth_of_root
+        most = min(MAX_LEAVES, MAX_ALL_LEAVES // wanted)
+        deepest = leaves_within(domain, self.split_type, most)
+        if not deepest:
+            widest = max(
+                (a for a in domain.attributes if by_cell(a, self.split_type)), key=lambda a: a.cells
+            )
+            raise DpforestError(
+                f'Recipe {self.name} gives every category a branch, and "{widest.name}" has too '
+                f"many for {wanted} trees: group its categories, ask for fewer --trees, or take "
+                f"--recipe {self.instead}."
+            )
+        return Request(
+            domain,
+            epsilon,
+            wanted,
+            max(1, min(deep, deepest)),
+            rows_per_unit,
+            rows,
+            delta=delta,
+        )
+
+    def phases(self, request: Request) -> tuple[Request, ...]:
+        """What each phase is asked to do: trees, and budget in proportion to them."""
+        if self.second is None or request.trees < 2:
+            return (request,)
+        first = max(1, int(request.trees * self.second.share))
+        counts = (first, request.trees - first)
+        misclassified_weight = (1, self.second.misclassified_weight)
+        return tuple(
+            replace(
+                request,
+                epsilon=request.epsilon * trees // request.trees,
+                trees=trees,
+                rows_per_unit=request.rows_per_unit * times,
+            )
+            for trees, times in zip(counts, misclassified_weight, strict=True)
+        )
+
+    def whole_plan(self, request: Request) -> Plan:
+        """The queries of all phases."""
+        return Plan(tuple(q for phase in self.phases(request) for q in self.plan(phase).queries))
+
+
+def repaired(published: Recipe, repair: str, **pieces: Any) -> Recipe:
+    """The rigorous form of a published one, with other pieces in the places of those that fail."""
+    return replace(published, published=published, flaws=(), repair=repair, **pieces)

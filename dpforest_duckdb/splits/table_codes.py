@@ -1,0 +1,119 @@
+"""The class counts of all attributes' values in one release, by noise made for them together.
+
+A row is in one cell of every attribute's table. With noise of its own each of m tables needs m
+times the noise of one, a variance of 2m²/ε² in a count. But a row cannot move the tables just
+anyhow: in its class's vector it changes each block by 1 in L1, however many blocks there are. Noise
+for that norm (`privacy.noise`) has a variance of about d²/3ε² in a block of one dimension and of
+2d²/((v+1)(v+2)ε²) in one of v, with d dimensions in all.
+
+An attribute of at most `CODED` values is not told by its counts but by what they differ by: signed
+sums, one dimension less than values, each a block of its own, as a row adds 1 or -1 to any number
+of them. With them goes the number of rows, one more block. An attribute of more values is one block
+of its counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Floats, Integers
+from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.noise import joint_deviation
+from dpforest_duckdb.privacy.sampler import MAX_DENOMINATOR
+
+CODED = 4  # values that signed sums tell: of more they would tell each too roughly
+WHOLE = 2**12  # the parts that one row is counted in, so that noise on integers loses nothing
+# `[value, sum]`: with a column of ones before them these are invertible
+SIGNS: dict[int, Integers] = {
+    1: np.zeros((1, 0), dtype=np.int64),
+    2: np.array([[1], [-1]]),
+    3: np.array([[1, 1], [-1, 1], [1, -1]]),
+    4: np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]),
+}
+
+
+@dataclass(frozen=True)
+class Code:
+    """How a table is told: the sums of `signs[value, sum]`, in blocks of `blocks` dimensions."""
+
+    values: tuple[int, ...]
+    signs: Integers
+    blocks: tuple[int, ...]
+
+    @property
+    def coded(self) -> bool:
+        return len(self.values) <= CODED
+
+
+def code_of(attribute: Attribute) -> Code:
+    """How the cells are told that the domain speaks of; a row in another is in none of the sums."""
+    values = attribute.expected
+    if len(values) <= CODED:
+        return Code(values, SIGNS[len(values)], (1,) * (len(values) - 1))
+    return Code(values, np.eye(len(values), dtype=np.int64), (len(values),))
+
+
+def blocks(attributes: Sequence[Attribute]) -> list[int]:
+    """The dimensions of each block of a class's vector: rows first, then attribute by attribute."""
+    return [1, *(size for attribute in attributes for size in code_of(attribute).blocks)]
+
+
+def parts(attributes: Sequence[Attribute], rows_per_unit: int) -> int:
+    """The parts of a row: more for larger blocks, whose noise has the larger least radius.
+
+    Fewer where a unit has so many rows that its noise is coarse anyhow.
+    """
+    most = MAX_DENOMINATOR // (rows_per_unit * NANO)
+    return min(WHOLE * max(blocks(attributes)), most)
+
+
+def sums(tables: Sequence[Integers], attributes: Sequence[Attribute]) -> Integers:
+    """The private vectors `[class, dimension]`, in rows, of private `tables[cell, class]`.
+
+    A row adds 1 or -1 to its class's first dimension and to one or all of each attribute's, or to
+    none of these where the domain does not speak of its value.
+    """
+    rows = tables[0].sum(axis=0)[None]
+    own = [code_of(attribute) for attribute in attributes]
+    signed = [
+        one.signs.T @ table[list(one.values)] for one, table in zip(own, tables, strict=False)
+    ]
+    return np.concatenate([rows, *signed]).T
+
+
+def table_of(vectors: Floats, number: int, attributes: Sequence[Attribute]) -> Floats:
+    """The table `[cell, class]` of an attribute that noisy vectors `[class, dimension]` tell."""
+    attribute = attributes[number]
+    own, first = code_of(attribute), sum(blocks(attributes[:number]))
+    heard = vectors[:, first : first + sum(own.blocks)].T
+    if own.coded:
+        heard = np.linalg.solve(_square(own), np.concatenate([vectors[:, :1].T, heard]))
+    table = np.zeros((attribute.cells, len(vectors)))
+    table[list(own.values)] = heard
+    return table
+
+
+def _square(own: Code) -> Floats:
+    """`[sum, value]`: what the number of rows and the signed sums are of a coded table."""
+    return np.concatenate([np.ones((1, len(own.values))), own.signs.T])
+
+
+def deviation(
+    attribute: Attribute | None, attributes: Sequence[Attribute], cost: int, rows_per_unit: int
+) -> float:
+    """The standard deviation of a count of an attribute's table, or of the rows of a class.
+
+    In rows; all counts of a table have the same.
+    """
+    own = None if attribute is None else code_of(attribute)
+    scale = parts(attributes, rows_per_unit)
+    size = 1 if own is None or own.coded else own.blocks[0]
+    one = joint_deviation(blocks(attributes), size, cost, rows_per_unit * scale) / scale
+    if own is None or not own.coded:
+        return one
+    return one * math.sqrt(float((np.linalg.inv(_square(own))[0] ** 2).sum()))

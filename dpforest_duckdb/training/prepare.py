@@ -1,0 +1,137 @@
+"""Prepare a run: settle everything public and check it, before any row is read."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain_file import load_domain
+from dpforest_duckdb.engine.declarations import declared_domain
+from dpforest_duckdb.engine.duckdb import DuckDBEngine, Trace
+from dpforest_duckdb.engine.temp_space import refuse_if_too_large
+from dpforest_duckdb.errors import DpforestError, PlainSpillWarning, UsageError
+from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.model import store
+from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.recipes import find
+from dpforest_duckdb.table import TableInfo
+
+if TYPE_CHECKING:
+    import duckdb
+from dpforest_duckdb.privacy.randomness import Randomness
+from dpforest_duckdb.training.run import Run
+
+PLAIN_SPILL = (
+    "The database is encrypted, but what DuckDB spills of it when memory is short is not: "
+    "SET temp_file_encryption = true on the connection first."
+)
+
+
+def prepare(
+    con: duckdb.DuckDBPyConnection,
+    table: str,
+    *,
+    epsilon: float | str | Decimal,
+    delta: float | str | Decimal = 0,
+    domain: Domain | str | Path | None = None,
+    target: str | None = None,
+    privacy_unit: str | None = None,
+    rows_per_unit: int = 1,
+    recipe: str = "auto",
+    trees: int | None = None,
+    depth: int | None = None,
+    columns: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    name: str | None = None,
+    replace: bool = False,
+    as_published: bool = False,
+    seed: int | None = None,
+    rows_at_most: int | None = None,
+    ledger: str | Path | None = None,
+    trace: Trace | None = None,
+) -> Run:
+    """Plan a run and check all that is public, without reading a row and without a debit.
+
+    `domain` is a `Domain`, a domain file, or None for DuckDB's own declarations. `privacy_unit` is
+    a column or "row", by default the domain's; `rows_per_unit` bounds the rows that count of each.
+    `delta` is for recipes that can use it (`auto`, `boosted`); others are pure ε and spend none.
+    `seed` makes the run repeatable and not private. `rows_at_most` is a public bound of the table's
+    rows: a run for which temporary space may not do is then refused. Warns with `PlainSpillWarning`
+    where the table's database is encrypted and DuckDB's temporary files are not. Raises
+    `DpforestError` or `UsageError`.
+    """
+    nano, atto = nano_epsilon(epsilon), atto_delta(delta)
+    for option, value, most in (("--trees", trees, 1000), ("--depth", depth, 20)):
+        if value is not None and not 1 <= value <= most:
+            raise UsageError(f"{option} must be a whole number from 1 to {most}.")
+    chosen = find(recipe, as_published=as_published)
+    engine = DuckDBEngine(con, trace)
+    info = engine.table(table)
+    if isinstance(domain, Domain):
+        public = domain
+    elif domain is not None:
+        public = load_domain(domain, target)
+    else:
+        public = declared_domain(engine, info, target)
+    public = public.keep(columns, exclude)
+    unit = _unit(public, info, privacy_unit, rows_per_unit)
+    public = public.without(unit.column).bind(info.columns)
+    request = chosen.request(
+        public, nano, trees=trees, depth=depth, rows_per_unit=unit.rows, delta=atto
+    )
+    plan = chosen.whole_plan(request)
+    # a chooser divides a query into no more than two shares for each attribute and two more
+    least = 2 * (len(public.attributes) + 1)
+    if any(cost < least for query in plan.queries for cost in query.by_depth):
+        raise DpforestError(
+            "--epsilon is too small to be shared by all the queries of this recipe: raise it, or "
+            "ask for fewer trees or less depth."
+        )
+    if name is not None:
+        store.check_name(engine, name, replace=replace)
+    if engine.spills_plain(info.catalog):
+        warnings.warn(PLAIN_SPILL, PlainSpillWarning, stacklevel=2)
+    run = Run(
+        engine=engine,
+        guard=Account.of(engine, info, ledger),
+        table=info,
+        recipe=chosen,
+        request=request,
+        plan=plan,
+        unit=unit,
+        randomness=Randomness.secure() if seed is None else Randomness.seeded(seed),
+        name=name,
+        replace=replace,
+    )
+    if rows_at_most is not None:
+        if rows_at_most < 1:
+            raise UsageError("--rows-at-most must be a whole number from 1.")
+        refuse_if_too_large(con, rows_at_most, run.bytes_of_a_row)
+    return run
+
+
+def _unit(domain: Domain, info: TableInfo, asked: str | None, rows: int) -> PrivacyUnit:
+    """The privacy unit: as asked, else the domain's, else the row, if nothing speaks against it."""
+    column = asked or domain.privacy_unit
+    if column is None and domain.identifiers:
+        raise DpforestError(
+            f'The domain names an identifier, "{domain.identifiers[0]}": say whom to protect with '
+            "--privacy-unit COLUMN or --privacy-unit row."
+        )
+    if not 1 <= rows <= 1_000_000:
+        raise UsageError("--rows-per-unit must be a whole number from 1 to 1000000.")
+    if column is None or column == "row":
+        if rows > 1:
+            raise UsageError("--rows-per-unit goes with a --privacy-unit column, not with rows.")
+        return PrivacyUnit("row")
+    found = {name.casefold(): name for name in info.columns}
+    if column.casefold() not in found:
+        raise DpforestError(f'The table has no column "{column}": correct --privacy-unit.')
+    if column.casefold() == domain.target.casefold():
+        raise DpforestError("The target cannot be the privacy unit: correct --privacy-unit.")
+    return PrivacyUnit(found[column.casefold()], rows)

@@ -1,0 +1,243 @@
+"""A run: debit, phases, finished forest. The one place that orders the steps."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.engine.base import CodedRows, Sample
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.temp_space import bytes_of_a_row
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.learners.private_bins import on_the_grid, recut, to_be_cut
+from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.model import store
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.model.score_sql import labels
+from dpforest_duckdb.privacy.accountant import Accountant
+from dpforest_duckdb.privacy.amounts import ATTO, show
+from dpforest_duckdb.privacy.plan import Plan, PlanError, PlannedQuery
+from dpforest_duckdb.privacy.randomness import Randomness
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.progress import Event, Observer, Phase, TextObserver, as_text, unobserved
+from dpforest_duckdb.recipes.recipe import Recipe
+from dpforest_duckdb.request import Request, TrainingContext
+from dpforest_duckdb.table import TableInfo
+from dpforest_duckdb.tree import Guarantee, Tree
+from dpforest_duckdb.version import __version__
+
+SEEDED = "The noise comes from a seed and can be repeated."
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training run that is planned and checked, and has read nothing yet.
+
+    Everything in it is public. `execute` debits the whole cost, then reads the rows.
+    """
+
+    engine: DuckDBEngine
+    guard: Account
+    table: TableInfo
+    recipe: Recipe
+    request: Request
+    plan: Plan
+    unit: PrivacyUnit
+    randomness: Randomness
+    name: str | None
+    replace: bool
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the forest is not private; none if it is."""
+        return self.recipe.flaws + (() if self.randomness.private else (SEEDED,))
+
+    @property
+    def cost(self) -> int:
+        """What is debited, in nano-ε: what was asked for, or what a published form overspends."""
+        return max(self.plan.epsilon, self.request.epsilon)
+
+    @property
+    def delta(self) -> int:
+        """The δ that is debited, in atto-δ: what was asked for, where the recipe can use one."""
+        return self.request.delta if self.uses_delta else 0
+
+    @property
+    def bytes_of_a_row(self) -> int:
+        """The most temporary space that a row takes, in memory or on disk; by public facts."""
+        learners = [recipe.learner for recipe in (self.recipe, *self.recipe.successors)]
+        copies = max(learner.node_columns(self.request) for learner in learners)
+        scores = max(learner.score_columns(self.request) for learner in learners)
+        return bytes_of_a_row(self.request.domain, copies if self.shares_rows else 1, scores)
+
+    @property
+    def shares_rows(self) -> bool:
+        """Whether every tree sees all rows, and so has a column of nodes of its own."""
+        return self.recipe.rows == "all"
+
+    @property
+    def uses_delta(self) -> bool:
+        return self.recipe.successor is not None or self.plan.concentrated
+
+    def execute(
+        self, progress: TextObserver | None = None, *, observe: Observer = unobserved
+    ) -> Forest:
+        """Debit, count, draw, finish and store. Raises `DpforestError`; a debit stays spent.
+
+        `observe` is shown the event that starts each step, `progress` its text instead.
+        """
+        if progress is not None:
+            observe = as_text(progress)
+        observe(Event(Phase.DEBIT))
+        run = self.guard.debit(
+            self.cost,
+            self.delta,
+            self.unit,
+            recipe=self.recipe.name,
+            model=self.name or "",
+            private=not self.reasons,
+            plan=[asdict(query) for query in self.plan.queries],
+        )
+        try:
+            forest = self.release(observe)
+            if self.name is not None:
+                observe(Event(Phase.STORE))
+                store.save(self.engine, forest, replace=self.replace)
+        except BaseException:
+            with contextlib.suppress(DpforestError):
+                self.guard.ledger.close_run(run, "failed")
+            raise
+        with contextlib.suppress(DpforestError):  # the debit stands whatever becomes of this line
+            self.guard.ledger.close_run(run, "done")
+        return forest
+
+    def release(self, observe: Observer = unobserved) -> Forest:
+        """The forest alone, without a debit: for `execute`, and to audit made-up tables."""
+        trees: list[Tree] = []
+        queries: list[PlannedQuery] = []
+        for phase in self.recipe.phases(self.request):
+            context = self._settled(phase, trees, observe)
+            trees += self._grown(context, trees)
+            queries += context.account.plan.queries
+        observe(Event(Phase.FINISH))
+        return Forest(
+            name=self.name or self.table.name,
+            recipe=self.recipe.name + (" as published" if self.recipe.flaws else ""),
+            guarantee=self.guarantee(Plan(tuple(queries))),
+            domain=context.request.domain,
+            trees=tuple(trees),
+            link=context.recipe.link,
+            table=self.table.reference,
+            version=__version__,
+            voting=context.recipe.voting,
+        )
+
+    def _settled(self, request: Request, before: Sequence[Tree], observe: Observer) -> RunContext:
+        """Recipe, sizes and bins of a phase, after the trees `before`, by what is paid for first."""
+        plan = self.recipe.plan(request)
+        account = Accountant(plan, max(plan.epsilon, request.epsilon), request.delta)
+        if before and self.recipe.second is not None:
+            weights = self.recipe.second.weigh(before, request.domain.cells)
+            request = replace(request, weights=weights)
+        context = RunContext(self.recipe, request, account, self.randomness, observe)
+        if self.recipe.adapt is not None or self.recipe.successor is not None:
+            observe(Event(Phase.COUNT_ROWS))
+            context = adapted(self._class_counts(request.domain), context)
+        if context.recipe.private_bins and to_be_cut(context.request.domain):
+            observe(Event(Phase.CHOOSE_BINS))
+            counts = self._fine_counts(context.request.domain)
+            settled = recut(counts, context.request, account, self.randomness.bits)
+            context = replace(context, request=settled)
+        return context
+
+    def _grown(self, context: RunContext, before: Sequence[Tree]) -> list[Tree]:
+        """The finished trees of a phase."""
+        context.observe(Event(Phase.ENCODE))
+        recipe, request = context.recipe, context.request
+        copies = recipe.learner.node_columns(request)
+        with self._encoded(request.domain, copies, recipe.rows, before) as rows:
+            grown = recipe.learner.grow(rows, context)
+        return recipe.finish(grown, request, context.account.plan)
+
+    @contextlib.contextmanager
+    def _encoded(
+        self, domain: Domain, trees: int, sample: Sample, before: Sequence[Tree] = ()
+    ) -> Iterator[CodedRows]:
+        """The coded rows, dropped at the end."""
+        second = self.recipe.second
+        rows = self.engine.encode(
+            self.table,
+            domain,
+            self.unit,
+            trees=trees,
+            sample=sample,
+            salt=self.randomness.salt,
+            first_phase_labels=labels(before, domain),
+            misclassified_weight=1 if second is None else second.misclassified_weight,
+        )
+        try:
+            yield rows
+        finally:
+            rows.drop()
+
+    def _class_counts(self, domain: Domain) -> Integers:
+        """The private class counts of all rows; coding one attribute is enough to get them."""
+        with self._encoded(replace(domain, attributes=domain.attributes[:1]), 1, "all") as rows:
+            return rows.count_leaves(0, 1)[0]
+
+    def _fine_counts(self, domain: Domain) -> list[Integers]:
+        """The private counts of each attribute to be cut, on its fine grid."""
+        with self._encoded(on_the_grid(domain), 1, "all") as rows:
+            return [table[0].sum(axis=1) for table in rows.count_classes(0, 1)]
+
+    def guarantee(self, plan: Plan) -> Guarantee:
+        """What the forest promises, by the plan that was followed."""
+        return Guarantee(
+            epsilon=show(self.request.epsilon),
+            delta=show(self.delta, ATTO),
+            private=not self.reasons,
+            reasons=self.reasons,
+            unit=self.unit.column,
+            rows_per_unit=self.unit.rows,
+            neighbours=self.unit.neighbours,
+            noise=self.randomness.noise.name,
+            plan=plan.lines(),
+        )
+
+
+@dataclass(frozen=True)
+class RunContext(TrainingContext):
+    """The training context with the whole recipe, which the run needs and a learner does not."""
+
+    recipe: Recipe
+
+
+def adapted(classes: Integers, context: RunContext) -> RunContext:
+    """The context after noisy class counts of all rows are known and paid for.
+
+    `classes` are the private ones. A published form that takes them as public uses the true ones;
+    it is not private.
+    """
+    recipe, request, account = context.recipe, context.request, context.account
+    if account.plan.query("rows"):
+        cost = account.spend("rows")
+        classes = context.randomness.noise.laplace(classes, cost, request.rows_per_unit)
+    elif not recipe.flaws:
+        raise PlanError("only a form that is not private may use true counts")
+    if recipe.successor is not None:
+        picked = recipe.successor(replace(request, rows=max(int(classes.sum()), 1)))
+        if picked.plan is not recipe.plan:  # else trees and depth stay as they were asked for
+            request = picked.request(
+                request.domain,
+                request.epsilon,
+                rows_per_unit=request.rows_per_unit,
+                delta=request.delta,
+            )
+        recipe = picked
+    assert recipe.adapt is not None, "a successor adapts to the noisy rows"
+    settled = recipe.adapt(classes, request)
+    account.replan(recipe.plan(settled))
+    return replace(context, recipe=recipe, request=settled)

@@ -1,0 +1,80 @@
+"""Train a forest, or several on the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.errors import BudgetError, UsageError
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
+from dpforest_duckdb.progress import Observer, TextObserver, as_text, unobserved
+from dpforest_duckdb.training.prepare import prepare
+from dpforest_duckdb.training.run import Run
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+def train(
+    con: duckdb.DuckDBPyConnection,
+    table: str,
+    *,
+    epsilon: float | str | Decimal,
+    domain: Domain | str | Path | None = None,
+    recipe: str = "auto",
+    name: str | None = None,
+    progress: TextObserver | None = None,
+    **options: object,
+) -> Forest:
+    """Train a forest on a table inside DuckDB; the options are those of `prepare`.
+
+    With `name` the forest is also stored in the connection's database. The table's rows stay in the
+    database; what comes back is released under the budget and free to publish if `forest.private`.
+    Raises `DpforestError`, one sentence, before anything is read or debited wherever that can be
+    known without reading.
+    """
+    run = prepare(
+        con,
+        table,
+        epsilon=epsilon,
+        domain=domain,
+        recipe=recipe,
+        name=name,
+        **options,  # type: ignore[arg-type]
+    )
+    return run.execute(progress)
+
+
+def train_many(
+    runs: Sequence[Run], progress: TextObserver | None = None, *, observe: Observer = unobserved
+) -> Iterator[Forest]:
+    """Execute prepared runs on one table, one after the other; the rows are coded once for all.
+
+    Each is debited by itself, but none if the cap does not allow them all. Raises as `train`.
+    """
+    if progress is not None:
+        observe = as_text(progress)
+    first = runs[0]
+    if {(run.table.reference, run.guard.ledger.path) for run in runs} != {
+        (first.table.reference, first.guard.ledger.path)
+    }:
+        raise UsageError("Runs that go together need one table and one ledger.")
+    budget = first.guard.budget()
+    for symbol, scale, wanted, left in (
+        ("ε", NANO, sum(run.cost for run in runs), budget.left_epsilon),
+        ("δ", ATTO, sum(run.delta for run in runs), budget.left_delta),
+    ):
+        if len(runs) > 1 and left is not None and wanted > left:
+            raise BudgetError(
+                f"Refused: these runs need {symbol} = {show(wanted, scale)} together but only "
+                f'{show(left, scale)} of the cap is left for table "{first.table.display}": ask '
+                "for fewer or raise the cap."
+            )
+    with first.engine.sharing():
+        for run in runs:
+            yield replace(run, engine=first.engine, guard=first.guard).execute(observe=observe)

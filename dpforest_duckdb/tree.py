@@ -1,0 +1,151 @@
+"""A tree as arrays of nodes, and the guarantee that a forest of them states.
+
+The arrays of a tree are in breadth-first order: the root first, the children of a node side by
+side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpforest_duckdb.arrays import Integers
+
+if TYPE_CHECKING:
+    pass
+
+
+Kind = Literal[0, 1, 2, 3]
+Voting = Literal["sum", "surest"]
+Link = Literal["shares", "softmax"]  # p ∝ votes, or p ∝ e^(votes / SCALE)
+LEAF: Kind = 0
+MULTIWAY: Kind = 1  # a child per cell of the attribute
+THRESHOLD: Kind = 2  # cells up to `cell` go to the first child, the others to the second
+EQUALS: Kind = 3  # the cell `cell` goes to the first child, the others to the second
+SCALE = 1_000_000  # the votes of a leaf are shares, or log-odds, in units of one millionth
+
+
+def branch_of(kind: Integers, cell: Integers, code: Integers) -> Integers:
+    """The branch, from 0, that a code takes at a split; elementwise."""
+    binary = np.where(kind == THRESHOLD, code > cell, code != cell).astype(np.int64)
+    return np.where(kind == MULTIWAY, code, binary)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """One tree, as parallel arrays over its nodes.
+
+    `kind`, `attribute`, `cell`, `first` [node]: the split, `first` the number of the first child;
+    -1 for attribute and first of a leaf. `counts` [node, class]: noisy class counts, where the
+    recipe has them. `votes` [node, class]: integer votes of the leaves, zero elsewhere. `noise`
+    [node]: the standard deviation of the noise in each of a node's counts, which is public; NaN
+    where a node's counts were not asked for, None where no node's were, or it is not known.
+    """
+
+    kind: Integers
+    attribute: Integers
+    cell: Integers
+    first: Integers
+    counts: Integers | None
+    votes: Integers
+    noise: NDArray[np.float64] | None = None
+
+    @property
+    def nodes(self) -> int:
+        return len(self.kind)
+
+    @property
+    def leaves(self) -> Integers:
+        return np.flatnonzero(self.kind == LEAF)
+
+    def children(self, node: int, cells: Sequence[int]) -> range:
+        """The node numbers of a node's children; `cells` is the domain's."""
+        if self.kind[node] == LEAF:
+            return range(0)
+        arity = cells[self.attribute[node]] if self.kind[node] == MULTIWAY else 2
+        return range(int(self.first[node]), int(self.first[node]) + arity)
+
+    def below(self, nodes: Integers, cells: Sequence[int]) -> tuple[Integers, Integers]:
+        """The children of nodes, and the parent of each."""
+        inner = nodes[self.kind[nodes] != LEAF]
+        arity = np.where(self.kind[inner] == MULTIWAY, np.array(cells)[self.attribute[inner]], 2)
+        branch = np.arange(arity.sum()) - np.repeat(arity.cumsum() - arity, arity)
+        return np.repeat(self.first[inner], arity) + branch, np.repeat(inner, arity)
+
+    def parents(self, cells: Sequence[int]) -> Integers:
+        """The parent of each node, -1 for the root."""
+        parent = np.full(self.nodes, -1, dtype=np.int64)
+        children, above = self.below(np.arange(self.nodes), cells)
+        parent[children] = above
+        return parent
+
+    def descents(self, cells: Sequence[int]) -> list[tuple[Integers, Integers]]:
+        """The nodes of each depth from one on, and the parent of each."""
+        found = [self.below(np.zeros(1, dtype=np.int64), cells)]
+        while len(found[-1][0]):
+            found.append(self.below(found[-1][0], cells))
+        return found[:-1]
+
+    def depth(self, cells: Sequence[int]) -> int:
+        """The number of splits on the longest path."""
+        return len(self.descents(cells))
+
+    def find(self, codes: Integers) -> Integers:
+        """The leaf of each row of `codes[row, attribute]`."""
+        node = np.zeros(len(codes), dtype=np.int64)
+        rows = np.arange(len(codes))
+        while len(rows):
+            rows = rows[self.kind[node[rows]] != LEAF]
+            at = node[rows]
+            code = codes[rows, self.attribute[at]]
+            node[rows] = self.first[at] + branch_of(self.kind[at], self.cell[at], code)
+        return node
+
+    def cut(self, closed: NDArray[np.bool_], cells: Sequence[int]) -> Tree:
+        """The tree with the `closed` nodes made leaves, what lies below them left out."""
+        keep = np.zeros(self.nodes, dtype=np.bool_)
+        keep[0] = True
+        for node in range(self.nodes):
+            if keep[node] and not closed[node]:
+                keep[list(self.children(node, cells))] = True
+        number = np.cumsum(keep) - 1
+        leaf = closed | (self.kind == LEAF)
+        first = np.where(leaf, -1, number[np.clip(self.first, 0, None)])
+        return Tree(
+            kind=np.where(leaf, LEAF, self.kind)[keep],
+            attribute=np.where(leaf, -1, self.attribute)[keep],
+            cell=np.where(leaf, 0, self.cell)[keep],
+            first=first[keep],
+            counts=None if self.counts is None else self.counts[keep],
+            votes=self.votes[keep],
+            noise=None if self.noise is None else self.noise[keep],
+        )
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What a forest promises about the rows it was trained on, in plain text for people.
+
+    `epsilon` and `delta` are exact decimals; `reasons` say why `private` is false.
+    """
+
+    epsilon: str
+    delta: str = "0"
+    private: bool = True
+    reasons: tuple[str, ...] = ()
+    unit: str = "row"
+    rows_per_unit: int = 1
+    neighbours: str = "add-remove"
+    noise: str = "opendp"
+    plan: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if not self.private:
+            return "NOT PRIVATE: " + " ".join(self.reasons)
+        rows = "1 row" if self.rows_per_unit == 1 else f"{self.rows_per_unit} rows"
+        unit = "row" if self.unit == "row" else f'"{self.unit}" (at most {rows})'
+        return f"ε = {self.epsilon}, δ = {self.delta}, per {unit}, {self.neighbours} neighbours"
