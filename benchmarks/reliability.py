@@ -36,13 +36,15 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 RACER = """
 import sys
 from dpforest_duckdb.errors import BudgetError
-from dpforest_duckdb.privacy.ledger import Ledger, Table, Unit
+from dpforest_duckdb.ledger.book import Ledger, Table
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 ledger, amount, tries = Ledger(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 table, granted = Table("0", "t", "d::main.t"), 0
 for _ in range(tries):
     try:
-        ledger.debit(table, amount, 0, Unit("row"), recipe="r", model="m", private=True, plan=[])
+        unit = PrivacyUnit("row")
+        ledger.debit(table, amount, 0, unit, recipe="r", model="m", private=True, plan=[])
         granted += 1
     except BudgetError:
         pass

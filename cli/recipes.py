@@ -70,7 +70,7 @@ def _facts(recipe: Recipe, epsilon: int) -> dict[str, Any]:
         "variants": [f"{recipe.name}:{variant}" for variant in recipe.variants],
         "pieces": {
             "rows": recipe.rows,
-            "splits": recipe.ways,
+            "splits": recipe.split_type,
             "trees": recipe.trees if isinstance(recipe.trees, int) else "a rule of the domain",
             "depth": recipe.depth if isinstance(recipe.depth, int) else "a rule of the domain",
             "leaf": "gradients" if plan.query("sweep") else recipe.leaf.gives,

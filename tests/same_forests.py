@@ -36,8 +36,8 @@ SELECT
   CAST(['a', 'b', 'c', 'd', 'e'][1 + r(i, 4) % 5] AS VARCHAR) AS ward,
   CAST(r(i, 5) % 2 = 0 AS BOOLEAN) AS smoker,
   CAST(r(i, 6) % 9 AS INTEGER) AS visits,
-  CAST(['no', 'yes'][1 + CAST((r(i, 1) % 70 > 40) != (r(i, 5) % 4 = 0) OR r(i, 7) % 9 = 0 AS INTEGER)]
-    AS VARCHAR) AS ill,
+  CAST(['no', 'yes'][1 + CAST((r(i, 1) % 70 > 40) != (r(i, 5) % 4 = 0)
+    OR r(i, 7) % 9 = 0 AS INTEGER)] AS VARCHAR) AS ill,
   CAST(['mild', 'grave', 'fatal'][1 + (r(i, 3) % 3 + CAST(r(i, 2) % 4001 > 3000 AS INTEGER)
     + CAST(r(i, 7) % 7 = 0 AS INTEGER)) % 3] AS VARCHAR) AS course
 FROM range(6000) AS t(i)

@@ -148,7 +148,7 @@ def test_spared_children_have_the_counts_that_counting_gives(
     fill(con)
     statements: list[str] = []
     rows = coded(con, trees=6)
-    rows._engine.trace = statements.append
+    rows._statements.trace = statements.append
     roots = rows.count_classes(0, 6)
     assert all((table == table[0]).all() and table[0].sum() > 100 for table in roots)
     first = Splits(
@@ -182,7 +182,7 @@ def test_which_child_is_spared_does_not_rest_on_the_rows() -> None:
             rows = coded(con)
             rows.count_classes(0, 1)
             rows.route(Splits([0], [1], [THRESHOLD], [1], [1]), 3)
-            rows._engine.trace = statements.append
+            rows._statements.trace = statements.append
             counts = rows.count_classes(1, 2)
             assert counts[0].sum(axis=(1, 2)).tolist() == ([0, 9] if flipped else [9, 0])
             shown.append([s.replace(rows._name, "") for s in statements])

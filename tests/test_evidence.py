@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from steps import adapted
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.errors import NotPrivateWarning
@@ -34,7 +35,6 @@ from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.ours.auto_rules import CAUTION, FEWEST, MOST, adapt
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.training.run import adapted
 from dpforest_duckdb.tree import SCALE
 
 PRIOR = np.array([0.7, 0.3])

@@ -108,7 +108,7 @@ def one_statement(sql: str, form: str) -> None:
     assert statement.type == (kinds.SELECT if form == "select" else kinds.CREATE)
     if "x" * 10_000 not in sql:
         (tree,) = sqlglot.parse(sql, dialect="duckdb")
-        assert isinstance(tree, parsed.PlannedQuery if form == "select" else parsed.Create)
+        assert isinstance(tree, parsed.Query if form == "select" else parsed.Create)
 
 
 @FUZZ

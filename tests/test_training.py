@@ -284,7 +284,13 @@ with open_database(sys.argv[1]) as con:
 
 @pytest.mark.parametrize(
     ("moment", "spent"),
-    [("debit", 0), ("encode", NANO), ("depth 1", NANO), ("finish", NANO), ("store", NANO)],
+    [
+        ("debiting", 0),
+        ("encoding", NANO),
+        ("depth 1", NANO),
+        ("finishing", NANO),
+        ("storing", NANO),
+    ],
 )
 def test_a_killed_run_leaves_a_debit_and_no_model(tmp_path: Path, moment: str, spent: int) -> None:
     database = tmp_path / "data.duckdb"

@@ -27,11 +27,11 @@ MAX_COUNTED = 4  # trees in one statement: the rows that it counts of each are s
 
 
 class DuckDBRows:
-    """The coded rows of one run, in a TEMP table: packed codes, and a node_class for each tree copy.
+    """The coded rows of one run, in a TEMP table: packed codes, and a node_class for each tree.
 
-    A row's node_class is its node times the number of classes, plus its class: one narrow key, whose
-    range DuckDB knows, where two would be hashed. The counts of one depth are kept until the next:
-    of a split's children one is then known by subtraction.
+    The node_class of a row is its node times the number of classes, plus its class. As one narrow
+    key whose range DuckDB knows it indexes an array, where two keys would be hashed. The counts of
+    a depth are kept until the next one, where one child of each split follows by subtraction.
     """
 
     def __init__(self, statements: Statements, domain: Domain, copies: int) -> None:
@@ -146,18 +146,19 @@ class DuckDBRows:
 
     @property
     def _with_node_classes(self) -> Sql:
-        """The codes with a node_class for every copy: coded with one, as all hold the same at first."""
+        """The codes with a node_class for every tree: only one is coded, as all start alike."""
         if self._version or len(self._node_classes) == 1:
             return self._codes
         node_classes = ", ".join(
-            f"CAST({self._node_classes[0]} + {copy * self._classes} AS {self._node_class_type}) AS {node_class}"
+            f"CAST({self._node_classes[0]} + {copy * self._classes} AS {self._node_class_type})"
+            f" AS {node_class}"
             for copy, node_class in enumerate(self._node_classes)
         )
         return Sql(f"(SELECT {', '.join(self._words)}, {node_classes} FROM {self._codes})")
 
     @property
     def _counted(self) -> list[Sql]:
-        """The node_classes to count: one before the first route, as every copy still holds the same."""
+        """The node_class columns to count: one before the first route, as all are still alike."""
         return self._node_classes if self._version else self._node_classes[:1]
 
     def _of_all_copies(self, counts: Integers) -> Integers:
@@ -183,7 +184,7 @@ class DuckDBRows:
     def _grids(
         self, first: int, nodes: int, node_classes: Sequence[Sql], wanted: Sequence[int]
     ) -> list[Integers]:
-        """The counts of rows in some of the node_classes, of the wanted nodes alone if there are such."""
+        """The counts by some node_class columns, of the wanted nodes alone if there are such."""
         parts = [part for block in self._blocks for part in block.parts(nodes, self._classes)]
         sql = render(
             "count_classes",

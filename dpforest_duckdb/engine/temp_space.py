@@ -18,7 +18,7 @@ _WORD, _NODE_CLASS = 8, 4  # bytes, at most
 
 
 def bytes_of_a_row(domain: Domain, copies: int, scores: int = 0) -> int:
-    """The most that a coded row takes: words of codes, a node_class per copy, scores; twice if routed."""
+    """The most bytes of a coded row: codes, node_class columns and scores, twice if routed."""
     words = blocks(domain.cells, len(domain.classes))[-1].word + 1
     return 2 * (_WORD * (words + scores) + _NODE_CLASS * copies)
 

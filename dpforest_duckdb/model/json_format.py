@@ -47,7 +47,7 @@ def to_json(forest: ForestContent) -> str:
 
 
 def from_json(text: str, kind: type[Kind]) -> Kind:
-    """Read a forest of the given class. Raises `DpforestError` for a damaged, newer or huge model."""
+    """Read a forest of a class. Raises `DpforestError` for a damaged, newer or huge model."""
     if len(text) > MAX_BYTES:
         raise DpforestError("The model is larger than 64 MiB: it is not one of ours.")
     try:

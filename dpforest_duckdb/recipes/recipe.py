@@ -60,19 +60,19 @@ class Recipe:
     - "rows": a noisy class histogram of all rows, on which `adapt` bases trees, depth and bins;
     - the level loop's: "histogram" or "size" at every node, "split" at every inner node, "leaf" at
       every leaf (with a cost for each tree, where there are several), "scores" of sums of votes;
-    - boosting's "sweep" and "forest" (see `learners.boosting`); "tables" of `learners.joint_tables`;
+    - boosting's "sweep" and "forest", joint tables' "tables" (see `learners`);
     - "bins": cuts at private medians, where `private_bins` is true.
 
     `successor` picks the recipe to switch to once the noisy number of rows is known; both ask for
-    it at the same ε. `finish` turns what was released into votes, `voting` how trees vote together,
-    `link` how votes become probabilities. `second` is a second phase, if there is one. `taxonomies`:
-    groups of categories are split before the categories in them. `trees` and `depth` are numbers or
-    public rules, the most there may be where `adapt` settles them. `depth` is counted as the paper
-    does, which gives the root the depth `depth_of_root`: the longest path has depth - depth_of_root
-    splits. `flaws` say why a form is not private, `repair` what the rigorous form does instead,
-    `only` why there is but one. `variants` are pieces that NAME:VARIANT puts in other pieces'
-    places; `refused` says why a variant does not exist. `instead` names the nearest recipe for
-    users who ask for what this one cannot do.
+    it at the same ε. `finish` turns what was released into votes, `voting` says how trees vote
+    together, `link` how votes become probabilities. `second` is a second phase, if there is one.
+    `taxonomies`: groups of categories are split before their categories. `trees` and `depth` are
+    numbers or public rules, the most there may be where `adapt` settles them. `depth` is counted as
+    the paper does, which gives the root the depth `depth_of_root`: the longest path has
+    depth - depth_of_root splits. `flaws` say why a form is not private, `repair` what the rigorous
+    form does instead, `only` why there is but one. `variants` are pieces that NAME:VARIANT puts in
+    other pieces' places; `refused` says why a variant does not exist. `instead` names the nearest
+    recipe for users who ask for what this one cannot do.
     """
 
     name: str
@@ -107,6 +107,11 @@ class Recipe:
     refused: Mapping[str, str] = field(default_factory=dict)
     instead: str = "dprfmaxtree"
 
+    @property
+    def counts_rows(self) -> bool:
+        """Whether trees, depth or the recipe itself follow from noisy class counts of all rows."""
+        return self.adapt is not None or self.successor is not None
+
     def request(
         self,
         domain: Domain,
@@ -124,7 +129,7 @@ class Recipe:
         own_trees = self.trees if isinstance(self.trees, int) else self.trees(domain)
         own_depth = self.depth if isinstance(self.depth, int) else self.depth(domain)
         wanted = own_trees if trees is None else trees
-        if self.distinct_roots and self.adapt is not None:  # adapts to the rows: takes a maximum
+        if self.distinct_roots and self.counts_rows:  # it adapts to the rows: this is the most
             wanted = min(wanted, len(domain.attributes))
         if self.distinct_roots and wanted > len(domain.attributes):
             raise DpforestError(

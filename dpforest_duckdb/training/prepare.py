@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain_file import load_domain
 from dpforest_duckdb.engine.declarations import declared_domain
-from dpforest_duckdb.engine.duckdb import DuckDBEngine, Trace
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.statements import Trace
 from dpforest_duckdb.engine.temp_space import refuse_if_too_large
 from dpforest_duckdb.errors import DpforestError, PlainSpillWarning, UsageError
 from dpforest_duckdb.ledger.account import Account

@@ -136,14 +136,14 @@ class Run:
         )
 
     def _settled(self, request: Request, before: Sequence[Tree], observe: Observer) -> RunContext:
-        """Recipe, sizes and bins of a phase, after the trees `before`, by what is paid for first."""
+        """Recipe, sizes and bins of a phase after the trees `before`, by what is paid for first."""
         plan = self.recipe.plan(request)
         account = Accountant(plan, max(plan.epsilon, request.epsilon), request.delta)
         if before and self.recipe.second is not None:
             weights = self.recipe.second.weigh(before, request.domain.cells)
             request = replace(request, weights=weights)
         context = RunContext(self.recipe, request, account, self.randomness, observe)
-        if self.recipe.adapt is not None or self.recipe.successor is not None:
+        if self.recipe.counts_rows:
             observe(Event(Phase.COUNT_ROWS))
             context = adapted(self._class_counts(request.domain), context)
         if context.recipe.private_bins and to_be_cut(context.request.domain):
@@ -186,7 +186,8 @@ class Run:
     def _class_counts(self, domain: Domain) -> Integers:
         """The private class counts of all rows; coding one attribute is enough to get them."""
         with self._encoded(replace(domain, attributes=domain.attributes[:1]), 1, "all") as rows:
-            return rows.count_leaves(0, 1)[0]
+            counts: Integers = rows.count_leaves(0, 1)[0]
+            return counts
 
     def _fine_counts(self, domain: Domain) -> list[Integers]:
         """The private counts of each attribute to be cut, on its fine grid."""

@@ -12,15 +12,15 @@ from dataclasses import replace
 from typing import Any
 
 from dpforest_duckdb.engine import declarations
-from dpforest_duckdb.engine import duckdb as engine
+from dpforest_duckdb.engine import rows as coded_rows
 from dpforest_duckdb.engine.base import Gradients
-from dpforest_duckdb.learners import boosting, joint_tables
+from dpforest_duckdb.learners import boosting
 from dpforest_duckdb.learners import private_bins as medians
 from dpforest_duckdb.privacy import noise, selection
 from dpforest_duckdb.privacy.bits import SeededBits
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.plan import PlannedQuery
-from dpforest_duckdb.splits import choose
+from dpforest_duckdb.splits import choose, table_codes
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.training import run as training
 
@@ -57,48 +57,48 @@ def noise_used_twice() -> None:
 
 def trees_by_position() -> None:
     """A row's tree is its place in the table: one more row moves those behind it."""
-    render = engine.render
+    render = coded_rows.render
 
     def by_position(step: str, **values: Any) -> Sql:
         if step == "encode" and values["unit"] is None:
             values["row"] = Sql("row_number() OVER ()")
         return render(step, **values)
 
-    engine.render = by_position
+    coded_rows.render = by_position
 
 
 def debit_after() -> None:
     """Rows are read before the budget is asked."""
     execute = training.Run.execute
 
-    def late(self: training.Run, *args: Any) -> Any:
+    def late(self: training.Run, *args: Any, **more: Any) -> Any:
         self.release()
-        return execute(self, *args)
+        return execute(self, *args, **more)
 
     training.Run.execute = late  # type: ignore[method-assign]
 
 
 def unit_bound_ignored() -> None:
     """Every row of a privacy unit counts."""
-    render = engine.render
+    render = coded_rows.render
 
     def unbounded(step: str, **values: Any) -> Sql:
         if step == "encode" and values["unit"] is not None:
             values["unit"].rows = 10**9
         return render(step, **values)
 
-    engine.render = unbounded
+    coded_rows.render = unbounded
 
 
 def noisy_n_as_sensitivity() -> None:
     """The sensitivity of a split is made of the node's noisy size, as DPDF was published."""
-    exponents = choose._exponents
+    exponents = choose.exponents_of
 
     def scaled(choice: Any, utility: Any, *args: Any) -> Any:
         rows = 1 if choice.noisy is None else max(1, int(choice.noisy.sum()))
         return exponents(choice, replace(utility, sensitivity=rows), *args)
 
-    choose._exponents = scaled
+    choose.exponents_of = scaled
 
 
 def domain_from_rows() -> None:
@@ -161,7 +161,7 @@ def parts_of_a_row_left_out() -> None:
 
 def code_of_two() -> None:
     """A value adds 2 where it is told by its sign, so that a row moves a block by two."""
-    for signs in joint_tables.SIGNS.values():
+    for signs in table_codes.SIGNS.values():
         signs *= 2
 
 

@@ -41,7 +41,7 @@ TRUE = (
 CHILD = """
 import json, logging, sys
 import duckdb
-from dpforest_duckdb.training import prepare
+from dpforest_duckdb.training.prepare import prepare
 
 logging.basicConfig(level=logging.DEBUG)
 home, private, recipe, delta, secrets = sys.argv[1:]

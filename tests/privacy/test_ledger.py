@@ -304,14 +304,16 @@ def test_no_sequence_grants_more_than_the_cap(steps: list[tuple[str, int, int]])
 WORKER = """
 import sys
 from dpforest_duckdb.errors import BudgetError
-from dpforest_duckdb.privacy.ledger import Ledger, Table, Unit
+from dpforest_duckdb.ledger.book import Ledger, Table
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 ledger, amount, attempts = Ledger(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 table = Table("0f3a", "visits", "/data/hospital.duckdb::main.visits")
 sys.stdin.readline()
 for _ in range(attempts):
     try:
-        ledger.debit(table, amount, 0, Unit("row"), recipe="auto", model="m", private=True, plan=[])
+        unit = PrivacyUnit("row")
+        ledger.debit(table, amount, 0, unit, recipe="auto", model="m", private=True, plan=[])
         print("granted", flush=True)
     except BudgetError:
         pass

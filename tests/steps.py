@@ -1,0 +1,31 @@
+"""Single steps of a run, for tests that make their own counts."""
+
+from __future__ import annotations
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.engine.base import CodedRows
+from dpforest_duckdb.privacy.accountant import Accountant
+from dpforest_duckdb.privacy.noise import CountNoise
+from dpforest_duckdb.privacy.randomness import Randomness
+from dpforest_duckdb.progress import unobserved
+from dpforest_duckdb.recipes.recipe import Recipe
+from dpforest_duckdb.request import Grown, Request
+from dpforest_duckdb.training import run
+
+
+def adapted(
+    classes: Integers, recipe: Recipe, request: Request, account: Accountant, noise: CountNoise
+) -> tuple[Recipe, Request]:
+    """Recipe and request once noisy class counts are known."""
+    randomness = Randomness(noise, Randomness.secure().bits, 0)
+    context = run.RunContext(recipe, request, account, randomness, unobserved)
+    settled = run.adapted(classes, context)
+    return settled.recipe, settled.request
+
+
+def grow(
+    rows: CodedRows, recipe: Recipe, request: Request, account: Accountant, randomness: Randomness
+) -> Grown:
+    """What the recipe's learner makes of coded rows."""
+    context = run.RunContext(recipe, request, account, randomness, unobserved)
+    return recipe.learner.grow(rows, context)
