@@ -79,7 +79,7 @@ def budget(
 def _only(engine: DuckDBEngine, ledger: str | None) -> Account:
     """The one table of the database that has a budget, or that there is at all."""
     from dpforest_duckdb.ledger.account import Account
-    from dpforest_duckdb.table import TableInfo
+    from dpforest_duckdb.ledger.anchor import TableInfo
 
     rows = engine.run(
         "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT internal AND NOT temporary "

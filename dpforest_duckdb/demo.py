@@ -16,10 +16,10 @@ import duckdb
 from dpforest_duckdb.engine.connect import open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.files import write_file
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.evaluate import evaluate
+from dpforest_duckdb.model.files import write_file
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.model.score_sql import publish_sql
 from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon, show

@@ -8,9 +8,9 @@ from typing import Literal, Protocol
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import Sql
-from dpforest_duckdb.table import TableInfo
 from dpforest_duckdb.tree import Tree
 
 Sample = Literal["all", "disjoint", "bootstrap"]

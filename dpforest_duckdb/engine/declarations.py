@@ -15,7 +15,7 @@ from dpforest_duckdb.domain import Domain, type_family
 from dpforest_duckdb.domain_file import domain_from_mapping
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.table import TableInfo
+from dpforest_duckdb.ledger.anchor import TableInfo
 
 _KEYS = (
     "kind",

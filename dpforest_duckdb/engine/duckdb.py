@@ -13,10 +13,9 @@ from dpforest_duckdb.engine.dialect import split_name
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.statements import Statements, Trace
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.ledger.anchor import Home
+from dpforest_duckdb.ledger.anchor import Home, TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import Sql
-from dpforest_duckdb.table import TableInfo
 
 
 class DuckDBEngine(Statements):

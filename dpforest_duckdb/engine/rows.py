@@ -16,9 +16,9 @@ from dpforest_duckdb.engine.dialect import unsigned
 from dpforest_duckdb.engine.packing import Place, blocks
 from dpforest_duckdb.engine.siblings import Spared, spared
 from dpforest_duckdb.engine.statements import Statements
+from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import Sql, render
-from dpforest_duckdb.table import TableInfo
 from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, THRESHOLD, Tree
 
 MAX_JOINS = 32  # in one statement: DuckDB plans some time for each triple, and nests at most 1000

@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
-from dpforest_duckdb.ledger.anchor import Anchor
+from dpforest_duckdb.ledger.anchor import Anchor, TableInfo
 from dpforest_duckdb.ledger.book import Budget, Ledger, Table
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.table import TableInfo
 
 _MARK = "dpforest-budget: "
 

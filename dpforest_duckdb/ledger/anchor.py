@@ -1,4 +1,4 @@
-"""What the account of a table asks of an engine: where the table lies, and a note kept with it.
+"""A base table, and what its account asks of an engine: where it lies, and a note kept with it.
 
 The note carries the id of the table's budget, the head of the ledger's hash chain and the cap, so
 that they follow the table through renames and copies of its database.
@@ -9,7 +9,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from dpforest_duckdb.table import TableInfo
+
+@dataclass(frozen=True)
+class TableInfo:
+    """What the catalogue says of a base table: its full name and its columns' types. Public."""
+
+    catalog: str
+    schema: str
+    name: str
+    columns: dict[str, str]
+    comment: str = ""
+
+    @property
+    def display(self) -> str:
+        return self.name if self.schema == "main" else f"{self.schema}.{self.name}"
+
+    @property
+    def reference(self) -> str:
+        """The name as `Engine.table` reads it: a part that holds a dot or a quote is quoted."""
+        parts = [self.name] if self.schema == "main" else [self.schema, self.name]
+        return ".".join(
+            '"' + part.replace('"', '""') + '"' if set(part) & {".", '"'} else part
+            for part in parts
+        )
 
 
 @dataclass(frozen=True)

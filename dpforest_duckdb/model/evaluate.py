@@ -25,12 +25,12 @@ from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.engine.base import Scored
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.model.score_sql import score_sql, share_names
 from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
 from dpforest_duckdb.privacy.noise import CountNoise, OpenDPNoise
 from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.sql import Sql, render
-from dpforest_duckdb.table import TableInfo
 
 if TYPE_CHECKING:
     from dpforest_duckdb.engine.duckdb import DuckDBEngine

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.files import write_file
 from dpforest_duckdb.model.content import ForestContent
+from dpforest_duckdb.model.files import write_file
 from dpforest_duckdb.model.json_format import MAX_BYTES, from_json, to_json
 from dpforest_duckdb.model.rules import rules
 from dpforest_duckdb.model.score_sql import publish_sql, score_sql

@@ -16,11 +16,11 @@ from dpforest_duckdb.engine.statements import Trace
 from dpforest_duckdb.engine.temp_space import refuse_if_too_large
 from dpforest_duckdb.errors import DpforestError, PlainSpillWarning, UsageError
 from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
-from dpforest_duckdb.table import TableInfo
 
 if TYPE_CHECKING:
     import duckdb

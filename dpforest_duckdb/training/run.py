@@ -14,6 +14,7 @@ from dpforest_duckdb.engine.temp_space import bytes_of_a_row
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.learners.private_bins import on_the_grid, recut, to_be_cut
 from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.model.score_sql import labels
@@ -25,7 +26,6 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import Event, Observer, Phase, TextObserver, as_text, unobserved
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request, TrainingContext
-from dpforest_duckdb.table import TableInfo
 from dpforest_duckdb.tree import Guarantee, Tree
 from dpforest_duckdb.version import __version__
 
