@@ -77,6 +77,16 @@ def _facts(recipe: Recipe, epsilon: int) -> dict[str, Any]:
             "distinct_roots": recipe.distinct_roots,
             "mechanisms": {q.purpose: q.mechanism for q in plan.queries},
         },
+        "lines": [
+            {
+                "step": line.step,
+                "source": line.source,
+                "piece": line.piece,
+                "form": line.standing,
+                "note": line.note,
+            }
+            for line in recipe.lines
+        ],
     }
 
 
@@ -101,7 +111,9 @@ def _document(facts: list[dict[str, Any]]) -> str:
         "",
         "Written by `dpforest recipes --markdown`. Every system trains in its rigorous form by "
         "default; `--as-published` follows the paper, and is stamped not private where the proof "
-        "fails.",
+        "fails. Each system is stated line by line: the source of a line, the piece of the recipe "
+        "that does it, and whether both forms do it as published, the rigorous form repairs it, or "
+        "it is assumed, because no text gives it or both forms depart from the text.",
         "",
         "| recipe | system | year | private as published | private here |",
         "|---|---|---|---|---|",
@@ -121,7 +133,20 @@ def _document(facts: list[dict[str, Any]]) -> str:
             f"- Rows per tree: {pieces['rows']}; splits: {pieces['splits']}; trees: "
             f"{pieces['trees']}; depth: {pieces['depth']}; leaves give {pieces['leaf']}; {asked}."
         )
+        lines += _conformance(f["lines"])
     return "\n".join(lines) + "\n"
+
+
+def _conformance(lines: list[dict[str, str]]) -> list[str]:
+    """A system line by line: where it is from, what does it here, and whether it was changed."""
+    if not lines:
+        return []
+    rows = []
+    for line in lines:
+        here = f"{line['form']}: {line['note']}" if line["note"] else line["form"]
+        cells = (line["step"], line["source"], f"`{line['piece']}`", here)
+        rows.append(f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |")
+    return ["", "| line | source | piece | here |", "|---|---|---|---|", *rows]
 
 
 def _show(recipe: Recipe, facts: dict[str, Any], epsilon: str) -> None:

@@ -13,6 +13,7 @@ from dpforest_duckdb.engine.base import Sample
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.recipes.conformance import Line
 from dpforest_duckdb.recipes.leaf_queries import COUNTS, Leaf
 from dpforest_duckdb.request import Finish, Learner, Request, Stop
 from dpforest_duckdb.splits.candidates import SplitType, by_cell, leaves_within
@@ -72,7 +73,8 @@ class Recipe:
     depth - depth_of_root splits. `flaws` say why a form is not private, `repair` what the rigorous
     form does instead, `only` why there is but one. `variants` are pieces that NAME:VARIANT puts in
     other pieces' places; `refused` says why a variant does not exist. `instead` names the nearest
-    recipe for users who ask for what this one cannot do.
+    recipe for users who ask for what this one cannot do. `lines` are those of the
+    system, as its sources have them, each with the piece that does it.
     """
 
     name: str
@@ -106,6 +108,7 @@ class Recipe:
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
     instead: str = "dprfmaxtree"
+    lines: tuple[Line, ...] = ()
 
     @property
     def counts_rows(self) -> bool:

@@ -12,6 +12,7 @@ from dpforest_duckdb.postprocess.pipeline import alone, each, with_cells
 from dpforest_duckdb.postprocess.pruning import prune_by_gini
 from dpforest_duckdb.postprocess.voting import vote_by_confidence
 from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, spread
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
 from dpforest_duckdb.recipes.stopping import small_or_pure
@@ -30,6 +31,69 @@ def plan(request: Request, whole: int | None = None) -> Plan:
     return spread(request, queries, whole=whole)
 
 
+LINES = (
+    Line("all rows in every tree", "Algorithm 1, lines 5 and 6", "rows"),
+    Line("as many trees as are asked for; the experiments have 1 and 4", "Section 5", "trees"),
+    Line("a split has one child per category", "Algorithm 1, lines 20 to 23", "split_type"),
+    Line(
+        "numeric attributes are made discrete beforehand",
+        "footnote 2",
+        "split_type",
+        assumed="a child per public bin",
+    ),
+    Line("the greatest depth is 5", "Section 5", "depth"),
+    Line("a query has ε = β / (τ(2δ − 1))", "(10) and line 2", "plan: plan"),
+    Line(
+        "a node is split while d ≤ δ, which makes 2δ + 1 queries on a path",
+        "line 16",
+        "plan: plan",
+        repaired="it is split while d < δ, which makes the 2δ − 1 queries that (10) charges",
+    ),
+    Line(
+        "Q1: a noisy count of each class at every node, of the classes c ∈ C ∈ D",
+        "(7) and line 14",
+        "plan: plan",
+        assumed="the classes are the public domain's in both forms",
+    ),
+    Line(
+        "a node ends below 100 noisy rows, if one class has all, or with no attribute left",
+        "line 16",
+        "stop: small_or_pure",
+    ),
+    Line(
+        "the size of a node is the sum of its noisy counts f, where (26) has |f|",
+        "line 15",
+        "stop: small_or_pure",
+        assumed="line 15",
+    ),
+    Line(
+        "Q2: the exponential mechanism on Gini, ε G / 2Δ",
+        "(8) and line 32",
+        "choose: by_published",
+        repaired="Gini weighted by counts, which is monotone, so without the factor 2",
+    ),
+    Line(
+        "Δ(G) is computed from the noisy size of the node",
+        "Theorem 1 and line 17",
+        "choose: published_sensitivity",
+        repaired="Δ = 2, whatever the size of the node",
+    ),
+    Line("two trees have different attributes at their roots", "line 29", "distinct_roots"),
+    Line(
+        "leaves go if they are no purer on average than their parent",
+        "(27) has ≥, line 43 has <",
+        "finish: prune_by_gini",
+        assumed="≥ as in (27)",
+    ),
+    Line("a leaf votes by its confidence", "Section 3", "finish: vote_by_confidence"),
+    Line(
+        "a leaf without a positive count votes with equal confidence for each class",
+        NO_TEXT,
+        "finish: vote_by_confidence",
+        assumed="1/|C|",
+    ),
+)
+
 _PUBLISHED = Recipe(
     name="dpdf",
     title="DPDF (Fletcher & Islam)",
@@ -45,6 +109,7 @@ _PUBLISHED = Recipe(
     finish=each(with_cells(prune_by_gini), alone(vote_by_confidence)),
     distinct_roots=True,
     instead="diffprf",
+    lines=LINES,
     flaws=(
         "The sensitivity of Gini is computed from a noisy node size, which can be far above the "
         "true one.",
