@@ -186,7 +186,7 @@ def full_depth(histogram: object, request: Request) -> Request:
 
 def train(con: Connection, job: Job, recipe: str) -> Outcome:
     """Train through the library, with the product's own noise; prepare and debit are counted."""
-    import opendp.prelude  # noqa: F401 -- as the others' imports: before the clock starts
+    import opendp.measurements  # noqa: F401 -- as the others' imports: before the clock starts
 
     clock = Clock()
     con.execute(f"COMMENT ON TABLE {TABLE} IS NULL")  # the anchor of an earlier run's ledger

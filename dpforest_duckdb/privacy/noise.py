@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 import numpy as np
@@ -91,7 +92,7 @@ def joint_deviation(blocks: Sequence[int], size: int, epsilon: int, sensitivity:
 class OpenDPNoise:
     """OpenDP's integer Laplace, from OpenSSL's generator: one vector call.
 
-    The import costs up to seconds, so it waits for the first noise.
+    The import takes a while, so it waits for the first noise.
     """
 
     name = "opendp"
@@ -188,13 +189,11 @@ def _uninterrupted() -> Iterator[None]:
 @cache
 def _laplace(epsilon: int, sensitivity: int) -> Any:
     """OpenDP's integer Laplace at about the least scale whose own map grants ε."""
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
+    dp = _opendp()
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
     limit = _float_below(Fraction(epsilon, NANO))
     return _granting(
-        limit, lambda s: dp.m.make_laplace(*space, scale=s), sensitivity / limit, sensitivity
+        limit, lambda s: dp.make_laplace(*space, scale=s), sensitivity / limit, sensitivity
     )
 
 
@@ -204,15 +203,29 @@ def _gaussian(rho: int, squared: int) -> Any:
 
     The sensitivity is rounded up.
     """
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
+    dp = _opendp()
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
     limit = _float_below(Fraction(rho, ATTO))
     root = math.isqrt(squared)
     change = float(root) if root * root == squared else math.nextafter(math.sqrt(squared), math.inf)
     scale = change / math.sqrt(2 * limit)
-    return _granting(limit, lambda s: dp.m.make_gaussian(*space, scale=s), scale, change)
+    return _granting(limit, lambda s: dp.make_gaussian(*space, scale=s), scale, change)
+
+
+@cache
+def _opendp() -> SimpleNamespace:
+    """The parts of OpenDP that are used; its prelude would import scikit-learn and SciPy too."""
+    from opendp import domains, measurements, metrics, mod
+
+    mod.enable_features("contrib")
+    return SimpleNamespace(
+        atom_domain=domains.atom_domain,
+        vector_domain=domains.vector_domain,
+        l1_distance=metrics.l1_distance,
+        l2_distance=metrics.l2_distance,
+        make_laplace=measurements.make_laplace,
+        make_gaussian=measurements.make_gaussian,
+    )
 
 
 def _granting(limit: float, make: Callable[[float], Any], scale: float, change: float) -> Any:
