@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Integers
-
-if TYPE_CHECKING:
-    pass
-
 
 Kind = Literal[0, 1, 2, 3]
 Voting = Literal["sum", "surest"]

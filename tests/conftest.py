@@ -21,6 +21,12 @@ from dpforest_duckdb.training.prepare import prepare
 _BESIDE = Path(__file__).parent.parent.parent / "shared" / "data"
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """One process where files are named: to start more would take longer than the tests."""
+    named = any(Path(argument.partition("::")[0]).is_file() for argument in config.args)
+    return 0 if named else None  # None: as many as there are processors
+
+
 @pytest.fixture(scope="session", autouse=True)
 def interruptible() -> None:
     """Let Ctrl-C through where the tests run in the background, whose shell has it ignored."""

@@ -8,26 +8,20 @@ of sensitivity 1 that is not monotone. Only positions on the grid are released.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.bits import Bits
-from dpforest_duckdb.request import Request
-
-if TYPE_CHECKING:
-    pass
-import math
-
-from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.privacy.plan import Measure
 from dpforest_duckdb.privacy.selection import exponents, select
+from dpforest_duckdb.request import Request
 
 FINEST = 240  # cells of the grid, half of them equally wide, half of them by asinh
 

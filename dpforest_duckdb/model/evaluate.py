@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,20 +23,17 @@ from numpy.typing import NDArray
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.engine.base import Scored
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.model.content import ForestContent
 from dpforest_duckdb.model.score_sql import score_sql, share_names
 from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
 from dpforest_duckdb.privacy.noise import CountNoise, OpenDPNoise
 from dpforest_duckdb.privacy.plan import PlannedQuery
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import Sql, render
-
-if TYPE_CHECKING:
-    from dpforest_duckdb.engine.duckdb import DuckDBEngine
-    from dpforest_duckdb.model.content import ForestContent
-    from dpforest_duckdb.privacy.unit import PrivacyUnit
-
 
 BINS = 20  # of the probability, in private figures; even, so that 1/2 is an edge
 LEAST = 1e-15  # a probability below this counts as this in the log loss

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import duckdb
 
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
@@ -13,9 +15,6 @@ from dpforest_duckdb.model.files import write_file
 from dpforest_duckdb.model.json_format import MAX_BYTES, from_json, to_json
 from dpforest_duckdb.model.rules import rules
 from dpforest_duckdb.model.score_sql import publish_sql, score_sql
-
-if TYPE_CHECKING:
-    import duckdb
 
 
 @dataclass(frozen=True)

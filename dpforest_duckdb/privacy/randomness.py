@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpforest_duckdb.privacy.bits import Bits, SecureBits, SeededBits
 from dpforest_duckdb.privacy.noise import CountNoise, ExactNoise, OpenDPNoise
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

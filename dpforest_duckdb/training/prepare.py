@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import duckdb
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain_file import load_domain
@@ -19,12 +20,9 @@ from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
+from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
-
-if TYPE_CHECKING:
-    import duckdb
-from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.training.run import Run
 
 PLAIN_SPILL = (

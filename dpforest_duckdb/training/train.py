@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import duckdb
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.errors import BudgetError, UsageError
@@ -15,9 +16,6 @@ from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
 from dpforest_duckdb.progress import Observer, TextObserver, as_text, unobserved
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.run import Run
-
-if TYPE_CHECKING:
-    import duckdb
 
 
 def train(
