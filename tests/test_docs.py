@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
 import typer
 from shell import dpforest
 
+from dpforest_duckdb import __version__
 from dpforest_duckdb.cli import app
 
 ROOT = Path(__file__).parent.parent
@@ -63,3 +65,54 @@ def test_the_examples_of_the_reference_run(tmp_path: Path, monkeypatch: pytest.M
             Path(file).write_text(said.out)
     produced = {entry.name for entry in tmp_path.iterdir()}
     assert produced == {"dpforest-demo", "second.json", "verdicts.sql", "nursery.toml"}
+
+
+def test_architecture_names_files_and_functions_that_exist() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:\w+/)+(?:\w+\.(?:py|sql))?|\w+\.py)`", page):
+        places = (ROOT / path, ROOT / "dpforest_duckdb" / path)
+        inside_a_room = path in {file.name for file in (ROOT / "dpforest_duckdb").rglob("*.py")}
+        assert any(place.exists() for place in places) or inside_a_room, path
+    answers = re.search(r"## Where to find\n(.*?)\n## ", page, re.DOTALL)
+    assert answers
+    names = re.findall(r"`([\w.]+)`(?:,|(?: and `\w+`)?) in `([\w/]+\.py)`", answers[1])
+    assert len(names) >= 8
+    for name, path in names:
+        text = (ROOT / "dpforest_duckdb" / path).read_text(encoding="utf-8")
+        assert re.search(rf"(def|class) {name.rpartition('.')[2]}\b", text), f"{name} in {path}"
+
+
+def test_architecture_has_a_paragraph_for_every_room() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rooms = [entry for entry in (ROOT / "dpforest_duckdb").iterdir() if entry.name[0] != "_"]
+    for room in rooms:
+        if room.suffix == ".py" or (room / "__init__.py").exists():
+            assert f"`{room.name}{'/' if room.is_dir() else ''}`" in page, room.name
+
+
+def test_links_between_pages_lead_to_files_and_headings() -> None:
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if "://" in target:
+                continue
+            path, _, heading = target.partition("#")
+            found = (page.parent / path).resolve() if path else page
+            assert found.exists(), f"{page.name}: {target}"
+            if heading:
+                assert heading in headings(found), f"{page.name}: {target}"
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    found = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in found}
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = re.findall(r"^## (\d+\.\d+\.\d+) \(\d{4}-\d{2}-\d{2}\)$", changes, re.MULTILINE)
+    assert project["version"] == __version__ == released[0]
+    assert re.search(r"^## Unreleased$", changes, re.MULTILINE)
