@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -271,12 +270,11 @@ def _show_plan(run: Run, plan: dict[str, Any]) -> None:
 
 def _deviation(query: PlannedQuery, rows_per_unit: int) -> float | None:
     """The largest standard deviation of a noisy count; None for a query that gives no counts."""
-    from dpforest_duckdb.privacy.amounts import NANO
+    from dpforest_duckdb.privacy.noise import laplace_deviation
 
     if query.mechanism != "discrete Laplace":
         return None
-    decay = min(query.by_depth) / NANO / rows_per_unit
-    return 1 / (math.sqrt(2) * math.sinh(decay / 2)) if decay < 100 else 0.0
+    return laplace_deviation(min(query.by_depth), rows_per_unit)
 
 
 def _rounded(noise: object) -> str | None:

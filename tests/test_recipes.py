@@ -281,6 +281,31 @@ def test_the_four_stopping_conditions_of_line_16() -> None:
     assert max(len(path) for path in paths(trees[0], public.cells)) <= 6
 
 
+FORMS = [form for r in RECIPES.values() for form in (r, r.published) if form is not None]
+
+
+@pytest.mark.parametrize("recipe", FORMS, ids=lambda r: r.name + "*" * bool(r.flaws))
+def test_rules_compare_counts_with_the_noise_of_all_rows_of_a_unit(recipe: Recipe) -> None:
+    """Three times ε for units of three rows is the same noise, so every rule decides the same."""
+    one = recipe.request(mixed(), NANO // 2, rows=900)
+    three = recipe.request(mixed(), 3 * NANO // 2, rows_per_unit=3, rows=900)
+    if recipe.adapt is not None:
+        for rows in (20, 300, 2000, 10**5):
+            histogram = np.array([rows // 3, rows - rows // 3])
+            left, right = recipe.adapt(histogram, one), recipe.adapt(histogram, three)
+            assert (left.trees, left.depth) == (right.trees, right.depth)
+            assert left.domain == right.domain
+    if recipe.stop is not None:
+        sizes = np.arange(1, 2000)
+        noisy = np.stack([sizes // 3, sizes - sizes // 3], axis=1)
+        left, right = (
+            recipe.stop(Level(noisy, sizes.astype(np.float64), request, recipe.plan(request)))
+            for request in (one, three)
+        )
+        assert left.any()
+        assert (left == right).all()
+
+
 def tree_of(counts: list[list[int]], kind: list[int], first: list[int]) -> Tree:
     k = np.array(kind)
     return Tree(

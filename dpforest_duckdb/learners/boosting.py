@@ -28,9 +28,8 @@ from dpforest_duckdb.engine.base import CodedRows, Gradients
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.postprocess.class_shares import steps
 from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
-from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.bits import Bits
-from dpforest_duckdb.privacy.noise import CountNoise
+from dpforest_duckdb.privacy.noise import CountNoise, gaussian_variance, noise_scale
 from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
@@ -115,15 +114,15 @@ def _fitted(
     for tree, told in zip(trees, rows.sum_gradients(trees, unit), strict=True):
         private = told[tree.leaves]
         if query.measure == "ε":
-            noisy, variance = noise.laplace(private, cost, bound), 2.0 * (bound * NANO / cost) ** 2
+            noisy, variance = noise.laplace(private, cost, bound), 2 * noise_scale(cost, bound) ** 2
         else:
-            noisy, variance = noise.gaussian(private, cost, bound), bound * ATTO / (2 * cost)
+            noisy, variance = noise.gaussian(private, cost, bound), gaussian_variance(cost, bound)
         gradients = noisy[:, 0::2] / WHOLE
         hessians = noisy[:, 1::2] * (unit.flat / unit.steep / WHOLE)
         ordered = _in_order(tree, request.domain)
         added = np.stack(
             [
-                steps(g, h, variance / WHOLE**2, ordered)
+                steps(g, h, float(variance / WHOLE**2), ordered)
                 for g, h in zip(gradients.T, hessians.T, strict=True)
             ],
             axis=1,

@@ -20,7 +20,7 @@ from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.postprocess.class_shares import class_shares
 from dpforest_duckdb.postprocess.shrinkage import sum_upward
 from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
-from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.request import Grown, Request, ScoreRule, Scores, whole
 from dpforest_duckdb.splits.table_codes import code_of
@@ -132,7 +132,7 @@ def minimum_variance_total(
     """
     rows = plan.query("rows")
     assert rows is not None, "evidence needs a noisy number of rows"
-    look = 2.0 * (request.rows_per_unit * NANO / rows.by_depth[0]) ** 2
+    look = 2.0 * noise_scale(rows.by_depth[0], request.rows_per_unit) ** 2
     heard = np.array([request.histogram, *(figure for figure, _ in figures)], dtype=np.float64)
     exactness = 1 / np.array([look, *(variance for _, variance in figures)])
     total: Floats = (heard * exactness[:, None]).sum(axis=0) / exactness.sum()
@@ -265,7 +265,7 @@ def log_odds(grown: Grown, request: Request, plan: Plan, sure: float = 1.0) -> l
     trees = [tree for tree in grown.trees if tree.kind[0] != LEAF]
     if len(found.prior) == 2:
         seen = plan.query("scores")
-        noise = request.rows_per_unit * NANO / seen.by_depth[0] if seen else 0.0
+        noise = float(noise_scale(seen.by_depth[0], request.rows_per_unit)) if seen else 0.0
         total = settle(found, grown.joint, noise)
         start, *added = (sure * of_two(own) for own in (np.array([total.start]), *total.added))
         start = start[0]

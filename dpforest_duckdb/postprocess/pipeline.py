@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.request import Finish, Grown, Request
 from dpforest_duckdb.tree import Tree
@@ -51,4 +51,4 @@ def leaf_noise(request: Request, plan: Plan) -> float:
     """The standard deviation of a noisy count at a leaf, about √2 k / ε."""
     leaf = plan.query("leaf")
     assert leaf is not None, "the noise of leaves needs a leaf query"
-    return math.sqrt(2) * request.rows_per_unit * NANO / leaf.by_depth[0]
+    return math.sqrt(2) * noise_scale(leaf.by_depth[0], request.rows_per_unit)

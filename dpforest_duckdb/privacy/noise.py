@@ -74,15 +74,29 @@ class CountNoise(Protocol):
         ...
 
 
+def noise_scale(epsilon: int, sensitivity: int) -> Fraction:
+    """The scale of `laplace`'s noise: sensitivity / ε, of nano-ε `epsilon`.
+
+    The sensitivity of counts is the rows per privacy unit. Rules that compare counts with their
+    noise take it from here: the standard deviation of a noisy count is about √2 times this.
+    """
+    return Fraction(sensitivity * NANO, epsilon)
+
+
+def gaussian_variance(rho: int, squared: int) -> Fraction:
+    """The variance Δ²/2ρ of `gaussian`'s noise before rounding, of atto-ρ `rho`."""
+    return Fraction(squared * ATTO, 2 * rho)
+
+
 def laplace_deviation(epsilon: int, sensitivity: int) -> float:
     """The standard deviation of `laplace`'s noise in one count, about √2 · sensitivity / ε."""
-    decay = math.exp(-epsilon / NANO / sensitivity)
-    return math.sqrt(2 * decay) / -math.expm1(-epsilon / NANO / sensitivity)
+    rate = float(1 / noise_scale(epsilon, sensitivity))
+    return math.sqrt(2 * math.exp(-rate)) / -math.expm1(-rate)
 
 
 def joint_deviation(blocks: Sequence[int], size: int, epsilon: int, sensitivity: int) -> float:
     """The standard deviation of `joint`'s noise in one dimension of a block of `size`."""
-    rate, dimensions = epsilon / NANO / sensitivity, sum(blocks)
+    rate, dimensions = float(1 / noise_scale(epsilon, sensitivity)), sum(blocks)
     step = 1 / math.expm1(rate)  # the mean of one; its variance is step · (1 + step)
     mean = least_radius(blocks) + (dimensions + 1) * step
     square = mean**2 + (dimensions + 1) * step * (1 + step)
@@ -138,13 +152,13 @@ class ExactNoise:
 
     def laplace(self, counts: Integers, epsilon: int, sensitivity: int) -> Integers:
         _check(counts, epsilon, sensitivity)
-        scale = Fraction(sensitivity * NANO, epsilon)
+        scale = noise_scale(epsilon, sensitivity)
         noise = discrete_laplace(counts.size, scale.numerator, scale.denominator, self._bits)
         return counts + noise.reshape(counts.shape)
 
     def gaussian(self, sums: Integers, rho: int, squared: int) -> Integers:
         _check(sums, rho, squared)
-        noise = discrete_gaussian(sums.size, Fraction(squared * ATTO, 2 * rho), self._bits)
+        noise = discrete_gaussian(sums.size, gaussian_variance(rho, squared), self._bits)
         return sums + noise.reshape(sums.shape)
 
     def joint(
@@ -153,7 +167,7 @@ class ExactNoise:
         _check(sums, epsilon, sensitivity)
         if sums.ndim != 2 or min(blocks, default=0) < 1 or sum(blocks) != sums.shape[1]:
             raise ValueError("the blocks must make up the dimensions of a vector")
-        scale = Fraction(sensitivity * NANO, epsilon)
+        scale = noise_scale(epsilon, sensitivity)
         return sums + joint_noise(len(sums), blocks, scale.numerator, scale.denominator, self._bits)
 
 

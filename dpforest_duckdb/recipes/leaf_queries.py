@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import Bits
-from dpforest_duckdb.privacy.noise import CountNoise
+from dpforest_duckdb.privacy.noise import CountNoise, noise_scale
 from dpforest_duckdb.privacy.selection import Exponents, exponents, select
 
 
@@ -44,11 +43,12 @@ def _smooth_label(
 
     Fletcher & Islam 2017: utility 1 of the most frequent class and 0 of the others, sensitivity
     S* = e^(-jε) with j the lead of the most frequent class; exponent ε / (2 S*), rounded to 2^-20.
+    With k rows per privacy unit ε is divided by k (1 in the paper).
     """
     every = np.ones(counts.shape, dtype=np.bool_)
     ordered = np.sort(counts, axis=1)
     lead = ordered[:, -1] - ordered[:, -2]
-    rate = epsilon / NANO
+    rate = float(1 / noise_scale(epsilon, k))
     exponent = np.minimum(rate / 2 * np.exp(np.minimum(lead * rate, 40.0)), 2.0**30)
     loser = np.arange(counts.shape[1]) != counts.argmax(axis=1)[:, None]
     parts = np.where(loser, np.rint(exponent * 2**20)[:, None], 0).astype(np.int64)

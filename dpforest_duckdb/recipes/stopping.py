@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from dpforest_duckdb.arrays import Mask
-from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.request import Level, Stop
 
 
@@ -25,23 +25,31 @@ def small_or_pure(minimum: int) -> Stop:
 
 
 def drowned(level: Level) -> Mask:
-    """n / (t C) < √2 / ε: a child's class counts would be less than their noise.
+    """n / (t C) < √2 k / ε: a child's class counts would be less than their noise.
 
-    Friedman & Schuster 2010, of the noisy size; t is the mean number of branches, ε that of a leaf.
+    Friedman & Schuster 2010, of the noisy size; t is the mean number of branches, ε that of a leaf,
+    k the rows per privacy unit (1 in the paper).
     """
     assert level.noisy is not None, "stopping by size needs a noisy size"
-    domain, leaf = level.request.domain, level.plan.query("leaf")
-    assert leaf is not None
-    branches = float(np.mean(domain.cells))
-    least = math.sqrt(2) * NANO / min(leaf.by_depth) * branches * len(domain.classes)
+    domain = level.request.domain
+    least = _leaf_noise(level) * float(np.mean(domain.cells)) * len(domain.classes)
     below: Mask = level.noisy.sum(axis=1) < least
     return below
 
 
 def unsupported(level: Level) -> Mask:
-    """Estimated support of an average child not above θ = √2 C / ε (Fletcher & Islam 2015b)."""
-    domain, leaf = level.request.domain, level.plan.query("leaf")
-    assert leaf is not None
-    theta = math.sqrt(2) * len(domain.classes) * NANO / min(leaf.by_depth)
+    """Estimated support of an average child not above θ = √2 k C / ε (Fletcher & Islam 2015b).
+
+    k is the rows per privacy unit (1 in the paper).
+    """
+    domain = level.request.domain
+    theta = _leaf_noise(level) * len(domain.classes)
     below: Mask = level.expected / float(np.mean(domain.cells)) <= theta
     return below
+
+
+def _leaf_noise(level: Level) -> float:
+    """√2 k / ε: about the standard deviation of a leaf's noisy count."""
+    leaf = level.plan.query("leaf")
+    assert leaf is not None, "the noise of leaves needs a leaf query"
+    return math.sqrt(2) * noise_scale(min(leaf.by_depth), level.request.rows_per_unit)

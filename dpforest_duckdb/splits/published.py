@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Integers, Mask
-from dpforest_duckdb.privacy.noise import laplace_deviation
+from dpforest_duckdb.privacy.noise import laplace_deviation, noise_scale
 from dpforest_duckdb.privacy.selection import (
     Exponents,
     exponential_mechanism,
@@ -42,17 +42,18 @@ def by_published(
     sensitivity: Callable[[Integers | None], NDArray[np.float64]],
     factor: int = 2,
 ) -> Chooser:
-    """The exponential mechanism as a paper calibrates it: P(a) ∝ exp(ε·u(a) / (factor·Δ)).
+    """The exponential mechanism as a paper calibrates it: P(a) ∝ exp(ε·u(a) / (k·factor·Δ)).
 
     `utility` is in floating point and `sensitivity` of the noisy counts of a node: no proof here.
-    Exponents are rounded to 2^-20.
+    k is the rows per privacy unit (1 in the papers). Exponents are rounded to 2^-20.
     """
 
     def choose(choice: Choice) -> Drawn:
         worth = values_of_each(choice, utility, np.float64)
         best = np.where(choice.allowed, worth, -np.inf).max(axis=1, keepdims=True)
         gap = np.where(choice.allowed, best - worth, 0.0)
-        rate = choice.epsilon / 1e9 / (factor * sensitivity(choice.noisy))
+        scale = float(noise_scale(choice.epsilon, choice.rows_per_unit))
+        rate = 1 / scale / (factor * sensitivity(choice.noisy))
         parts = np.rint(np.minimum(gap * rate.reshape(-1, 1), 2.0**30) * 2**20).astype(np.int64)
         exponent = Exponents(parts, 2**20)
         return Drawn(select("exponential", exponent, choice.allowed, choice.bits))
@@ -178,7 +179,7 @@ def by_class_means(choice: Choice) -> Drawn:
     """Rana et al. 2015: numeric points from noisy class means (4.7), then the largest gain.
 
     NOT private: the gain is that of true counts. The point of an attribute is the mean of its
-    classes' mean bins, the sums noised with the number of bins as sensitivity.
+    classes' mean bins, the sums noised with the number of bins per row as sensitivity.
     """
     ways, allowed = choice.candidates, choice.allowed.copy()
     for a, counts in enumerate(choice.counts):
@@ -188,7 +189,7 @@ def by_class_means(choice: Choice) -> Drawn:
         bins = np.arange(len(cuts) + 1)
         rows = counts[:, : len(bins)]
         sums = (rows * bins[None, :, None]).sum(axis=1)
-        sums = choice.noise.laplace(sums, choice.epsilon, len(bins))
+        sums = choice.noise.laplace(sums, choice.epsilon, len(bins) * choice.rows_per_unit)
         middle = (sums / np.maximum(rows.sum(axis=1), 1)).mean(axis=1)
         distance = np.where(allowed[:, cuts], abs(ways.cell[cuts][None, :] - middle[:, None]), 1e9)
         allowed[:, cuts] &= np.arange(len(cuts))[None, :] == distance.argmin(axis=1)[:, None]

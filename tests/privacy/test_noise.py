@@ -16,7 +16,13 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.privacy import noise as module
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.bits import SecureBits
-from dpforest_duckdb.privacy.noise import CountNoise, ExactNoise, OpenDPNoise
+from dpforest_duckdb.privacy.noise import (
+    CountNoise,
+    ExactNoise,
+    OpenDPNoise,
+    gaussian_variance,
+    noise_scale,
+)
 
 BITS = SecureBits()
 BACK_ENDS = [ExactNoise(BITS), OpenDPNoise()]
@@ -27,6 +33,11 @@ SCALES = [
 ]  # fmt: skip
 each_back_end = pytest.mark.parametrize("noise", BACK_ENDS, ids=lambda noise: noise.name)
 each_scale = pytest.mark.parametrize(("sensitivity", "epsilon"), SCALES)
+
+
+def test_the_scale_of_noise_is_the_sensitivity_over_epsilon() -> None:
+    assert noise_scale(NANO // 2, 3) == 6
+    assert gaussian_variance(2 * ATTO, 9) == Fraction(9, 4)
 
 
 def draw(noise: CountNoise, draws: int, epsilon: int, sensitivity: int) -> NDArray[np.int64]:

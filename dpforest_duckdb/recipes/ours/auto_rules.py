@@ -13,7 +13,7 @@ from dataclasses import replace
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.postprocess.log_odds import COARSE, FINE
-from dpforest_duckdb.privacy.amounts import ATTO, NANO
+from dpforest_duckdb.privacy.noise import gaussian_variance, noise_scale
 from dpforest_duckdb.recipes.plans import rows_share
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.table_codes import blocks
@@ -38,7 +38,7 @@ def strength(request: Request) -> float:
     """Noisy rows times ε, over the rows of a unit; without end before the rows are known."""
     if not request.rows:
         return math.inf
-    return request.rows * request.epsilon / NANO / request.rows_per_unit
+    return float(request.rows / noise_scale(request.epsilon, request.rows_per_unit))
 
 
 def signal(request: Request) -> float:
@@ -49,10 +49,11 @@ def signal(request: Request) -> float:
     if not request.rows:
         return math.inf
     attributes, classes = len(request.domain.attributes), len(request.domain.classes)
-    noise = attributes * math.sqrt(2) / (request.epsilon / NANO)
+    k = request.rows_per_unit
+    noise = attributes * math.sqrt(2) * noise_scale(request.epsilon, k)
     if request.rho:
-        noise = math.sqrt(attributes / 2 / (request.rho / ATTO))
-    return request.rows / request.rows_per_unit / noise / classes
+        noise = math.sqrt(attributes * gaussian_variance(request.rho, k**2))
+    return request.rows / noise / classes
 
 
 def prefers_greedy_tree(request: Request) -> bool:
@@ -68,7 +69,7 @@ def prefers_greedy_tree(request: Request) -> bool:
 
 def careful(rows: int, request: Request, caution: float = CAUTION) -> Request:
     """The request for a noisy number of rows, less `caution` standard deviations of its noise."""
-    noise = request.rows_per_unit * NANO / request.epsilon / rows_share(request)
+    noise = noise_scale(request.epsilon, request.rows_per_unit) / rows_share(request)
     less = caution * noise * math.sqrt(2 * len(request.domain.classes))
     return replace(request, rows=max(int(rows - less), 1))
 
@@ -122,7 +123,7 @@ def roughness(figures: int, request: Request) -> float:
 
     LEAST_ROWS are taken for granted.
     """
-    noise = figures * request.rows_per_unit * NANO / request.epsilon / math.sqrt(3)
+    noise = figures * noise_scale(request.epsilon, request.rows_per_unit) / math.sqrt(3)
     return noise * len(request.domain.classes) / max(request.rows, LEAST_ROWS)
 
 
@@ -131,7 +132,7 @@ def out_of_reach(request: Request) -> bool:
     coarse = recut(request.domain, FEWEST)
     cells = [len(attribute.expected) for attribute in coarse.attributes]
     rows = max(request.rows, LEAST_ROWS) / len(request.domain.classes) * len(cells) / sum(cells)
-    noise = request.rows_per_unit * NANO / request.epsilon * math.sqrt(2) / ONE_TABLE
+    noise = noise_scale(request.epsilon, request.rows_per_unit) * math.sqrt(2) / ONE_TABLE
     return len(request.domain.classes) > 2 and rows < OUT_OF_REACH * noise
 
 

@@ -13,7 +13,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.postprocess.pipeline import each, leaf_noise
 from dpforest_duckdb.postprocess.shrinkage import shrink_to_parent, sum_upward
 from dpforest_duckdb.postprocess.voting import vote_by_shares
-from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.plans import LAPLACE, half_to_leaves, rows_share
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
@@ -28,8 +28,8 @@ ROWS_PER_LEAF = 100  # rows times ε that a leaf should hold, so that noise does
 def adapt(histogram: Integers, request: Request) -> Request:
     """The depth at which leaves still hold ROWS_PER_LEAF / ε rows, from noisy class counts."""
     rows = max(int(histogram.sum()), 1)
-    epsilon = request.epsilon / NANO / request.trees
-    leaves = rows * epsilon / ROWS_PER_LEAF / request.rows_per_unit
+    scale = noise_scale(request.epsilon, request.rows_per_unit) * request.trees
+    leaves = float(rows / scale / ROWS_PER_LEAF)
     depth = max(1, min(request.depth, round(math.log2(max(leaves, 1)))))
     return replace(request, depth=depth, rows=rows)
 

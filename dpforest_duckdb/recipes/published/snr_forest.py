@@ -19,7 +19,7 @@ from dpforest_duckdb.postprocess.pipeline import each, with_cells, with_noise
 from dpforest_duckdb.postprocess.pruning import prune_by_signal
 from dpforest_duckdb.postprocess.shrinkage import sum_upward
 from dpforest_duckdb.postprocess.voting import vote_by_surest
-from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.recipes.plans import LAPLACE, NOISY_ROWS, PUBLIC_ROWS, ROWS_SHARE, leaves_only
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
 from dpforest_duckdb.recipes.stopping import unsupported
@@ -30,7 +30,8 @@ from dpforest_duckdb.splits.choose import at_random
 def adapt(histogram: Integers, request: Request) -> Request:
     """The most trees that (4.38) bears, from the class counts of all rows."""
     rows, domain = max(int(histogram.sum()), 1), request.domain
-    theta = math.sqrt(2) * len(domain.classes) * NANO / request.epsilon  # times τ
+    scale = noise_scale(request.epsilon, request.rows_per_unit)  # of one tree
+    theta = math.sqrt(2) * len(domain.classes) * scale  # times τ
     bearable = int(rows / float(np.mean(domain.cells)) ** 2 / theta)
     return replace(request, rows=rows, trees=max(1, min(request.trees, bearable)))
 
