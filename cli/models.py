@@ -117,7 +117,12 @@ def _show(forest: Forest, as_json: bool) -> None:
     domain = forest.domain
     attributes = [attribute.name for attribute in domain.attributes]
     if as_json:
-        more = {"target": domain.target, "classes": domain.classes, "attributes": attributes}
+        more = {
+            "target": domain.target,
+            "classes": domain.classes,
+            "attributes": attributes,
+            "limited": forest.limited,
+        }
         emit({**_facts(forest), **more, "guarantee": asdict(forest.guarantee)})
         return
     lines = {
@@ -128,6 +133,8 @@ def _show(forest: Forest, as_json: bool) -> None:
         "noise": forest.guarantee.noise,
         "made by": f"dpforest-duckdb {forest.version}",
     }
+    if forest.limited:
+        lines["at the limit"] = f"{forest.limited} nodes stayed leaves"
     width = max(map(len, lines))
     for key, value in lines.items():
         print(f"{key:{width}}  {one_line(value)}")

@@ -185,6 +185,8 @@ def _say_public(run: Run, domain: str | None) -> None:
     each = run.bytes_of_a_row
     say(f"Temporary space: at most {each} bytes a row, {each / 10:g} GB for 100 million.")
     say(f'Protected: {run.unit} of table "{run.table.display}", added or removed.')
+    if note := run.request.cut:
+        say(f"Note: {note}")
     for reason in run.recipe.flaws:
         say(f"Warning: not private: {reason}")
 
@@ -206,6 +208,8 @@ def _report(forest: Forest, name: str | None, out: str | None) -> None:
     print(f"model      {forest.name} ({', '.join(places)})")
     print(f"recipe     {forest.recipe}")
     print(f"forest     trees {len(forest.trees)}, nodes {forest.nodes}, depth {forest.depth}")
+    if forest.limited:
+        print(f"limit      {forest.limited} nodes stayed leaves, as a forest has a greatest size")
     print(f"guarantee  {forest.guarantee}")
 
 
@@ -220,7 +224,7 @@ def _plan(run: Run) -> dict[str, Any]:
         for query in run.recipe.plan(phase).queries
     ]
     return {
-        "recipe": run.recipe.name,
+        "recipe": run.recipe.label,
         "cost": run.cost / NANO,
         **({"delta": run.delta / ATTO} if run.delta else {}),
         "left": None if left is None else left / NANO,
@@ -260,7 +264,7 @@ def _show_plan(run: Run, plan: dict[str, Any]) -> None:
     left = run.guard.budget().left_epsilon
     delta = f", δ = {show(run.delta, ATTO)}" if run.delta else ""
     print(
-        f"recipe {run.recipe.name}, trees {run.request.trees}, depth at most {run.request.depth}, "
+        f"recipe {run.recipe.label}, trees {run.request.trees}, depth at most {run.request.depth}, "
         f"cost ε = {show(run.cost)}{delta}"
         + (f", left ε = {show(left)}" if left is not None else "")
     )

@@ -25,11 +25,12 @@ from dpforest_duckdb.tree import Tree
 class Request:
     """What a run is asked to do; public, settled before any row is read.
 
-    `epsilon` is nano-ε, `depth` the number of splits on the longest path, `rows_per_unit` the
-    bound that scales every sensitivity, `rows` a number of rows that is released or public, 0
-    where there is none, `histogram` its classes. `weights` are those with which attributes are
-    drawn at random, released or public; none where all weigh the same. `delta` is atto-δ; a recipe
-    that adds up costs in ρ has `rho` of them to spend.
+    `epsilon` is nano-ε, `depth` the number of splits on the longest path, which budgets follow;
+    `reach` is the depth that trees are cut to where a public limit does not allow it, else 0.
+    `rows_per_unit` is the bound that scales every sensitivity, `rows` a number of rows that is
+    released or public, 0 where there is none, `histogram` its classes. `weights` are those with
+    which attributes are drawn at random, released or public; none where all weigh the same. `delta`
+    is atto-δ; a recipe that adds up costs in ρ has `rho` of them to spend.
     """
 
     domain: Domain
@@ -41,6 +42,22 @@ class Request:
     weights: tuple[float, ...] = ()
     histogram: tuple[int, ...] = ()
     delta: int = 0
+    reach: int = 0
+
+    @property
+    def deepest(self) -> int:
+        """The number of splits that a path can have: the depth, or what it is cut to."""
+        return min(self.depth, self.reach or self.depth)
+
+    @property
+    def cut(self) -> str:
+        """What a public limit does to the trees, as a sentence; empty if it does nothing."""
+        if not self.reach:
+            return ""
+        return (
+            f"Depth cut from {self.depth} to {self.reach}, as complete trees that deep have more "
+            "leaves than a forest may have; budgets follow the whole depth."
+        )
 
     @property
     def rho(self) -> int:
@@ -87,11 +104,13 @@ class Scores:
 class Grown:
     """What the loop releases: trees of noisy counts, and how scores and classes go together.
 
-    `joint` is what the recipe's scores ask, with noise; None where none is asked.
+    `joint` is what the recipe's scores ask, with noise; None where none is asked. `limited` counts
+    the nodes that stay leaves at a limit of size.
     """
 
     trees: Sequence[Tree]
     joint: Integers | None = None
+    limited: int = 0
 
 
 ScoreRule = Callable[[Sequence[Tree], Request, Plan], Scores]

@@ -26,7 +26,7 @@ from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
 from dpforest_duckdb.privacy.plan import Plan, PlanError, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import RECIPES, find
-from dpforest_duckdb.recipes.recipe import MAX_LEAVES, Recipe
+from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.recipes.relevance import relevance
 from dpforest_duckdb.recipes.stopping import small_or_pure
 from dpforest_duckdb.request import Level, Request
@@ -395,22 +395,6 @@ def test_the_greedy_tree_is_shallow_where_noise_is_large() -> None:
 def test_more_trees_than_roots_are_refused_before_anything_is_read() -> None:
     with pytest.raises(DpforestError, match=r"dpdf .* 6.*--recipe diffprf"):
         find("dpdf").request(domain(), NANO, trees=7)
-
-
-def test_a_multiway_tree_is_no_larger_than_the_public_cap() -> None:
-    wide = domain(cells=100, attributes=8)
-    request = find("dpdf").request(wide, NANO, depth=5)
-    assert 101**request.depth <= MAX_LEAVES
-    assert find("dpdf").plan(request).epsilon <= NANO
-
-
-def test_more_branches_than_memory_bears_are_refused_before_anything_is_read() -> None:
-    wide = domain(cells=2000, attributes=2)
-    for name in ("diffprf", "tpdprf", "private-rdt", "snr-forest"):
-        with pytest.raises(DpforestError, match=rf'{name} .*"a0".*--recipe dprfmaxtree'):
-            find(name).request(wide, NANO, trees=60)
-        assert find(name).request(wide, NANO, trees=2).depth == 1
-    assert find("dprfmaxtree").request(wide, NANO, trees=60).depth == 5
 
 
 def test_names_of_recipes() -> None:

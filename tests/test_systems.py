@@ -234,6 +234,7 @@ def test_every_form_trains_and_scores_as_python_does(
     recipe = find(name, as_published=published)
     assert forest.private is False  # from a seed
     assert bool(recipe.flaws) == (len(forest.guarantee.reasons) > 1)
+    assert forest.recipe == (f"{name} as published" if published or recipe.flaws else name)
     assert_agree(con, forest, "t")
     assert all(rule["votes"] is not None for rule in forest.rules() if rule["leaf"])
     if recipe.leaf.gives == "label":

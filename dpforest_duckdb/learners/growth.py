@@ -19,7 +19,7 @@ class Growth:
 
     `noisy[node, class]` holds released histograms, zeros where nothing is released yet, and
     `noise[node]` the standard deviation of the noise in them, NaN where nothing is. The noise
-    and `tree` are public.
+    and `tree` are public. `limited` counts the nodes that stay leaves at a limit of size.
     """
 
     cells: tuple[int, ...]
@@ -32,6 +32,7 @@ class Growth:
     first: Integers = field(init=False)
     noisy: Integers = field(init=False)
     noise: NDArray[np.float64] = field(init=False)
+    limited: int = 0
 
     def __post_init__(self) -> None:
         self.tree = np.arange(self.trees)
@@ -49,6 +50,10 @@ class Growth:
     @property
     def nodes(self) -> int:
         return len(self.kind)
+
+    @property
+    def leaves(self) -> int:
+        return int((self.kind == LEAF).sum())
 
     def split(self, nodes: Integers, attribute: Integers, kind: Integers, cell: Integers) -> Splits:
         """Split nodes and append their children."""

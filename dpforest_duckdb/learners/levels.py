@@ -17,6 +17,7 @@ from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Level, ScoreRule, TrainingContext
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.choose import LATER, Choice, Drawn, distinct
+from dpforest_duckdb.splits.limits import MAX_LEAVES, fitting, most_counted
 from dpforest_duckdb.tree import LEAF
 
 
@@ -60,14 +61,14 @@ class _Levels:
         open_ = _Frontier(
             roots,
             np.ones((len(roots), sum(request.domain.cells)), dtype=np.bool_),
-            np.full(len(roots), float(request.rows)),
+            np.full(len(roots), float(max(request.rows, 1))),
         )
-        for depth in range(request.depth):
-            observe(Event(Phase.CHOOSE_SPLITS, depth + 1, request.depth, "depth"))
+        for depth in range(request.deepest):
+            observe(Event(Phase.CHOOSE_SPLITS, depth + 1, request.deepest, "depth"))
             if not self._split_level(open_, depth):
                 break
         else:
-            self._release_nodes(open_, [], request.depth)
+            self._release_nodes(open_, [], request.deepest)
         self._release_leaves()
         return self.growth
 
@@ -103,8 +104,31 @@ class _Levels:
         ).of(nodes)
         different = depth == 0 and context.recipe.distinct_roots
         choose = context.recipe.choose
-        self._apply(open_, nodes, distinct(choice, choose) if different else choose(choice))
-        return True
+        drawn = distinct(choice, choose) if different else choose(choice)
+        size = open_.expected if noisy is None else noisy.sum(axis=1).astype(np.float64)
+        nodes, drawn = self._within_limits(nodes, drawn, size[nodes], depth)
+        if len(nodes):
+            self._apply(open_, nodes, drawn)
+        return bool(len(nodes))
+
+    def _within_limits(
+        self, nodes: Integers, drawn: Drawn, size: Floats, depth: int
+    ) -> tuple[Integers, Drawn]:
+        """The nodes whose splits fit, the largest by `size[node]` first, and what they drew.
+
+        By released figures and draws alone; what was drawn for the others is forgotten.
+        """
+        request, growth = self.context.request, self.growth
+        counted = depth + 1 < request.deepest and self.context.account.plan.query("split")
+        arity = np.where(drawn.candidate == LATER, 1, self._candidates.arity[drawn.candidate])
+        fits = fitting(
+            arity,
+            size,
+            MAX_LEAVES - growth.leaves,
+            most_counted(request.domain) if counted else MAX_LEAVES,
+        )
+        growth.limited += int((~fits).sum())
+        return nodes[fits], drawn.of(fits)
 
     def _apply(self, open_: _Frontier, nodes: Integers, drawn: Drawn) -> None:
         """Make the drawn splits, route the rows, and open the children."""
@@ -167,7 +191,8 @@ class _Levels:
 
 
 def _grow(rows: CodedRows, context: TrainingContext) -> Grown:
-    return Grown(_Levels(rows, context).run().finished())
+    growth = _Levels(rows, context).run()
+    return Grown(growth.finished(), limited=growth.limited)
 
 
 LEVELS = Learner(_grow, node_columns=lambda request: request.trees)
@@ -180,13 +205,13 @@ def scored_levels(rule: ScoreRule) -> Learner:
         growth, account = _Levels(rows, context).run(), context.account
         trees = growth.finished()
         if not account.plan.query("scores"):
-            return Grown(trees)
+            return Grown(trees, limited=growth.limited)
         context.observe(Event(Phase.COMPARE_SUMS))
         scores = rule(trees, context.request, account.plan)
         votes = [growth.spread(score) for score in scores.votes]
         private = scores.asked(rows.count_scores(votes, scores.cuts))
         k = context.request.rows_per_unit
         noisy = context.randomness.noise.laplace(private, account.spend("scores"), k)
-        return Grown(trees, noisy)
+        return Grown(trees, noisy, growth.limited)
 
     return Learner(grow, LEVELS.node_columns)

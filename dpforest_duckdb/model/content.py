@@ -21,7 +21,7 @@ class ForestContent:
     """The parts of a trained forest: public domain, trees, guarantee.
 
     `voting`: votes of a class are the sum of all trees' ("sum"), or those of the tree that gives it
-    most ("surest").
+    most ("surest"). `limited`: how many nodes stayed leaves at the limit of a forest's size.
     """
 
     name: str
@@ -33,6 +33,7 @@ class ForestContent:
     table: str = ""
     version: str = ""
     voting: Voting = "sum"
+    limited: int = 0
 
     @property
     def private(self) -> bool:

@@ -38,6 +38,7 @@ def to_json(forest: ForestContent) -> str:
         "table": forest.table,
         "version": forest.version,
         "voting": forest.voting,
+        "limited": forest.limited,
         "guarantee": asdict(forest.guarantee),
         "link": forest.link,
         "domain": _domain_json(forest.domain),
@@ -204,6 +205,7 @@ def _forest(content: Mapping[str, Any], kind: type[Kind]) -> Kind:
         table=_text(content["table"]),
         version=_text(content["version"]),
         voting=voting,
+        limited=int(_integers(content.get("limited", 0), 0, MAX_NODES, ())),
     )
 
 

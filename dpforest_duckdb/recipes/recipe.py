@@ -16,16 +16,15 @@ from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.conformance import Line
 from dpforest_duckdb.recipes.leaf_queries import COUNTS, Leaf
 from dpforest_duckdb.request import Finish, Learner, Request, Stop
-from dpforest_duckdb.splits.candidates import SplitType, by_cell, leaves_within
+from dpforest_duckdb.splits.candidates import SplitType
 from dpforest_duckdb.splits.choose import Chooser
+from dpforest_duckdb.splits.limits import MAX_LEAVES, deepest_complete
 from dpforest_duckdb.tree import Link, Tree, Voting
 
 BOOTSTRAP = "A row drawn several times into a bootstrap sample changes its counts by more than one."
 LOSS = "One noisy count may tell of it up to e^ε - 1 instead of ε."
 ALL_ROWS = "Every tree sees all rows once."
 OURS = "It is this package's own."  # the only form of a recipe that no paper published
-MAX_LEAVES = 60_000  # of one tree, by its public domain: what memory and SQL can bear
-MAX_ALL_LEAVES = 60_000  # of all trees
 
 
 def half_the_attributes(domain: Domain) -> int:
@@ -70,7 +69,8 @@ class Recipe:
     `taxonomies`: groups of categories are split before their categories. `trees` and `depth` are
     numbers or public rules, the most there may be where `adapt` settles them. `depth` is counted as
     the paper does, which gives the root the depth `depth_of_root`: the longest path has
-    depth - depth_of_root splits. `flaws` say why a form is not private, `repair` what the rigorous
+    depth - depth_of_root splits. `published` is the form as published, in which `as_published` is
+    true. `flaws` say why a form is not private, `repair` what the rigorous
     form does instead, `only` why there is but one. `variants` are pieces that NAME:VARIANT puts in
     other pieces' places; `refused` says why a variant does not exist. `instead` names the nearest
     recipe for users who ask for what this one cannot do. `lines` are those of the
@@ -102,6 +102,7 @@ class Recipe:
     depth_of_root: int = 0
     link: Link = "shares"
     published: Recipe | None = None
+    as_published: bool = False
     flaws: tuple[str, ...] = ()
     repair: str = ""
     only: str = ""
@@ -109,6 +110,11 @@ class Recipe:
     refused: Mapping[str, str] = field(default_factory=dict)
     instead: str = "dprfmaxtree"
     lines: tuple[Line, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The name, and the form, for models and ledgers."""
+        return f"{self.name} as published" if self.as_published or self.flaws else self.name
 
     @property
     def counts_rows(self) -> bool:
@@ -140,27 +146,30 @@ class Recipe:
                 f"{len(domain.attributes)}: ask for at most that many --trees, or take --recipe "
                 f"{self.instead}."
             )
-        deep = (own_depth if depth is None else depth) - self.depth_of_root
-        most = min(MAX_LEAVES, MAX_ALL_LEAVES // wanted)
-        deepest = leaves_within(domain, self.split_type, most)
-        if not deepest:
-            widest = max(
-                (a for a in domain.attributes if by_cell(a, self.split_type)), key=lambda a: a.cells
-            )
+        deep = max(1, (own_depth if depth is None else depth) - self.depth_of_root)
+        reach = self._reach(domain, wanted, deep)
+        if reach and depth is not None:
             raise DpforestError(
-                f'Recipe {self.name} gives every category a branch, and "{widest.name}" has too '
-                f"many for {wanted} trees: group its categories, ask for fewer --trees, or take "
-                f"--recipe {self.instead}."
+                f"Recipe {self.name} splits every node, and a forest of {wanted} trees cannot be "
+                f"that large: ask for --depth {reach + self.depth_of_root} at most, or for fewer "
+                "--trees."
             )
-        return Request(
-            domain,
-            epsilon,
-            wanted,
-            max(1, min(deep, deepest)),
-            rows_per_unit,
-            rows,
-            delta=delta,
-        )
+        return Request(domain, epsilon, wanted, deep, rows_per_unit, rows, delta=delta, reach=reach)
+
+    def _reach(self, domain: Domain, trees: int, depth: int) -> int:
+        """The depth that trees without an end of their own are cut to; 0 where they are not.
+
+        Raises `DpforestError` if not even the roots can be split.
+        """
+        deepest = deepest_complete(domain, self.split_type, MAX_LEAVES // trees)
+        if deepest == 0:
+            narrowest = min(domain.attributes, key=lambda a: a.cells)
+            raise DpforestError(
+                f"Recipe {self.name} gives every category a branch, and even "
+                f'"{narrowest.name}" has too many for {trees} trees: group its categories, ask for '
+                f"fewer --trees, or take --recipe {self.instead}."
+            )
+        return deepest if self.stop is None and deepest is not None and deepest < depth else 0
 
     def phases(self, request: Request) -> tuple[Request, ...]:
         """What each phase is asked to do: trees, and budget in proportion to them."""
@@ -186,4 +195,5 @@ class Recipe:
 
 def repaired(published: Recipe, repair: str, **pieces: Any) -> Recipe:
     """The rigorous form of a published one, with other pieces in the places of those that fail."""
-    return replace(published, published=published, flaws=(), repair=repair, **pieces)
+    form = replace(published, as_published=True)
+    return replace(published, published=form, flaws=(), repair=repair, **pieces)

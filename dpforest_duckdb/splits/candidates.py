@@ -121,6 +121,11 @@ class Candidates:
         return position
 
     @cached_property
+    def arity(self) -> Integers:
+        """How many children a split by each `[candidate]` has."""
+        return np.array([goes.shape[1] for goes in self._branches])[self.attribute]
+
+    @cached_property
     def slices(self) -> list[slice]:
         """Where each attribute's cells lie among all cells."""
         ends = np.cumsum(self.cells)
@@ -132,7 +137,7 @@ class Candidates:
         `reachable[node, cell]` are those of the nodes, `chosen[node]` the candidates they split by.
         """
         attribute = self.attribute[chosen]
-        arity = np.array([goes.shape[1] for goes in self._branches])[attribute]
+        arity = self.arity[chosen]
         parent = np.repeat(np.arange(len(chosen)), arity)
         branch = np.arange(len(parent)) - np.repeat(arity.cumsum() - arity, arity)
         below, columns = reachable[parent], self.slices
@@ -186,23 +191,6 @@ def _groups(domain: Domain) -> tuple[Groups, ...]:
         holds = np.array(cells)[None, :] == np.arange(general.cells)[:, None]
         found.append(Groups(number, base, holds))
     return tuple(found)
-
-
-def leaves_within(domain: Domain, ways: SplitType, most: int) -> int:
-    """The deepest depth at which no tree of the domain has more than `most` leaves; 0 for none.
-
-    An attribute that is split by cell serves once on a path, the widest first; a binary split
-    doubles.
-    """
-    widths = sorted((a.cells for a in domain.attributes if by_cell(a, ways)), reverse=True)
-    endless = len(widths) < len(domain.attributes)
-    leaves, depth = 1, 0
-    while depth < len(widths) or endless:
-        leaves *= widths[depth] if depth < len(widths) else 2
-        if leaves > most:
-            break
-        depth += 1
-    return depth
 
 
 def by_cell(attribute: Attribute, ways: SplitType) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import TypeVar
 
 import numpy as np
@@ -79,6 +80,11 @@ class Drawn:
     candidate: Integers
     children: Sequence[Integers] | None = None
     noise: float = 0.0
+
+    def of(self, some: Mask) -> Drawn:
+        """The same for some of the nodes."""
+        children = self.children and list(compress(self.children, some))
+        return replace(self, candidate=self.candidate[some], children=children)
 
 
 Chooser = Callable[[Choice], Drawn]

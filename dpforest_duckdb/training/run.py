@@ -25,7 +25,7 @@ from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import Event, Observer, Phase, TextObserver, as_text, unobserved
 from dpforest_duckdb.recipes.recipe import Recipe
-from dpforest_duckdb.request import Request, TrainingContext
+from dpforest_duckdb.request import Grown, Request, TrainingContext
 from dpforest_duckdb.tree import Guarantee, Tree
 from dpforest_duckdb.version import __version__
 
@@ -96,7 +96,7 @@ class Run:
             self.cost,
             self.delta,
             self.unit,
-            recipe=self.recipe.name,
+            recipe=self.recipe.label,
             model=self.name or "",
             private=not self.reasons,
             plan=[asdict(query) for query in self.plan.queries],
@@ -118,14 +118,17 @@ class Run:
         """The forest alone, without a debit: for `execute`, and to audit made-up tables."""
         trees: list[Tree] = []
         queries: list[PlannedQuery] = []
+        limited = 0
         for phase in self.recipe.phases(self.request):
             context = self._settled(phase, trees, observe)
-            trees += self._grown(context, trees)
+            grown = self._grown(context, trees)
+            trees += context.recipe.finish(grown, context.request, context.account.plan)
+            limited += grown.limited
             queries += context.account.plan.queries
         observe(Event(Phase.FINISH))
         return Forest(
             name=self.name or self.table.name,
-            recipe=self.recipe.name + (" as published" if self.recipe.flaws else ""),
+            recipe=self.recipe.label,
             guarantee=self.guarantee(Plan(tuple(queries))),
             domain=context.request.domain,
             trees=tuple(trees),
@@ -133,6 +136,7 @@ class Run:
             table=self.table.reference,
             version=__version__,
             voting=context.recipe.voting,
+            limited=limited,
         )
 
     def _settled(self, request: Request, before: Sequence[Tree], observe: Observer) -> RunContext:
@@ -153,14 +157,13 @@ class Run:
             context = replace(context, request=settled)
         return context
 
-    def _grown(self, context: RunContext, before: Sequence[Tree]) -> list[Tree]:
-        """The finished trees of a phase."""
+    def _grown(self, context: RunContext, before: Sequence[Tree]) -> Grown:
+        """What a phase releases, after the trees `before`."""
         context.observe(Event(Phase.ENCODE))
         recipe, request = context.recipe, context.request
         copies = recipe.learner.node_columns(request)
         with self._encoded(request.domain, copies, recipe.rows, before) as rows:
-            grown = recipe.learner.grow(rows, context)
-        return recipe.finish(grown, request, context.account.plan)
+            return recipe.learner.grow(rows, context)
 
     @contextlib.contextmanager
     def _encoded(

@@ -1,0 +1,53 @@
+"""How large forests may grow: what counting, memory and scoring SQL can bear, measured.
+
+Domain sizes and depth give a bound before any row is read: a complete tree has at least so many
+leaves, whatever its attributes. The rest shows while trees grow, by released decisions and random
+draws alone: a node that would pass a limit stays a leaf.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Floats, Integers, Mask
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.splits.candidates import SplitType, by_cell
+
+MAX_LEAVES = 200_000  # of all trees together
+MAX_COUNTS = 2**25  # private counts of one depth: nodes times cells times classes
+
+
+def most_counted(domain: Domain) -> int:
+    """How many nodes of one depth can be counted by every attribute."""
+    return MAX_COUNTS // (sum(domain.cells) * len(domain.classes))
+
+
+def fitting(arity: Integers, size: Floats, leaves: int, opened: int) -> Mask:
+    """Which `[node]` of a depth can be split without passing a limit.
+
+    A node of `arity` children and `size` released or expected rows adds arity - 1 leaves, of which
+    `leaves` are left, and opens arity nodes, of which `opened` are allowed. The largest nodes go
+    first, then those with lower numbers, up to the first that does not fit: a public order.
+    """
+    order = np.argsort(-size, kind="stable")
+    wide = arity[order]
+    found = np.empty(len(arity), dtype=np.bool_)
+    found[order] = ((wide - 1).cumsum() <= leaves) & (wide.cumsum() <= opened)
+    return found
+
+
+def deepest_complete(domain: Domain, ways: SplitType, leaves: int) -> int | None:
+    """The depth at which even the smallest complete tree has all the `leaves` it may have.
+
+    The smallest tree takes the narrowest attributes, each once on a path; a binary split can be
+    repeated. None where the attributes are used up before.
+    """
+    widths = sorted(a.cells for a in domain.attributes if by_cell(a, ways))
+    if len(widths) < len(domain.attributes):
+        return leaves.bit_length() - 1
+    product = 1
+    for depth, width in enumerate(widths):
+        product *= width
+        if product > leaves:
+            return depth
+    return None

@@ -1,0 +1,116 @@
+"""Limits of size: those that public facts decide are announced, the others make leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import duckdb
+import numpy as np
+import pytest
+from test_recipes import domain, grown, mixed
+
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.learners import levels
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.recipes import RECIPES, find
+from dpforest_duckdb.splits.limits import (
+    MAX_COUNTS,
+    MAX_LEAVES,
+    deepest_complete,
+    fitting,
+    most_counted,
+)
+from dpforest_duckdb.tree import LEAF
+
+
+def test_the_largest_nodes_are_split_until_one_does_not_fit() -> None:
+    arity, size = np.array([3, 2, 4, 2]), np.array([10.0, 5.0, 90.0, 5.0])
+    # in order of size: +3 leaves, +2, +1, +1
+    for leaves, fits in ((2, []), (3, [2]), (5, [0, 2]), (6, [0, 1, 2]), (7, [0, 1, 2, 3])):
+        assert np.flatnonzero(fitting(arity, size, leaves, 99)).tolist() == fits
+    # the children opened are 4, 7, 9, 11
+    for opened, fits in ((3, []), (7, [0, 2]), (10, [0, 1, 2])):
+        assert np.flatnonzero(fitting(arity, size, 99, opened)).tolist() == fits
+
+
+def test_the_smallest_complete_tree_bounds_the_depth() -> None:
+    assert deepest_complete(domain(cells=2, attributes=9), "multiway", 729) == 6  # with "other"
+    assert deepest_complete(domain(cells=2, attributes=9), "multiway", 728) == 5
+    assert deepest_complete(domain(cells=2, attributes=5), "multiway", 729) is None
+    assert deepest_complete(mixed(), "mixed", 1024) == 10, "numbers are split in two, repeatedly"
+    assert deepest_complete(mixed(), "binary", 1023) == 9
+
+
+@pytest.mark.parametrize("name", sorted(RECIPES))
+def test_the_budget_of_a_query_follows_the_published_depth(name: str) -> None:
+    """However wide the attributes are: a plan knows nothing of limits."""
+    recipe = RECIPES[name]
+    narrow, wide = domain(cells=2, attributes=8), domain(cells=900, attributes=8)
+    for form in filter(None, (recipe, recipe.published)):
+        plans = [form.plan(form.request(each, NANO, trees=2)) for each in (narrow, wide)]
+        assert plans[0] == plans[1]
+
+
+def test_a_public_limit_is_said_and_refuses_a_depth_that_was_asked_for() -> None:
+    recipe, many = find("smooth-forest"), domain(cells=2, attributes=22)
+    request = recipe.request(many, NANO)
+    assert (request.depth, request.deepest) == (11, 6), "2,000 leaves a tree, 3^7 is more"
+    assert request.cut.startswith("Depth cut from 11 to 6")
+    with pytest.raises(DpforestError, match="ask for --depth 6 at most"):
+        recipe.request(many, NANO, depth=11)
+    assert not recipe.request(many, NANO, depth=6).cut
+    assert not recipe.request(many, NANO, trees=1, depth=10).cut
+
+
+def test_trees_with_an_end_of_their_own_are_not_cut_beforehand() -> None:
+    request = find("dpdf").request(domain(cells=900, attributes=8), NANO)
+    assert (request.depth, request.deepest, request.cut) == (4, 4, "")
+
+
+def test_roots_that_cannot_be_split_are_refused_before_anything_is_read() -> None:
+    wide = domain(cells=4000, attributes=2)
+    for name in ("diffprf", "snr-forest"):
+        with pytest.raises(DpforestError, match=rf'{name} .*"a0".*--recipe dprfmaxtree'):
+            find(name).request(wide, NANO, trees=60)
+        assert find(name).request(wide, NANO, trees=2).trees == 2
+    assert find("dprfmaxtree").request(wide, NANO, trees=60).trees == 60
+
+
+@pytest.mark.parametrize("name", ["hou-forest", "private-rdt", "xin-dpgdf", "sulq-id3"])
+def test_nodes_past_the_limit_stay_leaves(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, _, public = grown(find(name), epsilon=1000 * NANO, trees=2)
+    everything = sum(len(tree.leaves) for tree in whole)
+    monkeypatch.setattr(levels, "MAX_LEAVES", 30)
+    trees, account, _ = grown(find(name), epsilon=1000 * NANO, trees=2)
+    assert 24 < sum(len(tree.leaves) for tree in trees) <= 30 < everything
+    assert account.spent.epsilon <= account.plan.epsilon
+    for tree in trees:
+        assert tree.counts is not None
+        assert tree.noise is not None
+        assert np.isfinite(tree.noise[tree.kind == LEAF]).all(), "a leaf is asked as any other"
+        assert tree.depth(public.cells) < 5
+
+
+def test_no_more_is_counted_than_memory_bears(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(levels, "most_counted", lambda public: 9)
+    trees, _, public = grown(find("hou-forest"), epsilon=1000 * NANO)
+    widths = [len(children) for children, _ in trees[0].descents(public.cells)]
+    assert max(widths[:-1]) <= 9 < widths[-1], "the last depth is not counted by attribute"
+    assert most_counted(domain()) == MAX_COUNTS // (6 * 4 * 2)
+    assert MAX_LEAVES < 10**6, "what a model file may hold"
+
+
+def test_a_model_says_how_many_nodes_the_limit_stopped(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    con.execute(
+        "CREATE TABLE t AS SELECT CAST(i % 2 AS VARCHAR) AS a0, CAST(i // 2 % 2 AS VARCHAR) AS a1, "
+        "CAST(i // 4 % 2 AS VARCHAR) AS a2, 'c' || (i % 3 % 2) AS y FROM range(800) r(i)"
+    )
+    public = domain(cells=2, attributes=3)
+    assert fit(con, "t", domain=public, recipe="dpdf", epsilon=100).limited == 0
+    monkeypatch.setattr(levels, "MAX_LEAVES", 6)
+    forest = fit(con, "t", domain=public, recipe="dpdf", epsilon=100)
+    assert forest.limited > 0
+    assert Forest.from_json(forest.to_json()).limited == forest.limited
