@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
@@ -19,20 +18,20 @@ if TYPE_CHECKING:
 MUCH, TOO_MUCH = 250_000, 1_000_000  # bytes
 
 
-class Form(StrEnum):
-    select = "select"
-    view = "view"
-    table = "table"
-    macro = "macro"
-
-
 def sql(
     model: options.Model,
     db: options.MaybeDb = None,
     form: Annotated[
-        Form,
-        typer.Option("--as", metavar="FORM", help="What to print: select, view, table or macro."),
-    ] = Form.select,
+        str,
+        typer.Option(
+            "--as",
+            metavar="FORM",
+            help="What to print: select, view, table, macro, dbt or dbt-schema.",
+        ),
+    ] = "select",
+    dialect: Annotated[
+        str, typer.Option(metavar="NAME", help="The engine to write for; see docs/engines.md.")
+    ] = "duckdb",
     source: Annotated[
         str | None,
         typer.Option(
@@ -46,6 +45,14 @@ def sql(
             help="The view, table or macro that the SQL makes. [default: MODEL_scored]",
         ),
     ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B", help="The table's columns, where it is not in --db."),
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B", help="Keep these columns alone. [default: all]"),
+    ] = None,
     prefix: options.Prefix = "",
     fast: Annotated[
         bool,
@@ -58,19 +65,34 @@ def sql(
     show_sql: options.ShowSql = False,
 ) -> None:
     """Print a model as SQL that gives just what score gives."""
-    if form is Form.select and into is not None:
-        raise UsageError("--into goes with --as view, table or macro: a select makes nothing.")
+    from dpforest_duckdb.dialects import Form
+    from dpforest_duckdb.dialects import dialect as find
     from dpforest_duckdb.model.score_sql import publish_sql
 
+    if form not in get_args(Form):
+        raise UsageError(f"--as must be one of {', '.join(get_args(Form))}.")
+    if form in ("select", "dbt") and into is not None:
+        raise UsageError("--into goes with --as view, table or macro: a select makes nothing.")
+    own = find(dialect)
     with options.opened_for_model(db, model, show_sql=show_sql) as (engine, forest):
         table = source or forest.table
-        scored = None if engine is None or form is Form.macro else _known(engine, table)
+        scored = None if engine is None or form == "macro" else _known(engine, table)
         text = publish_sql(
-            forest, table, form=form, name=into, prefix=prefix, scored=scored, fast=fast
+            forest,
+            table,
+            form=cast(Form, form),
+            name=into,
+            prefix=prefix,
+            scored=scored,
+            fast=fast,
+            dialect=own,
+            columns=options.listed("--columns", columns),
+            key=options.listed("--key", key),
+            force=force,
         )
     _weigh(text, force=force)
     if as_json:
-        emit({"model": forest.name, "as": str(form), "sql": text})
+        emit({"model": forest.name, "as": form, "dialect": own.name, "sql": text})
     else:
         print(text, end="")
 

@@ -6,10 +6,13 @@ in a template is an error, and so is an undefined name.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Undefined
+
+_REPLACED = re.compile(r"\{(?=[{%#])|\$(?=\{)")  # {{ {% {# of Jinja and ${ of Spark
 
 
 class Sql(str):
@@ -19,8 +22,9 @@ class Sql(str):
 
 
 def comment(text: object) -> Sql:
-    """Text for a `--` comment: on one line, whatever it holds."""
-    return Sql("".join(c if c.isprintable() else "?" for c in str(text)))
+    """Text for a `--` comment: on one line, with nothing that Jinja or Spark would replace."""
+    plain = "".join(c if c.isprintable() else "?" for c in str(text))
+    return Sql(_REPLACED.sub(r"\g<0> ", plain))
 
 
 def render(step: str, **values: Any) -> Sql:

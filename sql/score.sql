@@ -4,31 +4,30 @@
 -- guarantee: {{ guarantee | comment }}
 -- private: {% if private %}yes{% else %}NO{% endif %}
 
+{% if advice %}
+-- {{ advice | comment }}
+{% endif %}
 -- Values that a CASE does not name (NULL, NaN, out of the domain) take its ELSE.
-{{ opening }}WITH {% for layer in layers %}
-{{ layer.cte }} AS (
+{{ opening }}WITH
+{% for layer in layers %}
+{{ layer.cte }} {{ cte_as }} (
   SELECT
-    t.*,
+{% for column in layer.kept %}
+    {{ column }},
+{% endfor %}
 {% for helper in layer.helpers %}
-    -- {{ helper.told | comment }}
+    -- {{ helper.note | comment }}
     {{ helper.value }} AS {{ helper.column }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
   FROM {% if loop.first %}{{ source }}{% else %}{{ loop.previtem.cte }}{% endif %} AS t
-),
-{% endfor %}
-{{ cte }} AS (
-  SELECT
-    t.*{% if layers %} EXCLUDE ({% for layer in layers %}{% set outer = loop %}{% for helper in layer.helpers %}{{ helper.column }}{% if not (outer.last and loop.last) %}, {% endif %}{% endfor %}{% endfor %}){% endif %},
-{% for score in scores %}
-    -- votes for {{ score.label | comment }}
-    {{ score.votes }} AS {{ score.column }}{% if not loop.last %},{% endif %}
+){% if not loop.last %},{% endif %}
 
 {% endfor %}
-  FROM {% if layers %}{{ (layers | last).cte }}{% else %}{{ source }}{% endif %} AS t
-)
 SELECT
-  s.* EXCLUDE ({% for score in scores %}{{ score.column }}{% if not loop.last %}, {% endif %}{% endfor %}),
+{% for column in kept %}
+  {{ column }},
+{% endfor %}
 {% if cast %}
   CAST({{ prediction }} AS {{ cast }}) AS {{ prediction_column }},
 {% else %}
@@ -38,4 +37,4 @@ SELECT
   {{ share.share }} AS {{ share.column }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
-FROM {{ cte }} AS s{{ closing }}
+{{ into }}FROM {{ (layers | last).cte }} AS t{{ closing }}

@@ -281,7 +281,7 @@ def test_sql_gives_what_score_gives(db: Path) -> None:
 
 def test_sql_json_and_defaults(db: Path, tmp_path: Path) -> None:
     facts = dpforest("sql", "--db", db, "--model", "risk", "--as", "view", "--json").facts
-    assert set(facts) == {"model", "as", "sql"}
+    assert set(facts) == {"model", "as", "dialect", "sql"}
     assert 'CREATE VIEW "risk_scored"' in facts["sql"]
     assert 'FROM "visits"' in facts["sql"], "by default the training table"
     assert "-- private: yes" in facts["sql"]

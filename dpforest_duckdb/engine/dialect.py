@@ -1,7 +1,7 @@
-"""Names, literals and tests on one attribute, as DuckDB writes them.
+"""What training writes in DuckDB beyond scoring: codes of cells, classes and privacy units.
 
-Training and scoring test a column through the same few functions, so a row takes the same way in
-both. Another database needs another Dialect, not other templates.
+Training and scoring test a column through the same few functions of `dpforest_duckdb.dialects`, so
+a row takes the same way in both.
 """
 
 from __future__ import annotations
@@ -9,102 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from dpforest_duckdb.dialects.duckdb import DuckDB
 from dpforest_duckdb.domain import Attribute, type_family
-from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.sql import Sql
 
 _PART = re.compile(r'(?:("(?:[^"]|"")*")|([^.]*))\.')
 
 
-class DuckDBDialect:
-    """DuckDB's spelling."""
-
-    name = "duckdb"
-
-    def ident(self, *names: str) -> Sql:
-        """A quoted, dot-joined identifier. Raises `DpforestError` for what cannot be one."""
-        if any(not name or "\x00" in name for name in names):
-            raise DpforestError("A name is empty or holds a NUL character: write another.")
-        return Sql(".".join('"' + name.replace('"', '""') + '"' for name in names))
-
-    def text(self, value: str) -> Sql:
-        """A quoted string literal."""
-        if "\x00" in value:
-            raise DpforestError("A value of the domain holds a NUL character: remove it.")
-        return Sql("'" + value.replace("'", "''") + "'")
-
-    def literal(self, value: str | float, family: str) -> Sql:
-        """A literal that compares with a column of a type family; categories come as text."""
-        if family == "boolean":
-            return Sql(str(value).upper())
-        if family in ("date", "timestamp"):
-            return Sql(f"{family.upper()} {self.text(str(value))}")
-        if isinstance(value, float) or family == "float":
-            digits = repr(float(value))
-            return Sql(digits if "e" in digits else f"{digits}e0")
-        if family in ("integer", "decimal"):
-            return Sql(str(value))
-        return self.text(value if isinstance(value, str) else str(value))
+class DuckDBDialect(DuckDB):
+    """DuckDB's spelling, with codes."""
 
     def column(self, numbers: Iterable[int]) -> Sql:
         """Whole numbers as rows: read from one literal, as VALUES takes fifty times as long."""
         return Sql(f"unnest(CAST('[{', '.join(map(str, map(int, numbers)))}]' AS BIGINT[]))")
-
-    def type(self, sql_type: str) -> Sql:
-        """A column type as it may stand in a CAST."""
-        if not type_family(sql_type):
-            raise DpforestError("The target's type is not one that a model can have.")
-        return Sql(sql_type)
-
-    def edge(self, attribute: Attribute, cell: int) -> Sql:
-        """The upper edge of a bin."""
-        edge = attribute.edges[cell]
-        dated = attribute.family in ("date", "timestamp")
-        return self.literal(attribute.text(edge) if dated else edge, attribute.family)
-
-    def _listed(self, attribute: Attribute, cells: Sequence[int]) -> list[Sql]:
-        """The categories of some cells, as literals."""
-        held = (value for cell in cells for value in attribute.categories(cell))
-        return [self.literal(value, attribute.family) for value in held]
-
-    def missing(self, attribute: Attribute, column: Sql) -> Sql:
-        """True for NULL, and for NaN in a floating-point column."""
-        if attribute.family == "float":
-            return Sql(f"({column} IS NULL OR isnan({column}))")
-        return Sql(f"{column} IS NULL")
-
-    def is_any(self, attribute: Attribute, column: Sql, cells: Sequence[int]) -> Sql:
-        """True where a value is one of several categories.
-
-        Lists of more than four are cut up: DuckDB plans a join for each, and takes minutes over a
-        forest of them.
-        """
-        listed = self._listed(attribute, cells)
-        if len(listed) == 1:
-            return Sql(f"{column} = {listed[0]}")
-        parts = [f"{column} IN ({', '.join(listed[i : i + 4])})" for i in range(0, len(listed), 4)]
-        return Sql(parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})")
-
-    def at_most(self, attribute: Attribute, column: Sql, cell: int) -> Sql:
-        """True where a value lies in a cell up to `cell`; NULL, NaN and strangers never do."""
-        if attribute.kind == "categorical":
-            listed = ", ".join(self._listed(attribute, range(cell + 1)))
-            return Sql(f"{column} IN ({listed})")
-        return Sql(f"{column} <= {self.edge(attribute, cell)}")
-
-    def is_cell(self, attribute: Attribute, column: Sql, cell: int) -> Sql:
-        """True where a value lies in exactly one cell; never NULL for a value of no cell."""
-        if cell == attribute.null and (attribute.nullable or attribute.kind == "numeric"):
-            return self.missing(attribute, column)
-        if attribute.kind == "categorical":
-            if cell == attribute.other:
-                stranger = f"NOT {self.is_any(attribute, column, range(attribute.proper))}"
-                return Sql(stranger if attribute.nullable else f"({column} IS NULL OR {stranger})")
-            return self.is_any(attribute, column, [cell])
-        above = f"{column} > {self.edge(attribute, cell - 1)}" if cell else ""
-        below = self.at_most(attribute, column, cell) if cell < len(attribute.edges) else ""
-        present = f"NOT {self.missing(attribute, column)}" if not below else ""
-        return Sql(" AND ".join(part for part in (above, below, present) if part))
 
     def code(self, attribute: Attribute, column: Sql) -> Sql:
         """The cell of a value, as an integer expression that no row can make fail."""

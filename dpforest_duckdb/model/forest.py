@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
+from dpforest_duckdb.dialects import Form
+from dpforest_duckdb.dialects import dialect as find_dialect
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.content import ForestContent
@@ -32,15 +35,30 @@ class Forest(ForestContent):
         self,
         table: str | None = None,
         *,
-        form: str = "select",
+        form: Form = "select",
         prefix: str = "",
         fast: bool = False,
+        dialect: str = "duckdb",
+        columns: Sequence[str] = (),
+        key: Sequence[str] = (),
     ) -> str:
         """SQL that scores a table: a select, or the statement that makes a view, table or macro.
 
-        `fast` gives the same by bit sets, sooner where trees are many, for DuckDB alone.
+        `dialect` is the engine it is for (docs/engines.md); for others than DuckDB, `columns` names
+        the table's columns or `key` those to keep. `fast` gives the same by bit sets, sooner where
+        trees are many, for DuckDB alone. Raises `UsageError` for an unknown dialect or a missing
+        option, `DpforestError` for what the engine cannot have.
         """
-        return publish_sql(self, table or self.table, form=form, prefix=prefix, fast=fast)
+        return publish_sql(
+            self,
+            table or self.table,
+            form=form,
+            prefix=prefix,
+            fast=fast,
+            dialect=find_dialect(dialect),
+            columns=columns,
+            key=key,
+        )
 
     def rules(self) -> list[dict[str, Any]]:
         """Every root-to-node path as a row (see `dpforest_duckdb.model.rules`)."""

@@ -8,13 +8,18 @@ the row's code, and one AND. It reads DuckDB's lists and bit_count: no other dat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpforest_duckdb.engine.dialect import unsigned
+from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.engine.dialect import DuckDBDialect, unsigned
+from dpforest_duckdb.model.content import ForestContent
+from dpforest_duckdb.model.layers import Helper, Layer, Terms
+from dpforest_duckdb.model.tree_sql import tree_case
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree, branch_of
 
@@ -22,8 +27,72 @@ BITS = 64
 GRID = 128  # cells of a group: fewer lookups, where lists stay short
 PAYS = 4  # splits that a lookup costs as much as
 
+_DIALECT = DuckDBDialect()
+_WORD = Sql("UBIGINT")  # the type of a bit set
+
 Sets = NDArray[np.uint64]  # [code], a bit per leaf
 Group = tuple[int, ...]  # attributes that are looked up together
+
+
+def fast_layers(
+    forest: ForestContent,
+    attributes: Sequence[Attribute],
+    columns: Sequence[Sql],
+    emitted: int,
+    read: Sequence[Sql],
+    name: Callable[[str], Sql],
+) -> tuple[list[Layer], Terms]:
+    """The layers of keys and leaves, and the votes `[class][tree]` in terms of their helpers.
+
+    A tree that bit sets would not make faster stays a CASE. `read` are the columns to pass on where
+    a layer does not keep them all; `name` gives free names.
+    """
+    cells, leaves = forest.domain.cells, list[Helper]()
+    terms: Terms = [[] for _ in range(emitted)]
+    found = groups(forest.trees, cells)
+    looked = [groups_of(tree, found) for tree in forest.trees]
+    codes = [_DIALECT.code(a, column) for a, column in zip(attributes, columns, strict=True)]
+    keys = {
+        group: Helper(
+            "key of " + ", ".join(attributes[a].name for a in group),
+            key(group, cells, codes),
+            name(f"key_{number}"),
+        )
+        for number, group in enumerate(found)
+        if any(group in mine for mine in looked)
+    }
+    for number, (tree, mine) in enumerate(zip(forest.trees, looked, strict=True)):
+        if len(mine) == 1:
+            for votes, own in zip(votes_of_key(tree, mine[0], cells).T, terms, strict=False):
+                own.append(_one_of(votes, keys[mine[0]].column))
+            continue
+        if emitted == 1 and not mine:
+            terms[0].append(tree_case(_DIALECT, tree, attributes, columns, tree.votes[:, 0]))
+            continue
+        column = name(f"leaf_{number}")
+        if mine:
+            votes_of_leaf = tree.votes[tree.leaves]
+            left = [_one_of(leaves_left(tree, g, cells), keys[g].column, _WORD) for g in mine]
+            value = Sql(f"1 + bit_count(({' & '.join(left)}) - 1)")
+        else:
+            votes_of_leaf, leaf = np.unique(tree.votes, axis=0, return_inverse=True)
+            number_of_leaf = leaf.reshape(-1) + 1  # lists count from 1
+            value = tree_case(_DIALECT, tree, attributes, columns, number_of_leaf)
+        leaves.append(Helper(f"leaf of tree {number + 1}", value, column))
+        for votes, own in zip(votes_of_leaf.T, terms, strict=False):
+            own.append(_one_of(votes, column))
+    key_columns = [Sql(f"t.{helper.column}") for helper in keys.values()]
+    layers = [
+        Layer(name("keys"), list(keys.values()), read),
+        Layer(name("leaves"), leaves, [*read, *key_columns]),
+    ]
+    return [layer for layer in layers if layer.helpers], terms
+
+
+def _one_of(values: NDArray[Any], column: Sql, kind: Sql | None = None) -> Sql:
+    """One of a constant list of a type, by its number from 1 in a helper column."""
+    constants = f"[{', '.join(map(str, values.tolist()))}]"
+    return Sql(f"{f'CAST({constants} AS {kind}[])' if kind else constants}[t.{column}]")
 
 
 def groups(trees: Sequence[Tree], cells: Sequence[int]) -> list[Group]:

@@ -1,38 +1,46 @@
-"""A forest as SQL: one SELECT of nested CASEs over integer votes.
+"""A forest as SQL: one SELECT of nested CASEs over integer votes, in the dialect of an engine.
 
-Each tree is one CASE. Where one class's votes tell everything (two classes whose votes sum to a
-constant), the CASE gives them; else it gives the number of a leaf, and a list per class the votes
-of the leaves. Trees are summed, or the surest is taken, in balanced pairs (an expression may nest a
-thousand deep in DuckDB, no deeper), and one division makes shares of the sums. The fast form finds
-the leaves by bit sets instead (`dpforest_duckdb.model.quickscorer`) and gives the same.
+Each tree is one CASE. Where the votes of one class give those of the other (two classes whose votes
+sum to a constant), the CASE gives them; else it gives the number of a leaf, and a CASE per class
+the votes of the leaves. Trees are summed, or the surest is taken, in balanced pairs (an expression
+may nest a thousand deep in DuckDB, no deeper), and one division makes shares of the sums. DuckDB's
+fast form finds the leaves by bit sets instead (`dpforest_duckdb.model.quickscorer`) and gives the
+same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import Any, Literal, get_args
 
 import duckdb
 import numpy as np
-from numpy.typing import NDArray
 
+from dpforest_duckdb.dialects import DIALECTS, Dialect, Form
 from dpforest_duckdb.domain import Attribute, Domain, type_family
 from dpforest_duckdb.engine.base import Scored
 from dpforest_duckdb.engine.dialect import DuckDBDialect, split_name
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.model.content import ForestContent
-from dpforest_duckdb.model.quickscorer import groups, groups_of, key, leaves_left, votes_of_key
+from dpforest_duckdb.model.layers import Helper, Layer, Terms
+from dpforest_duckdb.model.quickscorer import fast_layers
+from dpforest_duckdb.model.tree_sql import leaf_votes, tree_case
 from dpforest_duckdb.sql import Sql, render
-from dpforest_duckdb.tree import MULTIWAY, SCALE, THRESHOLD, Tree, Voting
+from dpforest_duckdb.tree import SCALE, Tree, Voting
 
-Form = Literal["select", "view", "table", "macro"]
-
-_DIALECT = DuckDBDialect()
+_DUCKDB = DuckDBDialect()
 _NOTHING = Sql("")
-_WORD = Sql("UBIGINT")  # that holds a bit set
-_BREAK = "\x00"  # between lines to be indented: no name or value holds it, as they may a newline
+_STEEPEST = 700 * SCALE  # log-odds beyond which e^x overflows: an error in some engines
+
+
+@dataclass(frozen=True)
+class Around:
+    """What stands around the SELECT: the statement or file that it is part of."""
+
+    opening: Sql = _NOTHING
+    into: Sql = _NOTHING
+    closing: Sql = _NOTHING
 
 
 def score_sql(
@@ -41,36 +49,41 @@ def score_sql(
     *,
     prefix: str = "",
     fast: bool = False,
-    opening: Sql = _NOTHING,
-    closing: Sql = _NOTHING,
+    dialect: Dialect = _DUCKDB,
+    keep: Sequence[str] | None = None,
+    around: Around | None = None,
 ) -> str:
     """The SELECT that adds `prediction` and one `p_<class>` per class to every row of a table.
 
-    `fast` is for DuckDB alone: other databases have no such lists. `opening` and `closing` make
-    another statement around it. Raises `DpforestError` for a missing
-    column, a type that does not fit, or a column name that is taken.
+    `keep` names the columns to keep: all of them if it is None. `fast` is for DuckDB alone: other
+    engines have no such lists. Raises `DpforestError` for a missing column, a type that does not
+    fit, a column name that is taken, or what the dialect cannot write.
     """
     domain, names = forest.domain, share_names(forest, prefix)
-    attributes = [_attribute(a, table) for a in domain.attributes]
-    columns = [_DIALECT.ident("t", _column(a, table)) for a in domain.attributes]
-    _refuse_taken([f"{prefix}prediction", *names], table)
-    helper = _free_name("dpforest_votes", table)
+    if keep is None and not dialect.excludes:
+        keep = list(table.columns)
+    _refuse_taken([f"{prefix}prediction", *names], table.columns if keep is None else keep)
     whole = _whole(forest)
     # where votes sum to a constant, the last class has what the others leave
     emitted = len(names) - 1 if whole else len(names)
-    helpers = [_free_name(f"dpforest_{kind}", table) for kind in ("key", "leaf")]
-    layers, terms = _written(forest, attributes, columns, emitted, fast, *helpers)
+    writer = _Writer(dialect, table, keep)
+    layers, terms = writer.terms(forest, emitted, fast)
+    wide = max(_reach(forest), whole) >= 2**31
     scores = [
-        SimpleNamespace(
-            label=label,
-            votes=_combined(terms[number], forest.voting),
-            column=_DIALECT.ident(f"{helper}_{number}"),
+        Helper(
+            f"votes for {label}",
+            _combined(dialect, [_term(dialect, t, wide) for t in terms[number]], forest.voting),
+            writer.helper(f"votes_{number}"),
         )
         for number, label in enumerate(domain.classes[:emitted])
     ]
-    votes = [Sql(f"s.{score.column}") for score in scores]
+    layers = writer.linked([*layers, Layer(writer.cte("votes"), scores)])
+    votes = [Sql(f"t.{score.column}") for score in scores]
     if whole:
         votes.append(Sql(f"({' - '.join([str(whole), *votes])})"))
+    widest = max(len(layer.kept) + len(layer.helpers) for layer in layers)
+    dialect.check_shape(max(widest, len(layers[-1].kept) + 1 + len(names)), forest.depth)
+    around = around or Around()
     trees = f"{len(forest.trees)} tree{'s' if len(forest.trees) > 1 else ''}"
     sql = render(
         "score",
@@ -79,60 +92,73 @@ def score_sql(
         recipe=f"{forest.recipe}, {trees}, {forest.nodes} nodes, {forest.depth} deep",
         guarantee=str(forest.guarantee),
         private=forest.private,
-        opening=opening,
-        closing=closing,
-        cte=_DIALECT.ident(_free_name("dpforest_scored", table)),
-        layers=[
-            SimpleNamespace(
-                cte=_DIALECT.ident(_free_name(f"dpforest_helpers_{number}", table)), helpers=layer
-            )
-            for number, layer in enumerate(layers)
-        ],
-        scores=scores,
+        advice=dialect.advice,
+        opening=around.opening,
+        into=around.into,
+        closing=around.closing,
+        cte_as=dialect.cte,
+        layers=layers,
         source=table.name,
-        cast=_cast(domain.target_type),
-        prediction=_prediction(forest, votes),
-        prediction_column=_DIALECT.ident(f"{prefix}prediction"),
+        kept=writer.kept(scores),
+        cast=dialect.target_type(domain.target_type),
+        prediction=_prediction(dialect, forest, votes),
+        prediction_column=dialect.ident(f"{prefix}prediction"),
         shares=[
-            SimpleNamespace(share=share, column=_DIALECT.ident(name))
-            for share, name in zip(_shares(forest, votes, whole), names, strict=True)
+            SimpleNamespace(share=share, column=dialect.ident(name))
+            for share, name in zip(_shares(dialect, forest, votes, whole), names, strict=True)
         ],
     )
-    return check(sql, select=not opening)
+    return check(sql, select=not around.opening) if isinstance(dialect, DIALECTS["duckdb"]) else sql
 
 
 def publish_sql(
     forest: ForestContent,
     table: str | None = None,
     *,
-    form: str = "select",
+    form: Form = "select",
     name: str | None = None,
     prefix: str = "",
     scored: Scored | None = None,
     replace: bool = False,
     fast: bool = False,
+    dialect: Dialect = _DUCKDB,
+    columns: Sequence[str] = (),
+    key: Sequence[str] = (),
+    force: bool = False,
 ) -> str:
     """A forest as a select, or as the statement that makes a view, a table or a table macro of it.
 
     `table` is the table to score (any columns; `scored` says what is known of it), `name` the view,
     table or macro to make, in place of one of that name with `replace`. A macro takes the table's
-    name as its argument instead.
+    name as its argument instead. `columns` names the table's columns where `scored` is not given,
+    `key` the columns to keep. Raises `UsageError` where engines other than DuckDB would have to
+    guess them, `DpforestError` past a limit of the engine, the size of a statement without `force`.
     """
-    if form not in get_args(Form):
-        raise UsageError(f"--as must be one of {', '.join(get_args(Form))}.")
-    made = _DIALECT.ident(*(split_name(name) if name else [f"{forest.name}_scored"]))
-    create = "CREATE OR REPLACE" if replace else "CREATE"
+    if form not in dialect.forms:
+        raise UsageError(f"--as must be one of {', '.join(dialect.forms)} for {dialect.title}.")
+    if fast and dialect.name != "duckdb":
+        raise UsageError("--fast is for --dialect duckdb alone: leave it out.")
+    made = dialect.ident(*(split_name(name) if name else [f"{forest.name}_scored"]))
     if form == "macro":
         source = Scored(Sql('query_table("table_name")'), {})
-        opening, closing = Sql(f'{create} MACRO {made}("table_name") AS TABLE (\n'), Sql(")")
+        create = "CREATE OR REPLACE" if replace else "CREATE"
+        opening = Sql(f'{create} MACRO {made}("table_name") AS TABLE (\n')
+        around = Around(opening, closing=Sql(")"))
     else:
         if scored is None and not table:
             raise UsageError("Name the table to score with --from.")
-        source = scored or Scored(_DIALECT.ident(*split_name(str(table))), {})
-        opening = _NOTHING if form == "select" else Sql(f"{create} {form.upper()} {made} AS\n")
-        closing = _NOTHING
-    text = score_sql(forest, source, prefix=prefix, fast=fast, opening=opening, closing=closing)
-    return text.rstrip() + ";\n"
+        source = scored or Scored(dialect.ident(*split_name(str(table))), {})
+        around = Around()
+        if form != "select":
+            around = Around(dialect.create(form, made, replace=replace), dialect.into(form, made))
+    source, keep = _kept(forest, source, dialect, columns, key)
+    text = score_sql(
+        forest, source, prefix=prefix, fast=fast, dialect=dialect, keep=keep, around=around
+    )
+    text = text.rstrip() + ";\n"
+    if not force:
+        dialect.check_size(text)
+    return text
 
 
 def share_names(forest: ForestContent, prefix: str = "") -> list[str]:
@@ -149,8 +175,11 @@ def share_names(forest: ForestContent, prefix: str = "") -> list[str]:
 
 def labels(trees: Sequence[Tree], domain: Domain) -> list[Sql]:
     """The class number that each tree votes for, as an expression on a row `t` of its table."""
-    columns = [_DIALECT.ident("t", attribute.column) for attribute in domain.attributes]
-    return [_case(tree, domain.attributes, columns, tree.votes.argmax(axis=1)) for tree in trees]
+    columns = [_DUCKDB.ident("t", attribute.column) for attribute in domain.attributes]
+    return [
+        tree_case(_DUCKDB, tree, domain.attributes, columns, tree.votes.argmax(axis=1))
+        for tree in trees
+    ]
 
 
 def check(sql: str, *, select: bool = True) -> str:
@@ -161,6 +190,116 @@ def check(sql: str, *, select: bool = True) -> str:
     if select and statements[0].type != duckdb.StatementType.SELECT:
         raise AssertionError("scoring SQL must be a SELECT")
     return sql
+
+
+def _kept(
+    forest: ForestContent,
+    source: Scored,
+    dialect: Dialect,
+    columns: Sequence[str],
+    key: Sequence[str],
+) -> tuple[Scored, list[str] | None]:
+    """The table with the columns that are named, and those to keep: None for all of DuckDB's."""
+    if columns:
+        types = {a.column.casefold(): a.type for a in forest.domain.attributes}
+        source = Scored(source.name, {name: types.get(name.casefold(), "") for name in columns})
+    if not key:
+        if not source.columns and not dialect.excludes:
+            raise UsageError(
+                f"{dialect.title} cannot leave helper columns out of a SELECT *: name the table's "
+                "columns with --columns, or those to keep with --key."
+            )
+        return source, list(columns) or None
+    found = {name.casefold(): name for name in source.columns}
+    for name in key:
+        if found and name.casefold() not in found:
+            raise DpforestError(f'The table has no column "{name}": correct --key.')
+    return source, [found.get(name.casefold(), name) for name in key]
+
+
+class _Writer:
+    """Writes the layers of one statement: names that are free, and the columns each layer keeps."""
+
+    def __init__(self, dialect: Dialect, table: Scored, keep: Sequence[str] | None) -> None:
+        self._dialect, self._table, self._keep = dialect, table, keep
+        taken = [*table.columns, *(keep or [])]
+        self._taken = {column.casefold() for column in taken}
+
+    def helper(self, name: str) -> Sql:
+        """A quoted name that starts with none of the table's."""
+        return self._dialect.ident(self._free(f"dpforest_{name}"))
+
+    cte = helper
+
+    def kept(self, dropped: Sequence[Helper] = ()) -> list[Sql]:
+        """The columns to keep of a row `t` that has the helpers `dropped` too."""
+        if self._keep is not None:
+            return [self._dialect.ident("t", name) for name in self._keep]
+        left_out = ", ".join(helper.column for helper in dropped)
+        return [Sql(f"t.* EXCLUDE ({left_out})" if dropped else "t.*")]
+
+    def linked(self, layers: Sequence[Layer]) -> list[Layer]:
+        """The layers with what each keeps of the one before."""
+        *before, last = layers
+        if self._keep is None:
+            added = [helper for layer in before for helper in layer.helpers]
+            return [
+                *(replace(x, kept=self.kept()) for x in before),
+                replace(last, kept=self.kept(added)),
+            ]
+        return [replace(layer, kept=[*self.kept(), *layer.kept]) for layer in layers]
+
+    def terms(self, forest: ForestContent, emitted: int, fast: bool) -> tuple[list[Layer], Terms]:
+        """The layers that find leaves, and the votes of each tree for each class, `[class][tree]`.
+
+        The terms are expressions on a row `t` with the helpers of all layers.
+        """
+        attributes = [_attribute(a, self._table) for a in forest.domain.attributes]
+        names = [_column(a, self._table) for a in forest.domain.attributes]
+        raw = [self._dialect.ident("t", name) for name in names]
+        kept = {name.casefold() for name in self._keep or []}
+        read = {c: None for n, c in zip(names, raw, strict=True) if n.casefold() not in kept}
+        if fast:
+            return fast_layers(forest, attributes, raw, emitted, list(read), self.helper)
+        inputs, columns = self._inputs(attributes, names, raw)
+        inputs = replace(inputs, kept=[column for column in read if column in columns])
+        leaves: list[Helper] = []
+        terms: Terms = [[] for _ in range(emitted)]
+        for number, tree in enumerate(forest.trees):
+            votes, leaf = np.unique(tree.votes[:, :emitted], axis=0, return_inverse=True)
+            if emitted == 1 or len(tree.leaves) == 1:
+                for own, mine in zip(terms, tree.votes.T, strict=False):
+                    own.append(tree_case(self._dialect, tree, attributes, columns, mine))
+                continue
+            value = tree_case(self._dialect, tree, attributes, columns, leaf.reshape(-1))
+            leaves.append(
+                Helper(f"leaf of tree {number + 1}", value, self.helper(f"leaf_{number}"))
+            )
+            column = Sql(f"t.{leaves[-1].column}")
+            for own, mine in zip(terms, votes.T, strict=True):
+                own.append(leaf_votes(mine, column))
+        found = Layer(self.cte("leaves"), leaves)
+        return [layer for layer in (inputs, found) if layer.helpers], terms
+
+    def _inputs(
+        self, attributes: Sequence[Attribute], names: Sequence[str], raw: Sequence[Sql]
+    ) -> tuple[Layer, list[Sql]]:
+        """The layer of columns that are compared as expressions, and all columns as compared."""
+        helpers: dict[str, Helper] = {}
+        columns: list[Sql] = []
+        for attribute, name, column in zip(attributes, names, raw, strict=True):
+            value = self._dialect.input(attribute, column)
+            if value != column and value not in helpers:
+                made = self.helper(f"input_{len(helpers)}")
+                helpers[value] = Helper(f"{name} as it is compared", value, made)
+            columns.append(Sql(f"t.{helpers[value].column}") if value in helpers else column)
+        return Layer(self.cte("inputs"), list(helpers.values())), columns
+
+    def _free(self, name: str) -> str:
+        source = self._table.name.casefold()
+        while name in source or any(column.startswith(name) for column in self._taken):
+            name += "_"
+        return name
 
 
 def _column(attribute: Attribute, table: Scored) -> str:
@@ -181,8 +320,8 @@ def _attribute(attribute: Attribute, table: Scored) -> Attribute:
     return attribute.rebound(table.columns[_column(attribute, table)])
 
 
-def _refuse_taken(names: Sequence[str], table: Scored) -> None:
-    taken = {column.casefold() for column in table.columns}
+def _refuse_taken(names: Sequence[str], columns: Iterable[str]) -> None:
+    taken = {column.casefold() for column in columns}
     for name in names:
         if name.casefold() in taken:
             raise DpforestError(
@@ -190,190 +329,61 @@ def _refuse_taken(names: Sequence[str], table: Scored) -> None:
             )
 
 
-def _free_name(name: str, table: Scored) -> str:
-    """A name that neither a column of the table nor the table itself has."""
-    lower = {column.casefold() for column in table.columns}
-    while name in table.name.casefold() or any(column.startswith(name) for column in lower):
-        name += "_"
-    return name
+def _reach(forest: ForestContent) -> int:
+    """The most that the votes of a class can sum to, without regard to the sign."""
+    return sum(int(np.abs(tree.votes).max()) for tree in forest.trees)
 
 
-@dataclass(frozen=True)
-class Helper:
-    """A column that helps to score: what it tells, as what expression, under which name."""
-
-    told: str
-    value: Sql
-    column: Sql
+def _term(dialect: Dialect, votes: Sql, wide: bool) -> Sql:
+    return dialect.as_integer(votes) if wide else dialect.votes(votes)
 
 
-Layers = list[list[Helper]]  # each in terms of a row `t` that has the columns of those before
-Terms = list[list[Sql]]  # [class][tree] votes, in terms of a row `t` with all helpers
-
-
-def _written(
-    forest: ForestContent,
-    attributes: Sequence[Attribute],
-    columns: Sequence[Sql],
-    emitted: int,
-    fast: bool,
-    key_name: str,
-    leaf_name: str,
-) -> tuple[Layers, Terms]:
-    """Every tree as a CASE: of votes for one class, of leaves for several; or by bit sets."""
-    cells, leaves = forest.domain.cells, list[Helper]()
-    terms: Terms = [[] for _ in range(emitted)]
-    found = groups(forest.trees, cells) if fast else []
-    looked = [groups_of(tree, found) for tree in forest.trees]
-    codes = [_DIALECT.code(a, column) for a, column in zip(attributes, columns, strict=True)]
-    keys = {
-        group: Helper(
-            "key of " + ", ".join(attributes[a].name for a in group),
-            key(group, cells, codes),
-            _DIALECT.ident(f"{key_name}_{number}"),
-        )
-        for number, group in enumerate(found)
-        if any(group in mine for mine in looked)
-    }
-    for number, (tree, mine) in enumerate(zip(forest.trees, looked, strict=True)):
-        if len(mine) == 1:
-            for votes, own in zip(votes_of_key(tree, mine[0], cells).T, terms, strict=False):
-                own.append(_one_of(votes, keys[mine[0]].column))
-            continue
-        if emitted == 1 and not mine:
-            terms[0].append(_case(tree, attributes, columns, tree.votes[:, 0]))
-            continue
-        column = _DIALECT.ident(f"{leaf_name}_{number}")
-        if mine:
-            votes_of_leaf = tree.votes[tree.leaves]
-            left = [_one_of(leaves_left(tree, g, cells), keys[g].column, _WORD) for g in mine]
-            value = Sql(f"1 + bit_count(({' & '.join(left)}) - 1)")
-        else:
-            votes_of_leaf, leaf = np.unique(tree.votes, axis=0, return_inverse=True)
-            value = _case(tree, attributes, columns, leaf.reshape(-1) + 1)  # lists count from 1
-        leaves.append(Helper(f"leaf of tree {number + 1}", value, column))
-        for votes, own in zip(votes_of_leaf.T, terms, strict=False):
-            own.append(_one_of(votes, column))
-    return [layer for layer in (list(keys.values()), leaves) if layer], terms
-
-
-def _one_of(values: NDArray[Any], column: Sql, kind: Sql = _NOTHING) -> Sql:
-    """One of a constant list of a type, by its number from 1 in a helper column."""
-    constants = f"[{', '.join(map(str, values.tolist()))}]"
-    return Sql(f"{f'CAST({constants} AS {kind}[])' if kind else constants}[t.{column}]")
-
-
-def _case(
-    tree: Tree, attributes: Sequence[Attribute], columns: Sequence[Sql], outcome: NDArray[np.int64]
-) -> Sql:
-    """One tree as nested CASE that gives `outcome[leaf]`; branches that give the same are one.
-
-    What follows an ELSE are arms of the same CASE: every CASE costs DuckDB vectors of its own.
-    """
-    cells = [attribute.cells for attribute in attributes]
-    written: dict[int, str] = {}
-    arms_of: dict[int, list[str]] = {}
-    for node in reversed(range(tree.nodes)):
-        children = list(tree.children(node, cells))
-        if not children:
-            written[node] = str(int(outcome[node]))
-            continue
-        below = [written.pop(child) for child in children]
-        inner = {
-            own: arms_of.pop(child)
-            for child, own in zip(children, below, strict=True)
-            if child in arms_of
-        }
-        if len(set(below)) == 1:
-            written[node] = below[0]
-            if inner:
-                arms_of[node] = inner[below[0]]
-            continue
-        a = int(tree.attribute[node])
-        *arms, rest = _arms(
-            attributes[a], columns[a], int(tree.kind[node]), int(tree.cell[node]), below
-        )
-        arms += inner.get(rest.removeprefix("ELSE "), [rest])
-        arms_of[node] = arms
-        lines = ["CASE", *(f"  {arm.replace(_BREAK, f'{_BREAK}  ')}" for arm in arms), "END"]
-        written[node] = _BREAK.join(lines)
-    return Sql(written[0].replace(_BREAK, "\n    "))
-
-
-def _arms(
-    attribute: Attribute, column: Sql, kind: int, cell: int, below: Sequence[str]
-) -> list[str]:
-    """The WHEN and ELSE lines of a split, whose branches lead to `below`."""
-    if kind != MULTIWAY:
-        tested = _DIALECT.at_most if kind == THRESHOLD else _DIALECT.is_cell
-        test: str = tested(attribute, column, cell)
-        return [f"WHEN {test} THEN {below[0]}", f"ELSE {below[1]}"]
-    if attribute.kind == "numeric":
-        arms = [f"WHEN {_DIALECT.missing(attribute, column)} THEN {below[attribute.null]}"]
-        for bin_ in range(attribute.proper - 1):
-            if below[bin_] == below[bin_ + 1]:
-                continue
-            test = _DIALECT.at_most(attribute, column, bin_)
-            arms.append(f"WHEN {test} THEN {below[bin_]}")
-        return [*arms, f"ELSE {below[attribute.proper - 1]}"]
-    rest = below[attribute.other]
-    alike: dict[str, list[int]] = {}
-    for value in range(attribute.proper):
-        if below[value] != rest:
-            alike.setdefault(below[value], []).append(value)
-    arms = []
-    if attribute.null != attribute.other and below[attribute.null] != rest:
-        arms.append(f"WHEN {column} IS NULL THEN {below[attribute.null]}")
-    for outcome, values in alike.items():
-        test = _DIALECT.is_any(attribute, column, values)
-        arms.append(f"WHEN {test} THEN {outcome}")
-    return [*arms, f"ELSE {rest}"]
-
-
-def _combined(terms: Sequence[Sql], voting: Voting) -> Sql:
+def _combined(dialect: Dialect, terms: Sequence[Sql], voting: Voting) -> Sql:
     """The sum of trees, or the largest of them, as a balanced expression."""
     if len(terms) == 1:
         return terms[0]
     half = len(terms) // 2
-    left, right = _combined(terms[:half], voting), _combined(terms[half:], voting)
+    left = _combined(dialect, terms[:half], voting)
+    right = _combined(dialect, terms[half:], voting)
     if voting == "surest":
-        return Sql(f"greatest({left},\n    {right})")
+        return dialect.greatest(left, f"\n    {right}")
     return Sql(f"({left}\n    + {right})")
 
 
-def _shares(forest: ForestContent, votes: Sequence[Sql], whole: int) -> list[Sql]:
+def _shares(dialect: Dialect, forest: ForestContent, votes: Sequence[Sql], whole: int) -> list[Sql]:
     """The probability of each class: its part of the votes, or their softmax."""
     if forest.link == "shares":
         total = whole or f"({' + '.join(votes)})"
-        return [Sql(f"CAST({vote} AS DOUBLE) / {total}") for vote in votes]
+        return [Sql(f"{dialect.as_double(vote)} / {total}") for vote in votes]
+    steep = 2 * _reach(forest) > _STEEPEST
+
+    def odds(other: Sql, own: Sql) -> str:
+        more = f"({other} - {own})"
+        more = dialect.clamped(more, _STEEPEST) if steep else more
+        return f"exp({dialect.as_double(more)} / {SCALE})"
+
     if len(votes) == 2:
-        second = f"1.0 / (1.0 + exp(({votes[0]} - {votes[1]}) / {SCALE}.0))"
+        second = f"1.0 / (1.0 + {odds(votes[0], votes[1])})"
         return [Sql(f"1.0 - {second}"), Sql(second)]
-    shares = []
-    for own in votes:
-        odds = [f"exp(({other} - {own}) / {SCALE}.0)" for other in votes if other is not own]
-        shares.append(Sql(f"1.0 / (1.0 + {' + '.join(odds)})"))
-    return shares
+    return [
+        Sql(f"1.0 / (1.0 + {' + '.join(odds(other, own) for other in votes if other is not own)})")
+        for own in votes
+    ]
 
 
-def _prediction(forest: ForestContent, votes: Sequence[Sql]) -> Sql:
+def _prediction(dialect: Dialect, forest: ForestContent, votes: Sequence[Sql]) -> Sql:
     """The class with most votes; the first of the public class list where votes are equal."""
     family = type_family(forest.domain.target_type)
-    labels = [_DIALECT.literal(label, family) for label in forest.domain.classes]
+    labels = [dialect.literal(label, family) for label in forest.domain.classes]
     if len(votes) == 2:
         test = f"{votes[0]} >= {votes[1]}"
         return Sql(f"CASE WHEN {test} THEN {labels[0]} ELSE {labels[1]} END")
-    best = f"greatest({', '.join(votes)})"
+    best = dialect.greatest(*votes)
     whens = "".join(
         f"\n    WHEN {vote} = {best} THEN {label}"
         for vote, label in zip(votes[:-1], labels[:-1], strict=True)
     )
     return Sql(f"CASE{whens}\n    ELSE {labels[-1]}\n  END")
-
-
-def _cast(target_type: str) -> Sql | None:
-    """The type that a prediction is cast to; None where a literal has it already."""
-    return None if target_type in ("VARCHAR", "BOOLEAN") else _DIALECT.type(target_type)
 
 
 def _whole(forest: ForestContent) -> int:

@@ -1,0 +1,11 @@
+"""Apache DataFusion."""
+
+from __future__ import annotations
+
+from dpforest_duckdb.dialects.base import Dialect
+
+
+class DataFusion(Dialect):
+    name = "datafusion"
+    title = "DataFusion"
+    executed = True

@@ -1,0 +1,54 @@
+"""DuckDB, where the model was trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpforest_duckdb.dialects.base import Dialect
+from dpforest_duckdb.domain import Attribute, type_family
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.sql import Sql
+
+
+class DuckDB(Dialect):
+    name = "duckdb"
+    title = "DuckDB"
+    executed = True
+    forms = ("select", "view", "table", "macro")
+    excludes = True
+
+    def number(self, digits: str) -> Sql:
+        """Any number: a HUGEINT has 128 bits."""
+        return Sql(digits)
+
+    def type(self, sql_type: str) -> Sql:
+        """The type as it is."""
+        if not type_family(sql_type):
+            raise DpforestError("The target's type is not one that a model can have.")
+        return Sql(sql_type)
+
+    def target_type(self, sql_type: str) -> Sql | None:
+        """An ENUM too: a prediction has exactly the target's type."""
+        return None if sql_type in ("VARCHAR", "BOOLEAN") else self.type(sql_type)
+
+    def input(self, attribute: Attribute, column: Sql) -> Sql:
+        """The column itself: DuckDB compares all of its types as we want it."""
+        return column
+
+    def edge(self, attribute: Attribute, cell: int) -> Sql:
+        """The upper edge of a bin, whole in a DECIMAL column if it is whole."""
+        edge = attribute.edges[cell]
+        dated = attribute.family in ("date", "timestamp")
+        return self.literal(attribute.text(edge) if dated else edge, attribute.family)
+
+    def is_any(self, attribute: Attribute, column: Sql, cells: Sequence[int]) -> Sql:
+        """True where a value is one of several categories.
+
+        Lists of more than four are cut up: DuckDB plans a join for each, and takes minutes over a
+        forest of them.
+        """
+        listed = self.listed(attribute, cells)
+        if len(listed) <= 4:
+            return super().is_any(attribute, column, cells)
+        parts = [f"{column} IN ({', '.join(listed[i : i + 4])})" for i in range(0, len(listed), 4)]
+        return Sql(parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})")

@@ -1,0 +1,40 @@
+"""PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from dpforest_duckdb.dialects.base import Dialect
+from dpforest_duckdb.sql import Sql
+
+
+class Postgres(Dialect):
+    """PostgreSQL computes a CTE again for every use of its columns unless it is MATERIALIZED."""
+
+    name = "postgres"
+    title = "PostgreSQL"
+    executed = True
+    longest_name = 63
+    name_in_bytes = True
+    most_columns = 1664
+    cte = Sql("AS MATERIALIZED")
+    advice = "Faster after SET jit = off: PostgreSQL would compile these long expressions first."
+    double = "DOUBLE PRECISION"
+    types: ClassVar[Mapping[str, str]] = {
+        "VARCHAR": "TEXT",
+        "DECIMAL": "NUMERIC({0}, {1})",
+        "WIDE": "NUMERIC(38, 0)",
+    }
+
+    def quoted(self, value: str) -> Sql:
+        """With E where there are backslashes: read alike whatever standard_conforming_strings."""
+        text = value.replace("'", "''")
+        return Sql("E'" + text.replace("\\", "\\\\") + "'" if "\\" in text else f"'{text}'")
+
+    def bytewise(self, column: Sql) -> Sql:
+        return Sql(f'CAST({column} AS TEXT) COLLATE "C"')
+
+    def is_nan(self, column: Sql) -> Sql:
+        """NaN equals itself in PostgreSQL."""
+        return Sql(f"{column} = 'NaN'")

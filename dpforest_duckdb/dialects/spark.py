@@ -1,0 +1,39 @@
+"""Spark and Databricks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from dpforest_duckdb.dialects.base import Dialect
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.sql import Sql
+
+
+class Spark(Dialect):
+    """Text has backslash escapes; ${…} is replaced by Spark wherever it stands."""
+
+    name = "spark"
+    title = "Spark"
+    executed = True
+    quotes = ("`", "`")
+    types: ClassVar[Mapping[str, str]] = {
+        "VARCHAR": "STRING",
+        "INTEGER": "INT",
+        "TIMESTAMP": "TIMESTAMP_NTZ",
+    }
+
+    def check_name(self, name: str) -> None:
+        super().check_name(name)
+        if "${" in name:
+            raise DpforestError(
+                f'The name "{name}" holds "${{", which Spark replaces in any statement: '
+                "rename the column or class, or write another name."
+            )
+
+    def quoted(self, value: str) -> Sql:
+        text = value.replace("\\", "\\\\").replace("'", "\\'")
+        return Sql("'" + text.replace("${", "\\u0024{") + "'")
+
+    def timestamp(self, text: str) -> Sql:
+        return Sql(f"TIMESTAMP_NTZ {self.text(text)}")

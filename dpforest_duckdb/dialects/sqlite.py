@@ -1,0 +1,62 @@
+"""SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from dpforest_duckdb.dialects.base import Dialect
+from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.sql import Sql
+
+
+class SQLite(Dialect):
+    """SQLite has no dates and no NaN: dates are ISO text, and NaN is stored as NULL.
+
+    It computes a CTE again for every use of its columns unless it is MATERIALIZED (3.35).
+    """
+
+    name = "sqlite"
+    title = "SQLite"
+    executed = True
+    most_columns = 2000
+    cte = Sql("AS MATERIALIZED")
+    double = "REAL"
+    types: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("SMALLINT", "INTEGER", "BIGINT", "WIDE", "BOOLEAN"), "INTEGER"),
+        **dict.fromkeys(("VARCHAR", "DATE", "TIMESTAMP"), "TEXT"),
+        "DECIMAL": "REAL",
+    }
+
+    def bytewise(self, column: Sql) -> Sql:
+        return Sql(f"CAST({column} AS TEXT) COLLATE BINARY")
+
+    def input(self, attribute: Attribute, column: Sql) -> Sql:
+        """Timestamps without the zeros at their end, so that equal ones are equal text."""
+        if attribute.family == "timestamp":
+            return Sql(f"rtrim(replace({column}, 'T', ' '), '0.')")
+        return super().input(attribute, column)
+
+    def date(self, text: str) -> Sql:
+        return self.text(text)
+
+    def timestamp(self, text: str) -> Sql:
+        return self.text(text)
+
+    def category(self, value: str, family: str) -> Sql:
+        return (
+            self.text(value.rstrip("0."))
+            if family == "timestamp"
+            else super().category(value, family)
+        )
+
+    def edge(self, attribute: Attribute, cell: int) -> Sql:
+        if attribute.family == "timestamp":
+            return self.text(attribute.text(attribute.edges[cell]).rstrip("0."))
+        return super().edge(attribute, cell)
+
+    def is_nan(self, column: Sql) -> None:
+        return None
+
+    def greatest(self, *values: str) -> Sql:
+        return Sql(f"max({', '.join(values)})")

@@ -1,0 +1,28 @@
+"""The layers of a scoring statement: each a CTE that adds helper columns to the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpforest_duckdb.sql import Sql
+
+Terms = list[list[Sql]]  # [class][tree] votes, in terms of a row `t` with all helpers
+
+
+@dataclass(frozen=True)
+class Helper:
+    """A column that helps to score: a note on what it holds, its expression, its name."""
+
+    note: str
+    value: Sql
+    column: Sql
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One CTE: its name, the helpers it adds, and the columns it keeps of the layer before."""
+
+    cte: Sql
+    helpers: Sequence[Helper]
+    kept: Sequence[Sql] = ()

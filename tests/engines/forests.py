@@ -1,0 +1,242 @@
+"""The forests that every engine scores, and the tables that they score them on.
+
+Nine are trained on real tables; those of `made_forests` are drawn, over one column of every type,
+with names, categories and labels that are hard to quote. Every table has a column `id`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.errors import NotPrivateWarning
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.model.score_sql import score_sql
+from dpforest_duckdb.training.prepare import prepare
+from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Guarantee, Tree
+
+REAL: dict[str, tuple[str, dict[str, Any]]] = {
+    "banknote auto": ("banknote", {}),
+    "nursery dpdf": ("nursery", {"recipe": "dpdf"}),
+    "mushroom auto": ("mushroom", {}),
+    "adult auto": ("adult_train", {}),
+    "adult boosted": ("adult_train", {"recipe": "boosted", "delta": "1e-5"}),
+    "adult private-rdt 20": ("adult_train", {"recipe": "private-rdt", "trees": 20}),
+    "adult private-rdt 80": ("adult_train", {"recipe": "private-rdt", "trees": 80}),
+    "credit_default with delta": ("credit_default", {"delta": "1e-5"}),
+    "wall_following auto": ("wall_following", {}),
+}
+MADE = ("two classes", "log-odds of two", "log-odds of four", "the surest tree", "steep")
+CATEGORIES = (
+    "private",
+    "private ",
+    "PRIVATE",
+    "",
+    " ",
+    "it's",
+    "back\\slash",
+    "\\",
+    "{{ 1+1 }}",
+    "{% endraw %}",
+    "${env:HOME}",
+    "é",
+    "😀",
+    "line\nbreak",
+    "carriage\rreturn",
+    "NULL",
+    "0",
+    'a"b',
+    "`x`",
+    "-- no",
+)
+LABELS = ("it's", "back\\slash", "PRIVATE", "{{ 1+1 }}")
+PADDED = ("private", "private ", "Private", "PRIVATE", "e", "é", "É", "é ", "s", "ß", "ss")
+ATTRIBUTES = (
+    Attribute('a"b', "categorical", CATEGORIES, nullable=True, type="VARCHAR"),
+    Attribute("it's", "categorical", PADDED, ordered=True, nullable=False, type="VARCHAR"),
+    Attribute("select", "categorical", ("false", "true"), nullable=True, type="BOOLEAN"),
+    Attribute("{{ 1 }}", "numeric", edges=(-5, 0, 7, 100), nullable=True, type="INTEGER"),
+    Attribute("back\\slash", "categorical", ("-1", "0", "3"), nullable=False, type="BIGINT"),
+    Attribute("`tick`", "numeric", edges=(-0.1, 0.0, 0.1, 1e9), nullable=True, type="DOUBLE"),
+    Attribute("x; DROP TABLE t --", "numeric", edges=(0.1, 0.3), nullable=False, type="FLOAT"),
+    Attribute("t", "categorical", ("0", "0.1", "1.5"), nullable=True, type="DOUBLE"),
+    Attribute("A b", "numeric", edges=(-1.25, 0.0, 3.3), nullable=True, type="DECIMAL(10,2)"),
+    Attribute("[x]", "categorical", ("0", "1.5", "2.25"), nullable=False, type="DECIMAL(10,2)"),
+    Attribute("é", "numeric", edges=(-3000, 0, 18262), nullable=True, type="DATE"),
+    Attribute("day", "categorical", ("2020-02-29", "1999-12-31"), nullable=False, type="DATE"),
+    Attribute("at", "numeric", edges=(0.5, 1.6e9), nullable=True, type="TIMESTAMP"),
+)
+_MOMENT = dt.datetime(1970, 1, 1)
+_EXTREMES: dict[str, Sequence[object]] = {
+    "VARCHAR": ("", " ", "zzz", "privat", "private  ", "İ", "a\\", "O'Hara", "’", "\t"),
+    "BOOLEAN": (True, False),
+    "INTEGER": (0, 1, -1, -(2**31), 2**31 - 1),
+    "BIGINT": (0, 1, -1, -(2**63), 2**63 - 1),
+    "DOUBLE": (math.nan, math.inf, -math.inf, 0.0, -0.0, 1.5, 5e-324, 1.7e308, -1.7e308),
+    "FLOAT": (math.nan, math.inf, -math.inf, 0.0, -0.0, 0.1, 0.3, 0.2, 3.4e38),
+    "DECIMAL(10,2)": tuple(map(Decimal, ("0.00", "-0.01", "3.30", "3.31", "1.5", "99999999.99"))),
+    "DATE": (dt.date(1900, 1, 1), dt.date(2200, 1, 1), dt.date(2019, 12, 31), dt.date(2020, 1, 1)),
+    "TIMESTAMP": tuple(
+        _MOMENT + dt.timedelta(seconds=s, microseconds=m)
+        for s, m in ((0, 500_000), (0, 500_001), (0, 499_999), (1_600_000_000, 0), (-1, 0), (10, 0))
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A forest, its table as a Parquet file, the columns' types, and the expected answers.
+
+    `expected` [row] is (id, prediction, probabilities …) in the order of `id`.
+    """
+
+    forest: Forest
+    file: Path
+    types: dict[str, str]
+    expected: list[tuple[Any, ...]]
+
+
+MakeCase = Callable[[str], Case]
+
+
+def real_case(name: str, data: Path, folder: Path, rows: int | None = None) -> Case:
+    """A forest trained on a real table, with that table's rows (or some) and hostile ones."""
+    table, options = REAL[name]
+    with duckdb.connect() as con:
+        con.execute(f"CREATE TABLE \"{table}\" AS FROM '{data / table}.parquet'")
+        settings = {"epsilon": 1, "seed": 1, "privacy_unit": "row", **options}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotPrivateWarning)
+            forest = prepare(
+                con,
+                table,
+                domain=data / f"{table}.toml",
+                ledger=folder / f"{name}.ledger",
+                **settings,
+            ).execute()
+        some = f"USING SAMPLE {rows} ROWS (reservoir, 1)" if rows else ""
+        con.execute(f'CREATE TABLE rows AS SELECT * FROM "{table}" {some}')
+        _add_hostile(con, forest)
+        return _case(con, forest, folder / f"{name}.parquet")
+
+
+def made_case(name: str, folder: Path) -> Case:
+    """A forest that is drawn, over one column of every type, and 600 rows of hard values."""
+    number = MADE.index(name)
+    random = np.random.default_rng(number)
+    classes = LABELS if name in ("log-odds of four", "the surest tree") else LABELS[:2]
+    domain = Domain(ATTRIBUTES, "y", classes, "VARCHAR")
+    reach = 1_000_000_000 if name == "steep" else 2_000_000
+    trees = tuple(_tree(domain, random, reach, exact=name == "two classes") for _ in range(6))
+    forest = Forest(
+        f"{name} {{{{ 1+1 }}}} ${{x}}\n; --",
+        "drawn",
+        Guarantee("1"),
+        domain,
+        trees,
+        link="shares" if name in ("two classes", "the surest tree") else "softmax",
+        voting="surest" if name == "the surest tree" else "sum",
+    )
+    with duckdb.connect() as con:
+        quote = DuckDBEngine(con).dialect.ident
+        columns = ", ".join(f"{quote(a.name)} {a.type}" for a in ATTRIBUTES)
+        con.execute(f"CREATE TABLE rows ({columns})")
+        marks = ", ".join("?" * len(ATTRIBUTES))
+        pools = [[None, *_EXTREMES[a.type], *_domain_values(a)] for a in ATTRIBUTES]
+        drawn = [[pool[int(random.integers(len(pool)))] for pool in pools] for _ in range(600)]
+        for i, row in enumerate(drawn):  # every value at least once
+            for pool, place in zip(pools, range(len(row)), strict=True):
+                row[place] = pool[i] if i < len(pool) else row[place]
+        con.executemany(f"INSERT INTO rows VALUES ({marks})", drawn)
+        return _case(con, forest, folder / f"{number}.parquet")
+
+
+def _domain_values(attribute: Attribute) -> Iterator[object]:
+    """Values at the categories and edges of an attribute, and beside them."""
+    if attribute.kind == "categorical":
+        yield from attribute.values
+        return
+    for edge in attribute.edges:
+        if attribute.family == "date":
+            yield from (dt.date(1970, 1, 1) + dt.timedelta(days=edge + d) for d in (0, 1))
+        elif attribute.family == "timestamp":
+            yield from (_MOMENT + dt.timedelta(seconds=edge, microseconds=m) for m in (-1, 0, 1))
+        elif attribute.family == "integer":
+            yield from (edge, edge + 1)
+        elif attribute.family == "decimal":
+            yield Decimal(str(round(edge, 2)))
+        else:
+            yield from (edge, math.nextafter(edge, math.inf), math.nextafter(edge, -math.inf))
+
+
+def _add_hostile(con: duckdb.DuckDBPyConnection, forest: Forest) -> None:
+    """For each attribute, rows that differ from a real one in a hard value of that column."""
+    engine = DuckDBEngine(con)
+    types = engine.scored("rows").columns
+    for number, attribute in enumerate(forest.domain.attributes):
+        column = engine.dialect.ident(attribute.column)
+        kind = types[attribute.column]
+        values = [*_EXTREMES.get(kind, ()), *_domain_values(attribute)]
+        if kind == "VARCHAR":
+            values += [f"{v}{end}" for v in attribute.values[:3] for end in (" ", "\\")]
+            values += [v.swapcase() for v in attribute.values[:3]]
+        texts = [None, *map(str, values)]
+        con.execute(
+            f"INSERT INTO rows SELECT r.* REPLACE (TRY_CAST(v.text AS {kind}) AS {column}) "
+            f"FROM (FROM rows LIMIT 1 OFFSET {number}) AS r, (SELECT unnest(?) AS text) AS v",
+            [texts],
+        )
+
+
+def _case(con: duckdb.DuckDBPyConnection, forest: Forest, file: Path) -> Case:
+    con.execute("CREATE TABLE numbered AS SELECT row_number() OVER () AS id, * FROM rows")
+    con.execute(f"COPY numbered TO '{file}' (FORMAT parquet)")
+    scored = DuckDBEngine(con).scored("numbered")
+    plain = con.execute(score_sql(forest, scored, keep=["id"]) + " ORDER BY id").fetchall()
+    fast = con.execute(score_sql(forest, scored, keep=["id"], fast=True) + " ORDER BY id")
+    assert fast.fetchall() == plain
+    return Case(forest, file, dict(scored.columns), plain)
+
+
+def _tree(domain: Domain, random: np.random.Generator, reach: int, *, exact: bool) -> Tree:
+    """A tree of every kind of split, three deep at most; votes up to `reach`.
+
+    With `exact` the votes of a leaf are positive and sum to the same everywhere.
+    """
+    kind, attribute, cell, first = [LEAF], [-1], [0], [-1]
+    level = [0]
+    for _ in range(3):
+        born: list[int] = []
+        for node in level:
+            a = int(random.integers(len(domain.attributes)))
+            cells, proper = domain.cells[a], domain.attributes[a].proper
+            split = int(random.choice([MULTIWAY, EQUALS, EQUALS] + [THRESHOLD] * (proper > 1)))
+            if len(kind) > 40:
+                continue
+            kind[node], attribute[node], first[node] = split, a, len(kind)
+            cell[node] = int(random.integers(proper - 1 if split == THRESHOLD else cells))
+            for _ in range(cells if split == MULTIWAY else 2):
+                born.append(len(kind))
+                kind.append(LEAF)
+                attribute.append(-1)
+                cell.append(0)
+                first.append(-1)
+        level = born
+    classes = len(domain.classes)
+    votes = random.integers(1, reach, size=(len(kind), classes))
+    if exact:
+        votes[:, 0] = reach * classes - votes[:, 1:].sum(axis=1)
+    kinds = np.array(kind)
+    leaves = np.where((kinds == LEAF)[:, None], votes, 0)
+    return Tree(kinds, np.array(attribute), np.array(cell), np.array(first), None, leaves)

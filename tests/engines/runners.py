@@ -1,0 +1,85 @@
+"""Runs scoring SQL in an engine: each function loads a Parquet file as a table and gives rows.
+
+They run in processes of their own (see `conftest.py`), because some engines crash beside others.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+import duckdb
+
+Rows = list[tuple[Any, ...]]
+Run = Callable[..., Rows]  # a runner and its arguments
+
+
+def run_duckdb(file: str, table: str, sql: str) -> Rows:
+    with duckdb.connect() as con:
+        con.execute(f"CREATE TABLE {table} AS FROM '{file}'")
+        return con.execute(sql).fetchall()
+
+
+def run_sqlite(file: str, table: str, sql: str) -> Rows:
+    """Columns of text ignore case by declaration, which must change nothing."""
+    with duckdb.connect() as source:
+        names, types, rows = _plain(source, file)
+    with sqlite3.connect(":memory:") as con:
+        columns = ", ".join(
+            '"' + n.replace('"', '""') + '" ' + _SQLITE.get(t.split("(")[0], "REAL")
+            for n, t in zip(names, types, strict=True)
+        )
+        con.execute(f"CREATE TABLE {table} ({columns})")
+        marks = ", ".join("?" * len(names))
+        con.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
+        return con.execute(sql).fetchall()
+
+
+def run_datafusion(file: str, table: str, sql: str) -> Rows:
+    import datafusion
+
+    context = datafusion.SessionContext()
+    context.register_parquet(table, file)
+    return _tuples(context.sql(sql).to_arrow_table())
+
+
+def run_polars(file: str, table: str, sql: str) -> Rows:
+    import polars
+
+    context = polars.SQLContext({table: polars.scan_parquet(file)})
+    return context.execute(sql, eager=True).rows()
+
+
+def run_clickhouse(file: str, table: str, sql: str) -> Rows:
+    import chdb
+
+    return _tuples(chdb.query(sql.replace(f"`{table}`", f"file('{file}', Parquet)"), "ArrowTable"))
+
+
+_SQLITE = {
+    "VARCHAR": "TEXT COLLATE NOCASE",
+    "DATE": "TEXT",
+    "TIMESTAMP": "TEXT",
+    **dict.fromkeys(("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT"), "INTEGER"),
+}
+
+
+def _plain(con: duckdb.DuckDBPyConnection, file: str) -> tuple[list[str], list[str], Rows]:
+    """A file's names, types and rows, with dates as text and NaN as NULL."""
+    described = con.execute(f"DESCRIBE FROM '{file}'").fetchall()
+    rows = [tuple(map(_plain_value, row)) for row in con.execute(f"FROM '{file}'").fetchall()]
+    return [d[0] for d in described], [d[1] for d in described], rows
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    if isinstance(value, bool | int | float | str | None):
+        return value
+    return float(value) if hasattr(value, "as_tuple") else str(value)
+
+
+def _tuples(table: Any) -> Rows:
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
