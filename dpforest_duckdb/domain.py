@@ -58,6 +58,9 @@ def type_family(sql_type: str) -> str:
     return "decimal" if _DECIMAL.fullmatch(sql_type) else _FAMILIES.get(sql_type, "")
 
 
+Groups = tuple[tuple[str, tuple[str, ...]], ...]  # one level of a taxonomy: name and categories
+
+
 @dataclass(frozen=True)
 class Attribute:
     """One public attribute of the table.
@@ -65,8 +68,9 @@ class Attribute:
     `values` are the categories as text, in public order. `lower` and `upper` are inclusive public
     bounds. `edges` are the cut points between bins, ascending, a value equal to an edge lies below
     it; they are numbers (days since 1970 for DATE, seconds for TIMESTAMP) and are filled in by
-    `bound`, once the column's type is known. `taxonomy` puts every category into one named group.
-    An attribute of groups has their names as `values`, and `of` names the column that it reads.
+    `bound`, once the column's type is known. `taxonomy` puts every category into one named group;
+    `subgroups` are the levels below, each finer than the one before. An attribute of groups has
+    their names as `values`, and `of` names the column that it reads.
     """
 
     name: str
@@ -80,7 +84,8 @@ class Attribute:
     scale: Scale | None = None
     nullable: bool = True
     type: str = ""
-    taxonomy: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    taxonomy: Groups = ()
+    subgroups: tuple[Groups, ...] = ()
     of: str = ""
 
     def __post_init__(self) -> None:
@@ -95,15 +100,22 @@ class Attribute:
         """The categories that a proper cell of a categorical attribute holds."""
         return self.taxonomy[cell][1] if self.of else (self.values[cell],)
 
-    def groups(self) -> Attribute:
-        """The same column by the groups of its taxonomy, as an attribute of its own."""
-        return replace(
-            self,
-            name=f"{self.name} (group)",
-            of=self.name,
-            values=tuple(group for group, _ in self.taxonomy),
-            ordered=False,
-        )
+    def groups(self) -> list[Attribute]:
+        """The same column by the groups of its taxonomy, an attribute for each level, top first."""
+        levels = (self.taxonomy, *self.subgroups)
+        names = [" (group)", *(f" (group {level})" for level in range(2, len(levels) + 1))]
+        return [
+            replace(
+                self,
+                name=self.name + name,
+                of=self.name,
+                values=tuple(group for group, _ in level),
+                ordered=False,
+                taxonomy=level,
+                subgroups=(),
+            )
+            for name, level in zip(names, levels, strict=True)
+        ]
 
     @property
     def proper(self) -> int:
@@ -181,10 +193,13 @@ class Attribute:
             )
         if self.kind == "categorical":
             try:
-                taxonomy = tuple(
-                    (group, tuple(category_text(value, family) for value in held))
-                    for group, held in self.taxonomy
-                )
+                taxonomy, *subgroups = [
+                    tuple(
+                        (group, tuple(category_text(v, family) for v in held))
+                        for group, held in one
+                    )
+                    for one in (self.taxonomy, *self.subgroups)
+                ]
                 plain = [] if self.of else self.values
                 values = tuple(category_text(value, family) for value in plain)
             except ValueError:
@@ -201,6 +216,7 @@ class Attribute:
                 values=self.values if self.of else values,
                 type=sql_type,
                 taxonomy=taxonomy,
+                subgroups=tuple(subgroups),
             )
         if family not in ("integer", "decimal", "float", "date", "timestamp"):
             raise DpforestError(
@@ -311,8 +327,8 @@ class Domain:
         return replace(self, attributes=kept)
 
     def generalised(self) -> Domain:
-        """With an attribute of groups beside every attribute that has a taxonomy."""
-        groups = tuple(a.groups() for a in self.attributes if a.taxonomy)
+        """With an attribute of groups for each level of every taxonomy."""
+        groups = tuple(group for a in self.attributes if a.taxonomy for group in a.groups())
         return replace(self, attributes=(*self.attributes, *groups))
 
     def without(self, column: str) -> Domain:
@@ -387,12 +403,14 @@ def _check_attribute(a: Attribute) -> None:
                 f'Column "{a.name}" has more than {MAX_CATEGORIES} categories: group them.'
             )
         _refuse_duplicates(a.name, a.values)
-        held = [value for _, group in a.taxonomy for value in group]
-        if a.taxonomy and not a.of and sorted(held) != sorted(a.values):
-            raise DpforestError(
-                f'taxonomy of column "{a.name}" must put every category of its domain into one '
-                "group, and no other."
-            )
+        for level in (a.taxonomy, *a.subgroups) if a.taxonomy and not a.of else ():
+            held = [value for _, group in level for value in group]
+            if sorted(held) != sorted(a.values):
+                raise DpforestError(
+                    f'taxonomy of column "{a.name}" must put every category of its domain into '
+                    "one group, and no other."
+                )
+            _refuse_duplicates(a.name, [group for group, _ in level])
         return
     if a.taxonomy:
         raise DpforestError(f'Column "{a.name}" is numeric: a taxonomy is of categories.')

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dpforest_duckdb.domain import Attribute, Domain, Number, category_text
+from dpforest_duckdb.domain import Attribute, Domain, Groups, Number, category_text
 from dpforest_duckdb.errors import DpforestError
 
 
@@ -113,6 +113,7 @@ def _attribute(name: str, column: Mapping[str, Any]) -> Attribute:
     for key in ("nullable", "ordered"):
         if not isinstance(column.get(key, True), bool):
             raise DpforestError(f'{key} of column "{name}" must be true or false.')
+    levels = _taxonomy(name, column.get("taxonomy"))
     return Attribute(
         name=name,
         kind=kind,
@@ -124,19 +125,42 @@ def _attribute(name: str, column: Mapping[str, Any]) -> Attribute:
         bins=column.get("bins"),
         scale=column.get("scale"),
         nullable=column.get("nullable", True),
-        taxonomy=_taxonomy(name, column.get("taxonomy")),
+        taxonomy=levels[0] if levels else (),
+        subgroups=tuple(levels[1:]),
     )
 
 
-def _taxonomy(name: str, content: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Groups of categories: a table of lists, `{ group = ["category", …], … }`."""
+def _taxonomy(name: str, content: object) -> list[Groups]:
+    """The levels of a taxonomy, top first: `{ group = ["category", …] }`, or groups in groups.
+
+    A group that holds categories beside one that holds groups is its own only subgroup.
+    """
     if content is None:
-        return ()
-    if not isinstance(content, dict) or not all(isinstance(v, list) for v in content.values()):
-        raise DpforestError(
-            f'taxonomy of column "{name}" must be groups of categories: {{ group = ["…"], … }}.'
-        )
-    return tuple((g, tuple(category_text(v) for v in held)) for g, held in content.items())
+        return []
+    refusal = DpforestError(
+        f'taxonomy of column "{name}" must be groups of categories: {{ group = ["…"], … }}.'
+    )
+    if not isinstance(content, dict) or not content:
+        raise refusal
+    levels, level = [], list(content.items())
+    while True:
+        levels.append(tuple((group, _held(held, refusal)) for group, held in level))
+        if not any(isinstance(held, dict) for _, held in level):
+            return levels
+        level = [
+            one
+            for group, held in level
+            for one in (held.items() if isinstance(held, dict) else [(group, held)])
+        ]
+
+
+def _held(content: object, refusal: DpforestError) -> tuple[str, ...]:
+    """The categories in a group of any level."""
+    if isinstance(content, dict) and content:
+        return tuple(value for held in content.values() for value in _held(held, refusal))
+    if not isinstance(content, list):
+        raise refusal
+    return tuple(category_text(value) for value in content)
 
 
 def _limit(name: str, key: str, value: object) -> Number | dt.date | None:

@@ -28,9 +28,9 @@ class Request:
     `epsilon` is nano-ε, `depth` the number of splits on the longest path, which budgets follow;
     `reach` is the depth that trees are cut to where a public limit does not allow it, else 0.
     `rows_per_unit` is the bound that scales every sensitivity, `rows` a number of rows that is
-    released or public, 0 where there is none, `histogram` its classes. `weights` are those with
-    which attributes are drawn at random, released or public; none where all weigh the same. `delta`
-    is atto-δ; a recipe that adds up costs in ρ has `rho` of them to spend.
+    released or public, 0 where there is none, `histogram` its classes. `weights` are what
+    attributes are worth for choosers that prefer some; none where all are alike. `delta` is
+    atto-δ; a recipe that adds up costs in ρ has `rho` of them to spend.
     """
 
     domain: Domain

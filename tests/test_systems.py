@@ -106,17 +106,24 @@ def test_hou_by_4_28_to_4_30(depth: int) -> None:
     assert w < 2 * layers - 1, "the published unit leaves budget unspent"
 
 
-def test_guan_by_4_34_which_overspends() -> None:
+def test_guan_by_4_34_which_adds_up_to_more_than_its_half() -> None:
+    """A leaf of layer i = 1 … d has ε2 (1 − ∛2) ∛2^(i+1) / (1 − ∛2^d); rigorous, all of ε2."""
     rigorous, request, _ = planned("guan-dpgdf", of=domain(8), depth=4)
     published, _, recipe = planned("guan-dpgdf", published=True, of=domain(8), depth=4)
-    root, layers = 2 ** (1 / 3), 5
-    by_paper = [(1 - root) * root ** (i + 1) / (1 - root**layers) / 2 for i in range(1, layers + 1)]
-    assert shares(published, "histogram") == pytest.approx(by_paper, abs=1e-7)
-    assert sum(shares(published, "histogram")) == pytest.approx(1.587 / 2, abs=1e-3)
-    assert sum(shares(rigorous, "histogram")) == pytest.approx(0.5, abs=1e-7)
-    assert shares(rigorous, "split") == pytest.approx([0.125] * 4)
+    root, d = 2 ** (1 / 3), 4
+    by_paper = [(1 - root) * root ** (i + 1) / (1 - root**d) / 2 for i in range(1, d + 1)]
+    assert shares(published, "leaf of a layer") == pytest.approx(by_paper, abs=1e-7)
+    assert sum(shares(published, "leaf of a layer")) == pytest.approx(1.587 / 2, abs=1e-3)
+    assert shares(published, "split") == pytest.approx([0.125] * 4)
     assert rigorous.epsilon <= request.epsilon < published.epsilon
     assert recipe.flaws
+    assert shares(rigorous, "split") == pytest.approx([0.9 / 2 / 4] * 4)
+    assert shares(rigorous, "leaf") == pytest.approx([0.9 / 2])
+    rounds = shares(rigorous, "aggregation")
+    assert rounds[:-1] == pytest.approx([0.05 / 49] * 49)
+    assert rounds[-1] == pytest.approx(0.05)
+    alone, _, _ = planned("guan-dpgdf", of=domain(8), trees=1, depth=4)
+    assert alone.query("aggregation") is None
 
 
 @pytest.mark.parametrize(("name", "medians"), [("thesis-forest", 2), ("diprime", 8)])
@@ -130,40 +137,65 @@ def test_medians_cost_what_the_published_form_does_not_charge(name: str, medians
     assert shares(rigorous, "leaf") == [pytest.approx(0.5)]
 
 
-def test_xin_gives_each_layer_and_each_leaf_its_half() -> None:
-    plan, _, _ = planned("xin-dpgdf", of=domain(8), depth=4)
+def test_xin_gives_d_minus_1_layers_and_the_leaves_their_half() -> None:
+    plan, request, recipe = planned("xin-dpgdf", of=domain(9), depth=5)
+    assert request.depth == 4
     assert shares(plan, "split") == [0.125] * 4
     assert shares(plan, "leaf") == [0.5]
     assert {query.times for query in plan.queries} == {1}, "trees of disjoint rows have all of B"
+    assert callable(recipe.depth)
+    assert [recipe.depth(domain(m)) for m in (1, 6, 8, 9, 22)] == [2, 3, 4, 5, 11]
 
 
-@pytest.mark.parametrize(("trees", "depth"), [(4, 1), (30, 8), (90, 5), (7, 3)])
-def test_liu_by_4_31_and_4_32_in_two_phases(trees: int, depth: int) -> None:
-    layers = depth + 1
-    s_t = sum(Fraction(1, layers - layer) for layer in range(layers))
-    by_paper = [float(Fraction(1, layers - layer) / s_t / trees) for layer in range(layers)]
-    for published, queries in ((False, 2), (True, 1)):
+@pytest.mark.parametrize(("trees", "d_m"), [(4, 2), (30, 8), (90, 5), (7, 3)])
+def test_liu_by_4_31_and_4_32_in_two_phases(trees: int, d_m: int) -> None:
+    """Layer d_t of d_m, the root the first, has the share 1 / (d_m − d_t + 1), for one query."""
+    s_t = sum(Fraction(1, layer) for layer in range(1, d_m + 1))
+    by_paper = [float(Fraction(1, d_m - t + 1) / s_t / trees) for t in range(1, d_m + 1)]
+    for published in (False, True):
         _, request, recipe = planned(
             "tpdprf",
             published=published,
             of=domain(0, 4),
             trees=trees,
-            depth=depth,
+            depth=d_m,
             rows_per_unit=3,
         )
+        assert request.depth == d_m - 1
         first, second = recipe.phases(request)
         assert (first.trees, second.trees) == (trees // 2, trees - trees // 2)
         assert (first.rows_per_unit, second.rows_per_unit) == (3, 3 if published else 6)
         for phase in (first, second):
             plan = recipe.plan(phase)
-            halves = [share / queries for share in by_paper[:-1]]
-            assert shares(plan, "split") == pytest.approx(halves, abs=1e-8)
-            assert shares(plan, "histogram") == pytest.approx([*halves, by_paper[-1]], abs=1e-8)
+            assert shares(plan, "split") == pytest.approx(by_paper[:-1], abs=1e-8)
+            assert shares(plan, "leaf") == pytest.approx(by_paper[-1:], abs=1e-8)
+            assert {query.purpose for query in plan.queries} == {"split", "leaf"}
             assert {query.times for query in plan.queries} == {phase.trees}
-        whole = recipe.whole_plan(request).epsilon / NANO
-        overspent = 1 if not published else float((2 * s_t - 1) / s_t)
-        assert whole == pytest.approx(overspent, abs=1e-6)
+        assert recipe.whole_plan(request).epsilon / NANO == pytest.approx(1, abs=1e-6)
+
+
+def test_c45_pays_for_the_points_of_every_numeric_attribute() -> None:
+    """ε = B / ((2 + k)d + 2), of d splits on a path and k numeric attributes."""
+    plan, request, _ = planned("diffp-c45", of=domain(5, numeric=3), depth=5)
+    each = 1 / ((2 + 3) * 4 + 2)
+    assert request.depth == 4
+    assert shares(plan, "size") == pytest.approx([each] * 5, abs=1e-8)
+    assert shares(plan, "split") == pytest.approx([4 * each] * 4, abs=1e-8)
+    assert shares(plan, "leaf") == pytest.approx([each], abs=1e-8)
+
+
+def test_rana_gives_every_leaf_all_of_the_budget() -> None:
+    plan, _, recipe = planned("rana-forest", of=domain(5), trees=7, depth=3)
+    assert shares(plan, "leaf") == [pytest.approx(1)]
+    assert shares(plan, "split") == pytest.approx([1] * 3)
+    assert {query.times for query in plan.queries} == {7}
     assert recipe.flaws
+
+
+def test_dprf_gini_shares_a_tree_among_its_splits_and_leaves() -> None:
+    plan, _, _ = planned("dprf-gini", of=domain(5), trees=4, depth=4)
+    assert shares(plan, "split") == [0.05] * 4
+    assert shares(plan, "leaf") == [0.05]
 
 
 def test_a_single_tree_has_one_phase() -> None:
@@ -185,7 +217,7 @@ def test_variants_are_recipes_of_their_own() -> None:
     assert find("diffp-id3:max").name == "diffp-id3:max"
     assert find("diffp-id3:max").choose is not find("diffp-id3").choose
     for name, words in (
-        ("bojarski-forest:probabilistic", "draws a class anew for every row"),
+        ("bojarski-forest:probabilistic", "draws a class at random for every row"),
         ("diffp-id3:min", "diffp-id3:max"),
         ("dpdf:max", "none"),
     ):
@@ -197,6 +229,8 @@ def test_variants_are_recipes_of_their_own() -> None:
             plan = of.plan(of.request(domain(6, numeric=2), NANO))
             assert not of.flaws
             assert 0 < plan.epsilon <= NANO
+        for variant in recipe.published.variants if recipe.published else ():
+            assert find(f"{name}:{variant}", as_published=True).name == f"{name}:{variant}"
 
 
 def test_one_form_says_why_and_two_say_what_was_repaired() -> None:

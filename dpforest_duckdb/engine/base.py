@@ -68,6 +68,16 @@ class CodedRows(Protocol):
         the number of `cuts` that lie below.
         """
 
+    def count_pairs(self) -> dict[tuple[int, int], Integers]:
+        """Of every two attributes the dense `counts[value, value, class]` of all rows."""
+
+    def count_labels(self, trees: Sequence[Tree]) -> tuple[Integers, Integers, Integers]:
+        """The combinations of labels that trees give: `labels[combination, tree]`, class and rows.
+
+        A tree's label of a row is the class of most votes at its leaf, whatever rows it was grown
+        on. Only combinations that occur are there, which is private: sum over all of them.
+        """
+
     def add_votes(self, trees: Sequence[Tree]) -> None:
         """Add the votes of trees to the rows' scores: log-odds, 0 before the first tree."""
 

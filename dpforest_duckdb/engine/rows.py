@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from itertools import combinations
 from types import SimpleNamespace
 from typing import Any
 
@@ -249,6 +250,45 @@ class DuckDBRows:
         shape = (len(cuts) + 1,) * len(votes) + (self._classes,)
         keys = [found[f"bin{number}"] for number in range(len(votes))]
         return _dense([*keys, found["class"]], found["rows"], shape)
+
+    def count_pairs(self) -> dict[tuple[int, int], Integers]:
+        cells, counts = self._domain.cells, {}
+        for pair in combinations(range(len(cells)), 2):
+            first, second = (self._code(self._place(number)) for number in pair)
+            sql = render(
+                "count_pairs",
+                codes=self._codes,
+                first=first,
+                second=second,
+                node_class=self._node_classes[0],
+                classes=self._classes,
+            )
+            found = self._statements.run(sql, step="count_pairs", fetch="fetchnumpy")
+            shape = (cells[pair[0]], cells[pair[1]], self._classes)
+            keys = [found["first"], found["second"], found["class"]]
+            counts[pair] = _dense(keys, found["rows"], shape)
+        return counts
+
+    def count_labels(self, trees: Sequence[Tree]) -> tuple[Integers, Integers, Integers]:
+        columns = [self._ident(f"label{number}") for number in range(len(trees))]
+        sql = render(
+            "count_labels",
+            codes=self._codes,
+            node_class=self._node_classes[0],
+            classes=self._classes,
+            trees=[
+                SimpleNamespace(
+                    leaf=self._node(tree, 0),
+                    label=column,
+                    labels=Sql(tree.votes.argmax(axis=1).tolist()),
+                )
+                for column, tree in zip(columns, trees, strict=True)
+            ],
+        )
+        found = self._statements.run(sql, step="count_labels", fetch="fetchnumpy")
+        told = [np.asarray(found[f"label{number}"]) for number in range(len(trees))]
+        labels = np.stack(told, axis=1).astype(np.int64)
+        return labels, np.asarray(found["class"], np.int64), np.asarray(found["rows"], np.int64)
 
     @property
     def _scores(self) -> list[Sql]:

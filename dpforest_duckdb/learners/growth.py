@@ -77,6 +77,14 @@ class Growth:
             first=first.tolist(),
         )
 
+    def depths(self) -> Integers:
+        """The number of splits on the way to each node."""
+        depth = np.zeros(self.nodes, dtype=np.int64)
+        width = np.where(self.kind == MULTIWAY, np.array(self.cells)[self.attribute], 2)
+        for node in np.flatnonzero(self.kind != LEAF).tolist():  # children have higher numbers
+            depth[self.first[node] : self.first[node] + width[node]] = depth[node] + 1
+        return depth
+
     def spread(self, values: Sequence[Integers]) -> Integers:
         """Per-tree arrays by node, as one array by the numbers that nodes have while they grow."""
         spread = np.zeros(self.nodes, dtype=np.int64)

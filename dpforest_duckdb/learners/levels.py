@@ -16,7 +16,7 @@ from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Level, ScoreRule, TrainingContext
 from dpforest_duckdb.splits.candidates import candidates
-from dpforest_duckdb.splits.choose import LATER, Choice, Drawn, distinct
+from dpforest_duckdb.splits.choose import NO_SPLIT, Choice, Drawn, distinct
 from dpforest_duckdb.splits.limits import MAX_LEAVES, fitting, most_counted
 from dpforest_duckdb.tree import LEAF
 
@@ -33,12 +33,6 @@ class _Frontier:
     reachable: Mask
     expected: Floats
 
-    def split(self, later: Integers, below: Mask, parts: Floats, children: Integers) -> None:
-        """Replace the nodes by those to be split `later` and by the children of the others."""
-        self.nodes = np.concatenate([self.nodes[later], children])
-        self.reachable = np.concatenate([self.reachable[later], below])
-        self.expected = np.concatenate([self.expected[later], parts])
-
 
 @dataclass
 class _Levels:
@@ -52,10 +46,9 @@ class _Levels:
         request = self.context.request
         self.growth = Growth(request.domain.cells, request.trees, len(request.domain.classes))
         self._candidates = candidates(request.domain, self.context.recipe.split_type)
-        self._released: dict[tuple[int, ...], int] = {}
 
     def run(self) -> Growth:
-        """Split level by level, then ask the leaves."""
+        """Split level by level, until no node is open."""
         request, observe = self.context.request, self.context.observe
         roots = np.arange(request.trees)
         open_ = _Frontier(
@@ -69,7 +62,6 @@ class _Levels:
                 break
         else:
             self._release_nodes(open_, [], request.deepest)
-        self._release_leaves()
         return self.growth
 
     def _split_level(self, open_: _Frontier, depth: int) -> bool:
@@ -99,17 +91,14 @@ class _Levels:
             noise=context.randomness.noise,
             bits=context.randomness.bits,
             depth=depth,
-            released=self._released,
             weights=context.request.weights,
+            rows=context.request.rows,
         ).of(nodes)
         different = depth == 0 and context.recipe.distinct_roots
         choose = context.recipe.choose
         drawn = distinct(choice, choose) if different else choose(choice)
         size = open_.expected if noisy is None else noisy.sum(axis=1).astype(np.float64)
-        nodes, drawn = self._within_limits(nodes, drawn, size[nodes], depth)
-        if len(nodes):
-            self._apply(open_, nodes, drawn)
-        return bool(len(nodes))
+        return self._apply(open_, *self._within_limits(nodes, drawn, size[nodes], depth))
 
     def _within_limits(
         self, nodes: Integers, drawn: Drawn, size: Floats, depth: int
@@ -120,7 +109,7 @@ class _Levels:
         """
         request, growth = self.context.request, self.growth
         counted = depth + 1 < request.deepest and self.context.account.plan.query("split")
-        arity = np.where(drawn.candidate == LATER, 1, self._candidates.arity[drawn.candidate])
+        arity = np.where(drawn.candidate == NO_SPLIT, 1, self._candidates.arity[drawn.candidate])
         fits = fitting(
             arity,
             size,
@@ -130,11 +119,13 @@ class _Levels:
         growth.limited += int((~fits).sum())
         return nodes[fits], drawn.of(fits)
 
-    def _apply(self, open_: _Frontier, nodes: Integers, drawn: Drawn) -> None:
-        """Make the drawn splits, route the rows, and open the children."""
+    def _apply(self, open_: _Frontier, nodes: Integers, drawn: Drawn) -> bool:
+        """Make the drawn splits, route the rows, open the children; false if no split was drawn."""
         splits, growth = self._candidates, self.growth
-        now = drawn.candidate != LATER
-        later, split, chosen = nodes[~now], nodes[now], drawn.candidate[now]
+        divided = drawn.candidate != NO_SPLIT
+        if not divided.any():
+            return False
+        split, chosen = nodes[divided], drawn.candidate[divided]
         born = growth.nodes
         made = growth.split(
             open_.nodes[split], splits.attribute[chosen], splits.kind[chosen], splits.cell[chosen]
@@ -144,7 +135,9 @@ class _Levels:
         if drawn.children is not None:
             growth.release(children, np.concatenate(drawn.children), drawn.noise)
         below, arity = splits.descend(open_.reachable[split], chosen)
-        open_.split(later, below, np.repeat(open_.expected[split] / arity, arity), children)
+        open_.expected = np.repeat(open_.expected[split] / arity, arity)
+        open_.nodes, open_.reachable = children, below
+        return True
 
     def _release_nodes(
         self, open_: _Frontier, counts: list[Integers], depth: int
@@ -170,28 +163,39 @@ class _Levels:
                     self.growth.release(open_.nodes, noisy, laplace_deviation(cost, k))
         return noisy
 
-    def _release_leaves(self) -> None:
-        """What the recipe asks of its leaves: all at once, or tree by tree at a cost for each."""
-        context, growth = self.context, self.growth
-        query = context.account.plan.query("leaf")
-        if query is None:
-            return
-        context.observe(Event(Phase.COUNT_LEAVES))
-        private = self.rows.count_leaves(0, growth.nodes)
-        leaf, k = growth.kind == LEAF, context.request.rows_per_unit
-        groups = [leaf]
-        if len(query.by_depth) > 1:
-            groups = [leaf & (growth.tree == tree) for tree in range(growth.trees)]
-        for number, leaves in enumerate(map(np.flatnonzero, groups)):
-            cost = context.account.spend("leaf", number)
-            noisy = context.recipe.leaf.ask(
-                private[leaves], cost, k, context.randomness.noise, context.randomness.bits
-            )
-            growth.release(leaves, noisy, laplace_deviation(cost, k))
+
+def release_leaves(rows: CodedRows, context: TrainingContext, growth: Growth) -> Growth:
+    """Ask the leaves what the recipe asks of them: all at once, or tree by tree at its own cost."""
+    query = context.account.plan.query("leaf")
+    if query is None:
+        return growth
+    context.observe(Event(Phase.COUNT_LEAVES))
+    private = rows.count_leaves(0, growth.nodes)
+    leaf, k = growth.kind == LEAF, context.request.rows_per_unit
+    groups = [leaf]
+    if len(query.by_depth) > 1:
+        groups = [leaf & (growth.tree == tree) for tree in range(growth.trees)]
+    for number, leaves in enumerate(map(np.flatnonzero, groups)):
+        cost = context.account.spend("leaf", number)
+        noisy = context.recipe.leaf.ask(
+            private[leaves], cost, k, context.randomness.noise, context.randomness.bits
+        )
+        growth.release(leaves, noisy, laplace_deviation(cost, k))
+    return growth
+
+
+def split_levels(rows: CodedRows, context: TrainingContext) -> Growth:
+    """Split level by level, until no node is open; nothing is asked of leaves as such."""
+    return _Levels(rows, context).run()
+
+
+def grow_levels(rows: CodedRows, context: TrainingContext) -> Growth:
+    """Split level by level, then ask the leaves."""
+    return release_leaves(rows, context, split_levels(rows, context))
 
 
 def _grow(rows: CodedRows, context: TrainingContext) -> Grown:
-    growth = _Levels(rows, context).run()
+    growth = grow_levels(rows, context)
     return Grown(growth.finished(), limited=growth.limited)
 
 
@@ -202,7 +206,7 @@ def scored_levels(rule: ScoreRule) -> Learner:
     """The level loop, then a noisy answer about sums of the trees' votes, where it is planned."""
 
     def grow(rows: CodedRows, context: TrainingContext) -> Grown:
-        growth, account = _Levels(rows, context).run(), context.account
+        growth, account = grow_levels(rows, context), context.account
         trees = growth.finished()
         if not account.plan.query("scores"):
             return Grown(trees, limited=growth.limited)

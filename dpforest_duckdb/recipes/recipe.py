@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -19,7 +19,7 @@ from dpforest_duckdb.request import Finish, Learner, Request, Stop
 from dpforest_duckdb.splits.candidates import SplitType
 from dpforest_duckdb.splits.choose import Chooser
 from dpforest_duckdb.splits.limits import MAX_LEAVES, deepest_complete
-from dpforest_duckdb.tree import Link, Tree, Voting
+from dpforest_duckdb.tree import Link, Voting
 
 BOOTSTRAP = "A row drawn several times into a bootstrap sample changes its counts by more than one."
 LOSS = "One noisy count may tell of it up to e^ε - 1 instead of ε."
@@ -37,15 +37,13 @@ class Second:
     """A second phase: trees that mind the rows which those of the first phase get wrong.
 
     `share` of the trees, and of the budget, is the first phase's. A row that half of its trees or
-    more get wrong counts `heavy` times in the second, so every sensitivity is `heavy` times as
-    large there; in a bootstrap sample it is drawn in proportion to the trees that get it wrong.
-    `weigh` gives the weights, by released figures of the first trees, with which attributes are
-    drawn.
+    more get wrong counts `misclassified_weight` times in the second, so every sensitivity is as
+    many times as large there; in a bootstrap sample it is drawn in proportion to the trees that get
+    it wrong.
     """
 
     share: Fraction
     misclassified_weight: int
-    weigh: Callable[[Sequence[Tree], Sequence[int]], tuple[float, ...]]
 
 
 @dataclass(frozen=True)

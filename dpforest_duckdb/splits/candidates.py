@@ -24,14 +24,14 @@ SplitType = Literal["multiway", "mixed", "binary"]
 
 
 @dataclass(frozen=True)
-class Groups:
-    """Two attributes of one column: by the groups of its taxonomy, and by category.
+class Refinement:
+    """Two attributes of one column: by a level of its taxonomy, and by a finer one or by category.
 
-    `holds[group, category]`: which cells of the second each cell of the first takes in.
+    `holds[group, cell]`: which cells of the second each cell of the first takes in.
     """
 
     by_group: int
-    by_category: int
+    finer: int
     holds: Mask
 
 
@@ -44,7 +44,7 @@ class Candidates:
     cell: Integers
     width: Integers
     cells: tuple[int, ...]
-    groups: tuple[Groups, ...] = ()
+    refinements: tuple[Refinement, ...] = ()
 
     def __len__(self) -> int:
         return len(self.attribute)
@@ -101,9 +101,9 @@ class Candidates:
                 )
                 found[:, own] = (open_ > 0).sum(axis=2) >= 2
         places = self.slices
-        for pair in self.groups:  # a taxonomy is gone down from its top
+        for pair in self.refinements:  # a taxonomy is gone down from its top
             settled = reachable[:, places[pair.by_group]].sum(axis=1) == 1
-            found[:, self.of(pair.by_category)] &= settled[:, None]
+            found[:, self.of(pair.finer)] &= settled[:, None]
         return found
 
     def left(self, allowed: Mask) -> Mask:
@@ -146,9 +146,9 @@ class Candidates:
             position = self._position[chosen[parent[children]]]
             goes = self.branches(own)[position, branch[children]]
             below[children, columns[own]] &= goes
-            for pair in self.groups:
+            for pair in self.refinements:
                 if pair.by_group == own:
-                    below[children, columns[pair.by_category]] &= goes @ pair.holds
+                    below[children, columns[pair.finer]] &= goes @ pair.holds
         return below, arity
 
 
@@ -167,29 +167,27 @@ def candidates(domain: Domain, ways: SplitType) -> Candidates:
             found.extend((number, *way) for way in _binary(attribute))
     table = np.array(found, dtype=np.int64).reshape(-1, 4)
     return Candidates(
-        table[:, 0], table[:, 1], table[:, 2], table[:, 3], domain.cells, _groups(domain)
+        table[:, 0], table[:, 1], table[:, 2], table[:, 3], domain.cells, _refinements(domain)
     )
 
 
-def _groups(domain: Domain) -> tuple[Groups, ...]:
-    """The attributes of groups, each with that of the categories in them."""
-    names = [attribute.name for attribute in domain.attributes]
+def _refinements(domain: Domain) -> tuple[Refinement, ...]:
+    """Each level of a taxonomy with those below it; levels stand top first, after all columns."""
     found = []
     for number, general in enumerate(domain.attributes):
-        if not general.of:
-            continue
-        base = names.index(general.of)
-        own = domain.attributes[base]
-        cells = [general.other] * own.cells
-        cells[own.null] = general.null
-        for cell in range(own.proper):
-            cells[cell] = next(
-                group
-                for group in range(general.proper)
-                if own.values[cell] in general.categories(group)
-            )
-        holds = np.array(cells)[None, :] == np.arange(general.cells)[:, None]
-        found.append(Groups(number, base, holds))
+        for finer, own in enumerate(domain.attributes):
+            if not general.of or own.column != general.of or (own.of and finer <= number):
+                continue
+            cells = [general.other] * own.cells
+            cells[own.null] = general.null
+            for cell in range(own.proper):
+                cells[cell] = next(
+                    group
+                    for group in range(general.proper)
+                    if own.categories(cell)[0] in general.categories(group)
+                )
+            holds = np.array(cells)[None, :] == np.arange(general.cells)[:, None]
+            found.append(Refinement(number, finer, holds))
     return tuple(found)
 
 

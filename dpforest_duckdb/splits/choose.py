@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TypeVar
 
@@ -26,9 +26,8 @@ from dpforest_duckdb.splits.candidates import Candidates
 from dpforest_duckdb.splits.utilities import (
     Utility,
 )
-from dpforest_duckdb.tree import THRESHOLD
 
-LATER = -1  # instead of a candidate: the node stays open and is not split at this depth
+NO_SPLIT = -1  # instead of a candidate: the node stays a leaf
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,8 @@ class Choice:
     `counts`: private, per attribute `[node, value, class]`; none where the recipe asks no split of
     the rows. `allowed[node, candidate]`, `reachable[node, cell]` and `epsilon` (nano, per node) are
     public. `noisy[node, class]` is the released histogram or size, None where none is asked.
-    `released` is what earlier depths drew, for choosers that go on with it; `weights[attribute]`,
-    released too, say how often an attribute is drawn at random, alike without.
+    `weights[attribute]` and `rows` are the request's: what an attribute is worth for choosers that
+    prefer some, none where all are alike, and the number of all rows, 0 where it is not known.
     """
 
     candidates: Candidates
@@ -52,8 +51,8 @@ class Choice:
     noise: CountNoise
     bits: Bits
     depth: int = 0
-    released: dict[tuple[int, ...], int] = field(default_factory=dict)
     weights: tuple[float, ...] = ()
+    rows: int = 0
 
     def of(self, nodes: NDArray[np.int64] | NDArray[np.intp]) -> Choice:
         """The same for some of the nodes."""
@@ -72,7 +71,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Drawn:
-    """The candidate of each node (or LATER), and its children's noisy class counts if released.
+    """The candidate of each node (or NO_SPLIT), and its children's noisy class counts if released.
 
     `noise` is the standard deviation of the noise in each of these counts.
     """
@@ -125,16 +124,14 @@ def where_asked(chooser: Chooser) -> Chooser:
 def among(chooser: Chooser, of: Callable[[int], float] = math.sqrt) -> Chooser:
     """The same among a random ⌊f⌋ of the attributes that a node has left, f = `of` all of them.
 
-    Without replacement, by the attributes' weights: those whose exponential clocks of that rate
-    ring first (Efraimidis & Spirakis 2006). The subset rests on no row, but for released weights.
+    Without replacement, all alike: the subset depends on no row.
     """
 
     def choose(choice: Choice) -> Drawn:
         left = choice.attributes_left()
         many = max(1, int(of(left.shape[1])))
         uniform = (choice.bits.words(left.size) >> np.uint64(11)).reshape(left.shape) / 2**53
-        clock = -np.log1p(-uniform) / np.array(choice.weights or [1.0])
-        rank = np.where(left, clock, np.inf).argsort(axis=1).argsort(axis=1)
+        rank = np.where(left, uniform, np.inf).argsort(axis=1).argsort(axis=1)
         kept = left & (rank < many)
         allowed = choice.allowed & kept[:, choice.candidates.attribute]
         return chooser(replace(choice, allowed=allowed))
@@ -142,19 +139,16 @@ def among(chooser: Chooser, of: Callable[[int], float] = math.sqrt) -> Chooser:
     return choose
 
 
-def attribute_first(
-    attribute: Utility, point: Utility, mechanism: Mechanism, *, points: int | None = None
-) -> Chooser:
+def attribute_first(attribute: Utility, point: Utility, mechanism: Mechanism) -> Chooser:
     """The attribute, then one split point of it: two draws of ε/2 each, however many are left.
 
     An attribute is worth its best point. The best of utilities that change together, by at most Δ,
-    changes with them by at most Δ, so sensitivity and monotony are those of `attribute`. `points`
-    thins the thresholds as in `by_points`.
+    changes with them by at most Δ, so sensitivity and monotony are those of `attribute`.
     """
 
     def choose(choice: Choice) -> Drawn:
         ways = choice.candidates
-        left = choice.allowed if points is None else thinned(choice, points)
+        left = choice.allowed
         worth = np.where(left, values_of_each(choice, attribute.function, np.int64), -LIMIT + 1)
         own = [ways.of(a) for a in range(len(ways.cells)) if len(ways.of(a))]
         open_ = np.stack([left[:, cuts].any(axis=1) for cuts in own], axis=1)
@@ -214,19 +208,3 @@ def values_of_each(
         if len(own):
             values[:, own] = function(choice.candidates.branch_counts(choice.counts, attribute))
     return values
-
-
-def thinned(choice: Choice, points: int) -> Mask:
-    """The allowed candidates, of each attribute's thresholds `points` of about equal distance.
-
-    A node whose interval holds none of them keeps the thresholds that it has.
-    """
-    ways, kept = choice.candidates, choice.allowed.copy()
-    for a in ways.numeric:
-        cuts = ways.of(a)[ways.kind[ways.of(a)] == THRESHOLD]
-        if len(cuts) > points:
-            steps = np.linspace(0, len(cuts) - 1, points + 2)[1:-1]
-            chosen = np.isin(np.arange(len(cuts)), steps.round().astype(np.int64))
-            some: Mask = np.asarray((kept[:, cuts] & chosen).any(axis=1))
-            kept[:, cuts] &= chosen | ~some[:, None]
-    return kept

@@ -11,26 +11,25 @@ from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Integers, Mask
 from dpforest_duckdb.privacy.noise import laplace_deviation, noise_scale
+from dpforest_duckdb.privacy.sampler import LIMIT
 from dpforest_duckdb.privacy.selection import (
     Exponents,
     exponential_mechanism,
-    exponents,
     select,
 )
+from dpforest_duckdb.splits.candidates import Candidates
 from dpforest_duckdb.splits.choose import (
-    LATER,
+    NO_SPLIT,
     Choice,
     Chooser,
     Drawn,
     exponents_of,
-    thinned,
     values_of_each,
 )
 from dpforest_duckdb.splits.utilities import (
     Utility,
     information_gain,
     information_gain_of,
-    symmetrical_uncertainty,
 )
 from dpforest_duckdb.tree import THRESHOLD
 
@@ -62,19 +61,121 @@ def by_published(
 
 
 def among_the_relevant(chooser: Chooser) -> Chooser:
-    """The same among the ⌊√m⌋ attributes whose true counts tell most of the class (4.24).
+    """The same among the ⌊√m⌋ attributes of most weight that a node has left (Liu et al. 2022).
 
-    NOT private: the subset rests on the rows.
+    NOT private where the weights are those of the true rows.
     """
 
     def choose(choice: Choice) -> Drawn:
         left = choice.attributes_left()
-        told = np.stack([symmetrical_uncertainty(table) for table in choice.counts], axis=1)
-        rank = np.where(left, -told, np.inf).argsort(axis=1, kind="stable").argsort(axis=1)
+        weights = np.broadcast_to(np.array(choice.weights or [1.0]), left.shape)
+        rank = np.where(left, -weights, np.inf).argsort(axis=1, kind="stable").argsort(axis=1)
         kept = left & (rank < max(1, math.isqrt(left.shape[1])))
         return chooser(
             replace(choice, allowed=choice.allowed & kept[:, choice.candidates.attribute])
         )
+
+    return choose
+
+
+def at_points(chooser: Chooser, number: int) -> Chooser:
+    """The same at `number` thresholds of each numeric attribute, equidistant in value.
+
+    A node that has none of them left, and no other split, stays a leaf. All of it is public.
+    """
+
+    def choose(choice: Choice) -> Drawn:
+        allowed = choice.allowed & equidistant(choice.candidates, number)
+        drawn = np.full(len(allowed), NO_SPLIT, dtype=np.int64)
+        nodes = np.flatnonzero(allowed.any(axis=1))
+        if len(nodes):
+            drawn[nodes] = chooser(replace(choice, allowed=allowed).of(nodes)).candidate
+        return Drawn(drawn)
+
+    return choose
+
+
+def equidistant(ways: Candidates, number: int) -> Mask:
+    """`[candidate]`: all but the thresholds that are not nearest to one of `number` equal steps.
+
+    The steps part the range of an attribute, from its lower bound to its last edge and one bin
+    more, in number + 1; an attribute with no more thresholds than steps keeps them all.
+    """
+    kept = np.ones(len(ways), dtype=np.bool_)
+    for a in ways.numeric:
+        cuts = ways.of(a)[ways.kind[ways.of(a)] == THRESHOLD]
+        if len(cuts) > number:
+            value = ways.width[cuts].cumsum()
+            steps = (value[-1] + ways.width[cuts[-1]]) * np.arange(1, number + 1) / (number + 1)
+            nearest = abs(value[None, :] - steps[:, None]).argmin(axis=1)
+            kept[cuts] = np.isin(np.arange(len(cuts)), nearest)
+    return kept
+
+
+def unless_small(
+    chooser: Chooser, least: Callable[[Choice], int], *, pure: bool = False, empty: bool = True
+) -> Chooser:
+    """The same, but a node stays a leaf if its split would leave a child less than `least` rows.
+
+    With `pure` one of a single class does too; without `empty` a child of no row does not count.
+    NOT private: it rests on the true counts.
+    """
+
+    def choose(choice: Choice) -> Drawn:
+        ways, drawn = choice.candidates, chooser(choice).candidate.copy()
+        for a in np.unique(ways.attribute[drawn[drawn != NO_SPLIT]]).tolist():
+            nodes = np.flatnonzero((drawn != NO_SPLIT) & (ways.attribute[drawn] == a))
+            of_all = ways.branch_counts([table[nodes] for table in choice.counts], a)
+            place = np.searchsorted(ways.of(a), drawn[nodes])
+            rows = of_all[np.arange(len(nodes)), place].sum(axis=2)  # [node, branch]
+            small = (rows < least(choice)) & (empty | (rows > 0))
+            drawn[nodes[small.any(axis=1)]] = NO_SPLIT
+        if pure:
+            classes = (choice.counts[0].sum(axis=1) > 0).sum(axis=1)
+            drawn[classes < 2] = NO_SPLIT
+        return Drawn(drawn)
+
+    return choose
+
+
+def by_best_points(utility: Utility) -> Chooser:
+    """The best split of each attribute, read off the true counts, then a draw among the attributes.
+
+    Li & Li 2017, thesis (4.6) and (4.20). NOT private: the best points are not paid for.
+    """
+
+    def choose(choice: Choice) -> Drawn:
+        ways, best = choice.candidates, np.zeros_like(choice.allowed)
+        worth = values_of_each(choice, utility.function, np.int64)
+        for a in range(len(ways.cells)):
+            own = ways.of(a)
+            if len(own):
+                place = np.where(choice.allowed[:, own], worth[:, own], -LIMIT).argmax(axis=1)
+                best[np.arange(len(best)), own[place]] = True
+        best &= choice.allowed
+        weights = exponents_of(choice, utility, best, choice.epsilon)
+        return Drawn(exponential_mechanism(weights, best, choice.bits))
+
+    return choose
+
+
+def where_points_are_left(chooser: Chooser, otherwise: Chooser) -> Chooser:
+    """One where an attribute of a node has several splits, the other where each has one: public."""
+
+    def choose(choice: Choice) -> Drawn:
+        ways = choice.candidates
+        counted = np.stack(
+            [choice.allowed[:, ways.of(a)].sum(axis=1) for a in range(len(ways.cells))]
+        )
+        several: Mask = np.asarray((counted > 1).any(axis=0))
+        drawn = np.empty(len(several), dtype=np.int64)
+        for nodes, own in (
+            (np.flatnonzero(several), chooser),
+            (np.flatnonzero(~several), otherwise),
+        ):
+            if len(nodes):
+                drawn[nodes] = own(choice.of(nodes)).candidate
+        return Drawn(drawn)
 
     return choose
 
@@ -106,20 +207,18 @@ def by_points(
     attribute: Utility,
     share: Share = equal_parts,
     *,
-    points: int | None = None,
     by_width: bool = False,
 ) -> Chooser:
     """A split point for each attribute that has several, then the attribute: two draws in a row.
 
     Both by the exponential mechanism. `share(epsilon, k, m)` gives the ε of one point draw and that
-    of the last draw, at a node where k attributes want a point, in a domain of m. `points` thins
-    the thresholds of an attribute to that many, equally spaced; `by_width` weighs them by the width
-    of the bin below.
+    of the last draw, at a node where k attributes want a point, in a domain of m. `by_width` weighs
+    the thresholds of an attribute by the width of the bin below.
     """
 
     def choose(choice: Choice) -> Drawn:
         ways = choice.candidates
-        left = choice.allowed.copy() if points is None else thinned(choice, points)
+        left = choice.allowed.copy()
         several = {
             a: left[:, ways.of(a)].sum(axis=1) > 1
             for a in range(len(ways.cells))
@@ -197,44 +296,6 @@ def by_class_means(choice: Choice) -> Drawn:
     return Drawn(np.where(allowed, gain, -np.inf).argmax(axis=1))
 
 
-def for_all_nodes(point: Utility | None, attribute: Utility) -> Chooser:
-    """One specialisation for the whole table, in every node that it concerns (DiffGen, DT-Diff).
-
-    Candidates: an attribute not yet split by category, an interval of a numeric one. With `point`
-    each new interval first draws its split point, once, by width; without, all points compete in
-    one draw, weighted so that every attribute weighs the same. Utilities count the rows of the
-    group that would be split: those of other groups change nothing.
-    """
-
-    def choose(choice: Choice) -> Drawn:
-        ways = choice.candidates
-        parts = 1
-        if point is not None:
-            parts = 2 + (len(ways.numeric) if choice.depth == 0 else 0)
-        epsilon = choice.epsilon // parts
-        allowed = np.zeros((1, len(ways)), dtype=np.bool_)
-        worth = np.zeros((1, len(ways)), dtype=np.int64)
-        for alone, number in _groups(choice):
-            mask = alone.allowed
-            if point is not None:
-                mask = _remembered(alone, number, point, epsilon)
-            allowed |= mask
-            worth += np.where(mask, values_of_each(alone, attribute.function, np.int64, number), 0)
-        weights = exponents(
-            worth,
-            allowed,
-            epsilon,
-            attribute.sensitivity * choice.rows_per_unit,
-            monotone=attribute.monotone,
-        )
-        sharing = np.array([max(1, allowed[0, ways.of(a)].sum()) for a in ways.attribute])
-        alike = math.lcm(*sharing.tolist()) // sharing if point is None else None
-        drawn = int(exponential_mechanism(weights, allowed, choice.bits, alike)[0])
-        return Drawn(np.where(choice.allowed[:, drawn], drawn, LATER))
-
-    return choose
-
-
 def _one_point(
     choice: Choice, attribute: int, left: Mask, point: Utility, epsilon: int, by_width: bool
 ) -> Mask:
@@ -247,30 +308,3 @@ def _one_point(
     single: Mask = np.zeros(mask.shape, dtype=np.bool_)
     single[np.arange(len(mask)), chosen] = True
     return single
-
-
-def _groups(choice: Choice) -> list[tuple[Choice, int]]:
-    """Each group of cells that some node may still split, alone: its rows, and its attribute."""
-    ways, found = choice.candidates, []
-    whole = [table.sum(axis=0, keepdims=True) for table in choice.counts]
-    for a, cells in enumerate(ways.slices):
-        for reach in np.unique(choice.reachable[:, cells], axis=0):
-            nodes = (choice.reachable[:, cells] == reach).all(axis=1)
-            mask = choice.allowed[nodes].any(axis=0, keepdims=True) & (ways.attribute == a)
-            if mask.any():
-                counts = [*whole[:a], whole[a] * reach[None, :, None], *whole[a + 1 :]]
-                found.append((replace(choice, counts=counts, allowed=mask), a))
-    return found
-
-
-def _remembered(alone: Choice, attribute: int, point: Utility, epsilon: int) -> Mask:
-    """The candidates of a group with its one split point, drawn now if it has none yet."""
-    if alone.allowed.sum() == 1:
-        return alone.allowed
-    key = tuple(np.flatnonzero(alone.allowed[0]).tolist())
-    if key not in alone.released:
-        single = _one_point(alone, attribute, alone.allowed, point, epsilon, by_width=True)
-        alone.released[key] = int(single[0].argmax())
-    mask = np.zeros_like(alone.allowed)
-    mask[0, alone.released[key]] = True
-    return mask

@@ -21,6 +21,7 @@ from dpforest_duckdb.errors import DpforestError
 
 MAX_ROWS = 3 * 10**9  # n² < 2^63
 STEPS = 2**20  # of a utility whose range is its sensitivity
+PARTS = 2**10  # of a row, in a utility that a paper does not round
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,15 @@ def weighted_max(counts: Integers) -> Integers:
     return total
 
 
+def f_max(counts: Integers) -> Integers:
+    """F_Max (4.11) as published, Σ_c n_c · max_v n_vc / n, in parts of 1/PARTS of a row."""
+    n_c = counts.sum(axis=-2)
+    n = np.maximum(n_c.sum(axis=-1), 1)
+    total = (n_c / n[..., None] * counts.max(axis=-2)).sum(axis=-1)
+    parts: Integers = np.rint(total * PARTS).astype(np.int64)
+    return parts
+
+
 def information_gain(cells: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
     """H(class) − Σ_v n_v/n H(class | v), in bits, of `cells[..., branch, class]` and `sizes[...,
     branch]`, which may be noisy: what is negative counts as zero, and a share above 1 as 1.
@@ -110,19 +120,6 @@ def information_gain(cells: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.flo
 def information_gain_of(counts: Integers) -> NDArray[np.float64]:
     """Information gain of true counts, private."""
     return information_gain(counts, counts.sum(axis=-1))
-
-
-def symmetrical_uncertainty(counts: Integers) -> NDArray[np.float64]:
-    """2 I(a, class) / (H(a) + H(class)) of `counts[..., value, class]`, in [0, 1]: thesis (4.24).
-
-    0 where both entropies are; what is negative, by noise, counts as zero.
-    """
-    cells = np.clip(counts, 0, None)
-    n = np.maximum(cells.sum(axis=(-2, -1)), 1)
-    both = _entropy(cells.sum(axis=-1) / n[..., None]) + _entropy(cells.sum(axis=-2) / n[..., None])
-    shared = 2 * information_gain_of(cells)
-    told: NDArray[np.float64] = np.divide(shared, both, out=np.zeros_like(both), where=both > 0)
-    return told
 
 
 def gain_and_ratio(counts: Integers, least: float = 1.0) -> NDArray[np.float64]:
@@ -163,6 +160,7 @@ GINI = Utility("Gini", gini, sensitivity=2, monotone=True)
 MAX_COUNT = Utility("max count", max_count, sensitivity=1, monotone=True)
 BALANCE = Utility("balance", balance, sensitivity=1, monotone=False)
 WEIGHTED_MAX = Utility("weighted max", weighted_max, sensitivity=1, monotone=False)
+F_MAX = Utility("F_Max", f_max, sensitivity=PARTS, monotone=False)
 INFORMATION_GAIN = bounded("information gain", information_gain_of)
 GAIN_AND_RATIO = bounded("gain and ratio", gain_and_ratio)
 

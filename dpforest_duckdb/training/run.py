@@ -120,7 +120,7 @@ class Run:
         queries: list[PlannedQuery] = []
         limited = 0
         for phase in self.recipe.phases(self.request):
-            context = self._settled(phase, trees, observe)
+            context = self._settled(phase, observe)
             grown = self._grown(context, trees)
             trees += context.recipe.finish(grown, context.request, context.account.plan)
             limited += grown.limited
@@ -139,13 +139,10 @@ class Run:
             limited=limited,
         )
 
-    def _settled(self, request: Request, before: Sequence[Tree], observe: Observer) -> RunContext:
-        """Recipe, sizes and bins of a phase after the trees `before`, by what is paid for first."""
+    def _settled(self, request: Request, observe: Observer) -> RunContext:
+        """Recipe, sizes and bins of a phase, by what is paid for first."""
         plan = self.recipe.plan(request)
         account = Accountant(plan, max(plan.epsilon, request.epsilon), request.delta)
-        if before and self.recipe.second is not None:
-            weights = self.recipe.second.weigh(before, request.domain.cells)
-            request = replace(request, weights=weights)
         context = RunContext(self.recipe, request, account, self.randomness, observe)
         if self.recipe.counts_rows:
             observe(Event(Phase.COUNT_ROWS))

@@ -1,9 +1,11 @@
 """dpRF: Bojarski, Choromanska, Choromanski & LeCun, Differentially- and non-differentially-private
-random decision trees, 2015.
+random decision trees, arXiv:1410.6973, 2015; known through the thesis.
 
-Random complete binary trees on all rows, B/τ for the class counts of the leaves. A tree votes for
-its majority (dpRFMV), or fractions are averaged and the largest wins (threshold averaging, dpRFTA).
-Assumed: τ = 10 for O(log n), so that n is not asked; more than two classes.
+Random complete binary trees of a fixed depth on all rows, a uniform attribute at each node, B/τ for
+the class counts of the leaves. A tree votes for its majority (dpRFMV), or fractions are
+averaged and the largest wins (threshold averaging, dpRFTA). Depths 6 and 14 in its figures.
+Assumed: τ = 10 for O(log n), so that n is not asked; a uniform split of the attribute; depth 6,
+with 14 as the variant `deep`; more than two classes.
 """
 
 from __future__ import annotations
@@ -18,18 +20,23 @@ BOJARSKI_FOREST = Recipe(
     name="bojarski-forest",
     title="dpRF (Bojarski et al.)",
     year=2015,
-    paper="Differentially- and non-differentially-private random decision trees, 2015",
+    paper="Differentially- and non-differentially-private random decision trees, "
+    "arXiv:1410.6973, 2015",
     rows="all",
     split_type="binary",
     choose=at_random,
     trees=10,
-    depth=8,
+    depth=6,
     plan=leaves_only(LAPLACE),
     finish=each(alone(vote_by_counts)),
-    variants={"majority": {"finish": each(alone(vote_by_majority))}},
+    variants={
+        "majority": {"finish": each(alone(vote_by_majority))},
+        "deep": {"depth": 14},
+        "deep-majority": {"depth": 14, "finish": each(alone(vote_by_majority))},
+    },
     refused={
-        "probabilistic": "probabilistic averaging draws a class anew for every row, which SQL that "
-        "gives one answer cannot: take the p_ columns of bojarski-forest for odds"
+        "probabilistic": "probabilistic averaging draws a class at random for every row, which SQL "
+        "that gives one answer cannot: take the p_ columns of bojarski-forest for odds"
     },
     only="Its proof holds once the number of trees is fixed and does not follow the rows.",
 )

@@ -1,40 +1,78 @@
-"""DiffP-C4.5: Friedman & Schuster, Data Mining with Differential Privacy, KDD 2010.
+"""DiffP-C4.5: Friedman & Schuster, Data mining with differential privacy, KDD 2010; known through
+the account and Table 1 of Mu et al. 2016.
 
-As DiffP-ID3, with numeric attributes: a split point of each is drawn first, weighted by the width
-of its interval, then the attribute; the draws of a node share its split budget, one part for every
-numeric attribute left and one for the last draw.
-Assumed: Gini as the utility; points are bin edges over public bounds.
+As DiffP-ID3, with numeric attributes: at every split a point of each is drawn first, then all of
+them compete with the discrete attributes in a second draw of the exponential mechanism.
+Assumed: all queries of a path alike, with k numeric attributes ε = B / ((2 + k)(δ − 1) + 2): a node
+asks its size, k points and a split, a leaf its size and class counts; the share of points that a
+node does not need goes to its other draws. Interval weighted draws; points are public bin edges;
+Gini (`max` and `ig` too); δ, the stop and C4.5's pruning as in DiffP-ID3.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from dpforest_duckdb.recipes.published.diffp_id3 import DIFFP_ID3
+from dpforest_duckdb.postprocess.pipeline import alone, each, with_cells
+from dpforest_duckdb.postprocess.pruning import prune_by_error
+from dpforest_duckdb.postprocess.shrinkage import sum_upward
+from dpforest_duckdb.postprocess.voting import vote_by_counts
+from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.recipes.plans import LAPLACE, spread
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
+from dpforest_duckdb.recipes.stopping import drowned
+from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import Chooser
 from dpforest_duckdb.splits.published import by_points
-from dpforest_duckdb.splits.utilities import GINI, MAX_COUNT, Utility, with_factor_2
+from dpforest_duckdb.splits.utilities import (
+    GINI,
+    INFORMATION_GAIN,
+    MAX_COUNT,
+    Utility,
+    with_factor_2,
+)
+
+
+def plan(request: Request) -> Plan:
+    """A size at every node, k + 1 draws at every split, the class counts of a leaf, all alike."""
+    d, k = request.depth, sum(a.kind == "numeric" for a in request.domain.attributes)
+    queries = {
+        "size": (LAPLACE, (1,) * (d + 1)),
+        "split": ("exponential mechanism", (k + 1,) * d),
+        "leaf": (LAPLACE, (1,)),
+    }
+    return spread(request, queries)
 
 
 def choose(utility: Utility) -> Chooser:
     return by_points(utility, utility, by_width=True)
 
 
-_PUBLISHED: Recipe = replace(
-    DIFFP_ID3,
+_PUBLISHED = Recipe(
     name="diffp-c45",
     title="DiffP-C4.5 (Friedman & Schuster)",
+    year=2010,
+    paper="Data mining with differential privacy, KDD 2010",
+    rows="all",
     split_type="mixed",
     choose=choose(with_factor_2(GINI)),
-    published=None,
-    repair="",
-    variants={},
+    trees=1,
+    depth=5,
+    depth_of_root=1,
+    plan=plan,
+    stop=drowned,
+    finish=each(with_cells(sum_upward), with_cells(prune_by_error), alone(vote_by_counts)),
+    variants={
+        "max": {"choose": choose(with_factor_2(MAX_COUNT))},
+        "ig": {"choose": choose(INFORMATION_GAIN)},
+    },
 )
 
 DIFFP_C45 = repaired(
     _PUBLISHED,
-    DIFFP_ID3.repair,
+    "It is private as published. Gini is monotone, so the factor 2 is left out, and splits are "
+    "drawn twice as sharply.",
     choose=choose(GINI),
-    variants={"max": {"choose": choose(MAX_COUNT)}},
+    variants={
+        "max": {"choose": choose(MAX_COUNT)},
+        "ig": {"choose": choose(INFORMATION_GAIN)},
+    },
 )

@@ -1,9 +1,15 @@
-"""DiPriMe: Consul & Williamson, Differentially Private Median Forests, 2021; thesis (4.14)-(4.16).
+"""DiPriMe: Consul & Williamson, Differentially Private Random Forests for Regression and
+Classification, AAAI 2021; known through the thesis.
 
-Binary trees on disjoint rows. A private median of every attribute (the category that comes nearest
-to half the rows), then the attribute by −N·MSE, which for class labels is Gini; half of B for the
-leaves' counts, ε_s = ε_a = B/(4d). d = 8, τ = 10.
-Assumed: the minus signs that (4.14) to (4.16) lack in print; MSE of one-hot labels, P = 1.
+Binary trees. A private median of every attribute by the exponential mechanism on the balance of its
+sides, over the range of a numeric one in proportion to the interval (4.14), over the splits of a
+categorical one (4.15); then the attribute by −N·MSE (4.16); ε_s = ε_a = pB / (2 d_m), the rest for
+the noisy class counts of the leaves. d_m = 8, τ = 10.
+Assumed: p = ½; trees on disjoint rows; the minus signs that (4.14) to (4.16) lack in print; labels
+−1 and 1, so that P = 1 bounds them and N·MSE is twice Gini, with 0 and 1, where it is half of Gini,
+as the variant `zero-one`; more than two classes by Gini. A point of the range is a public bin edge,
+with the width of the bin below. (4.15) is cut: not all subsets of categories are tried, but each
+category against the rest.
 """
 
 from __future__ import annotations
@@ -19,11 +25,13 @@ from dpforest_duckdb.recipes.plans import (
     half_to_leaves_and_full_medians,
 )
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
+from dpforest_duckdb.splits.choose import Chooser
 from dpforest_duckdb.splits.published import by_points, full_shares, halves
-from dpforest_duckdb.splits.utilities import BALANCE, GINI
+from dpforest_duckdb.splits.utilities import BALANCE, GINI, Utility
 
-# (4.16): ε_a N MSE / 8, and N MSE of two classes is half of Gini
-MSE = replace(GINI, name="MSE as published", sensitivity=16)
+# (4.16) is exp(−ε_a N MSE / 8) at P = 1; with factor 2 the sensitivity is what makes ε G / 2Δ of it
+SIGNED = replace(GINI, name="N MSE of labels -1 and 1", sensitivity=2, monotone=False)
+ZERO_ONE = replace(GINI, name="N MSE of labels 0 and 1", sensitivity=8, monotone=False)
 
 
 def every(attributes: int) -> int:
@@ -31,25 +39,31 @@ def every(attributes: int) -> int:
     return attributes
 
 
+def choose(mse: Utility) -> Chooser:
+    return by_points(BALANCE, mse, full_shares(every), by_width=True)
+
+
 _PUBLISHED = Recipe(
     name="diprime",
     title="DiPriMe (Consul & Williamson)",
     year=2021,
-    paper="Differentially Private Median Forests for Regression and Classification, 2021",
+    paper="Differentially Private Random Forests for Regression and Classification, AAAI 2021",
     rows="disjoint",
     split_type="binary",
-    choose=by_points(BALANCE, MSE, full_shares(every)),
+    choose=choose(SIGNED),
     trees=10,
     depth=8,
     plan=half_to_leaves_and_full_medians(LAPLACE, every),
     finish=each(alone(vote_by_counts)),
     flaws=FULL_MEDIANS,
+    variants={"zero-one": {"choose": choose(ZERO_ONE)}},
 )
 
 DIPRIME = repaired(
     _PUBLISHED,
     "The medians of a node share their half of its budget. N MSE is Gini, monotone with "
     "sensitivity 2.",
-    choose=by_points(BALANCE, GINI, halves),
+    choose=by_points(BALANCE, GINI, halves, by_width=True),
     plan=half_to_leaves("exponential mechanism", LAPLACE, disjoint=True),
+    variants={},
 )

@@ -1,37 +1,55 @@
-"""DPRF-Gini: Li & Li et al., 2017; thesis (4.5), (4.6).
+"""DPRF-Gini: Li & Li, Random forest algorithm under differential privacy, ICCT 2017; known through
+the thesis.
 
-CART-like trees on bootstrap samples: candidates are the thresholds of numeric attributes and the
-categorical attributes, among √m random ones, drawn by the exponential mechanism on Gini; noisy
-counts at the leaves. Budget as in DiffPRF: per level half for a size, half for the split.
-Assumed: τ = 20, d = 5; thresholds are public bin edges, where the paper takes the midpoints of
-observed neighbours, which are private.
+Trees on bootstrap samples. The best point of a numeric attribute, of the midpoints of neighbouring
+values (4.5), is the one of least Gini (4.6); the attribute is then drawn by the exponential
+mechanism on Gini; the class counts of the leaves have Laplace noise.
+Assumed: τ = 20, d = 5, as the thesis supposes; √m random attributes a node; B/τ a tree, alike for
+its d splits and its leaves; Gini weighted by rows, with Δ = 2; multiway splits of categories;
+points are public bin edges, for midpoints of observed neighbours, which are private; majority.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from dpforest_duckdb.recipes.published.diffprf import DIFFPRF
+from dpforest_duckdb.postprocess.pipeline import alone, each
+from dpforest_duckdb.postprocess.voting import vote_by_majority
+from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.recipes.plans import LAPLACE, spread
 from dpforest_duckdb.recipes.recipe import ALL_ROWS, BOOTSTRAP, Recipe, repaired
+from dpforest_duckdb.request import Request
+from dpforest_duckdb.splits.choose import among, attribute_first, by_utility
+from dpforest_duckdb.splits.published import by_best_points, where_points_are_left
+from dpforest_duckdb.splits.utilities import GINI, with_factor_2
 
-assert DIFFPRF.published is not None
 
-_PUBLISHED: Recipe = replace(
-    DIFFPRF.published,
+def plan(request: Request) -> Plan:
+    d = request.depth
+    return spread(request, {"split": ("exponential mechanism", (1,) * d), "leaf": (LAPLACE, (1,))})
+
+
+_PUBLISHED = Recipe(
     name="dprf-gini",
     title="DPRF-Gini (Li & Li)",
     year=2017,
-    paper="A differentially private random forest by Gini index, 2017",
+    paper="Random forest algorithm under differential privacy, ICCT 2017",
+    rows="bootstrap",
     split_type="mixed",
-    flaws=(
-        BOOTSTRAP,
-        "Midpoints of observed values as candidates are private themselves (public edges here).",
-    ),
+    choose=among(by_best_points(with_factor_2(GINI))),
+    trees=20,
+    depth=5,
+    plan=plan,
+    finish=each(alone(vote_by_majority)),
+    flaws=(BOOTSTRAP, "The best point of each attribute is read off the true counts, unpaid."),
 )
 
 DPRF_GINI = repaired(
     _PUBLISHED,
-    ALL_ROWS + " Thresholds are the edges of public bins.",
+    ALL_ROWS + " The attribute is drawn by its best point, which is monotone as Gini is, and a "
+    "point of it by a second draw, for half of the share each.",
     rows="all",
-    choose=DIFFPRF.choose,
+    choose=among(
+        where_points_are_left(
+            attribute_first(GINI, GINI, "exponential"), otherwise=by_utility(GINI, "exponential")
+        )
+    ),
 )

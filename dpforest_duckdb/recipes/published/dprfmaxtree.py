@@ -1,8 +1,13 @@
-"""DPRFMaxTree: Zhang, Liu, Li & Wang, 2021; thesis (4.11) to (4.13).
+"""DPRFMaxTree: Zhang, Feng & Ning, Random Forest Algorithm Based on Differential Privacy
+Protection, TrustCom 2021; known through the thesis.
 
-Binary CART trees on bootstrap samples; the exponential mechanism on F_Max among √m random
-attributes; B/τ a tree; noisy counts at the leaves. τ = 50.
-Assumed: half of a tree's budget for its splits; d = 5; F_Max as ⌊Σ_c n_c · max_v n_vc / n⌋.
+Binary CART trees on bootstrap samples, B/τ each; the points of continuous attributes by the
+exponential mechanism, the attribute by F_Max = Σ_c n_c/n · max_v n_vc (4.11) among random ones;
+noisy class counts at the leaves. τ = 50.
+Assumed: its allocation of a tree's budget is not given: half for the splits, alike at every depth,
+half for the leaves, and a node's share in equal parts for a point of each attribute and the last
+draw; √m attributes; Δ = 1; d = 5; one category against the rest is a point as well; points are
+public bin edges; majority.
 """
 
 from __future__ import annotations
@@ -12,16 +17,17 @@ from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.recipes.plans import LAPLACE, half_to_leaves
 from dpforest_duckdb.recipes.recipe import ALL_ROWS, BOOTSTRAP, LOSS, Recipe, repaired
 from dpforest_duckdb.splits.choose import among, by_utility
-from dpforest_duckdb.splits.utilities import WEIGHTED_MAX
+from dpforest_duckdb.splits.published import by_points
+from dpforest_duckdb.splits.utilities import F_MAX, WEIGHTED_MAX
 
 _PUBLISHED = Recipe(
     name="dprfmaxtree",
     title="DPRFMaxTree (Zhang et al.)",
     year=2021,
-    paper="DPRFMaxTree: differentially private random forest by F_Max, 2021",
+    paper="Random Forest Algorithm Based on Differential Privacy Protection, TrustCom 2021",
     rows="bootstrap",
     split_type="binary",
-    choose=among(by_utility(WEIGHTED_MAX, "exponential")),
+    choose=among(by_points(F_MAX, F_MAX)),
     trees=50,
     depth=5,
     plan=half_to_leaves("exponential mechanism on F_Max", LAPLACE),
@@ -31,6 +37,8 @@ _PUBLISHED = Recipe(
 
 DPRFMAXTREE = repaired(
     _PUBLISHED,
-    ALL_ROWS + " F_Max is rounded down, with sensitivity 1 and the factor 2.",
+    ALL_ROWS + " One draw among the points of all attributes has a node's whole share, and F_Max "
+    "is rounded down, with sensitivity 1 and the factor 2.",
     rows="all",
+    choose=among(by_utility(WEIGHTED_MAX, "exponential")),
 )

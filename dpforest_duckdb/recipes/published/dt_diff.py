@@ -1,37 +1,46 @@
-"""DT-Diff: Zhu, Xiong, Xiang & Zhou, Decision tree with differential privacy, 2012.
+"""DT-Diff: Zhu, Xiong, Xiang et al., An effective differentially private data releasing algorithm
+for decision tree, TrustCom 2013; known through the account and Table 1 of Mu et al. 2016.
 
-As DiffGen, but a step is one draw: the points of numeric intervals carry weights and compete with
-the categorical specialisations in one exponential mechanism. Half of B for h draws, half for the
-noisy class counts of the cells.
-Taxonomies as there. Assumed: an attribute's points together weigh as much as a categorical one.
+The table is generalised to the top, then made finer step by step, as DiffGen does. But a step is
+one draw: the splits of numeric intervals carry weights and compete with the categorical ones in one
+exponential mechanism. Then every cell is counted by class.
+Assumed: the weights, by which all points of an interval together weigh as much as a group of a
+taxonomy; half of B for h = 6 draws, half for the counts; the max operator as the utility,
+information gain as a variant; points are the domain's bin edges. Taxonomies are the domain's; a
+column without one goes from any category to each.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from dpforest_duckdb.learners.specialisation import specialised
+from dpforest_duckdb.postprocess.pipeline import alone, each
+from dpforest_duckdb.postprocess.voting import vote_by_counts
 from dpforest_duckdb.recipes.plans import LAPLACE, half_to_leaves
-from dpforest_duckdb.recipes.published.diffgen import DIFFGEN
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
-from dpforest_duckdb.splits.published import for_all_nodes
+from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.splits.utilities import INFORMATION_GAIN, MAX_COUNT, with_factor_2
 
-_PUBLISHED: Recipe = replace(
-    DIFFGEN,
+_PUBLISHED = Recipe(
     name="dt-diff",
     title="DT-Diff (Zhu et al.)",
-    year=2012,
-    paper="Differentially private decision trees by weighted specialisation, 2012",
-    choose=for_all_nodes(None, with_factor_2(MAX_COUNT)),
+    year=2013,
+    paper="An effective differentially private data releasing algorithm for decision tree, "
+    "TrustCom 2013",
+    rows="all",
+    split_type="mixed",
+    choose=at_random,  # not asked: the learner draws
+    learner=specialised(with_factor_2(MAX_COUNT), point=None),
+    trees=1,
+    taxonomies=True,
+    depth=6,
     plan=half_to_leaves("exponential mechanism", LAPLACE),
-    published=None,
-    repair="",
-    variants={},
+    finish=each(alone(vote_by_counts)),
+    variants={"ig": {"learner": specialised(INFORMATION_GAIN, point=None)}},
 )
 
 DT_DIFF = repaired(
     _PUBLISHED,
-    DIFFGEN.repair,
-    choose=for_all_nodes(None, MAX_COUNT),
-    variants={"ig": {"choose": for_all_nodes(None, INFORMATION_GAIN)}},
+    "It is private as published if every cell is noised, as it is here. The max operator is "
+    "monotone, so the factor 2 is left out.",
+    learner=specialised(MAX_COUNT, point=None),
 )

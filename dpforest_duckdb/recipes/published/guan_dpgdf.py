@@ -1,18 +1,21 @@
-"""DPGDF: Guan, Sun, Shi, Wu & Du, A differentially private greedy decision forest, 2020.
+"""DPGDF: Guan, Sun, Shi, Wu & Du, A differentially private greedy decision forest classification
+algorithm with high utility, Computers & Security 96, 2020; known through the thesis.
 
-Trees on disjoint rows, each with all of B: ε1 = B/2 for splits by Gini, ε2 = B/2 for noisy counts,
-more for deeper layers, by ∛2 (4.33). As published (4.34) has i + 1 in its exponent and spends
-1.587 ε2; with i − 1 it adds up. Selective aggregation of the trees (Algorithm 2); d = m/2, τ = 50.
-Assumed: in both forms public bins for the averages of every five values, and trees selected by
-their own noisy counts, the better half of them.
+Trees on disjoint rows, each with all of B: ε1 = B/2 for the splits, alike at every layer, ε2 = B/2
+for the class counts of leaves, more for those of deeper layers by the cube root of 2 (4.33). As
+printed (4.34) has i + 1 in its exponent and its layers add up to 1.587 ε2. Then Algorithm 2 removes
+trees one by one by the error of the rest, and keeps the set that errs least. d = m/2, τ = 50.
+Assumed: Gini weighted by rows, with Δ = 2, as its sensitivity is not given; errors are those on the
+training rows; Algorithm 2 runs on all trees at once, not on random subsets of them; public bins for
+the averages of every five values; majority.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from dpforest_duckdb.postprocess.pipeline import alone, of_selected
-from dpforest_duckdb.postprocess.pruning import keep_the_better_half
+from dpforest_duckdb.learners.selective_aggregation import BY_DRAWN_ERRORS, BY_TRUE_ERRORS
+from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.plans import LAPLACE, cube_roots, spread
@@ -22,40 +25,59 @@ from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.utilities import GINI, with_factor_2
 
 
-def plan(request: Request, exponent: int = 0) -> Plan:
-    layers = request.depth + 1
-    counts = cube_roots(layers, exponent)
-    unit = sum(cube_roots(layers))
+def plan(request: Request) -> Plan:
+    """ε1 in equal parts; a leaf of layer i = 1 … d has ε2 (1 − ∛2) ∛2^(i+1) / (1 − ∛2^d)."""
+    d, unit = request.depth, sum(cube_roots(request.depth))
+    layers = tuple(part / unit for part in cube_roots(d, first=2))
     queries = {
-        "histogram": (LAPLACE, tuple(count / unit for count in counts)),
-        "split": ("exponential mechanism", (Fraction(1, request.depth),) * request.depth),
+        "split": ("exponential mechanism", (Fraction(1, d),) * d),
+        "leaf of a layer": (LAPLACE, layers),
     }
     return spread(request, queries, disjoint=True, whole=2)
+
+
+SHARE = Fraction(1, 10)  # of B, for the draws of Algorithm 2
+
+
+def paid_plan(request: Request) -> Plan:
+    """The rest of B half and half; half of SHARE for the rounds, half for the choice of a set."""
+    d, rounds = request.depth, request.trees - 1
+    rest = 1 - SHARE if rounds else Fraction(1)
+    queries = {
+        "split": ("exponential mechanism", (rest / 2 / d,) * d),
+        "leaf": (LAPLACE, (rest / 2,)),
+    }
+    if rounds:
+        draws = (SHARE / 2 / rounds,) * rounds
+        queries["aggregation"] = ("permute-and-flip on errors", (*draws, SHARE / 2))
+    return spread(request, queries, disjoint=True)
 
 
 _PUBLISHED = Recipe(
     name="guan-dpgdf",
     title="DPGDF (Guan et al.)",
     year=2020,
-    paper="A differentially private greedy decision forest classification algorithm, 2020",
+    paper="A differentially private greedy decision forest classification algorithm with high "
+    "utility, Computers & Security 96, 2020",
     rows="disjoint",
     split_type="mixed",
     choose=by_utility(with_factor_2(GINI), "exponential"),
     trees=50,
     depth=half_the_attributes,
-    plan=lambda request: plan(request, 2),
-    finish=of_selected(keep_the_better_half, alone(vote_by_majority)),
+    plan=plan,
+    learner=BY_TRUE_ERRORS,
+    finish=each(alone(vote_by_majority)),
     flaws=(
-        "(4.34) spends 1.587 times the budget of the counts.",
-        "Averages of every five values are read off the rows, and so are the errors that select "
-        "trees (neither here).",
+        "The layers of (4.34) add up to 1.587 times the budget of the counts.",
+        "Trees are selected by their errors on the true rows, which nothing pays for.",
     ),
 )
 
 GUAN_DPGDF = repaired(
     _PUBLISHED,
-    "The exponent of (4.34) is i - 1, so that the layers add up. Trees are selected by released "
-    "counts, and bins are public.",
+    "A row lies in one leaf, so a leaf of any layer has all of ε2. A tenth of B pays for "
+    "Algorithm 2, whose least errors are drawn by permute-and-flip.",
     choose=by_utility(GINI, "exponential"),
-    plan=plan,
+    plan=paid_plan,
+    learner=BY_DRAWN_ERRORS,
 )

@@ -1,20 +1,48 @@
-"""Rana, Gupta & Venkatesh, Differentially Private Random Forest with High Utility, ICDM 2015.
+"""Rana, Gupta & Venkatesh, Differentially Private Random Forest with High Utility, ICDM 2015; known
+through the thesis.
 
-Bootstrap samples; the numeric split point lies between noisy class means (4.7), the attribute has
-the largest information gain among √m, and leaf counts are noised with all of B in every tree. It
-protects the variance of an adversary's estimates, by a bound on τ, and is not ε-differentially
-private by design: there is no rigorous form.
-Assumed: τ = 10, below the bounds of Theorems 3 and 4 at the sizes of the paper; d = 5.
+Bootstrap samples; a numeric attribute is split at the mean of its noisy class means (4.7), the
+attribute has the largest information gain, and a node is not split if a child would have fewer rows
+than n_l, a small fraction of all rows. There is no greatest depth. Every tree has all of B for its
+leaves: B/τ is what the paper rejects. It protects the variance of an adversary's estimates, by a
+bound on τ (Theorems 3 and 4), and is not ε-differentially private by design: no rigorous form.
+Assumed: τ = 10, without a check of the bounds, which depend on the rows; n_l = 1 % of the rows, of
+children that hold any; √m random attributes a node; B for the class means of a depth too, the noise
+on sums of bin numbers, no noise on their sizes; at most 10 splits on a path; majority. The paper is
+for two classes: with more, the point is the mean of all class means.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
-from dpforest_duckdb.recipes.plans import LAPLACE, half_to_leaves
+from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.recipes.plans import LAPLACE, spread
 from dpforest_duckdb.recipes.recipe import BOOTSTRAP, Recipe
-from dpforest_duckdb.splits.choose import among
-from dpforest_duckdb.splits.published import by_class_means
+from dpforest_duckdb.request import Request
+from dpforest_duckdb.splits.choose import Choice, among
+from dpforest_duckdb.splits.published import by_class_means, unless_small
+
+
+def plan(request: Request) -> Plan:
+    """All of B at the leaves of every tree, and again at the splits of every depth."""
+    splits = ("noisy class means, true gain", (request.trees,) * request.depth)
+    queries = {"split": splits, "leaf": (LAPLACE, (request.trees,))}
+    return spread(request, queries, whole=1)
+
+
+def least_support(choice: Choice) -> int:
+    """n_l: a hundredth of all rows."""
+    return choice.rows // 100
+
+
+def adapt(histogram: Integers, request: Request) -> Request:
+    """The number of rows, of which n_l is a part."""
+    return replace(request, rows=int(histogram.sum()))
+
 
 RANA_FOREST = Recipe(
     name="rana-forest",
@@ -23,10 +51,11 @@ RANA_FOREST = Recipe(
     paper="Differentially Private Random Forest with High Utility, ICDM 2015",
     rows="bootstrap",
     split_type="mixed",
-    choose=among(by_class_means),
+    choose=unless_small(among(by_class_means), least_support, empty=False),
     trees=10,
-    depth=5,
-    plan=half_to_leaves("noisy class means, true gain", LAPLACE),
+    depth=10,
+    plan=plan,
+    adapt=adapt,
     finish=each(alone(vote_by_majority)),
     flaws=(
         "It relaxes differential privacy by design: only variances of estimates are protected.",

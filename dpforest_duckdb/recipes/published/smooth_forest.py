@@ -1,9 +1,14 @@
-"""Fletcher & Islam, Differentially Private Random Decision Forests using Smooth Sensitivity, 2017.
+"""Fletcher & Islam, Differentially Private Random Decision Forests using Smooth Sensitivity, Expert
+Systems with Applications 78, 2017; known through the thesis.
 
-Random trees on disjoint rows, so each has all of B, and all of it goes to the leaves' labels:
-as published by the exponential mechanism with smooth sensitivity, in the addendum of 2021 by
-report one-sided noisy arg max, which is permute-and-flip. Majority of τ ≈ 100 trees.
-Depth: m/2, or where numeric attributes are left untried often, the first d with s((s−1)/s)^d < s/2.
+Random trees, so that all of a tree's budget goes to the labels of its leaves: as published by the
+exponential mechanism with smooth sensitivity (4.22), in the addendum of 2021 by report one-sided
+noisy arg max, which is permute-and-flip. About 100 trees; majority.
+Depth: m/2 for discrete attributes, which serve once on a path; with s numeric ones, the d at which
+the expected number of those untried, s((s − 1)/s)^d (4.37), falls below s/2.
+Assumed: the two depths are added, of discrete and of numeric attributes; the rule is read as the
+first such d, as (4.37) as printed has no least value; disjoint rows; utility 1 of the most frequent
+class and 0 of the others, whose smooth sensitivity is e^(−jε) at a lead of j rows; τ = 100.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from dpforest_duckdb.splits.choose import at_random
 
 
 def depth(domain: Domain) -> int:
-    """Half of the discrete attributes, and the depth that leaves half of the s numeric untried."""
+    """Half of the discrete attributes, and the d that leaves less than half of s numeric ones."""
     s = sum(a.kind == "numeric" for a in domain.attributes)
     discrete = (len(domain.attributes) - s) // 2
     first = next((d for d in range(64) if s * ((s - 1) / s) ** d < s / 2), 0) if s else 0
@@ -29,7 +34,8 @@ _PUBLISHED = Recipe(
     name="smooth-forest",
     title="Smooth-sensitivity forest (Fletcher & Islam)",
     year=2017,
-    paper="Differentially Private Random Decision Forests using Smooth Sensitivity, ESWA 2017",
+    paper="Differentially Private Random Decision Forests using Smooth Sensitivity, Expert Systems "
+    "with Applications 78, 2017",
     rows="disjoint",
     split_type="mixed",
     choose=at_random,

@@ -1,16 +1,21 @@
 """DPRF_thesis: Suihkonen, Differential Privacy applied to Random Forest Classification, MSc thesis,
 Helsinki 2023, chapter 5.
 
-As DiPriMe, on √m random attributes a node, with medians among ten equidistant points (5.1), one
-category against the rest (5.2), and the label of a leaf by permute-and-flip with B/2; majority.
-ε_s = ε_a = B/(4d), so a node with K attributes costs (K + 1)/2 of what is charged; d = m/2.
-Assumed: τ = 15, as on Adult; no stopping on true counts; signs as in DiPriMe. Subsets are smaller
-than m, no more is said of them: m − 1 in the rigorous form, whose cost does not grow with them.
+Binary trees on disjoint rows. At every node K random attributes; of each a private median among
+ten equidistant points (5.1), or one category against the rest (5.2), then the attribute by −N·MSE
+(5.3), with ε_s = ε_a = B/(4 d_m) each: a node costs (K + 1)/2 of what is charged. A node ends at
+d_m, with one class, or where a child would have fewer than 4 rows. The label of a leaf by
+permute-and-flip with B/2; majority. d_m = m/2; d = 4 and τ = 9 on Banknote, d = 11 and τ = 6 on
+Mushroom, d = 7 and τ = 15 on Adult.
+Assumed: K = √m, of which the thesis says that it is less than m; τ = 15; minus signs in (5.1) to
+(5.3); labels −1 and 1, or 0 and 1 as the variant `zero-one`; the ten points part the public range,
+without its ends, and a node that has none left, and no other split, is a leaf.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_label
@@ -20,11 +25,26 @@ from dpforest_duckdb.recipes.plans import (
     half_to_leaves,
     half_to_leaves_and_full_medians,
 )
-from dpforest_duckdb.recipes.published.diprime import MSE
 from dpforest_duckdb.recipes.recipe import Recipe, half_the_attributes, repaired
-from dpforest_duckdb.splits.choose import among, attribute_first
-from dpforest_duckdb.splits.published import by_points, full_shares
-from dpforest_duckdb.splits.utilities import BALANCE, GINI
+from dpforest_duckdb.splits.choose import Choice, Chooser, among, attribute_first
+from dpforest_duckdb.splits.published import at_points, by_points, full_shares, unless_small
+from dpforest_duckdb.splits.utilities import BALANCE, GINI, Utility
+
+# (5.3) is exp(−ε_a N MSE / 8) at P = 1, and N MSE is 2 Gini of labels -1 and 1, ½ Gini of 0 and 1
+SIGNED = replace(GINI, name="N MSE of labels -1 and 1", sensitivity=2, monotone=False)
+ZERO_ONE = replace(GINI, name="N MSE of labels 0 and 1", sensitivity=8, monotone=False)
+POINTS, LEAST_ROWS = 10, 4
+
+
+def fewest(choice: Choice) -> int:
+    """A child has 4 rows at least."""
+    return LEAST_ROWS
+
+
+def choose(mse: Utility) -> Chooser:
+    medians = among(by_points(BALANCE, mse, full_shares(math.isqrt)))
+    return unless_small(at_points(medians, POINTS), fewest, pure=True)
+
 
 _PUBLISHED = Recipe(
     name="thesis-forest",
@@ -33,19 +53,23 @@ _PUBLISHED = Recipe(
     paper="Differential Privacy applied to Random Forest Classification, Helsinki 2023",
     rows="disjoint",
     split_type="binary",
-    choose=among(by_points(BALANCE, MSE, full_shares(math.isqrt), points=10)),
+    choose=choose(SIGNED),
     trees=15,
     depth=half_the_attributes,
     plan=half_to_leaves_and_full_medians(LABEL.mechanism, math.isqrt),
     leaf=LABEL,
     finish=each(alone(vote_by_label)),
-    flaws=FULL_MEDIANS,
+    flaws=(*FULL_MEDIANS[:1], "Nodes end by the true number of their rows and classes."),
+    variants={"zero-one": {"choose": choose(ZERO_ONE)}},
 )
 
 THESIS_FOREST = repaired(
     _PUBLISHED,
     "The attribute is drawn first, by its best point, and then one median, for half of the share "
     "each. N MSE is Gini, monotone, and all draws are by permute-and-flip.",
-    choose=among(attribute_first(GINI, BALANCE, "permute-and-flip", points=10), lambda m: m - 1),
+    choose=at_points(
+        among(attribute_first(GINI, BALANCE, "permute-and-flip"), lambda m: m - 1), POINTS
+    ),
     plan=half_to_leaves("permute-and-flip", LABEL.mechanism, disjoint=True),
+    variants={},
 )

@@ -1,33 +1,43 @@
-"""DPGDF: Xin, Yang, Wang & Huang, Differentially Private Greedy Decision Forest, ICASSP 2019.
+"""DPGDF: Xin, Yang, Wang & Huang, Differentially Private Greedy Decision Forest, poster, University
+of Science and Technology of China.
 
-Trees on disjoint rows, each with all of B: half for the splits, alike at every layer, with
-P(a) ∝ exp(−ε Gini / (2(d − 1) Δ)); half for the labels of the leaves, as published by smooth
-sensitivity. d from m/2 to m.
-Assumed: d = m/2, τ = 10 ("dynamically adjusted": not by rows here). Leaving out the factor 2 is
-right: normalised Gini changes within ½ when a row is added.
+Trees on disjoint rows, each with all of B. A tree of depth d has d − 1 layers that are split, with
+ε/(2(d − 1)) each and P(a) ∝ exp(−ε Gini(a) / (2(d − 1) Δ(Gini))), and a layer of leaves with ε/2,
+whose labels are drawn with smooth sensitivity. d from m/2 to m.
+Assumed: d = ⌈m/2⌉, at least 2; τ = 10, where the poster adjusts it to the data set; Gini as a mean
+over the rows, with Δ = ½, by which it changes at most with a row, so that leaving out the factor 2
+is right; numeric attributes split in two at bin edges; majority; the year, 2019.
 """
 
 from __future__ import annotations
 
+from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_label
 from dpforest_duckdb.recipes.leaf_queries import LABEL, SMOOTH_FLAWS, SMOOTH_LABEL
 from dpforest_duckdb.recipes.plans import half_to_leaves
-from dpforest_duckdb.recipes.recipe import Recipe, half_the_attributes, repaired
+from dpforest_duckdb.recipes.recipe import Recipe, repaired
 from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.published import by_published
 from dpforest_duckdb.splits.utilities import GINI, constant, published_gini
+
+
+def depth(domain: Domain) -> int:
+    """⌈m/2⌉ layers, one of them of leaves."""
+    return max(2, (len(domain.attributes) + 1) // 2)
+
 
 _PUBLISHED = Recipe(
     name="xin-dpgdf",
     title="DPGDF (Xin et al.)",
     year=2019,
-    paper="Differentially Private Greedy Decision Forest, ICASSP 2019",
+    paper="Differentially Private Greedy Decision Forest, poster",
     rows="disjoint",
     split_type="mixed",
     choose=by_published(published_gini, constant(0.5), factor=1),
     trees=10,
-    depth=half_the_attributes,
+    depth=depth,
+    depth_of_root=1,
     plan=half_to_leaves("exponential mechanism on Gini", SMOOTH_LABEL.mechanism, disjoint=True),
     leaf=SMOOTH_LABEL,
     finish=each(alone(vote_by_label)),

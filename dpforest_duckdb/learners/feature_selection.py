@@ -1,0 +1,83 @@
+"""Attributes weighed by the true rows before trees are grown (Liu et al. 2022, thesis 4.3.4).
+
+NOT private: nothing pays for the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Floats, Integers
+from dpforest_duckdb.engine.base import CodedRows
+from dpforest_duckdb.request import Grown, Learner, TrainingContext
+
+LEAST = 0.01  # of the largest symmetrical uncertainty: attributes below it are not relevant
+
+
+def entropy(counts: Integers) -> float:
+    """H in bits of the shares of counts, whatever their shape (3.2)."""
+    shares = counts[counts > 0] / max(counts.sum(), 1)
+    return float(-(shares * np.log2(shares)).sum())
+
+
+def mutual_information(counts: Integers) -> float:
+    """I(X …; Y) of `counts[value, …, class]` (4.23), as H(X …) + H(Y) − H(X …, Y)."""
+    inputs, classes = counts.sum(axis=-1), counts.sum(axis=tuple(range(counts.ndim - 1)))
+    return entropy(inputs) + entropy(classes) - entropy(counts)
+
+
+def symmetrical_uncertainty(counts: Integers) -> float:
+    """2 I(X; Y) / (H(X) + H(Y)) of `counts[value, class]` (4.24); 0 where both entropies are."""
+    both = entropy(counts.sum(axis=1)) + entropy(counts.sum(axis=0))
+    return 2 * mutual_information(counts) / both if both else 0.0
+
+
+def interaction(counts: Integers) -> float:
+    """Normalised interaction gain (4.26) of `counts[value, value, class]`, ½ where there is none.
+
+    ½ + IG / (2 (H(X) + H(Y))), IG = I(X, Y; Z) − I(X; Z) − I(Y; Z) (4.25).
+    """
+    one, other = counts.sum(axis=1), counts.sum(axis=0)
+    both = entropy(one.sum(axis=1)) + entropy(other.sum(axis=1))
+    gain = mutual_information(counts) - mutual_information(one) - mutual_information(other)
+    return 0.5 + gain / (2 * both) if both else 0.5
+
+
+def weights_of(pairs: Mapping[tuple[int, int], Integers], attributes: int) -> Floats:
+    """The weight of each attribute, by `counts[value, value, class]` of every two.
+
+    Those below LEAST in symmetrical uncertainty weigh nothing. The others, as IG-RFE is not given,
+    weigh their symmetrical uncertainty times their mean interaction with the others that are left.
+    """
+    uncertainty, mean = np.zeros(attributes), np.full(attributes, 0.5)
+    for (one, other), counts in pairs.items():
+        uncertainty[one] = symmetrical_uncertainty(counts.sum(axis=1))
+        uncertainty[other] = symmetrical_uncertainty(counts.sum(axis=0))
+    kept = uncertainty >= LEAST * uncertainty.max(initial=0.0)
+    met: list[list[float]] = [[] for _ in range(attributes)]
+    for pair, counts in pairs.items():
+        if kept[list(pair)].all():
+            gain = interaction(counts)
+            for attribute in pair:
+                met[attribute].append(gain)
+    for attribute, gains in enumerate(met):
+        if gains:
+            mean[attribute] = np.mean(gains)
+    weights: Floats = np.where(kept, uncertainty * mean, 0.0)
+    return weights
+
+
+def relevant(learner: Learner) -> Learner:
+    """The same learner, with the weights of the attributes in its request."""
+
+    def grow(rows: CodedRows, context: TrainingContext) -> Grown:
+        request = context.request
+        weights = weights_of(rows.count_pairs(), len(request.domain.attributes))
+        return learner.grow(
+            rows, replace(context, request=replace(request, weights=tuple(weights.tolist())))
+        )
+
+    return Learner(grow, learner.node_columns)

@@ -1,0 +1,103 @@
+"""Selective aggregation: trees leave a forest one by one while it errs less (Guan et al. 2020).
+
+Algorithm 2 as the thesis prints it (its Algorithm 4.2), by the true errors, which is NOT private,
+or by draws that are paid for. One row more raises each error of a round by one or by nothing, all
+of them in one direction: so a round is a draw of a monotone utility of sensitivity 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.engine.base import CodedRows
+from dpforest_duckdb.learners.growth import Growth
+from dpforest_duckdb.learners.levels import LEVELS, grow_levels, split_levels
+from dpforest_duckdb.privacy.noise import laplace_deviation
+from dpforest_duckdb.privacy.selection import exponents, select
+from dpforest_duckdb.progress import Event, Phase
+from dpforest_duckdb.request import Grown, Learner, TrainingContext
+from dpforest_duckdb.tree import LEAF, Tree
+
+Pick = Callable[[Integers, int], int]  # the place of the least of private errors, in a round
+
+
+def aggregate(
+    labels: Integers, truth: Integers, rows: Integers, classes: int, pick: Pick
+) -> list[int]:
+    """The trees that Algorithm 2 keeps, ascending, by the labels that they give.
+
+    `labels[combination, tree]`, `truth[combination]` and `rows[combination]` are private. In round
+    i every tree that is left is taken away once, which gives the errors e_ij; the one with the
+    least e_ij goes for good, and what is left errs on E_i. After the last round the least E_k says
+    which set is kept. `pick` takes the least. An ensemble says the first of the classes of most
+    votes.
+    """
+    votes = np.eye(classes, dtype=np.int64)[labels]  # [combination, tree, class]
+    left, together = list(range(labels.shape[1])), votes.sum(axis=1)
+    sets, errors_of_sets = [left], [0]
+    for turn in range(labels.shape[1] - 1):
+        without = together[:, None] - votes[:, left]  # [combination, tree that goes, class]
+        errors = (rows[:, None] * (without.argmax(axis=2) != truth[:, None])).sum(axis=0)
+        gone = pick(errors, turn)
+        together = without[:, gone]
+        left = [tree for tree in left if tree != left[gone]]
+        sets.append(left)
+        errors_of_sets.append(int(errors[gone]))
+    if len(sets) == 1:
+        return left
+    return sets[1 + pick(np.array(errors_of_sets[1:]), labels.shape[1] - 1)]
+
+
+def least(errors: Integers, turn: int) -> int:
+    """The first of the least errors. NOT private."""
+    return int(errors.argmin())
+
+
+def drawn(context: TrainingContext) -> Pick:
+    """The least error by permute-and-flip, at the cost that the plan has for the round."""
+
+    def pick(errors: Integers, turn: int) -> int:
+        every = np.ones((1, len(errors)), dtype=np.bool_)
+        cost, k = context.account.spend("aggregation", turn), context.request.rows_per_unit
+        weights = exponents(-errors[None], every, cost, k, monotone=True)
+        return int(select("permute-and-flip", weights, every, context.randomness.bits)[0])
+
+    return pick
+
+
+def _kept(rows: CodedRows, context: TrainingContext, growth: Growth, pick: Pick) -> Grown:
+    trees = growth.finished()
+    voting = [_by_majority(tree) for tree in trees]
+    kept = aggregate(*rows.count_labels(voting), len(context.request.domain.classes), pick)
+    return Grown([trees[number] for number in kept], limited=growth.limited)
+
+
+def _by_majority(tree: Tree) -> Tree:
+    assert tree.counts is not None, "a majority needs counts"
+    return replace(tree, votes=tree.counts)
+
+
+def _as_published(rows: CodedRows, context: TrainingContext) -> Grown:
+    """Leaves have the budget of their layer (4.34), and trees leave by the true errors."""
+    growth, account = split_levels(rows, context), context.account
+    context.observe(Event(Phase.COUNT_LEAVES))
+    private = rows.count_leaves(0, growth.nodes)
+    layers, k = np.maximum(growth.depths(), 1), context.request.rows_per_unit
+    for layer in range(1, context.request.depth + 1):
+        leaves = np.flatnonzero((layers == layer) & (growth.kind == LEAF))
+        cost = account.spend("leaf of a layer", layer - 1)
+        noisy = context.randomness.noise.laplace(private[leaves], cost, k)
+        growth.release(leaves, noisy, laplace_deviation(cost, k))
+    return _kept(rows, context, growth, least)
+
+
+def _paid(rows: CodedRows, context: TrainingContext) -> Grown:
+    return _kept(rows, context, grow_levels(rows, context), drawn(context))
+
+
+BY_TRUE_ERRORS = Learner(_as_published, LEVELS.node_columns)
+BY_DRAWN_ERRORS = Learner(_paid, LEVELS.node_columns)

@@ -1,0 +1,191 @@
+"""A cut through taxonomies and intervals, made finer one entry at a time: DiffGen and DT-Diff.
+
+The cut starts with every attribute at its top. A step draws one entry, a group of a taxonomy or an
+interval of a numeric attribute, and replaces it by what it holds, in the whole table at once. The
+tree is the product of all attributes' cuts: a step splits every leaf that lies in the entry.
+
+What an entry is worth follows from the rows in it, wherever they lie in the tree. So the class
+counts of the attributes' values are read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Integers, Mask
+from dpforest_duckdb.engine.base import CodedRows
+from dpforest_duckdb.learners.growth import Growth
+from dpforest_duckdb.learners.levels import release_leaves
+from dpforest_duckdb.privacy.bits import Bits
+from dpforest_duckdb.privacy.selection import (
+    Exponents,
+    draw_uniformly,
+    exponential_mechanism,
+    exponents,
+)
+from dpforest_duckdb.progress import Event, Phase
+from dpforest_duckdb.request import Grown, Learner, TrainingContext
+from dpforest_duckdb.splits.candidates import Candidates, candidates
+from dpforest_duckdb.splits.limits import MAX_LEAVES
+from dpforest_duckdb.splits.utilities import Utility
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of a cut that can be made finer: cells of an attribute, not yet told apart.
+
+    `candidates` are the splits that do it, `nodes` the leaves that lie in it, of the open ones.
+    """
+
+    attribute: int
+    reach: Mask
+    candidates: Integers
+    nodes: Integers
+
+    @property
+    def key(self) -> tuple[int, bytes]:
+        return self.attribute, self.reach.tobytes()
+
+
+@dataclass
+class _Cut:
+    """The cut of one tree: its leaves, what can be reached in them, and the points drawn so far.
+
+    A step that would make more leaves than `most` is not offered.
+    """
+
+    ways: Candidates
+    most: int
+    nodes: Integers
+    reachable: Mask
+    points: dict[tuple[int, bytes], int] = field(default_factory=dict)
+
+    def entries(self) -> list[Entry]:
+        """What may be made finer, in a public order."""
+        ways, found = self.ways, []
+        allowed = ways.allowed(self.reachable)
+        arity = [ways.branches(a).shape[1] for a in range(len(ways.cells))]
+        for a, cells in enumerate(ways.slices):
+            for reach in np.unique(self.reachable[:, cells], axis=0):
+                nodes = np.flatnonzero((self.reachable[:, cells] == reach).all(axis=1))
+                own = np.flatnonzero(allowed[nodes].any(axis=0) & (ways.attribute == a))
+                leaves = len(self.nodes) + len(nodes) * (arity[a] - 1)
+                if len(own) and leaves <= self.most:
+                    found.append(Entry(a, reach, own, nodes))
+        return found
+
+    def split(self, entry: Entry, candidate: int, growth: Growth, rows: CodedRows) -> None:
+        """Replace an entry by the parts that a candidate makes of it."""
+        ways, old = self.ways, entry.nodes
+        born, chosen = growth.nodes, np.full(len(old), candidate)
+        made = growth.split(
+            self.nodes[old], ways.attribute[chosen], ways.kind[chosen], ways.cell[chosen]
+        )
+        rows.route(made, growth.nodes)
+        below, _ = ways.descend(self.reachable[old], chosen)
+        self.nodes = np.concatenate([np.delete(self.nodes, old), np.arange(born, growth.nodes)])
+        self.reachable = np.concatenate([np.delete(self.reachable, old, axis=0), below])
+
+
+def _exponents(
+    tables: Sequence[Integers], ways: Candidates, offered: Sequence[Entry], utility: Utility,
+    cost: int, k: int,
+) -> Exponents:  # fmt: skip
+    """Exponents `[1, candidate]` of a draw among the candidates of entries, by the rows in them."""
+    worth = []
+    for entry in offered:
+        own = list(tables)
+        own[entry.attribute] = tables[entry.attribute] * entry.reach[:, None]
+        each = utility.function(ways.branch_counts([t[None] for t in own], entry.attribute))[0]
+        worth.append(each[np.isin(ways.of(entry.attribute), entry.candidates)])
+    every = np.ones((1, sum(map(len, worth))), dtype=np.bool_)
+    values = np.concatenate(worth)[None]
+    return exponents(values, every, cost, utility.sensitivity * k, utility.monotone)
+
+
+def draw_by_entry(exponent: Exponents, sizes: Sequence[int], bits: Bits) -> int:
+    """The exponential mechanism on candidates in groups of `sizes`, all of which weigh the same.
+
+    A proposal is a uniform group and a uniform candidate of it, so no weight is computed that could
+    overflow; its coin accepts it, and the best candidate's always does.
+    """
+    first = np.cumsum([0, *sizes])
+    while True:
+        group = int(draw_uniformly(np.ones((1, len(sizes)), dtype=np.bool_), bits)[0])
+        inside = int(draw_uniformly(np.ones((1, sizes[group]), dtype=np.bool_), bits)[0])
+        proposal = int(first[group]) + inside
+        if exponent.coins((np.array([0]), np.array([proposal])), bits)[0]:
+            return proposal
+
+
+@dataclass(frozen=True)
+class _Chooser:
+    """How a step is drawn: by `point` the split point of an interval, if it is drawn first."""
+
+    attribute: Utility
+    point: Utility | None
+
+    def shares(self, depth: int, ways: Candidates) -> int:
+        """The draws that share the budget of a step, along one row's entries."""
+        if self.point is None:
+            return 1
+        return 2 + (len(ways.numeric) if depth == 0 else 0)
+
+    def draw(
+        self, cut: _Cut, tables: Sequence[Integers], cost: int, k: int, bits: Bits
+    ) -> tuple[Entry, int] | None:
+        """The entry that is made finer and the candidate that does it; None if nothing is left."""
+        ways, offered = cut.ways, cut.entries()
+        if not offered:
+            return None
+        if self.point is not None:
+            for number, entry in enumerate(offered):
+                if len(entry.candidates) > 1 and entry.key not in cut.points:
+                    weights = _exponents(tables, ways, [entry], self.point, cost, k)
+                    every = np.ones(weights.numerator.shape, dtype=np.bool_)
+                    widths = ways.width[entry.candidates]
+                    drawn = exponential_mechanism(weights, every, bits, widths)
+                    cut.points[entry.key] = int(entry.candidates[drawn[0]])
+                if len(entry.candidates) > 1:
+                    point = np.array([cut.points[entry.key]])
+                    offered[number] = replace(entry, candidates=point)
+        sizes = [len(entry.candidates) for entry in offered]
+        weights = _exponents(tables, ways, offered, self.attribute, cost, k)
+        place = draw_by_entry(weights, sizes, bits)
+        number = int(np.searchsorted(np.cumsum(sizes), place, side="right"))
+        return offered[number], int(np.concatenate([e.candidates for e in offered])[place])
+
+
+def specialised(attribute: Utility, point: Utility | None) -> Learner:
+    """Cuts made finer `request.depth` times, then what the recipe asks of the leaves.
+
+    With `point` every new interval first draws its split point, once, in proportion to the width of
+    the bin below it; its parts hold different rows, so the points of a step cost once. Without, all
+    points of all entries compete in one draw, in which every entry weighs the same.
+    """
+    chooser = _Chooser(attribute, point)
+
+    def grow(rows: CodedRows, context: TrainingContext) -> Grown:
+        request = context.request
+        ways = candidates(request.domain, context.recipe.split_type)
+        growth = Growth(request.domain.cells, request.trees, len(request.domain.classes))
+        roots, most = (
+            np.ones((1, sum(request.domain.cells)), dtype=np.bool_),
+            MAX_LEAVES // request.trees,
+        )
+        cuts = [_Cut(ways, most, np.array([tree]), roots) for tree in range(request.trees)]
+        tables = rows.count_classes(0, request.trees)
+        for depth in range(request.depth):
+            context.observe(Event(Phase.CHOOSE_SPLITS, depth + 1, request.depth, "depth"))
+            cost = context.account.spend("split", depth) // chooser.shares(depth, ways)
+            for tree, cut in enumerate(cuts):
+                own = [table[tree] for table in tables]
+                drawn = chooser.draw(cut, own, cost, request.rows_per_unit, context.randomness.bits)
+                if drawn is not None:
+                    cut.split(*drawn, growth, rows)
+        return Grown(release_leaves(rows, context, growth).finished())
+
+    return Learner(grow, node_columns=lambda request: request.trees)
