@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -112,8 +113,6 @@ def _list(forests: list[Forest], as_json: bool) -> None:
 
 
 def _show(forest: Forest, as_json: bool) -> None:
-    from dataclasses import asdict
-
     domain = forest.domain
     attributes = [attribute.name for attribute in domain.attributes]
     if as_json:

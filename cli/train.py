@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from dpforest_duckdb.privacy.plan import PlannedQuery
     from dpforest_duckdb.training.run import Run
 
+SEED_ALONE = (
+    "--seed makes noise that can be repeated and protects nobody: --seed and --not-private go "
+    "together."
+)
+
 
 def train(
     db: options.Db,
@@ -97,18 +102,13 @@ def train(
 
     Several --epsilon or --recipe train a forest each, in one pass; each is debited.
     """
-    recipes = recipe or ["auto"]
-    several = len(epsilon) * len(recipes) > 1
-    for option, words in (("--epsilon", epsilon), ("--recipe", recipes)):
-        if len(set(words)) < len(words):
-            raise UsageError(f"{option} says the same twice: name each once.")
+    wanted = [(each, e) for each in recipe or ["auto"] for e in epsilon]
+    several = len(wanted) > 1
+    _refuse_repeated({"--epsilon": epsilon, "--recipe": recipe or []})
     if several and out is not None:
         raise UsageError("--out is for one model: name several with --name, or train one.")
     if (seed is not None) != not_private:
-        raise UsageError(
-            "--seed makes noise that can be repeated and protects nobody: --seed and --not-private "
-            "go together."
-        )
+        raise UsageError(SEED_ALONE)
     if out is not None:
         options.check_out(out, db, ledger, replace=replace)
     from dpforest_duckdb.training.prepare import prepare
@@ -142,32 +142,25 @@ def train(
                 ledger=ledger,
                 trace=engine.trace,
             )
-            for one_recipe in recipes
-            for one_epsilon in epsilon
+            for one_recipe, one_epsilon in wanted
         ]
         for run in runs:
             _say_public(run, domain)
-            if run.request.delta and not run.delta:
-                say(f"Note: recipe {run.recipe.name} is pure ε and spends no δ.")
         if dry_run:
-            plans = [_plan(run) for run in runs]
-            if as_json:
-                emit({"runs": plans} if several else plans[0])
-                return
-            for run, plan in zip(runs, plans, strict=True):
-                _show_plan(run, plan)
+            _show_plans(runs, as_json)
             return
         with shown_progress(timings=timings) as observe:
             forests = list(train_many(runs, observe=observe))
         if out is not None:
             forests[0].save(out)
         _say_spent(runs[0])
-    if as_json:
-        told = [facts(forest) for forest in forests]
-        emit({"models": told} if several else told[0])
-        return
-    for run, forest in zip(runs, forests, strict=True):
-        _report(forest, run.name, out)
+    _show_forests(forests, [run.name for run in runs], out, as_json)
+
+
+def _refuse_repeated(given: dict[str, list[str]]) -> None:
+    for option, words in given.items():
+        if len(set(words)) < len(words):
+            raise UsageError(f"{option} says the same twice: name each once.")
 
 
 def _say_public(run: Run, domain: str | None) -> None:
@@ -189,6 +182,8 @@ def _say_public(run: Run, domain: str | None) -> None:
         say(f"Note: {note}")
     for reason in run.recipe.flaws:
         say(f"Warning: not private: {reason}")
+    if run.request.delta and not run.delta:
+        say(f"Note: recipe {run.recipe.name} is pure ε and spends no δ.")
 
 
 def _say_spent(run: Run) -> None:
@@ -201,6 +196,17 @@ def _say_spent(run: Run) -> None:
     if budget.spent_delta:
         spent += f", δ = {show(budget.spent_delta, ATTO)}"
     say(f'Spent on table "{name}" so far: {spent}{cap}.')
+
+
+def _show_forests(
+    forests: list[Forest], names: list[str | None], out: str | None, as_json: bool
+) -> None:
+    if as_json:
+        found = [facts(forest) for forest in forests]
+        emit({"models": found} if len(found) > 1 else found[0])
+        return
+    for forest, name in zip(forests, names, strict=True):
+        _report(forest, name, out)
 
 
 def _report(forest: Forest, name: str | None, out: str | None) -> None:
@@ -243,6 +249,15 @@ def _plan(run: Run) -> dict[str, Any]:
             for query, rows in asked
         ],
     }
+
+
+def _show_plans(runs: list[Run], as_json: bool) -> None:
+    plans = [_plan(run) for run in runs]
+    if as_json:
+        emit({"runs": plans} if len(runs) > 1 else plans[0])
+        return
+    for run, plan in zip(runs, plans, strict=True):
+        _show_plan(run, plan)
 
 
 def _show_plan(run: Run, plan: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dpforest_duckdb.version import __version__
@@ -46,6 +47,4 @@ def __getattr__(name: str) -> Any:
     """Import a public name on first use: the command line must start fast."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

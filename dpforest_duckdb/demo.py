@@ -17,8 +17,9 @@ from dpforest_duckdb.engine.connect import open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.ledger.book import Budget
 from dpforest_duckdb.model import store
-from dpforest_duckdb.model.evaluate import evaluate
+from dpforest_duckdb.model.evaluate import Evaluation, evaluate
 from dpforest_duckdb.model.files import write_file
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.model.score_sql import publish_sql
@@ -40,71 +41,28 @@ NURSERY = {
     "health": ("recommended", "priority", "not_recom"),
     "class": ("not_recom", "recommend", "very_recom", "priority", "spec_prior"),
 }
+Say = Callable[[str], None]
 _FILES = ("nursery.duckdb", "nursery.duckdb.ledger", "score.sql")
 
 
-def demo(
-    folder: str | Path, *, replace: bool = False, say: Callable[[str], None] = print
-) -> dict[str, Any]:
+def demo(folder: str | Path, *, replace: bool = False, say: Say = print) -> dict[str, Any]:
     """Run the session in a folder and give its figures; `say` is shown commands and results.
 
     Raises `DpforestError` for a folder that holds something, unless `replace` and it is a demo's.
     """
     home = _prepared(Path(folder), replace=replace)
     database, ledger, script = (home / name for name in _FILES)
-    path = shlex.quote(str(database))
     _make_tables(database)
     say(
         "UCI's Nursery: 12,960 applications to nursery schools, three quarters of them to train on,"
     )
     say(f"in {database}. Its columns are ENUMs: they declare the domain.")
-
     with open_database(database) as connection:
-        engine = DuckDBEngine(connection)
-
-        say(f"\n$ dpforest budget set --db {path} --table nursery --epsilon {CAP}")
-        guard = Account.of(engine, engine.table("nursery"), ledger)
-        guard.set_cap(nano_epsilon(CAP, cap=True), 0, PrivacyUnit("row"), raise_cap=False)
-        say(f"No more than ε = {CAP} will ever be spent on this table, for {PrivacyUnit('row')}.")
-
-        say(
-            f"\n$ dpforest train --db {path} --table nursery --target class --recipe {RECIPE} "
-            f"--epsilon {EPSILON}"
-        )
-        forest = train(
-            connection, "nursery", target="class", recipe=RECIPE, epsilon=EPSILON, name="nursery"
-        )
-        say(
-            f"A forest of {forest.nodes} nodes, {forest.depth} deep. Guarantee: {forest.guarantee}."
-        )
-
-        say(f"\n$ dpforest evaluate --db {path} --model nursery --table nursery_test")
-        figures = evaluate(engine, store.load(engine, "nursery"), "nursery_test")
-        say(f"Accuracy {figures.accuracy:.4f} on {figures.rows} rows that it has not seen.")
-
-        say(
-            f"\n$ dpforest sql --db {path} --model nursery --from nursery_test "
-            f"--as table --into scored > {shlex.quote(str(script))}"
-        )
-        statement = publish_sql(
-            forest, form="table", name="scored", scored=engine.scored("nursery_test")
-        )
-        write_file(script, statement)
-        engine.run(script.read_text(encoding="utf-8"), step="score")
-        say("Plain SQL, which needs nothing of this package. Run, it has made the table scored:")
-        _say_rows(engine, say)
-
-        say(f"\n$ dpforest rules --db {path} --model nursery --leaves-only")
-        rules = _rules(forest)
-        for rule in rules[:SHOWN_RULES]:
-            say(f"{rule['rule']} => {rule['prediction']} (noisy counts {rule['counts']})")
-        say(f"… and {len(rules) - SHOWN_RULES} more.")
-
-        say(f"\n$ dpforest budget show --db {path} --table nursery")
-        budget = Account.of(engine, engine.table("nursery"), ledger).budget()
-        left = budget.left_epsilon or 0
-        say(f"Spent ε = {show(budget.spent_epsilon)} of {CAP}, {show(left)} left.")
-
+        engine, path = DuckDBEngine(connection), shlex.quote(str(database))
+        forest = _train(engine, ledger, path, say)
+        figures = _evaluate_and_score(engine, forest, script, path, say)
+        rules = _show_rules(forest, path, say)
+        budget = _show_budget(engine, ledger, path, say)
     return {
         "database": str(database),
         "sql": str(script),
@@ -116,9 +74,63 @@ def demo(
         "accuracy": figures.accuracy,
         "log_loss": figures.log_loss,
         "spent": budget.spent_epsilon / NANO,
-        "left": left / NANO,
+        "left": (budget.left_epsilon or 0) / NANO,
         "rules": rules[:SHOWN_RULES],
     }
+
+
+def _train(engine: DuckDBEngine, ledger: Path, path: str, say: Say) -> Forest:
+    """Set a cap and train under it."""
+    say(f"\n$ dpforest budget set --db {path} --table nursery --epsilon {CAP}")
+    guard = Account.of(engine, engine.table("nursery"), ledger)
+    guard.set_cap(nano_epsilon(CAP, cap=True), 0, PrivacyUnit("row"), raise_cap=False)
+    say(f"No more than ε = {CAP} will ever be spent on this table, for {PrivacyUnit('row')}.")
+    say(
+        f"\n$ dpforest train --db {path} --table nursery --target class --recipe {RECIPE} "
+        f"--epsilon {EPSILON}"
+    )
+    forest = train(
+        engine.connection, "nursery", target="class", recipe=RECIPE, epsilon=EPSILON, name="nursery"
+    )
+    say(f"A forest of {forest.nodes} nodes, {forest.depth} deep. Guarantee: {forest.guarantee}.")
+    return forest
+
+
+def _evaluate_and_score(
+    engine: DuckDBEngine, forest: Forest, script: Path, path: str, say: Say
+) -> Evaluation:
+    """Exact figures on the other table, and the SQL that scores it, written and run."""
+    say(f"\n$ dpforest evaluate --db {path} --model nursery --table nursery_test")
+    figures = evaluate(engine, store.load(engine, "nursery"), "nursery_test")
+    say(f"Accuracy {figures.accuracy:.4f} on {figures.rows} rows that it has not seen.")
+    say(
+        f"\n$ dpforest sql --db {path} --model nursery --from nursery_test "
+        f"--as table --into scored > {shlex.quote(str(script))}"
+    )
+    scored = engine.scored("nursery_test")
+    write_file(script, publish_sql(forest, form="table", name="scored", scored=scored))
+    engine.run(script.read_text(encoding="utf-8"), step="score")
+    say("Plain SQL, which needs nothing of this package. Run, it has made the table scored:")
+    _say_rows(engine, say)
+    return figures
+
+
+def _show_rules(forest: Forest, path: str, say: Say) -> list[dict[str, Any]]:
+    """The rules of the leaves, of which the first few are shown."""
+    say(f"\n$ dpforest rules --db {path} --model nursery --leaves-only")
+    rules = _rules(forest)
+    for rule in rules[:SHOWN_RULES]:
+        say(f"{rule['rule']} => {rule['prediction']} (noisy counts {rule['counts']})")
+    say(f"… and {len(rules) - SHOWN_RULES} more.")
+    return rules
+
+
+def _show_budget(engine: DuckDBEngine, ledger: Path, path: str, say: Say) -> Budget:
+    say(f"\n$ dpforest budget show --db {path} --table nursery")
+    budget = Account.of(engine, engine.table("nursery"), ledger).budget()
+    spent, left = show(budget.spent_epsilon), show(budget.left_epsilon or 0)
+    say(f"Spent ε = {spent} of {CAP}, {left} left.")
+    return budget
 
 
 def _prepared(home: Path, *, replace: bool) -> Path:
@@ -166,7 +178,7 @@ def _make_tables(database: Path) -> None:
                 )
 
 
-def _say_rows(engine: DuckDBEngine, say: Callable[[str], None]) -> None:
+def _say_rows(engine: DuckDBEngine, say: Say) -> None:
     """A scored row of each of a few predictions; the rows are published ones."""
     found = engine.run(
         "SELECT DISTINCT ON (prediction) has_nurs, health, class, prediction "

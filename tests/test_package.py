@@ -3,32 +3,61 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
+PLACES = {  # in the checkout, and in a wheel
+    "dpforest_duckdb": "dpforest_duckdb",
+    "cli": "dpforest_duckdb/cli",
+    "sql": "dpforest_duckdb/sql",
+}
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel of a copy of the checkout, in which nothing is left of earlier builds."""
     folder = tmp_path_factory.mktemp("wheel")
+    copy = folder / "checkout"
+    copy.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    for name in PLACES:
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*command, "--wheel-dir", str(folder), str(ROOT)], check=True)
+    subprocess.run([*command, "--wheel-dir", str(folder), str(copy)], check=True)
     return next(folder.glob("*.whl"))
 
 
-def test_the_wheel_carries_every_module_and_template(wheel: Path) -> None:
-    inside = set(zipfile.ZipFile(wheel).namelist())
-    for folder, place in (("dpforest_duckdb", ""), ("cli", "cli/"), ("sql", "sql/")):
-        for file in (ROOT / folder).rglob("*"):
-            if file.suffix in (".py", ".sql"):
-                relative = file.relative_to(ROOT / folder).as_posix()
-                assert f"dpforest_duckdb/{place}{relative}" in inside
+def test_the_wheel_has_the_files_of_the_checkout_and_no_others(wheel: Path) -> None:
+    """A package that pyproject.toml does not list is missing, and so is a file of another kind."""
+    expected = {
+        f"{place}/{file.relative_to(ROOT / folder).as_posix()}"
+        for folder, place in PLACES.items()
+        for file in (ROOT / folder).rglob("*")
+        if file.is_file() and file.suffix != ".pyc"
+    }
+    inside = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert inside == expected
     assert "dpforest_duckdb/py.typed" in inside
+    assert {Path(name).suffix for name in inside} >= {".py", ".sql"}
+
+
+def test_every_package_and_none_other_is_listed() -> None:
+    setup = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert setup["tool"]["setuptools"]["packages"] == sorted(
+        {
+            ".".join((*place.split("/"), *file.parent.relative_to(ROOT / folder).parts))
+            for folder, place in PLACES.items()
+            for file in (ROOT / folder).rglob("*.py")
+        }
+    )
 
 
 def test_the_demo_runs_from_the_wheel(wheel: Path, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
+from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
@@ -71,26 +72,14 @@ def prepare(
     chosen = find(recipe, as_published=as_published)
     engine = DuckDBEngine(con, trace)
     info = engine.table(table)
-    if isinstance(domain, Domain):
-        public = domain
-    elif domain is not None:
-        public = load_domain(domain, target)
-    else:
-        public = declared_domain(engine, info, target)
-    public = public.keep(columns, exclude)
+    public = _public(engine, info, domain, target).keep(columns, exclude)
     unit = _unit(public, info, privacy_unit, rows_per_unit)
     public = public.without(unit.column).bind(info.columns)
     request = chosen.request(
         public, nano, trees=trees, depth=depth, rows_per_unit=unit.rows, delta=atto
     )
     plan = chosen.whole_plan(request)
-    # a chooser divides a query into no more than two shares for each attribute and two more
-    least = 2 * (len(public.attributes) + 1)
-    if any(cost < least for query in plan.queries for cost in query.by_depth):
-        raise DpforestError(
-            "--epsilon is too small to be shared by all the queries of this recipe: raise it, or "
-            "ask for fewer trees or less depth."
-        )
+    _refuse_tiny_shares(plan, len(public.attributes))
     if name is not None:
         store.check_name(engine, name, replace=replace)
     if engine.spills_plain(info.catalog):
@@ -112,6 +101,28 @@ def prepare(
             raise UsageError("--rows-at-most must be a whole number from 1.")
         refuse_if_too_large(con, rows_at_most, run.bytes_of_a_row)
     return run
+
+
+def _public(
+    engine: DuckDBEngine, info: TableInfo, domain: Domain | str | Path | None, target: str | None
+) -> Domain:
+    """The domain as given, from a file, or from DuckDB's declarations."""
+    if isinstance(domain, Domain):
+        return domain
+    if domain is not None:
+        return load_domain(domain, target)
+    return declared_domain(engine, info, target)
+
+
+def _refuse_tiny_shares(plan: Plan, attributes: int) -> None:
+    """Raise `DpforestError` if a chooser could not divide the budget of a query."""
+    # it divides a query into no more than two shares for each attribute and two more
+    least = 2 * (attributes + 1)
+    if any(cost < least for query in plan.queries for cost in query.by_depth):
+        raise DpforestError(
+            "--epsilon is too small to be shared by all the queries of this recipe: raise it, or "
+            "ask for fewer trees or less depth."
+        )
 
 
 def _unit(domain: Domain, info: TableInfo, asked: str | None, rows: int) -> PrivacyUnit:
