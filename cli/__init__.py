@@ -20,13 +20,29 @@ from dpforest_duckdb.cli.evaluate import evaluate
 from dpforest_duckdb.cli.models import models
 from dpforest_duckdb.cli.outcome import reported
 from dpforest_duckdb.cli.recipes import recipes
+from dpforest_duckdb.cli.report import report
 from dpforest_duckdb.cli.rules import rules
 from dpforest_duckdb.cli.score import score
+from dpforest_duckdb.cli.show import show
 from dpforest_duckdb.cli.sql import sql
 from dpforest_duckdb.cli.train import train
 from dpforest_duckdb.version import __version__
 
-VERBS = (train, score, sql, evaluate, rules, models, budget, domain, recipes, audit, demo)
+VERBS = (
+    train,
+    score,
+    sql,
+    evaluate,
+    rules,
+    show,
+    report,
+    models,
+    budget,
+    domain,
+    recipes,
+    audit,
+    demo,
+)
 
 app = typer.Typer(
     name="dpforest",

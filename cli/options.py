@@ -137,15 +137,20 @@ def refuse_idle(why: str, **given: object) -> None:
 
 
 def check_out(path: str, *others: str | None, replace: bool) -> None:
-    """Refuse a file that cannot be written, before any work is done for it.
+    """Refuse a model file that cannot be written, before any work is done for it.
 
     `others` are files of the same command, which it must not overwrite.
     """
+    if Path(path).suffix != ".json":
+        raise UsageError("--out must end in .json: that is how --model tells a file from a name.")
+    check_writable(path, *others, replace=replace)
+
+
+def check_writable(path: str, *others: str | None, replace: bool) -> None:
+    """Refuse an --out that cannot be written, or that names one of the `others`."""
     target = Path(path)
     if any(other and target.resolve() == Path(other).resolve() for other in others):
         raise UsageError("--out names the database or its ledger: choose another file.")
-    if target.suffix != ".json":
-        raise UsageError("--out must end in .json: that is how --model tells a file from a name.")
     if target.is_dir() or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
         raise DpforestError(f"The file {path} cannot be written: check its folder and --out.")
     if target.exists() and not replace:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.content import ForestContent
 from dpforest_duckdb.model.files import write_file
 from dpforest_duckdb.model.json_format import MAX_BYTES, from_json, to_json
+from dpforest_duckdb.model.plot import plot_effects, plot_importances, plot_tree
 from dpforest_duckdb.model.rules import rules
 from dpforest_duckdb.model.score_sql import publish_sql, score_sql
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Forest(ForestContent):
     """A trained forest: public domain, trees, guarantee. Free to publish if `private`."""
 
@@ -71,6 +73,37 @@ class Forest(ForestContent):
     def to_json(self) -> str:
         """The forest as JSON, columns of integers per tree; `from_json` reads it back."""
         return to_json(self)
+
+    def plot_importances(self, ax: Any = None) -> Any:
+        """How much each attribute matters, drawn with matplotlib; returns the axes."""
+        return plot_importances(self, ax)
+
+    def plot_effects(self, attribute: str | None = None, ax: Any = None) -> Any:
+        """The effect of an attribute with the band of the noise, drawn with matplotlib."""
+        return plot_effects(self, attribute, ax)
+
+    def plot_tree(self, tree: int = 0, ax: Any = None) -> Any:
+        """One tree, drawn with matplotlib; `tree` counts from 0."""
+        return plot_tree(self, tree, ax)
+
+    def __repr__(self) -> str:
+        trees = f"{len(self.trees)} tree{'s' if len(self.trees) != 1 else ''}"
+        return f"<Forest {self.name!r}: {self.recipe}, {trees}, {self.guarantee}>"
+
+    def _repr_html_(self) -> str:
+        """A short table for notebooks."""
+        facts = {
+            "recipe": self.recipe,
+            "predicts": f"{self.domain.target} ({', '.join(self.domain.classes[:8])})",
+            "forest": f"{len(self.trees)} trees, {self.nodes} nodes, depth {self.depth}",
+            "guarantee": str(self.guarantee),
+        }
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{name}</th><td>{escape(value)}</td></tr>"
+            for name, value in facts.items()
+        )
+        caption = escape(f"Forest {self.name}")
+        return f"<table><caption><b>{caption}</b></caption>{rows}</table>"
 
     def named(self, name: str) -> Forest:
         return replace(self, name=name)

@@ -1,0 +1,69 @@
+"""dpforest report"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpforest_duckdb.cli import options
+from dpforest_duckdb.cli.output import emit, say
+from dpforest_duckdb.errors import DpforestError, UsageError
+
+if TYPE_CHECKING:
+    from dpforest_duckdb.engine.duckdb import DuckDBEngine
+    from dpforest_duckdb.model.forest import Forest
+    from dpforest_duckdb.report.page import Spent
+
+
+def report(
+    model: options.Model,
+    out: Annotated[str, typer.Option(metavar="FILE.html", help="The page to write.")],
+    db: options.MaybeDb = None,
+    ledger: options.Ledger = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace a file that is there.")
+    ] = False,
+    as_json: options.AsJson = False,
+    show_sql: options.ShowSql = False,
+) -> None:
+    """Write a page that explains a model: what was promised, spent, and what matters.
+
+    One HTML file that needs no network. All of it is released already: no row is read. With --db
+    the page also shows the budget of the table that the model was trained on.
+
+    Example: dpforest report --db hospital.duckdb --model readmission --out readmission.html
+    """
+    from dpforest_duckdb.model.files import write_file
+    from dpforest_duckdb.report.page import report_html
+
+    if not out.endswith((".html", ".htm")):
+        raise UsageError("--out must end in .html: the report is a page for a browser.")
+    options.check_writable(out, db, ledger, replace=replace)
+    with options.opened_for_model(db, model, show_sql=show_sql) as (engine, forest):
+        spent = None if engine is None else _spent(engine, forest, ledger)
+    write_file(out, report_html(forest, spent=spent))
+    if as_json:
+        emit({"report": out, "model": forest.name, "private": forest.private})
+        return
+    say(f"The report of {forest.name} is in {out}: open it in a browser.")
+
+
+def _spent(engine: DuckDBEngine, forest: Forest, ledger: str | None) -> Spent | None:
+    """The budget of the model's table; None where the table or its ledger is not at hand."""
+    from dpforest_duckdb.ledger.account import Account
+    from dpforest_duckdb.privacy.amounts import NANO
+    from dpforest_duckdb.report.page import Spent
+
+    if not forest.table:
+        return None
+    try:
+        budget = Account.of(engine, engine.table(forest.table), ledger).budget()
+    except DpforestError:
+        return None
+    cap, left = budget.cap, budget.left_epsilon
+    return Spent(
+        cap=None if cap is None else cap.epsilon / NANO,
+        spent=budget.spent_epsilon / NANO,
+        left=None if left is None else left / NANO,
+    )

@@ -1,0 +1,117 @@
+"""dpforest show"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpforest_duckdb.cli import options
+from dpforest_duckdb.cli.output import emit
+from dpforest_duckdb.errors import UsageError, one_line
+
+if TYPE_CHECKING:
+    from rich.tree import Tree as Drawing
+
+    from dpforest_duckdb.model.forest import Forest
+
+WIDTH = 24  # characters of a bar on either side of zero
+
+
+def show(
+    model: options.Model,
+    db: options.MaybeDb = None,
+    tree: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Draw this tree. [default: the effects]")
+    ] = None,
+    attribute: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Show the effect of one attribute only.")
+    ] = None,
+    as_json: options.AsJson = False,
+    show_sql: options.ShowSql = False,
+) -> None:
+    """Draw a model in the terminal: the effects of its attributes, or one of its trees.
+
+    All of it is released already: nothing is read but the model.
+
+    Example: dpforest show --db hospital.duckdb --model readmission
+    """
+    if tree is not None and attribute is not None:
+        raise UsageError("--tree and --attribute exclude each other: choose one.")
+    with options.opened_for_model(db, model, show_sql=show_sql) as (_, forest):
+        if tree is not None and tree > len(forest.trees):
+            raise UsageError(f"--tree must be from 1 to {len(forest.trees)}, the model's trees.")
+    if tree is not None:
+        _show_tree(forest, tree - 1, as_json)
+    else:
+        _show_effects(forest, attribute, as_json)
+
+
+def _show_effects(forest: Forest, attribute: str | None, as_json: bool) -> None:
+    from rich.console import Console
+
+    from dpforest_duckdb.model.effects import effects
+
+    names = [each.name for each in forest.domain.attributes]
+    known = {name.casefold() for name in names}
+    if attribute is not None and attribute.casefold() not in known:
+        raise UsageError(f'The model has no attribute "{attribute}": correct --attribute.')
+    found = [
+        effect
+        for effect in effects(forest)
+        if attribute is None or names[effect.attribute].casefold() == attribute.casefold()
+    ]
+    classes = forest.domain.classes
+    if as_json:
+        emit(
+            {
+                "effects": [
+                    {
+                        "attribute": names[effect.attribute],
+                        "importance": effect.importance,
+                        "values": list(effect.labels),
+                        "effect": effect.values.tolist(),
+                    }
+                    for effect in found
+                ],
+                "classes": list(classes),
+            }
+        )
+        return
+    console = Console(markup=False, highlight=False, emoji=False)
+    unit = "log-odds" if forest.link == "softmax" else "probability"
+    if not found:
+        console.print("No tree splits by it." if attribute else "No tree splits.")
+    for effect in found:
+        console.print(f"{one_line(names[effect.attribute])}  (mean change {effect.importance:.3g})")
+        strongest = abs(effect.values).max() or 1.0
+        for label, values in zip(effect.labels, effect.values, strict=True):
+            best = 1 if len(classes) == 2 else int(abs(values).argmax())
+            bar = "█" * round(abs(values[best]) / strongest * WIDTH)
+            text = f"  {one_line(label)[:30]:30} {values[best]:+8.3f} {bar}"
+            console.print(text if len(classes) == 2 else f"{text} {one_line(classes[best])[:14]}")
+    last = f' of "{one_line(classes[1])}"' if len(classes) == 2 else " of the class named"
+    console.print(f"Changes are in {unit}{last}.")
+
+
+def _show_tree(forest: Forest, number: int, as_json: bool) -> None:
+    from rich.console import Console
+    from rich.tree import Tree as Drawing
+
+    rules = [rule for rule in forest.rules() if rule["tree"] == number]
+    if as_json:
+        emit({"tree": number + 1, "rules": rules})
+        return
+    tree = forest.trees[number]
+    parents = tree.parents(forest.domain.cells)
+    drawn: dict[int, Drawing] = {}
+    for rule in rules:
+        node = rule["node"]
+        step = rule["rule"].rsplit(" AND ", 1)[-1] if node else "all rows"
+        text = one_line(step)
+        if rule["leaf"]:
+            text += f" → {one_line(rule['prediction'])}"
+        if rule["counts"] is not None:
+            text += f"  {rule['counts']}"
+        drawn[node] = drawn[int(parents[node])].add(text) if node else Drawing(text)
+    Console(markup=False, highlight=False, emoji=False).print(drawn[0])

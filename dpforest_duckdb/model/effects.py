@@ -1,0 +1,156 @@
+"""What each attribute does to the prediction, by released figures alone: free of charge.
+
+The effect of a value is the forest's mean output when every row has that value and the other
+attributes keep their distribution (partial dependence, Friedman 2001). At a split on another
+attribute the branches are weighted by their noisy rows, or by their parts of the public domain
+where no counts were released. For a sum of one-split trees this is exactly what the value adds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Floats
+from dpforest_duckdb.model.content import ForestContent
+from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Tree, branch_of
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The effect of one attribute, over the cells that its domain describes.
+
+    `values[cell, class]` are log-odds less their mean over the classes (softmax link), or class
+    probabilities less those of the mean row (shares link). `deviation[cell, class]` is the standard
+    deviation of the noise in them, to first order, NaN where the noise is not recorded. `weights`
+    `[cell]` are the parts of the rows, from noisy counts, or alike where none were released.
+    """
+
+    attribute: int
+    labels: tuple[str, ...]
+    values: Floats
+    deviation: Floats
+    weights: Floats
+
+    @property
+    def importance(self) -> float:
+        """The weighted mean over cells of the mean absolute effect on a class."""
+        return float(self.weights @ np.abs(self.values).mean(axis=1))
+
+
+def effects(forest: ForestContent) -> list[Effect]:
+    """The effect of every attribute that some tree splits by, the most important first."""
+    used = sorted({int(a) for tree in forest.trees for a in tree.attribute[tree.kind != LEAF]})
+    found = [_effect(forest, attribute) for attribute in used]
+    return sorted(found, key=lambda effect: -effect.importance)
+
+
+def importances(forest: ForestContent) -> Floats:
+    """The importance of each attribute `[attribute]`; they sum to 1 unless all are 0."""
+    total = np.zeros(len(forest.domain.attributes))
+    for effect in effects(forest):
+        total[effect.attribute] = effect.importance
+    return total / total.sum() if total.any() else total
+
+
+def _effect(forest: ForestContent, attribute: int) -> Effect:
+    domain = forest.domain
+    own = domain.attributes[attribute]
+    cells = list(own.expected)
+    values = np.zeros((len(cells), len(domain.classes)))
+    variance, rows = np.zeros_like(values), np.zeros(len(cells))
+    for tree in forest.trees:
+        parts = _branch_weights(tree, domain.cells)
+        for number, cell in enumerate(cells):
+            reached = _reached(tree, domain.cells, attribute, cell, parts)
+            values[number] += reached @ _outputs(forest, tree)
+            within = reached > 0
+            variance[number] += reached[within] ** 2 @ _variances(forest, tree)[within]
+            rows[number] += _rows(tree, reached, attribute)
+    if forest.link == "shares":
+        values, variance = values / len(forest.trees), variance / len(forest.trees) ** 2
+    weights = np.clip(rows, 0, None)
+    weights = weights / weights.sum() if weights.any() else np.full(len(cells), 1 / len(cells))
+    values = values - weights @ values
+    if forest.link == "softmax":
+        values = values - values.mean(axis=1, keepdims=True)
+    labels = tuple(own.label(cell) for cell in cells)
+    return Effect(attribute, labels, values, np.sqrt(variance), weights)
+
+
+def _branch_weights(tree: Tree, cells: tuple[int, ...]) -> Floats:
+    """The part of its parent's rows `[node]` that a node holds; 1 for the root."""
+    parts = np.ones(tree.nodes)
+    for node in np.flatnonzero(tree.kind != LEAF):
+        children = list(tree.children(int(node), cells))
+        size = np.zeros(len(children))
+        if tree.counts is not None and (
+            tree.noise is None or np.isfinite(tree.noise[children]).all()
+        ):
+            size = np.clip(tree.counts[children].sum(axis=1), 0, None).astype(np.float64)
+        if not size.any():
+            width = cells[tree.attribute[node]]
+            codes = np.arange(width)
+            kind, cell = np.full(width, tree.kind[node]), np.full(width, tree.cell[node])
+            size = np.bincount(branch_of(kind, cell, codes), minlength=len(children)) * 1.0
+        parts[children] = size / size.sum()
+    return parts
+
+
+def _reached(
+    tree: Tree, cells: tuple[int, ...], attribute: int, cell: int, parts: Floats
+) -> Floats:
+    """The part of the rows `[node]` in each leaf if every row had one value; 0 at inner nodes."""
+    mass = np.zeros(tree.nodes)
+    mass[0] = 1.0
+    for node in np.flatnonzero(tree.kind != LEAF):
+        children = np.array(tree.children(int(node), cells))
+        if tree.attribute[node] == attribute:
+            one = np.array([cell])
+            branch = int(branch_of(tree.kind[[node]], tree.cell[[node]], one)[0])
+            mass[children[branch]] += mass[node]
+        else:
+            mass[children] += mass[node] * parts[children]
+        mass[node] = 0.0
+    return mass
+
+
+def _outputs(forest: ForestContent, tree: Tree) -> Floats:
+    """What each node adds to the output of each class `[node, class]`: log-odds, or shares."""
+    if forest.link == "softmax":
+        return tree.votes / SCALE
+    total = np.maximum(tree.votes.sum(axis=1, keepdims=True), 1)
+    shares: Floats = tree.votes / total
+    return shares
+
+
+def _variances(forest: ForestContent, tree: Tree) -> Floats:
+    """The variance `[node, class]` of the noise in `_outputs`, by the delta method.
+
+    With noise of deviation s in counts n_c, log n_c varies by s²/n_c², and log-odds are log n_c
+    less the mean over the classes; shares vary by s²/n². Counts below s are taken as s, so that
+    the band stays finite. Shrinkage, which lowers the noise, is left out. NaN without recorded
+    noise.
+    """
+    leaf = (tree.kind == LEAF)[:, None]
+    if tree.counts is None or tree.noise is None:
+        return np.where(leaf, math.nan, 0.0) * np.ones(tree.votes.shape)
+    noise = np.where(leaf, tree.noise[:, None], 0.0)
+    if forest.link == "shares":
+        held = np.maximum(tree.counts.sum(axis=1, keepdims=True), np.maximum(noise, 1.0))
+        return (noise / held) ** 2 * np.ones(tree.votes.shape)
+    each = (noise / np.maximum(tree.counts, np.maximum(noise, 1.0))) ** 2
+    classes = each.shape[1]
+    variances: Floats = each * (1 - 2 / classes) + each.sum(axis=1, keepdims=True) / classes**2
+    return variances
+
+
+def _rows(tree: Tree, reached: Floats, attribute: int) -> float:
+    """Noisy rows with a value, from a tree of one split on the attribute; 0 from other trees."""
+    single = tree.counts is not None and tree.kind[0] == MULTIWAY and tree.nodes > 1
+    if not single or tree.attribute[0] != attribute or (tree.kind[1:] != LEAF).any():
+        return 0.0
+    assert tree.counts is not None
+    return float(reached @ np.clip(np.nan_to_num(tree.counts.sum(axis=1)), 0, None))

@@ -1,0 +1,119 @@
+"""Charts of a forest with matplotlib, in the manner of scikit-learn: by released figures alone.
+
+Each function draws on `ax` (by default a new one) and returns it. Raises `DpforestError` where
+matplotlib, the extra `plot`, is missing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.model.content import ForestContent
+from dpforest_duckdb.model.effects import Effect, effects
+from dpforest_duckdb.model.rules import condition
+from dpforest_duckdb.tree import LEAF
+
+BAND = 2.0  # standard deviations of the noise on either side
+
+
+def plot_importances(forest: ForestContent, ax: Any = None) -> Any:
+    """A bar for each attribute that the forest splits by, the most important on top."""
+    axes = _axes(ax)
+    found = effects(forest)[::-1]
+    names = [forest.domain.attributes[effect.attribute].name for effect in found]
+    axes.barh([_plain(name) for name in names], [effect.importance for effect in found])
+    axes.set_xlabel(f"mean change in {_unit(forest)}")
+    return axes
+
+
+def plot_effects(forest: ForestContent, attribute: str | None = None, ax: Any = None) -> Any:
+    """The effect of an attribute, by default the most important, with the band of the noise.
+
+    Of two classes the second is drawn. Raises `UsageError` for an attribute that no tree splits by.
+    """
+    found = {forest.domain.attributes[one.attribute].name: one for one in effects(forest)}
+    if not found:
+        raise UsageError("The forest has no effects to plot: no tree splits.")
+    name = attribute if attribute is not None else next(iter(found))
+    if name not in found:
+        raise UsageError(f'No tree splits by "{name}": choose another attribute to plot.')
+    axes, effect = _axes(ax), found[name]
+    classes = forest.domain.classes
+    for number in range(1, 2) if len(classes) == 2 else range(len(classes)):
+        _draw_effect(axes, effect, number, classes[number])
+    axes.axhline(0, linestyle="--", linewidth=1, color="gray")
+    axes.set_xticks(range(len(effect.labels)), [_plain(label) for label in effect.labels])
+    axes.tick_params(axis="x", rotation=60)
+    axes.set_title(_plain(name))
+    axes.set_ylabel(f"change in {_unit(forest)}")
+    axes.legend(title=_plain(forest.domain.target))
+    return axes
+
+
+def plot_tree(forest: ForestContent, tree: int = 0, ax: Any = None) -> Any:
+    """A tree, the root on top; `tree` counts from 0. Raises `UsageError` beyond the last."""
+    if not 0 <= tree < len(forest.trees):
+        raise UsageError(f"tree must be from 0 to {len(forest.trees) - 1}: the forest has no more.")
+    axes, drawn, cells = _axes(ax), forest.trees[tree], forest.domain.cells
+    x, y = np.zeros(drawn.nodes), np.zeros(drawn.nodes)
+    leaves = drawn.kind == LEAF
+    for children, parents in drawn.descents(cells):
+        y[children] = y[parents] - 1
+    order = _leaf_order(drawn.parents(cells), leaves)
+    x[order] = np.arange(len(order))
+    for node in reversed(np.flatnonzero(~leaves).tolist()):
+        x[node] = x[list(drawn.children(node, cells))].mean()
+    for node in range(drawn.nodes):
+        for branch, child in enumerate(drawn.children(node, cells)):
+            axes.plot([x[node], x[child]], [y[node], y[child]], color="gray", linewidth=1, zorder=0)
+            split = forest.domain.attributes[drawn.attribute[node]]
+            step = condition(split, int(drawn.kind[node]), int(drawn.cell[node]), branch)
+            middle = (x[node] + x[child]) / 2, (y[node] + y[child]) / 2
+            axes.text(*middle, _plain(step), fontsize=7, ha="center", rotation=20)
+        if leaves[node]:
+            best = forest.domain.classes[int(drawn.votes[node].argmax())]
+            box = {"boxstyle": "round", "facecolor": "white"}
+            axes.text(x[node], y[node], _plain(best), fontsize=8, ha="center", bbox=box)
+    axes.set_axis_off()
+    return axes
+
+
+def _leaf_order(parents: np.ndarray[Any, Any], leaves: np.ndarray[Any, Any]) -> list[int]:
+    """The leaves from left to right: by the path of branches that leads to each."""
+    paths: list[tuple[int, ...]] = []
+    for node, parent in enumerate(parents.tolist()):
+        paths.append((*paths[parent], node) if parent >= 0 else ())
+    return sorted(np.flatnonzero(leaves).tolist(), key=lambda node: paths[node])
+
+
+def _draw_effect(axes: Any, effect: Effect, number: int, label: str) -> None:
+    values, deviation = effect.values[:, number], effect.deviation[:, number]
+    places = np.arange(len(values))
+    points = axes.plot(places, values, "o", label=_plain(label))
+    if np.isfinite(deviation).all():
+        low, high = values - BAND * deviation, values + BAND * deviation
+        axes.vlines(places, low, high, color=points[0].get_color(), alpha=0.3, linewidth=6)
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise DpforestError(
+            "Plots need matplotlib: install it with pip install 'dpforest-duckdb[plot]'."
+        ) from None
+    return pyplot.subplots()[1]
+
+
+def _unit(forest: ForestContent) -> str:
+    return "log-odds" if forest.link == "softmax" else "probability"
+
+
+def _plain(text: str) -> str:
+    """A name that matplotlib shows as it is: no formula, at most forty characters."""
+    return text[:40].replace("$", r"\$")

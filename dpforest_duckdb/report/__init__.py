@@ -1,0 +1,1 @@
+"""A model as one HTML page that needs no network."""

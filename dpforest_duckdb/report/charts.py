@@ -1,0 +1,208 @@
+"""The charts of the page, as Vega specifications; the browser draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpforest_duckdb.model.content import ForestContent
+from dpforest_duckdb.model.effects import Effect
+from dpforest_duckdb.model.rules import condition
+from dpforest_duckdb.tree import LEAF, Tree
+
+BAND = 2.0  # standard deviations of the noise on either side
+MOST_NODES = 400  # of a drawn tree: more cannot be read
+
+
+def importance_chart(forest: ForestContent, found: Sequence[Effect]) -> dict[str, Any]:
+    """A bar for each attribute, the most important first."""
+    import altair as alt
+
+    rows = [
+        {"attribute": forest.domain.attributes[one.attribute].name, "importance": one.importance}
+        for one in found
+    ]
+    chart = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_bar()
+        .encode(
+            x=alt.X("importance:Q", title=f"mean change in {_unit(forest)}"),
+            y=alt.Y("attribute:N", sort=None, title=None, axis=alt.Axis(labelLimit=260)),
+            tooltip=["attribute:N", alt.Tooltip("importance:Q", format=".4g")],
+        )
+        .properties(width="container", height={"step": 22})
+    )
+    return _spec(chart)
+
+
+def effect_chart(forest: ForestContent, effect: Effect) -> dict[str, Any]:
+    """Points for each value and class, with a band of two standard deviations of the noise.
+
+    Of two classes the second alone is drawn: the first is its mirror image.
+    """
+    import altair as alt
+
+    classes = forest.domain.classes
+    shown = range(1, 2) if len(classes) == 2 else range(len(classes))
+    scale = 2.0 if len(classes) == 2 and forest.link == "softmax" else 1.0
+    rows = []
+    for number in shown:
+        for cell, label in enumerate(effect.labels):
+            value = scale * float(effect.values[cell, number])
+            band = scale * BAND * float(effect.deviation[cell, number])
+            known = bool(np.isfinite(band))
+            rows.append(
+                {
+                    "order": cell,
+                    "value": label,
+                    "class": classes[number],
+                    "effect": value,
+                    "low": value - band if known else value,
+                    "high": value + band if known else value,
+                    "rows": float(effect.weights[cell]),
+                }
+            )
+    title = f"change in {_unit(forest)}"
+    if len(classes) == 2:
+        title += f' of "{classes[1]}"'
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        x=alt.X("value:N", sort=alt.SortField("order"), title=None, axis=alt.Axis(labelLimit=160)),
+        color=alt.Color("class:N", title="class", sort=list(classes)),
+        tooltip=[
+            "value:N",
+            "class:N",
+            alt.Tooltip("effect:Q", format=".3f"),
+            alt.Tooltip("low:Q", format=".3f"),
+            alt.Tooltip("high:Q", format=".3f"),
+            alt.Tooltip("rows:Q", format=".1%", title="noisy part of the rows"),
+        ],
+    )
+    band = base.mark_rule(strokeWidth=7, opacity=0.3).encode(
+        y=alt.Y("low:Q", title=title), y2="high:Q"
+    )
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(y="effect:Q")
+    zero = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(strokeDash=[4, 3]).encode(y="zero:Q")
+    return _spec(alt.layer(zero, band, points).properties(width="container", height=220))
+
+
+def tree_chart(forest: ForestContent, tree: Tree) -> dict[str, Any] | None:
+    """A tree as nodes and links; None where it has too many nodes to be read."""
+    if tree.nodes > MOST_NODES:
+        return None
+    parent = tree.parents(forest.domain.cells)
+    rows = []
+    for node in range(tree.nodes):
+        above = int(parent[node])
+        step = ""
+        if above >= 0:
+            split = forest.domain.attributes[tree.attribute[above]]
+            branch = node - int(tree.first[above])
+            step = condition(split, int(tree.kind[above]), int(tree.cell[above]), branch)
+        leaf = tree.kind[node] == LEAF
+        label = forest.domain.classes[int(tree.votes[node].argmax())] if leaf else ""
+        rows.append(
+            {
+                "id": node,
+                "parent": above if above >= 0 else None,
+                "step": step or "all rows",
+                "label": label,
+                "counts": "" if tree.counts is None else str(tree.counts[node].tolist()),
+            }
+        )
+    return _tree_spec(rows, depth=tree.depth(forest.domain.cells))
+
+
+def _tree_spec(rows: list[dict[str, Any]], *, depth: int) -> dict[str, Any]:
+    leaves = sum(1 for row in rows if row["label"]) or 1
+    marks = [
+        {
+            "type": "path",
+            "from": {"data": "links"},
+            "encode": {"update": {"path": {"field": "path"}, "stroke": {"value": "#999999"}}},
+        },
+        {
+            "type": "symbol",
+            "from": {"data": "nodes"},
+            "encode": {
+                "update": {
+                    "x": {"field": "x"},
+                    "y": {"field": "y"},
+                    "size": {"value": 70},
+                    "fill": {"scale": "color", "field": "label"},
+                    "tooltip": {
+                        "signal": "{'condition': datum.step, 'prediction': datum.label, "
+                        "'noisy counts': datum.counts}"
+                    },
+                }
+            },
+        },
+        {
+            "type": "text",
+            "from": {"data": "nodes"},
+            "encode": {
+                "update": {
+                    "x": {"field": "x", "offset": 8},
+                    "y": {"field": "y"},
+                    "baseline": {"value": "middle"},
+                    "limit": {"value": 190},
+                    "fill": {"signal": "textColor"},
+                    "text": {
+                        "signal": "datum.label ? datum.step + ' → ' + datum.label : datum.step"
+                    },
+                }
+            },
+        },
+    ]
+    return {
+        "$schema": "https://vega.github.io/schema/vega/v6.json",
+        "width": 220 * (depth + 1),
+        "height": max(60, 18 * leaves),
+        "padding": 6,
+        "background": None,
+        "signals": [{"name": "textColor", "value": "#333333"}],
+        "data": [
+            {
+                "name": "nodes",
+                "values": rows,
+                "transform": [
+                    {"type": "stratify", "key": "id", "parentKey": "parent"},
+                    {
+                        "type": "tree",
+                        "method": "tidy",
+                        "size": [{"signal": "height"}, {"signal": "width - 190"}],
+                        "as": ["y", "x", "depth", "children"],
+                    },
+                ],
+            },
+            {
+                "name": "links",
+                "source": "nodes",
+                "transform": [
+                    {"type": "treelinks"},
+                    {"type": "linkpath", "orient": "horizontal", "shape": "diagonal"},
+                ],
+            },
+        ],
+        "scales": [
+            {
+                "name": "color",
+                "type": "ordinal",
+                "domain": {"data": "nodes", "field": "label", "sort": True},
+                "range": "category",
+            }
+        ],
+        "marks": marks,
+    }
+
+
+def _unit(forest: ForestContent) -> str:
+    return "log-odds" if forest.link == "softmax" else "probability"
+
+
+def _spec(chart: Any) -> dict[str, Any]:
+    """A chart as a specification without a background, so that it suits light and dark pages."""
+    chart = chart.configure(background="transparent").configure_view(stroke=None)
+    spec: dict[str, Any] = chart.to_dict(validate=False)
+    return spec

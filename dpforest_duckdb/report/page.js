@@ -1,0 +1,145 @@
+"use strict";
+const data = JSON.parse(document.getElementById("payload").textContent);
+const byId = (id) => document.getElementById(id);
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+
+function draw(target, spec) {
+  const mode = spec.$schema.includes("vega-lite") ? "vega-lite" : "vega";
+  const text = getComputedStyle(document.body).color;
+  if (mode === "vega") spec.signals.find((s) => s.name === "textColor").value = text;
+  const config = { axis: { labelColor: text, titleColor: text, gridOpacity: 0.25 }, legend: { labelColor: text, titleColor: text } };
+  return vegaEmbed(target, spec, { mode, actions: false, renderer: "svg", config });
+}
+
+function choices(select, names, show) {
+  names.forEach((name, number) => select.add(new Option(name, number)));
+  select.addEventListener("change", () => show(Number(select.value)));
+  if (names.length) show(0);
+}
+
+function drawAll() {
+  const importance = document.querySelector("[data-chart=importance]");
+  if (importance && data.importance) draw(importance, data.importance);
+  if (data.effects.length) draw("#effect-chart", data.effects[Number(byId("effect").value || 0)].chart);
+  if (data.trees.length) draw("#tree-chart", data.trees[Number(byId("tree").value || 0)]);
+}
+
+if (data.effects.length) choices(byId("effect"), data.effects.map((e) => e.name), (n) => draw("#effect-chart", data.effects[n].chart));
+if (data.trees.length) {
+  byId("trees").hidden = false;
+  choices(byId("tree"), data.trees.map((_, n) => `${n + 1} of ${data.trees.length}`), (n) => draw("#tree-chart", data.trees[n]));
+}
+drawAll();
+dark.addEventListener("change", drawAll);
+
+// one row through the trees
+const model = data.model;
+const MULTIWAY = 1, THRESHOLD = 2, SCALE = 1e6;
+
+function path(tree, codes) {
+  let node = 0;
+  const used = [];
+  while (tree.kind[node] !== 0) {
+    const attribute = tree.attribute[node], code = codes[attribute], cell = tree.cell[node];
+    const binary = tree.kind[node] === THRESHOLD ? Number(code > cell) : Number(code !== cell);
+    used.push(attribute);
+    node = tree.first[node] + (tree.kind[node] === MULTIWAY ? code : binary);
+  }
+  return [node, used];
+}
+
+function explain() {
+  const codes = model.attributes.map((_, a) => Number(byId(`value${a}`).value));
+  const total = model.classes.map(() => 0), reasons = new Map();
+  for (const tree of model.trees) {
+    const [leaf, used] = path(tree, codes), votes = tree.votes[leaf];
+    votes.forEach((vote, c) => { total[c] = model.voting === "sum" ? total[c] + vote : Math.max(total[c], vote); });
+    const names = [...new Set(used)].sort((a, b) => a - b);
+    const key = names.map((a) => `${model.attributes[a].name}: ${label(a, codes[a])}`).join(" and ") || "all rows";
+    const mean = votes.reduce((sum, vote) => sum + vote, 0) / votes.length;
+    const before = reasons.get(key) || model.classes.map(() => 0);
+    reasons.set(key, before.map((sum, c) => sum + votes[c] - (model.link === "softmax" ? mean : 0)));
+  }
+  const highest = Math.max(...total);
+  const weight = total.map((vote) => (model.link === "softmax" ? Math.exp((vote - highest) / SCALE) : vote));
+  const all = weight.reduce((sum, w) => sum + w, 0) || 1;
+  const best = total.indexOf(highest);
+  byId("answer").textContent = `${model.classes[best]}, with probability ${(weight[best] / all).toFixed(3)}. ` +
+    model.classes.map((name, c) => `${name}: ${(weight[c] / all).toFixed(3)}`).join("; ");
+  const rows = [...reasons].map(([key, votes]) => {
+    const strongest = model.link === "softmax" ? votes.map(Math.abs).indexOf(Math.max(...votes.map(Math.abs))) : votes.indexOf(Math.max(...votes));
+    return [key, strongest, votes[strongest] / SCALE];
+  }).sort((a, b) => Math.abs(b[2]) - Math.abs(a[2])).slice(0, 40);
+  const most = Math.max(...rows.map((row) => Math.abs(row[2])), 1e-9);
+  byId("because").replaceChildren(...rows.map(([key, c, value]) => line([key, (value < 0 ? "against " : "") + model.classes[c], value.toFixed(3)], Math.abs(value) / most)));
+}
+
+function line(texts, share) {
+  const row = document.createElement("tr");
+  for (const text of texts) row.insertCell().textContent = text;
+  if (share !== undefined) {
+    const bar = document.createElement("span");
+    bar.className = "bar";
+    bar.style.width = `${Math.round(share * 80)}px`;
+    row.lastChild.append(" ", bar);
+  }
+  return row;
+}
+
+const label = (attribute, cell) => model.attributes[attribute].cells.find(([code]) => code === cell)[1];
+model.attributes.forEach((attribute, number) => {
+  const field = document.createElement("label"), select = document.createElement("select");
+  select.id = `value${number}`;
+  for (const [code, text] of attribute.cells) select.add(new Option(text, code));
+  select.addEventListener("change", explain);
+  field.append(attribute.name, select);
+  byId("row").append(field);
+});
+explain();
+
+// rules
+const columns = ["tree", "rule", "prediction", "confidence", "support", "counts", "log_odds"]
+  .filter((key) => data.rules.some((rule) => rule[key] !== null && rule[key] !== undefined));
+let order = null, ascending = true;
+const digits = (value) => Number.isInteger(value) ? String(value) : value.toPrecision(3);
+const shownText = (value) => typeof value === "number" ? digits(value) : value === null || value === undefined ? "" : typeof value === "object"
+  ? (Array.isArray(value) ? value.join(", ") : Object.entries(value).map(([k, v]) => `${k} ${v}`).join(", ")) : String(value);
+
+function listRules() {
+  const wanted = byId("search").value.toLowerCase();
+  let found = data.rules.filter((rule) => columns.some((key) => shownText(rule[key]).toLowerCase().includes(wanted)));
+  if (order) found = [...found].sort((a, b) => {
+    const [x, y] = [a[order], b[order]];
+    const sign = typeof x === "number" && typeof y === "number" ? x - y : shownText(x).localeCompare(shownText(y));
+    return ascending ? sign : -sign;
+  });
+  document.querySelector("#rule-table tbody").replaceChildren(...found.slice(0, 200).map((rule) => line(columns.map((key) => shownText(rule[key])))));
+  byId("shown").textContent = `${found.length} rules${found.length > 200 ? ", the first 200 shown" : ""}`;
+}
+
+for (const key of columns) {
+  const head = document.createElement("th"), button = document.createElement("button");
+  head.scope = "col";
+  button.type = "button";
+  button.textContent = key.replace("_", "-");
+  button.addEventListener("click", () => {
+    ascending = order === key ? !ascending : true;
+    order = key;
+    document.querySelectorAll("#rule-table th").forEach((th) => th.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", ascending ? "ascending" : "descending");
+    listRules();
+  });
+  head.append(button);
+  document.querySelector("#rule-table thead tr").append(head);
+}
+byId("search").addEventListener("input", listRules);
+listRules();
+
+const copy = byId("copy");
+if (copy) copy.addEventListener("click", () => {
+  const selection = window.getSelection();
+  selection.selectAllChildren(byId("sql-text"));
+  let done = false;
+  try { done = document.execCommand("copy"); } catch { done = false; }
+  byId("copied").textContent = done ? "Copied." : "Press Ctrl-C to copy the selected text.";
+});

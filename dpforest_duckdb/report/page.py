@@ -1,0 +1,153 @@
+"""The page: a model and its budget explained, in one HTML file without any network."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jinja2
+
+from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.model.effects import effects
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.report.charts import effect_chart, importance_chart, tree_chart
+from dpforest_duckdb.tree import LEAF, Tree
+
+MOST_RULES = 5_000  # rows of the table of rules
+MOST_TREES = 100  # trees that can be drawn
+
+
+@dataclass(frozen=True)
+class Spent:
+    """The budget of the table, in ε: its cap (None without one), what is spent, what is left."""
+
+    cap: float | None
+    spent: float
+    left: float | None
+
+
+def report_html(forest: Forest, *, spent: Spent | None = None) -> str:
+    """The page as text.
+
+    Everything on it is released already: nothing is read but the model, and `spent` if it is given.
+    Raises `DpforestError` where the packages of the extra `report` are missing.
+    """
+    try:
+        import altair  # noqa: F401  the charts need it
+        import vl_convert
+    except ImportError:
+        raise DpforestError(
+            "A report needs charts: install them with pip install 'dpforest-duckdb[report]'."
+        ) from None
+    found = effects(forest)
+    trees = [tree for tree in forest.trees if tree.nodes > 1][:MOST_TREES]
+    drawn = [tree_chart(forest, tree) for tree in trees if _deep(tree)]
+    rules = [rule for rule in forest.rules() if rule["leaf"]]
+    payload = {
+        "importance": importance_chart(forest, found) if found else None,
+        "effects": [
+            {
+                "name": forest.domain.attributes[effect.attribute].name,
+                "chart": effect_chart(forest, effect),
+            }
+            for effect in found
+        ],
+        "trees": [chart for chart in drawn if chart is not None],
+        "rules": [_rule(rule) for rule in rules[:MOST_RULES]],
+        "model": _scoring(forest),
+    }
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            forest=forest,
+            promise=_promise(forest),
+            spent=spent,
+            bands=bool(found) and any(math.isfinite(d) for d in found[0].deviation.ravel()),
+            effects=len(found),
+            undrawn=len([chart for chart in drawn if chart is None]),
+            all_rules=len(rules),
+            attributes=[_described(attribute) for attribute in forest.domain.attributes],
+            sql=forest.to_sql() if forest.table else "",
+            payload=_script_json(payload),
+            library=vl_convert.javascript_bundle(),
+        )
+    )
+
+
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("dpforest_duckdb.report", "."),
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _script_json(value: object) -> str:
+    """JSON that is safe inside a script element, whatever names and labels hold."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _promise(forest: Forest) -> str:
+    """What the guarantee means, in one sentence."""
+    guarantee = forest.guarantee
+    epsilon = float(guarantee.epsilon)
+    who = "any one row" if guarantee.unit == "row" else f'any one "{guarantee.unit}"'
+    if guarantee.rows_per_unit > 1:
+        who += f" (with up to {guarantee.rows_per_unit} rows)"
+    factor = f"{math.exp(epsilon):.3g}" if epsilon <= 20 else f"e^{epsilon:g}"
+    slack = f", up to a probability of {guarantee.delta}" if float(guarantee.delta) else ""
+    return (
+        f"Whether {who} is in the table or not changes the probability of any outcome, this page "
+        f"included, by a factor of at most {factor}{slack}."
+    )
+
+
+def _deep(tree: Tree) -> bool:
+    """Whether a tree has more than one split: others are shown by their effects."""
+    return int((tree.kind != LEAF).sum()) > 1
+
+
+def _rule(rule: Mapping[str, Any]) -> dict[str, Any]:
+    keys = ("tree", "rule", "prediction", "confidence", "support", "counts")
+    return {key: rule[key] for key in keys} | {"log_odds": rule.get("log_odds")}
+
+
+def _described(attribute: Attribute) -> dict[str, Any]:
+    """An attribute in words, with the cells that a row can be in."""
+    labels = [attribute.label(cell) for cell in attribute.expected]
+    kind = attribute.kind
+    return {"name": attribute.name, "kind": kind, "type": attribute.type, "labels": labels}
+
+
+def _scoring(forest: Forest) -> dict[str, Any]:
+    """What the page needs to follow one row through the trees."""
+    return {
+        "classes": list(forest.domain.classes),
+        "link": forest.link,
+        "voting": forest.voting,
+        "attributes": [
+            {
+                "name": attribute.name,
+                "cells": [[cell, attribute.label(cell)] for cell in range(attribute.cells)],
+            }
+            for attribute in forest.domain.attributes
+        ],
+        "trees": [
+            {
+                "kind": tree.kind.tolist(),
+                "attribute": tree.attribute.tolist(),
+                "cell": tree.cell.tolist(),
+                "first": tree.first.tolist(),
+                "votes": tree.votes.tolist(),
+            }
+            for tree in forest.trees
+        ],
+    }
