@@ -30,7 +30,7 @@ def importance_chart(forest: ForestContent, found: Sequence[Effect]) -> dict[str
         .encode(
             x=alt.X("importance:Q", title=f"mean change in {_unit(forest)}"),
             y=alt.Y("attribute:N", sort=None, title=None, axis=alt.Axis(labelLimit=260)),
-            tooltip=["attribute:N", alt.Tooltip("importance:Q", format=".4g")],
+            tooltip=["attribute:N", alt.Tooltip("importance:Q", format=".4g", title="mean change")],
         )
         .properties(width="container", height={"step": 22})
     )
@@ -64,18 +64,17 @@ def effect_chart(forest: ForestContent, effect: Effect) -> dict[str, Any]:
                     "rows": float(effect.weights[cell]),
                 }
             )
+    # no name or label may stand in a title: Vega puts titles into its expressions
     title = f"change in {_unit(forest)}"
-    if len(classes) == 2:
-        title += f' of "{classes[1]}"'
     base = alt.Chart(alt.Data(values=rows)).encode(
         x=alt.X("value:N", sort=alt.SortField("order"), title=None, axis=alt.Axis(labelLimit=160)),
         color=alt.Color("class:N", title="class", sort=list(classes)),
         tooltip=[
             "value:N",
             "class:N",
-            alt.Tooltip("effect:Q", format=".3f"),
-            alt.Tooltip("low:Q", format=".3f"),
-            alt.Tooltip("high:Q", format=".3f"),
+            alt.Tooltip("effect:Q", format=".3f", title="effect"),
+            alt.Tooltip("low:Q", format=".3f", title="low"),
+            alt.Tooltip("high:Q", format=".3f", title="high"),
             alt.Tooltip("rows:Q", format=".1%", title="noisy part of the rows"),
         ],
     )
@@ -203,6 +202,13 @@ def _unit(forest: ForestContent) -> str:
 
 def _spec(chart: Any) -> dict[str, Any]:
     """A chart as a specification without a background, so that it suits light and dark pages."""
-    chart = chart.configure(background="transparent").configure_view(stroke=None)
+    import altair as alt
+
+    fit = alt.AutoSizeParams(type="fit-x", contains="padding")
+    chart = (
+        chart.properties(autosize=fit)
+        .configure(background="transparent")
+        .configure_view(stroke=None)
+    )
     spec: dict[str, Any] = chart.to_dict(validate=False)
     return spec

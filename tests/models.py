@@ -1,0 +1,70 @@
+"""Small forests made by hand, for tests that need no training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Guarantee, Link, Tree
+
+COLOURS = ("red", "green", "blue")
+
+
+def two_attributes(
+    names: Sequence[str] = ("colour", "size"), labels: Sequence[str] = ("no", "yes")
+) -> Domain:
+    """An attribute of three categories and one of two, no NULL, and a target."""
+    made = (
+        Attribute(names[0], "categorical", COLOURS, nullable=False),
+        Attribute(names[1], "categorical", ("small", "large"), nullable=False),
+    )
+    types = dict.fromkeys([*names, "target"], "VARCHAR")
+    return Domain(made, "target", tuple(labels)).bind(types)
+
+
+def one_split(
+    domain: Domain,
+    attribute: int,
+    votes: Sequence[Sequence[int]],
+    counts: Sequence[Sequence[int]] | None = None,
+    noise: float = 1.0,
+) -> Tree:
+    """A tree of one multiway split by `votes[cell, class]` and, where given, noisy counts."""
+    cells = domain.cells[attribute]
+    leaves = np.array(votes, dtype=np.int64)
+    every = np.concatenate([np.zeros((1, leaves.shape[1]), dtype=np.int64), leaves])
+    held = None if counts is None else np.array(counts, dtype=np.int64)
+    return Tree(
+        kind=np.array([MULTIWAY] + [LEAF] * cells),
+        attribute=np.array([attribute] + [-1] * cells),
+        cell=np.zeros(cells + 1, dtype=np.int64),
+        first=np.array([1] + [-1] * cells),
+        counts=None if held is None else np.concatenate([held.sum(axis=0, keepdims=True), held]),
+        votes=every,
+        noise=None if held is None else np.full(cells + 1, noise),
+    )
+
+
+def forest_of(
+    domain: Domain, *trees: Tree, link: Link = "softmax", private: bool = True, **fields: str
+) -> Forest:
+    """A forest with a guarantee of ε = 1."""
+    reasons = () if private else ("The noise comes from a seed.",)
+    return Forest(
+        name=fields.get("name", "made"),
+        recipe="by-hand",
+        guarantee=Guarantee("1", private=private, reasons=reasons, plan=("leaf: by hand, ε = 1",)),
+        domain=domain,
+        trees=trees,
+        link=link,
+        table=fields.get("table", ""),
+        version="0",
+    )
+
+
+def log_odds(*rows: Sequence[float]) -> list[list[int]]:
+    """Votes of leaves, none negative, from log-odds of two classes of at most 8 either way."""
+    return [[round((4 - value / 2) * SCALE), round((4 + value / 2) * SCALE)] for (value,) in rows]

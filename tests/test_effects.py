@@ -1,0 +1,156 @@
+"""Effects of attributes: exact for sums of one-split trees, partial dependence elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from models import forest_of, log_odds, one_split, two_attributes
+from shell import dpforest
+
+from dpforest_duckdb.errors import UsageError
+from dpforest_duckdb.model.effects import effects, importances
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree
+
+DOMAIN = two_attributes()
+
+
+def additive() -> Forest:
+    """Colours add -1, 0 and 1 to the log-odds of yes; sizes add -0.25 and 0.25."""
+    first = one_split(DOMAIN, 0, log_odds([-1.0], [0.0], [1.0], [0.0]))
+    second = one_split(DOMAIN, 1, log_odds([-0.25], [0.25], [0.0]))
+    return forest_of(DOMAIN, first, second)
+
+
+def deep(counts: bool) -> Forest:
+    """Size below colour = red: 30 rows small (all no), 10 rows large (all yes); else 60 no."""
+    held = np.array([[90, 10], [30, 10], [30, 0], [30, 0], [0, 0], [30, 0], [0, 10], [0, 0]])
+    votes = np.where(held.sum(axis=1, keepdims=True) > 0, held, 1)
+    votes[:2] = 0
+    tree = Tree(
+        kind=np.array([MULTIWAY, MULTIWAY] + [LEAF] * 6),
+        attribute=np.array([0, 1] + [-1] * 6),
+        cell=np.zeros(8, dtype=np.int64),
+        first=np.array([1, 5] + [-1] * 6),
+        counts=held if counts else None,
+        votes=votes,
+        noise=np.full(8, 1.0) if counts else None,
+    )
+    return forest_of(DOMAIN, tree, link="shares")
+
+
+def test_the_effects_of_a_sum_are_what_its_values_add() -> None:
+    colour, size = effects(additive())
+    assert (colour.attribute, size.attribute) == (0, 1)
+    assert colour.labels == ("red", "green", "blue")
+    assert colour.values[:, 1] == pytest.approx([-0.5, 0.0, 0.5])
+    assert colour.values[:, 0] == pytest.approx([0.5, 0.0, -0.5])
+    assert size.values[:, 1] == pytest.approx([-0.125, 0.125])
+
+
+def test_importances_are_in_the_order_of_the_attributes_and_sum_to_one() -> None:
+    found = importances(additive())
+    assert found == pytest.approx(np.array([1 / 3, 1 / 8]) / (1 / 3 + 1 / 8))
+    stump = forest_of(DOMAIN, one_split(DOMAIN, 0, log_odds([0.0], [0.0], [0.0], [0.0])))
+    assert importances(stump).tolist() == [0.0, 0.0]
+
+
+def test_other_attributes_keep_their_noisy_distribution() -> None:
+    """If all were large: the red 40 of 100 rows say yes, the others no. If small: none does."""
+    size = next(effect for effect in effects(deep(counts=True)) if effect.attribute == 1)
+    small, large = size.values[:, 1]
+    assert large - small == pytest.approx(0.4)
+
+
+def test_without_counts_branches_weigh_by_their_part_of_the_domain() -> None:
+    size = next(effect for effect in effects(deep(counts=False)) if effect.attribute == 1)
+    small, large = size.values[:, 1]
+    assert large - small == pytest.approx(1 / 4)  # red is one of four cells
+    assert np.isnan(size.deviation).all(), "no noise is recorded"
+
+
+def test_the_band_is_that_of_log_odds_of_noisy_counts() -> None:
+    """Var of (log n1 - log n0)/2 is (s²/n0² + s²/n1²)/4; counts below s are taken as s."""
+    table = [[100, 50], [3, 200], [80, 80], [0, 0]]
+    tree = one_split(DOMAIN, 0, log_odds(*[[0.0]] * 4), table, noise=10.0)
+    (effect,) = effects(forest_of(DOMAIN, tree))
+    expected = [np.sqrt((10 / n0) ** 2 + (10 / n1) ** 2) / 2 for n0, n1 in ((100, 50), (10, 200))]
+    assert effect.deviation[:2, 1] == pytest.approx(expected)
+    assert effect.weights == pytest.approx(np.array([150, 203, 160]) / 513)
+
+
+def test_a_forest_without_a_split_has_no_effects() -> None:
+    leaf = Tree(*(np.zeros(1, dtype=np.int64) for _ in range(4)), None, np.array([[1, 2]]))
+    found = forest_of(DOMAIN, leaf)
+    assert effects(found) == []
+    with pytest.raises(UsageError, match="no tree splits"):
+        found.plot_effects()
+
+
+def test_plots_show_every_attribute_and_value() -> None:
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    forest = additive()
+    bars = forest.plot_importances()
+    assert [text.get_text() for text in bars.get_yticklabels()] == ["size", "colour"]
+    axes = forest.plot_effects("size")
+    assert axes.get_lines()[0].get_ydata() == pytest.approx([-0.125, 0.125])
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["small", "large"]
+    shown = [text.get_text() for text in deep(counts=True).plot_tree().texts]
+    assert "colour = red" in shown
+    assert "yes" in shown
+    with pytest.raises(UsageError, match="No tree splits by"):
+        forest.plot_effects("weight")
+    with pytest.raises(UsageError, match="from 0 to 1"):
+        forest.plot_tree(2)
+    pyplot.close("all")
+
+
+def test_a_forest_shows_itself_in_a_line_and_in_a_notebook() -> None:
+    hostile = two_attributes(labels=("<b>no</b>", "yes"))
+    forest = forest_of(hostile, one_split(hostile, 0, log_odds([0.0], [0.0], [1.0], [0.0])))
+    assert repr(forest).count("\n") == 0
+    assert "1 tree," in repr(forest)
+    assert "&lt;b&gt;no" in forest._repr_html_()
+    assert "<b>no" not in forest._repr_html_()
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    additive().save(tmp_path / "made.json")
+    return tmp_path / "made.json"
+
+
+def test_show_draws_effects_within_80_columns(saved: Path) -> None:
+    lines = dpforest("show", "--model", saved).text.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].startswith("colour")
+    assert [float(line.split()[1]) for line in lines[1:4]] == [-0.5, 0.0, 0.5]
+    facts = dpforest("show", "--model", saved, "--attribute", "SIZE", "--json").facts
+    assert [effect["attribute"] for effect in facts["effects"]] == ["size"]
+
+
+def test_show_draws_a_tree(saved: Path) -> None:
+    drawn = dpforest("show", "--model", saved, "--tree", 2).text
+    assert "size = small → no" in drawn
+    assert "size = large → yes" in drawn
+    facts = dpforest("show", "--model", saved, "--tree", 2, "--json").facts
+    assert [rule["node"] for rule in facts["rules"]] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("--tree", 3), "--tree must be from 1 to 2"),
+        (("--attribute", "weight"), 'no attribute "weight"'),
+        (("--tree", 1, "--attribute", "size"), "exclude each other"),
+    ],
+)
+def test_show_refuses_what_the_model_does_not_have(saved: Path, words: tuple, hint: str) -> None:
+    said = dpforest("show", "--model", saved, *words)
+    assert said.code == 2
+    assert hint in said.err
+    assert json.loads(saved.read_text())["name"] == "made"

@@ -1,0 +1,155 @@
+"""The report: one safe page, without a network, that a browser draws."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from models import forest_of, log_odds, one_split, two_attributes
+from shell import dpforest
+
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.report.page import Spent, report_html
+
+pytest.importorskip("altair")
+pytest.importorskip("vl_convert")
+
+HOSTILE = '</script><img src=x onerror=alert(1)> "quote"\n\x1b[31m\u202eright-to-left'
+
+
+def made(name: str = "made", private: bool = True, hostile: bool = False) -> Forest:
+    names = (HOSTILE, "size") if hostile else ("colour", "size")
+    labels = ("no", HOSTILE) if hostile else ("no", "yes")
+    domain = two_attributes(names, labels)
+    return forest_of(
+        domain,
+        one_split(
+            domain,
+            0,
+            log_odds([-2.0], [0.0], [2.0], [0.0]),
+            [[90, 10], [50, 50], [10, 90], [0, 0]],
+            noise=5.0,
+        ),
+        one_split(domain, 1, log_odds([-0.25], [0.25], [0.0])),
+        private=private,
+        name=name,
+        table="visits",
+    )
+
+
+def payload(page: str) -> Any:
+    found = re.search(r'<script type="application/json" id="payload">(.*?)</script>', page)
+    assert found, "the page holds its figures as JSON"
+    return json.loads(found[1])
+
+
+def test_the_page_says_what_was_promised_and_spent() -> None:
+    page = report_html(made(), spent=Spent(cap=3.0, spent=1.5, left=1.5))
+    assert "by a factor of at most 2.72" in page
+    assert "ε = 1.5 of a cap of 3, 1.5 left" in page
+    assert "leaf: by hand, ε = 1" in page
+    assert "not private" not in page
+    assert "SELECT" in page
+    assert [effect["name"] for effect in payload(page)["effects"]] == ["colour", "size"]
+
+
+def test_a_model_that_is_not_private_carries_a_banner() -> None:
+    page = report_html(made(private=False))
+    assert 'role="alert"' in page
+    assert "The noise comes from a seed." in page
+    assert "Nothing: the model is not private." in page
+
+
+def test_the_page_asks_for_nothing_from_a_network() -> None:
+    page = report_html(made())
+    assert "default-src 'none'" in page
+    own = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
+    assert not re.search(r'(?:src|href)="(?!#)', own)
+
+
+def test_hostile_names_and_labels_stay_text() -> None:
+    page = report_html(made(name=HOSTILE, hostile=True))
+    own = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
+    assert "<img" not in own
+    assert page.count("</script>") == page.count("<script")
+    assert payload(page)["model"]["classes"][1] == HOSTILE
+
+
+@pytest.mark.parametrize("classes", [2, 100])
+def test_many_classes_and_attributes_and_a_single_leaf_have_a_page(classes: int) -> None:
+    labels = tuple(f"class {number}" for number in range(classes))
+    domain = two_attributes(labels=labels)
+    votes = [[1 + number + cell for number in range(classes)] for cell in range(4)]
+    forest = forest_of(domain, one_split(domain, 0, votes), link="shares")
+    assert labels[-1] in report_html(forest)
+    single = forest_of(domain, forest.trees[0].cut(forest.trees[0].kind > 0, domain.cells))
+    assert "No tree splits" in report_html(single)
+
+
+def test_the_verb_writes_the_page_whole_or_not_at_all(db: Path, tmp_path: Path) -> None:
+    out = tmp_path / "risk.html"
+    words = ("report", "--db", db, "--model", "risk", "--out", out)
+    assert dpforest(*words, "--json").facts == {
+        "report": str(out),
+        "model": "risk",
+        "private": True,
+    }
+    assert "On the table so far: ε = 1; the table has no cap" in out.read_text(encoding="utf-8")
+    assert "already" in dpforest(*words).err
+    assert dpforest(*words, "--replace").code == 0
+    refused = dpforest("report", "--db", db, "--model", "risk", "--out", tmp_path / "risk.txt")
+    assert refused.code == 2
+    assert "must end in .html" in refused.err
+    assert not (tmp_path / "risk.txt").exists()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Headless Chromium; skipped, and said so, where it is not installed."""
+    selenium = pytest.importorskip("selenium.webdriver")
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not chromium or not driver:
+        pytest.skip("no Chromium: install Debian's chromium and chromium-driver")
+    options = selenium.ChromeOptions()
+    options.binary_location = chromium
+    for word in ("headless", "no-sandbox", "disable-gpu", "disable-background-networking"):
+        options.add_argument(f"--{word}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    started = selenium.Chrome(options, selenium.ChromeService(driver))
+    yield started
+    started.quit()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("hostile", [False, True])
+def test_a_browser_draws_the_page_and_explains_a_row(
+    browser: Any, tmp_path: Path, hostile: bool
+) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import Select, WebDriverWait
+
+    forest = made(hostile=hostile)
+    page = tmp_path / "page.html"
+    page.write_text(report_html(forest), encoding="utf-8")
+    browser.get(page.as_uri())
+    assert browser.execute_script("return document.images.length") == 0
+    for colour in ("red", "blue"):
+        Select(browser.find_element(By.ID, "value0")).select_by_visible_text(colour)
+        row = {forest.domain.attributes[0].name: colour, "size": "small"}
+        votes = forest.votes([row])
+        answer = browser.find_element(By.ID, "answer").text
+        assert f"{forest.probabilities(votes)[0].max():.3f}" in answer
+    browser.find_element(By.ID, "search").send_keys("size = large")
+    rows = browser.find_elements(By.CSS_SELECTOR, "#rule-table tbody tr")
+    assert len(rows) == 1
+    Select(browser.find_element(By.ID, "effect")).select_by_visible_text("size")
+    WebDriverWait(browser, 20).until(
+        lambda b: "large" in b.find_element(By.ID, "effect-chart").text
+    )
+    errors = [line for line in browser.get_log("browser") if line["level"] == "SEVERE"]
+    assert errors == []
