@@ -64,7 +64,13 @@ def test_the_examples_of_the_reference_run(tmp_path: Path, monkeypatch: pytest.M
         if file:
             Path(file).write_text(said.out)
     produced = {entry.name for entry in tmp_path.iterdir()}
-    assert produced == {"dpforest-demo", "second.json", "verdicts.sql", "nursery.toml"}
+    assert produced == {
+        "dpforest-demo",
+        "second.json",
+        "second.html",
+        "verdicts.sql",
+        "nursery.toml",
+    }
 
 
 def test_architecture_names_files_and_functions_that_exist() -> None:

@@ -85,7 +85,7 @@ def _branch_weights(tree: Tree, cells: tuple[int, ...]) -> Floats:
     parts = np.ones(tree.nodes)
     for node in np.flatnonzero(tree.kind != LEAF):
         children = list(tree.children(int(node), cells))
-        size = np.zeros(len(children))
+        size: Floats = np.zeros(len(children))
         if tree.counts is not None and (
             tree.noise is None or np.isfinite(tree.noise[children]).all()
         ):
@@ -140,7 +140,8 @@ def _variances(forest: ForestContent, tree: Tree) -> Floats:
     noise = np.where(leaf, tree.noise[:, None], 0.0)
     if forest.link == "shares":
         held = np.maximum(tree.counts.sum(axis=1, keepdims=True), np.maximum(noise, 1.0))
-        return (noise / held) ** 2 * np.ones(tree.votes.shape)
+        same: Floats = (noise / held) ** 2 * np.ones(tree.votes.shape)
+        return same
     each = (noise / np.maximum(tree.counts, np.maximum(noise, 1.0))) ** 2
     classes = each.shape[1]
     variances: Floats = each * (1 - 2 / classes) + each.sum(axis=1, keepdims=True) / classes**2

@@ -25,7 +25,7 @@ def importance_chart(forest: ForestContent, found: Sequence[Effect]) -> dict[str
         for one in found
     ]
     chart = (
-        alt.Chart(alt.Data(values=rows))
+        alt.Chart(alt.InlineData(values=rows))
         .mark_bar()
         .encode(
             x=alt.X("importance:Q", title=f"mean change in {_unit(forest)}"),
@@ -66,7 +66,7 @@ def effect_chart(forest: ForestContent, effect: Effect) -> dict[str, Any]:
             )
     # no name or label may stand in a title: Vega puts titles into its expressions
     title = f"change in {_unit(forest)}"
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
         x=alt.X("value:N", sort=alt.SortField("order"), title=None, axis=alt.Axis(labelLimit=160)),
         color=alt.Color("class:N", title="class", sort=list(classes)),
         tooltip=[
@@ -82,7 +82,11 @@ def effect_chart(forest: ForestContent, effect: Effect) -> dict[str, Any]:
         y=alt.Y("low:Q", title=title), y2="high:Q"
     )
     points = base.mark_point(filled=True, size=60, opacity=1).encode(y="effect:Q")
-    zero = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(strokeDash=[4, 3]).encode(y="zero:Q")
+    zero = (
+        alt.Chart(alt.InlineData(values=[{"zero": 0}]))
+        .mark_rule(strokeDash=[4, 3])
+        .encode(y="zero:Q")
+    )
     return _spec(alt.layer(zero, band, points).properties(width="container", height=220))
 
 

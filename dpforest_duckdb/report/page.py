@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +37,8 @@ def report_html(forest: Forest, *, spent: Spent | None = None) -> str:
     Raises `DpforestError` where the packages of the extra `report` are missing.
     """
     try:
-        import altair  # noqa: F401  the charts need it
-        import vl_convert
+        import altair  # noqa: F401  the charts need both
+        import vl_convert  # noqa: F401
     except ImportError:
         raise DpforestError(
             "A report needs charts: install them with pip install 'dpforest-duckdb[report]'."
@@ -74,9 +74,17 @@ def report_html(forest: Forest, *, spent: Spent | None = None) -> str:
             attributes=[_described(attribute) for attribute in forest.domain.attributes],
             sql=forest.to_sql() if forest.table else "",
             payload=_script_json(payload),
-            library=vl_convert.javascript_bundle(),
+            library=_library(),
         )
     )
+
+
+def _library() -> str:
+    """The scripts that draw the charts, to be put into the page."""
+    from vl_convert import javascript_bundle
+
+    bundle: Callable[..., str] = javascript_bundle  # its type asks for a snippet that it can lack
+    return bundle()
 
 
 def _environment() -> jinja2.Environment:
