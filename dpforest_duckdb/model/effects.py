@@ -94,7 +94,8 @@ def _branch_weights(tree: Tree, cells: tuple[int, ...]) -> Floats:
             width = cells[tree.attribute[node]]
             codes = np.arange(width)
             kind, cell = np.full(width, tree.kind[node]), np.full(width, tree.cell[node])
-            size = np.bincount(branch_of(kind, cell, codes), minlength=len(children)) * 1.0
+            branches = branch_of(kind, cell, codes)
+            size = np.bincount(branches, minlength=len(children)).astype(np.float64)
         parts[children] = size / size.sum()
     return parts
 
