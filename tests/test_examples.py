@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 import runpy
+import shlex
 from pathlib import Path
 
+import duckdb
 import pytest
+from shell import dpforest
 
 from dpforest_duckdb.recipes import RECIPES
 
@@ -57,3 +60,29 @@ def test_the_code_of_adding_a_system_runs_in_order(
     forest = names["forest"]
     assert getattr(forest, "recipe", None) == "coin-forest"
     assert "coin-forest" not in RECIPES
+
+
+def test_the_commands_of_the_tutorial_run_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("altair")
+    monkeypatch.chdir(tmp_path)
+    page = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    (statements,) = re.findall(r"^```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    with duckdb.connect("bank.duckdb") as connection:
+        connection.execute(statements)
+    for command in re.findall(r"^\$ dpforest (.*)$", page, re.MULTILINE):
+        words, _, file = command.partition(" > ")
+        said = dpforest(*shlex.split(words))
+        assert said.text, command
+        if file:
+            Path(file).write_text(said.out, encoding="utf-8")
+    assert "ε = 1.5" in said.text, "one of three is spent on the model, a half on its evaluation"
+    with duckdb.connect("bank.duckdb") as connection:
+        connection.execute(Path("risk.sql").read_text(encoding="utf-8"))
+        scored = connection.execute("SELECT prediction FROM scored ORDER BY ALL").fetchall()
+        assert connection.execute("SELECT prediction FROM risk_view ORDER BY ALL").fetchall() == (
+            scored
+        )
+    for picture in re.findall(r"!\[.*?\]\((.*?)\)", page):
+        assert (DOCS / picture).is_file()
