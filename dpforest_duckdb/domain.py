@@ -27,11 +27,13 @@ MAX_BINS = 250
 MAX_CATEGORIES = 10_000
 FEW_VALUES = 8  # whole numbers that are better told apart than put together
 _EPOCH = dt.date(1970, 1, 1)
+_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UHUGEINT")
+_UNSIGNED = ("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
+_TIMESTAMPS = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
 _FAMILIES = {
-    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "integer"),
-    **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"), "integer"),
+    **dict.fromkeys((*_INTEGERS, *_UNSIGNED), "integer"),
     **dict.fromkeys(("FLOAT", "DOUBLE"), "float"),
-    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "timestamp"),
+    **dict.fromkeys(_TIMESTAMPS, "timestamp"),
     "VARCHAR": "text",
     "BOOLEAN": "boolean",
     "DATE": "date",
@@ -39,13 +41,17 @@ _FAMILIES = {
 # whole types only: a type also comes from model files, and is written into SQL
 _ENUM = re.compile(r"ENUM\('(?:[^'\x00]|'')*'(?:, ?'(?:[^'\x00]|'')*')*\)")
 _DECIMAL = re.compile(r"DECIMAL\(\d{1,2},\s?(\d{1,2})\)")
-# what a literal of a family can be, with room to spare; dates are days of the years 1 to 9999
+# Between these, exclusive, lies what a column of a type can be compared with while no value of the
+# column makes the comparison fail; dates are days of the years 1 to 9999, timestamps seconds
 _RANGES = {
-    "integer": (-(2**126), 2**126),
-    "float": (-1e300, 1e300),
-    "date": (-719_162, 2_932_896),
-    "timestamp": (-719_162 * 86_400, 2_932_896 * 86_400),
+    **dict.fromkeys((*_INTEGERS, *_UNSIGNED), (-(2**126), 2**126)),
+    "UHUGEINT": (-1, 2**126),  # a negative number is compared as HUGEINT, which holds half of it
+    **dict.fromkeys(("FLOAT", "DOUBLE"), (-1e300, 1e300)),
+    "DATE": (-719_162, 2_932_896),
+    **dict.fromkeys(_TIMESTAMPS, (-719_162 * 86_400, 2_932_896 * 86_400)),
+    "TIMESTAMP_NS": (-(2**63) // 10**9 + 1, 2**63 // 10**9),  # the years 1677 to 2262
 }
+_STEPS = {"TIMESTAMP_S": 10**6, "TIMESTAMP_MS": 10**3}  # in microseconds, of coarser timestamps
 
 
 def type_family(sql_type: str) -> str:
@@ -162,7 +168,9 @@ class Attribute:
         if self.family == "date":
             return str(_EPOCH + dt.timedelta(days=int(edge)))
         if self.family == "timestamp":
-            return str(dt.datetime(1970, 1, 1) + dt.timedelta(seconds=edge))
+            moment = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=edge)
+            finer = moment.microsecond % _STEPS.get(self.type, 1)  # no value of the column has it
+            return str(moment.replace(microsecond=moment.microsecond - finer))
         return f"{edge:.15g}" if isinstance(edge, float) else str(edge)
 
     def code(self, value: object) -> int:
@@ -207,9 +215,8 @@ class Attribute:
                     f'Column "{named}" is {base}, but its domain lists a category that is not '
                     "one: correct the domain."
                 ) from None
-            if family in ("integer", "decimal", "float"):
-                held = [value for _, group in taxonomy for value in group]
-                _check_range(named, sql_type, map(Decimal, held if self.of else values))
+            held = [value for _, group in taxonomy for value in group] if self.of else values
+            _check_categories(named, sql_type, held)
             return replace(
                 self,
                 name=named,
@@ -244,6 +251,7 @@ class Attribute:
                 f'Column "{self.name}" has type {sql_type.split("(")[0]}, but the model was '
                 f"trained on {self.type}: convert the column."
             )
+        _check_range(self.name, sql_type, self.edges)
         return replace(self, type=sql_type)
 
     def recut(self, bins: int) -> Attribute:
@@ -438,11 +446,34 @@ def _check_range(name: str, sql_type: str, numbers: Iterable[Number | Decimal]) 
     """Refuse what a column cannot be compared with; the database would find out after the debit."""
     decimal = _DECIMAL.fullmatch(sql_type)
     most = 10 ** (38 - int(decimal[1])) if decimal else 0
-    low, high = (-most, most) if decimal else _RANGES[type_family(sql_type)]
+    low, high = (-most, most) if decimal else _RANGES[sql_type]
     if not all(low < number < high for number in numbers):
         raise DpforestError(
             f'Column "{name}" is {sql_type.split("(")[0]}, but a bound, edge or category of its '
             "domain is beyond that: correct the domain."
+        )
+
+
+def _check_categories(name: str, sql_type: str, categories: Sequence[str]) -> None:
+    """Refuse categories, in canonical text, that no value of a column can be compared with.
+
+    A finer category than a DECIMAL would widen it, past 38 digits for its largest values.
+    """
+    family = type_family(sql_type)
+    if family in ("integer", "decimal", "float"):
+        _check_range(name, sql_type, map(Decimal, categories))
+    if family == "timestamp":
+        moments = [dt.datetime.fromisoformat(category) for category in categories]
+        _check_range(name, sql_type, [_ordinal(moment, family) for moment in moments])
+        finer = any(moment.microsecond % _STEPS.get(sql_type, 1) for moment in moments)
+    else:
+        digits = [len(category.partition(".")[2]) for category in categories]
+        decimal = _DECIMAL.fullmatch(sql_type)
+        finer = decimal is not None and max(digits) > int(decimal[1])
+    if finer:
+        raise DpforestError(
+            f'Column "{name}" is {sql_type}, but its domain lists a category that is finer: '
+            "correct the domain."
         )
 
 

@@ -21,6 +21,15 @@ class DuckDB(Dialect):
         """Any number: a HUGEINT has 128 bits."""
         return Sql(digits)
 
+    def timestamp(self, text: str) -> Sql:
+        """A moment in the coarsest type that holds it, so that no column is cast to a finer one.
+
+        Such a cast fails for the moments of a TIMESTAMP_S that a TIMESTAMP cannot hold.
+        """
+        digits = len(text.partition(".")[2].rstrip("0"))
+        precision = "TIMESTAMP_S" if not digits else "TIMESTAMP_MS" if digits <= 3 else "TIMESTAMP"
+        return Sql(f"{precision} {self.text(text)}")
+
     def type(self, sql_type: str) -> Sql:
         """The type as it is."""
         if not type_family(sql_type):

@@ -113,11 +113,11 @@ class OpenDPNoise:
     private = True
 
     def laplace(self, counts: Integers, epsilon: int, sensitivity: int) -> Integers:
-        _check(counts, epsilon, sensitivity)
+        counts = _saturated(counts, epsilon, sensitivity)
         return self._drawn(counts, lambda: _laplace(epsilon, sensitivity))
 
     def gaussian(self, sums: Integers, rho: int, squared: int) -> Integers:
-        _check(sums, rho, squared)
+        sums = _saturated(sums, rho, squared)
         return self._drawn(sums, lambda: _gaussian(rho, squared))
 
     def joint(
@@ -151,34 +151,38 @@ class ExactNoise:
         return self._bits.private
 
     def laplace(self, counts: Integers, epsilon: int, sensitivity: int) -> Integers:
-        _check(counts, epsilon, sensitivity)
+        counts = _saturated(counts, epsilon, sensitivity)
         scale = noise_scale(epsilon, sensitivity)
         noise = discrete_laplace(counts.size, scale.numerator, scale.denominator, self._bits)
         return counts + noise.reshape(counts.shape)
 
     def gaussian(self, sums: Integers, rho: int, squared: int) -> Integers:
-        _check(sums, rho, squared)
+        sums = _saturated(sums, rho, squared)
         noise = discrete_gaussian(sums.size, gaussian_variance(rho, squared), self._bits)
         return sums + noise.reshape(sums.shape)
 
     def joint(
         self, sums: Integers, blocks: Sequence[int], epsilon: int, sensitivity: int
     ) -> Integers:
-        _check(sums, epsilon, sensitivity)
+        sums = _saturated(sums, epsilon, sensitivity)
         if sums.ndim != 2 or min(blocks, default=0) < 1 or sum(blocks) != sums.shape[1]:
             raise ValueError("the blocks must make up the dimensions of a vector")
         scale = noise_scale(epsilon, sensitivity)
         return sums + joint_noise(len(sums), blocks, scale.numerator, scale.denominator, self._bits)
 
 
-def _check(counts: Integers, cost: int, sensitivity: int) -> None:
+def _saturated(counts: Integers, cost: int, sensitivity: int) -> Integers:
+    """The counts brought within ±2^62, so that the sum with noise neither wraps nor saturates.
+
+    Two counts brought within the same bounds are no further apart than before, so neither is the
+    vector, in L1, L2 and the norm of `joint`. Raises `ValueError` for other arguments that no
+    caller should pass: they are public.
+    """
     if cost < 1 or sensitivity < 1:
         raise ValueError("the cost (nano-ε or atto-ρ) and the sensitivity must be at least 1")
     if counts.dtype != np.int64:
         raise ValueError("counts must be 64-bit integers")
-    # The sum with noise below 2^62 then neither wraps nor saturates.
-    if counts.size and not -LIMIT < counts.min() <= counts.max() < LIMIT:
-        raise ValueError("counts must lie within ±2^62")
+    return np.clip(counts, 1 - LIMIT, LIMIT - 1)
 
 
 def _float_below(value: Fraction) -> float:

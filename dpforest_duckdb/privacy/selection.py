@@ -56,25 +56,24 @@ def exponents(
 
     Exact, but for a rate that no denominator up to 2^53 holds, which is rounded down. What int64
     cannot hold is worked out in Python's integers, and kept as whole and rest.
-    Raises `ValueError` without an allowed candidate in some node, and for exponents of 2^62 or more
-    (impossible for utilities below 2^33 in size and ε ≤ 10^6).
+    Utilities are brought within ±2^62, and gaps to what an exponent below 2^62 holds. The second
+    raises every utility u to max(u, best − widest gap). Both keep the bound: where utilities move
+    by at most Δ, or all up by at most Δ, so do their maxima and minima with one another and with
+    constants. Raises `ValueError` without an allowed candidate in some node: that is public.
     """
     if epsilon < 1 or sensitivity < 1:
         raise ValueError("ε in nano-ε and the sensitivity must be at least 1")
     if not allowed.any(axis=1).all():
         raise ValueError("every node needs an allowed candidate")
-    if np.any((utilities <= -LIMIT) | (utilities >= LIMIT), where=allowed):
-        raise ValueError("utilities must lie within ±2^62")
+    utilities = np.clip(utilities, 1 - LIMIT, LIMIT - 1)
     best = np.max(utilities, axis=1, keepdims=True, initial=-LIMIT, where=allowed)
     gap = np.where(allowed, best - np.where(allowed, utilities, best), 0)
     rate = Fraction(epsilon, sensitivity * NANO * (1 if monotone else 2))
     if rate.denominator > MAX_DENOMINATOR:  # rounded down, which costs no more than ε
         rate = Fraction(math.floor(rate * MAX_DENOMINATOR), MAX_DENOMINATOR)
-    widest = int(gap.max(initial=0))
-    if widest * rate.numerator < LIMIT:
+    gap = np.minimum(gap, min(math.floor((LIMIT - 1) / rate), 2 * LIMIT - 1))
+    if int(gap.max(initial=0)) * rate.numerator < LIMIT:
         return Exponents(gap * rate.numerator, rate.denominator)
-    if widest * rate >= LIMIT:
-        raise ValueError("an exponent is out of range")
     product = gap.astype(object) * rate.numerator
     rest, whole = product % rate.denominator, product // rate.denominator
     return Exponents(rest.astype(np.int64), rate.denominator, whole.astype(np.int64))

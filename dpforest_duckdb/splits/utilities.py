@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.errors import DpforestError
 
-MAX_ROWS = 3 * 10**9  # n² < 2^63
+MAX_ROWS = 3 * 10**9  # up to which n² < 2^63
 STEPS = 2**20  # of a utility whose range is its sensitivity
 PARTS = 2**10  # of a row, in a utility that a paper does not round
 
@@ -44,20 +43,23 @@ def gini(counts: Integers) -> Integers:
     Sensitivity 2, monotone: with g = n − S/n and S = Σ n_c², a row of class c more changes g by
     1 + (S − n(2n_c + 1)) / (n(n + 1)), which is below 2 as S ≤ n², and not below 0 as S ≥ n_c² and
     (n − n_c)² ≥ 0. Rounding down keeps order, and integers less than 3 apart are at most 2 apart.
-    Raises `DpforestError` from 3·10^9 rows in a branch.
     """
     n = np.einsum("...c->...", counts)  # over few classes and branches far faster than sum
-    _check_size(n)
+    counts, n = _without_overflow(counts, n)
     impurity = (n * n - np.einsum("...c,...c->...", counts, counts)) // np.maximum(n, 1)
-    total: Integers = -np.einsum("...b->...", impurity)
+    total: Integers = -np.einsum("...b->...", impurity).astype(np.int64)
     return total
 
 
-def _check_size(n: Integers) -> None:
-    if (n >= MAX_ROWS).any():
-        raise DpforestError(
-            "A node holds too many rows for exact Gini: train on a table of less than 3 billion."
-        )
+def _without_overflow(counts: Integers, n: Integers) -> tuple[Any, Any]:
+    """Counts and their sums as they are, or as Python's integers where n² passes 64 bits.
+
+    So a utility is the same function of counts of any size, whose sensitivity is proved for all
+    of them, and no number of rows makes a run fail.
+    """
+    if n.max(initial=0) < MAX_ROWS:
+        return counts, n
+    return counts.astype(object), np.asarray(n).astype(object)
 
 
 def max_count(counts: Integers) -> Integers:
@@ -86,12 +88,10 @@ def weighted_max(counts: Integers) -> Integers:
     (n_c + M_c + 1 − F) / (n + 1) if it adds to the largest count, and that is at most 1, as
     F ≥ n_c M_c / n and n_c + M_c − n_c M_c / n ≤ n for M_c ≤ n_c ≤ n; else by (M_c − F) / (n + 1),
     above −1. Numbers at most 1 apart are at most 1 apart when rounded down.
-    Raises `DpforestError` from 3·10^9 rows in a node.
     """
-    n_c = counts.sum(axis=-2)
-    n = n_c.sum(axis=-1)
-    _check_size(n)
-    total: Integers = (n_c * counts.max(axis=-2)).sum(axis=-1) // np.maximum(n, 1)
+    counts, n = _without_overflow(counts, counts.sum(axis=(-2, -1)))
+    weighted = counts.sum(axis=-2) * counts.max(axis=-2)
+    total: Integers = np.asarray(weighted.sum(axis=-1) // np.maximum(n, 1)).astype(np.int64)
     return total
 
 

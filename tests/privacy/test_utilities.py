@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.splits.utilities import (
     GINI,
     MAX_COUNT,
     MAX_ROWS,
+    WEIGHTED_MAX,
     Utility,
     gini,
     max_count,
@@ -100,12 +100,35 @@ def test_utilities_add_up_over_branches(counts: NDArray[np.int64]) -> None:
     assert found.tolist() == [[list(pair) for pair in row] for row in expected]
 
 
-def test_gini_up_to_the_largest_branch_and_no_further() -> None:
-    assert gini(np.array([[MAX_ROWS - 1, 0], [0, 0]])) == 0
-    assert gini(np.array([[MAX_ROWS // 2, MAX_ROWS // 2 - 1]])) == -(MAX_ROWS // 2 - 1)
-    with pytest.raises(DpforestError) as caught:
-        gini(np.array([[[1, 2]], [[MAX_ROWS - 7, 7]]]))
-    assert "3000000000" not in str(caught.value)
+BRANCH = st.integers(0, 2**59) | st.integers(-99, 99).map(lambda more: MAX_ROWS + more)
+
+
+@pytest.mark.parametrize("utility", [GINI, MAX_COUNT, WEIGHTED_MAX], ids=lambda u: u.name)
+@settings(deadline=None, max_examples=60)
+@given(
+    counts=arrays(np.int64, (3, 2, 3), elements=BRANCH | st.integers(0, 9)),
+    place=st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 2)),
+)
+def test_sensitivity_and_direction_hold_for_counts_of_any_size(
+    utility: Utility, counts: NDArray[np.int64], place: tuple[int, int, int]
+) -> None:
+    """Where n² passes 64 bits too, and where only one of the two tables is so large."""
+    more = counts.copy()
+    more[place] += 1
+    changed = utility.function(more) - utility.function(counts)
+    assert changed.dtype == np.int64
+    assert abs(changed).max() <= utility.sensitivity
+    assert not utility.monotone or (changed >= 0).all() or (changed <= 0).all()
+
+
+@settings(deadline=None)
+@given(arrays(np.int64, (3, 2, 2), elements=BRANCH))
+def test_gini_is_exact_for_counts_of_any_size(counts: NDArray[np.int64]) -> None:
+    exact = [
+        -sum((sum(b) ** 2 - sum(c * c for c in b)) // max(sum(b), 1) for b in table)
+        for table in counts.tolist()
+    ]
+    assert gini(counts).tolist() == exact
 
 
 def test_published_gini_and_its_sensitivity() -> None:
