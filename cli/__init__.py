@@ -1,7 +1,7 @@
 """The command line: one file per verb, each a call into the library.
 
-Importing this loads no database, no numbers and no noise: the verbs import what they need when
-they run, so that `--help` answers at once.
+Importing this package loads no database, no NumPy and no noise. Each verb imports what it needs
+when it runs, so `--help` answers at once.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ app = typer.Typer(
     name="dpforest",
     add_completion=False,
     no_args_is_help=True,
-    rich_markup_mode=None,  # plain help: Rich would double the time to show it
+    rich_markup_mode=None,  # plain help: Rich takes twice as long
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -75,8 +75,8 @@ def _about(
 def main() -> None:
     """The `dpforest` command."""
     for stream in ("stdout", "stderr"):
-        if getattr(sys, stream) is None:  # closed by the caller: print would take the other one
-            setattr(sys, stream, open(os.devnull, "w"))  # noqa: SIM115  it stays open to the end
+        if getattr(sys, stream) is None:  # closed by the caller: print must not fail
+            setattr(sys, stream, open(os.devnull, "w"))  # noqa: SIM115  stays open until exit
     if hasattr(sys.stdout, "reconfigure"):
         # SQL and JSON files are UTF-8 whatever the locale
         sys.stdout.reconfigure(encoding="utf-8")

@@ -24,22 +24,22 @@ def audit(
     subject: Annotated[Subject, typer.Argument()] = Subject.mechanisms,
     recipe: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Recipes to train; may be repeated. [default: all]"),
+        typer.Option(metavar="NAME", help="A recipe to train; may be repeated. [default: all]"),
     ] = None,
     draws: Annotated[
-        int, typer.Option(metavar="N", help="Draws of each mechanism on either side.")
+        int, typer.Option(metavar="N", help="Draws of each mechanism, on each of the two tables.")
     ] = 1_000_000,
     runs: Annotated[
-        int, typer.Option(metavar="N", help="Trainings of each recipe on either side.")
+        int, typer.Option(metavar="N", help="Trainings of each recipe, on each of the two tables.")
     ] = 2_000,
     as_published: Annotated[
-        bool, typer.Option("--as-published", help="The published forms of the recipes.")
+        bool, typer.Option("--as-published", help="Audit the recipes as published.")
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Look for an ε that is larger than claimed, on made-up neighbouring tables.
 
-    Every bound holds with 99.9 % confidence; one above its claim proves the claim wrong.
+    Every bound holds with 99.9 % confidence. A bound above its claim proves the claim wrong.
     """
     from dpforest_duckdb.audit.mechanisms import audit as audit_mechanism
     from dpforest_duckdb.audit.mechanisms import cases
@@ -59,7 +59,7 @@ def audit(
         every = [n for n, r in RECIPES.items() if r.published is not None or not as_published]
         names = recipe or every
         for name in names:
-            find(name, as_published=as_published)  # a wrong name is told before hours of work
+            find(name, as_published=as_published)  # refuse a wrong name before hours of work
         for name in names:
             findings.append(audit_recipe(name, runs, as_published=as_published))
             say(_line(findings[-1]))

@@ -33,13 +33,13 @@ def budget(
     privacy_unit: options.PrivacyUnit = None,
     rows_per_unit: options.RowsPerUnit = None,
     raise_cap: Annotated[
-        bool, typer.Option("--raise", help="Raise a cap that is there: an act of its own.")
+        bool, typer.Option("--raise", help="Allow a higher cap than the present one.")
     ] = False,
     ledger: options.Ledger = None,
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
 ) -> None:
-    """Cap what may be spent on a table, or show what was."""
+    """Cap what may be spent on a table, or show what was spent."""
     from dpforest_duckdb.ledger.account import Account
     from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
 

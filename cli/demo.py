@@ -14,7 +14,7 @@ from dpforest_duckdb.cli.output import emit
 
 def demo(
     folder: Annotated[
-        str, typer.Option("--dir", metavar="DIR", help="A folder to make, or an empty one.")
+        str, typer.Option("--dir", metavar="DIR", help="A new or empty folder.")
     ] = "dpforest-demo",
     replace: Annotated[
         bool, typer.Option("--replace", help="Overwrite the files of an earlier demo.")

@@ -48,7 +48,7 @@ def domain(
 
 
 def _marked(column: dict[str, Any], sql_type: str, is_target: bool) -> dict[str, Any]:
-    """The column, with a note of what to fill in where the declarations do not say it."""
+    """The column, with a note that says what to fill in if nothing is declared."""
     from dpforest_duckdb.domain import type_family
 
     if is_target and "domain" not in column:

@@ -27,7 +27,7 @@ class Action(StrEnum):
 def models(
     action: Annotated[Action, typer.Argument()] = Action.list,
     what: Annotated[
-        str | None, typer.Argument(metavar="[NAME|FILE]", help="The model; for import its file.")
+        str | None, typer.Argument(metavar="[NAME|FILE]", help="The model; for import, its file.")
     ] = None,
     db: options.MaybeDb = None,
     model: Annotated[
@@ -60,7 +60,7 @@ def models(
     options.refuse_idle("goes with models export", out=out if action != "export" else None)
     options.refuse_idle("goes with models import and export", replace=replace and not writes)
     if action is not Action.list and chosen is None:
-        raise UsageError(f"Say which model to {action}: dpforest models {action} NAME.")
+        raise UsageError(f"Name the model to {action}: dpforest models {action} NAME.")
     if action is Action.show:
         with options.opened_for_model(db, str(chosen), show_sql=show_sql) as (_, forest):
             _show(forest, as_json)
@@ -75,8 +75,8 @@ def models(
     with options.opened(db, read_only=reading, show_sql=show_sql) as engine:
         if not reading and engine.read_only():
             raise DpforestError(
-                f"The database {db} is read-only: make file and folder writable to {action} a "
-                "model."
+                f"The database {db} is read-only: make the file and its folder writable to "
+                f"{action} a model."
             )
         match action:
             case Action.list:
@@ -103,11 +103,11 @@ def _facts(forest: Forest) -> dict[str, Any]:
 
 
 def _list(forests: list[Forest], as_json: bool) -> None:
-    told = [_facts(forest) for forest in forests]
+    listed = [_facts(forest) for forest in forests]
     if as_json:
-        emit({"models": told})
-    elif told:
-        show_table(list(told[0]), [list(fact.values()) for fact in told])
+        emit({"models": listed})
+    elif listed:
+        show_table(list(listed[0]), [list(fact.values()) for fact in listed])
     else:
         print("There is no model in the database.")
 
@@ -138,4 +138,4 @@ def _show(forest: Forest, as_json: bool) -> None:
     for key, value in lines.items():
         print(f"{key:{width}}  {one_line(value)}")
     for query in forest.guarantee.plan:
-        print(f"{'asked':{width}}  {one_line(query)}")
+        print(f"{'query':{width}}  {one_line(query)}")

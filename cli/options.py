@@ -1,4 +1,4 @@
-"""Options that verbs share, and the database that they open."""
+"""Options that several verbs share, and opening the database."""
 
 from __future__ import annotations
 
@@ -33,19 +33,23 @@ Epsilon = Annotated[
     list[str],
     typer.Option("--epsilon", metavar="E", help="ε, a decimal above zero; may be repeated."),
 ]
-Delta = Annotated[str, typer.Option(metavar="D", help="δ, from 0 (pure ε) to below 1.")]
+Delta = Annotated[str, typer.Option(metavar="D", help="δ, at least 0 and below 1; 0 is pure ε.")]
 MaybeDelta = Annotated[
     str | None,
-    typer.Option("--delta", metavar="D", help="δ, from 0 (pure ε) to below 1. [default: 0]"),
+    typer.Option(
+        "--delta", metavar="D", help="δ, at least 0 and below 1; 0 is pure ε. [default: 0]"
+    ),
 ]
 PrivacyUnit = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN|row", help="Whom ε protects: rows that share a column, or a row."),
+    typer.Option(
+        metavar="COLUMN|row", help="The privacy unit: all rows with the same value, or each row."
+    ),
 ]
 Prefix = Annotated[
     str,
     typer.Option(
-        metavar="TEXT", help="Put before prediction and p_<class> where the table has such columns."
+        metavar="TEXT", help="Prefix for prediction and p_<class>, if the table has such columns."
     ),
 ]
 RowsPerUnit = Annotated[
@@ -54,12 +58,14 @@ RowsPerUnit = Annotated[
         metavar="N",
         min=1,
         max=1_000_000,
-        help="Rows that count of each --privacy-unit. [default: the cap's, or 1]",
+        help="Use at most N rows of each privacy unit. [default: the cap's, or 1]",
     ),
 ]
 Ledger = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="The budget ledger. [default: the database's, beside it]"),
+    typer.Option(
+        metavar="FILE", help="The budget ledger. [default: DB.ledger, beside the database]"
+    ),
 ]
 AsJson = Annotated[
     bool, typer.Option("--json", help="One JSON object on stdout, everything else on stderr.")
@@ -71,9 +77,11 @@ Threads = Annotated[
     int | None, typer.Option(min=1, max=1024, metavar="N", help="DuckDB's threads. [default: all]")
 ]
 MemoryLimit = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="DuckDB's memory, such as 8GB.")
+    str | None, typer.Option(metavar="SIZE", help="DuckDB's memory limit, such as 8GB.")
 ]
-TempDir = Annotated[str | None, typer.Option(metavar="DIR", help="Where DuckDB may spill.")]
+TempDir = Annotated[
+    str | None, typer.Option(metavar="DIR", help="A folder for DuckDB's temporary files.")
+]
 
 
 @contextlib.contextmanager
@@ -86,7 +94,7 @@ def opened(
     memory_limit: str | None = None,
     temp_dir: str | None = None,
 ) -> Iterator[DuckDBEngine]:
-    """The engine on a database file, closed at the end."""
+    """The engine on a database file; closed at the end."""
     from dpforest_duckdb.engine.connect import open_database
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
 
@@ -100,7 +108,7 @@ def opened(
 def opened_for_model(
     db: str | None, model: str, *, show_sql: bool = False
 ) -> Iterator[tuple[DuckDBEngine | None, Forest]]:
-    """A model, and the engine if there is a database: a model in a file needs none."""
+    """A model, and the engine if there is a database; a model in a file needs none."""
     if db is None:
         if not is_file(model):
             raise UsageError("Name the database that holds the model with --db, or a .json file.")
@@ -115,34 +123,34 @@ def opened_for_model(
 
 
 def is_file(model: str) -> bool:
-    """Whether --model means a JSON file, if no stored model has that name."""
+    """Whether --model is a JSON file, if no stored model has that name."""
     return model.endswith(".json") or os.sep in model
 
 
 def listed(option: str, texts: Sequence[str] | None) -> list[str]:
-    """Names from a repeated option with commas; quotes keep a comma inside a name."""
+    """Names from a repeated option, separated by commas; quotes protect a comma in a name."""
     if texts is None:
         return []
     names = [name.strip() for row in csv.reader(texts, skipinitialspace=True) for name in row]
-    if not names:  # as of a variable that a script has not set: not the same as no such option
+    if not names:  # for example an empty shell variable: not the same as leaving the option out
         raise UsageError(f"{option} names no column.")
     return names
 
 
 def refuse_idle(why: str, **given: object) -> None:
-    """Refuse options that would do nothing: who gives one expects something of it."""
+    """Refuse options that would have no effect."""
     for name, value in given.items():
         if value not in (None, False):
             raise UsageError(f"--{name.replace('_', '-')} {why}.")
 
 
 def check_out(path: str, *others: str | None, replace: bool) -> None:
-    """Refuse a model file that cannot be written, before any work is done for it.
+    """Refuse a model file that cannot be written, before any work is done.
 
-    `others` are files of the same command, which it must not overwrite.
+    `others` are files of the same command, which must not be overwritten.
     """
     if Path(path).suffix != ".json":
-        raise UsageError("--out must end in .json: that is how --model tells a file from a name.")
+        raise UsageError("--out must end in .json: --model reads such a name as a file.")
     check_writable(path, *others, replace=replace)
 
 

@@ -17,7 +17,7 @@ from dpforest_duckdb.errors import DpforestError, NotPrivateWarning, UsageError,
 
 
 def reported(verb: Callable[..., None]) -> Callable[..., None]:
-    """The verb with its errors told in one sentence on stderr, and the exit code that fits."""
+    """Wrap a verb: an error becomes one sentence on stderr and the matching exit code."""
 
     @functools.wraps(verb)
     def run(**options: Any) -> None:
@@ -32,7 +32,7 @@ def reported(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def _checked(verb: Callable[..., None], **options: Any) -> None:
-    """Run the verb unless a word of the command is not text: no database and no file takes it."""
+    """Run the verb; refuse arguments that are not UTF-8 text, which no database or file accepts."""
     for value in options.values():
         for word in value if isinstance(value, list) else [value]:
             if isinstance(word, str) and not word.isascii():
@@ -46,7 +46,7 @@ def _checked(verb: Callable[..., None], **options: Any) -> None:
 def _outcome(verb: Callable[[], None]) -> int:
     try:
         verb()
-        sys.stdout.flush()  # a reader that has gone away shows here, not at the interpreter's exit
+        sys.stdout.flush()  # a closed pipe fails here, not at the interpreter's exit
     except (DpforestError, KeyboardInterrupt, OSError) as error:
         return _known(error)
     except Exception as error:
@@ -62,18 +62,20 @@ def _outcome(verb: Callable[[], None]) -> int:
 
 
 def _known(error: BaseException) -> int:
-    if isinstance(error, OSError) and error.filename is None:  # stdout's: it has no name
-        # what is still in the buffer would fail again at the interpreter's exit
+    if (
+        isinstance(error, OSError) and error.filename is None
+    ):  # an error of stdout, which has no file name
+        # the rest of the buffer would fail again at the interpreter's exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
-            return 0  # the reader has seen enough
+            return 0  # the reader closed the pipe
         say("Error: The output cannot be written: check the disk.")
         return 1
     if isinstance(error, OSError):
         say(f"Error: {error.filename} cannot be used: {error.strerror}.")
         return 1
     if isinstance(error, KeyboardInterrupt):
-        say("Interrupted: nothing is left half-written; a debit that was made stays spent.")
+        say("Interrupted: nothing is half-written; if the budget was debited, it stays spent.")
         return 130
     say(f"Error: {error}")
     return 2 if isinstance(error, UsageError) else 1

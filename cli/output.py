@@ -20,20 +20,20 @@ def say(text: object) -> None:
 
 
 def show_statement(sql: str) -> None:
-    """A statement as it runs, on stderr."""
+    """Print a statement on stderr before it runs."""
     _note("\n".join(map(one_line, sql.rstrip().split("\n"))) + ";\n")
 
 
 def _note(text: str) -> None:
-    """A note that cannot be written must not stop what it is about."""
+    """Print on stderr; a failure to print must not stop the work."""
     try:
         print(text, file=sys.stderr)
-    except OSError:  # such as a reader that has gone away
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  it stays open to the end
+    except OSError:  # for example a closed pipe
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  stays open until exit
 
 
 def facts(forest: Forest) -> dict[str, Any]:
-    """What a model is, for --json."""
+    """The facts of a model, for --json."""
     return {
         "model": forest.name,
         "recipe": forest.recipe,
@@ -47,12 +47,12 @@ def facts(forest: Forest) -> dict[str, Any]:
 
 
 def emit(found: object) -> None:
-    """The one JSON object on stdout; ASCII, so that it survives any locale."""
+    """Print the one JSON object on stdout, in ASCII so that any locale can show it."""
     print(json.dumps(found, allow_nan=False))
 
 
 def show_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Rows under headings on stdout; never cut short when stdout is not a terminal."""
+    """Print rows under headings on stdout; in full if stdout is not a terminal."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -70,5 +70,5 @@ def show_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A figure for people; a dash where there is none."""
+    """A figure for people; a dash for None."""
     return "-" if value is None else f"{value:.{digits}f}"

@@ -1,4 +1,4 @@
-"""How far a run is, on the terminal; and how long its steps took, for the curator."""
+"""Progress on the terminal, and the time of each step for the curator."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def shown_progress(*, timings: bool) -> Iterator[Callable[[Event], None]]:
-    """An observer that shows each step on a terminal; nothing where stderr is a file.
+    """An observer that shows each step on a terminal, and nothing if stderr is a file.
 
-    With `timings` it also shows the time that a phase has taken and may still take, and lists the
-    time of every step at the end. Times depend on private rows, so nobody sees them unasked.
+    With `timings` it also shows the time of the current phase and an estimate of the rest, and
+    lists the time of every step at the end. Times depend on private rows, so they are shown only on
+    request.
     """
     marks: list[tuple[str, float]] = []
     with _status() as show:
@@ -47,11 +48,11 @@ def _status() -> Iterator[Callable[[str], None]]:
 
 
 def _times(event: Event, marks: list[tuple[str, float]], now: float) -> str:
-    """The time so far, and what is left if later steps of the phase take what earlier ones took."""
+    """The time so far, and the time left if later steps take as long as earlier ones."""
     text = f", {now - marks[0][1]:.0f} s"
     if event.step > 1:
-        begun = next(start for step, start in marks if step.startswith(event.phase))
-        left = (now - begun) / (event.step - 1) * (event.steps - event.step + 1)
+        started = next(start for step, start in marks if step.startswith(event.phase))
+        left = (now - started) / (event.step - 1) * (event.steps - event.step + 1)
         text += f", {left:.0f} s left"
     return text
 

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 def recipes(
     name: Annotated[str | None, typer.Argument(help="Show only this one, in full.")] = None,
     epsilon: Annotated[
-        str, typer.Option(metavar="E", help="With a name: how this ε is spread, by depth.")
+        str, typer.Option(metavar="E", help="With a name: show how this ε is divided.")
     ] = "1",
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="The systems as a document.")
+        bool, typer.Option("--markdown", help="Print the systems as a Markdown page.")
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:

@@ -21,7 +21,7 @@ def rules(
 ) -> None:
     """List the rules of a model with their noisy class counts.
 
-    All of it is released already: nothing is read but the model.
+    Only the model is read; everything in it is released.
     """
     with options.opened_for_model(db, model, show_sql=show_sql) as (_, forest):
         found = [rule for rule in forest.rules() if rule["leaf"] or not leaves_only]
@@ -35,12 +35,12 @@ def rules(
     show_table(keys, [[rule[key] for key in keys] for rule in found])
     say(
         f"Counts are in the order of the classes {', '.join(forest.domain.classes)}; noise is the "
-        "standard deviation of the noise in each of them."
+        "standard deviation of the noise in each count."
     )
 
 
 def _added(log_odds: dict[str, float] | None) -> str | None:
-    """What a leaf adds, in nats: of two classes to the log-odds of the second, else to each."""
+    """The log-odds that a leaf adds, in nats: of the second of two classes, or of each class."""
     if log_odds is None:
         return None
     first, *others = log_odds.values()

@@ -20,7 +20,9 @@ def score(
     table: options.TableName,
     into: Annotated[
         str | None,
-        typer.Option(metavar="TABLE", help="The table to make, with all of --table. [required]"),
+        typer.Option(
+            metavar="TABLE", help="The new table, with all rows and columns of --table. [required]"
+        ),
     ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace the table that --into names.")
@@ -34,11 +36,11 @@ def score(
 ) -> None:
     """Add predictions and probabilities to every row of a table.
 
-    The rows and columns stay as they are; `prediction` and one `p_<class>` per class join them, in
-    a table of the same database.
+    Writes a new table of the same database: all rows and columns, then `prediction` and one
+    `p_<class>` per class.
     """
     if into is None:
-        raise UsageError("Name the table to make with --into, or see dpforest sql for a SELECT.")
+        raise UsageError("Name the new table with --into, or see dpforest sql for a SELECT.")
     from dpforest_duckdb.model import store
     from dpforest_duckdb.model.score_sql import publish_sql, share_names
 
@@ -68,7 +70,7 @@ def score(
 
 
 def _check_into(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -> None:
-    """Refuse a name that is taken, before any work; never replace a table with a budget."""
+    """Refuse a name that is taken, before any work. A table with a budget is never replaced."""
     from dpforest_duckdb.engine.dialect import split_name
 
     if engine.read_only():

@@ -56,15 +56,15 @@ def sql(
     prefix: options.Prefix = "",
     fast: Annotated[
         bool,
-        typer.Option("--fast", help="For DuckDB alone: the same, sooner where trees are many."),
+        typer.Option("--fast", help="Faster SQL for many trees, for DuckDB only."),
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Print SQL of more than 1 MB all the same.")
+        bool, typer.Option("--force", help="Print SQL even if it is larger than 1 MB.")
     ] = False,
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
 ) -> None:
-    """Print a model as SQL that gives just what score gives."""
+    """Print a model as SQL that gives the same as score."""
     from dpforest_duckdb.dialects import Form
     from dpforest_duckdb.dialects import dialect as find
     from dpforest_duckdb.model.score_sql import publish_sql

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from dpforest_duckdb.training.run import Run
 
 SEED_ALONE = (
-    "--seed makes noise that can be repeated and protects nobody: --seed and --not-private go "
-    "together."
+    "--seed makes repeatable noise, which gives no privacy: use --seed and --not-private together."
 )
 
 
@@ -37,26 +36,24 @@ def train(
     ] = None,
     privacy_unit: options.PrivacyUnit = None,
     rows_per_unit: Annotated[
-        int, typer.Option(metavar="N", help="Rows that count of each --privacy-unit.")
+        int, typer.Option(metavar="N", help="Use at most N rows of each privacy unit.")
     ] = 1,
     recipe: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="See dpforest recipes; may be repeated too. [default: auto]"
-        ),
+        typer.Option(metavar="NAME", help="See dpforest recipes; may be repeated. [default: auto]"),
     ] = None,
     trees: Annotated[
-        int | None, typer.Option(metavar="N", help="How many trees. [default: the recipe's]")
+        int | None, typer.Option(metavar="N", help="The number of trees. [default: the recipe's]")
     ] = None,
     depth: Annotated[
         int | None,
-        typer.Option(metavar="N", help="How deep they may grow. [default: the recipe's]"),
+        typer.Option(metavar="N", help="The most splits on a path. [default: the recipe's]"),
     ] = None,
     name: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Store the model under this name. [default: the table's, without --out]",
+            help="Store the model under this name. [default: the table's name, unless --out]",
         ),
     ] = None,
     out: Annotated[
@@ -72,21 +69,23 @@ def train(
         list[str] | None, typer.Option(metavar="A,B", help="Leave these attributes out.")
     ] = None,
     as_published: Annotated[
-        bool, typer.Option("--as-published", help="The recipe with its published flaws.")
+        bool, typer.Option("--as-published", help="Follow the paper, with its flaws.")
     ] = False,
     seed: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="Noise that can be repeated; wants --not-private."),
+        typer.Option(
+            metavar="N", min=0, help="Repeatable noise, for experiments; needs --not-private."
+        ),
     ] = None,
     not_private: Annotated[
-        bool, typer.Option("--not-private", help="Accept that --seed protects nobody.")
+        bool, typer.Option("--not-private", help="Confirm that --seed gives no privacy.")
     ] = False,
     ledger: options.Ledger = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show plan, cost and noise; touch nothing.")
+        bool, typer.Option("--dry-run", help="Show plan, cost and noise; change nothing.")
     ] = False,
     timings: Annotated[
-        bool, typer.Option("--timings", help="Show the time of each phase: not for publication.")
+        bool, typer.Option("--timings", help="Show the time of each step; do not publish it.")
     ] = False,
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
@@ -95,12 +94,14 @@ def train(
     temp_dir: options.TempDir = None,
     rows_at_most: Annotated[
         int | None,
-        typer.Option(metavar="N", help="A public bound: refuse if temporary space may not do."),
+        typer.Option(
+            metavar="N", help="Upper bound on rows; refuse if temporary space could run out."
+        ),
     ] = None,
 ) -> None:
     """Train a forest on a private table, within a privacy budget.
 
-    Several --epsilon or --recipe train a forest each, in one pass; each is debited.
+    Several --epsilon or --recipe train one forest each, in one pass; each is debited.
     """
     wanted = [(each, e) for each in recipe or ["auto"] for e in epsilon]
     several = len(wanted) > 1
@@ -160,30 +161,30 @@ def train(
 def _refuse_repeated(given: dict[str, list[str]]) -> None:
     for option, words in given.items():
         if len(set(words)) < len(words):
-            raise UsageError(f"{option} says the same twice: name each once.")
+            raise UsageError(f"{option} has the same value twice: give each once.")
 
 
 def _say_public(run: Run, domain: str | None) -> None:
-    """What the guarantee takes as known to everyone: it protects none of it."""
+    """Print what the guarantee takes as public, and so does not protect."""
     public = run.request.domain
     source = (
         f"the file {domain}"
         if domain
-        else "DuckDB's declarations, which are the curator's claim and may hold no private value"
+        else "DuckDB's declarations (they must not contain private values)"
     )
     say(
         f'Taken as public: "{public.target}" and its {len(public.classes)} classes, '
         f"{len(public.attributes)} attributes with their categories and bounds, from {source}."
     )
     each = run.bytes_of_a_row
-    say(f"Temporary space: at most {each} bytes a row, {each / 10:g} GB for 100 million.")
-    say(f'Protected: {run.unit} of table "{run.table.display}", added or removed.')
+    say(f"Temporary space: at most {each} bytes per row, {each / 10:g} GB for 100 million rows.")
+    say(f'Privacy unit: {run.unit} of table "{run.table.display}", added or removed.')
     if note := run.request.cut:
         say(f"Note: {note}")
     for reason in run.recipe.flaws:
         say(f"Warning: not private: {reason}")
     if run.request.delta and not run.delta:
-        say(f"Note: recipe {run.recipe.name} is pure ε and spends no δ.")
+        say(f"Note: recipe {run.recipe.name} uses pure ε and spends no δ.")
 
 
 def _say_spent(run: Run) -> None:
@@ -220,7 +221,7 @@ def _report(forest: Forest, name: str | None, out: str | None) -> None:
 
 
 def _plan(run: Run) -> dict[str, Any]:
-    """What a run will ask, at what cost."""
+    """The queries of a run and what they cost."""
     from dpforest_duckdb.privacy.amounts import ATTO, NANO
 
     left = run.guard.budget().left_epsilon
@@ -271,9 +272,9 @@ def _show_plan(run: Run, plan: dict[str, Any]) -> None:
             f"{query.measure} = {query.each}",
             len(query.by_depth),
             query.times,
-            _rounded(told["noise"]),
+            _rounded(facts["noise"]),
         ]
-        for query, told in zip(run.plan.queries, plan["plan"], strict=True)
+        for query, facts in zip(run.plan.queries, plan["plan"], strict=True)
     ]
     show_table(headings, rows)
     left = run.guard.budget().left_epsilon
@@ -284,11 +285,11 @@ def _show_plan(run: Run, plan: dict[str, Any]) -> None:
         + (f", left ε = {show(left)}" if left is not None else "")
     )
     if left is not None and run.cost > left:
-        say("The budget that is left does not allow this run.")
+        say("The remaining budget does not allow this run.")
 
 
 def _deviation(query: PlannedQuery, rows_per_unit: int) -> float | None:
-    """The largest standard deviation of a noisy count; None for a query that gives no counts."""
+    """The largest standard deviation of a noisy count; None if the query returns no counts."""
     from dpforest_duckdb.privacy.noise import laplace_deviation
 
     if query.mechanism != "discrete Laplace":

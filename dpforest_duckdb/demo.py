@@ -1,7 +1,7 @@
 """A complete session on a real table that needs no download: UCI's Nursery, made by SQL.
 
-All of its rows are published, so showing exact figures harms nobody. The session still goes by the
-rules: the training table has a cap, and exact figures come from another table, which has none.
+All of its rows are published, so exact figures harm nobody. The session still follows the rules:
+the training table has a cap, and exact figures come from another table, which has none.
 """
 
 from __future__ import annotations
@@ -46,17 +46,15 @@ _FILES = ("nursery.duckdb", "nursery.duckdb.ledger", "score.sql")
 
 
 def demo(folder: str | Path, *, replace: bool = False, say: Say = print) -> dict[str, Any]:
-    """Run the session in a folder and give its figures; `say` is shown commands and results.
+    """Run the session in a folder and return its figures; `say` gets each line of the session.
 
-    Raises `DpforestError` for a folder that holds something, unless `replace` and it is a demo's.
+    Raises `DpforestError` if the folder is not empty, unless it holds a demo and `replace` is set.
     """
     home = _prepared(Path(folder), replace=replace)
     database, ledger, script = (home / name for name in _FILES)
     _make_tables(database)
-    say(
-        "UCI's Nursery: 12,960 applications to nursery schools, three quarters of them to train on,"
-    )
-    say(f"in {database}. Its columns are ENUMs: they declare the domain.")
+    say("UCI's Nursery: 12,960 applications to nursery schools, three quarters for training.")
+    say(f"The tables are in {database}; their ENUM columns declare the domain.")
     with open_database(database) as connection:
         engine, path = DuckDBEngine(connection), shlex.quote(str(database))
         forest = _train(engine, ledger, path, say)
@@ -84,7 +82,7 @@ def _train(engine: DuckDBEngine, ledger: Path, path: str, say: Say) -> Forest:
     say(f"\n$ dpforest budget set --db {path} --table nursery --epsilon {CAP}")
     guard = Account.of(engine, engine.table("nursery"), ledger)
     guard.set_cap(nano_epsilon(CAP, cap=True), 0, PrivacyUnit("row"), raise_cap=False)
-    say(f"No more than ε = {CAP} will ever be spent on this table, for {PrivacyUnit('row')}.")
+    say(f"At most ε = {CAP} may ever be spent on this table, for {PrivacyUnit('row')}.")
     say(
         f"\n$ dpforest train --db {path} --table nursery --target class --recipe {RECIPE} "
         f"--epsilon {EPSILON}"
@@ -92,17 +90,17 @@ def _train(engine: DuckDBEngine, ledger: Path, path: str, say: Say) -> Forest:
     forest = train(
         engine.connection, "nursery", target="class", recipe=RECIPE, epsilon=EPSILON, name="nursery"
     )
-    say(f"A forest of {forest.nodes} nodes, {forest.depth} deep. Guarantee: {forest.guarantee}.")
+    say(f"A forest of {forest.nodes} nodes, depth {forest.depth}. Guarantee: {forest.guarantee}.")
     return forest
 
 
 def _evaluate_and_score(
     engine: DuckDBEngine, forest: Forest, script: Path, path: str, say: Say
 ) -> Evaluation:
-    """Exact figures on the other table, and the SQL that scores it, written and run."""
+    """Print exact figures on the other table; write the SQL that scores it, and run it."""
     say(f"\n$ dpforest evaluate --db {path} --model nursery --table nursery_test")
     figures = evaluate(engine, store.load(engine, "nursery"), "nursery_test")
-    say(f"Accuracy {figures.accuracy:.4f} on {figures.rows} rows that it has not seen.")
+    say(f"Accuracy {figures.accuracy:.4f} on {figures.rows} rows not used in training.")
     say(
         f"\n$ dpforest sql --db {path} --model nursery --from nursery_test "
         f"--as table --into scored > {shlex.quote(str(script))}"
@@ -110,13 +108,13 @@ def _evaluate_and_score(
     scored = engine.scored("nursery_test")
     write_file(script, publish_sql(forest, form="table", name="scored", scored=scored))
     engine.run(script.read_text(encoding="utf-8"), step="score")
-    say("Plain SQL, which needs nothing of this package. Run, it has made the table scored:")
+    say("This SQL needs nothing of this package. Run in DuckDB, it made the table scored:")
     _say_rows(engine, say)
     return figures
 
 
 def _show_rules(forest: Forest, path: str, say: Say) -> list[dict[str, Any]]:
-    """The rules of the leaves, of which the first few are shown."""
+    """The rules of the leaves; show the first few."""
     say(f"\n$ dpforest rules --db {path} --model nursery --leaves-only")
     rules = _rules(forest)
     for rule in rules[:SHOWN_RULES]:
@@ -129,23 +127,23 @@ def _show_budget(engine: DuckDBEngine, ledger: Path, path: str, say: Say) -> Bud
     say(f"\n$ dpforest budget show --db {path} --table nursery")
     budget = Account.of(engine, engine.table("nursery"), ledger).budget()
     spent, left = show(budget.spent_epsilon), show(budget.left_epsilon or 0)
-    say(f"Spent ε = {spent} of {CAP}, {left} left.")
+    say(f"Spent ε = {spent} of {CAP}; {left} left.")
     return budget
 
 
 def _prepared(home: Path, *, replace: bool) -> Path:
-    """The folder, made if need be and free of an earlier demo's files."""
+    """The folder, created if it does not exist, without the files of an earlier demo."""
     try:
         home.mkdir(parents=True, exist_ok=True)
         strangers = {entry.name for entry in home.iterdir()} - set(_FILES)
         if any(home.iterdir()) and (strangers or not replace):
-            hint = "it holds other files" if strangers else "pass --replace to run it again there"
+            hint = "it holds other files" if strangers else "pass --replace to run the demo again"
             raise DpforestError(f"The folder {home} is not empty: {hint}, or choose another --dir.")
         for name in _FILES:
             (home / name).unlink(missing_ok=True)
     except OSError:
         raise DpforestError(
-            f"The folder {home} cannot be made or used: choose another --dir."
+            f"The folder {home} cannot be created or used: choose another --dir."
         ) from None
     return home
 
@@ -179,7 +177,7 @@ def _make_tables(database: Path) -> None:
 
 
 def _say_rows(engine: DuckDBEngine, say: Say) -> None:
-    """A scored row of each of a few predictions; the rows are published ones."""
+    """Show one scored row for each of three predictions; these rows are public."""
     found = engine.run(
         "SELECT DISTINCT ON (prediction) has_nurs, health, class, prediction "
         "FROM scored ORDER BY ALL LIMIT 3"
@@ -189,6 +187,6 @@ def _say_rows(engine: DuckDBEngine, say: Say) -> None:
 
 
 def _rules(forest: Forest) -> list[dict[str, Any]]:
-    """The rules of the leaves, those that most rows follow first, by noisy counts."""
+    """The rules of the leaves, largest noisy support first."""
     leaves = [rule for rule in forest.rules() if rule["leaf"]]
     return sorted(leaves, key=lambda rule: rule["support"] or 0, reverse=True)

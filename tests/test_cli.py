@@ -26,7 +26,7 @@ def test_train_reports_the_forest_and_nothing_else(db: Path) -> None:
     assert said.facts["private"] is True
     assert (said.facts["epsilon"], said.facts["delta"]) == (1, 0)
     assert 'Taken as public: "ill" and its 2 classes, 2 attributes' in said.err
-    assert 'Protected: each row of table "visits"' in said.err
+    assert 'Privacy unit: each row of table "visits"' in said.err
     assert 'Spent on table "visits" so far: ε = 2.' in said.err
     models = dpforest("models", "--db", db, "--json").facts["models"]
     assert [model["model"] for model in models] == ["again", "risk"]
@@ -246,7 +246,7 @@ def test_a_name_with_a_comma_can_be_chosen(db: Path) -> None:
 
 def test_rows_per_unit_are_bounded_and_told(db: Path) -> None:
     said = dpforest(*train(db, "--name", "unit", "--privacy-unit", "WHO", "--rows-per-unit", "3"))
-    assert 'Protected: each "who" (up to 3 rows)' in said.err
+    assert 'Privacy unit: each "who" (up to 3 rows)' in said.err
     assert 'per "who" (at most 3 rows)' in said.text
     shown = dpforest("models", "show", "unit", "--db", db, "--json").facts["guarantee"]
     assert (shown["unit"], shown["rows_per_unit"]) == ("who", 3)
@@ -321,7 +321,7 @@ def test_several_models_in_one_pass(db: Path) -> None:
 def test_temporary_space_is_told_and_refused(db: Path, tmp_path: Path) -> None:
     before = state(db)
     said = dpforest(*train(db, "--dry-run", "--rows-at-most", "1000000"))
-    assert re.search(r"Temporary space: at most \d+ bytes a row, [\d.]+ GB for 100", said.err)
+    assert re.search(r"Temporary space: at most \d+ bytes per row, [\d.]+ GB for 100", said.err)
     many = train(db, "--name", "m", "--rows-at-most", str(10**13))
     refused(dpforest(*many), "10,000,000,000,000 rows", "GB", "--temp-dir")
     refused(dpforest(*train(db, "--rows-at-most", "0")), "--rows-at-most", code=2)

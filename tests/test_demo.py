@@ -1,4 +1,4 @@
-"""The demo: a whole session in a folder of its own."""
+"""The demo: a whole session in its own folder."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def test_its_script_needs_nothing_of_this_package(home: Path) -> None:
         con.execute("ROLLBACK")
 
 
-def test_the_commands_that_it_shows_do_what_it_did(
+def test_the_commands_of_the_demo_can_be_repeated(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Word for word, on a second demo, but for names that are taken by then."""
+    """Each is run as printed after a second demo; only the model gets a new name."""
     monkeypatch.chdir(tmp_path)
     said = dpforest("demo")
     shown = re.findall(r"^\$ dpforest (.*)$", said.text, re.MULTILINE)
@@ -60,14 +60,14 @@ def test_the_commands_that_it_shows_do_what_it_did(
         assert dpforest(*words).code == 0, command
 
 
-def test_it_overwrites_nothing_that_it_was_not_told_to(home: Path, tmp_path: Path) -> None:
+def test_it_overwrites_only_its_own_files_and_only_with_replace(home: Path, tmp_path: Path) -> None:
     before = (home / "score.sql").read_bytes()
     refused(dpforest("demo", "--dir", home), "not empty", "--replace")
     assert (home / "score.sql").read_bytes() == before
     mine = tmp_path / "mine.txt"
     mine.write_text("mine")
     refused(dpforest("demo", "--dir", tmp_path, "--replace"), "other files", "--dir")
-    refused(dpforest("demo", "--dir", mine), "cannot be made", "--dir")
+    refused(dpforest("demo", "--dir", mine), "cannot be created", "--dir")
     assert mine.read_text() == "mine"
     assert [entry.name for entry in tmp_path.iterdir()] == ["mine.txt"]
     fresh = tmp_path / "fresh"

@@ -1,0 +1,90 @@
+"""Every session of the README runs and prints what the README shows, but for noise."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from shell import dpforest
+from typer.testing import CliRunner
+
+from dpforest_duckdb.cli import app
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+ROWS = """
+INSERT INTO {table}
+SELECT
+    i // 3,
+    20 + (i // 3 * 37) % 70,
+    ['surgery', 'cardiology', 'neurology'][1 + i % 3],
+    i % 5 = 0,
+    20 + (i // 3 * 37) % 70 > 60 OR i % 11 = 0
+FROM range({first}, {last}) AS r(i)
+"""
+
+
+def block(mark: str) -> str:
+    """The code block after a mark in the README."""
+    found = re.search(rf"<!-- {mark} -->\n```\w+\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    assert found, f"the README has no block {mark}"
+    return found[1]
+
+
+def commands(session: str) -> Iterator[tuple[str, str]]:
+    """Each command of a session, with what it prints."""
+    for part in re.split(r"^\$ ", session, flags=re.MULTILINE)[1:]:
+        command, _, output = part.partition("\n")
+        yield command, output
+
+
+def words(text: str) -> list[str]:
+    """Lines without what noise changes: every number is one sign, spaces and rules are one."""
+    lines = (
+        re.sub(r"[\d.]*\d|[ ─]+", lambda m: "#" if m[0].strip(" ─") else " ", line).strip()
+        for line in text.splitlines()
+    )
+    return [line for line in lines if line]
+
+
+def test_the_first_session_is_what_demo_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown, printed = block("demo"), dpforest("demo").text
+    assert [c for c, _ in commands(shown)] == [c for c, _ in commands(printed)]
+    for (command, expected), (_, output) in zip(commands(shown), commands(printed), strict=True):
+        assert len(words(output)) == len(words(expected)), command
+        if command.split()[1] not in ("sql", "rules"):  # these show rows and rules that noise picks
+            assert words(output) == words(expected)
+    assert words(shown)[:2] == words(printed)[:2]
+
+
+def test_the_hospital_session_runs_as_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect("hospital.duckdb") as con:
+        con.execute(block("hospital tables"))
+        for table, first, last in (("visits", 0, 12000), ("new_visits", 12000, 12500)):
+            con.execute(ROWS.format(table=table, first=first, last=last))
+    for command, expected in commands(block("hospital")):
+        line, _, file = command.partition(" > ")
+        ran = CliRunner().invoke(app, shlex.split(line)[1:], catch_exceptions=False)
+        assert ran.exit_code == 0, ran.output
+        if file:
+            Path(file).write_text(ran.stdout, encoding="utf-8")
+        output = (ran.stderr if file else ran.stderr + ran.stdout).replace(f"{tmp_path}/", "")
+        assert words(output) == words(expected), command
+    with duckdb.connect("hospital.duckdb") as con:
+        con.execute(Path("readmission.sql").read_text(encoding="utf-8"))
+        assert con.execute("SELECT count(*) FROM readmission_scored").fetchall() == [(500,)]
+    exec(compile(block("hospital python"), "README.md", "exec"), {})
+    assert Path("readmission.json").is_file()
+    left = dpforest("budget", "--db", "hospital.duckdb", "--table", "visits", "--json").facts[
+        "left"
+    ]
+    assert left == 0.5
