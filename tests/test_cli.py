@@ -47,7 +47,7 @@ def test_delta_is_spent_by_recipes_that_can_use_it(db: Path) -> None:
         *train(db, "--recipe", "greedy-tree", "--delta", "1e-6", "--name", "x", "--json")
     )
     assert said.facts["delta"] == 0
-    assert "Note: recipe greedy-tree is pure ε and spends no δ." in said.err
+    assert "Note: recipe greedy-tree uses pure ε and spends no δ." in said.err
     planned = dpforest(*train(db, "--recipe", "boosted", *delta, "--dry-run", "--json")).facts
     assert planned["delta"] == 1e-6
     assert [set(query_) & {"epsilon", "rho"} for query_ in planned["plan"]][:2] == [
