@@ -6,7 +6,9 @@ import hashlib
 import json
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -109,12 +111,43 @@ def query(database: Path, sql: str) -> list[tuple[Any, ...]]:
         return con.execute(sql).fetchall()
 
 
-def state(database: Path) -> dict[str, Any]:
-    """All that a command could change: files beside the database, its ledger, tables and models."""
-    found: dict[str, Any] = {"files": sorted(entry.name for entry in database.parent.iterdir())}
-    ledger = Path(f"{database}.ledger")
-    found["ledger"] = ledger.read_bytes() if ledger.exists() else None
-    with duckdb.connect(str(database), read_only=True) as con:
+class State:
+    """All that a command could change: files beside the database, its ledger, tables and models.
+
+    Two are equal if the bytes are; only where they are not is what they hold read and compared.
+    """
+
+    def __init__(self, database: Path) -> None:
+        folder = database.parent
+        self.files = sorted(entry.name for entry in folder.iterdir())
+        self.name, ledger = database.name, Path(f"{database}.ledger")
+        self.ledger = ledger.read_bytes() if ledger.exists() else None
+        own = (database, Path(f"{database}.wal"))
+        self.content = {file.name: file.read_bytes() for file in own if file.exists()}
+
+    def __eq__(self, other: object) -> bool:
+        assert isinstance(other, State)
+        if (self.files, self.ledger) != (other.files, other.ledger):
+            return False
+        return self.content == other.content or self.tables == other.tables
+
+    @cached_property
+    def tables(self) -> dict[str, Any]:
+        """Comment, definition and a digest of the rows of every table, view and macro."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in self.content.items():
+                (Path(folder) / name).write_bytes(content)
+            return _tables(Path(folder) / self.name)
+
+
+def state(database: Path) -> State:
+    """What a command could change, as it is now."""
+    return State(database)
+
+
+def _tables(database: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    with duckdb.connect(str(database)) as con:
         named = con.execute(
             "SELECT schema_name, table_name, comment, sql FROM duckdb_tables() UNION ALL "
             "SELECT schema_name, view_name, comment, sql FROM duckdb_views() WHERE NOT internal "

@@ -637,7 +637,7 @@ def test_ctrl_c_keeps_the_debit_and_leaves_nothing_else(db: Path) -> None:
     )
     ledger = Path(f"{db}.ledger")
     end = time.monotonic() + 30
-    while ledger.read_bytes() == before["ledger"] and time.monotonic() < end:
+    while ledger.read_bytes() == before.ledger and time.monotonic() < end:
         time.sleep(0.05)
     time.sleep(0.2)  # somewhere in the level loop
     running.send_signal(signal.SIGINT)
@@ -650,6 +650,6 @@ def test_ctrl_c_keeps_the_debit_and_leaves_nothing_else(db: Path) -> None:
     budget = dpforest("budget", "--db", db, "--table", "visits", "--json").facts
     assert budget["spent"] == 2
     assert budget["entries"][-1]["state"] == "failed"
-    assert after["files"] == before["files"], "no spill is left"
-    assert after["dpforest.models"] == before["dpforest.models"]
-    assert after["main.visits"][1:] == before["main.visits"][1:]
+    assert after.files == before.files, "no spill is left"
+    assert after.tables["dpforest.models"] == before.tables["dpforest.models"]
+    assert after.tables["main.visits"][1:] == before.tables["main.visits"][1:]

@@ -47,7 +47,7 @@ things = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
     max_leaves=6,
 )
-FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+FUZZ = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def sentence(error: DpforestError) -> str:
@@ -194,7 +194,7 @@ def test_any_file_is_refused_as_a_domain_or_read(content: str | bytes) -> None:
         sentence(refusal.value)
 
 
-@settings(FUZZ, max_examples=25)
+@settings(FUZZ, max_examples=10)
 @given(names=names, values=values, recipe=st.sampled_from(["auto", "greedy-tree", "private-rdt"]))
 def test_training_on_hostile_words_runs_single_statements(
     names: list[str], values: list[str], recipe: str
