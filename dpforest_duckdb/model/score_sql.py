@@ -138,7 +138,10 @@ def publish_sql(
         raise UsageError(f"--as must be one of {', '.join(dialect.forms)} for {dialect.title}.")
     if fast and dialect.name != "duckdb":
         raise UsageError("--fast is for --dialect duckdb alone: leave it out.")
-    made = dialect.ident(*(split_name(name) if name else [f"{forest.name}_scored"]))
+    if form == "select":
+        made = _NOTHING
+    else:
+        made = dialect.ident(*(split_name(name) if name else [f"{forest.name}_scored"]))
     if form == "macro":
         source = Scored(Sql('query_table("table_name")'), {})
         create = "CREATE OR REPLACE" if replace else "CREATE"

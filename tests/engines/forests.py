@@ -17,12 +17,15 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pytest
 
+from dpforest_duckdb.dialects import dialect
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.engine.base import Scored
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.model.score_sql import score_sql
+from dpforest_duckdb.model.score_sql import publish_sql, score_sql
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Guarantee, Tree
 
@@ -160,6 +163,21 @@ def made_case(name: str, folder: Path) -> Case:
                 row[place] = pool[i] if i < len(pool) else row[place]
         con.executemany(f"INSERT INTO rows VALUES ({marks})", drawn)
         return _case(con, forest, folder / f"{number}.parquet")
+
+
+def select(case: Case, engine: str) -> str:
+    """The SELECT of a case in an engine: the id, the prediction and the probabilities."""
+    own = dialect(engine)
+    table = Scored(own.ident("rows"), case.types)
+    return publish_sql(case.forest, scored=table, dialect=own, key=["id"]).rstrip(";\n")
+
+
+def assert_equal(case: Case, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Every row of the table, with the same prediction and the same probabilities."""
+    assert len(rows) == len(case.expected)
+    for found, expected in zip(sorted(rows, key=lambda row: row[0]), case.expected, strict=True):
+        assert found[:2] == expected[:2]
+        assert found[2:] == pytest.approx(expected[2:], rel=0, abs=1e-12)
 
 
 def _domain_values(attribute: Attribute) -> Iterator[object]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -83,3 +84,25 @@ def _plain_value(value: Any) -> Any:
 
 def _tuples(table: Any) -> Rows:
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+@cache
+def _spark() -> Any:
+    """A Spark of our own on this machine, until the process ends."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]")
+    for key, value in {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.log.level": "ERROR",
+    }.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def run_spark(file: str, table: str, sql: str) -> Rows:
+    _spark().read.parquet(file).createOrReplaceTempView(table)
+    return [tuple(row) for row in _spark().sql(sql).collect()]

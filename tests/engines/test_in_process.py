@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import runners
-from forests import MADE, REAL, Case, MakeCase
+from forests import MADE, REAL, Case, MakeCase, assert_equal, select
 from runners import Run
-
-from dpforest_duckdb.dialects import dialect
-from dpforest_duckdb.engine.base import Scored
-from dpforest_duckdb.model.score_sql import publish_sql
 
 ENGINES = {
     "duckdb": runners.run_duckdb,
@@ -21,21 +15,6 @@ ENGINES = {
     "clickhouse": runners.run_clickhouse,
 }
 QUICK = ("banknote auto", "nursery dpdf", "mushroom auto", "adult auto", "wall_following auto")
-
-
-def select(case: Case, engine: str) -> str:
-    """The SELECT of a case in an engine: the id, the prediction and the probabilities."""
-    own = dialect(engine)
-    table = Scored(own.ident("rows"), case.types)
-    return publish_sql(case.forest, scored=table, dialect=own, key=["id"]).rstrip(";\n")
-
-
-def assert_equal(case: Case, rows: list[tuple[Any, ...]]) -> None:
-    """Every row of the table, with the same prediction and the same probabilities."""
-    assert len(rows) == len(case.expected)
-    for found, expected in zip(sorted(rows, key=lambda row: row[0]), case.expected, strict=True):
-        assert found[:2] == expected[:2]
-        assert found[2:] == pytest.approx(expected[2:], rel=0, abs=1e-12)
 
 
 def assert_agrees(case: Case, in_process: Run, engine: str) -> None:

@@ -1,0 +1,54 @@
+"""The SQL for PostgreSQL, MySQL (in MariaDB) and Spark gives DuckDB's answer in every row."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+import servers
+from forests import MADE, REAL, MakeCase, assert_equal, select
+from runners import Run, run_spark
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Run]:
+    with servers.postgres() as run:
+        yield run
+
+
+@pytest.fixture(scope="module")
+def mysql() -> Iterator[Run]:
+    with servers.mariadb() as run:
+        yield run
+
+
+@pytest.fixture(scope="module")
+def spark(in_process: Run) -> Run:
+    pytest.importorskip("pyspark")
+    if shutil.which("java") is None:
+        pytest.skip("java is not installed (Debian: default-jre-headless)")
+    return lambda *arguments: in_process(run_spark, *arguments)
+
+
+ENGINES = ("postgres", "mysql", "spark")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", MADE)
+def test_a_server_answers_as_duckdb_does_on_hard_values(
+    request: pytest.FixtureRequest, made: MakeCase, engine: str, name: str
+) -> None:
+    run, case = request.getfixturevalue(engine), made(name)
+    assert_equal(case, run(str(case.file), "rows", select(case, engine)))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", REAL)
+def test_a_server_answers_as_duckdb_does_on_every_row(
+    request: pytest.FixtureRequest, whole: MakeCase, engine: str, name: str
+) -> None:
+    run, case = request.getfixturevalue(engine), whole(name)
+    assert_equal(case, run(str(case.file), "rows", select(case, engine)))
