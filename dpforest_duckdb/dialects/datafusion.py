@@ -9,3 +9,4 @@ class DataFusion(Dialect):
     name = "datafusion"
     title = "DataFusion"
     executed = True
+    forms = ("select", "view", "table")

@@ -14,7 +14,7 @@ class DuckDB(Dialect):
     name = "duckdb"
     title = "DuckDB"
     executed = True
-    forms = ("select", "view", "table", "macro")
+    forms = ("select", "view", "table", "macro", "dbt", "dbt-schema")
     excludes = True
 
     def number(self, digits: str) -> Sql:

@@ -17,12 +17,13 @@ from types import SimpleNamespace
 import duckdb
 import numpy as np
 
-from dpforest_duckdb.dialects import DIALECTS, Dialect, Form
+from dpforest_duckdb.dialects import Dialect, Form
 from dpforest_duckdb.domain import Attribute, Domain, type_family
 from dpforest_duckdb.engine.base import Scored
 from dpforest_duckdb.engine.dialect import DuckDBDialect, split_name
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.model.content import ForestContent
+from dpforest_duckdb.model.dbt import CONFIG, dbt_schema, dbt_source
 from dpforest_duckdb.model.layers import Helper, Layer, Terms
 from dpforest_duckdb.model.quickscorer import fast_layers
 from dpforest_duckdb.model.tree_sql import leaf_votes, tree_case
@@ -108,7 +109,8 @@ def score_sql(
             for share, name in zip(_shares(dialect, forest, votes, whole), names, strict=True)
         ],
     )
-    return check(sql, select=not around.opening) if isinstance(dialect, DIALECTS["duckdb"]) else sql
+    ours = dialect.name == "duckdb" and not dialect.jinja
+    return check(sql, select=not around.opening) if ours else sql
 
 
 def publish_sql(
@@ -126,7 +128,7 @@ def publish_sql(
     key: Sequence[str] = (),
     force: bool = False,
 ) -> str:
-    """A forest as a select, or as the statement that makes a view, a table or a table macro of it.
+    """A forest as a select, or as the statement or file that makes a view, table or macro of it.
 
     `table` is the table to score (any columns; `scored` says what is known of it), `name` the view,
     table or macro to make, in place of one of that name with `replace`. A macro takes the table's
@@ -138,30 +140,51 @@ def publish_sql(
         raise UsageError(f"--as must be one of {', '.join(dialect.forms)} for {dialect.title}.")
     if fast and dialect.name != "duckdb":
         raise UsageError("--fast is for --dialect duckdb alone: leave it out.")
-    if form == "select":
-        made = _NOTHING
-    else:
-        made = dialect.ident(*(split_name(name) if name else [f"{forest.name}_scored"]))
-    if form == "macro":
-        source = Scored(Sql('query_table("table_name")'), {})
-        create = "CREATE OR REPLACE" if replace else "CREATE"
-        opening = Sql(f'{create} MACRO {made}("table_name") AS TABLE (\n')
-        around = Around(opening, closing=Sql(")"))
-    else:
-        if scored is None and not table:
-            raise UsageError("Name the table to score with --from.")
-        source = scored or Scored(dialect.ident(*split_name(str(table))), {})
-        around = Around()
-        if form != "select":
-            around = Around(dialect.create(form, made, replace=replace), dialect.into(form, made))
+    if scored is None and not table and form not in ("macro", "dbt-schema"):
+        raise UsageError("Name the table to score with --from.")
+    if form in ("dbt", "dbt-schema"):
+        dialect = type(dialect)(jinja=True)
+    if form == "dbt-schema":
+        added = [f"{prefix}prediction", *share_names(forest, prefix)]
+        return dbt_schema(forest, dialect, name or f"{forest.name}_scored", added)
+    source, around = _around(forest, table, form, name, scored, replace, dialect)
     source, keep = _kept(forest, source, dialect, columns, key)
     text = score_sql(
         forest, source, prefix=prefix, fast=fast, dialect=dialect, keep=keep, around=around
     )
-    text = text.rstrip() + ";\n"
+    text = text.rstrip() + ("\n" if form == "dbt" else ";\n")
     if not force:
         dialect.check_size(text)
     return text
+
+
+def _around(
+    forest: ForestContent,
+    table: str | None,
+    form: Form,
+    name: str | None,
+    scored: Scored | None,
+    replace: bool,
+    dialect: Dialect,
+) -> tuple[Scored, Around]:
+    """The table that a form scores, and what it writes around the SELECT."""
+    if form == "dbt":
+        known = scored.columns if scored else {}
+        return Scored(dbt_source(split_name(str(table))), known), Around(CONFIG)
+    source = scored or Scored(_NOTHING, {})
+    if form == "macro":
+        source = Scored(Sql('query_table("table_name")'), {})
+    elif scored is None or dialect.name != "duckdb":
+        named = dialect.ident(*split_name(str(table))) if table else source.name
+        source = Scored(named, source.columns)
+    if form == "select":
+        return source, Around()
+    made = dialect.ident(*(split_name(name) if name else [f"{forest.name}_scored"]))
+    if form == "macro":
+        create = "CREATE OR REPLACE" if replace else "CREATE"
+        opening = Sql(f'{create} MACRO {made}("table_name") AS TABLE (\n')
+        return source, Around(opening, closing=Sql(")"))
+    return source, Around(dialect.create(form, made, replace=replace), dialect.into(form, made))
 
 
 def share_names(forest: ForestContent, prefix: str = "") -> list[str]:

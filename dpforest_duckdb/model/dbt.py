@@ -1,0 +1,68 @@
+"""A forest as a dbt model, and the properties file that describes and tests its columns."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from dpforest_duckdb.dialects import Dialect
+from dpforest_duckdb.domain import type_family
+from dpforest_duckdb.errors import UsageError
+from dpforest_duckdb.model.content import ForestContent
+from dpforest_duckdb.sql import Sql
+
+CONFIG = Sql("{{ config(materialized='view') }}\n\n")
+_JINJA = re.compile(r"\{(?=[{%#])")
+_NAME = re.compile(r"[\w $-]+")
+
+
+def dbt_source(parts: list[str]) -> Sql:
+    """`ref` for the name of a model, `source` for that of a source and its table.
+
+    Raises `UsageError` for a name that dbt could not have.
+    """
+    if len(parts) > 2 or not all(_NAME.fullmatch(part) for part in parts):
+        raise UsageError("For dbt, --from must be a model's name, or a source's and its table's.")
+    names = ", ".join(f"'{part}'" for part in parts)
+    return Sql(f"{{{{ {'ref' if len(parts) == 1 else 'source'}({names}) }}}}")
+
+
+def dbt_schema(forest: ForestContent, dialect: Dialect, name: str, added: list[str]) -> str:
+    """The properties file of a dbt model: its columns `added`, described, with their tests.
+
+    The first is the prediction, the others the probabilities of the classes. Strings
+    are written as JSON, which is YAML too; the classes as SQL, so that quotes stay.
+    """
+    family = type_family(forest.domain.target_type)
+    classes = [str(dialect.literal(label, family)) for label in forest.domain.classes]
+    prediction, *shares = added
+    lines = [
+        "version: 2",
+        "",
+        "models:",
+        f"  - name: {_text(name)}",
+        f"    description: {_text(f'Scored by model {forest.name}. {forest.guarantee}')}",
+        "    columns:",
+        *_column(prediction, f"The most probable class of {forest.domain.target}."),
+        "          - accepted_values:",
+        f"              values: [{', '.join(map(_text, classes))}]",
+        "              quote: false",
+    ]
+    for label, share in zip(forest.domain.classes, shares, strict=True):
+        lines += _column(share, f"The probability of class {label}.")
+    return "\n".join(lines) + "\n"
+
+
+def _column(name: str, description: str) -> list[str]:
+    """A column, with a test unless dbt would read Jinja in its name."""
+    lines = [
+        f"      - name: {json.dumps(name)}",
+        "        quote: true",
+        f"        description: {_text(description)}",
+    ]
+    return lines if _JINJA.search(name) else [*lines, "        data_tests:", "          - not_null"]
+
+
+def _text(text: str) -> str:
+    """A YAML string with nothing that Jinja reads: a space parts its braces."""
+    return json.dumps(_JINJA.sub("{ ", text))
