@@ -279,6 +279,30 @@ def test_sql_gives_what_score_gives(db: Path) -> None:
     assert query(db, "FROM risk_scored('fresh') ORDER BY ALL") == expected
 
 
+def test_sql_for_another_engine(db: Path) -> None:
+    model = ["sql", "--db", db, "--model", "risk", "--dialect"]
+    facts = dpforest(*model, "postgresql", "--from", "fresh", "--json").facts
+    assert facts["dialect"] == "postgres"
+    assert "AS MATERIALIZED" in facts["sql"]
+    assert "EXCLUDE" not in facts["sql"]
+    unknown = dpforest(*model, "postgres", "--from", "elsewhere")
+    assert (unknown.code, unknown.out) == (2, "")
+    assert "--columns" in unknown.err
+    assert "--key" in unknown.err
+    assert dpforest(*model, "sqlite", "--from", "elsewhere", "--key", "id").code == 0
+    wrong = dpforest(*model, "postgers")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert 'Did you mean "postgres"?' in wrong.err
+
+
+def test_sql_for_dbt(db: Path) -> None:
+    model = ["sql", "--db", db, "--model", "risk", "--as"]
+    assert "{{ source('raw', 'visits') }}" in dpforest(*model, "dbt", "--from", "raw.visits").out
+    assert 'name: "p_true"' in dpforest(*model, "dbt-schema").out
+    refused = dpforest(*model, "dbt-schema", "--dialect", "polars")
+    assert (refused.code, refused.out) == (2, "")
+
+
 def test_sql_json_and_defaults(db: Path, tmp_path: Path) -> None:
     facts = dpforest("sql", "--db", db, "--model", "risk", "--as", "view", "--json").facts
     assert set(facts) == {"model", "as", "dialect", "sql"}

@@ -260,7 +260,7 @@ class _Writer:
     def kept(self, dropped: Sequence[Helper] = ()) -> list[Sql]:
         """The columns to keep of a row `t` that has the helpers `dropped` too."""
         if self._keep is not None:
-            return [self._dialect.ident("t", name) for name in self._keep]
+            return [Sql(f"t.{self._dialect.ident(name)}") for name in self._keep]
         left_out = ", ".join(helper.column for helper in dropped)
         return [Sql(f"t.* EXCLUDE ({left_out})" if dropped else "t.*")]
 
@@ -282,7 +282,7 @@ class _Writer:
         """
         attributes = [_attribute(a, self._table) for a in forest.domain.attributes]
         names = [_column(a, self._table) for a in forest.domain.attributes]
-        raw = [self._dialect.ident("t", name) for name in names]
+        raw = [Sql(f"t.{self._dialect.ident(name)}") for name in names]
         kept = {name.casefold() for name in self._keep or []}
         read = {c: None for n, c in zip(names, raw, strict=True) if n.casefold() not in kept}
         if fast:
@@ -292,12 +292,15 @@ class _Writer:
         leaves: list[Helper] = []
         terms: Terms = [[] for _ in range(emitted)]
         for number, tree in enumerate(forest.trees):
-            votes, leaf = np.unique(tree.votes[:, :emitted], axis=0, return_inverse=True)
+            at = tree.leaves
+            votes, number_of = np.unique(tree.votes[at, :emitted], axis=0, return_inverse=True)
+            leaf = np.zeros(tree.nodes, dtype=np.int64)
+            leaf[at] = number_of.reshape(-1)
             if emitted == 1 or len(tree.leaves) == 1:
                 for own, mine in zip(terms, tree.votes.T, strict=False):
                     own.append(tree_case(self._dialect, tree, attributes, columns, mine))
                 continue
-            value = tree_case(self._dialect, tree, attributes, columns, leaf.reshape(-1))
+            value = tree_case(self._dialect, tree, attributes, columns, leaf)
             leaves.append(
                 Helper(f"leaf of tree {number + 1}", value, self.helper(f"leaf_{number}"))
             )

@@ -17,7 +17,6 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import pytest
 
 from dpforest_duckdb.dialects import dialect
 from dpforest_duckdb.domain import Attribute, Domain
@@ -174,10 +173,11 @@ def select(case: Case, engine: str) -> str:
 
 def assert_equal(case: Case, rows: Sequence[tuple[Any, ...]]) -> None:
     """Every row of the table, with the same prediction and the same probabilities."""
-    assert len(rows) == len(case.expected)
-    for found, expected in zip(sorted(rows, key=lambda row: row[0]), case.expected, strict=True):
-        assert found[:2] == expected[:2]
-        assert found[2:] == pytest.approx(expected[2:], rel=0, abs=1e-12)
+    found = sorted(rows, key=lambda row: row[0])
+    assert [row[:2] for row in found] == [row[:2] for row in case.expected]
+    shares = np.array([row[2:] for row in found], dtype=np.float64)
+    expected = np.array([row[2:] for row in case.expected])
+    assert np.abs(shares - expected).max() <= 1e-12
 
 
 def _domain_values(attribute: Attribute) -> Iterator[object]:
