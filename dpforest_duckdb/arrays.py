@@ -1,4 +1,4 @@
-"""The arrays that pass between the modules, by what they hold; shapes stand in docstrings."""
+"""The array types that modules exchange; docstrings give the shapes."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ def one_line(text: object) -> str:
 class DpforestError(Exception):
     """Refused or failed: one sentence that says what is wrong, where, and what to do.
 
-    It may quote names and paths, whatever they are: it stays one line. The command line prints it
-    and exits with 1.
+    It may quote names and paths of any kind, and stays on one line. The command line prints it and
+    exits with 1.
     """
 
     def __init__(self, sentence: str) -> None:
@@ -18,7 +18,7 @@ class DpforestError(Exception):
 
 
 class UsageError(DpforestError):
-    """An option or argument that cannot be right whatever the table holds; exit code 2."""
+    """An option or argument that is wrong whatever the table holds; exit code 2."""
 
 
 class BudgetError(DpforestError):
@@ -26,8 +26,8 @@ class BudgetError(DpforestError):
 
 
 class PlainSpillWarning(UserWarning):
-    """What an encrypted database spills when memory is short would lie on the disk in plain."""
+    """The database is encrypted, but DuckDB's temporary files are not."""
 
 
 class NotPrivateWarning(UserWarning):
-    """What is being made carries no privacy guarantee (seeded noise or a published flaw)."""
+    """The result carries no privacy guarantee (seeded noise or a published flaw)."""

@@ -1,4 +1,4 @@
-"""How far a run is: typed events for programs, and their text for people."""
+"""Progress of a run: typed events for programs, and their text for people."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Phase(StrEnum):
-    """What a run is doing, in the order in which it happens."""
+    """The steps of a run, in the order in which they happen."""
 
     DEBIT = "debiting the budget"
     COUNT_ROWS = "counting rows"
@@ -25,9 +25,9 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class Event:
-    """The start of a step: number `step` of `steps`, called `name`, where a phase has several.
+    """The start of a step: number `step` of `steps`, called `name`, if the phase has several.
 
-    It holds public figures only: how many steps are planned, never how many rows there are.
+    It holds public figures only: the number of planned steps, never the number of rows.
     """
 
     phase: Phase
@@ -51,4 +51,4 @@ def as_text(progress: TextObserver) -> Observer:
 
 
 def unobserved(event: Event) -> None:
-    """The observer of a run that nobody watches."""
+    """An observer that ignores every event."""

@@ -1,1 +1,1 @@
-"""Mechanisms, accounting and the ledger: everything that stands between rows and a release."""
+"""Mechanisms, accounting and randomness: everything that a proof of privacy needs."""

@@ -1,4 +1,4 @@
-"""The accountant: hands out a planned budget and holds a run to its plan."""
+"""The accountant: it gives out a planned budget, and refuses any query that was not planned."""
 
 from __future__ import annotations
 
@@ -8,45 +8,47 @@ from dpforest_duckdb.privacy.plan import Plan, PlanError
 
 
 class Accountant:
-    """Hands out the planned budget, depth by depth; asking for what was not planned raises.
+    """Gives out the planned budget, depth by depth; a query that was not planned raises
+    `PlanError`.
 
-    `debited`, nano-ε, and `delta`, atto-δ, are what an adapted plan may cost, by default what the
-    plan does.
+    `debited` (nano-ε) and `delta` (atto-δ) bound the cost of an adapted plan. By default they are
+    the cost of `plan`.
     """
 
     def __init__(self, plan: Plan, debited: int | None = None, delta: int = 0) -> None:
         self.plan = plan
         self._debited = plan.epsilon if debited is None else debited
         self._delta = delta
-        self._asked: dict[str, list[int]] = {}
+        self._queried: dict[str, list[int]] = {}
 
     def spend(self, purpose: str, depth: int = 0) -> int:
-        """The cost of one asking at a depth, now spent in every tree that shares rows."""
+        """The cost of one query at a depth. It is now spent in every tree that shares rows."""
         query = self.plan.query(purpose)
-        asked = self._asked.setdefault(purpose, [])
+        queried = self._queried.setdefault(purpose, [])
         if query is None or not 0 <= depth < len(query.by_depth):
             raise PlanError(f"{purpose} was not planned here")
-        if depth in asked or query.by_depth[depth] < 1:
-            raise PlanError(f"more {purpose} asked than planned")
-        asked.append(depth)
+        if depth in queried or query.by_depth[depth] < 1:
+            raise PlanError(f"more {purpose} queries than planned")
+        queried.append(depth)
         return query.by_depth[depth]
 
     def replan(self, plan: Plan) -> None:
-        """Go on by a plan that rests on a noisy figure; it must fit into what was debited.
+        """Replace the plan by one that depends on a noisy figure; it must fit into what was
+        debited.
 
-        What was asked already must stand in the new plan as it stood in the old one.
+        Queries that were already asked must be the same in both plans.
         """
-        kept = all(plan.query(purpose) == self.plan.query(purpose) for purpose in self._asked)
+        kept = all(plan.query(purpose) == self.plan.query(purpose) for purpose in self._queried)
         if not kept or not plan.fits(self._debited, self._delta):
             raise PlanError("the adapted plan costs more than was debited")
         self.plan = plan
 
     @property
     def spent(self) -> Plan:
-        """What was asked so far, as a plan."""
-        asked = [
-            replace(query, by_depth=tuple(query.by_depth[d] for d in self._asked[query.purpose]))
+        """The queries asked so far, as a plan."""
+        queried = [
+            replace(query, by_depth=tuple(query.by_depth[d] for d in self._queried[query.purpose]))
             for query in self.plan.queries
-            if self._asked.get(query.purpose)
+            if self._queried.get(query.purpose)
         ]
-        return Plan(tuple(asked))
+        return Plan(tuple(queried))

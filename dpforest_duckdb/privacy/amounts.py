@@ -1,6 +1,6 @@
 """Budgets as integers: nano-ε and atto-δ, so that no budget is ever a rounded float.
 
-ε is kept in units of 1e-9, δ in units of 1e-18. Spending is rounded up and caps are rounded down.
+ε is stored in units of 1e-9, δ in units of 1e-18. Spending is rounded up; caps are rounded down.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ def nano_epsilon(
 ) -> int:
     """ε in nano-ε: rounded up when it is spent, down when it is a cap.
 
-    Raises `UsageError` for NaN, infinities, zero, negative or absurdly large values.
+    Raises `UsageError` for NaN, infinities, zero, negative numbers and numbers above 10^6.
     """
     number = _decimal(value, name)
     if number <= 0:
         raise UsageError(f"{name} must be greater than zero.")
     if number > MAX_EPSILON:
-        raise UsageError(f"{name} must be at most {MAX_EPSILON}; such a release protects nobody.")
+        raise UsageError(f"{name} must be at most {MAX_EPSILON}; a larger ε protects nobody.")
     nano = int((number * NANO).to_integral_value(ROUND_FLOOR if cap else ROUND_CEILING))
     if nano < 1:
-        raise UsageError(f"{name} must be at least 1e-9, the smallest budget that is kept.")
+        raise UsageError(f"{name} must be at least 1e-9, the smallest unit of the ledger.")
     return nano
 
 
@@ -51,6 +51,6 @@ def atto_delta(value: float | str | Decimal, name: str = "--delta", *, cap: bool
 
 
 def show(amount: int, unit: int = NANO) -> str:
-    """An integer budget as the shortest exact decimal, for people: 1500000000 → '1.5'."""
+    """An integer budget as the shortest exact decimal: 1500000000 → '1.5'."""
     text = format(Decimal(amount) / unit, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,4 +1,4 @@
-"""Where random words come from: the operating system, or a seed that gives privacy away."""
+"""Sources of random words: the operating system, or a seed, which gives no privacy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpforest_duckdb.errors import NotPrivateWarning
 
 
 class Bits(Protocol):
-    """A source of independent uniform 64-bit words; `private` if nobody can foretell them."""
+    """A source of independent uniform 64-bit words; `private` if nobody can predict them."""
 
     @property
     def private(self) -> bool: ...
@@ -24,7 +24,7 @@ class Bits(Protocol):
 
 
 class SecureBits:
-    """The operating system's own generator."""
+    """The operating system's generator."""
 
     private = True
 
@@ -33,16 +33,16 @@ class SecureBits:
 
 
 class SeededBits:
-    """Repeatable words for experiments: whoever knows or guesses the seed can undo the noise.
+    """Repeatable words for experiments: anyone who knows or guesses the seed can remove the noise.
 
-    Warns with `NotPrivateWarning`. The seed is not kept.
+    Warns with `NotPrivateWarning`. The seed is not stored.
     """
 
     private = False
 
     def __init__(self, seed: int) -> None:
         warnings.warn(
-            "Seeded randomness is for experiments: what is made with it is not private.",
+            "Seeded randomness is for experiments: its results are not private.",
             NotPrivateWarning,
             stacklevel=2,
         )

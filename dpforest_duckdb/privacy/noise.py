@@ -1,11 +1,15 @@
 """Discrete Laplace and Gaussian noise for integer vectors: two back ends behind one interface.
 
-A release of integers whose vector changes by at most `sensitivity` in L1 (of counts: the rows per
-privacy unit) costs ε, in pure DP, with Laplace noise of scale sensitivity/ε (Ghosh, Roughgarden &
-Sundararajan, STOC 2009). One that changes by at most Δ in L2 costs ρ, in zCDP, with Gaussian noise
-of variance Δ²/2ρ (Canonne, Kamath & Steinke, NeurIPS 2020). One whose vector changes by at most
-`sensitivity` in another norm costs ε with noise made for that norm (the K-norm mechanism of Hardt &
-Talwar, STOC 2010), for which OpenDP has no mechanism: that sampler is our own.
+Take a release of integers whose vector changes by at most `sensitivity` in L1 with one privacy unit
+(for counts, the rows per unit). It costs ε, in pure DP, with Laplace noise of scale sensitivity/ε
+(Ghosh, Roughgarden & Sundararajan, STOC 2009).
+
+A release that changes by at most Δ in L2 costs ρ, in zCDP, with Gaussian noise of variance Δ²/2ρ
+(Canonne, Kamath & Steinke, NeurIPS 2020).
+
+A release that changes by at most `sensitivity` in another norm costs ε with noise made for that
+norm (the K-norm mechanism of Hardt & Talwar, STOC 2010). OpenDP has no such mechanism, so that
+sampler is our own.
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ from dpforest_duckdb.privacy.sampler import (
 
 
 class CountNoise(Protocol):
-    """A way to make counts noisy; `private` unless its randomness can be repeated."""
+    """Adds noise to counts; `private` unless its randomness can be repeated."""
 
     @property
     def name(self) -> str: ...
@@ -44,19 +48,18 @@ class CountNoise(Protocol):
     def private(self) -> bool: ...
 
     def laplace(self, counts: Integers, epsilon: int, sensitivity: int) -> Integers:
-        """Private `counts`, of any shape, as noisy ones of that shape that may be published.
+        """Noisy counts of the same shape as the private `counts`; they may be published.
 
-        `epsilon`, in nano-ε, is the cost of the whole array; `sensitivity` bounds how much the
-        whole array changes in L1 with one privacy unit.
-        Raises `ValueError` for arguments that no caller should pass, `DpforestError` if no noise
-        can be drawn; neither quotes a count.
+        `epsilon`, in nano-ε, is the cost of the whole array. `sensitivity` bounds how much the
+        whole array changes in L1 with one privacy unit. Raises `ValueError` for arguments that no
+        caller should pass, and `DpforestError` if no noise can be drawn; neither quotes a count.
         """
         ...
 
     def gaussian(self, sums: Integers, rho: int, squared: int) -> Integers:
-        """Private `sums`, of any shape, as noisy ones of that shape that may be published.
+        """Noisy sums of the same shape as the private `sums`; they may be published.
 
-        `rho`, in atto-ρ, is the cost of the whole array; `squared` bounds the square of how much
+        `rho`, in atto-ρ, is the cost of the whole array. `squared` bounds the square of how much
         the whole array changes in L2 with one privacy unit. Raises as `laplace` does.
         """
         ...
@@ -64,12 +67,13 @@ class CountNoise(Protocol):
     def joint(
         self, sums: Integers, blocks: Sequence[int], epsilon: int, sensitivity: int
     ) -> Integers:
-        """Private `sums[vector, dimension]` as noisy ones of that shape that may be published.
+        """Noisy sums of the same shape as the private `sums[vector, dimension]`; they may be
+        published.
 
-        `epsilon`, in nano-ε, is the cost of the whole array. Vectors are made of blocks, of so many
-        dimensions each; `sensitivity` bounds how much the whole array changes with one privacy unit
-        in the norm that adds up, over vectors, the largest of a vector's blocks in L1. Raises as
-        `laplace` does.
+        `epsilon`, in nano-ε, is the cost of the whole array. `blocks` are the dimensions of each
+        block of a vector. The norm of an array is the sum, over vectors, of the largest L1 norm of
+        a vector's blocks; `sensitivity` bounds how much the whole array changes in that norm with
+        one privacy unit. Raises as `laplace` does.
         """
         ...
 
@@ -104,9 +108,9 @@ def joint_deviation(blocks: Sequence[int], size: int, epsilon: int, sensitivity:
 
 
 class OpenDPNoise:
-    """OpenDP's integer Laplace, from OpenSSL's generator: one vector call.
+    """OpenDP's integer Laplace and Gaussian, with OpenSSL's generator; one vector call per release.
 
-    The import takes a while, so it waits for the first noise.
+    Importing OpenDP can take seconds, so it is imported when the first noise is drawn.
     """
 
     name = "opendp"
@@ -123,17 +127,17 @@ class OpenDPNoise:
     def joint(
         self, sums: Integers, blocks: Sequence[int], epsilon: int, sensitivity: int
     ) -> Integers:
-        """By our own sampler, from the system's randomness: OpenDP has no such noise."""
+        """By our own sampler, with the system's randomness: OpenDP has no such noise."""
         return ExactNoise(SecureBits()).joint(sums, blocks, epsilon, sensitivity)
 
     def _drawn(self, counts: Integers, measurement: Callable[[], Any]) -> Integers:
         try:
             with _uninterrupted():
                 noisy = measurement()(counts.ravel().tolist())
-        except Exception:  # OpenDP's own words may quote its input
+        except Exception:  # OpenDP's message may quote its input
             raise DpforestError(
                 "OpenDP could not draw noise: install opendp 0.16 or later and check that --epsilon"
-                " is not vanishingly small for the rows per privacy unit."
+                " is not too small for the rows per privacy unit."
             ) from None
         return np.array(noisy, dtype=np.int64).reshape(counts.shape)
 
@@ -193,7 +197,7 @@ def _float_below(value: Fraction) -> float:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Keep Ctrl-C waiting: in the middle of OpenDP's calls to its library it can crash Python."""
+    """Delay Ctrl-C: inside OpenDP's calls to its library it can crash Python."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -206,7 +210,7 @@ def _uninterrupted() -> Iterator[None]:
 
 @cache
 def _laplace(epsilon: int, sensitivity: int) -> Any:
-    """OpenDP's integer Laplace at about the least scale whose own map grants ε."""
+    """OpenDP's integer Laplace at about the smallest scale whose privacy map allows ε."""
     dp = _opendp()
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
     limit = _float_below(Fraction(epsilon, NANO))
@@ -217,7 +221,7 @@ def _laplace(epsilon: int, sensitivity: int) -> Any:
 
 @cache
 def _gaussian(rho: int, squared: int) -> Any:
-    """OpenDP's integer Gaussian at about the least scale whose own map grants ρ.
+    """OpenDP's integer Gaussian at about the smallest scale whose privacy map allows ρ.
 
     The sensitivity is rounded up.
     """
@@ -247,13 +251,13 @@ def _opendp() -> SimpleNamespace:
 
 
 def _granting(limit: float, make: Callable[[float], Any], scale: float, change: float) -> Any:
-    """A measurement whose own map says `limit` or less of a `change`, at a scale near `scale`.
+    """A measurement whose privacy map gives at most `limit` for `change`, at a scale near `scale`.
 
-    The scale is raised by a few roundings where the map wants more. All arguments are public.
+    The scale is raised by a few roundings if the map needs more. All arguments are public.
     """
     for _ in range(8):
         measurement = make(scale)
         if measurement.map(change) <= limit:
             return measurement
         scale *= 1 + 2**-50
-    raise ValueError("OpenDP grants more than was paid")
+    raise ValueError("OpenDP's privacy map gives more than the limit")

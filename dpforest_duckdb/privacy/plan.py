@@ -1,11 +1,12 @@
-"""Plan first: what a run will ask of the private rows, and the accountant that holds it to that.
+"""The plan: what a run will ask of the private rows, fixed before it reads them.
 
-Costs add along a path (sequential composition) and over trees that share rows; nodes of one depth
-and trees of disjoint rows hold different units, so they cost once (parallel composition). Pure ε,
-in integer nano-ε; where a δ is granted, concentrated ρ, in integer atto-ρ (see `zcdp`).
+Costs add up along a path (sequential composition) and over trees that share rows. Nodes of one
+depth, and trees on disjoint rows, hold different units, so together they cost once (parallel
+composition). Costs are pure ε in integer nano-ε; with a δ, concentrated ρ in integer atto-ρ (see
+`zcdp`).
 
-A recipe may settle by a released figure which of the two it goes on with. Either way what it does
-is (ε, δ)-DP on its own, and an outcome belongs to one way only: so the whole is (ε, δ)-DP.
+A recipe may choose, by a released figure, which of two recipes continues. Each of the two is (ε,
+δ)-DP, and every outcome belongs to exactly one of them, so the whole is (ε, δ)-DP.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ class PlanError(AssertionError):
 
 @dataclass(frozen=True)
 class PlannedQuery:
-    """One kind of question, asked of every node of a depth, in `times` trees.
+    """One kind of query, asked of every node of a depth, in `times` trees.
 
-    `by_depth` is what one asking costs at one node, in nano-ε or atto-ρ as `measure` says, at the
-    depths where it is asked; `times` is the number of trees that ask it of the same rows (1 where
-    trees have disjoint rows).
+    `by_depth` has the cost of one query at one node, in nano-ε or atto-ρ (`measure`), for each
+    depth where it is asked. `times` is the number of trees that ask it of the same rows (1 if trees
+    have disjoint rows).
     """
 
     purpose: str
@@ -59,7 +60,7 @@ class PlannedQuery:
 
     @property
     def each(self) -> str:
-        """The cost of one asking, for people: a range where depths differ."""
+        """The cost of one query, for people: a range if depths differ."""
         least, most = (self._shown(f(self.by_depth)) for f in (min, max))
         return least if least == most else f"{least} to {most}"
 
@@ -86,7 +87,7 @@ class Plan:
 
     @property
     def concentrated(self) -> bool:
-        """Whether costs are added in ρ; they are in ε where no query has a cost in ρ."""
+        """Whether costs add up in ρ; they add up in ε if no query has a cost in ρ."""
         return any(query.measure == "ρ" for query in self.queries)
 
     @property
@@ -100,7 +101,7 @@ class Plan:
         return sum(query.rho for query in self.queries)
 
     def fits(self, epsilon: int, delta: int) -> bool:
-        """Whether ε (nano) and δ (atto) pay for all of it."""
+        """Whether ε (nano) and δ (atto) cover the whole plan."""
         if self.concentrated:
             return self.rho <= rho_of(epsilon, delta)
         return self.epsilon <= epsilon
@@ -113,10 +114,10 @@ class Plan:
 
 
 def share(epsilon: int, weights: Sequence[int | Fraction]) -> tuple[int, ...]:
-    """A budget in integer parts, rounded down: their sum never passes the whole."""
+    """Divide a budget in proportion to weights, rounded down, so that the parts never exceed it."""
     return tuple(math.floor(Fraction(epsilon * weight) / sum(weights)) for weight in weights)
 
 
 def evenly(epsilon: int, parts: int) -> tuple[int, ...]:
-    """A budget in equal integer parts."""
+    """Divide a budget into equal integer parts."""
     return (epsilon // parts,) * parts if parts else ()

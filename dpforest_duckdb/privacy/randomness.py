@@ -1,4 +1,4 @@
-"""Where noise, selection and the salt come from."""
+"""The source of noise, selection and the salt."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpforest_duckdb.privacy.noise import CountNoise, ExactNoise, OpenDPNoise
 
 @dataclass(frozen=True)
 class Randomness:
-    """Where noise, selection and the salt come from; private only from the system's own source."""
+    """The source of noise, selection and the salt; private only with the system's generator."""
 
     noise: CountNoise
     bits: Bits

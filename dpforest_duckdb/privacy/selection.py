@@ -1,8 +1,8 @@
-"""Choosing one candidate in every node at once: permute-and-flip and the exponential mechanism.
+"""Drawing one candidate for every node at once: permute-and-flip and the exponential mechanism.
 
-Two layers. `exponents` turns private utilities into exponents x ≥ 0, calibrated to ε; a mechanism
-turns exponents into a choice, by coins of exactly e^−x. A calibration of its own (a published one,
-say) can hand `Exponents` to `select` directly.
+There are two layers. `exponents` turns private utilities into exponents x ≥ 0, calibrated to ε. A
+mechanism turns exponents into a choice, with coins of exactly e^−x. A published calibration can
+pass its own `Exponents` to `select`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Mechanism = Literal["permute-and-flip", "exponential"]
 class Exponents:
     """`whole` + `numerator` / `denominator`, exact and ≥ 0, `[node, candidate]`; private.
 
-    The best allowed candidate of a node has exponent 0. Where a candidate is not allowed, its
-    exponent is 0 too and means nothing.
+    The best allowed candidate of a node has exponent 0. The exponent of a candidate that is not
+    allowed is 0 too, and has no meaning.
     """
 
     numerator: Integers
@@ -49,17 +49,15 @@ def exponents(
 ) -> Exponents:
     """Exponents that make either mechanism cost ε: gap · ε / Δ, halved unless monotone.
 
-    `utilities[node, candidate]` are private, `allowed` is public and of the same shape; `epsilon`
-    is in nano-ε; `sensitivity` Δ bounds the change of any one utility with one privacy unit, summed
-    over the nodes. `monotone`: all utilities change in the same direction.
-    The gap is to the best allowed candidate of the node.
+    `utilities[node, candidate]` are private. `allowed` is public and has the same shape. `epsilon`
+    is in nano-ε. `sensitivity` Δ bounds the change of any one utility with one privacy unit, summed
+    over the nodes. `monotone` means that all utilities change in the same direction. The gap is the
+    distance to the best allowed candidate of the node.
 
-    Exact, but for a rate that no denominator up to 2^53 holds, which is rounded down. What int64
-    cannot hold is worked out in Python's integers, and kept as whole and rest.
-    Utilities are brought within ±2^62, and gaps to what an exponent below 2^62 holds. The second
-    raises every utility u to max(u, best − widest gap). Both keep the bound: where utilities move
-    by at most Δ, or all up by at most Δ, so do their maxima and minima with one another and with
-    constants. Raises `ValueError` without an allowed candidate in some node: that is public.
+    The result is exact, except for a rate whose denominator is above 2^53: it is rounded down.
+    Products that exceed int64 are computed in Python's integers and split into whole and rest.
+    Raises `ValueError` if a node has no allowed candidate, and for exponents of 2^62 or more
+    (impossible for utilities below 2^33 in size and ε ≤ 10^6).
     """
     if epsilon < 1 or sensitivity < 1:
         raise ValueError("ε in nano-ε and the sensitivity must be at least 1")
@@ -82,9 +80,10 @@ def exponents(
 def permute_and_flip(exponent: Exponents, allowed: Mask, bits: Bits) -> Integers:
     """The chosen candidate of each node, `[node]`, by permute-and-flip (McKenna & Sheldon 2020).
 
-    The paper flips candidates' coins in random order and takes the first heads. Here all coins are
-    flipped, and one of the heads is taken uniformly: coins do not depend on the order, and in a
-    uniform order each of the heads comes first equally often. The best always shows heads.
+    The paper flips the candidates' coins in random order and takes the first heads. Here all coins
+    are flipped, and one of the heads is drawn uniformly. This is the same: coins do not depend on
+    the order, and in a uniform order each of the heads is first equally often. The best candidate
+    always shows heads.
     """
     _check(exponent, allowed)
     heads = np.zeros(allowed.shape, dtype=np.bool_)
@@ -98,9 +97,9 @@ def exponential_mechanism(
 ) -> Integers:
     """The chosen candidate of each node, `[node]`, with probability ∝ weight · e^−exponent.
 
-    A proposal among the allowed, in proportion to the public integer `weights[candidate]` (all
-    alike without), is accepted by its coin; else the node proposes again. The best is always
-    accepted, so this ends. Raises `ValueError` for a weight below 1.
+    Each node proposes an allowed candidate, in proportion to the public integer
+    `weights[candidate]` (equal if None), and accepts it by its coin; otherwise it proposes again.
+    The best candidate is always accepted, so this ends. Raises `ValueError` for a weight below 1.
     """
     _check(exponent, allowed)
     choice = np.empty(len(allowed), dtype=np.int64)
@@ -129,12 +128,12 @@ def select(mechanism: Mechanism, exponent: Exponents, allowed: Mask, bits: Bits)
 
 
 def draw_uniformly(allowed: Mask, bits: Bits) -> Integers:
-    """A uniform allowed candidate per node, `[node]`: rests on no row and costs nothing."""
+    """A uniform allowed candidate per node, `[node]`; it depends on no row and costs nothing."""
     return _Rows(allowed).draw(np.arange(len(allowed)), bits)
 
 
 class _Rows:
-    """The marked columns of each row of a mask, to draw from; no row may be empty."""
+    """The marked columns of each row of a mask, to draw from. Every row has one."""
 
     def __init__(self, mask: Mask) -> None:
         self._count = np.count_nonzero(mask, axis=1).astype(np.int64)
@@ -163,7 +162,7 @@ class _Weighted:
 
 
 def _check(exponent: Exponents, allowed: Mask) -> None:
-    """Both mechanisms rest on a candidate that is sure of heads in every node."""
+    """Both mechanisms need a candidate with exponent 0 in every node."""
     best = allowed & (exponent.numerator == 0)
     if exponent.whole is not None:
         best &= exponent.whole == 0

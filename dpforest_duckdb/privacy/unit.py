@@ -1,4 +1,4 @@
-"""The privacy unit: whom ε protects."""
+"""The privacy unit: what ε protects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PrivacyUnit:
-    """Whom ε protects: one row (`"row"`), or at most `rows` rows that share a value of `column`."""
+    """One row (`"row"`), or at most `rows` rows that share a value of `column`."""
 
     column: str
     rows: int = 1

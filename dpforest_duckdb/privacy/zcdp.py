@@ -1,7 +1,7 @@
-"""Concentrated privacy: how much ρ an (ε, δ) pays for, in integers.
+"""Concentrated privacy: how much ρ an (ε, δ) allows, in integers.
 
-Noise of several Gaussian releases adds up in ρ (Bun & Steinke, TCC 2016): ρ-zCDP costs add. Pure
-ε-DP is ε²/2-zCDP, the exponential mechanism of pure cost ε is ε²/8-zCDP (Cesar & Rogers, 2021).
+ρ-zCDP costs add up (Bun & Steinke, TCC 2016). Pure ε-DP is ε²/2-zCDP. The exponential mechanism of
+pure cost ε is ε²/8-zCDP (Cesar & Rogers, 2021).
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from functools import cache
 
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 
-DIGITS = 60  # of the check: far more than the rounding of ρ to 1e-18 can see
+DIGITS = 60  # of precision in the check: far more than ρ's unit of 1e-18 needs
 
 
 @cache
 def rho_of(epsilon: int, delta: int) -> int:
-    """The largest ρ, in atto-ρ, that ε (nano) and δ (atto) pay for; 0 where δ is 0.
+    """The largest ρ, in atto-ρ, that ε (nano) and δ (atto) allow; 0 if δ is 0.
 
-    Canonne, Kamath & Steinke, NeurIPS 2020, Corollary 13: ρ-zCDP gives (ε, δ)-DP with
-    δ = (1 - 1/α)^α e^((α-1)(αρ-ε)) / (α-1) for every α > 1. The best α is sought in floating
-    point; that the bound holds for it is checked in decimals, and ρ lowered until it does.
+    Canonne, Kamath & Steinke, NeurIPS 2020, Corollary 13: ρ-zCDP gives (ε, δ)-DP with δ = (1 -
+    1/α)^α e^((α-1)(αρ-ε)) / (α-1) for every α > 1. The best α is found in floating point. Then the
+    bound is checked in decimals, and ρ is lowered until it holds.
     """
     if not delta:
         return 0
@@ -47,7 +47,7 @@ def delta_of(rho: int, epsilon: int) -> int:
 
 
 def _best_order(rho: float, epsilon: float) -> float:
-    """The α at which the bound is least: where its logarithm's derivative crosses zero."""
+    """The α with the least bound: where the derivative of its logarithm is zero."""
 
     def slope(alpha: float) -> float:
         return (2 * alpha - 1) * rho - epsilon + math.log1p(-1 / alpha)
