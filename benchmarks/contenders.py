@@ -99,9 +99,9 @@ class TimedEngine(DuckDBEngine):
         super().__init__(connection)
         self.clock = clock
 
-    def run(self, sql: str, values: Any = None, *, step: str = "", fetch: str = "fetchall") -> Any:
+    def run(self, sql: str, values: Any = None, *, step: str = "", **options: Any) -> Any:
         with self.clock.phase(step or "housekeeping"):
-            return super().run(sql, values, step=step, fetch=fetch)
+            return super().run(sql, values, step=step, **options)
 
 
 @dataclass(frozen=True)

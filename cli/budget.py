@@ -14,7 +14,7 @@ from dpforest_duckdb.errors import UsageError
 if TYPE_CHECKING:
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
     from dpforest_duckdb.ledger.account import Account
-    from dpforest_duckdb.ledger.book import Budget
+    from dpforest_duckdb.ledger.entries import Budget
 
 
 class Action(StrEnum):
@@ -57,49 +57,46 @@ def budget(
         )
     with options.opened(db, read_only=not setting, show_sql=show_sql) as engine:
         if table is None:
-            guard = _only(engine, ledger)
+            account = _only(engine, ledger)
         else:
-            guard = Account.of(engine, engine.table(table), ledger)
-        found = guard.budget()
+            account = Account.of(engine, engine.table(table), ledger)
+        found = account.budget()
         if setting:
-            found = guard.set_cap(
+            found = account.set_cap(
                 nano_epsilon(str(epsilon), cap=True),
                 atto_delta("0" if delta is None else delta, cap=True),
-                guard.unit(privacy_unit, rows_per_unit),
+                account.unit(privacy_unit, rows_per_unit),
                 raise_cap=raise_cap,
             )
     if found.overspent:
         say("Warning: more is spent already than the cap allows, so every run is refused.")
     if as_json:
-        emit(_facts(guard, found))
+        emit(_facts(account, found))
     else:
-        _show(guard, found)
+        _show(account, found)
 
 
 def _only(engine: DuckDBEngine, ledger: str | None) -> Account:
     """The one table of the database that has a budget, or that there is at all."""
     from dpforest_duckdb.ledger.account import Account
-    from dpforest_duckdb.ledger.anchor import TableInfo
+    from dpforest_duckdb.ledger.entries import Budget
 
-    rows = engine.run(
-        "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT internal AND NOT temporary "
-        "AND database_name = current_database() AND schema_name <> 'dpforest' ORDER BY ALL"
-    )
-    names = [TableInfo("", schema, table, {}).reference for schema, table in rows]
-    guards = [Account.of(engine, engine.table(name), ledger) for name in names]
-    known = [guard for guard in guards if guard.budget().caps or guard.budget().entries] or guards
+    tables = engine.tables(engine.run("SELECT current_database()")[0][0])
+    accounts = [Account.of(engine, table, ledger) for table in tables]
+    spent = [account for account in accounts if account.budget() != Budget((), ())]
+    known = spent or accounts
     if len(known) != 1:
-        listed = ", ".join(guard.info.reference for guard in known) or "none"
+        listed = ", ".join(account.info.reference for account in known) or "none"
         raise UsageError(f"Name the table with --table: the database has {listed}.")
     return known[0]
 
 
-def _facts(guard: Account, budget: Budget) -> dict[str, Any]:
+def _facts(account: Account, budget: Budget) -> dict[str, Any]:
     from dpforest_duckdb.privacy.amounts import NANO
 
     left = budget.left_epsilon
     return {
-        "table": guard.info.display,
+        "table": account.info.display,
         "cap": budget.cap.epsilon / NANO if budget.cap else None,
         "spent": budget.spent_epsilon / NANO,
         "left": None if left is None else left / NANO,
@@ -117,16 +114,16 @@ def _facts(guard: Account, budget: Budget) -> dict[str, Any]:
     }
 
 
-def _show(guard: Account, budget: Budget) -> None:
+def _show(account: Account, budget: Budget) -> None:
     from dpforest_duckdb.privacy.amounts import ATTO, show
 
     cap, left = budget.cap, budget.left_epsilon
     delta = f", δ = {show(cap.delta, ATTO)}" if cap and cap.delta else ""
-    print(f"table   {guard.info.display}")
+    print(f"table   {account.info.display}")
     print(f"cap     {f'ε = {show(cap.epsilon)}{delta}, for {cap.unit}' if cap else 'none'}")
     print(f"spent   ε = {show(budget.spent_epsilon)}")
     print(f"left    {'no limit' if left is None else f'ε = {show(left)}'}")
-    print(f"ledger  {guard.ledger.path}")
-    facts = _facts(guard, budget)["entries"]
+    print(f"ledger  {account.ledger.path}")
+    facts = _facts(account, budget)["entries"]
     if facts:
         show_table(list(facts[0]), [list(fact.values()) for fact in facts])

@@ -50,7 +50,7 @@ def evaluate(
     ) as engine:
         found = figures_of(
             engine,
-            store.load(engine, model),
+            store.load(engine.models, model),
             table,
             target=target,
             epsilon=epsilon,

@@ -80,17 +80,19 @@ def models(
             )
         match action:
             case Action.list:
-                _list([store.load(engine, known) for known in store.names(engine)], as_json)
+                _list(
+                    [store.load(engine.models, known) for known in engine.models.names()], as_json
+                )
                 return
             case Action.drop:
-                store.drop(engine, str(chosen))
+                store.drop(engine.models, str(chosen))
             case Action.import_:
                 forest = load_forest(str(chosen))
                 forest = forest.named(name or forest.name)
-                store.save(engine, forest, replace=replace)
+                store.save(engine.models, forest, replace=replace)
                 chosen = forest.name
             case Action.export:
-                store.load(engine, str(chosen)).save(str(out))
+                store.load(engine.models, str(chosen)).save(str(out))
     done = {"drop": "dropped", "import": "imported", "export": f"written to {out}"}[action]
     if as_json:
         emit({"model": chosen, "action": str(action)})

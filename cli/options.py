@@ -119,7 +119,7 @@ def opened_for_model(
     from dpforest_duckdb.model import store
 
     with opened(db, read_only=True, show_sql=show_sql) as engine:
-        yield engine, store.load(engine, model)
+        yield engine, store.load(engine.models, model)
 
 
 def is_file(model: str) -> bool:

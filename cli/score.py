@@ -47,7 +47,7 @@ def score(
     with options.opened(
         db, show_sql=show_sql, threads=threads, memory_limit=memory_limit, temp_dir=temp_dir
     ) as engine:
-        forest = store.load(engine, model)
+        forest = store.load(engine.models, model)
         scored = engine.scored(table)
         _check_into(engine, table, into, replace=replace)
         statement = publish_sql(

@@ -190,7 +190,7 @@ def _say_public(run: Run, domain: str | None) -> None:
 def _say_spent(run: Run) -> None:
     from dpforest_duckdb.privacy.amounts import ATTO, show
 
-    budget, name = run.guard.budget(), run.table.display
+    budget, name = run.account.budget(), run.table.display
     left = budget.left_epsilon
     cap = f" of a cap of {show(budget.cap.epsilon)}, {show(left or 0)} left" if budget.cap else ""
     spent = f"ε = {show(budget.spent_epsilon)}"
@@ -224,7 +224,7 @@ def _plan(run: Run) -> dict[str, Any]:
     """The queries of a run and what they cost."""
     from dpforest_duckdb.privacy.amounts import ATTO, NANO
 
-    left = run.guard.budget().left_epsilon
+    left = run.account.budget().left_epsilon
     asked = [
         (query, phase.rows_per_unit)
         for phase in run.recipe.phases(run.request)
@@ -277,7 +277,7 @@ def _show_plan(run: Run, plan: dict[str, Any]) -> None:
         for query, facts in zip(run.plan.queries, plan["plan"], strict=True)
     ]
     show_table(headings, rows)
-    left = run.guard.budget().left_epsilon
+    left = run.account.budget().left_epsilon
     delta = f", δ = {show(run.delta, ATTO)}" if run.delta else ""
     print(
         f"recipe {run.recipe.label}, trees {run.request.trees}, depth at most {run.request.depth}, "

@@ -80,8 +80,8 @@ def demo(folder: str | Path, *, replace: bool = False, say: Say = print) -> dict
 def _train(engine: DuckDBEngine, ledger: Path, path: str, say: Say) -> Forest:
     """Set a cap and train under it."""
     say(f"\n$ dpforest budget set --db {path} --table nursery --epsilon {CAP}")
-    guard = Account.of(engine, engine.table("nursery"), ledger)
-    guard.set_cap(nano_epsilon(CAP, cap=True), 0, PrivacyUnit("row"), raise_cap=False)
+    account = Account.of(engine, engine.table("nursery"), ledger)
+    account.set_cap(nano_epsilon(CAP, cap=True), 0, PrivacyUnit("row"), raise_cap=False)
     say(f"At most ε = {CAP} may ever be spent on this table, for {PrivacyUnit('row')}.")
     say(
         f"\n$ dpforest train --db {path} --table nursery --target class --recipe {RECIPE} "
@@ -99,7 +99,7 @@ def _evaluate_and_score(
 ) -> Evaluation:
     """Print exact figures on the other table; write the SQL that scores it, and run it."""
     say(f"\n$ dpforest evaluate --db {path} --model nursery --table nursery_test")
-    figures = evaluate(engine, store.load(engine, "nursery"), "nursery_test")
+    figures = evaluate(engine, store.load(engine.models, "nursery"), "nursery_test")
     say(f"Accuracy {figures.accuracy:.4f} on {figures.rows} rows not used in training.")
     say(
         f"\n$ dpforest sql --db {path} --model nursery --from nursery_test "

@@ -8,9 +8,6 @@ WITH coded AS (
 {% for word in words %}
     {{ word.code }} AS {{ word.column }},
 {% endfor %}
-{% for first_phase_label in first_phase_labels %}
-    {{ first_phase_label.label }} AS {{ first_phase_label.column }},
-{% endfor %}
 {% if unit %}
     {{ unit.canonical }} AS "unit",
 {% elif parts > 1 and not bootstrap %}
@@ -46,10 +43,22 @@ WITH coded AS (
   WHERE "class" IS NOT NULL
 {% endif %}
 )
+{% if first_phase_labels %}
+, labelled AS (
+  -- what released trees say of a row, by its codes
+  SELECT
+    *,
+{% for first_phase_label in first_phase_labels %}
+    {{ first_phase_label.label }} AS {{ first_phase_label.column }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+  FROM kept
+)
+{% endif %}
 {% if bootstrap %}
 , numbered AS (
   SELECT *, row_number() OVER () - 1 AS "number"
-  FROM kept{% if first_phase_labels %}, range({{ wrong }}) AS wrong("by"){% endif %}
+  FROM {% if first_phase_labels %}labelled{% else %}kept{% endif %}{% if first_phase_labels %}, range({{ wrong }}) AS wrong("by"){% endif %}
 
 )
 , drawn AS (
@@ -73,7 +82,7 @@ SELECT
 {% if bootstrap %}
 FROM drawn
 {% elif first_phase_labels %}
-FROM kept, range(CASE WHEN 2 * ({{ wrong }}) >= {{ first_phase_labels | length }} THEN {{ misclassified_weight }} ELSE 1 END)
+FROM labelled, range(CASE WHEN 2 * ({{ wrong }}) >= {{ first_phase_labels | length }} THEN {{ misclassified_weight }} ELSE 1 END)
 {% else %}
 FROM kept
 {% endif %}

@@ -117,7 +117,7 @@ def crashed(home: Path, into: Path, *, point: int = 0, after: float | None = Non
     with open_database(db) as con:
         again = prepare(con, "visits", target="ill", epsilon=1, name="next")
         assert again.execute().private
-        assert again.guard.budget().spent_epsilon == before + spent + NANO
+        assert again.account.budget().spent_epsilon == before + spent + NANO
     left = tuple(sorted(p.name for p in into.iterdir() if p.name.startswith(".")))
     assert not [name for name in left if "spill" in name], "the next run sweeps the spill"
     return Ending(steps, code == 0, spent, stored, out.exists(), left)
@@ -125,7 +125,7 @@ def crashed(home: Path, into: Path, *, point: int = 0, after: float | None = Non
 
 def _dataset(db: Path) -> str:
     with open_database(db, read_only=True) as con:
-        return prepare(con, "visits", target="ill", epsilon=1).guard.table.dataset
+        return prepare(con, "visits", target="ill", epsilon=1).account.table.dataset
 
 
 def home(folder: Path) -> Path:

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.engine.base import CodedRows
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.engine.base import CodedRows, Engine
+from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.noise import CountNoise
 from dpforest_duckdb.privacy.randomness import Randomness
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Grown, Request
 from dpforest_duckdb.training import run
+
+_OPEN: list[Any] = []  # snapshots, which last as long as the tests
+
+
+def encode(
+    engine: Engine, table: TableInfo, domain: Domain, unit: PrivacyUnit, **options: Any
+) -> Any:
+    """The coded rows of a table, from a snapshot of its own."""
+    snapshot = engine.snapshot(table, reads=1)
+    _OPEN.append(snapshot)
+    return snapshot.__enter__().encode(domain, unit, **options)
 
 
 def adapted(

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from steps import encode
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.base import Gradients
@@ -114,8 +115,8 @@ def fill(con: duckdb.DuckDBPyConnection, rows: int, classes: int) -> None:
 
 def coded(con: duckdb.DuckDBPyConnection, domain: Domain) -> DuckDBRows:
     engine = DuckDBEngine(con)
-    rows = engine.encode(
-        engine.table("t"), domain, PrivacyUnit("row"), trees=1, sample="all", salt=1
+    rows = encode(
+        engine, engine.table("t"), domain, PrivacyUnit("row"), trees=1, sample="all", salt=1
     )
     assert isinstance(rows, DuckDBRows)
     return rows

@@ -172,11 +172,11 @@ def test_a_seed_is_refused_on_a_capped_table(db: Path) -> None:
 
 
 def test_a_run_past_the_cap_is_refused(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpforest_duckdb.engine.duckdb import DuckDBEngine
+    from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
 
     dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "1.25")
     before = state(db)
-    monkeypatch.setattr(DuckDBEngine, "encode", lambda *a, **k: pytest.fail("rows were read"))
+    monkeypatch.setattr(DuckDBSnapshot, "encode", lambda *a, **k: pytest.fail("rows were read"))
     said = dpforest(*train(db, "--name", "again"))
     refused(said, "ε = 1 but only 0.25", "cap of 1.25", '"visits"')
     assert state(db) == before

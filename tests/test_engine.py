@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from steps import encode
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain_file import domain_from_mapping, load_domain
@@ -21,8 +22,7 @@ from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.siblings import spared
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.sql import Sql
-from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, branch_of
+from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, Tree, branch_of
 
 COLUMNS = [
     {"name": "a", "kind": "categorical", "domain": ["x", "y"], "nullable": True},
@@ -50,8 +50,8 @@ def coded(
     engine = DuckDBEngine(con)
     table = engine.table("t")
     bound = domain().without(unit.column).bind(table.columns)
-    return engine.encode(
-        table, bound, unit, trees=trees, sample="disjoint" if disjoint else "all", salt=salt
+    return encode(
+        engine, table, bound, unit, trees=trees, sample="disjoint" if disjoint else "all", salt=salt
     )
 
 
@@ -357,7 +357,7 @@ def test_a_patient_of_a_real_table_moves_no_more_than_the_bound(
     bound_domain = public.without(unit.column).bind(engine.table(name).columns)
 
     def counts() -> list[np.ndarray]:
-        rows = engine.encode(engine.table(name), bound_domain, unit, trees=1, sample="all", salt=1)
+        rows = encode(engine, engine.table(name), bound_domain, unit, trees=1, sample="all", salt=1)
         return rows.count_classes(0, 1)
 
     often = con.execute(
@@ -408,43 +408,58 @@ def test_errors_of_the_database_quote_no_data(con: duckdb.DuckDBPyConnection) ->
     assert caught.value.__suppress_context__
 
 
+def constant(label: int) -> Tree:
+    """A tree that gives every row one class."""
+    one = np.zeros(1, dtype=np.int64)
+    return Tree(one, one - 1, one, one - 1, None, np.eye(2, dtype=np.int64)[[label]])
+
+
+def split_on(attribute: int, cell: int) -> Tree:
+    """A tree that gives class 0 where the code of an attribute is `cell`, else class 1."""
+    leaf = np.zeros(3, dtype=np.int64)
+    first = np.array([1, -1, -1])
+    votes = np.array([[0, 0], [1, 0], [0, 1]])
+    at = np.array([attribute, -1, -1])
+    return Tree(np.array([EQUALS, 0, 0]), at, np.array([cell, 0, 0]) + leaf, first, None, votes)
+
+
 def judged(
     con: duckdb.DuckDBPyConnection,
     unit: PrivacyUnit,
     sample: Sample,
-    *first_phase_labels: str,
+    *first_phase: Tree,
     trees: int = 2,
 ) -> list[np.ndarray]:
     engine = DuckDBEngine(con)
     table = engine.table("t")
     bound = domain().without(unit.column).bind(table.columns)
-    labels = [Sql(judge) for judge in first_phase_labels]
-    rows = engine.encode(
+    rows = encode(
+        engine,
         table,
         bound,
         unit,
         trees=trees,
         sample=sample,
         salt=1,
-        first_phase_labels=labels,
+        first_phase=first_phase,
         misclassified_weight=3,
     )
     return rows.count_classes(0, trees)
 
 
-def test_rows_that_half_of_the_judges_get_wrong_count_more_often(
+def test_rows_that_half_of_the_first_phase_trees_get_wrong_count_more_often(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
-    """Class 0 ("no") is wrong by one judge of two, class 1 by both, or neither."""
+    """Class 0 ("no") is wrong by one tree of two, class 1 by both, or neither."""
     fill(con)
     plain = judged(con, PrivacyUnit("row"), "all")
-    both = judged(con, PrivacyUnit("row"), "all", "0", "0")
-    third = judged(con, PrivacyUnit("row"), "all", "0", "0", 'CASE WHEN t."e" THEN 1 ELSE 0 END')
+    both = judged(con, PrivacyUnit("row"), "all", constant(0), constant(0))
+    third = judged(con, PrivacyUnit("row"), "all", constant(0), constant(0), split_on(4, 1))
     for before, after, more in zip(plain, both, third, strict=True):
         assert (after[:, :, 0] == before[:, :, 0]).all()
         assert (after[:, :, 1] == 3 * before[:, :, 1]).all()
         assert (more == after).all()
-    half = judged(con, PrivacyUnit("row"), "all", "0", "1")
+    half = judged(con, PrivacyUnit("row"), "all", constant(0), constant(1))
     assert all((after == 3 * before).all() for before, after in zip(plain, half, strict=True))
 
 
@@ -458,23 +473,24 @@ def test_a_unit_weighs_no_more_than_its_rows_times_the_weight(
         "FROM range(200) r(i)"
     )
     unit = PrivacyUnit("u", 2)
-    whole = judged(con, unit, "all", "0")
+    whole = judged(con, unit, "all", constant(0))
     con.execute("DELETE FROM t WHERE u = 7")
-    less = judged(con, unit, "all", "0")
+    less = judged(con, unit, "all", constant(0))
     moved = [abs(a - b).sum(axis=(1, 2)).max() for a, b in zip(whole, less, strict=True)]
     assert max(moved) in range(2, 2 * 3 + 1)
 
 
-def test_a_bootstrap_draws_what_the_judges_get_wrong(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_bootstrap_draws_what_the_first_phase_trees_get_wrong(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
     rows = fill(con)
     kept = sum(row[-1] in ("no", "yes") for row in rows)
-    drawn = judged(con, PrivacyUnit("row"), "bootstrap", "0", "0")[0]
+    drawn = judged(con, PrivacyUnit("row"), "bootstrap", constant(0), constant(0))[0]
     assert drawn[:, :, 0].sum() == 0
     assert (drawn.sum(axis=(1, 2)) == kept).all()
-    nobody = judged(
-        con, PrivacyUnit("row"), "bootstrap", "CASE t.\"k\" WHEN 'no' THEN 0 ELSE 1 END"
-    )[0]
-    assert nobody.sum() == 0
+    con.execute("UPDATE t SET k = CASE WHEN e THEN 'no' ELSE 'yes' END")
+    nobody = judged(con, PrivacyUnit("row"), "bootstrap", split_on(4, 0))[0]
+    assert nobody.sum() == 0, "the tree is right everywhere"
 
 
 def test_the_salt_is_bound_not_written(con: duckdb.DuckDBPyConnection) -> None:
@@ -482,7 +498,8 @@ def test_the_salt_is_bound_not_written(con: duckdb.DuckDBPyConnection) -> None:
     shown: list[str] = []
     engine = DuckDBEngine(con, shown.append)
     table = engine.table("t")
-    engine.encode(
+    encode(
+        engine,
         table,
         domain().bind(table.columns),
         PrivacyUnit("row"),

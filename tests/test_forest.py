@@ -151,21 +151,21 @@ def test_files_are_written_whole_or_not_at_all(forest: Forest, tmp_path: Path) -
 
 def test_models_in_the_database(con: duckdb.DuckDBPyConnection, forest: Forest) -> None:
     engine = DuckDBEngine(con)
-    assert store.names(engine) == []
-    store.save(engine, forest.named("Ärzte; --"))
-    assert store.names(engine) == ["Ärzte; --"]
-    assert store.load(engine, "ÄRZTE; --").to_json() == forest.named("Ärzte; --").to_json()
+    assert engine.models.names() == []
+    store.save(engine.models, forest.named("Ärzte; --"))
+    assert engine.models.names() == ["Ärzte; --"]
+    assert store.load(engine.models, "ÄRZTE; --").to_json() == forest.named("Ärzte; --").to_json()
     with pytest.raises(DpforestError, match="already"):
-        store.save(engine, forest.named("ärzte; --"))
-    store.save(engine, forest.named("ärzte; --"), replace=True)
-    assert store.names(engine) == ["ärzte; --"]
+        store.save(engine.models, forest.named("ärzte; --"))
+    store.save(engine.models, forest.named("ärzte; --"), replace=True)
+    assert engine.models.names() == ["ärzte; --"]
     with pytest.raises(DpforestError, match="no model"):
-        store.load(engine, "other")
-    store.drop(engine, "Ärzte; --")
-    assert store.names(engine) == []
+        store.load(engine.models, "other")
+    store.drop(engine.models, "Ärzte; --")
+    assert engine.models.names() == []
     for name in ("", "a\nb", "x" * 300):
         with pytest.raises(DpforestError, match="name"):
-            store.save(engine, forest.named(name))
+            store.save(engine.models, forest.named(name))
 
 
 def test_rules_tell_every_path_with_released_figures(forest: Forest) -> None:

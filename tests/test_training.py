@@ -21,6 +21,7 @@ import dpforest_duckdb
 from dpforest_duckdb import BudgetError, DpforestError, UsageError, prepare
 from dpforest_duckdb.engine.connect import open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.model import store
@@ -58,9 +59,9 @@ def test_train_is_private_stored_and_debited(
     )
     assert forest.private
     assert forest.guarantee.noise == "opendp"
-    assert store.load(DuckDBEngine(con), "risk").to_json() == forest.to_json()
+    assert store.load(DuckDBEngine(con).models, "risk").to_json() == forest.to_json()
     run = ready(con, tmp_path)
-    budget = run.guard.budget()
+    budget = run.account.budget()
     assert budget.spent_epsilon == NANO
     assert [entry.state for entry in budget.entries] == ["done"]
     accuracy = con.sql(
@@ -99,25 +100,25 @@ def test_the_whole_cost_is_debited_before_a_row_is_read(
         assert found.head()
         raise DpforestError("stopped here.")
 
-    monkeypatch.setattr(DuckDBEngine, "encode", encode)
+    monkeypatch.setattr(DuckDBSnapshot, "encode", encode)
     run = ready(con, tmp_path, name="risk")
     with pytest.raises(DpforestError, match="stopped here"):
         run.execute()
-    budget = run.guard.budget()
+    budget = run.account.budget()
     assert budget.spent_epsilon == NANO, "no refund"
     assert budget.entries[0].state == "failed"
-    assert store.names(DuckDBEngine(con)) == []
+    assert DuckDBEngine(con).models.names() == []
 
 
 def test_a_run_that_passes_the_cap_reads_nothing(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     visits(con)
-    ready(con, tmp_path).guard.set_cap(NANO // 2, 0, PrivacyUnit("row"), raise_cap=False)
-    monkeypatch.setattr(DuckDBEngine, "encode", lambda *a, **k: pytest.fail("rows were read"))
+    ready(con, tmp_path).account.set_cap(NANO // 2, 0, PrivacyUnit("row"), raise_cap=False)
+    monkeypatch.setattr(DuckDBSnapshot, "encode", lambda *a, **k: pytest.fail("rows were read"))
     with pytest.raises(BudgetError, match=r"0\.5"):
         ready(con, tmp_path).execute()
-    assert ready(con, tmp_path).guard.budget().spent_epsilon == 0
+    assert ready(con, tmp_path).account.budget().spent_epsilon == 0
 
 
 @pytest.mark.parametrize("options", [{"seed": 1}, {"recipe": "dpdf", "as_published": True}])
@@ -125,7 +126,7 @@ def test_what_is_not_private_is_refused_under_a_cap(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, options: dict
 ) -> None:
     visits(con)
-    ready(con, tmp_path).guard.set_cap(9 * NANO, 0, PrivacyUnit("row"), raise_cap=False)
+    ready(con, tmp_path).account.set_cap(9 * NANO, 0, PrivacyUnit("row"), raise_cap=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         run = ready(con, tmp_path, **options)
@@ -221,7 +222,7 @@ def test_auto_grows_a_greedy_tree_where_classes_and_numbers_are_many(
     assert len(forest.trees) == trees + (forest.link == "softmax")
     assert (forest.link == "shares") == (rows == 9000)
     assert forest.private
-    assert run.guard.budget().spent_epsilon == NANO
+    assert run.account.budget().spent_epsilon == NANO
     if forest.link == "shares":
         right = forest.predict(con, "visits").filter("prediction = ill").count("*").fetchall()
         assert right[0][0] > 0.9 * rows
@@ -252,7 +253,7 @@ def test_a_seed_repeats_a_run_and_is_flagged_everywhere(
     assert not forests[0].private
     assert '"private":false' in forests[0].to_json()
     assert "-- private: NO" in forests[0].to_sql("visits")
-    assert not ready(con, tmp_path).guard.budget().entries[0].private
+    assert not ready(con, tmp_path).account.budget().entries[0].private
 
 
 def test_ctrl_c_stops_the_query_and_leaves_nothing(
@@ -300,8 +301,8 @@ def test_a_killed_run_leaves_a_debit_and_no_model(tmp_path: Path, moment: str, s
     assert ended.returncode == -9
     with open_database(database) as con:
         run = prepare(con, "visits", target="ill", epsilon=1, name="risk")
-        assert run.guard.budget().spent_epsilon == spent
-        assert store.names(run.engine) == []
+        assert run.account.budget().spent_epsilon == spent
+        assert run.engine.models.names() == []
         assert con.execute("SELECT count(*) FROM visits").fetchone() == (1000,)
         left = [p.name for p in tmp_path.iterdir() if "spill" in p.name]
         assert len(left) == 1, "what the dead run spilled was swept"

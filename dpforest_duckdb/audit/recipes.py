@@ -105,7 +105,7 @@ def _features(
         )
         found = []
         for done in range(runs):
-            forest = replace(run, randomness=Randomness.secure()).release()
+            forest = replace(run, randomness=Randomness.secure()).release_uncapped()
             found.append(_told(forest, more))
             progress(done + 1)
     return np.array(found)

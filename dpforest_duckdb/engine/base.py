@@ -1,14 +1,24 @@
-"""What training asks of an engine: integer arrays of counts, and nothing else."""
+"""What another engine must be: a catalogue, coded rows, and a store of models.
+
+No SQL text crosses these protocols. Trees, domains, integers and names go in; integer arrays,
+names and JSON text come out. `tests/engine_conformance.py` checks an engine against them.
+
+Types of columns are written as DuckDB writes them (`BOOLEAN`, `INTEGER`, `DECIMAL(10,2)`,
+`ENUM('a', 'b')` …): they are the types that a model file names, and `domain.type_family` reads
+them. Another engine translates its own types into these.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.ledger.anchor import Anchor, TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.tree import Tree
@@ -20,7 +30,7 @@ Sample = Literal["all", "disjoint", "bootstrap"]
 class Splits:
     """The splits of one depth, as parallel arrays: row i sends node[i] to its children.
 
-    `kind` is one of `forest.Kind`; `cell` is the cut of a binary split; `first` is the node number
+    `kind` is one of `tree.Kind`; `cell` is the cut of a binary split; `first` is the node number
     of the first child. All of it is released, none of it private.
     """
 
@@ -95,26 +105,109 @@ class CodedRows(Protocol):
         """Forget the codes."""
 
 
-class Engine(Protocol):
-    """Runs SQL where the rows are."""
-
-    def table(self, name: str) -> TableInfo:
-        """Resolve a base table. Raises `DpforestError` for anything else."""
+class Snapshot(Protocol):
+    """The private rows of one table as they are at one moment, whatever is written meanwhile."""
 
     def encode(
         self,
-        table: TableInfo,
         domain: Domain,
         unit: PrivacyUnit,
         *,
         trees: int,
         sample: Sample,
         salt: int,
-        first_phase_labels: Sequence[Sql] = (),
+        first_phase: Sequence[Tree] = (),
         misclassified_weight: int = 1,
     ) -> CodedRows:
         """Code the rows once; node i holds the rows of tree i's root.
 
-        `judges` are the labels that released trees give to a row `t`: one that half of them or more
-        get wrong counts `heavy` times.
+        "disjoint" gives every privacy unit to one tree, by a hash of the unit (of the whole row,
+        where rows are the units) and `salt`; "bootstrap" draws for each tree as many rows as there
+        are, with replacement, which no guarantee survives; with "all" every tree sees all rows.
+        `first_phase` are released trees on the same domain: a row that half of them or more
+        classify wrongly counts `misclassified_weight` times; a bootstrap draws in proportion to
+        the number of trees that are wrong.
         """
+
+
+@dataclass(frozen=True)
+class DeclaredColumn:
+    """What the catalogue states about a column; no row is read for it.
+
+    `categories` are the values that its type or a constraint allows, `lower` and `upper` its
+    bounds; None where nothing is declared.
+    """
+
+    name: str
+    type: str
+    nullable: bool
+    comment: str = ""
+    categories: tuple[Any, ...] | None = None
+    lower: Any = None
+    upper: Any = None
+
+
+class Catalogue(Anchor, Protocol):
+    """What is known of tables without reading a row, and where their budgets are anchored."""
+
+    def table(self, name: str) -> TableInfo:
+        """Resolve a base table. Raises `DpforestError` for anything else."""
+
+    def declared(self, table: TableInfo) -> list[DeclaredColumn]:
+        """What is declared of each column, in the table's order."""
+
+    def refuse_unseen(self, table: TableInfo) -> None:
+        """Raise `DpforestError` where a snapshot would not see what the user sees.
+
+        DuckDB reads through connections of its own, which do not see a transaction that the user
+        has not committed.
+        """
+
+    def spills_plain(self, table: TableInfo) -> bool:
+        """Whether the table is encrypted at rest, but temporary files made of it are not."""
+
+
+class ModelStore(Protocol):
+    """Models at rest, as JSON text under a name. `dpforest_duckdb.model.store` checks both."""
+
+    @property
+    def writable(self) -> bool:
+        """Whether models can be stored and dropped."""
+
+    def names(self) -> list[str]:
+        """The names of the stored models, sorted."""
+
+    def read(self, name: str) -> str:
+        """The JSON text of a stored model; `name` is spelt as in `names`."""
+
+    def write(self, name: str, text: str, *, instead_of: str | None = None) -> None:
+        """Store a model, whole or not at all; `instead_of` names the stored one that it replaces.
+
+        Raises `NameTakenError` where a model of this name is there already.
+        """
+
+    def delete(self, name: str) -> None:
+        """Remove a stored model."""
+
+
+class NameTakenError(DpforestError):
+    """A model of this name was stored by somebody else in the meantime."""
+
+
+class Engine(Catalogue, Protocol):
+    """All that a training run needs of the place where the rows are."""
+
+    @property
+    def models(self) -> ModelStore:
+        """Where models are kept."""
+
+    def snapshot(
+        self, table: TableInfo, *, reads: int, shared: bool = False
+    ) -> AbstractContextManager[Snapshot]:
+        """The rows of a table at this moment, to be coded `reads` times at most.
+
+        With `shared`, rows that are to be coded alike are coded once.
+        """
+
+    def room(self) -> float:
+        """Bytes of memory and of temporary disk that coded rows may take."""

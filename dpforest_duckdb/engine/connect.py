@@ -90,7 +90,7 @@ def _configure(
         if value is not None:
             literal = str(value).replace("'", "''")
             try:
-                connection.execute(f"SET {name} = '{literal}'")
+                connection.execute(f"SET GLOBAL {name} = '{literal}'")
             except duckdb.Error:
                 raise DpforestError(f"{option} has a value that DuckDB does not take.") from None
     connection.execute("SET enable_external_access = false")

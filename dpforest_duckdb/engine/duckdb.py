@@ -1,40 +1,37 @@
-"""DuckDB as the engine."""
+"""DuckDB as the engine: the catalogue of one connection, and the way to its rows."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 
 import duckdb
 
-from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.engine.base import Sample, Scored
+from dpforest_duckdb.domain import type_family
+from dpforest_duckdb.engine.base import DeclaredColumn, Scored
+from dpforest_duckdb.engine.constraints import checked
 from dpforest_duckdb.engine.dialect import split_name
-from dpforest_duckdb.engine.rows import DuckDBRows
+from dpforest_duckdb.engine.models import DuckDBModels
+from dpforest_duckdb.engine.snapshot import DuckDBSnapshot, own_connection, taken
 from dpforest_duckdb.engine.statements import Statements, Trace
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.engine.temp_space import room
+from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.ledger.anchor import Home, TableInfo
-from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.sql import Sql
 
 
 class DuckDBEngine(Statements):
-    """The catalogue of one connection, and the coded rows of its tables."""
+    """The catalogue of one connection, the rows of its tables, and its models."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, trace: Trace | None = None) -> None:
         super().__init__(connection, trace)
-        self._shared: dict[tuple[object, ...], DuckDBRows] | None = None
+        self.models = DuckDBModels(self, self._own)
 
     @contextlib.contextmanager
-    def sharing(self) -> Iterator[None]:
-        """Until the end, rows that are to be coded alike are coded once."""
-        self._shared = {}
-        try:
-            yield
-        finally:
-            kept, self._shared = self._shared, None
-            for rows in kept.values():
-                rows.drop()
+    def _own(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection of our own; what it has not committed is rolled back at the end."""
+        with contextlib.closing(own_connection(self)) as own:
+            yield own
 
     def table(self, name: str) -> TableInfo:
         """Resolve a table name (`t`, `schema.t` or `catalog.schema.t`) to a base table.
@@ -69,12 +66,56 @@ class DuckDBEngine(Statements):
             )
         if temporary:
             raise DpforestError(f'"{name}" is a temporary table: store it as a table first.')
+        return self._info(catalog, schema, table, note)
+
+    def _info(
+        self,
+        catalog: str,
+        schema: str,
+        name: str,
+        comment: str | None,
+        on: duckdb.DuckDBPyConnection | None = None,
+    ) -> TableInfo:
         columns = self.run(
             "SELECT column_name, data_type FROM duckdb_columns() WHERE database_name = ? "
             "AND schema_name = ? AND table_name = ? ORDER BY column_index",
-            [catalog, schema, table],
+            [catalog, schema, name],
+            on=on,
         )
-        return TableInfo(catalog, schema, table, dict(columns), note or "")
+        return TableInfo(catalog, schema, name, dict(columns), comment or "")
+
+    def tables(self, catalog: str) -> list[TableInfo]:
+        """The base tables of a database, by name."""
+        found = self.run(
+            "SELECT schema_name, table_name, comment FROM duckdb_tables() WHERE NOT internal "
+            "AND NOT temporary AND database_name = ? AND lower(schema_name) <> 'dpforest' "
+            "ORDER BY schema_name, table_name",
+            [catalog],
+        )
+        return [self._info(catalog, *row) for row in found]
+
+    def declared(self, table: TableInfo) -> list[DeclaredColumn]:
+        """What types and CHECKs declare of each column; the type comes before the CHECK."""
+        facts = self.run(
+            "SELECT column_name, data_type, is_nullable, comment FROM duckdb_columns() "
+            "WHERE database_name = ? AND schema_name = ? AND table_name = ? ORDER BY column_index",
+            [table.catalog, table.schema, table.name],
+        )
+        checks = checked(self, table)
+        found = []
+        for name, sql_type, nullable, comment in facts:
+            stated = {**checks.get(name.casefold(), {}), **self._typed(sql_type)}
+            found.append(DeclaredColumn(name, sql_type, bool(nullable), comment or "", **stated))
+        return found
+
+    def _typed(self, sql_type: str) -> dict[str, tuple[object, ...]]:
+        """The categories that a type itself declares."""
+        if sql_type == "BOOLEAN":
+            return {"categories": (False, True)}
+        if sql_type.startswith("ENUM(") and type_family(sql_type):
+            values = self.run(f"SELECT unnest(enum_range(CAST(NULL AS {sql_type})))")
+            return {"categories": tuple(value for (value,) in values)}
+        return {}
 
     def home(self, table: TableInfo) -> Home:
         """The database file that a table lies in, and whether it is opened for reading only."""
@@ -83,26 +124,50 @@ class DuckDBEngine(Statements):
         )[0]
         return Home(path or "", bool(read_only))
 
-    def write_note(self, table: TableInfo, note: str) -> None:
-        """Replace the comment of a table."""
-        name = self.dialect.ident(table.catalog, table.schema, table.name)
-        self.run(f"COMMENT ON TABLE {name} IS {self.dialect.text(note)}")
+    @contextlib.contextmanager
+    def noting(self, table: TableInfo) -> Iterator[DuckDBNote]:
+        """A table's comment, read and replaced in one transaction, committed at the end."""
+        with self._own() as own:
+            note = DuckDBNote(self, own, table)
+            yield note
+            note.commit()
+
+    def refuse_unseen(self, table: TableInfo) -> None:
+        """Raise `DpforestError` while the user's connection is in a transaction of its own.
+
+        Outside of one every statement has a transaction, and so a number, of its own.
+        """
+        numbers = [self.run("SELECT system.main.txid_current()") for _ in range(2)]
+        if numbers[0] == numbers[1]:
+            raise DpforestError(
+                "The connection has an open transaction, and a run does not see what it changed: "
+                "COMMIT or ROLLBACK first."
+            )
 
     def read_only(self) -> bool:
         """Whether the connection's own database cannot be written."""
-        found = self.run(
-            "SELECT readonly FROM duckdb_databases() WHERE database_name = current_database()"
-        )
-        return bool(found[0][0])
+        return not self.models.writable
 
-    def spills_plain(self, catalog: str) -> bool:
+    def room(self) -> float:
+        """Bytes of memory and of the disk that DuckDB may spill to."""
+        return room(self.connection)
+
+    def spills_plain(self, table: TableInfo) -> bool:
         """Whether a database is encrypted, but not what DuckDB spills of it: DuckDB's default."""
         found = self.run(
             "SELECT encrypted AND NOT current_setting('temp_file_encryption') "
             "FROM duckdb_databases() WHERE database_name = ?",
-            [catalog],
+            [table.catalog],
         )
         return bool(found[0][0])
+
+    def read(self, sql: str, values: object = None, *, step: str, fetch: str = "fetchall") -> Any:
+        """Run a statement that reads private rows, where no macro of the database reaches it.
+
+        It must name its tables in full. Raises as `refuse_unseen`.
+        """
+        with self._own() as own:
+            return self.run(sql, values, step=step, fetch=fetch, on=own)
 
     def scored(self, name: str) -> Scored:
         """A table or view to score, with its columns. Raises `DpforestError` if there is none.
@@ -118,49 +183,55 @@ class DuckDBEngine(Statements):
             ) from None
         return Scored(ident, {row[0]: row[1] for row in rows})
 
-    def encode(
-        self,
-        table: TableInfo,
-        domain: Domain,
-        unit: PrivacyUnit,
-        *,
-        trees: int,
-        sample: Sample,
-        salt: int,
-        first_phase_labels: Sequence[Sql] = (),
-        misclassified_weight: int = 1,
-    ) -> DuckDBRows:
-        """Code the private rows once into a TEMP table; node i holds the rows of tree i's root.
+    @contextlib.contextmanager
+    def snapshot(
+        self, table: TableInfo, *, reads: int, shared: bool = False
+    ) -> Iterator[DuckDBSnapshot]:
+        """The rows of a table at this moment (see `dpforest_duckdb.engine.snapshot`)."""
+        with taken(self, table, reads=reads, shared=shared) as snapshot:
+            yield snapshot
 
-        "disjoint" gives every privacy unit to one tree, by a hash of the unit (of the whole row,
-        where rows are the units) and `salt`; "bootstrap" draws for each tree as many rows as there
-        are, with replacement, which no guarantee survives; with "all" every tree sees all rows.
-        A row that half of the `judges` or more, labels by released trees, get wrong counts `heavy`
-        times; a bootstrap draws in proportion to the judges that get it wrong.
-        """
-        alike = (table.reference, domain, unit, sample, trees if sample == "disjoint" else 1)
-        shared = self._shared if sample != "bootstrap" and not first_phase_labels else None
-        copies = trees if sample == "all" else 1
-        if shared is not None and alike in shared:
-            return shared[alike].again(copies)
-        rows = DuckDBRows(self, domain, copies)
+
+class DuckDBNote:
+    """The comment of a table, in a transaction on a connection of our own."""
+
+    def __init__(
+        self, engine: DuckDBEngine, own: duckdb.DuckDBPyConnection, table: TableInfo
+    ) -> None:
+        self._engine = engine
+        self._own = own
+        self._table = table
+        engine.run("BEGIN", on=own)
+
+    def read(self) -> TableInfo:
+        """The table as it is now. Raises `DpforestError` if it is no longer there."""
+        table = self._table
+        found = self._engine.run(
+            "SELECT comment FROM duckdb_tables() WHERE NOT temporary AND database_name = ? "
+            "AND schema_name = ? AND table_name = ?",
+            [table.catalog, table.schema, table.name],
+            on=self._own,
+        )
+        if not found:
+            raise DpforestError(f'Table "{table.display}" is no longer in the database.')
+        return self._engine._info(
+            table.catalog, table.schema, table.name, found[0][0], on=self._own
+        )
+
+    def write(self, note: str) -> None:
+        """Replace the comment. Raises `BudgetError` while another transaction changes the table."""
+        dialect, table = self._engine.dialect, self._table
+        name = dialect.ident(table.catalog, table.schema, table.name)
         try:
-            rows.encode(
-                table,
-                unit,
-                parts=1 if sample == "all" else trees,
-                sample=sample,
-                salt=salt,
-                first_phase_labels=first_phase_labels,
-                misclassified_weight=misclassified_weight,
-            )
-        except BaseException:  # Ctrl-C may come when the table is there already
-            rows.drop()
-            raise
-        if shared is not None:
-            shared[alike] = rows
-            return rows.again(copies)
-        return rows
+            self._engine.run(f"COMMENT ON TABLE {name} IS {dialect.text(note)}", on=self._own)
+        except DpforestError:
+            raise BudgetError(
+                f'The comment of table "{table.display}", which keeps its budget, cannot be '
+                "written: another transaction is changing the table; end that one, then try again."
+            ) from None
+
+    def commit(self) -> None:
+        self._engine.run("COMMIT", on=self._own)
 
 
 def _spellings(catalog: str, schema: str, table: str) -> list[list[str]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import secrets
 from collections.abc import Sequence
 from itertools import combinations
 from types import SimpleNamespace
 from typing import Any
 
+import duckdb
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
@@ -35,8 +37,16 @@ class DuckDBRows:
     a depth are kept until the next one, where one child of each split follows by subtraction.
     """
 
-    def __init__(self, statements: Statements, domain: Domain, copies: int) -> None:
+    def __init__(
+        self,
+        statements: Statements,
+        own: duckdb.DuckDBPyConnection,
+        domain: Domain,
+        copies: int,
+    ) -> None:
         self._statements = statements
+        self._own = own
+        self._run = functools.partial(statements.run, on=own)
         self._ident = statements.dialect.ident
         self._domain = domain
         self._classes = len(domain.classes)
@@ -49,12 +59,12 @@ class DuckDBRows:
         self._scored = False
         self._told = _NOTHING_TOLD
         self._spared: Spared | None = None
-        self._coded = self._ident(f"{self._name}_0")
+        self._coded = self._ident("temp", "main", f"{self._name}_0")
         self._owned = True
 
     def again(self, copies: int) -> DuckDBRows:
         """The same rows for another run, which leaves the coded ones where they are."""
-        other = DuckDBRows(self._statements, self._domain, copies)
+        other = DuckDBRows(self._statements, self._own, self._domain, copies)
         other._coded, other._owned = self._coded, False
         if copies == 1:  # else the node_classes are made anew
             other._node_class_type = self._node_class_type
@@ -65,7 +75,9 @@ class DuckDBRows:
         return self._named(self._version)
 
     def _named(self, version: int) -> Sql:
-        return self._ident(f"{self._name}_{version}") if version else self._coded
+        if not version:
+            return self._coded
+        return self._ident("temp", "main", f"{self._name}_{version}")
 
     def encode(
         self,
@@ -75,13 +87,13 @@ class DuckDBRows:
         parts: int,
         sample: Sample,
         salt: int,
-        first_phase_labels: Sequence[Sql],
+        first_phase: Sequence[Tree],
         misclassified_weight: int,
     ) -> None:
         dialect = self._statements.dialect
         self._node_class_type = unsigned(max(parts, len(self._node_classes)) * self._classes)
         target = self._ident("t", self._domain.target)
-        columns = [self._ident(f"label{judge}") for judge in range(len(first_phase_labels))]
+        labels = [self._ident(f"label{number}") for number in range(len(first_phase))]
         by_column = None
         if unit.column != "row":
             name = self._ident("t", unit.column)
@@ -104,10 +116,10 @@ class DuckDBRows:
             parts=parts,
             bootstrap=sample == "bootstrap",
             first_phase_labels=[
-                SimpleNamespace(label=label, column=column)
-                for label, column in zip(first_phase_labels, columns, strict=True)
+                SimpleNamespace(label=self._label(tree), column=column)
+                for tree, column in zip(first_phase, labels, strict=True)
             ],
-            wrong=Sql(" + ".join(f'CAST({column} <> "class" AS INTEGER)' for column in columns)),
+            wrong=Sql(" + ".join(f'CAST({column} <> "class" AS INTEGER)' for column in labels)),
             misclassified_weight=misclassified_weight,
             unit=by_column,
             row=Sql(", ".join(self._ident("t", name) for name in table.columns)),
@@ -120,7 +132,7 @@ class DuckDBRows:
         # the salt is bound, not written: it must not show where statements are shown
         # a name in the SQL may say $salt too
         needs_salt = by_column is not None or parts > 1 or sample == "bootstrap"
-        self._statements.run(sql, {"salt": salt} if needs_salt else None, step="encode")
+        self._run(sql, {"salt": salt} if needs_salt else None, step="encode")
 
     def _place(self, attribute: int) -> Place:
         block = next(block for block in self._blocks if attribute in block.attributes)
@@ -203,7 +215,7 @@ class DuckDBRows:
             wanted=wanted and self._node_classes_of(wanted),
             first=first * self._classes,
         )
-        found = self._statements.run(sql, step="count_classes", fetch="fetchnumpy")
+        found = self._run(sql, step="count_classes", fetch="fetchnumpy")
         counts: list[Integers] = []
         for index, block in enumerate(parts):
             mine = found["block"] == index
@@ -230,7 +242,7 @@ class DuckDBRows:
             node_classes=self._counted,
             first=first * self._classes,
         )
-        found = self._statements.run(sql, step="count_leaves", fetch="fetchnumpy")
+        found = self._run(sql, step="count_leaves", fetch="fetchnumpy")
         node, label = self._taken_apart(found["node_class"], first)
         return self._of_all_copies(_dense([node, label], found["rows"], (nodes, self._classes)))
 
@@ -246,7 +258,7 @@ class DuckDBRows:
             ],
             cuts=list(cuts),
         )
-        found = self._statements.run(sql, step="count_scores", fetch="fetchnumpy")
+        found = self._run(sql, step="count_scores", fetch="fetchnumpy")
         shape = (len(cuts) + 1,) * len(votes) + (self._classes,)
         keys = [found[f"bin{number}"] for number in range(len(votes))]
         return _dense([*keys, found["class"]], found["rows"], shape)
@@ -313,7 +325,7 @@ class DuckDBRows:
                 for number, tree in enumerate(trees)
             ],
         )
-        self._statements.run(sql, step="add_votes")
+        self._run(sql, step="add_votes")
         self._scored = True
         self._next_version()
 
@@ -336,7 +348,7 @@ class DuckDBRows:
                 for number, tree in enumerate(trees)
             ],
         )
-        found = self._statements.run(sql, step="sum_gradients", fetch="fetchnumpy")
+        found = self._run(sql, step="sum_gradients", fetch="fetchnumpy")
         parts = [found[f"{part}{label}"] for label in asked for part in "gh"]
         sums = []
         for number, tree in enumerate(trees):
@@ -363,6 +375,11 @@ class DuckDBRows:
         test = f"{code} {'<=' if kind == THRESHOLD else '='} {int(tree.cell[node])}"
         ways = [self._node(tree, child) for child in children]
         return Sql(f"CASE WHEN {test} THEN {ways[0]} ELSE {ways[1]} END")
+
+    def _label(self, tree: Tree) -> Sql:
+        """The number of the class that a tree votes for, by the codes of a row."""
+        labels = tree.votes.argmax(axis=1).tolist()
+        return Sql(f"{labels}[{self._node(tree, 0)} + 1]")
 
     def _next_version(self) -> None:
         self._version += 1
@@ -419,7 +436,7 @@ class DuckDBRows:
             multiway=MULTIWAY,
             threshold=THRESHOLD,
         )
-        self._statements.run(sql, step="route")
+        self._run(sql, step="route")
         self._next_version()
 
     def _code_at(self, split: Sql) -> Sql:
@@ -438,7 +455,7 @@ class DuckDBRows:
 
     def _drop(self, version: int) -> None:
         if version or self._owned:
-            self._statements.run(f"DROP TABLE IF EXISTS {self._named(version)}")
+            self._run(f"DROP TABLE IF EXISTS {self._named(version)}")
 
 
 def _scores_of(votes: Integers) -> list[Integers]:

@@ -1,4 +1,4 @@
-"""Statements on one connection: Ctrl-C stops them, and their errors do not quote data."""
+"""Statements of one user: Ctrl-C stops them, and their errors do not quote data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Trace = Callable[[str], None]
 
 
 class Statements:
-    """Runs statements on one connection.
+    """Runs statements on the user's connection, or on one of our own to the same database.
 
     `trace` is shown every statement before it runs. Errors of the database are replaced by our own
     sentences, because DuckDB's quote data.
@@ -27,11 +27,21 @@ class Statements:
         self.connection = connection
         self.trace = trace
 
-    def run(self, sql: str, values: Any = None, *, step: str = "", fetch: str = "fetchall") -> Any:
+    def run(
+        self,
+        sql: str,
+        values: Any = None,
+        *,
+        step: str = "",
+        fetch: str = "fetchall",
+        on: duckdb.DuckDBPyConnection | None = None,
+    ) -> Any:
         """Run one statement and fetch all of it (`fetch`: fetchall or fetchnumpy).
 
-        The statement runs in a thread of its own, so that Ctrl-C can interrupt it at once.
+        It runs on another connection with `on`, and in a thread of its own, so that Ctrl-C can
+        interrupt it at once.
         """
+        connection = self.connection if on is None else on
         if self.trace:  # a statement that is no step reads the catalogue, models or settings
             self.trace(sql if step else f"-- reads private rows: no\n{sql}")
         outcome: dict[str, Any] = {}
@@ -40,7 +50,7 @@ class Statements:
 
         def work() -> None:
             try:
-                cursor = self.connection.execute(sql, values or None)
+                cursor = connection.execute(sql, values or None)
                 outcome["result"] = getattr(cursor, fetch)()
             except BaseException as error:
                 outcome["error"] = error
@@ -52,9 +62,9 @@ class Statements:
             while not done.wait(timeout=0.2):  # a signal is seen at the latest then
                 pass
         except BaseException:
-            self.connection.interrupt()
+            connection.interrupt()
             while not done.wait(timeout=0.2):
-                self.connection.interrupt()  # again, in case the query had not begun
+                connection.interrupt()  # again, in case the query had not begun
             raise
         if "error" in outcome:
             raise _plain_error(outcome["error"], step) from None

@@ -23,16 +23,16 @@ def bytes_of_a_row(domain: Domain, copies: int, scores: int = 0) -> int:
     return 2 * (_WORD * (words + scores) + _NODE_CLASS * copies)
 
 
-def refuse_if_too_large(connection: duckdb.DuckDBPyConnection, rows: int, each: int) -> None:
-    """Raise `DpforestError` if so many rows may not fit into memory and temporary disk."""
-    if rows * each > _room(connection):
+def refuse_if_too_large(room: float, rows: int, each: int) -> None:
+    """Raise `DpforestError` if rows of `each` bytes may need more than `room` bytes."""
+    if rows * each > room:
         raise DpforestError(
             f"{rows:,} rows may need {rows * each / 1e9:.1f} GB of temporary space, more than "
             "there is: raise --memory-limit, free some disk, or name a larger --temp-dir."
         )
 
 
-def _room(connection: duckdb.DuckDBPyConnection) -> float:
+def room(connection: duckdb.DuckDBPyConnection) -> float:
     """Bytes of memory and of the disk that DuckDB may spill to."""
     memory, folder, most = connection.execute(
         "SELECT current_setting('memory_limit'), current_setting('temp_directory'), "

@@ -1,9 +1,10 @@
-"""Which budget stands for a table: its identity, its ledger, and the anchor in the database.
+"""The account of a table: its identity, its ledger, and the anchor in the database.
 
 A table carries its id, the head of the ledger's hash chain and its cap in its own comment, on a
 line after whatever the user wrote there: a comment follows the table through renames and copies of
-the database. What someone who can write both files can still undo: copying the rows into a new
-table, or restoring both files from one backup.
+the database. Whatever is written to the ledger is decided under the ledger's lock, by the comment
+and the entries as they are then: a plan that was made earlier fixes neither id nor cap.
+`docs/privacy.md` says what someone who can write the files can still undo.
 """
 
 from __future__ import annotations
@@ -11,64 +12,71 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.anchor import Anchor, TableInfo
-from dpforest_duckdb.ledger.book import Budget, Ledger, Table
+from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.ledger.entries import Budget, Chain, Outcome, Table
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 _MARK = "dpforest-budget: "
+# The comment is committed just after the ledger. Writers of one database are threads of one
+# process, so this keeps another thread from meeting a comment that is not committed yet.
+_ONE_WRITER = threading.Lock()
+
+T = TypeVar("T")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Account:
-    """The budget of one base table: everything that is spent on it goes through here."""
+    """The budget of one base table: everything that is spent on it goes through here.
+
+    `home` is where the table lies, for the ledger's eyes ("" beside the ledger), and `info` the
+    table as it was when the account was opened.
+    """
 
     engine: Anchor
     info: TableInfo
     ledger: Ledger
-    table: Table
+    home: str
     writable: bool
 
     @staticmethod
     def of(engine: Anchor, info: TableInfo, ledger: str | Path | None = None) -> Account:
-        """The guard of a table; the ledger lies beside the table's database unless it is named.
+        """The account of a table; the ledger lies beside the table's database unless it is named.
 
         Raises `DpforestError` for a database in memory without a ledger, and where the ledger is
         not the one that the table was last debited in.
         """
-        place_of = engine.home(info)
-        path, read_only = place_of.path, place_of.read_only
-        if ledger is None and not path:
+        place = engine.home(info)
+        if ledger is None and not place.path:
             raise DpforestError(
                 "A database in memory has no place for its budget: name one with --ledger."
             )
-        own = Path(f"{path}.ledger")
+        own = Path(f"{place.path}.ledger")
         book = Ledger(ledger if ledger is not None else own)
         # a ledger beside its database moves with it, so where the two lie says nothing
-        beside = path and book.path.resolve() == own.resolve()
-        home = "" if beside else Path(path).resolve() if path else ":memory:"
-        place = f"{home}::{info.schema}.{info.name}"
-        anchor = _anchor(info.comment)
-        if not book.holds(anchor.get("head", "")):
-            raise DpforestError(
-                f'The ledger at {book.path} does not hold the last debit of table "{info.display}":'
-                " restore it, or name the right one with --ledger."
-            )
-        dataset = anchor.get("dataset") or book.find(place) or secrets.token_hex(16)
-        if anchor.get("cap") and book.budget(dataset).cap is None:
-            raise DpforestError(
-                f'The ledger at {book.path} has no cap for table "{info.display}", which has one: '
-                "restore it, or name the right one with --ledger."
-            )
-        return Account(engine, info, book, Table(dataset, info.display, place), not read_only)
+        beside = place.path and book.path.resolve() == own.resolve()
+        in_memory = ":memory:" if info.catalog == "memory" else f":memory:{info.catalog}"
+        home = "" if beside else str(Path(place.path).resolve()) if place.path else in_memory
+        account = Account(engine, info, book, home, not place.read_only)
+        account._known(book.read(), info)
+        return account
+
+    @property
+    def table(self) -> Table:
+        """The table as the ledger knows it now, or as it would from its first entry on."""
+        return self._identified(self.ledger.read(), self._now())
 
     def budget(self) -> Budget:
-        return self.ledger.budget(self.table.dataset)
+        chain, info = self.ledger.read(), self._now()
+        dataset = self._known(chain, info)
+        return chain.budget(dataset) if dataset else Budget((), ())
 
     def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
         """The unit that is asked for; by default that of the cap in force, else the row."""
@@ -95,45 +103,191 @@ class Account:
         private: bool,
         plan: Sequence[Mapping[str, Any]],
     ) -> int:
-        """Spend on the table, committed before this returns; the number of the run."""
-        run = self.ledger.debit(
-            self.table,
-            epsilon,
-            delta,
-            unit,
-            recipe=recipe,
-            model=model,
-            private=private,
-            plan=plan,
-        )
-        try:
-            self._write_anchor()
-        except BaseException:
-            with contextlib.suppress(DpforestError):
-                self.ledger.close_run(run, "failed")
-            raise
-        return run
+        """Spend on the table, committed before this returns; the number of the run.
+
+        Raises `BudgetError` or `DpforestError`, and spends nothing, where the cap does not allow
+        the run, the table is not the one that was planned, or its comment cannot be written.
+        """
+
+        def spend(chain: Chain, info: TableInfo) -> tuple[int, Table]:
+            if info.columns != self.info.columns:
+                raise DpforestError(
+                    f'The columns of table "{info.display}" have changed since the run was '
+                    "planned: plan it again."
+                )
+            table = self._identified(chain, info)
+            self._refuse_unanchored(chain.budget(table.dataset))
+            run = chain.debit(
+                table, epsilon, delta, unit, recipe=recipe, model=model, private=private, plan=plan
+            )
+            return run, table
+
+        return self._entered(spend)
+
+    def check(self, epsilon: int, delta: int, unit: PrivacyUnit, *, private: bool) -> None:
+        """Raise what `debit` would raise about the budget; nothing is written."""
+        chain, info = self.ledger.read(), self._now()
+        table = self._identified(chain, info)
+        self._refuse_unanchored(chain.budget(table.dataset))
+        chain.debit(table, epsilon, delta, unit, recipe="", model="", private=private, plan=[])
+
+    def close_run(self, run: int, state: Outcome) -> None:
+        """Record how a run ended; nothing is given back."""
+        self.ledger.close_run(run, state)
 
     def set_cap(self, epsilon: int, delta: int, unit: PrivacyUnit, *, raise_cap: bool) -> Budget:
         """Cap the table; the database must be writable, because it keeps the cap too."""
+
+        def cap(chain: Chain, info: TableInfo) -> tuple[Budget, Table]:
+            table = self._identified(chain, info)
+            chain.set_cap(table, epsilon, delta, unit, raise_cap=raise_cap)
+            return chain.budget(table.dataset), table
+
+        self._refuse_read_only()
+        return self._entered(cap)
+
+    def take_over(self, vanished: str) -> Budget:
+        """Go on with the budget of a table that has vanished: it is this one, renamed.
+
+        Raises `DpforestError` if no capped table of that name has vanished, or if this table has a
+        budget of its own.
+        """
+
+        def move(chain: Chain, info: TableInfo) -> tuple[Budget, Table]:
+            if self._known(chain, info):
+                raise DpforestError(
+                    f'Table "{info.display}" has a budget of its own: name another with --to.'
+                )
+            table = Table(self._vanished_as(chain, vanished).dataset, info.display, self._place)
+            chain.move(table)
+            return chain.budget(table.dataset), table
+
+        self._refuse_read_only()
+        return self._entered(move)
+
+    def retire(self, vanished: str) -> None:
+        """Record that a capped table is gone for good, so that no other needs to wait for it."""
+        with self.ledger.writing() as chain:
+            chain.retire(self._vanished_as(chain, vanished))
+
+    def _entered(self, enter: Callable[[Chain, TableInfo], tuple[T, Table]]) -> T:
+        """Make an entry in the ledger, and anchor it in the table's comment.
+
+        `enter` adds to the entries by the table as it is now. The comment is written before the
+        ledger commits, so that a conflict is met before anything is spent, and committed after it:
+        an anchor must never be ahead of its ledger.
+        """
+        entered: int | None = None
+        try:
+            with _ONE_WRITER, self.engine.noting(self.info) as note:
+                with self.ledger.writing() as chain:
+                    info = note.read()
+                    outcome, table = enter(chain, info)
+                    if self.writable:
+                        note.write(_anchored(info.comment, chain, table))
+                    number = chain.next - 1
+                entered = number
+        except BaseException:
+            if entered is not None:  # a debit that is not anchored
+                with contextlib.suppress(DpforestError):
+                    self.ledger.close_run(entered, "failed")
+            raise
+        return outcome
+
+    def _now(self) -> TableInfo:
+        with self.engine.noting(self.info) as note:
+            return note.read()
+
+    @property
+    def _place(self) -> str:
+        return _place(self.home, self.info)
+
+    def _known(self, chain: Chain, info: TableInfo) -> str | None:
+        """The table's id by its comment, or by its place; None if it was never seen.
+
+        Raises `DpforestError` where comment and ledger contradict each other.
+        """
+        anchor = _anchor(info.comment)
+        if not chain.holds(anchor.get("head", "")):
+            raise DpforestError(
+                f"The ledger at {self.ledger.path} does not hold the last debit of table "
+                f'"{info.display}": restore it, or name the right one with --ledger.'
+            )
+        dataset: str | None = anchor.get("dataset") or chain.find(self._place)
+        if dataset and anchor.get("cap") and chain.budget(dataset).cap is None:
+            raise DpforestError(
+                f'The ledger at {self.ledger.path} has no cap for table "{info.display}", which '
+                "has one: restore it, or name the right one with --ledger."
+            )
+        return dataset
+
+    def _identified(self, chain: Chain, info: TableInfo) -> Table:
+        """The table as the ledger knows it; a new id for one that was never seen.
+
+        A new id is refused while a table with a cap has vanished: this may be that one, renamed
+        without its comment.
+        """
+        dataset = self._known(chain, info)
+        if dataset is None:
+            for lost in self._vanished(chain)[:1]:
+                raise BudgetError(
+                    f'Table "{lost.name}", which has a cap, is gone, and "{info.display}" may be '
+                    f"it: run dpforest budget move --table {lost.name} --to {info.display} if it "
+                    f"is, or dpforest budget retire --table {lost.name} if it was dropped."
+                )
+            dataset = secrets.token_hex(16)
+        return Table(dataset, info.display, self._place)
+
+    def _vanished(self, chain: Chain) -> list[Table]:
+        """The capped tables of this database, or of one that is gone, that no table is now."""
+        present = set()
+        for info in self.engine.tables(self.info.catalog):
+            anchor = _anchor(info.comment)
+            present.add(anchor.get("dataset") or chain.find(_place(self.home, info)))
+        lost = []
+        for table in chain.capped():
+            home = table.place.rpartition("::")[0]
+            here = home == self.home or not (home.startswith(":memory:") or Path(home).exists())
+            if here and table.dataset not in present:
+                lost.append(table)
+        return lost
+
+    def _vanished_as(self, chain: Chain, name: str) -> Table:
+        lost = self._vanished(chain)
+        for table in lost:
+            if table.name.casefold() == name.casefold():
+                return table
+        names = ", ".join(f'"{table.name}"' for table in lost) or "none"
+        raise DpforestError(
+            f'No capped table "{name}" has vanished from the database (gone: {names}).'
+        )
+
+    def _refuse_unanchored(self, budget: Budget) -> None:
+        if budget.cap and not self.writable:
+            raise BudgetError(
+                f'Refused: table "{self.info.display}" has a cap, and its database is read-only, '
+                "so a debit cannot be recorded in it: open the database for writing."
+            )
+
+    def _refuse_read_only(self) -> None:
         if not self.writable:
             raise BudgetError("A cap is kept in the database too: open it for writing.")
-        budget = self.ledger.set_cap(self.table, epsilon, delta, unit, raise_cap=raise_cap)
-        self._write_anchor()
-        return budget
 
-    def _write_anchor(self) -> None:
-        """Put id, head and cap into the table's comment, keeping what the user wrote there."""
-        if not self.writable:
-            return
-        cap = self.budget().cap
-        anchor = {
-            "dataset": self.table.dataset,
-            "head": self.ledger.head(),
-            "cap": [cap.epsilon, cap.delta] if cap else None,
-        }
-        kept = [line for line in self.info.comment.splitlines() if not line.startswith(_MARK)]
-        self.engine.write_note(self.info, "\n".join([*kept, _MARK + json.dumps(anchor)]))
+
+def _place(home: str, info: TableInfo) -> str:
+    return f"{home}::{info.schema}.{info.name}"
+
+
+def _anchored(comment: str, chain: Chain, table: Table) -> str:
+    """A table's comment with id, head and cap put in; what the user wrote there is kept."""
+    cap = chain.budget(table.dataset).cap
+    anchor = {
+        "dataset": table.dataset,
+        "head": chain.head,
+        "cap": [cap.epsilon, cap.delta] if cap else None,
+    }
+    kept = [line for line in comment.splitlines() if not line.startswith(_MARK)]
+    return "\n".join([*kept, _MARK + json.dumps(anchor)])
 
 
 def _anchor(comment: str) -> dict[str, Any]:
@@ -148,3 +302,8 @@ def _anchor(comment: str) -> dict[str, Any]:
                     "The budget line in the table's comment is damaged: restore the comment."
                 ) from None
     return {}
+
+
+def has_budget(info: TableInfo) -> bool:
+    """Whether a table's comment carries a budget."""
+    return any(line.startswith(_MARK) for line in info.comment.splitlines())

@@ -6,6 +6,7 @@ that they follow the table through renames and copies of its database.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +20,11 @@ class TableInfo:
     name: str
     columns: dict[str, str]
     comment: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Database, schema and name: what tells the table from any other."""
+        return self.catalog, self.schema, self.name
 
     @property
     def display(self) -> str:
@@ -42,11 +48,24 @@ class Home:
     read_only: bool
 
 
+class Note(Protocol):
+    """The note kept with a table, within one transaction of its database."""
+
+    def read(self) -> TableInfo:
+        """The table as it is now, with its note. Raises `DpforestError` if it is gone."""
+
+    def write(self, note: str) -> None:
+        """Replace the note. Raises `BudgetError`, before anything is debited, if it cannot be."""
+
+
 class Anchor(Protocol):
     """An engine, as the account of a table knows it."""
 
     def home(self, table: TableInfo) -> Home:
         """Where a table lies."""
 
-    def write_note(self, table: TableInfo, note: str) -> None:
-        """Replace the comment of a table."""
+    def tables(self, catalog: str) -> list[TableInfo]:
+        """The base tables of a database, with their notes."""
+
+    def noting(self, table: TableInfo) -> AbstractContextManager[Note]:
+        """The note of a table; what is written is committed at the end, or not at all on errors."""

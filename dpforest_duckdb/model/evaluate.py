@@ -83,18 +83,19 @@ def evaluate(
             "--privacy-unit and --rows-per-unit go with --epsilon: exact figures protect nobody."
         )
     info = engine.table(table)
-    guard = _guard(engine, info, ledger, needed=nano is not None)
+    engine.refuse_unseen(info)
+    account = _account(engine, info, ledger, needed=nano is not None)
     if nano is None:
-        if guard and guard.budget().cap:
+        if account and account.budget().cap:
             raise BudgetError(
                 f'Refused: table "{info.display}" has a cap, which exact figures would go around: '
                 "ask for noisy ones with --epsilon."
             )
         return exact_figures(*_counted(engine, forest, info, target), len(forest.domain.classes))
-    assert guard is not None
-    unit = guard.unit(privacy_unit, rows_per_unit)
+    assert account is not None
+    unit = account.unit(privacy_unit, rows_per_unit)
     statement = _statement(engine, forest, info, target, bins=BINS, unit=unit)
-    run = guard.debit(
+    run = account.debit(
         nano,
         0,
         unit,
@@ -109,10 +110,10 @@ def evaluate(
         noisy = noisy_figures(grid, nano, unit.rows, classes, OpenDPNoise())
     except BaseException:
         with contextlib.suppress(DpforestError):
-            guard.ledger.close_run(run, "failed")
+            account.close_run(run, "failed")
         raise
     with contextlib.suppress(DpforestError):  # the debit stands whatever becomes of this line
-        guard.ledger.close_run(run, "done")
+        account.close_run(run, "done")
     return noisy
 
 
@@ -200,7 +201,7 @@ def _between(value: float, low: float, high: float) -> float:
     return min(max(value, low), high)
 
 
-def _guard(
+def _account(
     engine: DuckDBEngine, info: TableInfo, ledger: str | Path | None, *, needed: bool
 ) -> Account | None:
     """The table's budget; a database in memory without a ledger can have none."""
@@ -275,7 +276,7 @@ def _grid(engine: DuckDBEngine, statement: Sql, unit: PrivacyUnit, classes: int)
 
 
 def _run(engine: DuckDBEngine, statement: Sql, values: Mapping[str, int] | None) -> Any:
-    return engine.run(statement, values, step="evaluate", fetch="fetchnumpy")
+    return engine.read(statement, values, step="evaluate", fetch="fetchnumpy")
 
 
 def _free_prefix(columns: Mapping[str, str]) -> str:

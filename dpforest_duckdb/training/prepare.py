@@ -80,13 +80,14 @@ def prepare(
     )
     plan = chosen.whole_plan(request)
     _refuse_tiny_shares(plan, len(public.attributes))
+    engine.refuse_unseen(info)
     if name is not None:
-        store.check_name(engine, name, replace=replace)
-    if engine.spills_plain(info.catalog):
+        store.check_name(engine.models, name, replace=replace)
+    if engine.spills_plain(info):
         warnings.warn(PLAIN_SPILL, PlainSpillWarning, stacklevel=2)
     run = Run(
         engine=engine,
-        guard=Account.of(engine, info, ledger),
+        account=Account.of(engine, info, ledger),
         table=info,
         recipe=chosen,
         request=request,
@@ -99,7 +100,7 @@ def prepare(
     if rows_at_most is not None:
         if rows_at_most < 1:
             raise UsageError("--rows-at-most must be a whole number from 1.")
-        refuse_if_too_large(con, rows_at_most, run.bytes_of_a_row)
+        refuse_if_too_large(engine.room(), rows_at_most, run.bytes_of_a_row)
     return run
 
 

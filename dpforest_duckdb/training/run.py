@@ -8,16 +8,14 @@ from dataclasses import asdict, dataclass, replace
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.engine.base import CodedRows, Sample
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.base import CodedRows, Engine, Sample, Snapshot
 from dpforest_duckdb.engine.temp_space import bytes_of_a_row
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.learners.private_bins import on_the_grid, recut, to_be_cut
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.model.score_sql import labels
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, show
 from dpforest_duckdb.privacy.plan import Plan, PlanError, PlannedQuery
@@ -39,8 +37,8 @@ class Run:
     Everything in it is public. `execute` debits the whole cost, then reads the rows.
     """
 
-    engine: DuckDBEngine
-    guard: Account
+    engine: Engine
+    account: Account
     table: TableInfo
     recipe: Recipe
     request: Request
@@ -91,8 +89,14 @@ class Run:
         """
         if progress is not None:
             observe = as_text(progress)
+        self.engine.refuse_unseen(self.table)
+        with self.engine.snapshot(self.table, reads=self.reads) as rows:
+            return self.execute_on(rows, observe)
+
+    def execute_on(self, rows: Snapshot, observe: Observer = unobserved) -> Forest:
+        """`execute` on a snapshot of the table, which several runs may share."""
         observe(Event(Phase.DEBIT))
-        run = self.guard.debit(
+        run = self.account.debit(
             self.cost,
             self.delta,
             self.unit,
@@ -102,26 +106,43 @@ class Run:
             plan=[asdict(query) for query in self.plan.queries],
         )
         try:
-            forest = self.release(observe)
+            forest = self._grown_forest(rows, observe)
             if self.name is not None:
                 observe(Event(Phase.STORE))
-                store.save(self.engine, forest, replace=self.replace)
+                forest = store.keep(self.engine.models, forest, replace=self.replace)
         except BaseException:
             with contextlib.suppress(DpforestError):
-                self.guard.ledger.close_run(run, "failed")
+                self.account.close_run(run, "failed")
             raise
         with contextlib.suppress(DpforestError):  # the debit stands whatever becomes of this line
-            self.guard.ledger.close_run(run, "done")
+            self.account.close_run(run, "done")
         return forest
 
-    def release(self, observe: Observer = unobserved) -> Forest:
-        """The forest alone, without a debit: for `execute`, and to audit made-up tables."""
+    @property
+    def reads(self) -> int:
+        """How often the rows may be coded: in each phase to count them, for bins, and to grow."""
+        return 3 * len(self.recipe.phases(self.request))
+
+    def release_uncapped(self, observe: Observer = unobserved) -> Forest:
+        """The forest alone, with no debit and no entry in a ledger: to audit made-up tables.
+
+        Raises `BudgetError` for a table with a cap.
+        """
+        if self.account.budget().cap:
+            raise BudgetError(
+                f'Table "{self.table.display}" has a cap, and this would spend past it: execute '
+                "the run."
+            )
+        with self.engine.snapshot(self.table, reads=self.reads) as rows:
+            return self._grown_forest(rows, observe)
+
+    def _grown_forest(self, rows: Snapshot, observe: Observer) -> Forest:
         trees: list[Tree] = []
         queries: list[PlannedQuery] = []
         limited = 0
         for phase in self.recipe.phases(self.request):
-            context = self._settled(phase, observe)
-            grown = self._grown(context, trees)
+            context = self._settled(rows, phase, observe)
+            grown = self._grown(rows, context, trees)
             trees += context.recipe.finish(grown, context.request, context.account.plan)
             limited += grown.limited
             queries += context.account.plan.queries
@@ -139,60 +160,65 @@ class Run:
             limited=limited,
         )
 
-    def _settled(self, request: Request, observe: Observer) -> RunContext:
+    def _settled(self, rows: Snapshot, request: Request, observe: Observer) -> RunContext:
         """Recipe, sizes and bins of a phase, by what is paid for first."""
         plan = self.recipe.plan(request)
         account = Accountant(plan, max(plan.epsilon, request.epsilon), request.delta)
         context = RunContext(self.recipe, request, account, self.randomness, observe)
         if self.recipe.counts_rows:
             observe(Event(Phase.COUNT_ROWS))
-            context = adapted(self._class_counts(request.domain), context)
+            context = adapted(self._class_counts(rows, request.domain), context)
         if context.recipe.private_bins and to_be_cut(context.request.domain):
             observe(Event(Phase.CHOOSE_BINS))
-            counts = self._fine_counts(context.request.domain)
+            counts = self._fine_counts(rows, context.request.domain)
             settled = recut(counts, context.request, account, self.randomness.bits)
             context = replace(context, request=settled)
         return context
 
-    def _grown(self, context: RunContext, before: Sequence[Tree]) -> Grown:
+    def _grown(self, rows: Snapshot, context: RunContext, before: Sequence[Tree]) -> Grown:
         """What a phase releases, after the trees `before`."""
         context.observe(Event(Phase.ENCODE))
         recipe, request = context.recipe, context.request
         copies = recipe.learner.node_columns(request)
-        with self._encoded(request.domain, copies, recipe.rows, before) as rows:
-            return recipe.learner.grow(rows, context)
+        with self._encoded(rows, request.domain, copies, recipe.rows, before) as coded:
+            return recipe.learner.grow(coded, context)
 
     @contextlib.contextmanager
     def _encoded(
-        self, domain: Domain, trees: int, sample: Sample, before: Sequence[Tree] = ()
+        self,
+        rows: Snapshot,
+        domain: Domain,
+        trees: int,
+        sample: Sample,
+        before: Sequence[Tree] = (),
     ) -> Iterator[CodedRows]:
         """The coded rows, dropped at the end."""
         second = self.recipe.second
-        rows = self.engine.encode(
-            self.table,
+        coded = rows.encode(
             domain,
             self.unit,
             trees=trees,
             sample=sample,
             salt=self.randomness.salt,
-            first_phase_labels=labels(before, domain),
+            first_phase=before,
             misclassified_weight=1 if second is None else second.misclassified_weight,
         )
         try:
-            yield rows
+            yield coded
         finally:
-            rows.drop()
+            coded.drop()
 
-    def _class_counts(self, domain: Domain) -> Integers:
+    def _class_counts(self, rows: Snapshot, domain: Domain) -> Integers:
         """The private class counts of all rows; coding one attribute is enough to get them."""
-        with self._encoded(replace(domain, attributes=domain.attributes[:1]), 1, "all") as rows:
-            counts: Integers = rows.count_leaves(0, 1)[0]
+        narrow = replace(domain, attributes=domain.attributes[:1])
+        with self._encoded(rows, narrow, 1, "all") as coded:
+            counts: Integers = coded.count_leaves(0, 1)[0]
             return counts
 
-    def _fine_counts(self, domain: Domain) -> list[Integers]:
+    def _fine_counts(self, rows: Snapshot, domain: Domain) -> list[Integers]:
         """The private counts of each attribute to be cut, on its fine grid."""
-        with self._encoded(on_the_grid(domain), 1, "all") as rows:
-            return [table[0].sum(axis=1) for table in rows.count_classes(0, 1)]
+        with self._encoded(rows, on_the_grid(domain), 1, "all") as coded:
+            return [table[0].sum(axis=1) for table in coded.count_classes(0, 1)]
 
     def guarantee(self, plan: Plan) -> Guarantee:
         """What the forest promises, by the plan that was followed."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -58,11 +57,19 @@ def train_many(
     if progress is not None:
         observe = as_text(progress)
     first = runs[0]
-    if {(run.table.reference, run.guard.ledger.path) for run in runs} != {
-        (first.table.reference, first.guard.ledger.path)
-    }:
+    if len({(run.table.key, run.account.ledger.path) for run in runs}) > 1:
         raise UsageError("Runs that go together need one table and one ledger.")
-    budget = first.guard.budget()
+    _refuse_together(runs)
+    first.engine.refuse_unseen(first.table)
+    reads = sum(run.reads for run in runs)
+    with first.engine.snapshot(first.table, reads=reads, shared=True) as rows:
+        for run in runs:
+            yield run.execute_on(rows, observe)
+
+
+def _refuse_together(runs: Sequence[Run]) -> None:
+    """Raise `BudgetError` unless the cap allows all runs on a table."""
+    budget, table = runs[0].account.budget(), runs[0].table
     for symbol, scale, wanted, left in (
         ("ε", NANO, sum(run.cost for run in runs), budget.left_epsilon),
         ("δ", ATTO, sum(run.delta for run in runs), budget.left_delta),
@@ -70,9 +77,6 @@ def train_many(
         if len(runs) > 1 and left is not None and wanted > left:
             raise BudgetError(
                 f"Refused: these runs need {symbol} = {show(wanted, scale)} together but only "
-                f'{show(left, scale)} of the cap is left for table "{first.table.display}": ask '
+                f'{show(left, scale)} of the cap is left for table "{table.display}": ask '
                 "for fewer or raise the cap."
             )
-    with first.engine.sharing():
-        for run in runs:
-            yield replace(run, engine=first.engine, guard=first.guard).execute(observe=observe)

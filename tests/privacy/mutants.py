@@ -72,7 +72,8 @@ def debit_after() -> None:
     execute = training.Run.execute
 
     def late(self: training.Run, *args: Any, **more: Any) -> Any:
-        self.release()
+        with self.engine.snapshot(self.table, reads=self.reads) as rows:
+            self._grown_forest(rows, training.unobserved)
         return execute(self, *args, **more)
 
     training.Run.execute = late  # type: ignore[method-assign]

@@ -149,13 +149,13 @@ class Failing(DuckDBEngine):
         self.left = at
         self.failed = ""
 
-    def run(self, sql: str, values: Any = None, *, step: str = "", fetch: str = "fetchall") -> Any:
+    def run(self, sql: str, values: Any = None, **options: Any) -> Any:
         self.left -= 1
         if self.left == 0:
             self.failed = sql
             sql = f"SELECT CAST('{PLANTED}-765432' AS INTEGER)"
             values = None
-        return super().run(sql, values, step=step, fetch=fetch)
+        return super().run(sql, values, **options)
 
 
 @pytest.mark.parametrize("recipe", ["auto", "greedy-tree"])
@@ -171,7 +171,7 @@ def test_no_failure_of_the_database_tells_a_value(tmp_path: Path, recipe: str) -
                           ledger=tmp_path / f"l{at}")  # fmt: skip
             engine = Failing(con, at)
             object.__setattr__(run, "engine", engine)
-            object.__setattr__(run.guard, "engine", engine)
+            object.__setattr__(run.account, "engine", engine)
             try:
                 run.execute()
             except DpforestError as error:

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger import book as module
+from dpforest_duckdb.ledger import entries
 from dpforest_duckdb.ledger.book import Ledger, Table
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, atto_delta, nano_epsilon
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -185,12 +186,14 @@ def test_a_cap_binds_unit_and_rows(ledger: Ledger) -> None:
     ledger.set_cap(VISITS, NANO, 0, PERSON)
     assert refusal(ledger, 1) == (
         'Refused: the cap of table "visits" protects each "person_id" (up to 3 rows), '
-        "but this run would protect each row: see --privacy-unit and --rows-per-unit."
+        "but this run would protect each row: nothing is spent yet, so run dpforest budget set "
+        "--table visits --privacy-unit row --rows-per-unit 1."
     )
     assert 'each "person_id" (up to 1 row):' in refusal(ledger, 1, unit=PrivacyUnit("person_id", 1))
     assert "each row (up to 2 rows)" in refusal(ledger, 1, unit=PrivacyUnit("row", 2))
     refusal(ledger, 1, unit=replace(PERSON, neighbours="replace-one"))
     debit(ledger, 1, unit=PERSON)
+    assert "train with --privacy-unit person_id --rows-per-unit 3." in refusal(ledger, 1)
     with pytest.raises(BudgetError) as caught:
         ledger.set_cap(VISITS, NANO, 0, ROW, raise_cap=True)
     assert "cannot be changed to each row" in sentence(caught)
@@ -241,6 +244,7 @@ def test_a_run_that_is_not_private_is_refused_on_a_cap(ledger: Ledger) -> None:
 
 def test_no_cap_after_runs_it_cannot_count(ledger: Ledger) -> None:
     debit(ledger, 1, unit=PERSON)
+    assert "train with --privacy-unit person_id --rows-per-unit 3." in refusal(ledger, 1)
     with pytest.raises(BudgetError) as caught:
         ledger.set_cap(VISITS, NANO, 0, ROW)
     assert sentence(caught) == (
@@ -380,7 +384,7 @@ def test_a_killed_process_leaves_every_debit_it_was_granted(ledger: Ledger) -> N
 
 def test_an_unfinished_transaction_is_rolled_back(ledger: Ledger) -> None:
     debit(ledger, 1)
-    unfinished = ledger._writing()
+    unfinished = ledger.writing()
     chain = unfinished.__enter__()
     chain.add(replace(chain.budget(VISITS.dataset).entries[0], seq=2))
     assert unfinished.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None) is False
@@ -391,7 +395,7 @@ def test_an_unfinished_transaction_is_rolled_back(ledger: Ledger) -> None:
 def test_a_clock_that_goes_backwards(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger.set_cap(VISITS, 2, 0, ROW)
     for year in (2030, 1999):
-        monkeypatch.setattr(module, "_now", lambda year=year: f"{year}-01-01T00:00:00+00:00")
+        monkeypatch.setattr(entries, "_now", lambda year=year: f"{year}-01-01T00:00:00+00:00")
         debit(ledger, 1)
     budget = ledger.budget(VISITS.dataset)
     assert [run.time[:4] for run in budget.entries] == ["2030", "1999"]
@@ -529,7 +533,7 @@ def test_a_file_that_is_no_ledger(ledger: Ledger) -> None:
 
 def test_a_ledger_of_a_newer_version(ledger: Ledger) -> None:
     debit(ledger, 1)
-    edit(ledger, "PRAGMA user_version=2")
+    edit(ledger, "PRAGMA user_version=3")
     with pytest.raises(DpforestError) as caught:
         debit(ledger, 1)
     assert "was written by a newer dpforest-duckdb; update the package" in sentence(caught)

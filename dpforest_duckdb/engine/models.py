@@ -1,0 +1,92 @@
+"""Models at rest in DuckDB: a table of names and JSON text in the schema `dpforest`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from dpforest_duckdb.engine.base import NameTakenError
+from dpforest_duckdb.engine.dialect import DuckDBDialect
+from dpforest_duckdb.engine.statements import Statements
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.sql import Sql
+
+if TYPE_CHECKING:
+    import duckdb
+
+Opener = Callable[[], AbstractContextManager["duckdb.DuckDBPyConnection"]]
+
+
+class DuckDBModels:
+    """The models of the database that a connection is in.
+
+    Reads go through the user's connection. A write is one transaction on a connection of its own,
+    which `opened` gives.
+    """
+
+    def __init__(self, statements: Statements, opened: Opener) -> None:
+        self._statements = statements
+        self._opened = opened
+
+    @property
+    def writable(self) -> bool:
+        found = self._statements.run(
+            "SELECT readonly FROM duckdb_databases() WHERE database_name = current_database()"
+        )
+        return not found[0][0]
+
+    def names(self) -> list[str]:
+        return self._names(None) if self._exists() else []
+
+    def read(self, name: str) -> str:
+        rows = self._statements.run(f"SELECT model FROM {self._table} WHERE name = ?", [name])
+        return str(rows[0][0] or "") if rows else ""
+
+    def write(self, name: str, text: str, *, instead_of: str | None = None) -> None:
+        self._exists()  # refuses a table of another kind
+        table, schema = self._table, DuckDBDialect().ident(self._database, "dpforest")
+        with self._opened() as own:
+            self._run("BEGIN", own)
+            self._run(f"CREATE SCHEMA IF NOT EXISTS {schema}", own)
+            columns = "(name VARCHAR PRIMARY KEY, model VARCHAR)"
+            self._run(f"CREATE TABLE IF NOT EXISTS {table} {columns}", own)
+            taken = {known.casefold() for known in self._names(own)}
+            if instead_of is not None and instead_of.casefold() in taken:
+                change = f"UPDATE {table} SET name = ?, model = ? WHERE name = ?"
+                self._run(change, own, [name, text, instead_of])
+            elif name.casefold() in taken:
+                raise NameTakenError(f'There is a model "{name}" already: choose another name.')
+            else:
+                self._run(f"INSERT INTO {table} VALUES (?, ?)", own, [name, text])
+            self._run("COMMIT", own)
+
+    def delete(self, name: str) -> None:
+        self._statements.run(f"DELETE FROM {self._table} WHERE name = ?", [name])
+
+    @property
+    def _database(self) -> str:
+        return str(self._statements.run("SELECT current_database()")[0][0])
+
+    @property
+    def _table(self) -> Sql:
+        return DuckDBDialect().ident(self._database, "dpforest", "models")
+
+    def _run(self, sql: str, own: duckdb.DuckDBPyConnection | None, values: Any = None) -> Any:
+        return self._statements.run(sql, values, on=own)
+
+    def _names(self, own: duckdb.DuckDBPyConnection | None) -> list[str]:
+        found = self._run(f"SELECT name FROM {self._table} ORDER BY name", own)
+        return [name for (name,) in found]
+
+    def _exists(self) -> bool:
+        found = self._statements.run(
+            "SELECT column_name FROM duckdb_columns() WHERE database_name = current_database() "
+            "AND lower(schema_name) = 'dpforest' AND lower(table_name) = 'models' "
+            "ORDER BY column_index"
+        )
+        if found not in ([], [("name",), ("model",)]):
+            raise DpforestError(
+                '"dpforest"."models" is not a table of models: rename what is there.'
+            )
+        return bool(found)

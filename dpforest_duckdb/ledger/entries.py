@@ -1,0 +1,377 @@
+"""What a ledger holds: caps, runs and how they ended, chained by hashes; and what may be added.
+
+All of it is computed on entries in memory; `dpforest_duckdb.ledger.book` keeps them in a file.
+
+Amounts are integers: ε in nano-ε, δ in atto-δ (see `dpforest_duckdb.privacy.amounts`). Every entry
+counts under one unit and one neighbour relation. Entries hold a plan, never an outcome; closing a
+run records no time, since how long it took depends on private rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
+from typing import Any, ClassVar, Literal
+
+from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
+from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+
+Outcome = Literal["done", "failed"]
+State = Literal["open", "done", "failed"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as the ledger knows it.
+
+    `dataset` is the opaque id that its budget hangs on. `name` is for people only, and `place`
+    ("path::schema.table") is what `Ledger.find` looks up.
+    """
+
+    dataset: str
+    name: str
+    place: str
+
+
+@dataclass(frozen=True)
+class Cap:
+    """The most that may ever be spent on a table: nano-ε and atto-δ, for one unit."""
+
+    kind: ClassVar[str] = "cap"
+    seq: int
+    time: str
+    table: Table
+    epsilon: int
+    delta: int
+    unit: PrivacyUnit
+
+
+@dataclass(frozen=True)
+class Run:
+    """A debit in nano-ε and atto-δ; it counts whatever became of the run (`state`)."""
+
+    kind: ClassVar[str] = "open"
+    seq: int
+    time: str
+    table: Table
+    epsilon: int
+    delta: int
+    unit: PrivacyUnit
+    recipe: str
+    model: str
+    private: bool
+    plan: tuple[Mapping[str, Any], ...]
+    versions: Mapping[str, str]
+    state: State = "open"
+
+
+@dataclass(frozen=True)
+class Closing:
+    """How the run with sequence number `run` ended."""
+
+    kind: ClassVar[str] = "close"
+    seq: int
+    run: int
+    state: Outcome
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The budget of a table that had vanished from its place goes on at another, `table.place`."""
+
+    kind: ClassVar[str] = "move"
+    seq: int
+    time: str
+    table: Table
+
+
+@dataclass(frozen=True)
+class Retired:
+    """The table is gone for good: other tables need not wait for it. Its spending stays."""
+
+    kind: ClassVar[str] = "retire"
+    seq: int
+    time: str
+    table: Table
+
+
+Entry = Cap | Run | Closing | Moved | Retired
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one table may spend and has spent, in nano-ε and atto-δ; oldest entry first."""
+
+    caps: tuple[Cap, ...]
+    entries: tuple[Run, ...]
+
+    @property
+    def cap(self) -> Cap | None:
+        """The cap in force, or None."""
+        return self.caps[-1] if self.caps else None
+
+    @property
+    def spent_epsilon(self) -> int:
+        return sum(run.epsilon for run in self.entries)
+
+    @property
+    def spent_delta(self) -> int:
+        return sum(run.delta for run in self.entries)
+
+    @property
+    def left_epsilon(self) -> int | None:
+        """Never negative; None without a cap."""
+        return max(0, self.cap.epsilon - self.spent_epsilon) if self.cap else None
+
+    @property
+    def left_delta(self) -> int | None:
+        """Never negative; None without a cap."""
+        return max(0, self.cap.delta - self.spent_delta) if self.cap else None
+
+    @property
+    def overspent(self) -> bool:
+        """More was spent before the cap than it allows: every run is refused until it is raised."""
+        return self.cap is not None and (
+            self.spent_epsilon > self.cap.epsilon or self.spent_delta > self.cap.delta
+        )
+
+
+@dataclass
+class Chain:
+    """The entries of a ledger with the rows that hold them: (seq, content, previous, hash)."""
+
+    entries: list[Entry] = field(default_factory=list)
+    rows: list[tuple[int, str, str, str]] = field(default_factory=list)
+
+    @property
+    def head(self) -> str:
+        return self.rows[-1][3] if self.rows else ""
+
+    @property
+    def next(self) -> int:
+        return len(self.rows) + 1
+
+    def row(self, content: str) -> tuple[int, str, str, str]:
+        """The one row that may come next with this content."""
+        digest = hashlib.sha256(f"{self.head}\n{content}".encode()).hexdigest()
+        return self.next, content, self.head, digest
+
+    def add(self, entry: Entry) -> None:
+        self.rows.append(self.row(canonical(entry)))
+        self.entries.append(entry)
+
+    def budget(self, dataset: str) -> Budget:
+        caps: list[Cap] = []
+        runs: dict[int, Run] = {}
+        for entry in self.entries:
+            if isinstance(entry, Closing):
+                if entry.run in runs:
+                    runs[entry.run] = replace(runs[entry.run], state=entry.state)
+            elif entry.table.dataset == dataset:
+                if isinstance(entry, Cap):
+                    caps.append(entry)
+                elif isinstance(entry, Run):
+                    runs[entry.seq] = entry
+        return Budget(tuple(caps), tuple(runs.values()))
+
+    def holds(self, anchor: str) -> bool:
+        """Whether this ledger continues the one whose head was `anchor`; "" is always held."""
+        return not anchor or any(row[3] == anchor for row in self.rows)
+
+    def find(self, place: str) -> str | None:
+        """The dataset id last seen at a place."""
+        for entry in reversed(self.entries):
+            if not isinstance(entry, Closing) and entry.table.place == place:
+                return entry.table.dataset
+        return None
+
+    def capped(self) -> list[Table]:
+        """Where each table with a cap was last seen; those that were retired are left out."""
+        last: dict[str, Table] = {}
+        caps: set[str] = set()
+        for entry in self.entries:
+            if isinstance(entry, Closing):
+                continue
+            last[entry.table.dataset] = entry.table
+            if isinstance(entry, Retired):
+                caps.discard(entry.table.dataset)
+            elif isinstance(entry, Cap):
+                caps.add(entry.table.dataset)
+        return [table for dataset, table in last.items() if dataset in caps]
+
+    def set_cap(
+        self, table: Table, epsilon: int, delta: int, unit: PrivacyUnit, *, raise_cap: bool
+    ) -> None:
+        """Cap a table (see `Ledger.set_cap`)."""
+        check_amounts(epsilon, delta)
+        cap = Cap(self.next, _now(), table, epsilon, delta, unit)
+        _check_cap(cap, self.budget(table.dataset), raise_cap)
+        self.add(cap)
+
+    def debit(
+        self,
+        table: Table,
+        epsilon: int,
+        delta: int,
+        unit: PrivacyUnit,
+        *,
+        recipe: str,
+        model: str,
+        private: bool,
+        plan: Sequence[Mapping[str, Any]],
+    ) -> int:
+        """Spend on a run and give its number (see `Ledger.debit`)."""
+        check_amounts(epsilon, delta)
+        run = Run(
+            seq=self.next,
+            time=_now(),
+            table=table,
+            epsilon=epsilon,
+            delta=delta,
+            unit=unit,
+            recipe=recipe,
+            model=model,
+            private=private,
+            plan=tuple(plan),
+            versions=_versions(),
+        )
+        _check_run(run, self.budget(table.dataset))
+        self.add(run)
+        return run.seq
+
+    def close_run(self, run: int, state: Outcome) -> None:
+        """Record how an open run ended. Raises `DpforestError` for any other number."""
+        opened = {entry.seq for entry in self.entries if isinstance(entry, Run)}
+        closed = {entry.run for entry in self.entries if isinstance(entry, Closing)}
+        if run not in opened - closed:
+            raise DpforestError(
+                f"The ledger has no open run {run}; it was closed before, or debited elsewhere."
+            )
+        self.add(Closing(self.next, run, state))
+
+    def move(self, table: Table) -> None:
+        """Record that a budget goes on at another place."""
+        self.add(Moved(self.next, _now(), table))
+
+    def retire(self, table: Table) -> None:
+        """Record that a table is gone for good."""
+        self.add(Retired(self.next, _now(), table))
+
+
+def check_amounts(epsilon: int, delta: int) -> None:
+    """Raise `UsageError` for anything but integers that can be a budget."""
+    # A float, NaN or negative amount would get past every comparison with a cap.
+    if type(epsilon) is not int or type(delta) is not int or epsilon < 1 or not 0 <= delta < ATTO:
+        raise UsageError(
+            "A budget must be a whole number of nano-ε above zero and of atto-δ from 0 to below 1."
+        )
+
+
+def _check_cap(new: Cap, budget: Budget, raise_cap: bool) -> None:
+    old, name = budget.cap, new.table.name
+    if old and old.unit != new.unit and budget.entries:
+        raise BudgetError(
+            f'Refused: the cap of table "{name}" protects {old.unit}, and something was spent '
+            f"under it already, so that cannot be changed to {new.unit}."
+        )
+    for run in budget.entries:
+        if not run.private:
+            raise BudgetError(
+                f'Refused: run {run.seq} on table "{name}" was not private, so no cap can count it.'
+            )
+        if run.unit != new.unit:
+            raise BudgetError(
+                f'Refused: run {run.seq} on table "{name}" protected {run.unit}, '
+                f"so a cap that protects {new.unit} cannot count it."
+            )
+    if old and not raise_cap:
+        _check_not_raised("ε", NANO, old.epsilon, new.epsilon, name)
+        _check_not_raised("δ", ATTO, old.delta, new.delta, name)
+
+
+def _check_not_raised(symbol: str, scale: int, old: int, new: int, name: str) -> None:
+    if new > old:
+        raise BudgetError(
+            f'Refused: table "{name}" has a cap of {symbol} = {show(old, scale)}; '
+            f"add --raise if it is to become {show(new, scale)}."
+        )
+
+
+def _check_run(run: Run, budget: Budget) -> None:
+    cap, name = budget.cap, run.table.name
+    if cap is None:
+        return
+    if not run.private:
+        raise BudgetError(
+            f'Refused: table "{name}" has a cap, and a run that is not private cannot be counted '
+            "against it."
+        )
+    if run.unit != cap.unit:
+        words = f"--privacy-unit {run.unit.column} --rows-per-unit {run.unit.rows}"
+        hint = (
+            f"train with --privacy-unit {cap.unit.column} --rows-per-unit {cap.unit.rows}"
+            if budget.entries
+            else f"nothing is spent yet, so run dpforest budget set --table {name} {words}"
+        )
+        raise BudgetError(
+            f'Refused: the cap of table "{name}" protects {cap.unit}, '
+            f"but this run would protect {run.unit}: {hint}."
+        )
+    _check_left("ε", NANO, run.epsilon, budget.spent_epsilon, cap.epsilon, name)
+    _check_left("δ", ATTO, run.delta, budget.spent_delta, cap.delta, name)
+
+
+def _check_left(symbol: str, scale: int, asked: int, spent: int, cap: int, name: str) -> None:
+    if spent + asked > cap:
+        raise BudgetError(
+            f"Refused: this run needs {symbol} = {show(asked, scale)} but only "
+            f"{show(max(0, cap - spent), scale)} of the cap of {show(cap, scale)} is left "
+            f'for table "{name}".'
+        )
+
+
+def canonical(entry: Entry) -> str:
+    return json.dumps(
+        {"kind": entry.kind, **asdict(entry)},
+        sort_keys=True,
+        separators=(",", ":"),
+        allow_nan=False,
+    )
+
+
+def parse(content: str) -> Entry:
+    fields = json.loads(content)
+    kind = fields.pop("kind")
+    if kind == Closing.kind:
+        return Closing(**fields)
+    fields["table"] = Table(**fields["table"])
+    if kind == Moved.kind:
+        return Moved(**fields)
+    if kind == Retired.kind:
+        return Retired(**fields)
+    fields["unit"] = PrivacyUnit(**fields["unit"])
+    if kind == Cap.kind:
+        return Cap(**fields)
+    return Run(**fields | {"plan": tuple(fields["plan"])})
+
+
+def _now() -> str:
+    """UTC, for people to read: the order of entries is their sequence, not their time."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@cache
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in ("dpforest-duckdb", "duckdb", "numpy", "opendp"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:  # run from a checkout, or opendp not installed
+            continue
+    return found
