@@ -18,7 +18,7 @@ import duckdb
 import numpy as np
 
 from dpforest_duckdb.dialects import Dialect, Form
-from dpforest_duckdb.domain import Attribute, Domain, type_family
+from dpforest_duckdb.domain import Attribute, type_family
 from dpforest_duckdb.engine.base import Scored
 from dpforest_duckdb.engine.dialect import DuckDBDialect, split_name
 from dpforest_duckdb.errors import DpforestError, UsageError
@@ -28,7 +28,7 @@ from dpforest_duckdb.model.layers import Helper, Layer, Terms
 from dpforest_duckdb.model.quickscorer import fast_layers
 from dpforest_duckdb.model.tree_sql import leaf_votes, tree_case
 from dpforest_duckdb.sql import Sql, render
-from dpforest_duckdb.tree import SCALE, Tree, Voting
+from dpforest_duckdb.tree import SCALE, Voting
 
 _DUCKDB = DuckDBDialect()
 _NOTHING = Sql("")
@@ -197,15 +197,6 @@ def share_names(forest: ForestContent, prefix: str = "") -> list[str]:
             name = f"{prefix}p_{label}_{number}"
         names.append(name)
     return names
-
-
-def labels(trees: Sequence[Tree], domain: Domain) -> list[Sql]:
-    """The class number that each tree votes for, as an expression on a row `t` of its table."""
-    columns = [_DUCKDB.ident("t", attribute.column) for attribute in domain.attributes]
-    return [
-        tree_case(_DUCKDB, tree, domain.attributes, columns, tree.votes.argmax(axis=1))
-        for tree in trees
-    ]
 
 
 def check(sql: str, *, select: bool = True) -> str:
