@@ -31,7 +31,7 @@ SEED = 887_766_554_433_221
 PRIVATE = (
     "CREATE TABLE t (name VARCHAR, x INTEGER CHECK (x BETWEEN 0 AND 1), "
     "z INTEGER CHECK (z BETWEEN 0 AND 99), y BOOLEAN)",
-    f"INSERT INTO t SELECT '{PLANTED}-' || i, i % 2, i % 100, i < 765432 FROM range({ROWS}) r(i)",
+    f"INSERT INTO t SELECT '{PLANTED}-' || i, i % 2, i % 100, i < 765439 FROM range({ROWS}) r(i)",
 )
 TRUE = (
     "SELECT count(*) FROM t UNION SELECT count(*) FROM t GROUP BY y UNION "

@@ -1,0 +1,301 @@
+"""The budget cannot be slipped past: prepared runs, races, other databases, lost comments."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from dpforest_duckdb import BudgetError, DpforestError, prepare
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.training.train import train_many
+
+ROW = PrivacyUnit("row")
+DDL = "CREATE TABLE {} (a ENUM ('x', 'y'), k BOOLEAN, who INTEGER)"
+
+
+def fill(con: duckdb.DuckDBPyConnection, table: str = "t", *, swapped: bool = False) -> None:
+    con.execute(DDL.format(table))
+    label = "i % 2 = 1" if swapped else "i % 2 = 0"
+    con.execute(
+        f"INSERT INTO {table} SELECT ['x', 'y'][i % 2 + 1], {label}, i // 3 FROM range(400) r(i)"
+    )
+
+
+def account(con: duckdb.DuckDBPyConnection, table: str = "t", **options: Any) -> Account:
+    engine = DuckDBEngine(con)
+    return Account.of(engine, engine.table(table), **options)
+
+
+def ready(con: duckdb.DuckDBPyConnection, table: str = "t", **options: Any) -> Any:
+    return prepare(con, table, **{"target": "k", "epsilon": 1, "recipe": "greedy-tree", **options})
+
+
+def spend(found: Account, epsilon: int = NANO) -> int:
+    return found.debit(epsilon, 0, ROW, recipe="auto", model="", private=True, plan=[])
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as con:
+        fill(con)
+    return tmp_path
+
+
+@pytest.fixture
+def con(home: Path) -> Any:
+    with duckdb.connect(str(home / "a.duckdb")) as connection:
+        yield connection
+
+
+def test_runs_prepared_on_a_fresh_table_share_its_budget(con: duckdb.DuckDBPyConnection) -> None:
+    runs = [ready(con, epsilon=5), ready(con, epsilon=1)]
+    for run in runs:
+        run.execute()
+    assert account(con).budget().spent_epsilon == 6 * NANO
+
+
+def test_a_cap_set_after_a_run_was_prepared_binds_it(con: duckdb.DuckDBPyConnection) -> None:
+    run = ready(con, epsilon=100)
+    account(con).set_cap(NANO, 0, ROW, raise_cap=False)
+    with pytest.raises(BudgetError, match="only 1 of the cap"):
+        run.execute()
+    cap = account(con).budget().cap
+    assert cap is not None
+    assert cap.epsilon == NANO
+    assert '"cap": [' in DuckDBEngine(con).table("t").comment
+
+
+def test_a_comment_written_after_a_run_was_prepared_survives(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    run = ready(con)
+    con.execute("COMMENT ON TABLE t IS 'kept by the ward'")
+    run.execute()
+    assert DuckDBEngine(con).table("t").comment.startswith("kept by the ward\ndpforest-budget: ")
+
+
+READER = """
+import sys, duckdb
+from dpforest_duckdb import prepare
+con = duckdb.connect(sys.argv[1], read_only=True)
+runs = [prepare(con, "t", target="k", epsilon=e, recipe="greedy-tree") for e in (1, 2)]
+print("ready", flush=True)
+sys.stdin.readline()
+for run in runs:
+    run.execute()
+"""
+
+
+def test_read_only_processes_add_up(home: Path) -> None:
+    command = [sys.executable, "-c", READER, str(home / "a.duckdb")]
+    processes = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        process.communicate("go\n", timeout=120)
+        assert process.returncode == 0
+    with duckdb.connect(str(home / "a.duckdb")) as con:
+        assert account(con).budget().spent_epsilon == 6 * NANO
+
+
+def test_each_database_has_its_own_budget_and_rows(home: Path) -> None:
+    """Two tables of one name in two attached databases, one ledger for both."""
+    for name, swapped in (("one", False), ("two", True)):
+        with duckdb.connect(str(home / f"{name}.duckdb")) as con:
+            fill(con, swapped=swapped)
+    with duckdb.connect() as con:
+        for name in ("one", "two"):
+            con.execute(f"ATTACH '{home / name}.duckdb' AS {name}")
+        book = home / "book"
+        account(con, "two.t", ledger=book).set_cap(NANO, 0, ROW, raise_cap=False)
+        first = ready(con, "one.t", ledger=book, epsilon=1)
+        second = ready(con, "two.t", ledger=book, epsilon=5)
+        with pytest.raises(DpforestError, match="one table"):
+            list(train_many([first, second]))
+        first.execute()
+        with pytest.raises(BudgetError, match="only 1 of the cap"):
+            second.execute()
+        assert account(con, "two.t", ledger=book).budget().spent_epsilon == 0
+        assert account(con, "one.t", ledger=book).budget().spent_epsilon == NANO
+
+
+def test_databases_in_memory_are_told_apart(tmp_path: Path) -> None:
+    with duckdb.connect() as con:
+        for name in ("one", "two"):
+            con.execute(f"ATTACH ':memory:' AS {name}")
+            fill(con, f"{name}.t")
+        spend(account(con, "one.t", ledger=tmp_path / "book"))
+        assert account(con, "two.t", ledger=tmp_path / "book").budget().spent_epsilon == 0
+        assert account(con, "one.t", ledger=tmp_path / "book").budget().spent_epsilon == NANO
+
+
+def test_a_capped_table_is_not_debited_through_a_read_only_database(home: Path) -> None:
+    with duckdb.connect(str(home / "a.duckdb")) as con:
+        account(con).set_cap(9 * NANO, 0, ROW, raise_cap=False)
+    with duckdb.connect(str(home / "a.duckdb"), read_only=True) as con:
+        with pytest.raises(BudgetError, match="open the database for writing"):
+            ready(con).execute()
+        assert account(con).budget().spent_epsilon == 0
+
+
+def test_a_capped_table_that_lost_its_comment_and_name_is_not_a_new_one(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    account(con).set_cap(NANO, 0, ROW, raise_cap=False)
+    spend(account(con))
+    con.execute("COMMENT ON TABLE t IS NULL")
+    con.execute("ALTER TABLE t RENAME TO fresh")
+    for run in (lambda: spend(account(con, "fresh")), ready(con, "fresh").execute):
+        with pytest.raises(BudgetError, match="budget move --table t --to fresh"):
+            run()
+    with pytest.raises(DpforestError, match='No capped table "x" has vanished'):
+        account(con, "fresh").take_over("x")
+    assert account(con, "fresh").take_over("t").spent_epsilon == NANO
+    with pytest.raises(BudgetError, match="only 0 of the cap"):
+        ready(con, "fresh").execute()
+
+
+def test_a_dropped_table_holds_up_new_ones_until_it_is_retired(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    account(con).set_cap(NANO, 0, ROW, raise_cap=False)
+    spend(account(con))
+    con.execute("DROP TABLE t")
+    fill(con, "other")
+    with pytest.raises(BudgetError, match="budget retire --table t"):
+        spend(account(con, "other"))
+    account(con, "other").retire("t")
+    spend(account(con, "other"))
+    fill(con, "t")
+    assert account(con).budget().spent_epsilon == NANO, "retired is not forgiven"
+
+
+def test_a_table_with_a_budget_takes_over_no_other(con: duckdb.DuckDBPyConnection) -> None:
+    fill(con, "own")
+    spend(account(con, "own"))
+    account(con).set_cap(NANO, 0, ROW, raise_cap=False)
+    con.execute("DROP TABLE t")
+    with pytest.raises(DpforestError, match="has a budget of its own"):
+        account(con, "own").take_over("t")
+    spend(account(con, "own"))
+
+
+def test_a_table_of_another_database_that_is_gone_counts_as_vanished(home: Path) -> None:
+    book = home / "book"
+    with duckdb.connect(str(home / "a.duckdb")) as con:
+        account(con, ledger=book).set_cap(NANO, 0, ROW, raise_cap=False)
+        con.execute("COMMENT ON TABLE t IS NULL")
+    (home / "a.duckdb").rename(home / "b.duckdb")
+    with duckdb.connect(str(home / "b.duckdb")) as con, pytest.raises(BudgetError, match="is gone"):
+        spend(account(con, ledger=book))
+
+
+def test_an_open_transaction_of_the_user_is_refused_before_the_debit(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    """A run does not see what is not committed, and the user's change would block the comment."""
+    run = ready(con)
+    con.execute("BEGIN")
+    con.execute("COMMENT ON TABLE t IS 'mine'")
+    for attempt in (run.execute, lambda: ready(con), lambda: list(train_many([run]))):
+        with pytest.raises(DpforestError, match="COMMIT or ROLLBACK first"):
+            attempt()
+    con.execute("COMMIT")
+    assert account(con).budget().spent_epsilon == 0
+    run.execute()
+    assert DuckDBEngine(con).table("t").comment.startswith("mine")
+
+
+def test_a_change_of_the_table_by_another_connection_is_met_before_the_debit(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    other = con.cursor()
+    other.execute("BEGIN")
+    other.execute("COMMENT ON TABLE t IS 'theirs'")
+    run = ready(con)
+    with pytest.raises(BudgetError, match="another transaction is changing the table"):
+        run.execute()
+    assert account(con).budget().spent_epsilon == 0
+    other.execute("ROLLBACK")
+    run.execute()
+    assert account(con).budget().spent_epsilon == NANO
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("ALTER TABLE t ADD COLUMN more INTEGER", "have changed"),
+        ("ALTER TABLE t DROP COLUMN a", "have changed"),
+        ("DROP TABLE t", "no longer in the database"),
+        ("ALTER TABLE t RENAME TO u", "no longer in the database"),
+    ],
+)
+def test_a_table_changed_since_the_plan_is_refused_before_the_debit(
+    con: duckdb.DuckDBPyConnection, change: str, said: str
+) -> None:
+    run = ready(con)
+    con.execute(change)
+    with pytest.raises(DpforestError, match=said):
+        run.execute()
+    assert Ledger(run.account.ledger.path).read().entries == []
+
+
+def test_a_model_whose_name_was_taken_meanwhile_is_kept_under_another(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    runs = [ready(con, name="risk") for _ in range(3)]
+    names = [run.execute().name for run in runs]
+    assert names == ["risk", "risk 2", "risk 3"]
+    assert DuckDBEngine(con).models.names() == names
+
+
+def test_a_release_without_a_debit_is_refused_on_a_capped_table(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    run = ready(con)
+    assert run.release_uncapped().private
+    account(con).set_cap(NANO, 0, ROW, raise_cap=False)
+    with pytest.raises(BudgetError, match="spend past it"):
+        run.release_uncapped()
+
+
+def test_the_unit_of_a_cap_can_change_while_nothing_is_spent(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    account(con).set_cap(NANO, 0, ROW, raise_cap=False)
+    with pytest.raises(BudgetError, match="budget set --table t --privacy-unit who"):
+        ready(con, privacy_unit="who", rows_per_unit=3).execute()
+    account(con).set_cap(NANO, 0, PrivacyUnit("who", 3), raise_cap=False)
+    with pytest.raises(BudgetError, match=r"raise"):
+        account(con).set_cap(2 * NANO, 0, ROW, raise_cap=False)
+    account(con).set_cap(NANO, 0, ROW, raise_cap=False)
+    spend(account(con), 1)
+    with pytest.raises(BudgetError, match="cannot be changed"):
+        account(con).set_cap(NANO, 0, PrivacyUnit("who", 3), raise_cap=False)
+
+
+def test_a_check_refuses_what_a_debit_would(con: duckdb.DuckDBPyConnection) -> None:
+    found = account(con)
+    found.check(NANO, 0, ROW, private=True)
+    found.set_cap(NANO, 0, ROW, raise_cap=False)
+    for epsilon, unit, private in (
+        (2 * NANO, ROW, True),
+        (NANO, PrivacyUnit("who"), True),
+        (NANO, ROW, False),
+    ):
+        with pytest.raises(BudgetError):
+            found.check(epsilon, 0, unit, private=private)
+    assert len(found.ledger.read().entries) == 1
