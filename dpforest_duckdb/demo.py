@@ -17,7 +17,7 @@ from dpforest_duckdb.engine.connect import open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.account import Account
-from dpforest_duckdb.ledger.book import Budget
+from dpforest_duckdb.ledger.entries import Budget
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.evaluate import Evaluation, evaluate
 from dpforest_duckdb.model.files import write_file
