@@ -254,8 +254,8 @@ class Attribute:
         _check_range(self.name, sql_type, self.edges)
         return replace(self, type=sql_type)
 
-    def recut(self, bins: int) -> Attribute:
-        """This bound attribute in about that many bins on the mixed scale, if it is numeric.
+    def recut(self, bins: int, scale: Scale = "mixed") -> Attribute:
+        """This bound attribute in about that many bins, if it is numeric.
 
         Where the domain chose bins, a scale or edges of its own, they stay.
         """
@@ -264,7 +264,7 @@ class Attribute:
         own = replace(self, edges=())
         if self.edges != own._edges(self.family):
             return self
-        edges = replace(own, bins=bins, scale="mixed")._edges(self.family)
+        edges = replace(own, bins=bins, scale=scale)._edges(self.family)
         _check_range(self.name, self.type, edges)
         return replace(self, edges=edges)
 

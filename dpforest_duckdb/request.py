@@ -70,11 +70,13 @@ class Level:
     """What is released of the open nodes of a depth, for the decision to stop.
 
     `noisy[node, class]` is the histogram that the recipe asks of every node, or `[node, 1]` its
-    size; `expected[node]` the rows that it holds if every split sends equal parts to its branches.
+    size; `expected[node]` the rows that it holds if every split sends equal parts to its branches;
+    `widest[node]` the most branches that a split of it can have, of those that the domain declares.
     """
 
     noisy: Integers | None
     expected: Floats
+    widest: Integers
     request: Request
     plan: Plan
 

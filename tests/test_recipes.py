@@ -290,7 +290,7 @@ def test_the_noise_that_is_told_is_the_noise_that_is_there(name: str) -> None:
 def test_the_four_stopping_conditions_of_line_16() -> None:
     histogram = np.array([[60, 39], [60, 40], [100, 0], [101, -1], [99, 1], [50, 50]])
     request = find("dpdf").request(domain(), NANO)
-    level = Level(histogram, np.zeros(6), request, find("dpdf").plan(request))
+    level = Level(histogram, np.zeros(6), np.full(6, 3), request, find("dpdf").plan(request))
     assert small_or_pure(100)(level).tolist() == [True, False, True, True, False, False]
     # a node without an attribute left, and one at the last depth, stay leaves too
     trees, _, public = grown(find("dpdf"), depth=7)
@@ -315,7 +315,15 @@ def test_rules_compare_counts_with_the_noise_of_all_rows_of_a_unit(recipe: Recip
         sizes = np.arange(1, 2000)
         noisy = np.stack([sizes // 3, sizes - sizes // 3], axis=1)
         left, right = (
-            recipe.stop(Level(noisy, sizes.astype(np.float64), request, recipe.plan(request)))
+            recipe.stop(
+                Level(
+                    noisy,
+                    sizes.astype(np.float64),
+                    np.full(len(sizes), 3),
+                    request,
+                    recipe.plan(request),
+                )
+            )
             for request in (one, three)
         )
         assert left.any()

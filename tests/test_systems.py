@@ -93,17 +93,16 @@ def test_diffgen_gives_a_draw_b_over_2_numeric_plus_2h(depth: int) -> None:
 
 @pytest.mark.parametrize("depth", [2, 4])
 def test_hou_by_4_28_to_4_30(depth: int) -> None:
-    layers, trees = depth + 1, 5
+    layers, trees = depth, 5  # d_m layers of nodes, so d_m − 1 splits
     weights = [Fraction(1, layers - i) for i in range(layers)]
     w = 2 * sum(weights[:-1]) + weights[-1]
-    for published, unit in ((False, w), (True, Fraction(2 * layers - 1))):
-        plan, _, _ = planned(
-            "hou-forest", published=published, of=domain(8), trees=trees, depth=depth
-        )
-        expected = [float(weight / unit / trees) for weight in weights]
-        assert shares(plan, "histogram") == pytest.approx(expected, abs=1e-8)
-        assert shares(plan, "split") == pytest.approx(expected[:-1], abs=1e-8)
-    assert w < 2 * layers - 1, "the published unit leaves budget unspent"
+    for name, unit in (("hou-forest", w), ("hou-forest:sparing", Fraction(2 * layers - 1))):
+        for published in (False, True):
+            plan, _, _ = planned(name, published=published, of=domain(8), trees=trees, depth=depth)
+            expected = [float(weight / unit / trees) for weight in weights]
+            assert shares(plan, "histogram") == pytest.approx(expected, abs=1e-8)
+            assert shares(plan, "split") == pytest.approx(expected[:-1], abs=1e-8)
+    assert w <= 2 * layers - 1, "the unit of (4.30) leaves budget unspent"
 
 
 def test_guan_by_4_34_which_adds_up_to_more_than_its_half() -> None:

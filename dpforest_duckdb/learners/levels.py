@@ -76,7 +76,7 @@ class _Levels:
         allowed = self._candidates.allowed(open_.reachable)
         may_split = allowed.any(axis=1)
         if context.recipe.stop is not None:
-            may_split &= ~context.recipe.stop(Level(noisy, open_.expected, context.request, plan))
+            may_split &= ~context.recipe.stop(self._level(open_, allowed, noisy))
         nodes = np.flatnonzero(may_split)
         if not len(nodes):
             return False
@@ -99,6 +99,12 @@ class _Levels:
         drawn = distinct(choice, choose) if different else choose(choice)
         size = open_.expected if noisy is None else noisy.sum(axis=1).astype(np.float64)
         return self._apply(open_, *self._within_limits(nodes, drawn, size[nodes], depth))
+
+    def _level(self, open_: _Frontier, allowed: Mask, noisy: Integers | None) -> Level:
+        """What a stopping rule may know of the open nodes."""
+        context, ways = self.context, self._candidates
+        widest = np.where(allowed, ways.declared_branches, 0).max(axis=1)
+        return Level(noisy, open_.expected, widest, context.request, context.account.plan)
 
     def _within_limits(
         self, nodes: Integers, drawn: Drawn, size: Floats, depth: int
@@ -134,8 +140,8 @@ class _Levels:
         self.rows.route(made, growth.nodes)
         if drawn.children is not None:
             growth.release(children, np.concatenate(drawn.children), drawn.noise)
-        below, arity = splits.descend(open_.reachable[split], chosen)
-        open_.expected = np.repeat(open_.expected[split] / arity, arity)
+        below, _ = splits.descend(open_.reachable[split], chosen)
+        open_.expected = splits.parts(open_.expected[split], chosen)
         open_.nodes, open_.reachable = children, below
         return True
 

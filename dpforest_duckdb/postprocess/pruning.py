@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,21 +63,33 @@ def prune_by_error(tree: Tree, cells: Sequence[int]) -> Tree:
 
 
 def prune_by_signal(tree: Tree, cells: Sequence[int], noise: float) -> Tree:
-    """Splits whose children all have more noise than signal are undone: SNR < 1, thesis (4.40).
+    """Nodes with more noise than signal go, one by one: SNR < 1 (Fletcher & Islam 2015b).
 
-    Fletcher & Islam 2015b. Needs noisy `counts` summed upward; `noise` is the standard deviation of
-    one count, √2/ε.
+    The signal of a node is that of all leaves below it: ε ΣΣ L_c / (|C| √(2 |Leafs|)), by (4.39) of
+    the thesis, where (4.40) prints √2 · |Leafs|. A node goes if its own ratio is below 1 and no
+    child stays; the root stays. A leaf that goes while others of its family stay keeps no counts:
+    its rows are then classified by the nodes above. Needs noisy `counts` summed upward; `noise` is
+    the standard deviation of one count, √2/ε.
     """
     assert tree.counts is not None, "pruning by counts needs counts at every node"
-    leaves = np.ones(tree.nodes)
-    signal = tree.counts.sum(axis=1) / (noise * tree.counts.shape[1])
+    assert tree.noise is not None, "counts come with their noise"
+    leaves = (tree.kind == LEAF).astype(np.float64)
+    for children, parents in reversed(tree.descents(cells)):
+        np.add.at(leaves, parents, leaves[children])
+    gone = tree.counts.sum(axis=1) < noise * tree.counts.shape[1] * np.sqrt(leaves)
     closed = tree.kind == LEAF
-    for node in reversed(range(tree.nodes)):
-        children = list(tree.children(node, cells))
-        if children:
-            leaves[node] = leaves[children].sum()
-            closed[node] = bool((signal[children] / leaves[children] < 1).all())
-    return tree.cut(closed, cells)
+    for children, parents in reversed(tree.descents(cells)):
+        stays = np.zeros(tree.nodes, dtype=np.bool_)
+        np.logical_or.at(stays, parents, ~gone[children])
+        inner = np.unique(parents)
+        closed[inner] = ~stays[inner]
+        gone[inner] &= ~stays[inner]
+    gone[0] = False
+    empty = gone & closed
+    counts = np.where(empty[:, None], 0, tree.counts)
+    return replace(tree, counts=counts, noise=np.where(empty, np.nan, tree.noise)).cut(
+        closed, cells
+    )
 
 
 def keep_the_better_half(trees: Sequence[Tree]) -> list[Tree]:

@@ -64,7 +64,8 @@ class Recipe:
     `successor` picks the recipe to switch to once the noisy number of rows is known; both ask for
     it at the same ε. `finish` turns what was released into votes, `voting` says how trees vote
     together, `link` how votes become probabilities. `second` is a second phase, if there is one.
-    `taxonomies`: groups of categories are split before their categories. `trees` and `depth` are
+    `taxonomies`: groups of categories are split before their categories. `bins` is how many equal
+    parts the range of a number has, 0 for as many as in any recipe. `trees` and `depth` are
     numbers or public rules, the most there may be where `adapt` settles them. `depth` is counted as
     the paper does, which gives the root the depth `depth_of_root`: the longest path has
     depth - depth_of_root splits. `published` is the form as published, in which `as_published` is
@@ -97,6 +98,7 @@ class Recipe:
     voting: Voting = "sum"
     distinct_roots: bool = False
     taxonomies: bool = False
+    bins: int = 0
     depth_of_root: int = 0
     link: Link = "shares"
     published: Recipe | None = None
@@ -133,6 +135,9 @@ class Recipe:
         """Settle trees and depth by public rules. Raises `DpforestError` for what is impossible."""
         if self.taxonomies:
             domain = domain.generalised()
+        if self.bins:
+            cut = tuple(a.recut(self.bins, "linear") for a in domain.attributes)
+            domain = replace(domain, attributes=cut)
         own_trees = self.trees if isinstance(self.trees, int) else self.trees(domain)
         own_depth = self.depth if isinstance(self.depth, int) else self.depth(domain)
         wanted = own_trees if trees is None else trees

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from dpforest_duckdb.arrays import Mask
 from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.request import Level, Stop
@@ -27,24 +25,22 @@ def small_or_pure(minimum: int) -> Stop:
 def drowned(level: Level) -> Mask:
     """n / (t C) < √2 k / ε: a child's class counts would be less than their noise.
 
-    Friedman & Schuster 2010, of the noisy size; t is the mean number of branches, ε that of a leaf,
-    k the rows per privacy unit (1 in the paper).
+    DiffP-ID3's rule, of the noisy size n; t is the largest domain among the attributes that the
+    node has left, ε that of a leaf, k the rows per privacy unit (1 in the paper).
     """
     assert level.noisy is not None, "stopping by size needs a noisy size"
-    domain = level.request.domain
-    least = _leaf_noise(level) * float(np.mean(domain.cells)) * len(domain.classes)
+    least = _leaf_noise(level) * level.widest * len(level.request.domain.classes)
     below: Mask = level.noisy.sum(axis=1) < least
     return below
 
 
 def unsupported(level: Level) -> Mask:
-    """Estimated support of an average child not above θ = √2 k C / ε (Fletcher & Islam 2015b).
+    """A node's estimated support is not above θ = √2 k C / ε (Fletcher & Islam 2015b, §4.5.3).
 
     k is the rows per privacy unit (1 in the paper).
     """
-    domain = level.request.domain
-    theta = _leaf_noise(level) * len(domain.classes)
-    below: Mask = level.expected / float(np.mean(domain.cells)) <= theta
+    theta = _leaf_noise(level) * len(level.request.domain.classes)
+    below: Mask = level.expected <= theta
     return below
 
 

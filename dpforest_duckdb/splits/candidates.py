@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpforest_duckdb.arrays import Integers, Mask
+from dpforest_duckdb.arrays import Floats, Integers, Mask
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, branch_of
 
@@ -45,6 +45,7 @@ class Candidates:
     width: Integers
     cells: tuple[int, ...]
     refinements: tuple[Refinement, ...] = ()
+    declared: tuple[tuple[int, ...], ...] = ()  # per attribute the cells that its domain speaks of
 
     def __len__(self) -> int:
         return len(self.attribute)
@@ -126,6 +127,27 @@ class Candidates:
         return np.array([goes.shape[1] for goes in self._branches])[self.attribute]
 
     @cached_property
+    def declared_branches(self) -> Integers:
+        """How many branches of each `[candidate]` hold what the domain speaks of."""
+        cells = np.array([len(own) for own in self.declared])
+        return np.where(self.kind == MULTIWAY, cells[self.attribute], 2)
+
+    def parts(self, size: Floats, chosen: Integers) -> Floats:
+        """`size[node]` in equal parts to the children `[child]` of each node's `chosen` split.
+
+        A cell that the domain does not speak of, such as "other", is expected to be empty.
+        """
+        arity = self.arity[chosen]
+        parent = np.repeat(np.arange(len(chosen)), arity)
+        branch = np.arange(len(parent)) - np.repeat(arity.cumsum() - arity, arity)
+        spoken = np.zeros((len(self.cells), max(self.cells)), dtype=np.bool_)
+        for attribute, cells in enumerate(self.declared):
+            spoken[attribute, list(cells)] = True
+        binary = self.kind[chosen] != MULTIWAY
+        full = binary[parent] | spoken[self.attribute[chosen][parent], branch]
+        return np.where(full, (size / self.declared_branches[chosen])[parent], 0.0)
+
+    @cached_property
     def slices(self) -> list[slice]:
         """Where each attribute's cells lie among all cells."""
         ends = np.cumsum(self.cells)
@@ -167,7 +189,10 @@ def candidates(domain: Domain, ways: SplitType) -> Candidates:
             found.extend((number, *way) for way in _binary(attribute))
     table = np.array(found, dtype=np.int64).reshape(-1, 4)
     return Candidates(
-        table[:, 0], table[:, 1], table[:, 2], table[:, 3], domain.cells, _refinements(domain)
+        *table.T,
+        domain.cells,
+        _refinements(domain),
+        tuple(attribute.expected for attribute in domain.attributes),
     )
 
 

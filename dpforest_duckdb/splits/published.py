@@ -28,8 +28,8 @@ from dpforest_duckdb.splits.choose import (
 )
 from dpforest_duckdb.splits.utilities import (
     Utility,
-    information_gain,
     information_gain_of,
+    within_branches,
 )
 from dpforest_duckdb.tree import THRESHOLD
 
@@ -56,6 +56,23 @@ def by_published(
         parts = np.rint(np.minimum(gap * rate.reshape(-1, 1), 2.0**30) * 2**20).astype(np.int64)
         exponent = Exponents(parts, 2**20)
         return Drawn(select("exponential", exponent, choice.allowed, choice.bits))
+
+    return choose
+
+
+def unless_pure(chooser: Chooser) -> Chooser:
+    """The same, but a node whose rows are of one class, or that has none, stays a leaf.
+
+    NOT private: it is read from the true rows.
+    """
+
+    def choose(choice: Choice) -> Drawn:
+        several: Mask = np.asarray((choice.counts[0].sum(axis=1) > 0).sum(axis=1) > 1)
+        drawn = np.full(len(several), NO_SPLIT, dtype=np.int64)
+        nodes = np.flatnonzero(several)
+        if len(nodes):
+            drawn[nodes] = chooser(choice.of(nodes)).candidate
+        return Drawn(drawn)
 
     return choose
 
@@ -243,10 +260,11 @@ def by_points(
 
 
 def by_noisy_counts(*, of_all: bool) -> Chooser:
-    """The largest information gain of noisy counts, which also become the children's histograms.
+    """The smallest (4.1) of the thesis by noisy counts, which become the children's histograms.
 
     Of every attribute left, n_v,c and n_v are asked, for half a share each (thesis (4.2)): a share
-    is ε over all attributes (SuLQ), or over those left (PINQ).
+    is ε over all attributes (SuLQ), or over those left (PINQ). The size of a node is the same for
+    all its attributes, so that it is left out.
     """
 
     def choose(choice: Choice) -> Drawn:
@@ -254,7 +272,7 @@ def by_noisy_counts(*, of_all: bool) -> Chooser:
         # no node of the depth has more attributes left than this public number
         sharing = left.shape[1] if of_all else int(left.sum(axis=1).max())
         epsilon = choice.epsilon // sharing // 2
-        gain = np.full(choice.allowed.shape, -np.inf)
+        entropy = np.full(choice.allowed.shape, np.inf)
         tables = [np.zeros_like(counts) for counts in choice.counts]
         for number, counts in enumerate(choice.counts):
             nodes = np.flatnonzero(left[:, number])
@@ -262,9 +280,9 @@ def by_noisy_counts(*, of_all: bool) -> Chooser:
                 continue
             cells = choice.noise.laplace(counts[nodes], epsilon, choice.rows_per_unit)
             sizes = choice.noise.laplace(counts[nodes].sum(axis=2), epsilon, choice.rows_per_unit)
-            gain[np.ix_(nodes, ways.of(number))] = information_gain(cells, sizes)[:, None]
+            entropy[np.ix_(nodes, ways.of(number))] = within_branches(cells, sizes)[:, None]
             tables[number][nodes] = cells
-        chosen = np.where(choice.allowed, gain, -np.inf).argmax(axis=1)
+        chosen = np.where(choice.allowed, entropy, np.inf).argmin(axis=1)
         return Drawn(
             chosen,
             children=[tables[ways.attribute[c]][node] for node, c in enumerate(chosen)],

@@ -117,22 +117,45 @@ def information_gain(cells: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.flo
     return gain
 
 
+def within_branches(cells: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
+    """−Σ_v Σ_c n_vc log2(n_vc / n_v), in bits: n times (4.1) of the thesis, the least is best.
+
+    Of `cells[..., branch, class]` and `sizes[..., branch]`, which may be noisy: what is negative
+    counts as zero, and a share above 1 as 1.
+    """
+    cells = np.clip(cells, 0, None).astype(np.float64)
+    shares = np.minimum(cells / np.maximum(sizes, 1)[..., None], 1.0)
+    logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
+    bits: NDArray[np.float64] = -(cells * logs).sum(axis=(-2, -1))
+    return bits
+
+
 def information_gain_of(counts: Integers) -> NDArray[np.float64]:
     """Information gain of true counts, private."""
     return information_gain(counts, counts.sum(axis=-1))
 
 
-def gain_and_ratio(counts: Integers, least: float = 1.0) -> NDArray[np.float64]:
-    """½ IG + ½ IG / max(SI, least), at most log2 C: Hou et al. 2019, (4.9), the ratio held down.
+def gain_and_ratio(counts: Integers, least: float = 2**-10) -> NDArray[np.float64]:
+    """½ IG + ½ IG / max(SI, least), in bits: Hou et al. 2019, thesis (4.9).
 
-    SI is the entropy of the branch sizes. Without a public bound below it the ratio, and its
-    sensitivity, would have none.
+    SI is the entropy of the branch sizes. IG is never above SI, so the ratio is at most 1 and the
+    sum at most log2 C; `least` says only what 0 / 0 is.
     """
     sizes = counts.sum(axis=-1)
     shares = sizes / np.maximum(sizes.sum(axis=-1, keepdims=True), 1)
     ratio = 0.5 + 0.5 / np.maximum(_entropy(shares), least)
     mixed: NDArray[np.float64] = information_gain_of(counts) * ratio
     return mixed
+
+
+def normalised_gini(counts: Integers) -> Integers:
+    """(4) of Fletcher & Islam 2015 in whole parts of 2^-20, rounded: −Σ n_v/n · Gini of branch v.
+
+    Sensitivity ½ before rounding: with G = g/n and g growing by δ, 0 ≤ δ < 2, a row more changes G
+    by (δ − G) / (n + 1), which is ½ at n = 1 and less elsewhere. Not monotone.
+    """
+    parts: Integers = np.rint(published_gini(counts) * STEPS).astype(np.int64)
+    return parts
 
 
 def _entropy(shares: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -161,6 +184,7 @@ MAX_COUNT = Utility("max count", max_count, sensitivity=1, monotone=True)
 BALANCE = Utility("balance", balance, sensitivity=1, monotone=False)
 WEIGHTED_MAX = Utility("weighted max", weighted_max, sensitivity=1, monotone=False)
 F_MAX = Utility("F_Max", f_max, sensitivity=PARTS, monotone=False)
+NORMALISED_GINI = Utility("normalised Gini", normalised_gini, STEPS // 2 + 1, monotone=False)
 INFORMATION_GAIN = bounded("information gain", information_gain_of)
 GAIN_AND_RATIO = bounded("gain and ratio", gain_and_ratio)
 

@@ -1,20 +1,83 @@
 """DiffPRF: Patil & Singh, Differential Private Random Forest, ICACCI 2014.
 
-ID3 trees on bootstrap samples: ε' = B/τ, at every level half for a noisy node size and half for the
-exponential mechanism among √m random attributes; majority of the leaves' noisy counts.
-Assumed: Gini by default (`max` and `ig` are the paper's other two); numeric attributes in the
-public domain's bins, not in bins that entropy finds in the rows.
+ID3 trees on bootstrap samples: ε' = B/τ, at every depth half for a noisy node size and half for the
+exponential mechanism among √m random attributes; a leaf says its most frequent class. `max` and
+`ig` score by the paper's other two utilities.
+Assumed: the budget of a depth, √m, what ends a tree besides its depth, Δ of information gain, and
+public bins in the place of those that entropy finds in the rows.
 """
 
 from __future__ import annotations
 
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
+from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, per_node
 from dpforest_duckdb.recipes.recipe import ALL_ROWS, BOOTSTRAP, LOSS, Recipe, repaired
-from dpforest_duckdb.recipes.stopping import drowned
 from dpforest_duckdb.splits.choose import among, by_utility
 from dpforest_duckdb.splits.utilities import GINI, INFORMATION_GAIN, MAX_COUNT, with_factor_2
+
+LINES = (
+    Line(
+        "a random forest draws a bootstrap sample for each tree",
+        "DiffPRFs §2.2 and §2.3",
+        "rows",
+        repaired="every tree sees all rows once",
+    ),
+    Line("20 trees", "thesis Table 4.1", "trees"),
+    Line("depth 5", "thesis Table 4.1", "depth"),
+    Line("ID3: a child per value of an attribute", "thesis §4.2", "split_type"),
+    Line(
+        "numeric attributes are cut by entropy until the MDL rule (4.4) ends it",
+        "thesis §4.3.1",
+        "split_type",
+        assumed="public bins in both forms: these cuts are read from the rows",
+    ),
+    Line("a tree has ε' = B / τ", "thesis §4.4.1", "plan: per_node"),
+    Line(
+        "how a tree divides its budget",
+        NO_TEXT,
+        "plan: per_node",
+        assumed="as DiffPRFs, which improves on it: half of a depth for the size of a node, half "
+        "for its split or its class counts",
+    ),
+    Line(
+        "a random subset of the attributes",
+        "DiffPRFs §2.2.1",
+        "choose: among",
+        assumed="√m of them, as DiffPRFs has it",
+    ),
+    Line(
+        "the exponential mechanism with Gini, information gain or the max operator (4.10)",
+        "thesis §4.6.2",
+        "choose: by_utility",
+        repaired="Gini weighted by counts and the max operator are monotone, so without the factor "
+        "2; information gain keeps it",
+    ),
+    Line(
+        "Δ of the max operator is 1",
+        "thesis §4.3.2",
+        "choose: MAX_COUNT",
+    ),
+    Line(
+        "Δ of the others",
+        NO_TEXT,
+        "choose: INFORMATION_GAIN",
+        assumed="Gini weighted by counts, Δ = 2; information gain in bits, Δ = log2 |C|",
+    ),
+    Line(
+        "a tree ends at its depth or when its attributes are used up",
+        NO_TEXT,
+        "depth",
+        assumed="there is no other end: n / (t |C|) < √2 / ε is DiffP-ID3's rule",
+    ),
+    Line(
+        "the most frequent class of a leaf, by noisy counts",
+        "thesis (4.3)",
+        "finish: vote_by_majority",
+    ),
+    Line("the class that most trees say", "DiffPRFs §2.2", "finish: vote_by_majority"),
+)
 
 _PUBLISHED = Recipe(
     name="diffprf",
@@ -27,9 +90,13 @@ _PUBLISHED = Recipe(
     trees=20,
     depth=5,
     plan=per_node("exponential mechanism", LAPLACE),
-    stop=drowned,
     finish=each(alone(vote_by_majority)),
     flaws=(BOOTSTRAP, LOSS),
+    variants={
+        "max": {"choose": among(by_utility(with_factor_2(MAX_COUNT), "exponential"))},
+        "ig": {"choose": among(by_utility(INFORMATION_GAIN, "exponential"))},
+    },
+    lines=LINES,
 )
 
 DIFFPRF = repaired(

@@ -2,42 +2,119 @@
 
 Bootstrap samples, √m random attributes a node; a split point of each numeric one is drawn first,
 weighted by the width of its interval, then the attribute. ε' = B/τ, ε = ε' / (2(d + 1)); a node
-with k numeric attributes divides its split budget by k + 1. Noisy node sizes, noisy counts at the
-leaves, majority. τ = 25, d = 3 … 7.
-Assumed: the max operator (`ig` is the paper's other utility); points are public bin edges.
+with n numeric attributes divides its split budget by n + 1. τ = 25, d = 3 … 7. A node ends at its
+depth or when its rows are of one class; the rigorous form has no end by class.
+Assumed: the max operator by default, public intervals, a child per category.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from dpforest_duckdb.recipes.published.diffprf import DIFFPRF
-from dpforest_duckdb.recipes.recipe import ALL_ROWS, Recipe, repaired
+from dpforest_duckdb.postprocess.pipeline import alone, each
+from dpforest_duckdb.postprocess.voting import vote_by_majority
+from dpforest_duckdb.recipes.conformance import Line
+from dpforest_duckdb.recipes.plans import LAPLACE, per_node
+from dpforest_duckdb.recipes.recipe import BOOTSTRAP, Recipe, repaired
 from dpforest_duckdb.splits.choose import Chooser, among
-from dpforest_duckdb.splits.published import by_points
+from dpforest_duckdb.splits.published import by_points, unless_pure
 from dpforest_duckdb.splits.utilities import INFORMATION_GAIN, MAX_COUNT, Utility, with_factor_2
 
-assert DIFFPRF.published is not None
+INTERVALS = 250  # of the public range of a numeric attribute
 
 
 def choose(utility: Utility) -> Chooser:
+    """A point of each numeric attribute of √m, by width, then one of these attributes."""
     return among(by_points(utility, utility, by_width=True))
 
 
-_PUBLISHED: Recipe = replace(
-    DIFFPRF.published,
+LINES = (
+    Line(
+        "a bootstrap sample of |S| rows for each tree",
+        "§3.1, line 3",
+        "rows",
+        repaired="every tree sees all rows once",
+    ),
+    Line("t = 25 trees", "§4.2", "trees"),
+    Line("depth 5; the experiments have 3 to 7", "§4.2", "depth"),
+    Line("ε' = B / t, ε = ε' / (2(d + 1))", "§3.1, lines 1 and 4", "plan: per_node"),
+    Line(
+        "half of a depth for a noisy size, half for the split or for the class counts of a leaf",
+        "§3.2 and §3.3",
+        "plan: per_node",
+    ),
+    Line("f = √|F| random attributes", "§3.1, line 8, and §3.2", "choose: among"),
+    Line(
+        "n numeric attributes among them divide the ε of the split by n + 1",
+        "§3.1, line 10",
+        "choose: by_points",
+    ),
+    Line(
+        "a point of each numeric one with probability ∝ |R_i| exp(ε q / 2Δ)",
+        "§3.1, line 10",
+        "choose: by_points",
+        repaired="the max operator is monotone, so without the factor 2; information gain keeps it",
+    ),
+    Line(
+        "R_i are the intervals in which all points score alike",
+        "§3.1, line 10",
+        "bins: INTERVALS",
+        assumed="250 equal intervals of the public range, or those that the domain names: the "
+        "values between which all points score alike are private",
+    ),
+    Line(
+        "then one of the f attributes by the exponential mechanism",
+        "§3.1, line 11, and §3.3",
+        "choose: by_points",
+        repaired="the same without the factor 2",
+    ),
+    Line("q is the max operator, Δ = 1", "§3.2, item 3", "choose: MAX_COUNT"),
+    Line(
+        "or information gain, Δ = ln |C| in the text and lb |C| in its proof, 1 for two classes",
+        "§3.2, items 1 and 3",
+        "choose: INFORMATION_GAIN",
+        assumed="lb |C|, the range of the gain in bits; it is the variant `ig`",
+    ),
+    Line(
+        "a node ends when all its rows are of one class",
+        "§3.1, input",
+        "choose: unless_pure",
+        repaired="it has no such end: the true rows would tell it",
+    ),
+    Line(
+        "the rows of a node are parted by the value of the attribute, in 2 children",
+        "§3.1, line 12",
+        "split_type",
+        assumed="a child per category, as the Partition there has it, and 2 of a numeric attribute",
+    ),
+    Line(
+        "a leaf is labelled max_c N_c of noisy counts", "§3.1, line 7", "finish: vote_by_majority"
+    ),
+    Line(
+        "the class that most trees say", "§3.1, classification, line 5", "finish: vote_by_majority"
+    ),
+)
+
+_PUBLISHED = Recipe(
     name="diffprfs",
     title="DiffPRFs (Mu et al.)",
     year=2016,
     paper="DiffPRFs: random forest under differential privacy, Journal on Communications 2016",
+    rows="bootstrap",
     split_type="mixed",
-    choose=choose(with_factor_2(MAX_COUNT)),
+    bins=INTERVALS,
+    choose=unless_pure(choose(with_factor_2(MAX_COUNT))),
     trees=25,
+    depth=5,
+    plan=per_node("exponential mechanism", LAPLACE),
+    finish=each(alone(vote_by_majority)),
+    flaws=(BOOTSTRAP, "Whether the rows of a node are of one class is read from the true rows."),
+    variants={"ig": {"choose": unless_pure(choose(INFORMATION_GAIN))}},
+    lines=LINES,
 )
 
 DIFFPRFS = repaired(
     _PUBLISHED,
-    ALL_ROWS + " The max operator is monotone, so the factor 2 is left out.",
+    "Every tree sees all rows once, and no node ends by its class. The max operator is monotone, "
+    "so the factor 2 is left out.",
     rows="all",
     choose=choose(MAX_COUNT),
     variants={"ig": {"choose": choose(INFORMATION_GAIN)}},

@@ -1,54 +1,139 @@
-"""DPRF: Hou, Li, Meng, Ni, Chen & Liu, 2019; thesis (4.8), (4.28) to (4.30).
+"""DPRF: Hou, Li, Meng, Ni, Chen & Liu, DPRF: A Differential Privacy Protection Random Forest, IEEE
+Access 2019; thesis (4.8), (4.9), (4.28) to (4.30) and §4.6.2.
 
-Bootstrap samples; the exponential mechanism on ½ information gain + ½ gain ratio. A tree has B/τ,
-layer i of d_m the weight 2/(d_m − i + 1), halved between a count and a split; the last layer only
-counts, with weight 1. As published ε_u = ε/(2d_m − 1), which leaves much unspent; here ε/w(d_m).
-τ = 50, d = 7.
+Bootstrap samples. A split point of each numeric attribute is drawn first, then the attribute, by
+w1 · information gain + w2 · gain ratio. A tree has ε = B/τ; layer i of d_m has the weight
+2/(d_m − i + 1), halved between class counts and a split, the last layer only counts, with weight 1.
+The unit of weight is ε_u = ε/w here; `sparing` has the ε/(2d_m − 1) of (4.30), which leaves much
+unspent. τ = 50, d_m = 7, which counts nodes on a path.
+Assumed: w1, w2, Δ, the share of the split points, and a child per category.
 """
 
 from __future__ import annotations
 
-from functools import partial
-
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, harmonic, spread
-from dpforest_duckdb.recipes.recipe import ALL_ROWS, BOOTSTRAP, Recipe, repaired
+from dpforest_duckdb.recipes.recipe import ALL_ROWS, BOOTSTRAP, LOSS, Recipe, repaired
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.splits.choose import by_utility
-from dpforest_duckdb.splits.published import by_published
-from dpforest_duckdb.splits.utilities import GAIN_AND_RATIO, constant, gain_and_ratio
+from dpforest_duckdb.splits.published import by_points, halves
+from dpforest_duckdb.splits.utilities import GAIN_AND_RATIO
+
+LINES = (
+    Line(
+        "a bootstrap sample for each tree",
+        "thesis §3.2",
+        "rows",
+        repaired="every tree sees all rows once",
+    ),
+    Line("50 trees", "thesis Table 4.1", "trees"),
+    Line("d_m = 7 layers", "thesis Table 4.1 and §4.4.1", "depth"),
+    Line("a tree has ε = B / t", "thesis §4.4.1", "plan: plan"),
+    Line(
+        "layer i has the weight 2 / (d_m − i + 1), the last one 1 / (d_m − d + 1)",
+        "thesis (4.29)",
+        "plan: harmonic",
+    ),
+    Line(
+        "half of a layer counts classes, half chooses the split; the last layer counts",
+        "thesis §4.4.1",
+        "plan: plan",
+    ),
+    Line(
+        "a unit of weight is ε_u = ε / w, and in (4.30) ε / (2d_m − 1)",
+        "thesis §4.4.1",
+        "plan: plan",
+        assumed="ε / w, by which the layers add up to ε; the other is the variant `sparing`",
+    ),
+    Line(
+        "part of the budget chooses the split points of numeric attributes",
+        "thesis §4.6.2",
+        "choose: by_points",
+    ),
+    Line(
+        "how large that part is",
+        NO_TEXT,
+        "choose: halves",
+        assumed="half of what a split has, shared alike by the numeric attributes",
+    ),
+    Line(
+        "among which attributes",
+        NO_TEXT,
+        "choose: by_points",
+        assumed="all that a node has left",
+    ),
+    Line(
+        "the attribute by IG_GR = (w1 + w2 / SI) · IG in the exponential mechanism",
+        "thesis (4.8), (4.9)",
+        "choose: GAIN_AND_RATIO",
+    ),
+    Line(
+        "points are scored by the gain ratio",
+        "thesis §4.3.2",
+        "choose: GAIN_AND_RATIO",
+        assumed="by IG_GR as well",
+    ),
+    Line(
+        "w1, w2 and Δ",
+        NO_TEXT,
+        "choose: GAIN_AND_RATIO",
+        assumed="w1 = w2 = ½; Δ = log2 |C|, the range of IG_GR, as IG is never above SI; 0 / 0 is "
+        "settled by SI of 2^-10 bits at least",
+    ),
+    Line(
+        "a split has a child per category, a numeric attribute two",
+        NO_TEXT,
+        "split_type",
+        assumed="as ID3 and C4.5, which IG_GR combines, have it; numeric points are bin edges",
+    ),
+    Line(
+        "the most frequent class of a leaf, by noisy counts",
+        "thesis (4.3)",
+        "finish: vote_by_majority",
+    ),
+    Line(
+        "how trees vote",
+        NO_TEXT,
+        "finish: vote_by_majority",
+        assumed="the class that most trees say",
+    ),
+)
 
 
-def plan(request: Request, whole: int | None = None) -> Plan:
+def plan(request: Request, *, sparing: bool = False) -> Plan:
+    """Class counts at every layer and a split at all but the last, by weight."""
     weights = harmonic(request.depth + 1)
     queries = {
         "histogram": (LAPLACE, weights),
         "split": ("exponential mechanism", weights[:-1]),
     }
-    return spread(request, queries, whole=whole)
+    return spread(request, queries, whole=2 * request.depth + 1 if sparing else None)
 
+
+VARIANTS = {"sparing": {"plan": lambda request: plan(request, sparing=True)}}
 
 _PUBLISHED = Recipe(
     name="hou-forest",
     title="DPRF by gain and ratio (Hou et al.)",
     year=2019,
-    paper="A differentially private random forest by hybrid decision trees, 2019",
+    paper="DPRF: A Differential Privacy Protection Random Forest, IEEE Access 2019",
     rows="bootstrap",
     split_type="mixed",
-    choose=by_published(partial(gain_and_ratio, least=1e-3), constant(1.0)),
+    choose=by_points(GAIN_AND_RATIO, GAIN_AND_RATIO, halves),
     trees=50,
-    depth=6,
-    plan=lambda request: plan(request, 2 * request.depth + 1),
+    depth=7,
+    depth_of_root=1,
+    plan=plan,
     finish=each(alone(vote_by_majority)),
-    flaws=(BOOTSTRAP, "The sensitivity of the gain ratio has no bound."),
+    flaws=(BOOTSTRAP, LOSS),
+    variants=VARIANTS,
+    lines=LINES,
 )
 
 HOU_FOREST = repaired(
     _PUBLISHED,
-    ALL_ROWS + " Split information counts as one bit at least, which bounds the gain ratio.",
+    ALL_ROWS + " The gain ratio is at most 1, so the mix of it has a bound after all.",
     rows="all",
-    choose=by_utility(GAIN_AND_RATIO, "exponential"),
-    plan=plan,
 )

@@ -1,19 +1,52 @@
-"""PINQ-based ID3: McSherry, SIGMOD 2009, as Friedman & Schuster, KDD 2010, describe it.
+"""PINQ-based ID3: McSherry, SIGMOD 2009; Friedman & Schuster, KDD 2010; Table 1 of DiffPRFs.
 
-As SuLQ, but cells of a partition cost once, so a level pays half for a noisy node size and shares
-the other half among the attributes that are left; leaves ask their class counts.
-Assumed: a level is one of d + 1, and the leaf level's halves are a size and the class counts; the
-stopping rule is DiffP-ID3's.
+As SuLQ-based ID3, but rows are parted into disjoint cells, which cost once: a depth pays half for a
+noisy node size and shares the other half among the attributes that are left.
+Assumed: the budget of a depth, the leaves, the end (DiffP-ID3's rule), and depth.
 """
 
 from __future__ import annotations
 
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_counts
+from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, per_node
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.recipes.stopping import drowned
 from dpforest_duckdb.splits.published import by_noisy_counts
+
+LINES = (
+    Line("all rows in one tree", "DiffPRFs §2.3", "rows"),
+    Line("one tree", "DiffPRFs §2.3", "trees"),
+    Line("rows are parted by the values of an attribute", "DiffPRFs Table 1", "split_type"),
+    Line("information gain by noisy counts", "DiffPRFs §2.3", "choose: by_noisy_counts"),
+    Line("the attribute with the smallest (4.1)", "thesis (4.1)", "choose: by_noisy_counts"),
+    Line(
+        "disjoint parts of the rows cost their budget once",
+        "DiffPRFs Table 1",
+        "plan: per_node",
+    ),
+    Line(
+        "how a depth divides its budget",
+        NO_TEXT,
+        "plan: per_node",
+        assumed="half for the size of a node, half for the attributes left; at a leaf half for its "
+        "size and half for its class counts; a depth is one of d + 1",
+    ),
+    Line(
+        "a node ends where n / (t |C|) < √2 / ε",
+        NO_TEXT,
+        "stop: drowned",
+        assumed="the rule is DiffP-ID3's, by the same authors",
+    ),
+    Line("the depth", NO_TEXT, "depth", assumed="3 splits, or until no attribute is left"),
+    Line(
+        "a leaf gives each class its share of the counts",
+        NO_TEXT,
+        "finish: vote_by_counts",
+        assumed="shares rather than the label alone: with one tree the label is the same",
+    ),
+)
 
 PINQ_ID3 = Recipe(
     name="pinq-id3",
@@ -29,4 +62,5 @@ PINQ_ID3 = Recipe(
     stop=drowned,
     finish=each(alone(vote_by_counts)),
     only="Everything is computed from noisy counts: it is private as published.",
+    lines=LINES,
 )

@@ -1,10 +1,11 @@
-"""DP-RF: Fletcher & Islam, A Differentially Private Random Decision Forest using Reliable
-Signal-to-Noise Ratios, AI 2015.
+"""DP-RF: Fletcher & Islam, A Differentially Private Random Decision Forest Using Reliable
+Signal-to-Noise Ratios, AI 2015; thesis §4.5 and (4.38) to (4.40).
 
-Random multiway trees on all rows, as many as leave the support threshold θ = √2 C / ε below what a
-tree of depth 3 expects of its leaves, (4.38); a node is split while its expected support stays
-above θ. Leaves tell class counts with B/τ; counts are summed upward, nodes without signal pruned
-(4.40), a leaf votes as the most confident node of its path, and the most confident tree wins.
+Random multiway trees on all rows; a node is split while its estimated support is above
+θ = √2 |C| / ε, and as many trees are made as leave θ below the support of nodes of depth 3. Leaves
+are asked class counts with B/τ; counts are summed upward, nodes of more noise than signal pruned. A
+leaf votes as the most confident node of its path, and the most confident tree wins.
+Assumed: numeric attributes split into their five bins at once; pruning from the leaves upward.
 """
 
 from __future__ import annotations
@@ -20,29 +21,88 @@ from dpforest_duckdb.postprocess.pruning import prune_by_signal
 from dpforest_duckdb.postprocess.shrinkage import sum_upward
 from dpforest_duckdb.postprocess.voting import vote_by_surest
 from dpforest_duckdb.privacy.noise import noise_scale
+from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, NOISY_ROWS, PUBLIC_ROWS, ROWS_SHARE, leaves_only
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
 from dpforest_duckdb.recipes.stopping import unsupported
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
 
+BINS = 5
+
 
 def adapt(histogram: Integers, request: Request) -> Request:
-    """The most trees that (4.38) bears, from the class counts of all rows."""
+    """The most trees for which θ is below |D| / δ² (4.38), from the class counts of all rows.
+
+    δ is the mean size of the attributes' declared domains.
+    """
     rows, domain = max(int(histogram.sum()), 1), request.domain
-    scale = noise_scale(request.epsilon, request.rows_per_unit)  # of one tree
-    theta = math.sqrt(2) * len(domain.classes) * scale  # times τ
-    bearable = int(rows / float(np.mean(domain.cells)) ** 2 / theta)
+    share = noise_scale(request.epsilon, request.rows_per_unit)
+    theta = math.sqrt(2) * len(domain.classes) * share  # times τ
+    sizes = [len(attribute.expected) for attribute in domain.attributes]
+    bearable = math.ceil(rows / float(np.mean(sizes)) ** 2 / theta) - 1
     return replace(request, rows=rows, trees=max(1, min(request.trees, bearable)))
 
+
+LINES = (
+    Line("all rows in every tree, ε = B / t", "thesis §4.4.1", "plan: leaves_only"),
+    Line("all rows in every tree", "thesis §4.4.1", "rows"),
+    Line("numeric attributes are cut into 5 bins of equal size", "thesis §4.3.1", "bins: BINS"),
+    Line(
+        "the largest t ≤ |A| with √2 |C| / ε < |D| / δ², δ the mean size of a domain",
+        "thesis (4.38)",
+        "adapt: adapt",
+    ),
+    Line(
+        "|D| is known",
+        "thesis §4.5.1",
+        "plan: leaves_only",
+        repaired="a noisy number of rows is paid for with 4 % of the budget",
+    ),
+    Line("t is |A| at first", "thesis §4.5.1", "trees"),
+    Line("there is no greatest depth", "thesis Table 4.1", "depth"),
+    Line("a random attribute, once on a path", "thesis §4.2 and §4.5.3", "choose: at_random"),
+    Line("a child for each value", "thesis §4.5.3", "split_type"),
+    Line(
+        "which of the two sides of a bin edge a number goes to",
+        NO_TEXT,
+        "split_type",
+        assumed="a child for each of the five bins; a value equal to an edge lies below it",
+    ),
+    Line(
+        "a node's estimated support, that of its parent over the domain size of the attribute, "
+        "must be above θ",
+        "thesis §4.5.3",
+        "stop: unsupported",
+    ),
+    Line("one noisy class count at each leaf", "thesis §4.5.3", "plan: leaves_only"),
+    Line(
+        "counts of a parent are the sums of its children's", "thesis §4.5.3", "finish: sum_upward"
+    ),
+    Line(
+        "nodes of SNR < 1 are pruned, SNR = ε ΣΣ L_c / (|C| √(2 |Leafs|))",
+        "thesis (4.39); (4.40) prints √2 × |Leafs|",
+        "finish: prune_by_signal",
+        assumed="(4.39), by which the noise of a sum is averaged; from the leaves upward, a node "
+        "goes if no child of it stays",
+    ),
+    Line(
+        "a leaf predicts as the most confident node of its path",
+        "thesis §4.5.2",
+        "finish: vote_by_surest",
+    ),
+    Line("the class of highest confidence wins", "thesis §4.5.2", "voting"),
+)
 
 _PUBLISHED = Recipe(
     name="snr-forest",
     title="Signal-to-noise forest (Fletcher & Islam)",
     year=2015,
-    paper="A Differentially Private Random Decision Forest using Reliable SNR, AI 2015",
+    paper="A Differentially Private Random Decision Forest Using Reliable Signal-to-Noise Ratios, "
+    "AI 2015",
     rows="all",
     split_type="multiway",
+    bins=BINS,
     choose=at_random,
     trees=lambda domain: len(domain.attributes),
     depth=lambda domain: len(domain.attributes),
@@ -51,11 +111,12 @@ _PUBLISHED = Recipe(
     stop=unsupported,
     finish=each(with_cells(sum_upward), with_noise(prune_by_signal), with_cells(vote_by_surest)),
     voting="surest",
-    flaws=(PUBLIC_ROWS, "Trees and depth rest on it."),
+    flaws=(PUBLIC_ROWS, "Trees and depth follow from it."),
+    lines=LINES,
 )
 
 SNR_FOREST = repaired(
     _PUBLISHED,
-    NOISY_ROWS + " Trees and depth rest on that.",
+    NOISY_ROWS + " Trees and depth follow from that.",
     plan=leaves_only(LAPLACE, rows=ROWS_SHARE),
 )

@@ -1,0 +1,175 @@
+"""Pieces of the published systems on examples that can be done by hand."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_recipes import domain, mixed, tree_of
+
+from dpforest_duckdb.domain_file import load_domain
+from dpforest_duckdb.postprocess.pruning import prune_by_gini, prune_by_signal
+from dpforest_duckdb.postprocess.shrinkage import sum_upward
+from dpforest_duckdb.postprocess.voting import vote_by_surest
+from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
+from dpforest_duckdb.recipes import RECIPES, find
+from dpforest_duckdb.recipes.published.snr_forest import adapt
+from dpforest_duckdb.recipes.stopping import drowned, unsupported
+from dpforest_duckdb.request import Level
+from dpforest_duckdb.splits.candidates import candidates
+from dpforest_duckdb.splits.utilities import NORMALISED_GINI, STEPS, within_branches
+from dpforest_duckdb.tree import LEAF, SCALE, Tree
+
+# node 0 has the children 1 and 2, node 2 the children 3 and 4; attributes of two cells
+FIVE = {"kind": [1, 0, 1, 0, 0], "first": [1, -1, 3, -1, -1]}
+
+
+def five(counts: list[list[int]]) -> Tree:
+    return tree_of(counts, FIVE["kind"], FIVE["first"])
+
+
+def with_noise_of(tree: Tree, noise: float) -> Tree:
+    leaf = tree.kind == LEAF
+    made = Tree(**{**tree.__dict__, "noise": np.where(leaf, noise, np.nan)})
+    return sum_upward(made, (2, 2))
+
+
+TABLES = ("car", "krkopt", "connect_4", "mushroom", "nursery", "tic_tac_toe")
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("trees", [1, 4])
+def test_budgets_of_dpdf_to_the_last_digit_on_its_tables(
+    data_dir: Path, table: str, trees: int
+) -> None:
+    """(10): B / (τ (2δ − 1)) in nano-ε, rounded down, at δ = 5, of every query."""
+    public = load_domain(data_dir / f"{table}.toml")
+    for published, splits in ((False, 4), (True, 5)):
+        form = find("dpdf", as_published=published)
+        for budget in ("0.1", "0.25", "0.5", "1", "2"):
+            each = nano_epsilon(budget) // (trees * 9)
+            plan = form.plan(form.request(public, nano_epsilon(budget), trees=trees, depth=5))
+            asked = {query.purpose: (query.by_depth, query.times) for query in plan.queries}
+            assert asked == {
+                "histogram": ((each,) * (splits + 1), trees),
+                "split": ((each,) * splits, trees),
+            }
+            assert plan.epsilon == each * trees * (2 * splits + 1)
+    baseline = find("diffp-id3:normalised")
+    plan = baseline.plan(baseline.request(public, NANO, depth=5))
+    assert {cost for query in plan.queries for cost in query.by_depth} == {NANO // 10}
+
+
+def test_pruning_by_27_on_five_nodes() -> None:
+    # node 2: impurity 1/2; its children 3 (8:0) and 4 (0:8) have none, so they stay
+    kept = prune_by_gini(five([[16, 9], [8, 1], [8, 8], [8, 0], [0, 8]]), (2, 2))
+    assert kept.nodes == 5
+    # children as impure as node 2 go, and node 2 with node 1 is purer than the root, so they stay
+    kept = prune_by_gini(five([[16, 16], [16, 0], [0, 16], [0, 8], [0, 8]]), (2, 2))
+    assert kept.nodes == 3
+    # (27) prunes where both sides are alike; line 43 would not
+    kept = prune_by_gini(five([[8, 8], [4, 4], [4, 4], [2, 2], [2, 2]]), (2, 2))
+    assert kept.nodes == 1
+
+
+def test_the_signal_of_a_node_is_that_of_all_leaves_below() -> None:
+    # a node has a ratio of 1 at counts of |C| · noise · √leaves = 2 · 5 · √leaves: 10, 14.1, 17.3
+    weak = with_noise_of(five([[0, 0], [9, 0], [0, 0], [5, 0], [0, 4]]), 5.0)
+    assert weak.counts is not None
+    assert weak.counts.tolist() == [[14, 4], [9, 0], [5, 4], [5, 0], [0, 4]]
+    assert prune_by_signal(weak, (2, 2), 5.0).nodes == 1, "the root stays, all else goes"
+    # 9 + 9 of two leaves are more than 14.1, though each leaf is below 10
+    together = with_noise_of(five([[0, 0], [9, 0], [0, 0], [9, 0], [0, 9]]), 5.0)
+    kept = prune_by_signal(together, (2, 2), 5.0)
+    assert kept.nodes == 3
+    assert kept.counts is not None
+    assert kept.counts.tolist() == [[18, 9], [0, 0], [9, 9]], "node 1 goes alone"
+    assert kept.noise is not None
+    assert np.isnan(kept.noise[1])
+
+
+def test_one_leaf_of_a_family_is_pruned_and_its_rows_go_by_the_nodes_above() -> None:
+    tree = with_noise_of(five([[0, 0], [40, 10], [0, 0], [0, 30], [2, 1]]), 5.0)
+    kept = prune_by_signal(tree, (2, 2), 5.0)
+    assert kept.nodes == 5
+    assert kept.counts is not None
+    assert kept.counts[4].tolist() == [0, 0], "3 rows are less than their noise"
+    votes = vote_by_surest(kept, (2, 2)).votes
+    # confidences: root 42/83, node 1 40/50, node 2 31/33, node 3 30/30
+    assert votes[3].tolist() == [0, SCALE]
+    assert votes[4].tolist() == [0, round(31 / 33 * SCALE)]
+    assert votes[1].tolist() == [round(40 / 50 * SCALE), 0]
+
+
+def level(name: str, sizes: list[int], expected: list[float], widest: list[int]) -> Level:
+    recipe = find(name)
+    request = recipe.request(domain(), NANO, trees=1, rows=1000)
+    noisy = np.array(sizes)[:, None]
+    plan = recipe.plan(request)
+    return Level(noisy, np.array(expected), np.array(widest), request, plan)
+
+
+def test_diffp_id3_ends_by_the_largest_domain_that_is_left() -> None:
+    """n / (t |C|) < √2 / ε: at ε = .1 and |C| = 2 a node needs 28.3 t rows."""
+    found = drowned(level("diffp-id3", [84, 85, 84, 57], [0.0] * 4, [3, 3, 2, 2]))
+    assert found.tolist() == [True, False, False, False]
+
+
+def test_the_signal_to_noise_forest_ends_by_a_nodes_own_support() -> None:
+    """θ = √2 |C| / ε: at ε = .96 of one tree and |C| = 2 it is 2.946."""
+    found = unsupported(level("snr-forest", [0, 0, 0], [2.94, 2.95, 9.0], [3, 3, 3]))
+    assert found.tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize(("rows", "trees"), [(24, 1), (50, 1), (51, 2), (101, 3), (10**6, 6)])
+def test_the_signal_to_noise_forest_has_the_most_trees_that_4_38_allows(
+    rows: int, trees: int
+) -> None:
+    """√2 · 2 · t < n / 3²: t below n / 25.46; six attributes at most."""
+    request = find("snr-forest").request(domain(), NANO)
+    assert adapt(np.array([rows, 0]), request).trees == trees
+    assert trees == min(6, max(1, math.ceil(rows / (9 * 2 * math.sqrt(2))) - 1))
+
+
+def test_a_node_expects_no_row_of_what_the_domain_does_not_name() -> None:
+    ways = candidates(mixed(), "mixed")
+    categorical, numeric = ways.of(0)[0], ways.of(4)[0]
+    parts = ways.parts(np.array([90.0, 90.0]), np.array([categorical, numeric]))
+    assert parts.tolist() == [30, 30, 30, 0, 45, 45]
+
+
+def test_the_smallest_4_1_is_that_of_the_attribute_that_says_most() -> None:
+    tells, says_nothing = np.array([[[8, 0], [0, 8]], [[4, 4], [4, 4]]])
+    cells = np.stack([tells, says_nothing])
+    found = within_branches(cells, cells.sum(axis=-1))
+    assert found.tolist() == [0.0, 16.0], "bits of entropy, times 16 rows"
+    # what noise makes negative counts as none, and a share above 1 as 1
+    assert within_branches(np.array([[5, -3]]), np.array([2])).tolist() == 0.0
+
+
+def test_normalised_gini_changes_by_half_at_most() -> None:
+    from itertools import product
+
+    counts = np.array(list(product(range(5), repeat=4))).reshape(-1, 2, 2)
+    before = NORMALISED_GINI.function(counts)
+    changes = [
+        abs(NORMALISED_GINI.function(counts + row.reshape(2, 2)) - before)
+        for row in np.eye(4, dtype=np.int64)
+    ]
+    assert np.max(changes) == STEPS // 2
+    assert NORMALISED_GINI.sensitivity == STEPS // 2 + 1, "one for rounding"
+    assert not NORMALISED_GINI.monotone
+
+
+@pytest.mark.parametrize("name", sorted(RECIPES))
+def test_both_forms_have_the_same_variants(name: str) -> None:
+    recipe = RECIPES[name]
+    for variant in recipe.variants:
+        assert find(f"{name}:{variant}").label.startswith(f"{name}:{variant}")
+    if recipe.published is not None:
+        assert list(recipe.variants) == list(recipe.published.variants)
+        for variant in recipe.variants:
+            label = find(f"{name}:{variant}", as_published=True).label
+            assert label == f"{name}:{variant} as published"
