@@ -164,12 +164,12 @@ def test_normalised_gini_changes_by_half_at_most() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(RECIPES))
-def test_both_forms_have_the_same_variants(name: str) -> None:
+def test_variants_run_in_both_forms_and_say_so(name: str) -> None:
     recipe = RECIPES[name]
     for variant in recipe.variants:
         assert find(f"{name}:{variant}").label.startswith(f"{name}:{variant}")
     if recipe.published is not None:
-        assert list(recipe.variants) == list(recipe.published.variants)
+        assert set(recipe.variants) <= set(recipe.published.variants)
         for variant in recipe.variants:
             label = find(f"{name}:{variant}", as_published=True).label
             assert label == f"{name}:{variant} as published"
