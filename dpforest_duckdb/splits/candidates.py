@@ -189,7 +189,10 @@ def candidates(domain: Domain, ways: SplitType) -> Candidates:
             found.extend((number, *way) for way in _binary(attribute))
     table = np.array(found, dtype=np.int64).reshape(-1, 4)
     return Candidates(
-        *table.T,
+        table[:, 0],
+        table[:, 1],
+        table[:, 2],
+        table[:, 3],
         domain.cells,
         _refinements(domain),
         tuple(attribute.expected for attribute in domain.attributes),
