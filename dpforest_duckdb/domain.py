@@ -1,8 +1,8 @@
 """The public domain: what may be known about a table without reading a row.
 
-Everything else is written in these values. Each attribute has a fixed list of *cells*: its bins
-or categories in public order, then a cell for what is outside the domain, then one for NULL where
-it is declared nullable. The same cells are used in training, in scoring and by Python.
+Each attribute has a fixed list of *cells*: its bins or categories in public order, then a cell
+"other" for values outside the domain, then one for NULL if it is declared nullable. Training,
+scoring and Python use the same cells.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Scale = Literal["linear", "log", "mixed"]
 DEFAULT_BINS = 32
 MAX_BINS = 250
 MAX_CATEGORIES = 10_000
-FEW_VALUES = 8  # whole numbers that are better told apart than put together
+FEW_VALUES = 8  # so few whole numbers get a bin each
 _EPOCH = dt.date(1970, 1, 1)
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UHUGEINT")
 _UNSIGNED = ("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
@@ -38,7 +38,7 @@ _FAMILIES = {
     "BOOLEAN": "boolean",
     "DATE": "date",
 }
-# whole types only: a type also comes from model files, and is written into SQL
+# matches whole types only: types also come from model files, and are written into SQL
 _ENUM = re.compile(r"ENUM\('(?:[^'\x00]|'')*'(?:, ?'(?:[^'\x00]|'')*')*\)")
 _DECIMAL = re.compile(r"DECIMAL\(\d{1,2},\s?(\d{1,2})\)")
 # Between these, exclusive, lies what a column of a type can be compared with while no value of the
@@ -99,7 +99,7 @@ class Attribute:
 
     @property
     def column(self) -> str:
-        """The name of the column that holds the values."""
+        """The name of the column with the values."""
         return self.of or self.name
 
     def categories(self, cell: int) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ class Attribute:
         return self.taxonomy[cell][1] if self.of else (self.values[cell],)
 
     def groups(self) -> list[Attribute]:
-        """The same column by the groups of its taxonomy, an attribute for each level, top first."""
+        """An attribute of the same column, by the groups of its taxonomy."""
         levels = (self.taxonomy, *self.subgroups)
         names = [" (group)", *(f" (group {level})" for level in range(2, len(levels) + 1))]
         return [
@@ -125,7 +125,7 @@ class Attribute:
 
     @property
     def proper(self) -> int:
-        """The number of cells that hold categories or bins, before "other" and NULL."""
+        """The number of cells with categories or bins, before "other" and NULL."""
         return len(self.values) if self.kind == "categorical" else len(self.edges) + 1
 
     @property
@@ -135,7 +135,7 @@ class Attribute:
 
     @property
     def null(self) -> int:
-        """The cell of NULL and NaN: its own if a categorical is nullable, else that of "other"."""
+        """The cell of NULL and NaN: their own if a categorical is nullable, else "other"."""
         return self.proper + (self.kind == "categorical" and self.nullable)
 
     @property
@@ -144,7 +144,7 @@ class Attribute:
 
     @property
     def expected(self) -> tuple[int, ...]:
-        """The cells that the domain speaks of: no NULL where it declares none, nothing "other"."""
+        """The cells that the domain describes: no "other", and NULL only if declared."""
         return (*range(self.proper), *([self.null] if self.nullable else []))
 
     @property
@@ -164,7 +164,7 @@ class Attribute:
         return " and ".join(part for part in (low, high) if part) or "any number"
 
     def text(self, edge: Number) -> str:
-        """An edge as people write it: a date for a DATE column."""
+        """An edge for people: a date for a DATE column."""
         if self.family == "date":
             return str(_EPOCH + dt.timedelta(days=int(edge)))
         if self.family == "timestamp":
@@ -174,7 +174,7 @@ class Attribute:
         return f"{edge:.15g}" if isinstance(edge, float) else str(edge)
 
     def code(self, value: object) -> int:
-        """The cell of one raw Python value, as the SQL encodes it. The attribute must be bound."""
+        """The cell of one Python value, the same as SQL computes. The attribute must be bound."""
         if value is None or (isinstance(value, float | Decimal) and math.isnan(value)):
             return self.null
         if self.kind == "numeric":
@@ -189,7 +189,7 @@ class Attribute:
     def bound(self, sql_type: str, name: str | None = None) -> Attribute:
         """This attribute for a column of a type: categories in canonical text, edges filled in.
 
-        Raises `DpforestError` where the declared kind does not fit the type.
+        Raises `DpforestError` if the declared kind does not fit the type.
         """
         family = type_family(sql_type)
         base = sql_type.split("(")[0]
@@ -238,10 +238,10 @@ class Attribute:
         return replace(self, name=named, edges=edges, type=sql_type)
 
     def rebound(self, sql_type: str) -> Attribute:
-        """This bound attribute for a column of another type that holds the same values.
+        """This bound attribute for a column of another type with the same values.
 
-        Edges stay as they are, so the cells do too. Raises `DpforestError` where the types differ
-        in more than precision.
+        Edges stay as they are, so the cells do too. Raises `DpforestError` if the types differ in
+        more than precision.
         """
         if self.kind == "categorical":
             return self.bound(sql_type)
@@ -255,9 +255,9 @@ class Attribute:
         return replace(self, type=sql_type)
 
     def recut(self, bins: int, scale: Scale = "mixed") -> Attribute:
-        """This bound attribute in about that many bins, if it is numeric.
+        """This bound attribute in about that many bins on the mixed scale, if it is numeric.
 
-        Where the domain chose bins, a scale or edges of its own, they stay.
+        Bins, a scale or edges that the domain sets stay as they are.
         """
         if self.kind != "numeric" or self.lower is None or self.bins or self.scale:
             return self
@@ -288,8 +288,8 @@ class Attribute:
 class Domain:
     """The public description of a table: attributes, target and privacy unit.
 
-    `attributes` are the features only; `classes` is the public class list, in the order that
-    breaks ties. `privacy_unit` is a column name, "row", or None where nothing was said.
+    `attributes` are the features only. `classes` is the public class list, in the order that breaks
+    ties. `privacy_unit` is a column name, "row", or None if nothing is declared.
     """
 
     attributes: tuple[Attribute, ...]
@@ -316,7 +316,7 @@ class Domain:
         return tuple(attribute.cells for attribute in self.attributes)
 
     def keep(self, columns: Sequence[str] = (), exclude: Sequence[str] = ()) -> Domain:
-        """Only some attributes: `columns` if any are named, less `exclude`."""
+        """Only some attributes: `columns` if any are named, without `exclude`."""
         known = {a.name.casefold() for a in self.attributes} | {self.target.casefold()}
         known |= {name.casefold() for name in self.identifiers}
         for option, names in (("--columns", columns), ("--exclude", exclude)):
@@ -340,15 +340,15 @@ class Domain:
         return replace(self, attributes=(*self.attributes, *groups))
 
     def without(self, column: str) -> Domain:
-        """The same with one column, such as the privacy unit, no longer an attribute."""
+        """The same without one column, such as the privacy unit."""
         kept = tuple(a for a in self.attributes if a.name.casefold() != column.casefold())
         return replace(self, attributes=kept)
 
     def bind(self, columns: Mapping[str, str]) -> Domain:
         """This domain for a table: real column names, types, canonical categories and bin edges.
 
-        `columns` maps the table's column names to SQL types. Names match as the database does,
-        without regard to case. Raises `DpforestError` for a missing column or a wrong type.
+        `columns` maps the table's column names to SQL types. Names ignore case, as in the database.
+        Raises `DpforestError` for a missing column or a wrong type.
         """
         found = {name.casefold(): name for name in columns}
 
@@ -375,7 +375,7 @@ class Domain:
 
 
 def category_text(value: object, family: str = "text") -> str:
-    """The canonical text of a category in a column of a family; `ValueError` if it is none.
+    """The canonical text of a category in a column of a family; `ValueError` if it has none.
 
     Numbers are compared as numbers, so '1', 1 and 1.0 are one category of an integer column.
     """
@@ -498,9 +498,9 @@ def _refuse_clashes(names: Iterable[str]) -> None:
 def _cut(lower: Number, upper: Number, bins: int, scale: str, *, whole: bool) -> list[Number]:
     """Interior cut points of about `bins` bins over [lower, upper].
 
-    "linear" spaces them equally, "log" logarithmically, "mixed" half of them each way: in units of
-    a thousandth of the range, asinh is linear about 0 and logarithmic on both sides. FEW_VALUES
-    whole numbers or less have a bin each in "mixed".
+    "linear" spaces them equally, "log" logarithmically, "mixed" half of them each way: with a
+    thousandth of the range as the unit, asinh is linear near 0 and logarithmic far from it. In
+    "mixed", FEW_VALUES whole numbers or less get a bin each.
     """
     if scale == "mixed" and whole and upper - lower < FEW_VALUES:
         return list(range(math.ceil(lower), math.floor(upper)))
@@ -539,7 +539,7 @@ def _ordinal(value: object, family: str) -> Number:
 
 
 def _plain(number: Decimal) -> str:
-    """Digits without exponent or trailing zeros, and without a negative zero."""
+    """Digits without exponent, trailing zeros or negative zero."""
     text = format(number, "f")
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text in ("-0", "") else text

@@ -83,7 +83,7 @@ def _toml(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        # JSON's escapes are TOML's, but for DEL, which TOML wants escaped
+        # TOML has JSON's escapes, and also escapes DEL
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_toml(item) for item in value) + "]"
@@ -164,7 +164,7 @@ def _held(content: object, refusal: DpforestError) -> tuple[str, ...]:
 
 
 def _limit(name: str, key: str, value: object) -> Number | dt.date | None:
-    """A bound or edge as it stands in the file: a number, a date, or a date in quotes."""
+    """A bound or edge from the file: a number, a date, or a date in quotes."""
     if isinstance(value, str):
         try:
             value = dt.datetime.fromisoformat(value)

@@ -1,4 +1,4 @@
-"""What a run is asked to do, what a learner gives back, and the types between them."""
+"""What a run is asked to do, what a learner returns, and the types between them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from dpforest_duckdb.tree import Tree
 
 @dataclass(frozen=True)
 class Request:
-    """What a run is asked to do; public, settled before any row is read.
+    """What a run is asked to do; public, fixed before any row is read.
 
-    `epsilon` is nano-ε, `depth` the number of splits on the longest path, which budgets follow;
-    `reach` is the depth that trees are cut to where a public limit does not allow it, else 0.
-    `rows_per_unit` is the bound that scales every sensitivity, `rows` a number of rows that is
-    released or public, 0 where there is none, `histogram` its classes. `weights` are what
-    attributes are worth for choosers that prefer some; none where all are alike. `delta` is
-    atto-δ; a recipe that adds up costs in ρ has `rho` of them to spend.
+    `epsilon` is nano-ε; `delta` is atto-δ, and `rho` what the two allow. `depth` is the number of
+    splits on the longest path, by which budgets are divided; `reach` is a smaller depth if a public
+    limit cuts the trees, else 0. `rows_per_unit` scales every sensitivity. `rows` is a released or
+    public number of rows, 0 if there is none, and `histogram` its classes. `weights` are
+    preferences of attributes for choosers that use them, released or public; empty if all are
+    equal.
     """
 
     domain: Domain
@@ -46,12 +46,12 @@ class Request:
 
     @property
     def deepest(self) -> int:
-        """The number of splits that a path can have: the depth, or what it is cut to."""
+        """The most splits that a path can have: the depth, or where a limit cuts it."""
         return min(self.depth, self.reach or self.depth)
 
     @property
     def cut(self) -> str:
-        """What a public limit does to the trees, as a sentence; empty if it does nothing."""
+        """A sentence on how a public limit cuts the trees; empty if it does not."""
         if not self.reach:
             return ""
         return (
@@ -61,7 +61,7 @@ class Request:
 
     @property
     def rho(self) -> int:
-        """What ε and δ pay for, in atto-ρ; 0 under pure ε."""
+        """The ρ that ε and δ allow, in atto-ρ; 0 under pure ε."""
         return rho_of(self.epsilon, self.delta)
 
 
@@ -70,8 +70,8 @@ class Level:
     """What is released of the open nodes of a depth, for the decision to stop.
 
     `noisy[node, class]` is the histogram that the recipe asks of every node, or `[node, 1]` its
-    size; `expected[node]` the rows that it holds if every split sends equal parts to its branches;
-    `widest[node]` the most branches that a split of it can have, of those that the domain declares.
+    size. `expected[node]` is the number of rows in it if every split sends equal parts to its
+    branches.
     """
 
     noisy: Integers | None
@@ -91,23 +91,23 @@ def whole(joint: Integers) -> Integers:
 
 @dataclass(frozen=True)
 class Scores:
-    """Integer scores of a row, each the sum of the votes of the leaves that it is in; released.
+    """Integer scores of a row: sums of the votes of its leaves; released.
 
-    `votes[score][tree][node]`; `cuts` ascend and part every score into len(cuts) + 1 bins. What is
-    asked of the rows is `asked` of the joint histogram `[bin, …, class]`, of sensitivity 1.
+    `votes[score][tree][node]`; `cuts` ascend and divide every score into len(cuts) + 1 bins.
+    `queried` turns the joint histogram `[bin, …, class]` into the figures to release, with
+    sensitivity 1.
     """
 
     votes: Sequence[Sequence[Integers]]
     cuts: Sequence[int]
-    asked: Callable[[Integers], Integers] = whole
+    queried: Callable[[Integers], Integers] = whole
 
 
 @dataclass(frozen=True)
 class Grown:
-    """What the loop releases: trees of noisy counts, and how scores and classes go together.
+    """What a learner releases: trees of noisy counts, and how scores and classes are related.
 
-    `joint` is what the recipe's scores ask, with noise; None where none is asked. `limited` counts
-    the nodes that stay leaves at a limit of size.
+    `joint` is the noisy answer to the recipe's query on scores; None if there is none.
     """
 
     trees: Sequence[Tree]
@@ -120,7 +120,7 @@ Finish = Callable[[Grown, Request, Plan], list[Tree]]
 
 
 class LeafQuery(Protocol):
-    """What a recipe asks of every leaf: its class counts, or its label alone."""
+    """What a recipe asks of every leaf: its class counts, or only its label."""
 
     @property
     def ask(self) -> Callable[[Integers, int, int, CountNoise, Bits], Integers]:
@@ -159,10 +159,10 @@ class TrainingContext:
 
 @dataclass(frozen=True)
 class Learner:
-    """How trees are grown from coded rows.
+    """A function that grows trees from coded rows.
 
-    `grow` may read the rows only by what it spends from the context's account. `node_columns` and
-    `score_columns` give how many columns of nodes and of scores a coded row needs for a request:
+    `grow` may read the rows only through what it spends from the context's account. `node_columns`
+    and `score_columns` are the columns of nodes and of scores that a coded row needs for a request:
     public facts, which bound the temporary space.
     """
 

@@ -1,7 +1,6 @@
-"""A tree as arrays of nodes, and the guarantee that a forest of them states.
+"""A tree as arrays of nodes, and the guarantee that a forest states.
 
-The arrays of a tree are in breadth-first order: the root first, the children of a node side by
-side.
+The nodes of a tree are in breadth-first order: the root first, the children of a node side by side.
 """
 
 from __future__ import annotations
@@ -35,11 +34,12 @@ def branch_of(kind: Integers, cell: Integers, code: Integers) -> Integers:
 class Tree:
     """One tree, as parallel arrays over its nodes.
 
-    `kind`, `attribute`, `cell`, `first` [node]: the split, `first` the number of the first child;
-    -1 for attribute and first of a leaf. `counts` [node, class]: noisy class counts, where the
-    recipe has them. `votes` [node, class]: integer votes of the leaves, zero elsewhere. `noise`
-    [node]: the standard deviation of the noise in each of a node's counts, which is public; NaN
-    where a node's counts were not asked for, None where no node's were, or it is not known.
+    `kind`, `attribute`, `cell`, `first` [node] are the split; `first` is the number of the first
+    child. A leaf has -1 for attribute and first. `counts` [node, class] are noisy class counts, if
+    the recipe has them. `votes` [node, class] are the integer votes of the leaves, zero elsewhere.
+    `noise` [node] is the standard deviation of the noise in each of a node's counts, which is
+    public: NaN for a node whose counts were not released, None if no node's were, or if it is not
+    known.
     """
 
     kind: Integers
@@ -59,14 +59,14 @@ class Tree:
         return np.flatnonzero(self.kind == LEAF)
 
     def children(self, node: int, cells: Sequence[int]) -> range:
-        """The node numbers of a node's children; `cells` is the domain's."""
+        """The node numbers of a node's children; `cells` are the domain's."""
         if self.kind[node] == LEAF:
             return range(0)
         arity = cells[self.attribute[node]] if self.kind[node] == MULTIWAY else 2
         return range(int(self.first[node]), int(self.first[node]) + arity)
 
     def below(self, nodes: Integers, cells: Sequence[int]) -> tuple[Integers, Integers]:
-        """The children of nodes, and the parent of each."""
+        """The children of nodes, and the parent of each child."""
         inner = nodes[self.kind[nodes] != LEAF]
         arity = np.where(self.kind[inner] == MULTIWAY, np.array(cells)[self.attribute[inner]], 2)
         branch = np.arange(arity.sum()) - np.repeat(arity.cumsum() - arity, arity)
@@ -80,7 +80,7 @@ class Tree:
         return parent
 
     def descents(self, cells: Sequence[int]) -> list[tuple[Integers, Integers]]:
-        """The nodes of each depth from one on, and the parent of each."""
+        """The nodes of each depth from 1 on, and the parent of each."""
         found = [self.below(np.zeros(1, dtype=np.int64), cells)]
         while len(found[-1][0]):
             found.append(self.below(found[-1][0], cells))
@@ -102,7 +102,7 @@ class Tree:
         return node
 
     def cut(self, closed: NDArray[np.bool_], cells: Sequence[int]) -> Tree:
-        """The tree with the `closed` nodes made leaves, what lies below them left out."""
+        """The tree with the `closed` nodes made leaves, without the nodes below them."""
         keep = np.zeros(self.nodes, dtype=np.bool_)
         keep[0] = True
         for node in range(self.nodes):
@@ -124,7 +124,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What a forest promises about the rows it was trained on, in plain text for people.
+    """What a forest promises about its training rows, as text for people.
 
     `epsilon` and `delta` are exact decimals; `reasons` say why `private` is false.
     """

@@ -1,7 +1,7 @@
 """The SQL of every step, one Jinja template per file, and the only way to render it.
 
-Nothing reaches a statement but integers and `Sql`: text that a Dialect has quoted. A plain string
-in a template is an error, and so is an undefined name.
+A template prints only integers and `Sql`, text that a Dialect has quoted. A plain string in a
+template is an error, and so is an undefined name.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _REPLACED = re.compile(r"\{(?=[{%#])|\$(?=\{)")  # {{ {% {# of Jinja and ${ of S
 
 
 class Sql(str):
-    """SQL text that is safe to put into a statement: made by a Dialect or by `render`."""
+    """SQL text that is safe in a statement: made by a Dialect or by `render`."""
 
     __slots__ = ()
 
 
 def comment(text: object) -> Sql:
-    """Text for a `--` comment: on one line, with nothing that Jinja or Spark would replace."""
+    """Text for a `--` comment, on one line."""
     plain = "".join(c if c.isprintable() else "?" for c in str(text))
     return Sql(_REPLACED.sub(r"\g<0> ", plain))
 

@@ -1,6 +1,6 @@
--- Add the votes of trees to what every row has: its scores, log-odds in millionths.
--- inputs: the TEMP table of codes, the trees as CASE over codes, their votes as constants; outputs:
--- the same table, anew
+-- Add the votes of trees to the scores of every row (log-odds in millionths).
+-- inputs: the TEMP table of codes, the trees as CASE over codes, their votes as constants
+-- outputs: a new table of codes and scores
 -- reads private rows: yes
 CREATE TEMP TABLE {{ voted }} AS
 SELECT

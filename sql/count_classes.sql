@@ -1,7 +1,7 @@
--- Count the rows of each class, by node and by value, for every attribute of some trees at once.
--- inputs: the TEMP table of codes, the node_classes to count as constants (none: all from one on);
--- outputs: one row per cell that holds rows (empty cells are filled in before any noise is drawn);
--- a node_class is a node times the number of classes, plus a class
+-- Count the rows of each class, by node and value, for every attribute of some trees at once.
+-- inputs: the TEMP table of codes; the node_classes to count, or the first of them
+-- outputs: one row per group that has rows; Python fills the empty cells before noise is added
+-- node_class = node * classes + class
 -- reads private rows: yes
 {% if wanted %}
 WITH wanted AS (

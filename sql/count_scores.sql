@@ -1,6 +1,6 @@
--- Count the rows of each class by the bins of their scores: what the leaves of all trees add to.
--- inputs: the TEMP table of codes, the votes of every node as constants; outputs: one row per bin
--- of each score and class that holds rows
+-- Count the rows of each class by the bins of their scores; a score is a sum of leaf votes.
+-- inputs: the TEMP table of codes, the votes of every node as constants
+-- outputs: one row per combination of bins and class that has rows
 -- reads private rows: yes
 WITH scored AS (
   SELECT

@@ -1,6 +1,6 @@
 -- Encode the rows once into small integers; rows without a known class are left out.
--- inputs: the private table; outputs: a TEMP table of codes and a node_class (a node
--- times the number of classes, plus the class)
+-- inputs: the private table
+-- outputs: a TEMP table of codes and node_class = node * classes + class
 -- reads private rows: yes
 CREATE TEMP TABLE {{ codes }} AS
 WITH coded AS (

@@ -22,7 +22,7 @@ FROM (
 {{ scored }}
     ) AS s
     WHERE {{ class }} IS NOT NULL
-  ) AS judged
+  ) AS labelled
 {% if unit %}
   WHERE "unit" IS NOT NULL
 {% endif %}

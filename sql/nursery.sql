@@ -7,7 +7,7 @@
 --         STRUCT_FINAN(STRUCTURE(form, children), housing, finance),
 --         SOC_HEALTH(social, health))
 -- A concept is a number, 0 being the best level. The levels were read off the published rows: two
--- combinations share a level if the class never tells them apart. Each table below is a grid: its
+-- combinations share a level if they always have the same class. Each table below is a grid: its
 -- columns are named after the values of one attribute, and UNPIVOT turns every cell into a row.
 WITH employ AS (
   SELECT parents, has_nurs, employ

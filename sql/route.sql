@@ -1,7 +1,6 @@
 -- Move every row of a split node to the child that its code leads to; other rows stay.
--- inputs: the TEMP table of codes, the splits as constants (where the code lies: column, shift and
--- mask); outputs: the same table, anew; a row's node_class is its node times the number of classes, plus
--- its class
+-- inputs: the TEMP table of codes, the splits as constants (column, shift and mask of the code)
+-- outputs: a new table of codes; node_class = node * classes + class
 -- reads private rows: yes
 CREATE TEMP TABLE {{ routed }} AS
 WITH nodes AS (

@@ -1,7 +1,7 @@
--- Sum the gradients and hessians of the logistic loss by the leaves of some trees, as integers: a
--- class has the share p of e^score, rounded down to parts of one {{ whole }}th.
--- inputs: the TEMP table of codes and scores, the trees as CASE over codes; outputs: one row per
--- tree and leaf that holds rows
+-- Sum the gradients and hessians of the logistic loss by leaf, for some trees, as integers.
+-- A class has the share p = e^score / (sum of e^score), rounded down to multiples of 1/{{ whole }}.
+-- inputs: the TEMP table of codes and scores, the trees as CASE over codes
+-- outputs: one row per tree and leaf that has rows
 -- reads private rows: yes
 WITH weighed AS (
   SELECT

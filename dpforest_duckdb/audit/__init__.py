@@ -1,1 +1,1 @@
-"""Lower bounds on the ε that mechanisms and whole trainings really have, from what they do."""
+"""Lower bounds on the true ε of mechanisms and of whole trainings, measured by running them."""

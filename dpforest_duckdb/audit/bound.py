@@ -1,9 +1,9 @@
 """From counts of an event on two neighbouring tables to a lower bound on ε.
 
 If a mechanism is (ε, δ)-DP, P(event | one) ≤ e^ε P(event | other) + δ. Clopper & Pearson's exact
-intervals (Biometrika 1934) turn draws into bounds of both probabilities, and these into one of ε
-(Jagielski, Ullman & Oprea, NeurIPS 2020). A bound above the claim is a proof, but for the stated
-error, that the claim is wrong; one below it proves nothing.
+intervals (Biometrika 1934) bound both probabilities from the draws, and these bound ε (Jagielski,
+Ullman & Oprea, NeurIPS 2020). A bound above the claim proves the claim wrong, up to the stated
+error. A bound below the claim proves nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _STEPS = 60  # of bisection: to the last bit of a probability
 
 @dataclass(frozen=True)
 class Bound:
-    """`seen` of `draws` on each side, and the lower bound on ε that they give."""
+    """`seen` of `draws` on each of the two tables, and the lower bound on ε from them."""
 
     seen: tuple[int, int]
     draws: int
@@ -27,10 +27,11 @@ class Bound:
 def lower_bound(
     seen: tuple[int, int], draws: int, error: float = ERROR, delta: float = 0.0
 ) -> Bound:
-    """The lower bound on ε at 1 - `error`, in whichever direction is larger; 0 if there is none.
+    """The lower bound on ε at confidence 1 - `error`, in the direction where it is larger; at least
+    0.
 
-    A `delta` is taken off the larger probability first. Each direction has half of the error, and
-    each of its two intervals half of that.
+    `delta` is subtracted from the larger probability first. Each direction gets half of the error,
+    and each of its two intervals half of that.
     """
     least, most = zip(*(interval(count, draws, error / 4) for count in seen), strict=True)
     ratios = [
@@ -42,14 +43,14 @@ def lower_bound(
 
 
 def interval(count: int, draws: int, error: float) -> tuple[float, float]:
-    """Clopper & Pearson's bounds of a probability; each is wrong with chance `error` at most."""
+    """Clopper & Pearson's bounds of a probability; each is wrong with probability ≤ `error`."""
     low = 0.0 if count == 0 else _root(lambda p: 1 - _up_to(count - 1, draws, p) < error)
     high = 1.0 if count == draws else _root(lambda p: _up_to(count, draws, p) >= error)
     return low, high
 
 
 def _root(below: object) -> float:
-    """Where a monotone test turns from true to false, by bisection."""
+    """Where a monotone test changes from true to false, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(_STEPS):
         middle = (low + high) / 2

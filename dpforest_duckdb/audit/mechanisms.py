@@ -1,6 +1,6 @@
-"""Each mechanism alone, on the pair of neighbouring inputs on which it loses most.
+"""Each mechanism on its own, on the pair of neighbouring inputs with the largest privacy loss.
 
-Events are fixed beforehand, from the closed forms; draws come from the system's own randomness.
+Events are fixed in advance from closed forms. Draws use the system's randomness.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from dpforest_duckdb.splits.utilities import (
 )
 
 BATCH = 50_000
-OTHERS = 30  # candidates that the pair's row does not help
+OTHERS = 30  # candidates besides the first
 
 
 @dataclass(frozen=True)
 class Case:
-    """A mechanism: how often its event happens in a number of draws on either side.
+    """A mechanism: how often its event happens in a number of draws on each of the two inputs.
 
-    `claim` and `delta` are its ε and δ; `loss` is |ln (P(event | one) - δ) / P(event | other)|,
-    exactly, where a closed form gives it; `private` whether the claim has a proof.
+    `claim` and `delta` are its ε and δ. `loss` is |ln (P(event | one) - δ) / P(event | other)|,
+    exact, if there is a closed form. `private` says if the claim has a proof.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Finding:
-    """What an audit says of a case."""
+    """The result of an audit of one case."""
 
     name: str
     claim: float
@@ -102,33 +102,33 @@ def cases() -> list[Case]:
 
 
 def _noise(name: str, noise: CountNoise) -> Case:
-    """No row in a cell against one; the event is a noisy count of 1 or more."""
+    """Inputs 0 and 1; the event is a noisy count of 1 or more."""
 
     def event(side: int, draws: int) -> int:
-        told = noise.laplace(np.full(draws, side, dtype=np.int64), NANO, 1)
-        return int((told >= 1).sum())
+        noisy = noise.laplace(np.full(draws, side, dtype=np.int64), NANO, 1)
+        return int((noisy >= 1).sum())
 
     return Case(name, 1.0, event)
 
 
 def _gaussian(name: str, noise: CountNoise, delta: float = 1e-5, least: int = 12) -> Case:
-    """A sum of 0 against one of 1, with the ρ that ε = 1 pays for: a noisy sum of 12 or more."""
+    """Sums of 0 and 1, with the ρ that ε = 1 allows; the event is a noisy sum of 12 or more."""
     rho = rho_of(NANO, round(delta * ATTO))
     x = np.arange(-200, 201)
     chances = [np.exp(-((x - side) ** 2) * (rho / ATTO)) for side in (0, 1)]
     one, other = (own[x >= least].sum() / own.sum() for own in reversed(chances))
 
     def event(side: int, draws: int) -> int:
-        told = noise.gaussian(np.full(draws, side, dtype=np.int64), rho, 1)
-        return int((told >= least).sum())
+        noisy = noise.gaussian(np.full(draws, side, dtype=np.int64), rho, 1)
+        return int((noisy >= least).sum())
 
     return Case(name, math.log((one - delta) / other), event, delta=delta)
 
 
 def _joint(noise: ExactNoise, dimensions: int = 3) -> Case:
-    """No row against one that adds 1 to each of three sums: all three are that much or more.
+    """Three sums, with and without a row that adds 1 to each; all three reach a common threshold.
 
-    There the row makes the norm smaller by one, whatever the noise is.
+    At this threshold the row reduces the norm by one, whatever the noise is.
     """
     blocks = [1] * dimensions
     smallest = least_radius(blocks)
@@ -143,14 +143,14 @@ def _joint(noise: ExactNoise, dimensions: int = 3) -> Case:
 
     def event(side: int, draws: int) -> int:
         sums = np.full((draws, dimensions), side * WHOLE, dtype=np.int64)
-        told = noise.joint(sums, blocks, NANO, WHOLE)
-        return int((told >= least).all(axis=1).sum())
+        noisy = noise.joint(sums, blocks, NANO, WHOLE)
+        return int((noisy >= least).all(axis=1).sum())
 
-    return Case("sums told together, exact sampler", loss, event)
+    return Case("joint noise on three sums, exact sampler", loss, event)
 
 
-# One row of class 1 more helps the first candidate and none of the others, or hurts all the others
-# and not the first: `[branch, class]` of the first, of the others, and where the row falls.
+# One more row of class 1 helps the first candidate only, or hurts all the others and not the first:
+# `[branch, class]` of the first candidate, of the others, and the branch of the row in each.
 _PAIRS = {
     "Gini": (GINI, [[6, 1], [0, 0]], [[6, 0], [0, 1]], (0, 1)),
     "max count": (MAX_COUNT, [[1, 1], [0, 0]], [[1, 0], [0, 1]], (0, 0)),
@@ -160,10 +160,10 @@ _PAIRS = {
 
 def _selection(mechanism: str, utility: Utility, bits: SecureBits) -> Case:
     """The event is that the first candidate is drawn."""
-    _, first, other, (lands, others_land) = _PAIRS[utility.name]
+    _, first, other, (branch, other_branch) = _PAIRS[utility.name]
     tables = np.array([[first] + [other] * OTHERS] * 2, dtype=np.int64)
-    tables[1, 0, lands, 1] += 1
-    tables[1, 1:, others_land, 1] += 1
+    tables[1, 0, branch, 1] += 1
+    tables[1, 1:, other_branch, 1] += 1
     worth = utility.function(tables)
     chosen: Mechanism = "exponential" if mechanism == "exponential" else "permute-and-flip"
 
@@ -178,7 +178,7 @@ def _selection(mechanism: str, utility: Utility, bits: SecureBits) -> Case:
 
 
 def _loss(mechanism: str, worth: Integers, rate: float) -> float:
-    """How far apart the chances of the first candidate are, by the closed forms."""
+    """The privacy loss of drawing the first candidate, by the closed forms."""
     chances = []
     for row in worth:
         coins = np.exp((row - row.max()) * rate)
@@ -193,7 +193,7 @@ def _loss(mechanism: str, worth: Integers, rate: float) -> float:
 
 
 def _label(bits: SecureBits, noise: ExactNoise) -> Case:
-    """Leaves of (3, 0) against (4, 0): the event is the label of the class without a row."""
+    """Leaves of (3, 0) and (4, 0): the event is the label of the class without rows."""
 
     def event(side: int, draws: int) -> int:
         counts = np.tile(np.array([3 + side, 0], dtype=np.int64), (draws, 1))
@@ -203,7 +203,7 @@ def _label(bits: SecureBits, noise: ExactNoise) -> Case:
 
 
 def _smooth_label(bits: SecureBits, noise: ExactNoise) -> Case:
-    """Leaves of (1, 0) against (2, 0), with smooth sensitivity e^-(lead ε) and no more."""
+    """Leaves of (1, 0) and (2, 0), with smooth sensitivity e^-(lead ε) and nothing else."""
 
     def event(side: int, draws: int) -> int:
         counts = np.tile(np.array([1 + side, 0], dtype=np.int64), (draws, 1))
@@ -215,9 +215,9 @@ def _smooth_label(bits: SecureBits, noise: ExactNoise) -> Case:
 
 
 def _bootstrap(noise: ExactNoise, rows: int = 50, least: int = 5) -> Case:
-    """A bootstrap of 50 rows, none or one of which is in the cell: a noisy count of 5 or more.
+    """A bootstrap of 50 rows, none or one of them in the cell: a noisy count of 5 or more.
 
-    The row is drawn Binomial(50, 1/50) times, where one noisy count pays for one.
+    The row is drawn Binomial(50, 1/50) times, but the noise is scaled for one row.
     """
     random = np.random.default_rng()
 
@@ -241,10 +241,11 @@ def _bootstrap(noise: ExactNoise, rows: int = 50, least: int = 5) -> Case:
 def _split_of_dpdf(
     noise: ExactNoise, bits: SecureBits, budget: float = 0.1, attributes: int = 6, classes: int = 18
 ) -> Case:
-    """The root of DPDF at depth 5, its n by (26): Σ|noisy counts|, hundreds where there is one row.
+    """The root of DPDF at depth 5, with n by (26): Σ|noisy counts|, hundreds if there is one row.
 
-    One row of class 0, or another of class 1 with it, which shares its value of the first attribute
-    alone. The event is that this one is drawn: a uniform draw for one row.
+    The tables have one row of class 0, or two: the second has class 1 and shares only its value of
+    the first attribute. The event is that the first attribute is drawn. With one row the draw is
+    uniform.
     """
     share = int(budget * NANO) // 9  # 2δ - 1 queries
     tables = np.zeros((2, attributes, 2, classes), dtype=np.int64)

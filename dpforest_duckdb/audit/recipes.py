@@ -1,8 +1,8 @@
-"""Whole trainings in DuckDB on a pair of neighbouring tables: a check of the plumbing.
+"""Whole trainings in DuckDB on a pair of neighbouring tables: a check that the parts fit together.
 
-Losses of a training are spread over many releases, so the bounds are far below what a mechanism
-alone shows (`dpforest_duckdb.audit.mechanisms`); a cost that is forgotten in between shows here.
-The event is chosen on one half of the runs and counted on the other.
+The privacy loss of a training is divided over many releases, so these bounds are far below those of
+single mechanisms (`dpforest_duckdb.audit.mechanisms`). A cost that was forgotten shows here. The
+event is chosen on one half of the runs and counted on the other.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Row = tuple[str, ...]
 
 DEPTH, TREES = 2, 10  # at most
 DELTA = "1e-5"
-EVENTS = 60  # thresholds tried of each feature
+EVENTS = 60  # thresholds tried for each feature
 
-# A row that agrees with forty others in nothing: a cell, a leaf and a class of its own.
+# A row that differs from forty others in everything: it has its own cell, leaf and class.
 _MANY: list[Row] = [("x", "xy"[i % 2], "x", "k0") for i in range(40)]
 _FAR: Row = ("y", "y", "y", "k1")
-# One row, and another of the next class that shares its value of the first attribute alone: the
-# first is then the only attribute that does not tell the two apart.
+# One row, and another of the next class that shares only its value of the first attribute: every
+# other attribute separates the two.
 _ONE: list[Row] = [("x",) * 6 + ("k0",)]
 _NEXT: Row = ("x",) + ("y",) * 5 + ("k1",)
 
@@ -47,11 +47,11 @@ def audit_recipe(
     as_published: bool = False,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Finding:
-    """Train `runs` times on each side, with at most ten trees, and bound ε from below.
+    """Train `runs` times on each table, with at most ten trees, and compute a lower bound on ε.
 
-    DPDF, whose published form loses most on two rows, is tried on those, at ε = 0.1; the others on
-    forty rows and one more at ε = 1, with a δ for the recipe that needs one. Raises `DpforestError`
-    for an unknown recipe.
+    The published form of DPDF has its largest loss on two rows, so it is tried on those, at ε =
+    0.1. The others are tried on forty rows and one more, at ε = 1, with a δ for the recipe that
+    needs one. Raises `DpforestError` for an unknown recipe.
     """
     rows, more, epsilon = (_ONE, _NEXT, "0.1") if name == "dpdf" else (_MANY, _FAR, "1")
     delta = DELTA if name == "boosted" else "0"
@@ -65,8 +65,8 @@ def audit_recipe(
     seen = [int(event(features[half:]).sum()) for features in found]
     bound = lower_bound((seen[0], seen[1]), runs - half, delta=float(delta))
     private = not find(name, as_published=as_published).flaws
-    said = f"{name} as published" if as_published else name
-    return Finding(said, float(epsilon), None, bound, private)
+    title = f"{name} as published" if as_published else name
+    return Finding(title, float(epsilon), None, bound, private)
 
 
 def _domain(attributes: int, classes: int) -> Domain:
@@ -84,9 +84,9 @@ def _features(
     as_published: bool,
     progress: Callable[[int], None],
 ) -> Features:
-    """What is told of the row in question by each of a number of forests."""
+    """What each of a number of forests reveals about one row."""
     con, trees = duckdb.connect(), find(name, as_published=as_published).trees
-    con.execute("SET threads = 1")  # a query of forty rows has nothing to share out
+    con.execute("SET threads = 1")  # a query of forty rows gains nothing from more
     columns = [*(attribute.name for attribute in domain.attributes), "k"]
     con.execute(f"CREATE TABLE t ({', '.join(f'{column} VARCHAR' for column in columns)})")
     con.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(columns))})", rows)
@@ -106,13 +106,13 @@ def _features(
         found = []
         for done in range(runs):
             forest = replace(run, randomness=Randomness.secure()).release_uncapped()
-            found.append(_told(forest, more))
+            found.append(_revealed(forest, more))
             progress(done + 1)
     return np.array(found)
 
 
-def _told(forest: Forest, row: Row) -> list[int]:
-    """Figures of a forest that may depend on the row: splits, sizes, counts and votes about it."""
+def _revealed(forest: Forest, row: Row) -> list[int]:
+    """Figures of a forest that may depend on the row: its splits, sizes, counts and votes."""
     codes = np.array([[a.code(v) for a, v in zip(forest.domain.attributes, row, strict=False)]])
     label = forest.domain.classes.index(row[-1])
     first = forest.trees[1 if forest.link == "softmax" and len(forest.trees) > 1 else 0]
@@ -122,16 +122,16 @@ def _told(forest: Forest, row: Row) -> list[int]:
     return [
         int(first.attribute[0]),
         first.nodes,
-        sum(int(told[leaf, label]) for told, leaf in counts),
-        sum(int(told[0, label]) for told, _ in counts),
-        sum(int(told[leaf].sum()) for told, leaf in counts),
+        sum(int(noisy[leaf, label]) for noisy, leaf in counts),
+        sum(int(noisy[0, label]) for noisy, _ in counts),
+        sum(int(noisy[leaf].sum()) for noisy, leaf in counts),
         votes,
         int(sum(tree.votes[leaf] for tree, leaf in leaves).argmax() == label),
     ]
 
 
 def _best_event(one: Features, other: Features) -> Callable[[Features], NDArray[np.bool_]]:
-    """Of "a feature is v", "at least v" and "at most v", what tells the two sides apart best."""
+    """The event that separates the two tables best: a feature is v, at least v, or at most v."""
     best, event = -1.0, (0, 0, 0)
     for feature in range(one.shape[1]):
         values = np.unique(np.concatenate([one[:, feature], other[:, feature]]))
@@ -147,6 +147,6 @@ def _best_event(one: Features, other: Features) -> Callable[[Features], NDArray[
 
 def _happens(features: Features, event: tuple[int, int, int]) -> NDArray[np.bool_]:
     feature, value, kind = event
-    told = features[:, feature]
-    happens: NDArray[np.bool_] = (told == value, told >= value, told <= value)[kind]
+    values = features[:, feature]
+    happens: NDArray[np.bool_] = (values == value, values >= value, values <= value)[kind]
     return happens

@@ -1,1 +1,1 @@
-"""Where the rows are: an Engine runs the steps and returns counts, a Dialect writes their SQL."""
+"""Engines: where the rows are. An engine runs the SQL of each step and returns counts."""

@@ -1,4 +1,4 @@
-"""Opening a database for ourselves: settings first, then the lock-down, and spill of our own."""
+"""Opens a database: settings, then the lock-down, and a private folder for temporary files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpforest_duckdb.errors import DpforestError
 
 try:
     import fcntl
-except ImportError:  # Windows: leftovers of dead runs are then left to the user
+except ImportError:  # Windows: the user removes what dead runs leave behind
     fcntl = None  # type: ignore[assignment]
 
 MEMORY = ":memory:"
@@ -30,12 +30,12 @@ def open_database(
     memory_limit: str | None = None,
     temp_dir: str | Path | None = None,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to an existing database file, closed at the end.
+    """A connection to an existing database file; closed at the end.
 
-    A file that cannot be written is opened for reading. No file, no extension and no setting can be
-    reached from it afterwards. What DuckDB spills goes to a folder of this run (mode 0700), which
-    is removed at the end; leftovers of runs that died are removed at the start. Raises
-    `DpforestError` for a missing, locked or damaged database, or a wrong setting.
+    A file that cannot be written is opened for reading. After that the connection can reach no
+    other file, no extension and no setting. DuckDB's temporary files go to a folder of this run
+    (mode 0700), which is removed at the end. Folders of runs that died are removed at the start.
+    Raises `DpforestError` for a missing, locked or damaged database, or a wrong setting.
     """
     in_memory = str(path) == MEMORY
     if not in_memory and not Path(path).is_file():
@@ -52,13 +52,13 @@ def open_database(
 def _connect(path: str, read_only: bool) -> duckdb.DuckDBPyConnection:
     refusal = f"The file {path} cannot be opened as a DuckDB database: check --db."
     try:
-        # for a file of another kind DuckDB would download the extension that reads it
+        # otherwise DuckDB downloads an extension to read a file of another kind
         connection = duckdb.connect(
             path, read_only=read_only, config={"autoinstall_known_extensions": "false"}
         )
     except duckdb.Error as error:
         text = str(error)
-        if "could not set lock on file" in text.lower():  # a path may hold the word lock
+        if "could not set lock on file" in text.lower():  # a path may contain the word lock
             raise DpforestError(
                 f"The database {path} is in use by another process: close it there first."
             ) from None
@@ -67,7 +67,7 @@ def _connect(path: str, read_only: bool) -> duckdb.DuckDBPyConnection:
         raise DpforestError(refusal) from None
     path_of = "SELECT path FROM duckdb_databases() WHERE database_name = current_database()"
     if path != MEMORY and connection.execute(path_of).fetchall() == [(None,)]:
-        connection.close()  # a data file, shown as a view of a database in memory
+        connection.close()  # a data file, which DuckDB shows as a view in a database in memory
         raise DpforestError(refusal)
     return connection
 
@@ -82,8 +82,8 @@ def _configure(
         "--threads": ("threads", threads),
         "--memory-limit": ("memory_limit", memory_limit),
         "--temp-dir": ("temp_directory", str(spill)),
-        # group keys of small codes index a flat array up to 2^18 groups, not just DuckDB's 2^12;
-        # larger arrays do not fit a cache, and hashing is faster
+        # group by an array index for up to 2^18 groups, not just DuckDB's 2^12; the array of more
+        # groups does not fit into a cache, and hashing is faster
         "": ("perfect_ht_threshold", 18),
     }
     for option, (name, value) in settings.items():
@@ -92,14 +92,14 @@ def _configure(
             try:
                 connection.execute(f"SET GLOBAL {name} = '{literal}'")
             except duckdb.Error:
-                raise DpforestError(f"{option} has a value that DuckDB does not take.") from None
+                raise DpforestError(f"{option} has a value that DuckDB does not accept.") from None
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
 
 
 @contextlib.contextmanager
 def _spill_folder(database: Path | None, temp_dir: str | Path | None) -> Iterator[Path]:
-    """A folder for one run's spill; the lock on it tells a live run from a dead one."""
+    """A folder for one run's temporary files; a lock on it shows that the run is alive."""
     if temp_dir is not None:
         base = Path(temp_dir)
         if not base.is_dir():
@@ -114,7 +114,7 @@ def _spill_folder(database: Path | None, temp_dir: str | Path | None) -> Iterato
         folder = Path(tempfile.mkdtemp(prefix=".dpforest-spill-", dir=base))
     except OSError:
         raise DpforestError(
-            f"No temporary folder can be made in {base}: name another with --temp-dir."
+            f"No temporary folder can be created in {base}: choose another with --temp-dir."
         ) from None
     lock = os.open(folder, os.O_RDONLY) if fcntl is not None else -1
     try:
@@ -132,12 +132,12 @@ def _system_folder() -> Path:
         return Path(tempfile.gettempdir())
     except OSError:
         raise DpforestError(
-            "There is no folder for temporary files that can be written: name one with --temp-dir."
+            "There is no writable folder for temporary files: choose one with --temp-dir."
         ) from None
 
 
 def _sweep(base: Path) -> None:
-    """Remove the spill of runs that no longer live: nobody holds the lock of their folder."""
+    """Remove folders of runs that died: nobody holds the lock on them."""
     for folder in base.glob(".dpforest-spill-*"):
         try:
             lock = os.open(folder, os.O_RDONLY)
@@ -147,6 +147,6 @@ def _sweep(base: Path) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)
         except OSError:
-            pass  # a live run's
+            pass  # the run is alive
         finally:
             os.close(lock)

@@ -1,8 +1,8 @@
-"""The domain that DuckDB's own declarations give: types and constraints, never a row.
+"""The domain from DuckDB's own declarations: types and constraints, never a row.
 
-Read are ENUM and BOOLEAN types, NOT NULL, `CHECK (x IN (…))`, `CHECK (x BETWEEN a AND b)` and its
-`>=`/`<=` form, and JSON in `COMMENT ON COLUMN` with the keys of a domain file's [[column]], which
-comes first. They are the curator's claim: an ENUM can be built from the data.
+It reads ENUM and BOOLEAN types, NOT NULL, `CHECK (x IN (…))`, `CHECK (x BETWEEN a AND b)` or its
+`>=`/`<=` form, and JSON in `COMMENT ON COLUMN` with the keys of [[column]] in a domain file. The
+JSON takes precedence. All of it is the curator's claim: an ENUM can be built from the data.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _KEYS = (
 def declared_domain(engine: Catalogue, info: TableInfo, target: str | None) -> Domain:
     """The domain of a table by its declarations; undeclared columns are not used.
 
-    Raises `DpforestError` without a target, or where the target's classes are not declared.
+    Raises `DpforestError` without a target, or if the target's classes are not declared.
     """
     if not target:
         raise DpforestError("Name the column to predict with --target, or a file with --domain.")
@@ -49,7 +49,7 @@ def declared_domain(engine: Catalogue, info: TableInfo, target: str | None) -> D
 
 
 def declared_columns(engine: Catalogue, info: TableInfo) -> list[dict[str, Any]]:
-    """Every column as the keys of a [[column]]; `kind` is missing where nothing is declared."""
+    """Every column as the keys of a [[column]]; `kind` is missing if nothing is declared."""
     found = []
     for stated in engine.declared(info):
         column: dict[str, Any] = {"name": stated.name}

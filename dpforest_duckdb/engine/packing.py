@@ -1,9 +1,9 @@
-"""Attributes as bits of few wide columns, several counted as one code and taken apart again.
+"""Packs attributes into the bits of a few wide columns, and counts several as one code.
 
-Counting costs one pass per code: neighbouring attributes whose joint grid is small are counted
-together, their bits read as one code, and marginalised afterwards. Routing copies every column at
-each depth, and DuckDB keeps some memory per column that it never spills: hence few columns. Each
-attribute has bits of its own, so that routing shifts and masks, and never divides. All of it
+Counting costs one pass per code. So neighbouring attributes with a small joint grid form a block:
+their bits are read as one code, counted together, and marginalised afterwards. Routing copies every
+column at each depth, and DuckDB keeps some memory per column that it never spills, so few columns
+are better. Each attribute has its own bits, so routing needs only shifts and masks. Everything here
 depends on the public domain alone.
 """
 
@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_CELLS = 256  # one byte per row and block
-WORD = 63  # bits of a packed column: shifts stay clear of the sign
-MAX_GRID = 1024  # cells times classes, per node: beyond it counting groups costs more than it saves
-MAX_TABLE = 2**21  # cells times classes times nodes: beyond it fewer cells at a time are faster
+WORD = 63  # bits of a packed column, without the sign bit
+MAX_GRID = 1024  # cells times classes, per node; larger blocks cost more than they save
+MAX_TABLE = 2**21  # cells times classes times nodes; above it, smaller blocks are faster
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a code lies: the column, and the bits of it above `shift`."""
+    """Where a code is: the column, and `bits` bits of it above `shift`."""
 
     word: int
     shift: int
@@ -36,7 +36,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Block:
-    """Attributes first … first+len(cells)-1, side by side in a column, the last lowest."""
+    """Attributes first … first+len(cells)-1, side by side in a column; the last has the lowest
+    bits.
+    """
 
     first: int
     cells: tuple[int, ...]
@@ -49,7 +51,7 @@ class Block:
 
     @property
     def size(self) -> int:
-        """The codes that its bits can hold; not all of them occur."""
+        """The number of codes that fit into its bits; not all of them occur."""
         return 1 << sum(self.bits)
 
     @property
@@ -58,16 +60,16 @@ class Block:
 
     @property
     def place(self) -> Place:
-        """Where the joint code lies."""
+        """Where the joint code is."""
         return Place(self.word, self.shift, sum(self.bits))
 
     def place_of(self, attribute: int) -> Place:
-        """Where the code of one of its attributes lies."""
-        own = attribute - self.first
-        return Place(self.word, self.shift + sum(self.bits[own + 1 :]), self.bits[own])
+        """Where the code of one of its attributes is."""
+        index = attribute - self.first
+        return Place(self.word, self.shift + sum(self.bits[index + 1 :]), self.bits[index])
 
     def parts(self, nodes: int, classes: int) -> list[Block]:
-        """The same attributes in blocks whose grids are small for so many nodes."""
+        """The same attributes in smaller blocks, whose grids are small for that many nodes."""
         limit = MAX_TABLE // max(1, nodes * classes)
         found: list[Block] = []
         for attribute in self.attributes:
@@ -80,21 +82,21 @@ class Block:
     def marginals(
         self, code: NDArray[np.int64], key: NDArray[np.int64], rows: NDArray[np.int64], keys: int
     ) -> list[NDArray[np.int64]]:
-        """`counts[key, value]` of each attribute, from the rows of each key and joint code found.
+        """`counts[key, value]` of each attribute, from the rows of each key and joint code.
 
-        Dense: what GROUP BY does not show has no rows. Sums below 2^53 are exact.
+        Dense: groups that GROUP BY leaves out are zero. Sums below 2^53 are exact.
         """
         found = []
         for attribute, cells in zip(self.attributes, self.cells, strict=True):
             place = self.place_of(attribute)
             value = (code >> (place.shift - self.shift)) & place.mask
-            told = np.bincount(key * cells + value, weights=rows, minlength=keys * cells)
-            found.append(told.astype(np.int64).reshape(keys, cells))
+            counted = np.bincount(key * cells + value, weights=rows, minlength=keys * cells)
+            found.append(counted.astype(np.int64).reshape(keys, cells))
         return found
 
 
 def blocks(cells: Sequence[int], classes: int) -> tuple[Block, ...]:
-    """Neighbouring attributes put together as long as their joint grid stays small."""
+    """Put neighbouring attributes into one block as long as their joint grid is small."""
     limit = min(MAX_CELLS, MAX_GRID // classes)
     groups: list[Block] = []
     for attribute, size in enumerate(cells):

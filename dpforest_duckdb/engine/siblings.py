@@ -1,7 +1,8 @@
-"""Children that need no counting: they hold what their parents hold, less what their siblings do.
+"""Children that are not counted: their counts are their parent's minus those of their siblings.
 
-Which child of a split is spared rests on the split alone, which is released: the one that most
-values lead to. A choice that rested on counts would show in the statements and in their times.
+Which child is left uncounted depends only on the split, which is released: it is the child that
+most values lead to. If the choice depended on counts, the statements and their times would reveal
+it.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.engine.base import Splits
 from dpforest_duckdb.tree import MULTIWAY, THRESHOLD
 
-LEAST = 0.25  # part of a split's values: where less is spared, setting rows aside costs more
+LEAST = 0.25  # part of a split's values; below it, copying the rows to count costs more
 
 
 @dataclass(frozen=True)
 class Spared:
-    """The splits of a depth: node `parent[i]` has the children `first[i]` …, `child[i]` spared.
+    """The splits of a depth: children `first[i]` … of node `parent[i]`; `child[i]` is not counted.
 
     The `arity[i]` children of a split are side by side. All of it is public.
     """
@@ -32,14 +33,14 @@ class Spared:
     arity: NDArray[np.int64]
 
     def counted(self, first: int, nodes: int) -> list[int]:
-        """The nodes first … first+nodes-1 without the spared ones."""
+        """The nodes first … first+nodes-1 that are counted."""
         counted: list[int] = np.setdiff1d(np.arange(first, first + nodes), self.child).tolist()
         return counted
 
     def fill(
         self, counts: Sequence[Integers], first: int, above: Sequence[Integers], oldest: int
     ) -> None:
-        """Put the spared children into `counts[node - first, …]`, where their cells are zero.
+        """Fill the uncounted children into `counts[node - first, …]`, where their cells are zero.
 
         `above[node - oldest, …]` are the counts of the nodes that were split.
         """
@@ -51,7 +52,9 @@ class Spared:
 
 
 def spared(splits: Splits, cells: Sequence[int]) -> Spared | None:
-    """The largest child of each split by its part of the values; None where it saves too little."""
+    """The child of each split with most of the values; None if leaving it uncounted saves too
+    little.
+    """
     kind, cell = np.array(splits.kind), np.array(splits.cell)
     size = np.array(cells)[list(splits.attribute)]
     low = np.where(kind == THRESHOLD, cell + 1, 1) / size  # the first child's part

@@ -1,4 +1,4 @@
-"""What a run needs of memory and temporary disk, from public facts, and what there is."""
+"""The memory and temporary disk that a run may need, from public facts, and what is available."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _WORD, _NODE_CLASS = 8, 4  # bytes, at most
 
 
 def bytes_of_a_row(domain: Domain, copies: int, scores: int = 0) -> int:
-    """The most bytes of a coded row: codes, node_class columns and scores, twice if routed."""
+    """The most bytes of a coded row: codes, node_class columns and scores, twice in routing."""
     words = blocks(domain.cells, len(domain.classes))[-1].word + 1
     return 2 * (_WORD * (words + scores) + _NODE_CLASS * copies)
 
 
 def refuse_if_too_large(room: float, rows: int, each: int) -> None:
-    """Raise `DpforestError` if rows of `each` bytes may need more than `room` bytes."""
+    """Raise `DpforestError` if that many rows may not fit into memory and temporary disk."""
     if rows * each > room:
         raise DpforestError(
             f"{rows:,} rows may need {rows * each / 1e9:.1f} GB of temporary space, more than "
-            "there is: raise --memory-limit, free some disk, or name a larger --temp-dir."
+            "is available: raise --memory-limit, free some disk, or name a larger --temp-dir."
         )
 
 
 def room(connection: duckdb.DuckDBPyConnection) -> float:
-    """Bytes of memory and of the disk that DuckDB may spill to."""
+    """Bytes of memory plus the disk that DuckDB may use for temporary files."""
     memory, folder, most = connection.execute(
         "SELECT current_setting('memory_limit'), current_setting('temp_directory'), "
         "current_setting('max_temp_directory_size')"
@@ -41,7 +41,7 @@ def room(connection: duckdb.DuckDBPyConnection) -> float:
     if not folder:
         return _bytes(memory)
     place = Path(folder).resolve()
-    while not place.exists():  # DuckDB makes it when it first spills
+    while not place.exists():  # DuckDB creates it at its first temporary file
         place = place.parent
     free = shutil.disk_usage(place).free
     disk = _bytes(most) if _SIZE.fullmatch(most) else 0.9 * free  # "90% of available disk space"

@@ -17,9 +17,8 @@ from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree
 class Growth:
     """The nodes of all trees while they grow, numbered by depth; node t is the root of tree t.
 
-    `noisy[node, class]` holds released histograms, zeros where nothing is released yet, and
-    `noise[node]` the standard deviation of the noise in them, NaN where nothing is. The noise
-    and `tree` are public. `limited` counts the nodes that stay leaves at a limit of size.
+    `noisy[node, class]` holds released histograms, zero before a release. `noise[node]` is the
+    standard deviation of the noise in them, NaN before a release. `noise` and `tree` are public.
     """
 
     cells: tuple[int, ...]
@@ -44,7 +43,7 @@ class Growth:
         self.noise = np.full(self.trees, np.nan)
 
     def release(self, nodes: Integers | NDArray[np.intp], noisy: Integers, noise: float) -> None:
-        """Keep the noisy histograms of nodes, with noise of a standard deviation."""
+        """Store the noisy histograms of nodes; `noise` is the standard deviation of a count."""
         self.noisy[nodes], self.noise[nodes] = noisy, noise
 
     @property
@@ -86,14 +85,14 @@ class Growth:
         return depth
 
     def spread(self, values: Sequence[Integers]) -> Integers:
-        """Per-tree arrays by node, as one array by the numbers that nodes have while they grow."""
+        """One array by the node numbers used while growing, from one array per tree."""
         spread = np.zeros(self.nodes, dtype=np.int64)
         for tree, own in enumerate(values):
             spread[self.tree == tree] = own
         return spread
 
     def finished(self) -> list[Tree]:
-        """Each tree on its own, its nodes renumbered from its root."""
+        """Each tree on its own, with its nodes renumbered from its root."""
         grown = []
         for tree in range(self.trees):
             own = np.flatnonzero(self.tree == tree)

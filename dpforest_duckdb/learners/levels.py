@@ -219,7 +219,7 @@ def scored_levels(rule: ScoreRule) -> Learner:
         context.observe(Event(Phase.COMPARE_SUMS))
         scores = rule(trees, context.request, account.plan)
         votes = [growth.spread(score) for score in scores.votes]
-        private = scores.asked(rows.count_scores(votes, scores.cuts))
+        private = scores.queried(rows.count_scores(votes, scores.cuts))
         k = context.request.rows_per_unit
         noisy = context.randomness.noise.laplace(private, account.spend("scores"), k)
         return Grown(trees, noisy, growth.limited)

@@ -1,1 +1,1 @@
-"""From what was released to votes: free of charge."""
+"""From released figures to votes. Nothing here reads private numbers, so it costs no budget."""

@@ -1,4 +1,4 @@
-"""From grown trees to votes: pieces of post-processing put in a row, tree by tree."""
+"""From grown trees to votes: post-processing steps in sequence, tree by tree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Step = Callable[[Tree, Request, Plan], Tree]
 
 
 def each(*steps: Step) -> Finish:
-    """The steps one after the other, on every tree."""
+    """The steps in sequence, on every tree."""
 
     def finish(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
         done = list(grown.trees)
@@ -26,24 +26,24 @@ def each(*steps: Step) -> Finish:
 
 
 def alone(function: Callable[[Tree], Tree]) -> Step:
-    """A step that needs the tree alone."""
+    """A step that needs only the tree."""
     return lambda tree, request, plan: function(tree)
 
 
 def with_cells(function: Callable[[Tree, Sequence[int]], Tree]) -> Step:
-    """A step that needs the cells of the domain too."""
+    """A step that also needs the cells of the domain."""
     return lambda tree, request, plan: function(tree, request.domain.cells)
 
 
 def with_noise(function: Callable[[Tree, Sequence[int], float], Tree]) -> Step:
-    """A step that needs the cells of the domain and the standard deviation of a leaf's count."""
+    """A step that also needs the domain's cells and the standard deviation of a leaf's count."""
     return lambda tree, request, plan: function(
         tree, request.domain.cells, leaf_noise(request, plan)
     )
 
 
 def of_selected(select: Callable[[Sequence[Tree]], list[Tree]], *steps: Step) -> Finish:
-    """The steps on the trees that are selected by their noisy counts."""
+    """The steps, on trees selected by their noisy counts."""
     return lambda grown, request, plan: each(*steps)(Grown(select(grown.trees)), request, plan)
 
 

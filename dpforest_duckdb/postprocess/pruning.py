@@ -1,4 +1,4 @@
-"""Pruning by released figures alone: post-processing, free of charge."""
+"""Pruning by released figures only: post-processing, which costs nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpforest_duckdb.tree import LEAF, Tree
 
 
 def impurity(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """1 − Σ_c p_c² of noisy `counts[..., class]`, negative counts taken as zero; 0 when empty."""
+    """1 − Σ_c p_c² of noisy `counts[..., class]`, with negative counts as zero; 0 if empty."""
     present = np.clip(counts, 0, None).astype(np.float64)
     total = present.sum(axis=-1, keepdims=True)
     shares = np.divide(present, total, out=np.zeros_like(present), where=total > 0)
@@ -20,10 +20,10 @@ def impurity(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def prune_by_gini(tree: Tree, cells: Sequence[int]) -> Tree:
-    """Fletcher & Islam 2015, (27): leaves no purer on average than their parent are removed.
+    """Fletcher & Islam 2015, (27): remove leaves that are on average no purer than their parent.
 
     Needs noisy `counts` at every node. Children have higher numbers than their parents, so one pass
-    from the last node to the first is the paper's rule repeated until nothing changes.
+    from the last node to the first is the same as the paper's rule repeated until nothing changes.
     """
     assert tree.counts is not None, "pruning by counts needs counts at every node"
     size = np.clip(tree.counts, 0, None).sum(axis=1)
@@ -40,10 +40,10 @@ def prune_by_gini(tree: Tree, cells: Sequence[int]) -> Tree:
 
 
 def prune_by_error(tree: Tree, cells: Sequence[int]) -> Tree:
-    """C4.5's rule: a subtree that is not expected to err less than its root as a leaf is removed.
+    """C4.5's rule: remove a subtree that is not expected to err less than its root as a leaf.
 
-    Errors are those of noisy counts at the upper end of a 25 % confidence (z = .69), summed over
-    the leaves. Needs noisy `counts` at every node.
+    The errors are those of noisy counts at the upper end of a 25 % confidence interval (z = .69),
+    summed over the leaves. Needs noisy `counts` at every node.
     """
     assert tree.counts is not None, "pruning by counts needs counts at every node"
     z = 0.69
@@ -63,13 +63,10 @@ def prune_by_error(tree: Tree, cells: Sequence[int]) -> Tree:
 
 
 def prune_by_signal(tree: Tree, cells: Sequence[int], noise: float) -> Tree:
-    """Nodes with more noise than signal go, one by one: SNR < 1 (Fletcher & Islam 2015b).
+    """Undo splits whose children all have more noise than signal: SNR < 1, thesis (4.40).
 
-    The signal of a node is that of all leaves below it: ε ΣΣ L_c / (|C| √(2 |Leafs|)), by (4.39) of
-    the thesis, where (4.40) prints √2 · |Leafs|. A node goes if its own ratio is below 1 and no
-    child stays; the root stays. A leaf that goes while others of its family stay keeps no counts:
-    its rows are then classified by the nodes above. Needs noisy `counts` summed upward; `noise` is
-    the standard deviation of one count, √2/ε.
+    Fletcher & Islam 2015b. Needs noisy `counts` summed upward; `noise` is the standard deviation of
+    one count, √2/ε.
     """
     assert tree.counts is not None, "pruning by counts needs counts at every node"
     assert tree.noise is not None, "counts come with their noise"
@@ -93,9 +90,9 @@ def prune_by_signal(tree: Tree, cells: Sequence[int], noise: float) -> Tree:
 
 
 def keep_the_better_half(trees: Sequence[Tree]) -> list[Tree]:
-    """The half of the trees that err least by their own noisy leaf counts, rounded up.
+    """The half of the trees, rounded up, with the fewest errors by their own noisy leaf counts.
 
-    Guan et al. 2020 select trees by their errors on the true rows; this rests on released counts.
+    Guan et al. 2020 select trees by their errors on the true rows; this uses released counts only.
     """
 
     def right(tree: Tree) -> float:

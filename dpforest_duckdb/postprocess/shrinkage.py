@@ -1,4 +1,4 @@
-"""Class probabilities from noisy counts: post-processing, free of charge."""
+"""Class probabilities from noisy counts: post-processing, which costs nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Number = TypeVar("Number", np.int64, np.float64)
 
 
 def sum_upward(tree: Tree, cells: Sequence[int]) -> Tree:
-    """Noisy counts of inner nodes as the sums of their leaves' noisy counts."""
+    """Set the noisy counts of inner nodes to the sums of their leaves' noisy counts."""
     assert tree.counts is not None, "only counts can be summed"
     assert tree.noise is not None, "counts come with their noise"
     inner, descents = tree.kind != LEAF, tree.descents(cells)
@@ -26,7 +26,7 @@ def sum_upward(tree: Tree, cells: Sequence[int]) -> Tree:
 
 
 def _added_up(descents: Descents, values: NDArray[Number]) -> NDArray[Number]:
-    """Figures of leaves `[node, …]`, added to those of all nodes above, which were zero."""
+    """Add the figures of leaves `[node, …]` to those of all nodes above, which start at zero."""
     summed = values.copy()
     for children, parents in reversed(descents):
         np.add.at(summed, parents, summed[children])
@@ -34,12 +34,12 @@ def _added_up(descents: Descents, values: NDArray[Number]) -> NDArray[Number]:
 
 
 def shrink_to_parent(tree: Tree, cells: Sequence[int], noise: float) -> NDArray[np.float64]:
-    """Class shares `[node, class]`, each drawn towards the parent's as far as noise is in it.
+    """Class shares `[node, class]`, each moved towards the parent's share by the noise in it.
 
-    `noise` is the standard deviation of one leaf count. A node whose counts sum `k` leaves has a
-    noise of √k·noise in each class; that many rows of the parent's shares are added to it, so an
-    empty node takes its parent's shares and a large one keeps its own. The root leans on equal
-    shares.
+    `noise` is the standard deviation of one leaf count. A node whose counts sum `k` leaves has
+    noise of √k·noise in each class. So many rows with the parent's shares are added to the node: an
+    empty node gets its parent's shares, and a large one keeps its own. The root is moved towards
+    equal shares.
     """
     assert tree.counts is not None, "only counts can be smoothed"
     classes, descents = tree.counts.shape[1], tree.descents(cells)
@@ -49,6 +49,6 @@ def shrink_to_parent(tree: Tree, cells: Sequence[int], noise: float) -> NDArray[
     total = own.sum(axis=1, keepdims=True) + weight
     shares: NDArray[np.float64] = (own + weight / classes) / total
     for children, parents in descents:
-        told = own[children] + weight[children] * shares[parents]
-        shares[children] = told / total[children]
+        added = own[children] + weight[children] * shares[parents]
+        shares[children] = added / total[children]
     return shares

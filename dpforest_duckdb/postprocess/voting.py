@@ -1,4 +1,4 @@
-"""How a leaf votes: integers, summed over trees; post-processing, free of charge."""
+"""How a leaf votes: integers that are summed over trees; post-processing, which costs nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpforest_duckdb.tree import LEAF, SCALE, Tree
 def confidence(tree: Tree) -> NDArray[np.float64]:
     """The share of the most frequent class `[node]`, by noisy counts with negatives as zero.
 
-    Equal shares where nothing is left (Fletcher & Islam 2015, footnote 6).
+    Equal shares if no positive count is left (Fletcher & Islam 2015, footnote 6).
     """
     assert tree.counts is not None, "confidence needs counts"
     present = np.clip(tree.counts, 0, None).astype(np.float64)
@@ -53,7 +53,7 @@ def vote_by_majority(tree: Tree) -> Tree:
 
 
 def vote_by_label(tree: Tree) -> Tree:
-    """Each leaf has one vote, for the label that it was asked for; there are no counts to keep."""
+    """Each leaf has one vote, for its released label; there are no counts to keep."""
     assert tree.counts is not None, "labels come as counts of one"
     return replace(tree, votes=_leaves_only(tree, tree.counts * SCALE), counts=None, noise=None)
 
@@ -70,9 +70,9 @@ def vote_by_surest(tree: Tree, cells: Sequence[int]) -> Tree:
 
 
 def vote_by_shares(tree: Tree, shares: NDArray[np.float64]) -> Tree:
-    """Each leaf votes for every class with its share `[node, class]`; votes of a leaf sum to SCALE.
+    """Each leaf votes for every class with its share `[node, class]`; a leaf's votes sum to SCALE.
 
-    Rounded down, the rest goes to the largest remainders, so that the sum is exact.
+    Votes are rounded down; the remainder goes to the largest fractions, so the sum is exact.
     """
     exact = shares / shares.sum(axis=1, keepdims=True) * SCALE
     votes = np.floor(exact).astype(np.int64)
@@ -87,13 +87,14 @@ def _leaves_only(tree: Tree, votes: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where((tree.kind == LEAF)[:, None], votes, 0)
 
 
-FINENESS = 1000  # votes are rounded to thousandths: what differs by less is read as one
+FINENESS = 1000  # votes are rounded to thousandths, so that nearly equal values share a branch
 
 
 def integer_votes(log_odds: Floats) -> Integers:
-    """Votes `[leaf, class]` of at least 0: what is the same for all classes does not matter.
+    """Votes `[leaf, class]`, at least 0; adding a constant to all classes of a leaf changes
+    nothing.
 
-    Votes of two classes sum to the same at every leaf of a tree, so that SQL needs one of them.
+    The votes of two classes have the same sum at every leaf of a tree, so SQL needs one of them.
     """
     votes = np.rint(log_odds * FINENESS).astype(np.int64) * (SCALE // FINENESS)
     if log_odds.shape[1] == 2:
@@ -103,7 +104,7 @@ def integer_votes(log_odds: Floats) -> Integers:
 
 
 def of_two(log_odds: Floats) -> Floats:
-    """Log-odds `[leaf]` of the second of two classes, as those of both."""
+    """Log-odds `[leaf]` of the second of two classes, as log-odds of both."""
     return np.stack([-log_odds, log_odds], axis=1) / 2
 
 

@@ -1,1 +1,1 @@
-"""Candidate splits and what they are worth: pure functions of count arrays."""
+"""Candidate splits, their utilities, and the draw of one: functions of count arrays."""

@@ -1,8 +1,8 @@
-"""Candidate splits: which ways there are to split a node, and what each would do to its counts.
+"""Candidate splits: the possible splits of a node, and the class counts of their branches.
 
-Candidates follow from the public domain alone. A candidate is allowed at a node if at least two of
-its branches can still be reached by the path to the node, which is public too: so an attribute is
-split by category once per path, and no threshold lies outside what the path leaves open.
+Candidates depend on the public domain alone. A candidate is allowed at a node if the path to the
+node leaves at least two of its branches reachable, which is public too. So an attribute is split by
+category at most once on a path, and no threshold is outside the interval that the path leaves.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Candidates:
         return np.flatnonzero(self.attribute == attribute)
 
     def branches(self, attribute: int) -> NDArray[np.bool_]:
-        """`goes[candidate, branch, cell]`: which cells of an attribute each branch takes."""
+        """`goes[candidate, branch, cell]`: which cells of an attribute go to each branch."""
         return self._branches[attribute]
 
     @cached_property
@@ -89,7 +89,7 @@ class Candidates:
         return np.stack([left, up_to[:, -1:] - left], axis=2)
 
     def allowed(self, reachable: Mask) -> Mask:
-        """`[node, candidate]`: two branches or more can be reached, by `reachable[node, cell]`."""
+        """`[node, candidate]`: at least two branches are reachable, by `reachable[node, cell]`."""
         found = np.empty((len(reachable), len(self)), dtype=np.bool_)
         for attribute, columns in enumerate(self.slices):
             own = self.of(attribute)
@@ -102,19 +102,19 @@ class Candidates:
                 )
                 found[:, own] = (open_ > 0).sum(axis=2) >= 2
         places = self.slices
-        for pair in self.refinements:  # a taxonomy is gone down from its top
+        for pair in self.refinements:  # a taxonomy is split from its top
             settled = reachable[:, places[pair.by_group]].sum(axis=1) == 1
             found[:, self.of(pair.finer)] &= settled[:, None]
         return found
 
     def left(self, allowed: Mask) -> Mask:
-        """`[node, attribute]`: whether any of its candidates is allowed."""
+        """`[node, attribute]`: whether any candidate of the attribute is allowed."""
         every = range(len(self.cells))
         return np.stack([allowed[:, self.of(a)].any(axis=1) for a in every], axis=1)
 
     @cached_property
     def _position(self) -> Integers:
-        """The place of each candidate among those of its attribute."""
+        """The index of each candidate among those of its attribute."""
         position = np.zeros(len(self), dtype=np.int64)
         for attribute in range(len(self.cells)):
             own = self.of(attribute)
@@ -149,14 +149,16 @@ class Candidates:
 
     @cached_property
     def slices(self) -> list[slice]:
-        """Where each attribute's cells lie among all cells."""
+        """The slice of each attribute's cells among all cells."""
         ends = np.cumsum(self.cells)
         return [slice(int(e - c), int(e)) for e, c in zip(ends, self.cells, strict=True)]
 
     def descend(self, reachable: Mask, chosen: Integers) -> tuple[Mask, Integers]:
-        """`reachable[child, cell]` of the children of nodes, and of how many each node has.
+        """`reachable[child, cell]` of the children of nodes, and the number of children of each
+        node.
 
-        `reachable[node, cell]` are those of the nodes, `chosen[node]` the candidates they split by.
+        `reachable[node, cell]` are the cells of the nodes, `chosen[node]` the candidates that split
+        them.
         """
         attribute = self.attribute[chosen]
         arity = self.arity[chosen]
@@ -174,7 +176,7 @@ class Candidates:
         return below, arity
 
 
-def candidates(domain: Domain, ways: SplitType) -> Candidates:
+def candidates(domain: Domain, split_type: SplitType) -> Candidates:
     """Every candidate of a domain: one per attribute (multiway), every binary split, or mixed.
 
     Binary: each bin edge of a numeric attribute and of an ordered category list, each category
@@ -183,10 +185,10 @@ def candidates(domain: Domain, ways: SplitType) -> Candidates:
     """
     found: list[tuple[int, int, int, int]] = []
     for number, attribute in enumerate(domain.attributes):
-        if by_cell(attribute, ways):
+        if by_cell(attribute, split_type):
             found.append((number, MULTIWAY, 0, 1))
         else:
-            found.extend((number, *way) for way in _binary(attribute))
+            found.extend((number, *split) for split in _binary(attribute))
     table = np.array(found, dtype=np.int64).reshape(-1, 4)
     return Candidates(
         table[:, 0],
@@ -219,9 +221,9 @@ def _refinements(domain: Domain) -> tuple[Refinement, ...]:
     return tuple(found)
 
 
-def by_cell(attribute: Attribute, ways: SplitType) -> bool:
-    """Whether an attribute is split into a branch per cell."""
-    return ways == "multiway" or (ways == "mixed" and attribute.kind != "numeric")
+def by_cell(attribute: Attribute, split_type: SplitType) -> bool:
+    """Whether an attribute is split into one branch per cell."""
+    return split_type == "multiway" or (split_type == "mixed" and attribute.kind != "numeric")
 
 
 def _binary(attribute: Attribute) -> list[tuple[int, int, int]]:

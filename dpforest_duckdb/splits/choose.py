@@ -1,4 +1,4 @@
-"""Choosing a split in every open node of a depth at once: utilities, then a private draw."""
+"""Choosing a split for every open node of a depth at once: utilities, then a private draw."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ class Choice:
         )
 
     def attributes_left(self) -> Mask:
-        """`[node, attribute]`: whether a node may still be split by it. Public."""
+        """`[node, attribute]`: whether the attribute can still split the node. Public."""
         return self.candidates.left(self.allowed)
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """The candidate of each node (or NO_SPLIT), and its children's noisy class counts if released.
+    """The candidate of each node, and its children's noisy class counts if they are released.
 
     `noise` is the standard deviation of the noise in each of these counts.
     """
@@ -93,8 +93,8 @@ Number = TypeVar("Number", np.int64, np.float64)
 def by_utility(utility: Utility, mechanism: Mechanism) -> Chooser:
     """A draw by an integer utility; its sensitivity is scaled by the rows per privacy unit.
 
-    A unit's rows may lie in several nodes: the loss of each is in proportion to its rows there, so
-    all nodes of a depth together cost one ε.
+    A unit's rows may be in several nodes. The loss in each node is proportional to the unit's rows
+    there, so all nodes of a depth together cost one ε.
     """
 
     def choose(choice: Choice) -> Drawn:
@@ -105,14 +105,14 @@ def by_utility(utility: Utility, mechanism: Mechanism) -> Chooser:
 
 
 def at_random(choice: Choice) -> Drawn:
-    """A uniform attribute, then a uniform candidate of it: rests on no row and costs nothing."""
+    """A uniform attribute, then a uniform candidate of it; depends on no row, costs nothing."""
     return Drawn(random_split(choice.candidates, choice.allowed, choice.bits))
 
 
-def random_split(ways: Candidates, allowed: Mask, bits: Bits) -> Integers:
+def random_split(splits: Candidates, allowed: Mask, bits: Bits) -> Integers:
     """The candidates `[node]` that `at_random` draws."""
-    attribute = draw_uniformly(ways.left(allowed), bits)
-    own = ways.attribute[None, :] == attribute[:, None]
+    attribute = draw_uniformly(splits.left(allowed), bits)
+    own = splits.attribute[None, :] == attribute[:, None]
     return draw_uniformly(own & allowed, bits)
 
 
@@ -122,9 +122,12 @@ def where_asked(chooser: Chooser) -> Chooser:
 
 
 def among(chooser: Chooser, of: Callable[[int], float] = math.sqrt) -> Chooser:
-    """The same among a random ⌊f⌋ of the attributes that a node has left, f = `of` all of them.
+    """The chooser, restricted to a random ⌊f⌋ of a node's remaining attributes, f = `of` all of
+    them.
 
-    Without replacement, all alike: the subset depends on no row.
+    Drawn without replacement, by the attributes' weights: each attribute gets an exponential clock
+    with its weight as the rate, and the first ⌊f⌋ to ring are taken (Efraimidis & Spirakis 2006).
+    The subset depends on no row, except through released weights.
     """
 
     def choose(choice: Choice) -> Drawn:
@@ -147,10 +150,10 @@ def attribute_first(attribute: Utility, point: Utility, mechanism: Mechanism) ->
     """
 
     def choose(choice: Choice) -> Drawn:
-        ways = choice.candidates
+        splits = choice.candidates
         left = choice.allowed
         worth = np.where(left, values_of_each(choice, attribute.function, np.int64), -LIMIT + 1)
-        own = [ways.of(a) for a in range(len(ways.cells)) if len(ways.of(a))]
+        own = [splits.of(a) for a in range(len(splits.cells)) if len(splits.of(a))]
         open_ = np.stack([left[:, cuts].any(axis=1) for cuts in own], axis=1)
         weights = exponents(
             np.stack([worth[:, cuts].max(axis=1) for cuts in own], axis=1),
@@ -159,10 +162,10 @@ def attribute_first(attribute: Utility, point: Utility, mechanism: Mechanism) ->
             attribute.sensitivity * choice.rows_per_unit,
             monotone=attribute.monotone,
         )
-        drawn = np.array([ways.attribute[cuts[0]] for cuts in own])[
+        drawn = np.array([splits.attribute[cuts[0]] for cuts in own])[
             select(mechanism, weights, open_, choice.bits)
         ]
-        left = left & (ways.attribute[None, :] == drawn[:, None])
+        left = left & (splits.attribute[None, :] == drawn[:, None])
         weights = exponents_of(choice, point, left, choice.epsilon // 2)
         return Drawn(select(mechanism, weights, left, choice.bits))
 
@@ -170,9 +173,10 @@ def attribute_first(attribute: Utility, point: Utility, mechanism: Mechanism) ->
 
 
 def distinct(choice: Choice, choose: Chooser) -> Drawn:
-    """Nodes one after the other, each without the attributes of those before it.
+    """Choose node after node, each without the attributes of the nodes before it.
 
-    What is left out was drawn before: released, so the candidates of a later node are public.
+    The attributes left out were drawn before, so they are released, and the candidates of a later
+    node are public.
     """
     chosen: list[int] = []
     for node in range(len(choice.allowed)):

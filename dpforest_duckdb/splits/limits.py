@@ -36,13 +36,13 @@ def fitting(arity: Integers, size: Floats, leaves: int, opened: int) -> Mask:
     return found
 
 
-def deepest_complete(domain: Domain, ways: SplitType, leaves: int) -> int | None:
+def deepest_complete(domain: Domain, split_type: SplitType, leaves: int) -> int | None:
     """The depth at which even the smallest complete tree has all the `leaves` it may have.
 
     The smallest tree takes the narrowest attributes, each once on a path; a binary split can be
     repeated. None where the attributes are used up before.
     """
-    widths = sorted(a.cells for a in domain.attributes if by_cell(a, ways))
+    widths = sorted(a.cells for a in domain.attributes if by_cell(a, split_type))
     if len(widths) < len(domain.attributes):
         return leaves.bit_length() - 1
     product = 1

@@ -1,15 +1,14 @@
-"""The class counts of all attributes' values in one release, by noise made for them together.
+"""Turns the class counts of all attributes into vectors for one release with joint noise, and back.
 
-A row is in one cell of every attribute's table. With noise of its own each of m tables needs m
-times the noise of one, a variance of 2m²/ε² in a count. But a row cannot move the tables just
-anyhow: in its class's vector it changes each block by 1 in L1, however many blocks there are. Noise
-for that norm (`privacy.noise`) has a variance of about d²/3ε² in a block of one dimension and of
-2d²/((v+1)(v+2)ε²) in one of v, with d dimensions in all.
+A row is in one cell of every attribute's table. With independent noise each of m tables needs m
+times the noise of one table, a variance of 2m²/ε² in a count. But a row can change the tables only
+in a restricted way: in the vector of its class it changes each block by 1 in L1, however many
+blocks there are. Noise for that norm (`privacy.noise`) has a variance of about d²/3ε² in a block of
+one dimension and of 2d²/((v+1)(v+2)ε²) in one of v, with d dimensions in all.
 
-An attribute of at most `CODED` values is not told by its counts but by what they differ by: signed
-sums, one dimension less than values, each a block of its own, as a row adds 1 or -1 to any number
-of them. With them goes the number of rows, one more block. An attribute of more values is one block
-of its counts.
+An attribute of at most `CODED` values is released as signed contrasts, not counts: one dimension
+less than values, each its own block, because a row adds 1 or -1 to any number of them. The number
+of rows is one more block. An attribute with more values is one block of its counts.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.noise import joint_deviation
 from dpforest_duckdb.privacy.sampler import MAX_DENOMINATOR
 
-CODED = 4  # values that signed sums tell: of more they would tell each too roughly
-WHOLE = 2**12  # the parts that one row is counted in, so that noise on integers loses nothing
-# `[value, sum]`: with a column of ones before them these are invertible
+CODED = 4  # most values for contrasts: with more, each count gets too much noise
+WHOLE = 2**12  # a row counts as so many parts, so that rounding noise to integers costs little
+# `[value, contrast]`: with a column of ones before them these are invertible
 SIGNS: dict[int, Integers] = {
     1: np.zeros((1, 0), dtype=np.int64),
     2: np.array([[1], [-1]]),
@@ -39,7 +38,7 @@ SIGNS: dict[int, Integers] = {
 
 @dataclass(frozen=True)
 class Code:
-    """How a table is told: the sums of `signs[value, sum]`, in blocks of `blocks` dimensions."""
+    """How a table is released: as contrasts `signs[value, sum]`, in blocks of these dimensions."""
 
     values: tuple[int, ...]
     signs: Integers
@@ -51,7 +50,9 @@ class Code:
 
 
 def code_of(attribute: Attribute) -> Code:
-    """How the cells are told that the domain speaks of; a row in another is in none of the sums."""
+    """The code for the cells that the domain describes; a row in another cell is in none of the
+    sums.
+    """
     values = attribute.expected
     if len(values) <= CODED:
         return Code(values, SIGNS[len(values)], (1,) * (len(values) - 1))
@@ -64,9 +65,9 @@ def blocks(attributes: Sequence[Attribute]) -> list[int]:
 
 
 def parts(attributes: Sequence[Attribute], rows_per_unit: int) -> int:
-    """The parts of a row: more for larger blocks, whose noise has the larger least radius.
+    """The parts of a row: more for larger blocks, whose noise has a larger least radius.
 
-    Fewer where a unit has so many rows that its noise is coarse anyhow.
+    Fewer if a unit has so many rows that its noise is coarse anyway.
     """
     most = MAX_DENOMINATOR // (rows_per_unit * NANO)
     return min(WHOLE * max(blocks(attributes)), most)
@@ -75,8 +76,8 @@ def parts(attributes: Sequence[Attribute], rows_per_unit: int) -> int:
 def sums(tables: Sequence[Integers], attributes: Sequence[Attribute]) -> Integers:
     """The private vectors `[class, dimension]`, in rows, of private `tables[cell, class]`.
 
-    A row adds 1 or -1 to its class's first dimension and to one or all of each attribute's, or to
-    none of these where the domain does not speak of its value.
+    A row adds 1 or -1 to its class's first dimension and to one or all of each attribute's. It adds
+    nothing to an attribute whose domain does not describe its value.
     """
     rows = tables[0].sum(axis=0)[None]
     own = [code_of(attribute) for attribute in attributes]
@@ -87,19 +88,19 @@ def sums(tables: Sequence[Integers], attributes: Sequence[Attribute]) -> Integer
 
 
 def table_of(vectors: Floats, number: int, attributes: Sequence[Attribute]) -> Floats:
-    """The table `[cell, class]` of an attribute that noisy vectors `[class, dimension]` tell."""
+    """The table `[cell, class]` of an attribute, from noisy vectors `[class, dimension]`."""
     attribute = attributes[number]
     own, first = code_of(attribute), sum(blocks(attributes[:number]))
-    heard = vectors[:, first : first + sum(own.blocks)].T
+    noisy = vectors[:, first : first + sum(own.blocks)].T
     if own.coded:
-        heard = np.linalg.solve(_square(own), np.concatenate([vectors[:, :1].T, heard]))
+        noisy = np.linalg.solve(_square(own), np.concatenate([vectors[:, :1].T, noisy]))
     table = np.zeros((attribute.cells, len(vectors)))
-    table[list(own.values)] = heard
+    table[list(own.values)] = noisy
     return table
 
 
 def _square(own: Code) -> Floats:
-    """`[sum, value]`: what the number of rows and the signed sums are of a coded table."""
+    """`[sum, value]`: the number of rows and the contrasts, as functions of a coded table."""
     return np.concatenate([np.ones((1, len(own.values))), own.signs.T])
 
 
