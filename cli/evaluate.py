@@ -24,6 +24,13 @@ def evaluate(
     ] = None,
     privacy_unit: options.PrivacyUnit = None,
     rows_per_unit: options.RowsPerUnit = None,
+    unseen: Annotated[
+        bool,
+        typer.Option(
+            "--unseen",
+            help="Declare, in the ledger, that the model was trained without these rows.",
+        ),
+    ] = False,
     ledger: options.Ledger = None,
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
@@ -35,10 +42,12 @@ def evaluate(
 
     Without --epsilon the figures are exact and not private; a table with a cap refuses them. With
     --epsilon they are noisy and free to publish, and the budget is debited; their probabilities are
-    rounded to a twentieth.
+    rounded to a twentieth. They protect the model's privacy unit, or the cap's. A model that no
+    private run in the ledger made needs --unseen.
     """
     from dpforest_duckdb.model import store
     from dpforest_duckdb.model.evaluate import evaluate as figures_of
+    from dpforest_duckdb.privacy.amounts import show
 
     with options.opened(
         db,
@@ -56,9 +65,15 @@ def evaluate(
             epsilon=epsilon,
             privacy_unit=privacy_unit,
             rows_per_unit=rows_per_unit,
+            unseen=unseen,
             ledger=ledger,
         )
-    if not found.private:
+    if found.reasons:
+        say(
+            f"These figures are not private, so do not publish them: {' '.join(found.reasons)} Pass"
+            " --unseen if the model never saw these rows."
+        )
+    elif not found.private:
         say(
             "These figures are exact: they are not private, so do not publish them of a private "
             "table (see --epsilon)."
@@ -70,3 +85,6 @@ def evaluate(
     print(f"accuracy  {number(found.accuracy)}")
     print(f"log loss  {number(found.log_loss)}")
     print(f"AUC       {number(found.auc)}")
+    if found.epsilon is not None:
+        print(f"protects  {found.unit}, at ε = {show(found.epsilon)}")
+        print(f"noise     {found.noise:.3g} (standard deviation of a count)")

@@ -439,14 +439,30 @@ def test_evaluate_on_a_capped_table_wants_epsilon_and_debits_it(db: Path) -> Non
         refused(dpforest(*shared, *unit), unit[0], "go with --epsilon", code=2)
     assert state(db) == before
     said = dpforest(*shared, "--epsilon", "2.5", "--json")
-    assert set(said.facts) == {"rows", "accuracy", "log_loss", "auc", "private", "epsilon"}
+    figures = {"rows", "accuracy", "log_loss", "auc", "private"}
+    assert set(said.facts) == {*figures, "epsilon", "privacy_unit", "rows_per_unit", "noise"}
     assert said.facts["private"] is True
+    assert (said.facts["privacy_unit"], said.facts["rows_per_unit"]) == ("row", 1)
     assert said.facts["epsilon"] == 2.5
     assert abs(said.facts["rows"] - 1000) < 200
     assert "not private" not in said.err
     left = dpforest("budget", "show", "--db", db, "--json").facts
     assert left["left"] == 0.5
     assert [entry["recipe"] for entry in left["entries"]] == ["auto", "evaluate"]
+    text = dpforest(*shared, "--epsilon", "0.5").text
+    assert "each row, at ε = 0.5" in text
+    assert "noise     2.8 (standard deviation of a count)" in text
+
+
+def test_evaluate_says_of_a_model_that_is_not_private_that_its_figures_are_not(db: Path) -> None:
+    made = dpforest(*train(db, "--name", "seeded", "--seed", "1", "--not-private"))
+    assert made.code == 0, made.err
+    shared = ("evaluate", "--db", db, "--model", "seeded", "--table", "fresh", "--epsilon", "1")
+    said = dpforest(*shared, "--json")
+    assert said.facts["private"] is False
+    assert "not private" in said.facts["reasons"][0]
+    assert "--unseen" in said.err
+    assert dpforest(*shared, "--unseen", "--json").facts["private"] is True
 
 
 def test_budget_json_and_raising(db: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -14,11 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.errors import BudgetError, DpforestError
+from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.model.evaluate import (
     BINS,
     LEAST,
+    UNSEEN,
     auc,
     evaluate,
     exact_figures,
@@ -31,9 +34,11 @@ from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import SeededBits
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.training.prepare import prepare
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")
 
+ROW = PrivacyUnit("row")
 CLASSES = {2: ("no", "yes"), 3: ("a", "b", "c")}
 
 
@@ -135,15 +140,18 @@ def test_noisy_figures_with_much_epsilon_are_the_exact_ones(
     forest = fit(con, "t", target="label")
     engine, ledger = DuckDBEngine(con), tmp_path / "ledger"
     exact = evaluate(engine, forest, "t", ledger=ledger)
-    noisy = evaluate(engine, forest, "t", epsilon=10_000, ledger=ledger)
+    noisy = evaluate(engine, forest, "t", epsilon=10_000, unseen=True, ledger=ledger)
     assert (noisy.rows, noisy.accuracy) == (exact.rows, pytest.approx(exact.accuracy))
     assert noisy.log_loss == pytest.approx(exact.log_loss, abs=0.1)
     assert noisy.auc is None if classes == 3 else noisy.auc == pytest.approx(exact.auc, abs=0.05)
     assert noisy.private
-    assert noisy.facts()["epsilon"] == 10_000
+    facts = noisy.facts()
+    assert (facts["epsilon"], facts["privacy_unit"], facts["rows_per_unit"]) == (10_000, "row", 1)
+    assert facts["noise"] == pytest.approx(0)
     by_unit = evaluate(
         engine, forest, "t", epsilon=10_000, privacy_unit="who", rows_per_unit=2, ledger=ledger
     )
+    assert by_unit.unit == PrivacyUnit("who", 2)
     assert by_unit.rows == 600, "two of three rows of each, and none of nobody's"
 
 
@@ -151,8 +159,9 @@ def test_noise_is_as_wide_as_epsilon_and_unit_say() -> None:
     """The variance of the number of rows is that of the discrete Laplace, once per cell."""
     grid = np.where(possible(2), 10_000, 0)
     for epsilon, k in ((1, 1), (1, 4), (0.25, 1)):
+        nano = int(epsilon * NANO)
         rows = [
-            noisy_figures(grid, int(epsilon * NANO), k, 2, ExactNoise(SeededBits(seed))).rows
+            noisy_figures(grid, nano, PrivacyUnit("who", k), 2, ExactNoise(SeededBits(seed))).rows
             for seed in range(300)
         ]
         decay = math.exp(-epsilon / k)
@@ -164,7 +173,7 @@ def test_noise_is_as_wide_as_epsilon_and_unit_say() -> None:
 def test_noise_alone_stays_within_what_figures_can_be() -> None:
     empty = np.zeros(possible(2).shape, np.int64)
     for seed in range(50):
-        found = noisy_figures(empty, NANO // 10, 1, 2, ExactNoise(SeededBits(seed)))
+        found = noisy_figures(empty, NANO // 10, ROW, 2, ExactNoise(SeededBits(seed)))
         assert not found.private, "the noise came from a seed"
         assert found.rows is not None
         assert found.rows >= 0
@@ -209,12 +218,12 @@ def test_under_a_cap_only_noisy_figures_of_its_unit(
     with pytest.raises(DpforestError, match="--ledger"):
         evaluate(engine, forest, "t")  # leaving the ledger out is no way around the cap
     with pytest.raises(BudgetError, match="protects"):
-        evaluate(engine, forest, "t", epsilon=1, privacy_unit="row", ledger=book)
+        evaluate(engine, forest, "t", epsilon=1, unseen=True, privacy_unit="row", ledger=book)
     assert guard.budget().spent_epsilon == 0
-    assert evaluate(engine, forest, "t", epsilon=1, ledger=book).private
+    assert evaluate(engine, forest, "t", epsilon=1, unseen=True, ledger=book).private
     assert guard.budget().entries[0].unit == PrivacyUnit("who", 3), "the cap's unit, unasked"
     with pytest.raises(BudgetError, match=r"only 1 of the cap of 2"):
-        evaluate(engine, forest, "t", epsilon=1.5, ledger=book)
+        evaluate(engine, forest, "t", epsilon=1.5, unseen=True, ledger=book)
 
 
 @pytest.mark.parametrize(
@@ -223,6 +232,12 @@ def test_under_a_cap_only_noisy_figures_of_its_unit(
         ({"target": "zzz"}, "--target"),
         ({"privacy_unit": "zzz", "epsilon": 1}, "--privacy-unit"),
         ({"rows_per_unit": 2, "epsilon": 1}, "--rows-per-unit"),
+        ({"rows_per_unit": 2, "privacy_unit": "row", "epsilon": 1}, "--rows-per-unit"),
+        ({"rows_per_unit": 0, "privacy_unit": "who", "epsilon": 1}, "--rows-per-unit"),
+        ({"rows_per_unit": 1.5, "privacy_unit": "who", "epsilon": 1}, "--rows-per-unit"),
+        ({"rows_per_unit": True, "privacy_unit": "who", "epsilon": 1}, "--rows-per-unit"),
+        ({"rows_per_unit": 10**30, "privacy_unit": "who", "epsilon": 1}, "--rows-per-unit"),
+        ({"unseen": True}, "--unseen"),
         ({"epsilon": 0}, "--epsilon"),
     ],
 )
@@ -239,6 +254,75 @@ def test_bad_options_spend_nothing(
     with pytest.raises(DpforestError, match=sentence):
         evaluate(engine, forest, "t", ledger=tmp_path / "ledger", **options)  # type: ignore[arg-type]
     assert (tmp_path / "ledger").read_bytes() == before
+
+
+def test_figures_of_a_model_that_is_not_private_are_not_private(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path
+) -> None:
+    """With a seed, one row of the table decides a forest, and so what its figures are."""
+    scored_table(con, 2)
+    forest, engine, book = fit(con, "t", target="label"), DuckDBEngine(con), tmp_path / "ledger"
+    account = Account.of(engine, engine.table("t"), book)
+    found = evaluate(engine, forest, "t", epsilon=1, ledger=book)
+    assert not found.private
+    assert found.facts()["reasons"] == list(found.reasons)
+    assert "not private" in found.reasons[0]
+    assert not account.budget().entries[-1].private, "no later cap may count it"
+    declared = evaluate(engine, forest, "t", epsilon=1, unseen=True, ledger=book)
+    assert declared.private
+    assert declared.reasons == ()
+    assert account.budget().entries[-1].plan[0]["declared"] == UNSEEN
+    assert "declared" not in account.budget().entries[-2].plan[0]
+
+
+def test_a_model_of_unknown_origin_needs_a_declaration(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    """Whatever a model says of itself: a private run in the ledger must have made it."""
+    scored_table(con, 2)
+    book, other, engine = tmp_path / "ledger", tmp_path / "other", DuckDBEngine(con)
+    forest = prepare(con, "t", target="label", epsilon=1, name="m", ledger=book).execute()
+    assert evaluate(engine, forest, "t", epsilon=1, ledger=book).private
+    con.execute("CREATE TABLE u AS FROM t")
+    assert evaluate(engine, forest, "u", epsilon=1, ledger=book).private, "another table's model"
+    con.execute("COMMENT ON TABLE t IS NULL")
+    con.execute("COMMENT ON TABLE u IS NULL")
+    assert not evaluate(engine, forest, "u", epsilon=1, ledger=tmp_path / "unknown").private
+    con.execute("COMMENT ON TABLE u IS NULL")
+    forged = replace(forest, guarantee=replace(forest.guarantee, epsilon="0.5"))
+    assert "no private run" in evaluate(engine, forged, "u", epsilon=1, ledger=book).reasons[0]
+    Account.of(engine, engine.table("t"), other).set_cap(NANO, 0, ROW, raise_cap=False)
+    with pytest.raises(BudgetError, match="no private run"):
+        evaluate(engine, forest, "t", epsilon=1, ledger=other)
+    assert Account.of(engine, engine.table("t"), other).budget().spent_epsilon == 0
+    assert evaluate(engine, forest, "t", epsilon=1, unseen=True, ledger=other).private
+
+
+def test_figures_protect_whom_the_model_protects(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    scored_table(con, 2)
+    book, engine = tmp_path / "ledger", DuckDBEngine(con)
+    forest = prepare(
+        con, "t", target="label", epsilon=1, privacy_unit="who", rows_per_unit=2, ledger=book
+    ).execute()
+    found = evaluate(engine, forest, "t", epsilon=1, ledger=book)
+    assert found.unit == PrivacyUnit("who", 2)
+    assert found.noise == pytest.approx(2 * math.sqrt(2), rel=0.03)
+    account = Account.of(engine, engine.table("t"), book)
+    spent = account.budget().spent_epsilon
+    less: list[dict[str, Any]] = [
+        {"privacy_unit": "row"}, {"rows_per_unit": 1}, {"privacy_unit": "who", "rows_per_unit": 1}
+    ]  # fmt: skip
+    for options in less:
+        with pytest.raises(UsageError, match="less than the model protects"):
+            evaluate(engine, forest, "t", epsilon=1, ledger=book, **options)
+    con.execute("CREATE TABLE u AS SELECT who AS person, x, label FROM t")
+    with pytest.raises(DpforestError, match='protects each "who"'):
+        evaluate(engine, forest, "u", epsilon=1, ledger=book)
+    assert account.budget().spent_epsilon == spent
+    more = evaluate(engine, forest, "u", epsilon=1, privacy_unit="person", ledger=book)
+    assert more.unit == PrivacyUnit("person", 2)
 
 
 def test_another_column_may_hold_the_classes(

@@ -11,7 +11,7 @@ import contextlib
 import math
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,13 +29,15 @@ from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.model.content import ForestContent
 from dpforest_duckdb.model.score_sql import score_sql, share_names
-from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
-from dpforest_duckdb.privacy.noise import CountNoise, OpenDPNoise
+from dpforest_duckdb.privacy.amounts import ATTO, NANO, nano_epsilon, show
+from dpforest_duckdb.privacy.noise import CountNoise, OpenDPNoise, laplace_deviation
 from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import Sql, render
 
 BINS = 20  # of the probability, in private figures; even, so that 1/2 is an edge
+MAX_ROWS_PER_UNIT = 1_000_000
+UNSEEN = "the model never saw these rows"  # what --unseen declares, in the ledger
 LEAST = 1e-15  # a probability below this counts as this in the log loss
 
 
@@ -43,7 +45,9 @@ LEAST = 1e-15  # a probability below this counts as this in the log loss
 class Evaluation:
     """Figures of a model on a table; None where there is nothing to compute them from.
 
-    `private` says whether they may be published; `epsilon` is then what they cost, in nano-ε.
+    `private` says whether they may be published, and `reasons` why not where noise was paid for.
+    Noisy figures cost `epsilon`, in nano-ε, for each privacy `unit`; `noise` is the standard
+    deviation of the noise in each of the counts that they are made of.
     """
 
     rows: int | None
@@ -52,12 +56,24 @@ class Evaluation:
     auc: float | None
     private: bool = False
     epsilon: int | None = None
+    unit: PrivacyUnit | None = None
+    noise: float | None = None
+    reasons: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:
-        """The figures as a JSON object."""
-        found = asdict(self)
-        cost = found.pop("epsilon")
-        return found if cost is None else {**found, "epsilon": cost / NANO}
+        """The figures as a JSON object; what they cost and protect, if they are noisy."""
+        names = ("rows", "accuracy", "log_loss", "auc", "private")
+        found = {name: getattr(self, name) for name in names}
+        if self.epsilon is None or self.unit is None:
+            return found
+        return {
+            **found,
+            **({"reasons": list(self.reasons)} if self.reasons else {}),
+            "epsilon": self.epsilon / NANO,
+            "privacy_unit": self.unit.column,
+            "rows_per_unit": self.unit.rows,
+            "noise": self.noise,
+        }
 
 
 def evaluate(
@@ -69,18 +85,24 @@ def evaluate(
     epsilon: float | str | Decimal | None = None,
     privacy_unit: str | None = None,
     rows_per_unit: int | None = None,
+    unseen: bool = False,
     ledger: str | Path | None = None,
 ) -> Evaluation:
     """Evaluate a forest on a base table; rows without a class of the class list are left out.
 
     Without `epsilon` the figures are exact and as private as the rows; a table with a cap refuses
-    them. With it, it is debited before a row is read, and the figures are free to publish. The unit
-    is by default that of the cap. Raises `DpforestError`.
+    them. With it, it is debited before a row is read, and the figures are free to publish, if the
+    model is: one that the table's rows were in, without a guarantee, would tell of them by its
+    figures whatever the noise. So a private run in the ledger must have made the model, or the
+    caller declares with `unseen`, which the ledger records, that it never saw these rows. Else a
+    table with a cap refuses, and elsewhere the figures say that they are not private, and why. The
+    unit is that of the cap, or else the model's or a larger one. Raises `DpforestError`.
     """
     nano = None if epsilon is None else nano_epsilon(epsilon)
-    if nano is None and (privacy_unit is not None or rows_per_unit is not None):
+    if nano is None and (privacy_unit is not None or rows_per_unit is not None or unseen):
         raise UsageError(
-            "--privacy-unit and --rows-per-unit go with --epsilon: exact figures protect nobody."
+            "--privacy-unit, --rows-per-unit and --unseen go with --epsilon: exact figures protect "
+            "nobody."
         )
     info = engine.table(table)
     engine.refuse_unseen(info)
@@ -93,7 +115,13 @@ def evaluate(
             )
         return exact_figures(*_counted(engine, forest, info, target), len(forest.domain.classes))
     assert account is not None
-    unit = account.unit(privacy_unit, rows_per_unit)
+    unit = _unit(account, forest, privacy_unit, rows_per_unit)
+    doubt = "" if unseen else _doubt(account, forest)
+    if doubt and account.budget().cap:
+        raise BudgetError(
+            f'Refused: table "{info.display}" has a cap. {doubt} Pass --unseen if the model never '
+            "saw these rows."
+        )
     statement = _statement(engine, forest, info, target, bins=BINS, unit=unit)
     run = account.debit(
         nano,
@@ -101,20 +129,69 @@ def evaluate(
         unit,
         recipe="evaluate",
         model=forest.name,
-        private=True,
-        plan=[asdict(PlannedQuery("figures", "discrete Laplace", (nano,)))],
+        private=not doubt,
+        plan=[
+            {
+                **asdict(PlannedQuery("figures", "discrete Laplace", (nano,))),
+                **({"declared": UNSEEN} if unseen else {}),
+            }
+        ],
     )
     try:
         classes = len(forest.domain.classes)
         grid = _grid(engine, statement, unit, classes)
-        noisy = noisy_figures(grid, nano, unit.rows, classes, OpenDPNoise())
+        noisy = noisy_figures(grid, nano, unit, classes, OpenDPNoise())
     except BaseException:
         with contextlib.suppress(DpforestError):
             account.close_run(run, "failed")
         raise
     with contextlib.suppress(DpforestError):  # the debit stands whatever becomes of this line
         account.close_run(run, "done")
-    return noisy
+    return replace(noisy, private=False, reasons=(doubt,)) if doubt else noisy
+
+
+def _unit(
+    account: Account, forest: ForestContent, column: str | None, rows: int | None
+) -> PrivacyUnit:
+    """The unit that figures protect: the cap's, or else the model's or a larger one."""
+    if rows is not None and (type(rows) is not int or not 1 <= rows <= MAX_ROWS_PER_UNIT):
+        raise UsageError(f"--rows-per-unit must be a whole number from 1 to {MAX_ROWS_PER_UNIT:,}.")
+    if account.budget().cap:
+        return account.unit(column, rows)
+    promise = forest.guarantee
+    if column is None and promise.unit != "row":
+        column = promise.unit
+        if column.casefold() not in {name.casefold() for name in account.info.columns}:
+            raise DpforestError(
+                f'The model protects each "{column}", which the table does not have: name the '
+                "column of the same persons with --privacy-unit."
+            )
+    if rows is None and column not in (None, "row"):
+        rows = promise.rows_per_unit
+    unit = account.unit(column, rows)
+    if (unit.column == "row" and promise.unit != "row") or unit.rows < promise.rows_per_unit:
+        raise UsageError(
+            f"The figures would protect {unit}, which is less than the model protects: pass "
+            f"--privacy-unit and --rows-per-unit {promise.rows_per_unit} or more, or leave both "
+            "out."
+        )
+    return unit
+
+
+def _doubt(account: Account, forest: ForestContent) -> str:
+    """Why figures of a model may tell of the rows that it was trained on; "" if they do not."""
+    promise = forest.guarantee
+    if not promise.private:
+        return "The model is not private: a single row may have decided its figures."
+    unit = PrivacyUnit(promise.unit, promise.rows_per_unit, promise.neighbours)
+    known = any(
+        run.private
+        and run.model in ("", forest.name)
+        and run.unit == unit
+        and (show(run.epsilon), show(run.delta, ATTO)) == (promise.epsilon, promise.delta)
+        for run in account.ledger.runs()
+    )
+    return "" if known else "The ledger has no private run that made this model."
 
 
 def exact_figures(
@@ -171,28 +248,36 @@ def possible(classes: int) -> NDArray[np.bool_]:
 
 
 def noisy_figures(
-    grid: Integers, epsilon: int, rows_per_unit: int, classes: int, noise: CountNoise
+    grid: Integers, epsilon: int, unit: PrivacyUnit, classes: int, noise: CountNoise
 ) -> Evaluation:
     """Private figures of true counts `grid[class, right, bin]`, for nano-ε.
 
     One privacy unit changes the grid by at most its rows. Probabilities are known up to their bin
     and taken as its middle.
     """
-    noisy = noise.laplace(grid, epsilon, rows_per_unit) * possible(classes)
+    noisy = noise.laplace(grid, epsilon, unit.rows) * possible(classes)
     rows = int(noisy.sum())
+    nothing = Evaluation(
+        rows=max(rows, 0),
+        accuracy=None,
+        log_loss=None,
+        auc=None,
+        private=noise.private,
+        epsilon=epsilon,
+        unit=unit,
+        noise=laplace_deviation(epsilon, unit.rows),
+    )
     if rows < 1:
-        return Evaluation(max(rows, 0), None, None, None, noise.private, epsilon)
+        return nothing
     middle = (np.arange(BINS) + 0.5) / BINS
     own = np.array([1 - middle, middle]) if classes == 2 else middle[None, :]
     loss = log_loss(own, noisy.sum(axis=1))
     area = auc(middle, noisy[1].sum(axis=0), noisy[0].sum(axis=0)) if classes == 2 else None
-    return Evaluation(
-        rows=rows,
+    return replace(
+        nothing,
         accuracy=_between(float(noisy[:, 1].sum() / rows), 0, 1),
         log_loss=_between(loss, -math.log(middle[-1]), -math.log(middle[0])),
         auc=None if area is None else _between(area, 0, 1),
-        private=noise.private,
-        epsilon=epsilon,
     )
 
 
