@@ -17,25 +17,25 @@ import tempfile
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import repeat
 from pathlib import Path
 
+import numpy as np
 from holdout import accuracy
 from shared import markdown_table, say
 
-from dpforest_duckdb.recipes import find
-
-NO_NOISE = "1000"  # an ε whose noise nobody sees: what a system reaches at all
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.recipes import RECIPES, find
+from dpforest_duckdb.splits.choose import Chooser
 
 
 @dataclass(frozen=True)
 class Case:
     """A system on a table: published accuracy by ε (None where the paper has a figure alone).
 
-    `trees` and `depth` are the paper's; `other` are trees and depth of a third run of the rigorous
-    form, public choices too, but made by hand on this very table.
+    `trees` and `depth` are the paper's, where they are not the recipe's.
     """
 
     recipe: str
@@ -43,7 +43,6 @@ class Case:
     published: dict[str, float | None]
     trees: int | None = None
     depth: int | None = None
-    other: tuple[int, int] | None = None
 
 
 CASES = (
@@ -66,9 +65,9 @@ CASES = (
     Case("privatree", "congressional_voting", {"1": 0.867}),
     Case("privatree", "breast_cancer_wisconsin", {"1": 0.939}),
     Case("privatree", "pima_diabetes", {"1": 0.681}),
-    Case("thesis-forest", "banknote", {"0.1": 0.838, "0.5": 0.888, "1": 0.885}, 9, 4, (1, 6)),
-    Case("thesis-forest", "mushroom", {"0.1": 0.951, "0.5": 0.994, "1": 0.999}, 6, 11, (1, 11)),
-    Case("thesis-forest", "adult", {"0.1": 0.752, "0.5": 0.783, "1": 0.785}, 15, 7),
+    Case("thesis-forest", "banknote", {"0.1": 0.838, "0.5": 0.888, "1": 0.885}, 9, 4),
+    Case("thesis-forest", "mushroom_complete", {"0.1": 0.951, "0.5": 0.994, "1": 0.999}, 6, 11),
+    Case("thesis-forest", "adult_complete", {"0.1": 0.752, "0.5": 0.783, "1": 0.785}, 15, 7),
 )
 
 
@@ -91,57 +90,54 @@ def line(case: Case, epsilon: str, seeds: int, ledgers: Path) -> list[str]:
     """One row of the table of figures."""
     warnings.simplefilter("ignore")  # seeded noise warns at every run; this is an experiment
     rigorous = runs(case, epsilon, seeds, ledgers)
-    published, other = case.published[epsilon], "-"
+    published = case.published[epsilon]
     cells = ["one form", mean(rigorous), "-"]
     if find(case.recipe).published is not None:
         literal = runs(case, epsilon, seeds, ledgers, as_published=True)
         gains = [r - p for r, p in zip(rigorous, literal, strict=True)]
         cells = [mean(literal), mean(rigorous), mean(gains, "+.3f")]
-    if case.other:
-        trees, depth = case.other
-        again = runs(case, epsilon, seeds, ledgers / "other", trees=trees, depth=depth)
-        other = f"{mean(again)} ({trees} × {depth})"
-    shown = "-" if published is None else f"{published:.3f}"
-    row = [case.recipe, case.table, epsilon, shown, *cells, other]
+    row = [
+        case.recipe,
+        case.table,
+        epsilon,
+        "-" if published is None else f"{published:.3f}",
+        *cells,
+    ]
     say(" ".join(row))
     return row
 
 
-def limit(case: Case, seeds: int, ledgers: Path) -> list[str]:
-    """What the rigorous form reaches without noise, with the paper's trees and with others."""
+def sharp(choose: Chooser) -> Chooser:
+    """The same splits, drawn at an ε that leaves no noise in them."""
+    return lambda choice: choose(replace(choice, epsilon=10**6 * NANO))
+
+
+def true_label(counts: Integers, *_: object) -> Integers:
+    """The most frequent class of each leaf, exactly."""
+    return np.eye(counts.shape[1], dtype=np.int64)[counts.argmax(axis=1)]
+
+
+def pieces(case: Case, epsilon: str, seeds: int, ledgers: Path) -> list[str]:
+    """The as-published form with the noise of one piece taken away, and of both."""
     warnings.simplefilter("ignore")
-    row = [case.recipe, case.table, mean(runs(case, NO_NOISE, seeds, ledgers / "limit"))]
-    if case.other:
-        trees, depth = case.other
-        found = runs(case, NO_NOISE, seeds, ledgers / "other", trees=trees, depth=depth)
-        return [*row, f"{mean(found)} ({trees} × {depth})"]
-    return [*row, "-"]
+    recipe = RECIPES[case.recipe]
+    form = recipe.published
+    assert form is not None
+    exact = replace(form.leaf, ask=true_label)
+    row = [case.recipe, case.table, epsilon]
+    for changed in (
+        {"leaf": exact},
+        {"choose": sharp(form.choose)},
+        {"leaf": exact, "choose": sharp(form.choose)},
+    ):
+        RECIPES[case.recipe] = replace(recipe, published=replace(form, **changed))
+        row.append(mean(runs(case, epsilon, seeds, ledgers / "pieces", as_published=True)))
+    RECIPES[case.recipe] = recipe
+    say(" ".join(row))
+    return row
 
 
-REASONS = """## What the figures say
-
-Many published figures come from code that reads bounds, bins, categories or node sizes off the
-rows, stops at true purity, or tunes trees and depth on the data. Neither form here does: both take
-the public domain, and stop by released figures alone. A figure that is not reached stands here as
-it is.
-
-**Where only the noise of splits was wrong** (diffp-id3, dpdf, xin-dpgdf), the column of differences
-says what the repair costs or gains. The forms differ in the calibration of their draws; the
-published dpdf also asks two queries more on a path than it charges, and the published xin-dpgdf
-draws the labels of its leaves by smooth sensitivity.
-
-**At small ε many trees share the budget** (diffprf, dprf-gini, hou-forest): what is left for one
-is less than its noise, so a forest says what the larger class is, or nothing at all. The published
-figures do not show this. tpdprf as published spends 1.65 times its budget and weighs rows and
-attributes by the true rows, unpaid; the rigorous form has to do without.
-
-**The thesis's figures** come from code that spends more than it states (each of K medians at the
-full share), reads bounds off the rows and stops at true purity; how many attributes a node sees is
-not reported. The rigorous form draws the attribute first and then one median, so its cost does not
-grow with the attributes. The last column has other numbers of trees and depths: public choices, but
-made by hand on these very tables, so they flatter. Fewer trees hold more rows each, which matters
-more here than many votes. What stands in the way where a figure is not reached is shown by the same
-forest without noise: a published figure that lies at this limit leaves nothing for noise.
+REASONS = """REASONS_HERE
 """
 
 
@@ -162,18 +158,28 @@ def main() -> None:
         ProcessPoolExecutor(given.jobs) as pool,
     ):
         ledgers = Path(folder)
-        for name in ("other", "limit"):
-            (ledgers / name).mkdir()
-        one = partial(line, seeds=given.seeds, ledgers=ledgers)
-        rows = list(pool.map(one, *zip(*cells, strict=True)))
-        noiseless = [case for case in cases if case.recipe == "thesis-forest"]
-        limits = list(pool.map(limit, noiseless, repeat(given.seeds), repeat(ledgers)))
+        (ledgers / "pieces").mkdir()
+        rows = list(
+            pool.map(partial(line, seeds=given.seeds, ledgers=ledgers), *zip(*cells, strict=True))
+        )
+        taken = [
+            (case, e) for case, e in cells if case.recipe == "thesis-forest" and case.published[e]
+        ]
+        apart = (
+            list(
+                pool.map(
+                    partial(pieces, seeds=given.seeds, ledgers=ledgers), *zip(*taken, strict=True)
+                )
+            )
+            if taken
+            else []
+        )
     figures = markdown_table(
-        ["recipe", "table", "ε", "published", "as published, here", "rigorous", "difference",
-         "other trees × depth"],
-        rows,
-    )  # fmt: skip
-    without = markdown_table(["recipe", "table", "no noise", "other trees × depth"], limits)
+        ["recipe", "table", "ε", "published", "as published, here", "rigorous", "difference"], rows
+    )
+    without = markdown_table(
+        ["recipe", "table", "ε", "labels exact", "splits exact", "both exact"], apart
+    )
     text = (
         "# Published figures beside ours\n\n"
         "Written by `python benchmarks/papers.py --markdown docs/reproduction.md`: accuracy, mean "

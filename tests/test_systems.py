@@ -191,10 +191,11 @@ def test_rana_gives_every_leaf_all_of_the_budget() -> None:
     assert recipe.flaws
 
 
-def test_dprf_gini_shares_a_tree_among_its_splits_and_leaves() -> None:
+def test_dprf_gini_halves_every_level_as_diffprf_does() -> None:
     plan, _, _ = planned("dprf-gini", of=domain(5), trees=4, depth=4)
-    assert shares(plan, "split") == [0.05] * 4
-    assert shares(plan, "leaf") == [0.05]
+    assert shares(plan, "size") == [0.025] * 5
+    assert shares(plan, "split") == [0.025] * 4
+    assert shares(plan, "leaf") == [0.025]
 
 
 def test_a_single_tree_has_one_phase() -> None:
@@ -340,7 +341,7 @@ def test_the_lines_say_repaired_where_the_two_forms_differ(name: str) -> None:
     if recipe.published is None:
         assert not any(line.repaired for line in recipe.lines)
         return
-    pieces = STATED_FIELDS | {"stop", "leaf", "adapt", "second", "voting"}
+    pieces = STATED_FIELDS | {"stop", "leaf", "adapt", "second", "voting", "learner"}
     differing = {f for f in pieces if getattr(recipe, f) != getattr(recipe.published, f)}
     assert {line.field for line in recipe.lines if line.repaired} == differing
 

@@ -129,13 +129,24 @@ def equidistant(ways: Candidates, number: int) -> Mask:
     return kept
 
 
-def unless_small(
-    chooser: Chooser, least: Callable[[Choice], int], *, pure: bool = False, empty: bool = True
-) -> Chooser:
-    """The same, but a node stays a leaf if its split would leave a child less than `least` rows.
+def unless_few_or_pure(chooser: Chooser, least: int) -> Chooser:
+    """The same, but a node of less than `least` rows, or of one class, stays a leaf.
 
-    With `pure` one of a single class does too; without `empty` a child of no row does not count.
-    NOT private: it rests on the true counts.
+    NOT private: it depends on the true counts.
+    """
+
+    def choose(choice: Choice) -> Drawn:
+        classes = choice.counts[0].sum(axis=1)  # [node, class]
+        ended = (classes.sum(axis=1) < least) | ((classes > 0).sum(axis=1) < 2)
+        return Drawn(np.where(ended, NO_SPLIT, chooser(choice).candidate))
+
+    return choose
+
+
+def unless_a_child_is_small(chooser: Chooser, least: Callable[[Choice], int]) -> Chooser:
+    """The same, but a node stays a leaf if its split would leave a child few rows, below `least`.
+
+    A child without any row does not count. NOT private: it depends on the true counts.
     """
 
     def choose(choice: Choice) -> Drawn:
@@ -145,11 +156,8 @@ def unless_small(
             of_all = ways.branch_counts([table[nodes] for table in choice.counts], a)
             place = np.searchsorted(ways.of(a), drawn[nodes])
             rows = of_all[np.arange(len(nodes)), place].sum(axis=2)  # [node, branch]
-            small = (rows < least(choice)) & (empty | (rows > 0))
-            drawn[nodes[small.any(axis=1)]] = NO_SPLIT
-        if pure:
-            classes = (choice.counts[0].sum(axis=1) > 0).sum(axis=1)
-            drawn[classes < 2] = NO_SPLIT
+            small = ((rows < least(choice)) & (rows > 0)).any(axis=1)
+            drawn[nodes[small]] = NO_SPLIT
         return Drawn(drawn)
 
     return choose

@@ -12,9 +12,33 @@ from __future__ import annotations
 
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_counts, vote_by_majority
+from dpforest_duckdb.recipes.conformance import Line
 from dpforest_duckdb.recipes.plans import LAPLACE, leaves_only
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.splits.choose import at_random
+
+LINES = (
+    Line("all rows in every tree", "thesis 4.4.1: ε = B/t", "rows"),
+    Line("O(log n) trees", "thesis 4.5.1", "trees", assumed="10, so that n is not asked"),
+    Line(
+        "complete trees of a fixed depth, 6 and 14 in the figures",
+        "thesis 4.5.1 and Figure 4.4",
+        "depth",
+    ),
+    Line("binary trees", "thesis 4.5.1", "split_type"),
+    Line(
+        "the attribute is chosen uniformly at random at each node",
+        "thesis 4.2",
+        "choose: at_random",
+    ),
+    Line("Laplace noise on the statistics of the leaves", "thesis 4.5.1", "plan: leaves_only"),
+    Line(
+        "threshold averaging: fractions are averaged over the trees",
+        "thesis 4.5.1",
+        "finish: vote_by_counts",
+    ),
+    Line("majority voting, as the variant majority", "thesis 4.5.1", "finish: vote_by_majority"),
+)
 
 BOJARSKI_FOREST = Recipe(
     name="bojarski-forest",
@@ -39,4 +63,5 @@ BOJARSKI_FOREST = Recipe(
         "that gives one answer cannot: take the p_ columns of bojarski-forest for odds"
     },
     only="Its proof holds once the number of trees is fixed and does not follow the rows.",
+    lines=LINES,
 )

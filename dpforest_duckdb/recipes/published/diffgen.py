@@ -16,6 +16,7 @@ from dpforest_duckdb.learners.specialisation import specialised
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_counts
 from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, spread
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
 from dpforest_duckdb.request import Request
@@ -35,6 +36,38 @@ def plan(request: Request) -> Plan:
     return spread(request, queries)
 
 
+LINES = (
+    Line("the whole table", "Mu et al. 2016, 2.3", "rows"),
+    Line("one tree, from the root to the leaves", "Mu et al. 2016, 2.3", "trees"),
+    Line("the number of specialisations", NO_TEXT, "depth", assumed="6"),
+    Line(
+        "a taxonomy tree for each attribute",
+        "Mu et al. 2016, 2.3",
+        "split_type",
+        assumed="the domain's; without one, any category to each",
+    ),
+    Line(
+        "a specialisation of one entry at a time, by the exponential mechanism",
+        "Mu et al. 2016, 2.3 and Table 1",
+        "learner: specialised",
+        repaired="without the factor 2, as the max operator is monotone",
+    ),
+    Line(
+        "information gain",
+        "Mu et al. 2016, 2.3 and Table 1",
+        "learner: GAIN",
+        assumed="the max operator; information gain as the variant ig",
+    ),
+    Line("nothing is asked node by node", "Mu et al. 2016, 2.3", "choose: at_random"),
+    Line(
+        "ε' = B/(2(numeric + 2h))",
+        NO_TEXT,
+        "plan: plan",
+        assumed="a point for each number, then a draw and new points a step",
+    ),
+    Line("Laplace noise at the leaves", "Mu et al. 2016, 2.3", "finish: vote_by_counts"),
+)
+
 _PUBLISHED = Recipe(
     name="diffgen",
     title="DiffGen (Mohammed et al.)",
@@ -50,6 +83,7 @@ _PUBLISHED = Recipe(
     plan=plan,
     finish=each(alone(vote_by_counts)),
     variants={"ig": {"learner": specialised(GAIN, point=GAIN)}},
+    lines=LINES,
 )
 
 DIFFGEN = repaired(

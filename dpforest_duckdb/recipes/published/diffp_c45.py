@@ -16,6 +16,7 @@ from dpforest_duckdb.postprocess.pruning import prune_by_error
 from dpforest_duckdb.postprocess.shrinkage import sum_upward
 from dpforest_duckdb.postprocess.voting import vote_by_counts
 from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, spread
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
 from dpforest_duckdb.recipes.stopping import drowned
@@ -46,6 +47,37 @@ def choose(utility: Utility) -> Chooser:
     return by_points(utility, utility, by_width=True)
 
 
+LINES = (
+    Line("one tree on all rows", "Mu et al. 2016, 2.3", "rows"),
+    Line("one tree", "Mu et al. 2016, 2.3", "trees"),
+    Line(
+        "the depth",
+        NO_TEXT,
+        "depth",
+        assumed="5 nodes on a path, as Fletcher & Islam 2015 compare DiffP-ID3",
+    ),
+    Line("continuous and discrete attributes", "Mu et al. 2016, 2.3 and Table 1", "split_type"),
+    Line(
+        "a split point of each continuous attribute, then the split, by the exponential mechanism",
+        "Mu et al. 2016, 2.3",
+        "choose: by_points",
+        repaired="Gini without the factor 2",
+    ),
+    Line(
+        "two calls of the exponential mechanism at a split share its budget",
+        "Mu et al. 2016, 2.3",
+        "plan: plan",
+        assumed="all queries alike, one for each continuous attribute",
+    ),
+    Line("when a node ends", NO_TEXT, "stop: drowned", assumed="DiffP-ID3's rule"),
+    Line(
+        "pruning and vote",
+        NO_TEXT,
+        "finish: prune_by_error",
+        assumed="C4.5's, on counts summed upward",
+    ),
+)
+
 _PUBLISHED = Recipe(
     name="diffp-c45",
     title="DiffP-C4.5 (Friedman & Schuster)",
@@ -64,6 +96,7 @@ _PUBLISHED = Recipe(
         "max": {"choose": choose(with_factor_2(MAX_COUNT))},
         "ig": {"choose": choose(INFORMATION_GAIN)},
     },
+    lines=LINES,
 )
 
 DIFFP_C45 = repaired(

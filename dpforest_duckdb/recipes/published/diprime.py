@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_counts
+from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import (
     FULL_MEDIANS,
     LAPLACE,
@@ -43,6 +44,51 @@ def choose(mse: Utility) -> Chooser:
     return by_points(BALANCE, mse, full_shares(every), by_width=True)
 
 
+LINES = (
+    Line(
+        "disjoint rows in the trees",
+        NO_TEXT,
+        "rows",
+        assumed="as the thesis has it for its own system",
+    ),
+    Line("10 trees", "thesis Table 4.1", "trees"),
+    Line("the depth is 8", "thesis Table 4.1", "depth"),
+    Line(
+        "two children; splits (C, X \\ C) of categories",
+        "thesis (4.15)",
+        "split_type",
+        assumed="C is one category: other subsets are cut",
+    ),
+    Line(
+        "a median of every attribute, in proportion to the width of its interval",
+        "thesis (4.14)",
+        "choose: by_points",
+        assumed="points are public bin edges; the minus sign that print lacks",
+    ),
+    Line(
+        "the attribute by −MSE, with Δ = 4P²/N",
+        "thesis (4.16)",
+        "choose: SIGNED",
+        repaired="Gini weighted by rows, monotone with Δ = 2",
+    ),
+    Line(
+        "labels in [−P, P]",
+        "thesis 4.3.2",
+        "choose: SIGNED",
+        assumed="−1 and 1; 0 and 1 as the variant zero-one",
+    ),
+    Line(
+        "ε_s = ε_a = pB/(2 d_m), for each query",
+        "thesis 4.3.2",
+        "plan: half_to_leaves_and_full_medians",
+        repaired="the medians of a node share their half",
+    ),
+    Line("p", NO_TEXT, "plan: half_to_leaves", assumed="½, as in the thesis's own system"),
+    Line(
+        "Laplace noise on the classes of a leaf", "thesis 4.4.1 and 5.3", "finish: vote_by_counts"
+    ),
+)
+
 _PUBLISHED = Recipe(
     name="diprime",
     title="DiPriMe (Consul & Williamson)",
@@ -57,6 +103,7 @@ _PUBLISHED = Recipe(
     finish=each(alone(vote_by_counts)),
     flaws=FULL_MEDIANS,
     variants={"zero-one": {"choose": choose(ZERO_ONE)}},
+    lines=LINES,
 )
 
 DIPRIME = repaired(

@@ -4,28 +4,79 @@ the thesis.
 Trees on bootstrap samples. The best point of a numeric attribute, of the midpoints of neighbouring
 values (4.5), is the one of least Gini (4.6); the attribute is then drawn by the exponential
 mechanism on Gini; the class counts of the leaves have Laplace noise.
-Assumed: τ = 20, d = 5, as the thesis supposes; √m random attributes a node; B/τ a tree, alike for
-its d splits and its leaves; Gini weighted by rows, with Δ = 2; multiway splits of categories;
-points are public bin edges, for midpoints of observed neighbours, which are private; majority.
+Assumed: τ = 20, d = 5, and the budget as in DiffPRF, as the thesis supposes alike parameters: B/τ a
+tree, at every level half for a noisy node size and half for the split; a node whose noisy size is
+within its own noise is a leaf; √m random attributes a node; Gini weighted by rows, with Δ = 2; a
+child per category; points are public bin edges, for the midpoints, which are private; majority.
 """
 
 from __future__ import annotations
 
+from dpforest_duckdb.arrays import Mask
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
-from dpforest_duckdb.privacy.plan import Plan
-from dpforest_duckdb.recipes.plans import LAPLACE, spread
+from dpforest_duckdb.privacy.noise import laplace_deviation
+from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
+from dpforest_duckdb.recipes.plans import LAPLACE, per_node
 from dpforest_duckdb.recipes.recipe import ALL_ROWS, BOOTSTRAP, Recipe, repaired
-from dpforest_duckdb.request import Request
+from dpforest_duckdb.request import Level
 from dpforest_duckdb.splits.choose import among, attribute_first, by_utility
 from dpforest_duckdb.splits.published import by_best_points, where_points_are_left
 from dpforest_duckdb.splits.utilities import GINI, with_factor_2
 
 
-def plan(request: Request) -> Plan:
-    d = request.depth
-    return spread(request, {"split": ("exponential mechanism", (1,) * d), "leaf": (LAPLACE, (1,))})
+def within_noise(level: Level) -> Mask:
+    """A noisy size of less than its own standard deviation, √2 k / ε."""
+    size = level.plan.query("size")
+    assert level.noisy is not None, "the plan asks for sizes"
+    assert size is not None, "the plan asks for sizes"
+    small: Mask = level.noisy.sum(axis=1) < laplace_deviation(
+        min(size.by_depth), level.request.rows_per_unit
+    )
+    return small
 
+
+LINES = (
+    Line(
+        "a bootstrap sample for each tree",
+        "thesis 3.2: bagging",
+        "rows",
+        repaired="every tree sees all rows once",
+    ),
+    Line("the number of trees", NO_TEXT, "trees", assumed="20, as in DiffPRF"),
+    Line("the depth", NO_TEXT, "depth", assumed="5, as in DiffPRF"),
+    Line(
+        "midpoints of neighbouring values are the points of a number",
+        "thesis (4.5)",
+        "split_type",
+        assumed="edges of public bins",
+    ),
+    Line(
+        "the best point of an attribute by Gini, then the exponential mechanism on Gini",
+        "thesis (4.6) and 4.2",
+        "choose: by_best_points",
+        repaired="the attribute by its best point, then a point, by two paid draws",
+    ),
+    Line("the class counts of leaves have Laplace noise", "thesis 4.2", "plan: per_node"),
+    Line(
+        "how the budget is divided",
+        NO_TEXT,
+        "plan: per_node",
+        assumed="B/τ, at every level half for a size and half for a split",
+    ),
+    Line(
+        "when a node ends",
+        NO_TEXT,
+        "stop: within_noise",
+        assumed="if its noisy size is within its noise",
+    ),
+    Line(
+        "the majority of the trees' votes",
+        NO_TEXT,
+        "finish: vote_by_majority",
+        assumed="one vote a tree, for its class of most noisy rows",
+    ),
+)
 
 _PUBLISHED = Recipe(
     name="dprf-gini",
@@ -37,9 +88,11 @@ _PUBLISHED = Recipe(
     choose=among(by_best_points(with_factor_2(GINI))),
     trees=20,
     depth=5,
-    plan=plan,
+    plan=per_node("exponential mechanism", LAPLACE),
+    stop=within_noise,
     finish=each(alone(vote_by_majority)),
     flaws=(BOOTSTRAP, "The best point of each attribute is read off the true counts, unpaid."),
+    lines=LINES,
 )
 
 DPRF_GINI = repaired(

@@ -14,11 +14,49 @@ from __future__ import annotations
 
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
+from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, half_to_leaves
 from dpforest_duckdb.recipes.recipe import ALL_ROWS, BOOTSTRAP, LOSS, Recipe, repaired
 from dpforest_duckdb.splits.choose import among, by_utility
 from dpforest_duckdb.splits.published import by_points
 from dpforest_duckdb.splits.utilities import F_MAX, WEIGHTED_MAX
+
+LINES = (
+    Line(
+        "a bootstrap sample for each tree",
+        "thesis 3.2: bagging",
+        "rows",
+        repaired="every tree sees all rows once",
+    ),
+    Line("50 trees", "thesis Table 4.1", "trees"),
+    Line("the depth", NO_TEXT, "depth", assumed="5"),
+    Line("CART: two children", "thesis 4.2", "split_type"),
+    Line(
+        "continuous attributes are made discrete with the exponential mechanism",
+        "thesis 4.3.1",
+        "choose: by_points",
+        repaired="one draw among the points of all attributes",
+    ),
+    Line(
+        "the attribute by F_Max, among a random subset",
+        "thesis (4.11) to (4.13)",
+        "choose: F_MAX",
+        repaired="F_Max rounded down to whole rows",
+    ),
+    Line("ε = B/τ a tree", "thesis 4.4.1", "plan: half_to_leaves"),
+    Line(
+        "the allocation inside a tree",
+        NO_TEXT,
+        "plan: half_to_leaves",
+        assumed="half for the splits, half for the leaves",
+    ),
+    Line(
+        "the majority of the trees' votes",
+        NO_TEXT,
+        "finish: vote_by_majority",
+        assumed="one vote a tree, for its class of most noisy rows",
+    ),
+)
 
 _PUBLISHED = Recipe(
     name="dprfmaxtree",
@@ -33,6 +71,7 @@ _PUBLISHED = Recipe(
     plan=half_to_leaves("exponential mechanism on F_Max", LAPLACE),
     finish=each(alone(vote_by_majority)),
     flaws=(BOOTSTRAP, LOSS),
+    lines=LINES,
 )
 
 DPRFMAXTREE = repaired(

@@ -15,10 +15,43 @@ from __future__ import annotations
 from dpforest_duckdb.learners.specialisation import specialised
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_counts
+from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, half_to_leaves
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
 from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.splits.utilities import INFORMATION_GAIN, MAX_COUNT, with_factor_2
+
+LINES = (
+    Line("the whole table", "Mu et al. 2016, 2.3", "rows"),
+    Line("one tree, from the root to the leaves", "Mu et al. 2016, 2.3", "trees"),
+    Line("the number of specialisations", NO_TEXT, "depth", assumed="6"),
+    Line(
+        "generalised to the top, then made finer",
+        "Mu et al. 2016, 2.3",
+        "split_type",
+        assumed="by the domain's taxonomies",
+    ),
+    Line(
+        "weighted splits of numbers compete with the others in one draw",
+        "Mu et al. 2016, 2.3 and Table 1",
+        "learner: specialised",
+        repaired="without the factor 2, as the max operator is monotone",
+    ),
+    Line(
+        "the weights, and the utility",
+        NO_TEXT,
+        "learner: MAX_COUNT",
+        assumed="an interval's points weigh as much as a group; the max operator",
+    ),
+    Line("nothing is asked node by node", "Mu et al. 2016, 2.3", "choose: at_random"),
+    Line(
+        "how the budget is divided",
+        NO_TEXT,
+        "plan: half_to_leaves",
+        assumed="half for the draws, half for the leaves",
+    ),
+    Line("the noisy counts of the leaves", "Mu et al. 2016, 2.3", "finish: vote_by_counts"),
+)
 
 _PUBLISHED = Recipe(
     name="dt-diff",
@@ -36,6 +69,7 @@ _PUBLISHED = Recipe(
     plan=half_to_leaves("exponential mechanism", LAPLACE),
     finish=each(alone(vote_by_counts)),
     variants={"ig": {"learner": specialised(INFORMATION_GAIN, point=None)}},
+    lines=LINES,
 )
 
 DT_DIFF = repaired(

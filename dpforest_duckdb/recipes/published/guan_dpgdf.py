@@ -18,6 +18,7 @@ from dpforest_duckdb.learners.selective_aggregation import BY_DRAWN_ERRORS, BY_T
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, cube_roots, spread
 from dpforest_duckdb.recipes.recipe import Recipe, half_the_attributes, repaired
 from dpforest_duckdb.request import Request
@@ -53,6 +54,70 @@ def paid_plan(request: Request) -> Plan:
     return spread(request, queries, disjoint=True)
 
 
+LINES = (
+    Line(
+        "the training data of the trees is sampled without replacement",
+        "thesis 4.2 and 4.4.1",
+        "rows",
+    ),
+    Line("50 trees", "thesis Table 4.1", "trees"),
+    Line("the depth is m/2", "thesis Table 4.1", "depth"),
+    Line(
+        "every 5 sorted values of a number are replaced by their average",
+        "thesis 4.3.1",
+        "split_type",
+        assumed="public bins, which read no rows",
+    ),
+    Line(
+        "a child per category, two for a number",
+        NO_TEXT,
+        "split_type",
+        assumed="as ID3 and C4.5 have it",
+    ),
+    Line(
+        "the exponential mechanism on Gini, ε u / 2Δ",
+        "thesis (4.20)",
+        "choose: by_utility",
+        repaired="without the factor 2, as the utility is monotone",
+    ),
+    Line(
+        "the sensitivity of Gini",
+        NO_TEXT,
+        "choose: GINI",
+        assumed="Gini weighted by rows, with Δ = 2",
+    ),
+    Line(
+        "ε1 = ε2 = B/2, ε1 in equal parts",
+        "thesis 4.4.1",
+        "plan: plan",
+        repaired="a tenth of B for Algorithm 2 first",
+    ),
+    Line(
+        "a leaf of layer i has ε2 (1 − ∛2) ∛2^(i+1) / (1 − ∛2^d)",
+        "thesis (4.34)",
+        "plan: cube_roots",
+        repaired="every leaf has all of ε2, as a row lies in one",
+    ),
+    Line(
+        "trees leave one by one by the error of the rest, and the set of least error is kept",
+        "thesis, Algorithm 4.2",
+        "learner: BY_TRUE_ERRORS",
+        repaired="the least errors are drawn by permute-and-flip and paid for",
+    ),
+    Line(
+        "the errors are those of",
+        "thesis, Algorithm 4.2, line 4",
+        "learner: BY_TRUE_ERRORS",
+        assumed="the training rows",
+    ),
+    Line(
+        "the majority of the trees' votes",
+        NO_TEXT,
+        "finish: vote_by_majority",
+        assumed="one vote a tree, for its class of most noisy rows",
+    ),
+)
+
 _PUBLISHED = Recipe(
     name="guan-dpgdf",
     title="DPGDF (Guan et al.)",
@@ -71,6 +136,7 @@ _PUBLISHED = Recipe(
         "The layers of (4.34) add up to 1.587 times the budget of the counts.",
         "Trees are selected by their errors on the true rows, which nothing pays for.",
     ),
+    lines=LINES,
 )
 
 GUAN_DPGDF = repaired(

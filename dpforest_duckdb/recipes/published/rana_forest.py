@@ -20,11 +20,12 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, spread
 from dpforest_duckdb.recipes.recipe import BOOTSTRAP, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import Choice, among
-from dpforest_duckdb.splits.published import by_class_means, unless_small
+from dpforest_duckdb.splits.published import by_class_means, unless_a_child_is_small
 
 
 def plan(request: Request) -> Plan:
@@ -44,6 +45,46 @@ def adapt(histogram: Integers, request: Request) -> Request:
     return replace(request, rows=int(histogram.sum()))
 
 
+LINES = (
+    Line("a bootstrap sample for each tree", "thesis 4.4.2", "rows"),
+    Line(
+        "as many trees as Theorems 3 and 4 allow",
+        "thesis (4.35), (4.36)",
+        "trees",
+        assumed="10, without a check of the bounds",
+    ),
+    Line("no greatest depth", "thesis 4.5.1", "depth", assumed="at most 10 splits on a path"),
+    Line("numeric attributes are split in two at (4.7)", "thesis (4.7)", "split_type"),
+    Line(
+        "the split point is the mean of the class means, noised by Laplace",
+        "thesis (4.7)",
+        "choose: by_class_means",
+    ),
+    Line(
+        "the attribute has the largest information gain", "thesis 4.3.2", "choose: by_class_means"
+    ),
+    Line(
+        "a node is not split if a child has less than n_l rows",
+        "thesis 4.5.1",
+        "choose: unless_a_child_is_small",
+    ),
+    Line(
+        "n_l is a small fraction of all rows", "thesis 4.5.1", "adapt: adapt", assumed="a hundredth"
+    ),
+    Line(
+        "ε at every tree, not ε/τ",
+        "thesis 4.4.1",
+        "plan: plan",
+        assumed="B at the leaves, and again for the class means of a depth",
+    ),
+    Line(
+        "the majority of the trees' votes",
+        NO_TEXT,
+        "finish: vote_by_majority",
+        assumed="one vote a tree, for its class of most noisy rows",
+    ),
+)
+
 RANA_FOREST = Recipe(
     name="rana-forest",
     title="Rana et al.",
@@ -51,7 +92,7 @@ RANA_FOREST = Recipe(
     paper="Differentially Private Random Forest with High Utility, ICDM 2015",
     rows="bootstrap",
     split_type="mixed",
-    choose=unless_small(among(by_class_means), least_support, empty=False),
+    choose=unless_a_child_is_small(among(by_class_means), least_support),
     trees=10,
     depth=10,
     plan=plan,
@@ -62,4 +103,5 @@ RANA_FOREST = Recipe(
         BOOTSTRAP,
     ),
     only="It is not differentially private by design, so there is nothing to repair.",
+    lines=LINES,
 )

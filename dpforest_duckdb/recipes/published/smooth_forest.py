@@ -16,6 +16,7 @@ from __future__ import annotations
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_label
+from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.leaf_queries import LABEL, SMOOTH_FLAWS, SMOOTH_LABEL
 from dpforest_duckdb.recipes.plans import leaves_only
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
@@ -29,6 +30,37 @@ def depth(domain: Domain) -> int:
     first = next((d for d in range(64) if s * ((s - 1) / s) ** d < s / 2), 0) if s else 0
     return max(1, discrete + first)
 
+
+LINES = (
+    Line("the rows of a tree", NO_TEXT, "rows", assumed="a disjoint part of them"),
+    Line("100 trees", "thesis 4.5.1 and Table 4.1", "trees"),
+    Line(
+        "the first d with s((s − 1)/s)^d < s/2 for s numeric attributes",
+        "thesis (4.37)",
+        "depth: depth",
+    ),
+    Line(
+        "m/2, which assumes discrete attributes",
+        "thesis 4.5.1",
+        "depth: depth",
+        assumed="added to it, of the discrete attributes alone",
+    ),
+    Line("a discrete attribute serves once on a path", "thesis 4.5.1", "split_type"),
+    Line("random trees", "thesis 4.2", "choose: at_random"),
+    Line(
+        "all of the budget for the leaves",
+        "thesis 4.1.2",
+        "plan: leaves_only",
+        repaired="the same, with another mechanism",
+    ),
+    Line(
+        "the most frequent class by the exponential mechanism with smooth sensitivity",
+        "thesis 4.3.3",
+        "leaf: SMOOTH_LABEL",
+        repaired="ROSNAM, as in the addendum",
+    ),
+    Line("the trees' votes", NO_TEXT, "finish: vote_by_label", assumed="majority"),
+)
 
 _PUBLISHED = Recipe(
     name="smooth-forest",
@@ -45,6 +77,7 @@ _PUBLISHED = Recipe(
     leaf=SMOOTH_LABEL,
     finish=each(alone(vote_by_label)),
     flaws=SMOOTH_FLAWS,
+    lines=LINES,
 )
 
 SMOOTH_FOREST = repaired(

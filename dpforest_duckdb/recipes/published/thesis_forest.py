@@ -19,6 +19,7 @@ from dataclasses import replace
 
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_label
+from dpforest_duckdb.recipes.conformance import Line
 from dpforest_duckdb.recipes.leaf_queries import LABEL
 from dpforest_duckdb.recipes.plans import (
     FULL_MEDIANS,
@@ -26,8 +27,8 @@ from dpforest_duckdb.recipes.plans import (
     half_to_leaves_and_full_medians,
 )
 from dpforest_duckdb.recipes.recipe import Recipe, half_the_attributes, repaired
-from dpforest_duckdb.splits.choose import Choice, Chooser, among, attribute_first
-from dpforest_duckdb.splits.published import at_points, by_points, full_shares, unless_small
+from dpforest_duckdb.splits.choose import Chooser, among, attribute_first
+from dpforest_duckdb.splits.published import at_points, by_points, full_shares, unless_few_or_pure
 from dpforest_duckdb.splits.utilities import BALANCE, GINI, Utility
 
 # (5.3) is exp(−ε_a N MSE / 8) at P = 1, and N MSE is 2 Gini of labels -1 and 1, ½ Gini of 0 and 1
@@ -36,15 +37,54 @@ ZERO_ONE = replace(GINI, name="N MSE of labels 0 and 1", sensitivity=8, monotone
 POINTS, LEAST_ROWS = 10, 4
 
 
-def fewest(choice: Choice) -> int:
-    """A child has 4 rows at least."""
-    return LEAST_ROWS
-
-
 def choose(mse: Utility) -> Chooser:
     medians = among(by_points(BALANCE, mse, full_shares(math.isqrt)))
-    return unless_small(at_points(medians, POINTS), fewest, pure=True)
+    return unless_few_or_pure(at_points(medians, POINTS), LEAST_ROWS)
 
+
+LINES = (
+    Line("disjoint random subsets of the rows", "thesis 5.1", "rows"),
+    Line(
+        "9 trees on Banknote, 6 on Mushroom, 15 on Adult",
+        "thesis Figures 5.1 to 5.3",
+        "trees",
+        assumed="15 elsewhere",
+    ),
+    Line("d_m = m/2; 4 on Banknote", "thesis Table 5.1", "depth"),
+    Line("two children; one category against the rest", "thesis (5.2)", "split_type"),
+    Line(
+        "a private median among ten equidistant points of each attribute of a subset",
+        "thesis (5.1)",
+        "choose: at_points",
+        repaired="the attribute first, by its best point, then one median",
+    ),
+    Line(
+        "the size of the subset is below m",
+        "thesis 5.1",
+        "choose: among",
+        assumed="√m as published, m − 1 rigorous",
+    ),
+    Line(
+        "the attribute by −MSE, with P = 1",
+        "thesis (5.3)",
+        "choose: SIGNED",
+        repaired="Gini weighted by rows, by permute-and-flip",
+    ),
+    Line(
+        "a node ends with one class, or below 4 rows",
+        "thesis 5.1",
+        "choose: unless_few_or_pure",
+        repaired="by depth and points alone",
+    ),
+    Line(
+        "ε_a = ε_s = pB/(2 d_m) each, ε_l = B/2",
+        "thesis 5.1",
+        "plan: half_to_leaves_and_full_medians",
+        repaired="two draws a node, half of its share each",
+    ),
+    Line("the label of a leaf by permute-and-flip", "thesis 5.1", "leaf: LABEL"),
+    Line("majority voting", "thesis 5.1", "finish: vote_by_label"),
+)
 
 _PUBLISHED = Recipe(
     name="thesis-forest",
@@ -61,12 +101,14 @@ _PUBLISHED = Recipe(
     finish=each(alone(vote_by_label)),
     flaws=(*FULL_MEDIANS[:1], "Nodes end by the true number of their rows and classes."),
     variants={"zero-one": {"choose": choose(ZERO_ONE)}},
+    lines=LINES,
 )
 
 THESIS_FOREST = repaired(
     _PUBLISHED,
     "The attribute is drawn first, by its best point, and then one median, for half of the share "
-    "each. N MSE is Gini, monotone, and all draws are by permute-and-flip.",
+    "each, and no true count ends a node. N MSE is Gini, monotone, and all draws are by "
+    "permute-and-flip.",
     choose=at_points(
         among(attribute_first(GINI, BALANCE, "permute-and-flip"), lambda m: m - 1), POINTS
     ),

@@ -6,7 +6,8 @@ trees of the first that misclassify it. B/τ a tree, in d_m layers, the root the
 the share 1 / (d_m − d_t + 1) (4.31), (4.32), for one query, a split or the counts of the leaves.
 Attributes are weighed by symmetrical uncertainty (4.24) and normalised interaction gain (4.26), and
 a split is drawn among those of most weight. τ = 90, d_m = 5 (30 and 8 in its figures).
-Assumed: α = ½; Gini by the exponential mechanism; numeric attributes split in two at bin edges.
+A split has a feature and a point, for a categorical one of its values against the rest.
+Assumed: α = ½; Gini by the exponential mechanism; points of numbers are public bin edges.
 The weights of IG-RFE, the threshold of relevance and p are not given: an attribute weighs its
 uncertainty times its mean interaction, once for all trees of a phase, those below a hundredth of
 the largest uncertainty go, and p = √m of those that a node has left.
@@ -21,6 +22,7 @@ from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, harmonic, spread
 from dpforest_duckdb.recipes.recipe import ALL_ROWS, BOOTSTRAP, Recipe, Second, repaired
 from dpforest_duckdb.request import Request
@@ -35,13 +37,71 @@ def plan(request: Request) -> Plan:
     return spread(request, {"split": ("exponential", inner), "leaf": (LAPLACE, (last,))})
 
 
+LINES = (
+    Line(
+        "a bootstrap sample for each tree",
+        "thesis 4.5.2, lines 6 and 11",
+        "rows",
+        repaired="every tree sees all rows once",
+    ),
+    Line("90 trees; 30 in the figures", "thesis Table 4.1 and 4.6.2", "trees"),
+    Line("d_m = 5, the root at 1; 8 in the figures", "thesis Table 4.1 and 4.4.1", "depth"),
+    Line(
+        "a split has a feature and a point, one of its values or of its range",
+        "thesis 4.3.2",
+        "split_type",
+    ),
+    Line(
+        "relevance by symmetrical uncertainty, interaction by NIG, the top p by weight",
+        "thesis 4.3.4, (4.24) to (4.26)",
+        "learner: relevant",
+        repaired="√m random attributes instead",
+    ),
+    Line(
+        "IG-RFE, the threshold of relevance and p",
+        NO_TEXT,
+        "learner: relevant",
+        assumed="see the top of the file",
+    ),
+    Line(
+        "the split is chosen from the subset",
+        "thesis 4.3.4",
+        "choose: among_the_relevant",
+        repaired="Gini without the factor 2, among √m random attributes",
+    ),
+    Line(
+        "the utility of a split",
+        NO_TEXT,
+        "choose: GINI",
+        assumed="Gini weighted by rows, with Δ = 2",
+    ),
+    Line(
+        "B/τ a tree; layer d_t has 1/(d_m − d_t + 1) of s_t, for one query",
+        "thesis (4.31), (4.32)",
+        "plan: plan",
+    ),
+    Line(
+        "the second phase draws row i with weight v_i / Σv",
+        "thesis 4.5.2",
+        "second: Second",
+        repaired="a row that half of the trees get wrong counts twice, at twice the sensitivity",
+    ),
+    Line("α, the share of the first phase", NO_TEXT, "second: Second", assumed="½"),
+    Line(
+        "the majority of the trees' votes",
+        NO_TEXT,
+        "finish: vote_by_majority",
+        assumed="one vote a tree, for its class of most noisy rows",
+    ),
+)
+
 _PUBLISHED = Recipe(
     name="tpdprf",
     title="TpDPRF (Liu et al.)",
     year=2022,
     paper="A two-phase random forest with differential privacy, Applied Intelligence 2022",
     rows="bootstrap",
-    split_type="mixed",
+    split_type="binary",
     choose=among_the_relevant(by_utility(with_factor_2(GINI), "exponential")),
     trees=90,
     depth=5,
@@ -51,6 +111,7 @@ _PUBLISHED = Recipe(
     finish=each(alone(vote_by_majority)),
     second=Second(Fraction(1, 2), misclassified_weight=1),
     flaws=(BOOTSTRAP, "Rows and attributes are weighed by the true rows, which nothing pays for."),
+    lines=LINES,
 )
 
 TPDPRF = repaired(

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_label
+from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.leaf_queries import LABEL, SMOOTH_FLAWS, SMOOTH_LABEL
 from dpforest_duckdb.recipes.plans import half_to_leaves
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
@@ -26,6 +27,38 @@ def depth(domain: Domain) -> int:
     """⌈m/2⌉ layers, one of them of leaves."""
     return max(2, (len(domain.attributes) + 1) // 2)
 
+
+LINES = (
+    Line("the data sets of the trees do not overlap", "poster, 3", "rows"),
+    Line("the number of trees is adjusted to the data set", "poster, 2a", "trees", assumed="10"),
+    Line("d from m/2 to m, d − 1 layers split", "poster, 2a and 3", "depth", assumed="⌈m/2⌉"),
+    Line("a child per category", NO_TEXT, "split_type", assumed="and two for a number"),
+    Line(
+        "P(a) ∝ exp(−ε Gini(a) / (2(d − 1) Δ(Gini)))",
+        "poster, 3",
+        "choose: by_published",
+        repaired="Gini weighted by rows, with Δ = 2",
+    ),
+    Line(
+        "Δ(Gini)",
+        NO_TEXT,
+        "choose: constant",
+        assumed="½, by which the mean over the rows changes at most",
+    ),
+    Line(
+        "ε/(2(d − 1)) a layer, ε/2 at the leaves",
+        "poster, 2c",
+        "plan: half_to_leaves",
+        repaired="the same parts, with another mechanism at the leaves",
+    ),
+    Line(
+        "smooth sensitivity at the leaves",
+        "poster, 2b",
+        "leaf: SMOOTH_LABEL",
+        repaired="permute-and-flip on class counts",
+    ),
+    Line("the trees' votes", NO_TEXT, "finish: vote_by_label", assumed="majority"),
+)
 
 _PUBLISHED = Recipe(
     name="xin-dpgdf",
@@ -42,6 +75,7 @@ _PUBLISHED = Recipe(
     leaf=SMOOTH_LABEL,
     finish=each(alone(vote_by_label)),
     flaws=SMOOTH_FLAWS,
+    lines=LINES,
 )
 
 XIN_DPGDF = repaired(

@@ -1,0 +1,366 @@
+"""The pieces that one published system each uses, by hand on small examples."""
+
+from __future__ import annotations
+
+import tomllib
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from taxonomies import TAXONOMIES, WORKCLASS
+
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain_file import domain_from_mapping
+from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
+from dpforest_duckdb.learners import selective_aggregation as aggregation
+from dpforest_duckdb.learners.feature_selection import (
+    interaction,
+    mutual_information,
+    symmetrical_uncertainty,
+    weights_of,
+)
+from dpforest_duckdb.learners.specialisation import draw_by_entry
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.randomness import Randomness
+from dpforest_duckdb.privacy.selection import Exponents
+from dpforest_duckdb.recipes import find
+from dpforest_duckdb.recipes.published import diprime
+from dpforest_duckdb.recipes.published.privatree import leaf_epsilon
+from dpforest_duckdb.splits.candidates import candidates
+from dpforest_duckdb.splits.choose import NO_SPLIT, Choice, Drawn
+from dpforest_duckdb.splits.published import (
+    at_points,
+    by_best_points,
+    equidistant,
+    unless_a_child_is_small,
+    unless_few_or_pure,
+    where_points_are_left,
+)
+from dpforest_duckdb.splits.utilities import F_MAX, GINI, PARTS
+
+
+def seeded(seed: int = 0) -> Randomness:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        return Randomness.seeded(seed)
+
+
+def numbers(*uppers: int) -> Domain:
+    """Integer attributes from 0."""
+    named = [
+        Attribute(f"n{i}", "numeric", lower=0, upper=upper, nullable=False)
+        for i, upper in enumerate(uppers)
+    ]
+    types = {**{a.name: "INTEGER" for a in named}, "y": "VARCHAR"}
+    return Domain(tuple(named), "y", ("p", "q")).bind(types)
+
+
+def choice_of(domain: Domain, counts: list[np.ndarray], epsilon: int = 10**6 * NANO) -> Choice:
+    ways, nodes, source = candidates(domain, "binary"), len(counts[0]), seeded()
+    return Choice(
+        candidates=ways,
+        counts=counts,
+        allowed=np.ones((nodes, len(ways)), dtype=np.bool_),
+        reachable=np.ones((nodes, sum(domain.cells)), dtype=np.bool_),
+        noisy=None,
+        epsilon=epsilon,
+        rows_per_unit=1,
+        noise=source.noise,
+        bits=source.bits,
+        rows=1000,
+    )
+
+
+def first(choice: Choice) -> Drawn:
+    return Drawn(choice.allowed.argmax(axis=1))
+
+
+# labels[combination, tree], class, rows: trees 0 and 1 are good, 2 is always wrong, 3 says 0
+LABELS = np.array([[0, 0, 1, 0], [1, 1, 0, 0], [1, 0, 0, 0]])
+TRUTH, ROWS = np.array([0, 1, 1]), np.array([5, 4, 2])
+
+
+def test_algorithm_2_by_hand() -> None:
+    """Ties say class 0. All four err on the second and third combination, 6 rows.
+
+    Round 1: without tree 0 the votes for class 1 are 1/3, 1/3, 0/3: errors 4 + 2 = 6; without 1:
+    1/3, 1/3, 1/3: 6; without 2: 0/3, 2/3, 1/3: 2; without 3: 1/3, 2/3, 1/3: 2. The first of the
+    least goes, tree 2, E_1 = 2. Round 2, of 0, 1, 3: without 0: 0/2, 1/2, 0/2: 6; without 1: 0/2,
+    1/2, 1/2: 6; without 3: 0/2, 2/2, 1/2: 2. Tree 3 goes, E_2 = 2. Round 3, of 0, 1: without 0: 2;
+    without 1: 0. E_3 = 0, so tree 0 alone is kept.
+    """
+    asked: list[list[int]] = []
+
+    def least(errors: np.ndarray, turn: int) -> int:
+        asked.append(errors.tolist())
+        return aggregation.least(errors, turn)
+
+    assert aggregation.aggregate(LABELS, TRUTH, ROWS, 2, least) == [0]
+    assert asked == [[6, 6, 2, 2], [6, 6, 2], [2, 0], [2, 2, 0]]
+    assert aggregation.aggregate(LABELS[:, :1], TRUTH, ROWS, 2, least) == [0]
+
+
+def test_every_error_of_algorithm_2_rises_by_at_most_one_with_a_row() -> None:
+    """The draws of the rigorous form are of a monotone utility of sensitivity 1."""
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        labels = random.integers(0, 3, size=(30, 5))
+        truth, rows = random.integers(0, 3, 30), random.integers(1, 9, 30)
+        more = rows + (np.arange(30) == random.integers(30))
+        sides: list[list[np.ndarray]] = []
+        for own in (rows, more):
+            asked: list[np.ndarray] = []
+
+            def fixed(errors: np.ndarray, turn: int, asked: list[np.ndarray] = asked) -> int:
+                asked.append(errors)
+                return 0
+
+            aggregation.aggregate(labels, truth, own, 3, fixed)
+            sides.append(asked)
+        changes = np.concatenate([b - a for a, b in zip(*sides, strict=True)])
+        assert set(changes.tolist()) <= {0, 1}
+
+
+def test_mutual_information_and_symmetrical_uncertainty_by_hand() -> None:
+    same, apart = np.array([[8, 0], [0, 8]]), np.array([[4, 4], [4, 4]])
+    assert mutual_information(same) == pytest.approx(1)
+    assert symmetrical_uncertainty(same) == pytest.approx(1)
+    assert symmetrical_uncertainty(apart) == pytest.approx(0)
+    assert symmetrical_uncertainty(np.array([[5, 0], [0, 0]])) == 0
+    # H(X) = 1, H(Y) = H(¼), I = H(¼) − ½ · 1
+    h = -(0.25 * np.log2(0.25) + 0.75 * np.log2(0.75))
+    assert symmetrical_uncertainty(np.array([[8, 0], [4, 4]])) == pytest.approx(
+        2 * (h - 0.5) / (1 + h)
+    )
+
+
+def test_interaction_gain_by_hand() -> None:
+    """XOR: neither of two fair bits tells of the class, both do: IG = 1 and NIG = ½ + 1/4."""
+    xor = np.zeros((2, 2, 2), dtype=np.int64)
+    for x in (0, 1):
+        for y in (0, 1):
+            xor[x, y, x ^ y] = 5
+    assert interaction(xor) == pytest.approx(0.75)
+    # a copy of a bit that is the class: I(X, Y; Z) = 1, less 1 and 1: NIG = ½ − 1/4
+    copy = np.zeros((2, 2, 2), dtype=np.int64)
+    copy[0, 0, 0] = copy[1, 1, 1] = 5
+    assert interaction(copy) == pytest.approx(0.25)
+
+
+def test_irrelevant_attributes_weigh_nothing() -> None:
+    random = np.random.default_rng(1)
+    label = random.integers(0, 2, 4000)
+    codes = np.stack([label, label ^ (random.random(4000) < 0.2), label * 0], axis=1)
+    pairs = {}
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        pairs[one, other] = np.zeros((2, 2, 2), dtype=np.int64)
+        np.add.at(pairs[one, other], (codes[:, one], codes[:, other], label), 1)
+    weights = weights_of(pairs, 3)
+    assert weights[0] > weights[1] > weights[2] == 0
+
+
+def test_ten_points_are_equidistant_in_value() -> None:
+    ways = candidates(numbers(109), "binary")
+    kept = np.flatnonzero(equidistant(ways, 10))
+    values = ways.width.cumsum()[kept] / ways.width.sum()
+    steps = np.diff(values)
+    assert len(kept) == 10
+    assert steps.max() - steps.min() < 2 * ways.width.max() / ways.width.sum()
+    few = candidates(numbers(6), "binary")
+    assert equidistant(few, 10).all()
+
+
+def test_a_node_without_a_point_is_a_leaf() -> None:
+    domain = numbers(109)
+    tables = [np.ones((2, domain.cells[0], 2), dtype=np.int64)]
+    choice = choice_of(domain, tables)
+    points = equidistant(choice.candidates, 10)
+    choice.allowed[1] = ~points
+    drawn = at_points(first, 10)(choice).candidate
+    assert points[drawn[0]]
+    assert drawn[1] == NO_SPLIT
+
+
+def test_the_thesis_ends_nodes_of_few_rows_or_one_class() -> None:
+    domain = numbers(1)
+    cells = domain.cells[0]
+    tables = np.zeros((4, cells, 2), dtype=np.int64)
+    tables[0, :2] = [[9, 0], [9, 0]]
+    tables[1, :2] = [[2, 1], [0, 0]]
+    tables[2, :2] = [[3, 0], [0, 1]]
+    tables[3, :2] = [[9, 1], [1, 9]]
+    drawn = unless_few_or_pure(first, 4)(choice_of(domain, [tables])).candidate
+    assert (drawn == NO_SPLIT).tolist() == [True, True, False, False]
+
+
+def test_rana_does_not_split_where_a_child_has_little_support() -> None:
+    domain = numbers(1)
+    tables = np.zeros((3, domain.cells[0], 2), dtype=np.int64)
+    tables[0, :2] = [[9, 0], [200, 0]]
+    tables[1, :2] = [[10, 0], [0, 10]]
+    tables[2, :2] = [[0, 0], [50, 50]]  # a child without any row does not count
+    choose = unless_a_child_is_small(first, lambda choice: choice.rows // 100)
+    drawn = choose(choice_of(domain, [tables])).candidate
+    assert (drawn == NO_SPLIT).tolist() == [True, False, False]
+
+
+def test_li_and_li_take_the_best_point_of_each_attribute() -> None:
+    """(4.6): the points of least Gini; a thousand draws without much ε show both attributes."""
+    domain = numbers(3, 3)
+    tables = [np.zeros((1000, cells, 2), dtype=np.int64) for cells in domain.cells]
+    tables[0][:, :4] = [[5, 0], [0, 5], [0, 5], [0, 5]]  # best cut after the first value
+    tables[1][:, :4] = [[5, 2], [0, 1], [0, 1], [0, 11]]
+    choice = choice_of(domain, tables, epsilon=NANO // 1000)
+    ways = choice.candidates
+    drawn = by_best_points(GINI)(choice).candidate
+    best = [
+        own[GINI.function(ways.branch_counts(tables, a))[0].argmax()]
+        for a, own in ((0, ways.of(0)), (1, ways.of(1)))
+    ]
+    assert set(drawn.tolist()) == set(best)
+
+
+def test_each_chooser_has_the_nodes_that_it_is_for() -> None:
+    domain = numbers(3, 3)
+    choice = choice_of(domain, [np.ones((2, cells, 2), dtype=np.int64) for cells in domain.cells])
+    choice.allowed[1] = False
+    choice.allowed[1, [choice.candidates.of(0)[1], choice.candidates.of(1)[2]]] = True
+    seen: dict[str, int] = {}
+
+    def told(name: str) -> Callable[[Choice], Drawn]:
+        def choose(choice: Choice) -> Drawn:
+            seen[name] = len(choice.allowed)
+            return first(choice)
+
+        return choose
+
+    drawn = where_points_are_left(told("points"), told("plain"))(choice).candidate
+    assert seen == {"points": 1, "plain": 1}
+    assert choice.allowed[np.arange(2), drawn].all()
+
+
+def test_f_max_by_hand() -> None:
+    """Classes of 6 and 4 rows, largest counts 5 and 4: 6/10 · 5 + 4/10 · 4 = 4.6."""
+    counts = np.array([[5, 0], [1, 4]])
+    assert F_MAX.function(counts) / PARTS == pytest.approx(4.6, abs=1 / PARTS)
+    assert F_MAX.function(np.zeros((2, 2), dtype=np.int64)) == 0
+
+
+def test_the_codings_of_labels_give_a_quarter_and_a_sixteenth() -> None:
+    """(4.16) at P = 1 is exp(−ε N MSE / 8): ε n G / 4 with ±1, ε n G / 16 with 0 and 1."""
+    counts = np.array([[6.0, 2.0], [1.0, 7.0]])
+    n = counts.sum(axis=1)
+    gini = (n - (counts**2).sum(axis=1) / n).sum()
+    for labels, utility, part in (
+        ((-1.0, 1.0), diprime.SIGNED, 4),
+        ((0.0, 1.0), diprime.ZERO_ONE, 16),
+    ):
+        y = np.array(labels)
+        mean = (counts * y).sum(axis=1) / n
+        squares = (counts * (y[None] - mean[:, None]) ** 2).sum()
+        assert squares / 8 == pytest.approx(gini / part)
+        assert 2 * utility.sensitivity == part
+        assert not utility.monotone
+
+
+def test_privatree_leaves_need_less_with_more_rows() -> None:
+    """Two classes: max_p p ln(1/p) = 1/e, so 2^d / (e n 1 %)."""
+    request = find("privatree").request(numbers(5), NANO)
+    assert leaf_epsilon(replace(request, rows=1000)) == pytest.approx(16 / np.e / 10, rel=1e-5)
+    assert leaf_epsilon(replace(request, rows=2000)) == pytest.approx(8 / np.e / 10, rel=1e-5)
+
+
+def test_entries_weigh_the_same_however_many_points_they_have() -> None:
+    """Primes whose product passes 2^63: the draw needs no weight of that size."""
+    sizes = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53]
+    even = Exponents(np.zeros((1, sum(sizes)), dtype=np.int64), 1)
+    bits = seeded(5).bits
+    drawn = [draw_by_entry(even, sizes, bits) for _ in range(8000)]
+    group = np.searchsorted(np.cumsum(sizes), drawn, side="right")
+    expected = 8000 / len(sizes)
+    counts = np.bincount(group, minlength=len(sizes))
+    assert abs(counts - expected).max() < 6 * np.sqrt(expected)
+
+
+def test_dt_diff_trains_on_sixteen_numeric_attributes_of_prime_bins(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+) -> None:
+    primes = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53]
+    columns = ", ".join(f"CAST(hash(i, {p}) % {p + 1} AS INTEGER) AS n{p}" for p in primes)
+    con.execute(f"CREATE TABLE t AS SELECT {columns}, i % 2 = 0 AS y FROM range(500) r(i)")
+    named = [Attribute(f"n{p}", "numeric", edges=tuple(range(p)), nullable=False) for p in primes]
+    forest = fit(con, "t", domain=Domain(tuple(named), "y", ("false", "true")), recipe="dt-diff")
+    assert forest.trees[0].nodes > 1
+
+
+def test_a_taxonomy_of_several_levels_is_gone_down_one_entry_at_a_time(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+) -> None:
+    work = [
+        *("Private", "Self-emp-not-inc", "Self-emp-inc", "Federal-gov", "Local-gov"),
+        *("State-gov", "Without-pay", "Never-worked"),
+    ]
+    listed = ", ".join(f"'{name}'" for name in work)
+    con.execute(
+        f"CREATE TABLE t AS SELECT [{listed}][i % 8 + 1] AS work, "
+        "CASE WHEN i % 8 IN (3, 6) THEN 'a' ELSE 'b' END AS y FROM range(4000) r(i)"
+    )
+    domain = domain_from_mapping(
+        {
+            "target": "y",
+            "column": [
+                {"name": "work", "kind": "categorical", "domain": work, "taxonomy": WORKCLASS},
+                {"name": "y", "kind": "categorical", "domain": ["a", "b"]},
+            ],
+        }
+    )
+    forest = fit(con, "t", domain=domain, recipe="diffgen", depth=4, epsilon=100)
+    names = [attribute.name for attribute in forest.domain.attributes]
+    assert names == ["work", "work (group)", "work (group 2)"]
+    assert forest.domain.attributes[2].values == ("private", "self", "government", "unpaid")
+    (tree,) = forest.trees
+    assert tree.attribute[0] == 1, "the top first"
+    # four steps: the top, what is paid, then two of the groups; the others stay whole
+    split = tree.attribute[tree.attribute >= 0].tolist()
+    assert split[:2] == [1, 2] or split.count(0) >= 1
+    assert len(split) == 4
+    assert split.count(0) == 2, "one group at a time, not all that are open"
+    right = forest.predict(con, "t").filter("prediction = y").aggregate("count(*)").fetchall()
+    assert right == [(4000,)]
+
+
+def test_groups_in_groups_must_hold_categories() -> None:
+    with pytest.raises(DpforestError, match="groups of categories"):
+        domain_from_mapping({"target": "y", "column": [
+            {"name": "a", "kind": "categorical", "domain": ["u"], "taxonomy": {"g": {}}},
+            {"name": "y", "kind": "categorical", "domain": ["a", "b"]},
+        ]})  # fmt: skip
+
+
+@pytest.mark.parametrize("recipe", ["diffgen", "dt-diff"])
+def test_adult_is_made_finer_through_workclass_and_education(
+    con: duckdb.DuckDBPyConnection,
+    fit: Callable[..., Forest],
+    real: Callable[[str], Path],
+    recipe: str,
+) -> None:
+    plain = tomllib.loads(real("adult_train").read_text(encoding="utf-8"))
+    for column in plain["column"]:
+        if column["name"] in TAXONOMIES:
+            column["taxonomy"] = TAXONOMIES[column["name"]]
+    domain = domain_from_mapping(plain).keep(["workclass", "education"])
+    forest = fit(con, "adult_train", domain=domain, recipe=recipe, epsilon=20, depth=5)
+    names = [attribute.name for attribute in forest.domain.attributes]
+    assert names[2:] == [
+        *("workclass (group)", "workclass (group 2)", "education (group)", "education (group 2)"),
+    ]
+    (tree,) = forest.trees
+    used = {names[a] for a in tree.attribute[tree.attribute >= 0]}
+    assert {"education (group)", "education (group 2)"} <= used
+    hits = forest.predict(con, "adult_train").filter(f'prediction = "{domain.target}"')
+    assert hits.aggregate("count(*)").fetchall()[0][0] > 0.76 * 32561
