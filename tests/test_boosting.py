@@ -40,7 +40,7 @@ from dpforest_duckdb.privacy.plan import Measure, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
-from dpforest_duckdb.recipes.ours import auto
+from dpforest_duckdb.recipes.ours import auto_rules
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.tree import LEAF, SCALE, Tree
@@ -354,7 +354,7 @@ def test_auto_stays_with_evidence_where_rows_are_few(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(con, 300, 2)
-    monkeypatch.setattr(auto, "CLEAR", 10**6)
+    monkeypatch.setitem(auto_rules.CLEAR, "two", 10**6)
     forest = fit(con, "t", domain=public(), recipe="auto", epsilon=0.5, delta=1e-5)
     assert not any("gradients" in line for line in forest.guarantee.plan)
     # which of the two it is rests on a noisy figure, so δ is spent either way
@@ -415,13 +415,27 @@ def test_steps_are_bounded_and_shrink_with_noise(
 ) -> None:
     random = np.random.default_rng(seed)
     gradients, hessians = random.normal(0, 50, values), random.normal(20, 40, values)
-    found = steps(gradients, hessians, variance, values if ordered else 0)
+
+    def taken(gradients: np.ndarray, variance: float) -> np.ndarray:
+        return steps(gradients, hessians, variance, values if ordered else 0, largest=2)
+
+    found = taken(gradients, variance)
     assert found.shape == (values,)
-    assert np.abs(found).max() <= 5
-    noisier = steps(gradients, hessians, 1e9, values if ordered else 0)
+    assert np.abs(found).max() <= 2
+    noisier = taken(gradients, 1e9)
     assert np.abs(noisier).max() < 0.2
-    zero = steps(0 * gradients, hessians, variance, values if ordered else 0)
+    zero = taken(0 * gradients, variance)
     assert np.abs(zero).max() < 1e-9
+
+
+@pytest.mark.parametrize("largest", [1.0, 2.0])
+def test_a_step_is_bounded_where_hessians_are_almost_zero(largest: float) -> None:
+    """A model too sure of a wrong class has large gradients and hardly any hessians."""
+    gradients, hessians = np.array([-500.0, 400.0, 300.0]), np.array([3.0, 2.0, 4.0])
+    found = steps(gradients, hessians, 1.0, largest=largest)
+    assert (np.abs(found) <= largest).all()
+    assert (np.sign(found) == np.sign(gradients)).all()
+    assert (np.abs(found) > largest / 2).all()
 
 
 def test_a_plan_without_bins_asks_for_none() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from steps import adapted, grow
 
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.engine.base import Gradients
+from dpforest_duckdb.engine.base import POINTS, Gradients, Mixture
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
 from dpforest_duckdb.learners.private_bins import on_the_grid, recut
 from dpforest_duckdb.model.forest import Forest
@@ -196,6 +196,9 @@ class Rows:
         labels = np.stack([t.votes.argmax(axis=1)[t.find(self.codes)] for t in trees], axis=1)
         every, rows = np.unique(np.column_stack([labels, self.labels]), axis=0, return_counts=True)
         return every[:, :-1], every[:, -1], rows
+
+    def rate_mixtures(self, tree: Tree, mixtures: Sequence[Mixture]) -> np.ndarray:
+        return np.arange(len(mixtures)) * len(self.labels)
 
     def drop(self) -> None:
         pass
@@ -789,4 +792,5 @@ def test_sensitivities_are_those_that_were_proved(
 
     monkeypatch.setattr(choose, "exponents", weights)
     trained(RECIPES[name], depth=2)
-    assert given <= proved | {2 * one for one in proved}  # twice, where a row may count twice
+    # twice, where a row may count twice; points have a proof of their own
+    assert given <= proved | {2 * one for one in proved} | {POINTS}

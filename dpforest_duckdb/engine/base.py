@@ -55,6 +55,18 @@ class Gradients:
 
 
 @dataclass(frozen=True)
+class Mixture:
+    """How much the rows' scores count, and how much the votes of a tree, in `MIXTURE_PARTS`."""
+
+    scores: int
+    tree: int
+
+
+MIXTURE_PARTS = 20  # of one
+POINTS = 2**12  # the most that a row gives a mixture
+
+
+@dataclass(frozen=True)
 class Scored:
     """A table to score: its name as SQL, and its columns' types (empty where it is unknown)."""
 
@@ -96,6 +108,14 @@ class CodedRows(Protocol):
 
         The parts are a gradient and a hessian of the logistic loss for each class, or for the
         second of two; a row adds to one leaf of a tree.
+        """
+
+    def rate_mixtures(self, tree: Tree, mixtures: Sequence[Mixture]) -> Integers:
+        """The points `[mixture]` of log-odds made of the rows' scores and the votes of a tree.
+
+        A row gives each mixture half of `POINTS` if its class has the highest odds, and of the
+        other half the more the smaller its log loss is, nothing from 2 ln(classes) on: a whole
+        number from 0 to `POINTS`.
         """
 
     def route(self, splits: Splits, nodes: int) -> None:

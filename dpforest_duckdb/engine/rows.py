@@ -14,7 +14,14 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.engine.base import Gradients, Sample, Splits
+from dpforest_duckdb.engine.base import (
+    MIXTURE_PARTS,
+    POINTS,
+    Gradients,
+    Mixture,
+    Sample,
+    Splits,
+)
 from dpforest_duckdb.engine.dialect import unsigned
 from dpforest_duckdb.engine.packing import Place, blocks
 from dpforest_duckdb.engine.siblings import Spared, spared
@@ -359,6 +366,24 @@ class DuckDBRows:
             )
             sums.append(dense)
         return sums
+
+    def rate_mixtures(self, tree: Tree, mixtures: Sequence[Mixture]) -> Integers:
+        votes = _scores_of(tree.votes)
+        without = [np.zeros_like(votes[0])] if self._classes == 2 else []  # the first of two has 0
+        sql = render(
+            "rate_mixtures",
+            codes=self._codes,
+            node_class=self._node_classes[0],
+            scores=[*([Sql("0")] if self._classes == 2 else []), *self._scores],
+            tree=SimpleNamespace(
+                node=self._node(tree, 0), votes=[Sql(own.tolist()) for own in (*without, *votes)]
+            ),
+            mixtures=mixtures,
+            scale=MIXTURE_PARTS * SCALE,
+            whole=POINTS,
+        )
+        found = self._run(sql, step="rate_mixtures", fetch="fetchnumpy")
+        return np.array([found[f"points{m}"][0] for m in range(len(mixtures))], dtype=np.int64)
 
     def _node(self, tree: Tree, node: int) -> Sql:
         """The number of the leaf that a row comes to from a node of a tree, by its codes."""

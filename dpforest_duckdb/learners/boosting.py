@@ -40,6 +40,7 @@ from dpforest_duckdb.tree import MULTIWAY, Tree
 WHOLE = 2**16  # the parts of one that gradients and hessians are counted in
 BLOCK = 4  # random trees that are fitted to the same gradients
 RATE = 0.3  # of a Newton step, at the leaves of random trees
+LARGEST_STEP = 2.0  # between the log-odds of any two classes; Newton's first step for two even ones
 
 
 def unit_of(query: PlannedQuery, classes: int) -> Gradients:
@@ -122,7 +123,7 @@ def _fitted(
         ordered = _in_order(tree, request.domain)
         added = np.stack(
             [
-                steps(g, h, float(variance / WHOLE**2), ordered)
+                steps(g, h, float(variance / WHOLE**2), ordered, largest=largest_step(classes))
                 for g, h in zip(gradients.T, hessians.T, strict=True)
             ],
             axis=1,
@@ -131,6 +132,11 @@ def _fitted(
         votes[tree.leaves] = integer_votes(rate * (of_two(added[:, 0]) if classes == 2 else added))
         found.append(replace(tree, votes=votes))
     return found
+
+
+def largest_step(classes: int) -> float:
+    """The bound of a step in one score: two classes have one, several have one each."""
+    return LARGEST_STEP if classes == 2 else LARGEST_STEP / 2
 
 
 def _in_order(tree: Tree, domain: Domain) -> int:

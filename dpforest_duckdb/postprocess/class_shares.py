@@ -21,7 +21,7 @@ NEARBY = 0.9
 LEAST_LIKELY = 1e-100  # beside the likeliest: chains of impossible offsets must keep some mass
 STEP_WIDTHS = (0.1, 0.3, 1.0, 2.5)  # standard deviations of a step before anything is known
 LIKENESS = (0.5, 0.9)  # correlations of the steps at neighbouring values, beside none at all
-LEAST_HESSIAN, LARGEST_STEP = 0.25, 5.0
+LEAST_HESSIAN = 0.25
 
 
 def class_shares(table: Floats, prior: Floats, variance: float, ordered: int = 0) -> Floats:
@@ -137,14 +137,23 @@ def _weights(*worths: Floats) -> list[Floats]:
     return [mass / total for mass in masses]
 
 
-def steps(gradients: Floats, hessians: Floats, variance: float, ordered: int = 0) -> Floats:
+def steps(
+    gradients: Floats,
+    hessians: Floats,
+    variance: float,
+    ordered: int = 0,
+    *,
+    largest: float,
+) -> Floats:
     """The log-odds `[value]` to add, by noisy sums of gradients and hessians at each value.
 
     A gradient is hessian · step + what sampling and noise add, of variances hessian and `variance`.
+    A hessian counts as at least |gradient| / `largest`, so that no step is larger: where a model is
+    too sure of a class its hessians are almost zero, and Newton's method would overshoot.
     Steps are Gaussian with a width that is averaged over, in models that weigh as much as they
     explain; those of the first `ordered` values may resemble their neighbours'.
     """
-    bend = np.maximum(hessians, LEAST_HESSIAN)
+    bend = np.maximum(np.maximum(hessians, LEAST_HESSIAN), np.abs(gradients) / largest)
     spread = variance + bend
     worths, means = [], []
     for width in STEP_WIDTHS:  # steps that do not depend on each other
@@ -165,4 +174,4 @@ def steps(gradients: Floats, hessians: Floats, variance: float, ordered: int = 0
                 means.append(prior @ np.linalg.solve(root.T, half))
     weights = np.exp(np.array(worths) - max(worths))
     mean: Floats = (weights / weights.sum()) @ np.array(means)
-    return np.clip(mean, -LARGEST_STEP, LARGEST_STEP)
+    return np.clip(mean, -largest, largest)

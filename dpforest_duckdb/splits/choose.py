@@ -212,3 +212,32 @@ def values_of_each(
         if len(own):
             values[:, own] = function(choice.candidates.branch_counts(choice.counts, attribute))
     return values
+
+
+def draw_attributes(
+    tables: Sequence[Integers], costs: Sequence[int], rows_per_unit: int, bits: Bits
+) -> list[int]:
+    """Attributes drawn one after the other, without repeats, at a cost (nano-ε) each.
+
+    By permute-and-flip on the rows of each value's most frequent class, of private
+    `tables[attribute][value, class]`. A row more raises one count, so every utility rises by 0 or
+    1: sensitivity 1 per row, monotone.
+    """
+    utilities = np.array([[table.max(axis=1).sum() for table in tables]])
+    left, drawn = np.ones(utilities.shape, dtype=np.bool_), []
+    for cost in costs:
+        parts = exponents(utilities, left, cost, rows_per_unit, monotone=True)
+        drawn.append(int(select("permute-and-flip", parts, left, bits)[0]))
+        left[0, drawn[-1]] = False
+    return drawn
+
+
+def draw_by_points(points: Integers, most: int, cost: int, rows_per_unit: int, bits: Bits) -> int:
+    """One of several released models, by permute-and-flip at a cost in nano-ε.
+
+    `points[model]` are private: every row gives each model a whole number from 0 to `most`, so a
+    privacy unit raises every utility by at most `most` times its rows, and lowers none: monotone.
+    """
+    allowed = np.ones((1, len(points)), dtype=np.bool_)
+    parts = exponents(points[None], allowed, cost, most * rows_per_unit, monotone=True)
+    return int(select("permute-and-flip", parts, allowed, bits)[0])

@@ -13,6 +13,7 @@ from typing import Any
 
 from dpforest_duckdb.engine import declarations
 from dpforest_duckdb.engine import rows as coded_rows
+from dpforest_duckdb.engine import rows as rows_module
 from dpforest_duckdb.engine.base import Gradients
 from dpforest_duckdb.learners import boosting
 from dpforest_duckdb.learners import private_bins as medians
@@ -166,6 +167,23 @@ def code_of_two() -> None:
         signs *= 2
 
 
+def mixtures_rated_without_bound() -> None:
+    """A row's loss counts in full: a model that is far off loses more than POINTS by one row."""
+    render = rows_module.render
+
+    def unbounded(step: str, **values: Any) -> Sql:
+        sql = render(step, **values)
+        return Sql(sql.replace("greatest(0, least(1, ", "greatest(0, least(9, "))
+
+    rows_module.render = unbounded
+
+
+def points_drawn_as_rows() -> None:
+    """Points are drawn by as if a row gave one of them at most."""
+    draw = choose.draw_by_points
+    choose.draw_by_points = lambda points, most, *rest: draw(points, 1, *rest)
+
+
 MUTANTS: dict[str, Callable[[], None]] = {
     mutant.__name__: mutant
     for mutant in (
@@ -186,6 +204,8 @@ MUTANTS: dict[str, Callable[[], None]] = {
         joint_noise_of_one_dimension,
         parts_of_a_row_left_out,
         code_of_two,
+        mixtures_rated_without_bound,
+        points_drawn_as_rows,
     )
 }
 

@@ -34,6 +34,10 @@ CAUGHT_BY = {
     "parts_of_a_row_left_out": "privacy/test_joint_noise.py::test_each_dimension_has_the_deviation"
     "_that_is_claimed",
     "code_of_two": "test_joint.py::test_a_row_more_changes_each_block_of_its_class_by_one",
+    "mixtures_rated_without_bound": "test_tree_beside_sums.py::test_a_row_more_gives_every_mixture"
+    "_0_to_its_most",
+    "points_drawn_as_rows": "test_tree_beside_sums.py::test_draws_have_the_sensitivity_of_their"
+    "_utilities",
     "pure_costs_free_in_rho": "privacy/test_zcdp.py::test_pure_costs_count_half_their_square",
 }
 

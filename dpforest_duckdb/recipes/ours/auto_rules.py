@@ -24,13 +24,17 @@ COARSEST, FEWEST, MOST = 2, 4, 32  # bins: the fewest of joint tables, of others
 CAUTION = 0.75  # standard deviations: too large a forest loses more than too small a one
 WARY = 2.0  # the same, before all attributes are told, or none
 ONE_TABLE = 0.6  # of ε, about, where one attribute is chosen and told
-DENSE = 4000  # the strength from which a greedy tree may do better than sums
-ROUGH, CLEAN = 0.7, 0.1  # noise in joint figures over a class's rows: the most, if few or many
-FINE_ENOUGH = 0.15  # the same, up to which attributes are cut finer
+# the strength over classes^1.5 from which a greedy tree stands beside the sums
+BESIDE = {"two": 5500, "several": 110}
+# noise in joint figures over a class's rows: the most, if few or many; finer cuts up to CLEAN too
+ROUGH, CLEAN = 0.7, 0.15
 FEW_FIGURES = 30  # so few joint figures may be rough
-WHOLE_NUMBERS = 16  # numbers of so few values are told well by coarse cuts
+WHOLE_NUMBERS = 8  # numbers of so few values are told well by coarse cuts
 LEAST_ROWS = 300  # that a table is taken to have: few rows are not told from none at a small ε
 OUT_OF_REACH = 0.67  # rows in a cell of one table, over the noise of a count: less is not worth it
+# the signal from which boosting pays, with a δ: two classes; several, by kind of attributes
+CLEAR = {"two": 22, "numeric": 10, "categorical": 30}
+CLEAR_PURE = 1500  # the same without a δ
 COMPARE, FIT = 250, 1500  # the strength from which sums of log-odds are compared, and fitted
 
 
@@ -56,15 +60,42 @@ def signal(request: Request) -> float:
     return request.rows / noise / classes
 
 
-def prefers_greedy_tree(request: Request) -> bool:
-    """Whether a greedy tree does better: many rows, several classes, mostly numeric attributes.
+def boosting_pays(request: Request) -> bool:
+    """Whether the sums that boosting asks for are clear of their noise.
 
-    Sums of several classes are not put right, and attributes that say the same count twice in them.
+    With a δ it starts early for several classes of mostly numeric attributes, which it cuts at
+    private medians and whose overlap it takes into account; late for several classes of
+    categories, where plain sums of counts are as good.
     """
+    if not request.rho:
+        return signal(request) >= CLEAR_PURE
+    if len(request.domain.classes) == 2:
+        return signal(request) >= CLEAR["two"]
+    return signal(request) >= CLEAR["numeric" if mostly_numeric(request) else "categorical"]
+
+
+def mostly_numeric(request: Request) -> bool:
     attributes = request.domain.attributes
-    numeric = sum(attribute.kind == "numeric" for attribute in attributes)
-    mostly = 2 * numeric > len(attributes) and len(request.domain.classes) > 2
-    return mostly and strength(request) >= DENSE
+    return 2 * sum(attribute.kind == "numeric" for attribute in attributes) > len(attributes)
+
+
+def tree_pays(request: Request) -> bool:
+    """Whether a greedy tree beside the sums is worth its share: mostly numeric attributes.
+
+    Of those a tree makes rules that sums cannot, and sums count twice what they say together.
+    """
+    least = BESIDE["two" if len(request.domain.classes) == 2 else "several"]
+    return mostly_numeric(request) and _strength_by_classes(request) >= least
+
+
+def tree_percent(request: Request) -> int:
+    """How much of what a tree and sums have goes to the tree: more as rows allow more leaves."""
+    return int(min(max(_strength_by_classes(request) / 7, 25), 60))
+
+
+def _strength_by_classes(request: Request) -> float:
+    """Strength for each class of a leaf, and for the √classes of noise beside them."""
+    return strength(request) / math.pow(len(request.domain.classes), 1.5)
 
 
 def careful(rows: int, request: Request, caution: float = CAUTION) -> Request:
@@ -141,7 +172,7 @@ def together(histogram: Integers, request: Request) -> Request:
     rows = int(histogram.sum())
     seen = replace(careful(rows, request), histogram=tuple(histogram.tolist()))
     bins = COARSEST
-    while bins < MOST and roughness(_figures(seen.domain, 2 * bins), seen) <= FINE_ENOUGH:
+    while bins < MOST and roughness(_figures(seen.domain, 2 * bins), seen) <= CLEAN:
         bins *= 2
     trees = 0 if out_of_reach(careful(rows, request, WARY)) else len(seen.domain.attributes)
     return replace(seen, trees=trees, depth=1, domain=recut(seen.domain, bins))

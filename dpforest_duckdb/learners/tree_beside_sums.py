@@ -1,0 +1,95 @@
+"""Sums of log-odds with a greedy tree beside them, in a mixture that is chosen privately.
+
+Attributes are drawn and their tables released; then a tree is grown on the same rows. Both are
+released models with log-odds of their own. The rows give points to a few mixtures of the two, and
+permute-and-flip draws one: the tree where attributes act together, the sums where many of them
+tell a little, with less weight where attributes repeat each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS, CodedRows, Mixture
+from dpforest_duckdb.learners.growth import Growth
+from dpforest_duckdb.learners.levels import LEVELS
+from dpforest_duckdb.postprocess.log_odds import log_odds
+from dpforest_duckdb.postprocess.pipeline import leaf_noise
+from dpforest_duckdb.postprocess.shrinkage import shrink_to_parent, sum_upward
+from dpforest_duckdb.postprocess.voting import integer_votes, of_two
+from dpforest_duckdb.privacy.noise import laplace_deviation
+from dpforest_duckdb.progress import Event, Phase
+from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
+from dpforest_duckdb.splits.choose import draw_attributes, draw_by_points
+from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree
+
+MIXTURES = tuple(
+    Mixture(scores, tree)
+    for scores, tree in (
+        (20, 0), (12, 0), (7, 0), (15, 7), (10, 10), (7, 15), (0, 20), (3, 3),
+    )
+)  # fmt: skip
+LEAST_SHARE = 1e-6  # of a class in a leaf, as log-odds
+
+
+def grow_both(rows: CodedRows, context: TrainingContext) -> Grown:
+    """The trees of the sums, then the greedy tree, with the votes of the mixture that was drawn."""
+    request, account = context.request, context.account
+    sums = log_odds(Grown(_released_tables(rows, context)), request, account.plan)
+    alone = replace(context, request=replace(request, trees=1))
+    grown = LEVELS.grow(rows, alone)
+    tree = _with_log_odds(grown.trees[0], request, leaf_noise(request, account.plan))
+    context.observe(Event(Phase.COMPARE_SUMS))
+    rows.add_votes(sums)
+    points = rows.rate_mixtures(tree, MIXTURES)
+    cost, bits = account.spend("mixture"), context.randomness.bits
+    drawn = MIXTURES[draw_by_points(points, POINTS, cost, request.rows_per_unit, bits)]
+    votes = [*(_weighed(own, drawn.scores) for own in sums), _weighed(tree, drawn.tree)]
+    return Grown(votes, limited=grown.limited)
+
+
+def _released_tables(rows: CodedRows, context: TrainingContext) -> list[Tree]:
+    """A tree of one split with noisy counts for each attribute that is drawn, or for all."""
+    request, account = context.request, context.account
+    context.observe(Event(Phase.COUNT_TABLES))
+    private = [table[0] for table in rows.count_classes(0, 1)]
+    drawn = list(range(len(private)))
+    if account.plan.query("attribute"):
+        costs = [account.spend("attribute", turn) for turn in range(request.trees)]
+        drawn = draw_attributes(private, costs, request.rows_per_unit, context.randomness.bits)
+    return [_table_tree(context, private[own], own, rank) for rank, own in enumerate(drawn)]
+
+
+def _table_tree(context: TrainingContext, private: Integers, attribute: int, rank: int) -> Tree:
+    request, cost = context.request, context.account.spend("tables", rank)
+    growth = Growth(request.domain.cells, 1, len(request.domain.classes))
+    growth.split(*(np.array([value]) for value in (0, attribute, MULTIWAY, 0)))
+    noisy = context.randomness.noise.laplace(private, cost, request.rows_per_unit)
+    leaves = np.arange(1, growth.nodes)
+    growth.release(leaves, noisy, laplace_deviation(cost, request.rows_per_unit))
+    return growth.finished()[0]
+
+
+def _with_log_odds(tree: Tree, request: Request, noise: float) -> Tree:
+    """The tree with the log-odds of its leaves' class shares as votes."""
+    cells, classes = request.domain.cells, len(request.domain.classes)
+    summed = sum_upward(tree, cells)
+    odds = np.log(np.maximum(shrink_to_parent(summed, cells, noise), LEAST_SHARE))
+    votes = integer_votes(of_two(odds[:, 1] - odds[:, 0]) if classes == 2 else odds)
+    return replace(summed, votes=np.where((tree.kind == LEAF)[:, None], votes, 0))
+
+
+def _weighed(tree: Tree, parts: int) -> Tree:
+    """The tree with votes of so many parts; they are thousandths, so this leaves whole numbers."""
+    return replace(tree, votes=tree.votes * parts // MIXTURE_PARTS)
+
+
+def _score_columns(request: Request) -> int:
+    """One for each class, or one for two."""
+    return len(request.domain.classes) if len(request.domain.classes) > 2 else 1
+
+
+TREE_BESIDE_SUMS = Learner(grow_both, node_columns=lambda request: 1, score_columns=_score_columns)

@@ -1,0 +1,89 @@
+"""tree-beside-sums: log-odds of the most informative attributes, and a greedy tree beside them.
+
+Sums of log-odds count twice what attributes say together and miss what they say only together; a
+greedy tree does neither, but its leaves hold few rows. Both are released, and a private choice
+says how much each counts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.learners.tree_beside_sums import TREE_BESIDE_SUMS as LEARNER
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, evenly, share
+from dpforest_duckdb.recipes.ours import auto_rules
+from dpforest_duckdb.recipes.ours.greedy_tree import ROWS_PER_LEAF
+from dpforest_duckdb.recipes.ours.log_odds import CHOICE
+from dpforest_duckdb.recipes.plans import FADING, LAPLACE, RANKED, row_count_query
+from dpforest_duckdb.recipes.recipe import OURS, Recipe
+from dpforest_duckdb.request import Request
+from dpforest_duckdb.splits.choose import by_utility
+from dpforest_duckdb.splits.utilities import GINI
+
+MIXTURE = 5  # percent of ε for the choice of a mixture
+
+
+def _budgets(request: Request) -> tuple[int, int, int]:
+    """What the choice of a mixture, the tree and the sums have, in nano-ε."""
+    rest = request.epsilon - row_count_query(request).total
+    tree = (100 - MIXTURE) * auto_rules.tree_percent(request) // 100
+    choice, grown, sums = share(rest, (MIXTURE, tree, 100 - MIXTURE - tree))
+    return choice, grown, sums
+
+
+def plan(request: Request) -> Plan:
+    choice, grown, sums = _budgets(request)
+    trees, every = request.trees, request.trees == len(request.domain.attributes)
+    chosen, tables = (0, sums) if every else share(sums, (CHOICE, 100 - CHOICE))
+    alike = every or trees > RANKED
+    parts = evenly(tables, trees)
+    if not alike:
+        parts = share(tables, [FADING**rank for rank in range(trees)])
+    draws = PlannedQuery("attribute", "permute-and-flip on max count", evenly(chosen, trees))
+    return Plan(
+        (
+            row_count_query(request),
+            *(() if every else (draws,)),
+            PlannedQuery("tables", LAPLACE, parts),
+            PlannedQuery("split", "permute-and-flip on Gini", evenly(grown // 2, request.depth)),
+            PlannedQuery("leaf", LAPLACE, (grown // 2,)),
+            PlannedQuery("mixture", "permute-and-flip on points", (choice,)),
+        )
+    )
+
+
+def adapt(histogram: Integers, request: Request) -> Request:
+    """Attributes by the strength of the sums' budget, depth by that of the tree's."""
+    seen = auto_rules.careful(int(histogram.sum()), request)
+    _, grown, sums = _budgets(seen)
+    sized = auto_rules.adapt(histogram, replace(request, epsilon=sums))
+    leaves = seen.rows * grown / NANO / ROWS_PER_LEAF / request.rows_per_unit
+    return replace(
+        sized,
+        epsilon=request.epsilon,
+        rows=seen.rows,
+        depth=max(1, min(request.depth, round(math.log2(max(leaves, 1))))),
+        domain=auto_rules.recut(request.domain, auto_rules.MOST),
+    )
+
+
+TREE_BESIDE_SUMS = Recipe(
+    name="tree-beside-sums",
+    title="Log-odds of the most informative attributes, and a greedy tree",
+    year=2026,
+    paper="this package",
+    rows="all",
+    split_type="binary",
+    choose=by_utility(GINI, "permute-and-flip"),
+    trees=lambda domain: len(domain.attributes),
+    depth=8,
+    plan=plan,
+    learner=LEARNER,
+    adapt=adapt,
+    finish=lambda grown, request, plan: list(grown.trees),
+    link="softmax",
+    only=OURS,
+)

@@ -1,0 +1,175 @@
+"""A greedy tree beside sums: what rows give a mixture, what is drawn, and what it is for."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+
+import duckdb
+import numpy as np
+import pytest
+from steps import encode
+
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS, Mixture
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.errors import NotPrivateWarning
+from dpforest_duckdb.learners.boosting import random_trees
+from dpforest_duckdb.learners.tree_beside_sums import MIXTURES
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.postprocess.voting import integer_votes, of_two
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.randomness import Randomness
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.recipes import find
+from dpforest_duckdb.splits import choose
+from dpforest_duckdb.tree import LEAF, SCALE, Tree
+
+
+def public(classes: int) -> Domain:
+    attributes = (
+        Attribute("a", "categorical", ("x", "y", "z"), nullable=False),
+        Attribute("n", "numeric", lower=0, upper=100, nullable=False),
+    )
+    types = {"a": "VARCHAR", "n": "INTEGER", "c": "VARCHAR"}
+    return Domain(attributes, "c", tuple(f"c{i}" for i in range(classes))).bind(types)
+
+
+def points_of(
+    con: duckdb.DuckDBPyConnection,
+    rows: Sequence[tuple[str, int, str]],
+    classes: int,
+    odds: float = 1.0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The points of every mixture: by the statement, and worked out row by row `[row, mixture]`."""
+    con.execute("CREATE OR REPLACE TABLE t (a VARCHAR, n INTEGER, c VARCHAR)")
+    con.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+    domain, random = public(classes), np.random.default_rng(classes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        bits = Randomness.seeded(1).bits
+    trees = [voting(t, random, classes, odds) for t in random_trees(domain, 3, 2, bits)]
+    engine = DuckDBEngine(con)
+    coded = encode(
+        engine, engine.table("t"), domain, PrivacyUnit("row"), trees=1, sample="all", salt=1
+    )
+    coded.add_votes(trees[:2])
+    found = coded.rate_mixtures(trees[2], MIXTURES)
+    coded.drop()
+    codes = np.array(
+        [[a.code(v) for a, v in zip(domain.attributes, row[:2], strict=True)] for row in rows]
+    )
+    labels = np.array([domain.classes.index(row[2]) for row in rows])
+    scores = sum(tree.votes[tree.find(codes)] for tree in trees[:2])
+    alone = trees[2].votes[trees[2].find(codes)]
+    return found, np.stack([expected(scores, alone, labels, m) for m in MIXTURES], axis=1)
+
+
+def expected(scores: np.ndarray, tree: np.ndarray, labels: np.ndarray, m: Mixture) -> np.ndarray:
+    odds = (m.scores * scores + m.tree * tree) / (MIXTURE_PARTS * SCALE)
+    own, top = odds[np.arange(len(labels)), labels], odds.max(axis=1)
+    loss = np.log(np.exp(odds - top[:, None]).sum(axis=1)) + top - own
+    part = np.clip(loss / (2 * math.log(odds.shape[1])), 0, 1)
+    half = POINTS // 2
+    points: np.ndarray = half * (top - own < 1e-9) + np.floor(half * (1 - part) + 1e-9)
+    return points.astype(np.int64)
+
+
+def voting(tree: Tree, random: np.random.Generator, classes: int, odds: float) -> Tree:
+    drawn = odds * random.normal(size=(tree.nodes, classes if classes > 2 else 1))
+    votes = integer_votes(drawn if classes > 2 else of_two(drawn[:, 0]))
+    votes = np.where((tree.kind == LEAF)[:, None], votes, 0)
+    return Tree(tree.kind, tree.attribute, tree.cell, tree.first, None, votes)
+
+
+def some_rows(rows: int, classes: int) -> list[tuple[str, int, str]]:
+    random = np.random.default_rng(rows)
+    return [
+        (str(random.choice(["x", "y", "z"])), int(random.integers(0, 101)), f"c{label}")
+        for label in random.integers(0, classes, rows)
+    ]
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_points_are_those_of_the_log_odds_that_are_released(
+    con: duckdb.DuckDBPyConnection, classes: int
+) -> None:
+    found, each = points_of(con, some_rows(300, classes), classes)
+    assert np.abs(found - each.sum(axis=0)).max() <= 3  # losses on the edge of a rounding
+    assert len(set(found.tolist())) == len(MIXTURES)
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+@pytest.mark.parametrize("odds", [0.1, 50.0])
+def test_a_row_more_gives_every_mixture_0_to_its_most(
+    con: duckdb.DuckDBPyConnection, classes: int, odds: float
+) -> None:
+    rows = some_rows(20, classes)
+    before, _ = points_of(con, rows, classes, odds)
+    for added in some_rows(12, classes):
+        after, _ = points_of(con, [*rows, added], classes, odds)
+        assert (after >= before).all()
+        assert (after - before <= POINTS).all()
+
+
+def test_a_table_without_rows_gives_no_points(con: duckdb.DuckDBPyConnection) -> None:
+    domain = public(3)
+    con.execute("CREATE TABLE t (a VARCHAR, n INTEGER, c VARCHAR)")
+    engine = DuckDBEngine(con)
+    coded = encode(
+        engine, engine.table("t"), domain, PrivacyUnit("row"), trees=1, sample="all", salt=1
+    )
+    (tree,) = random_trees(domain, 1, 2, Randomness.secure().bits)
+    coded.add_votes([tree])
+    assert coded.rate_mixtures(tree, MIXTURES).tolist() == [0] * len(MIXTURES)
+
+
+@pytest.mark.parametrize("k", [1, 4])
+def test_draws_have_the_sensitivity_of_their_utilities(
+    monkeypatch: pytest.MonkeyPatch, k: int
+) -> None:
+    """A privacy unit of k rows raises a max count by up to k, points by up to k times the most."""
+    given, exponents, bits = [], choose.exponents, Randomness.secure().bits
+
+    def told(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
+        given.append((epsilon, sensitivity, monotone))
+        return exponents(utilities, allowed, epsilon, sensitivity, monotone)
+
+    monkeypatch.setattr(choose, "exponents", told)
+    tables = [np.array([[90, 10], [10, 90]]), np.array([[50, 50], [50, 50]])]
+    assert sorted(choose.draw_attributes(tables, [NANO, 2 * NANO], k, bits)) == [0, 1]
+    choose.draw_by_points(np.array([3, 5]) * POINTS, POINTS, 7, k, bits)
+    assert given == [(NANO, k, True), (2 * NANO, k, True), (7, k * POINTS, True)]
+
+
+def test_the_better_model_is_drawn_where_the_budget_is_large() -> None:
+    bits, points = Randomness.secure().bits, np.array([10, 30, 29]) * POINTS
+    drawn = {choose.draw_by_points(points, POINTS, 100 * NANO, 1, bits) for _ in range(20)}
+    assert drawn == {1}
+
+
+@pytest.mark.parametrize("rows", [0, 50, 3000, 10**6])
+def test_the_whole_budget_is_planned_and_the_rest_is_rounding(rows: int) -> None:
+    recipe = find("tree-beside-sums")
+    request = recipe.request(public(3), NANO, rows=rows)
+    spent = recipe.plan(request).epsilon
+    assert NANO * 0.999 < spent <= NANO
+
+
+def test_auto_grows_a_tree_beside_sums_of_several_classes_of_numbers(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+) -> None:
+    """Four classes by two numbers together: neither tells any of them alone."""
+    con.execute(
+        "CREATE TABLE t AS SELECT x, y, 'c' || (2 * CAST(x > 50 AS INTEGER) + "
+        "CAST((x > 50) != (y > 50) AS INTEGER)) AS c FROM (SELECT "
+        "CAST(hash(i) % 101 AS INTEGER) AS x, CAST(hash(i + 100000) % 101 AS INTEGER) AS y "
+        "FROM range(8000) AS r(i))"
+    )
+    attributes = [Attribute(name, "numeric", lower=0, upper=100, nullable=False) for name in "xy"]
+    domain = Domain(tuple(attributes), "c", tuple(f"c{i}" for i in range(4)))
+    forest = fit(con, "t", domain=domain, epsilon=1)
+    assert any(line.startswith("mixture: permute-and-flip") for line in forest.guarantee.plan)
+    corners = [{"x": x, "y": y} for x in (20, 80) for y in (20, 80)]
+    assert forest.votes(corners).argmax(axis=1).tolist() == [0, 1, 3, 2]
