@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, say, show_table
+from dpforest_duckdb.cli.output import emit, say, show_table, tell
 from dpforest_duckdb.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 class Action(StrEnum):
     show = "show"
     set = "set"
+    move = "move"
+    retire = "retire"
 
 
 def budget(
@@ -28,6 +30,9 @@ def budget(
     table: options.MaybeTable = None,
     epsilon: Annotated[
         str | None, typer.Option(metavar="E", help="The most ε that may ever be spent.")
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option(metavar="TABLE", help="The new name of the table to move.")
     ] = None,
     delta: options.MaybeDelta = None,
     privacy_unit: options.PrivacyUnit = None,
@@ -39,41 +44,104 @@ def budget(
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
 ) -> None:
-    """Cap what may be spent on a table, or show what was spent."""
+    """Cap what may be spent on a table, or show what was spent.
+
+    `move` carries the budget of a capped table that is gone over to the table that it was renamed
+    to. `retire` records that a capped table was dropped, so that new tables can be debited.
+    """
     from dpforest_duckdb.ledger.account import Account
-    from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
 
     setting = action is Action.set
-    if setting and (table is None or epsilon is None):
-        raise UsageError("budget set needs --table and --epsilon.")
-    if not setting:
-        options.refuse_idle(
-            "goes with budget set: budget show changes nothing",
-            epsilon=epsilon,
-            delta=delta,
-            privacy_unit=privacy_unit,
-            rows_per_unit=rows_per_unit,
-            **{"raise": raise_cap},
-        )
-    with options.opened(db, read_only=not setting, show_sql=show_sql) as engine:
+    _check_options(action, table, epsilon, delta, privacy_unit, rows_per_unit, raise_cap, to)
+    with options.opened(db, read_only=action is Action.show, show_sql=show_sql) as engine:
+        if action is Action.retire:
+            account = _any(engine, ledger)
+            account.retire(str(table))
+            if as_json:
+                emit({"table": table, "action": "retire"})
+                return
+            tell(f'Table "{table}" is retired: its spending is kept, and no table waits for it.')
+            return
         if table is None:
             account = _only(engine, ledger)
         else:
-            account = Account.of(engine, engine.table(table), ledger)
-        found = account.budget()
+            named = to if action is Action.move else table
+            account = Account.of(engine, engine.table(str(named)), ledger)
         if setting:
-            found = account.set_cap(
-                nano_epsilon(str(epsilon), cap=True),
-                atto_delta("0" if delta is None else delta, cap=True),
-                account.unit(privacy_unit, rows_per_unit),
-                raise_cap=raise_cap,
-            )
+            found = _set_cap(account, epsilon, delta, privacy_unit, rows_per_unit, raise_cap)
+        elif action is Action.move:
+            found = account.take_over(str(table))
+        else:
+            found = account.budget()
     if found.overspent:
         say("Warning: more is spent already than the cap allows, so every run is refused.")
     if as_json:
         emit(_facts(account, found))
     else:
         _show(account, found)
+
+
+def _check_options(
+    action: Action,
+    table: str | None,
+    epsilon: str | None,
+    delta: str | None,
+    privacy_unit: str | None,
+    rows_per_unit: int | None,
+    raise_cap: bool,
+    to: str | None,
+) -> None:
+    """Refuse options that are missing or would do nothing."""
+    if action is Action.set:
+        if table is None or (epsilon is None and privacy_unit is None and rows_per_unit is None):
+            raise UsageError("budget set needs --table and --epsilon, or a new unit for the cap.")
+    else:
+        options.refuse_idle(
+            f"goes with budget set: budget {action} does not change a cap",
+            epsilon=epsilon,
+            delta=delta,
+            privacy_unit=privacy_unit,
+            rows_per_unit=rows_per_unit,
+            **{"raise": raise_cap},
+        )
+    if action is Action.move and (table is None or to is None):
+        raise UsageError("budget move needs --table, the name that is gone, and --to, the new one.")
+    if action is Action.retire and table is None:
+        raise UsageError("budget retire needs --table, the name of the table that was dropped.")
+    if action is not Action.move:
+        options.refuse_idle("goes with budget move", to=to)
+
+
+def _set_cap(
+    account: Account,
+    epsilon: str | None,
+    delta: str | None,
+    privacy_unit: str | None,
+    rows_per_unit: int | None,
+    raise_cap: bool,
+) -> Budget:
+    """Set the cap; without ε and δ those of the present one are kept."""
+    from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
+
+    old = account.budget().cap
+    if epsilon is None and old is None:
+        raise UsageError("The table has no cap yet: name one with --epsilon.")
+    kept = old if epsilon is None and delta is None else None
+    return account.set_cap(
+        nano_epsilon(epsilon, cap=True) if epsilon is not None else old.epsilon if old else 0,
+        kept.delta if kept else atto_delta("0" if delta is None else delta, cap=True),
+        account.unit(privacy_unit, rows_per_unit),
+        raise_cap=raise_cap,
+    )
+
+
+def _any(engine: DuckDBEngine, ledger: str | None) -> Account:
+    """The account of some table of the database: any of them leads to the ledger."""
+    from dpforest_duckdb.ledger.account import Account
+
+    for table in engine.tables(engine.run("SELECT current_database()")[0][0]):
+        return Account.of(engine, table, ledger)
+    raise UsageError("The database has no table: budget retire is for making room for new ones.")
 
 
 def _only(engine: DuckDBEngine, ledger: str | None) -> Account:
@@ -119,11 +187,11 @@ def _show(account: Account, budget: Budget) -> None:
 
     cap, left = budget.cap, budget.left_epsilon
     delta = f", δ = {show(cap.delta, ATTO)}" if cap and cap.delta else ""
-    print(f"table   {account.info.display}")
-    print(f"cap     {f'ε = {show(cap.epsilon)}{delta}, for {cap.unit}' if cap else 'none'}")
-    print(f"spent   ε = {show(budget.spent_epsilon)}")
-    print(f"left    {'no limit' if left is None else f'ε = {show(left)}'}")
-    print(f"ledger  {account.ledger.path}")
+    tell(f"table   {account.info.display}")
+    tell(f"cap     {f'ε = {show(cap.epsilon)}{delta}, for {cap.unit}' if cap else 'none'}")
+    tell(f"spent   ε = {show(budget.spent_epsilon)}")
+    tell(f"left    {'no limit' if left is None else f'ε = {show(left)}'}")
+    tell(f"ledger  {account.ledger.path}")
     facts = _facts(account, budget)["entries"]
     if facts:
         show_table(list(facts[0]), [list(fact.values()) for fact in facts])

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, facts, show_table
+from dpforest_duckdb.cli.output import emit, facts, say, show_table, tell
 from dpforest_duckdb.errors import DpforestError, UsageError, one_line
 
 if TYPE_CHECKING:
+    from dpforest_duckdb.engine.base import ModelStore
     from dpforest_duckdb.model.forest import Forest
 
 
@@ -80,9 +81,7 @@ def models(
             )
         match action:
             case Action.list:
-                _list(
-                    [store.load(engine.models, known) for known in engine.models.names()], as_json
-                )
+                _list(engine.models, as_json)
                 return
             case Action.drop:
                 store.drop(engine.models, str(chosen))
@@ -97,21 +96,34 @@ def models(
     if as_json:
         emit({"model": chosen, "action": str(action)})
     else:
-        print(one_line(f'Model "{chosen}" {done}.'))
+        tell(f'Model "{chosen}" {done}.')
 
 
 def _facts(forest: Forest) -> dict[str, Any]:
     return {**facts(forest), "table": forest.table}
 
 
-def _list(forests: list[Forest], as_json: bool) -> None:
-    listed = [_facts(forest) for forest in forests]
+def _list(models: ModelStore, as_json: bool) -> None:
+    """Every stored model; one that cannot be read is listed with the reason."""
+    from dpforest_duckdb.model import store
+
+    listed: list[dict[str, Any]] = []
+    for name in models.names():
+        try:
+            listed.append(_facts(store.load(models, name)))
+        except DpforestError as error:
+            listed.append({"model": name, "error": str(error)})
     if as_json:
         emit({"models": listed})
-    elif listed:
-        show_table(list(listed[0]), [list(fact.values()) for fact in listed])
-    else:
-        print("There is no model in the database.")
+        return
+    whole = [fact for fact in listed if "error" not in fact]
+    if whole:
+        show_table(list(whole[0]), [list(fact.values()) for fact in whole])
+    elif not listed:
+        tell("There is no model in the database.")
+    for fact in listed:
+        if "error" in fact:
+            say(f"Warning: {fact['error']}")
 
 
 def _show(forest: Forest, as_json: bool) -> None:
@@ -138,6 +150,6 @@ def _show(forest: Forest, as_json: bool) -> None:
         lines["at the limit"] = f"{forest.limited} nodes stayed leaves"
     width = max(map(len, lines))
     for key, value in lines.items():
-        print(f"{key:{width}}  {one_line(value)}")
+        tell(f"{key:{width}}  {one_line(value)}")
     for query in forest.guarantee.plan:
-        print(f"{'query':{width}}  {one_line(query)}")
+        tell(f"{'query':{width}}  {one_line(query)}")

@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     from dpforest_duckdb.model.forest import Forest
 
 
+def tell(text: object) -> None:
+    """One line of the result, on stdout.
+
+    Names come from catalogues and files, so every verb writes them through here, `say`,
+    `show_table` or `emit`: none of these lets a character through that steers a terminal.
+    """
+    print(one_line(text))
+
+
 def say(text: object) -> None:
     """One line for people, on stderr."""
     _note(one_line(text))

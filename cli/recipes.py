@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, show_table
+from dpforest_duckdb.cli.output import emit, show_table, tell
 
 if TYPE_CHECKING:
     from dpforest_duckdb.privacy.plan import Plan
@@ -159,22 +159,20 @@ def _conformance(lines: list[dict[str, str]]) -> list[str]:
 def _show(recipe: Recipe, facts: dict[str, Any], epsilon: str) -> None:
     from dpforest_duckdb.privacy.amounts import nano_epsilon, show
 
-    print(f"{recipe.name}: {recipe.title}, {recipe.year}")
-    print(f"paper      {recipe.paper}")
+    tell(f"{recipe.name}: {recipe.title}, {recipe.year}")
+    tell(f"paper      {recipe.paper}")
     if facts["flaws"]:
-        print(f"flaw       {' '.join(facts['flaws'])}")
+        tell(f"flaw       {' '.join(facts['flaws'])}")
     if recipe.repair:
-        print(f"repair     {recipe.repair}")
+        tell(f"repair     {recipe.repair}")
     if recipe.only:
-        print(f"one form   {recipe.only}")
+        tell(f"one form   {recipe.only}")
     if facts["variants"]:
-        print(f"variants   {', '.join(facts['variants'])}")
+        tell(f"variants   {', '.join(facts['variants'])}")
     for key, value in facts["pieces"].items():
         shown = ", ".join(f"{k} by {v}" for k, v in value.items()) if key == "mechanisms" else value
-        print(f"{key:<10} {shown}")
-    print(
-        f"\nε = {epsilon} on six categorical and two numeric attributes, ε of one query by depth:"
-    )
+        tell(f"{key:<10} {shown}")
+    tell(f"\nε = {epsilon} on six categorical and two numeric attributes, ε of one query by depth:")
     plan = _example(recipe, nano_epsilon(epsilon))
     show_table(
         ("query", "trees", "by depth"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit
+from dpforest_duckdb.cli.output import emit, tell
 from dpforest_duckdb.errors import DpforestError, UsageError, one_line
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def report(
     if as_json:
         emit({"report": out, "model": forest.name, "private": forest.private})
         return
-    print(f"The report of {one_line(forest.name)} is in {out}: open it in a browser.")
+    tell(f"The report of {one_line(forest.name)} is in {out}: open it in a browser.")
 
 
 def _spent(engine: DuckDBEngine, forest: Forest, ledger: str | None) -> Spent | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, say
+from dpforest_duckdb.cli.output import emit, say, tell
 from dpforest_duckdb.errors import DpforestError, UsageError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def score(
     if as_json:
         emit({"into": into, "model": forest.name, "columns": columns})
     else:
-        print(f'Table "{into}" holds every row of "{table}", scored by model "{forest.name}".')
+        tell(f'Table "{into}" holds every row of "{table}", scored by model "{forest.name}".')
 
 
 def _check_into(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, facts, say, show_table
+from dpforest_duckdb.cli.output import emit, facts, say, show_table, tell
 from dpforest_duckdb.cli.progress import shown_progress
 from dpforest_duckdb.errors import UsageError
 
@@ -113,7 +113,7 @@ def train(
     if out is not None:
         options.check_out(out, db, ledger, replace=replace)
     from dpforest_duckdb.training.prepare import prepare
-    from dpforest_duckdb.training.train import train_many
+    from dpforest_duckdb.training.train import check_together, train_many
 
     with options.opened(
         db, show_sql=show_sql, threads=threads, memory_limit=memory_limit, temp_dir=temp_dir
@@ -149,13 +149,19 @@ def train(
             _say_public(run, domain)
         if dry_run:
             _show_plans(runs, as_json)
+            check_together(runs)
             return
         with shown_progress(timings=timings) as observe:
             forests = list(train_many(runs, observe=observe))
         if out is not None:
             forests[0].save(out)
         _say_spent(runs[0])
-    _show_forests(forests, [run.name for run in runs], out, as_json)
+    _show_forests(
+        forests,
+        [run.name and forest.name for run, forest in zip(runs, forests, strict=True)],
+        out,
+        as_json,
+    )
 
 
 def _refuse_repeated(given: dict[str, list[str]]) -> None:
@@ -212,12 +218,12 @@ def _show_forests(
 
 def _report(forest: Forest, name: str | None, out: str | None) -> None:
     places = [place for place in (f'stored as "{name}"' if name else "", out or "") if place]
-    print(f"model      {forest.name} ({', '.join(places)})")
-    print(f"recipe     {forest.recipe}")
-    print(f"forest     trees {len(forest.trees)}, nodes {forest.nodes}, depth {forest.depth}")
+    tell(f"model      {forest.name} ({', '.join(places)})")
+    tell(f"recipe     {forest.recipe}")
+    tell(f"forest     trees {len(forest.trees)}, nodes {forest.nodes}, depth {forest.depth}")
     if forest.limited:
-        print(f"limit      {forest.limited} nodes stayed leaves, as a forest has a greatest size")
-    print(f"guarantee  {forest.guarantee}")
+        tell(f"limit      {forest.limited} nodes stayed leaves, as a forest has a greatest size")
+    tell(f"guarantee  {forest.guarantee}")
 
 
 def _plan(run: Run) -> dict[str, Any]:
@@ -279,7 +285,7 @@ def _show_plan(run: Run, plan: dict[str, Any]) -> None:
     show_table(headings, rows)
     left = run.account.budget().left_epsilon
     delta = f", δ = {show(run.delta, ATTO)}" if run.delta else ""
-    print(
+    tell(
         f"recipe {run.recipe.label}, trees {run.request.trees}, depth at most {run.request.depth}, "
         f"cost ε = {show(run.cost)}{delta}"
         + (f", left ε = {show(left)}" if left is not None else "")

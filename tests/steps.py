@@ -24,7 +24,7 @@ def encode(
     engine: Engine, table: TableInfo, domain: Domain, unit: PrivacyUnit, **options: Any
 ) -> Any:
     """The coded rows of a table, from a snapshot of its own."""
-    snapshot = engine.snapshot(table, reads=1)
+    snapshot = engine.snapshot(table)
     _OPEN.append(snapshot)
     return snapshot.__enter__().encode(domain, unit, **options)
 

@@ -138,6 +138,7 @@ class Snapshot(Protocol):
         salt: int,
         first_phase: Sequence[Tree] = (),
         misclassified_weight: int = 1,
+        last: bool = False,
     ) -> CodedRows:
         """Code the rows once; node i holds the rows of tree i's root.
 
@@ -146,7 +147,8 @@ class Snapshot(Protocol):
         are, with replacement, which no guarantee survives; with "all" every tree sees all rows.
         `first_phase` are released trees on the same domain: a row that half of them or more
         classify wrongly counts `misclassified_weight` times; a bootstrap draws in proportion to
-        the number of trees that are wrong.
+        the number of trees that are wrong. With `last` nothing else will be coded, and the
+        snapshot need not be kept.
         """
 
 
@@ -222,11 +224,12 @@ class Engine(Catalogue, Protocol):
         """Where models are kept."""
 
     def snapshot(
-        self, table: TableInfo, *, reads: int, shared: bool = False
+        self, table: TableInfo, *, shared: bool = False
     ) -> AbstractContextManager[Snapshot]:
-        """The rows of a table at this moment, to be coded `reads` times at most.
+        """The rows of a table at one moment.
 
-        With `shared`, rows that are to be coded alike are coded once.
+        With `shared`, rows that are to be coded alike are coded once; what is coded later may then
+        show rows that others have written meanwhile.
         """
 
     def room(self) -> float:

@@ -184,11 +184,9 @@ class DuckDBEngine(Statements):
         return Scored(ident, {row[0]: row[1] for row in rows})
 
     @contextlib.contextmanager
-    def snapshot(
-        self, table: TableInfo, *, reads: int, shared: bool = False
-    ) -> Iterator[DuckDBSnapshot]:
+    def snapshot(self, table: TableInfo, *, shared: bool = False) -> Iterator[DuckDBSnapshot]:
         """The rows of a table at this moment (see `dpforest_duckdb.engine.snapshot`)."""
-        with taken(self, table, reads=reads, shared=shared) as snapshot:
+        with taken(self, table, shared=shared) as snapshot:
             yield snapshot
 
 

@@ -81,7 +81,7 @@ class Account:
     def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
         """The unit that is asked for; by default that of the cap in force, else the row."""
         cap = self.budget().cap
-        if column is None and cap:
+        if column is None and cap and (cap.unit.column != "row" or rows in (None, 1)):
             return cap.unit if rows is None else replace(cap.unit, rows=rows)
         if column is None or column == "row":
             if rows not in (None, 1):

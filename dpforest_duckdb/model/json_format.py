@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any, TypeVar, get_args
@@ -115,6 +116,14 @@ def _text(value: object) -> str:
     return value
 
 
+def _amount(value: object) -> str:
+    """A plain, finite decimal, not negative: it is shown as it is, and as a JSON number."""
+    text = _text(value)
+    if not re.fullmatch(r"\d{1,30}(\.\d{1,30})?", text, re.ASCII):
+        raise ValueError("not an amount of privacy")
+    return text
+
+
 def _texts(values: object) -> tuple[str, ...]:
     if not isinstance(values, list):
         raise ValueError("not a list")
@@ -177,8 +186,8 @@ def _forest(content: Mapping[str, Any], kind: type[Kind]) -> Kind:
         raise ValueError("classes do not fit the type")
     claimed = content["guarantee"]
     guarantee = Guarantee(
-        epsilon=_text(claimed["epsilon"]),
-        delta=_text(claimed["delta"]),
+        epsilon=_amount(claimed["epsilon"]),
+        delta=_amount(claimed["delta"]),
         private=_bool(claimed["private"]),
         reasons=_texts(claimed["reasons"]),
         unit=_text(claimed["unit"]),

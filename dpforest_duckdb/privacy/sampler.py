@@ -143,8 +143,11 @@ def joint_noise(
     steps = np.empty(0, dtype=np.int64)
     while steps.size < wanted:
         steps = np.concatenate([steps, _magnitudes(2 * (wanted - steps.size) + 8, t, s, bits)])
-    added = steps[:wanted].reshape(vectors, dimensions + 1).sum(axis=1)
-    radius = least_radius(blocks) + added
+    added = steps[:wanted].reshape(vectors, dimensions + 1)
+    least = least_radius(blocks)
+    if int(added.max(initial=0)) > (LIMIT - least - max(blocks)) // (dimensions + 1):
+        raise ValueError("a draw is out of range")  # the sum could wrap around
+    radius = least + added.sum(axis=1)
     noise = np.empty((vectors, dimensions), dtype=np.int64)
     first = np.cumsum([0, *blocks])
     for size in sorted(set(blocks)):

@@ -90,7 +90,7 @@ class Run:
         if progress is not None:
             observe = as_text(progress)
         self.engine.refuse_unseen(self.table)
-        with self.engine.snapshot(self.table, reads=self.reads) as rows:
+        with self.engine.snapshot(self.table) as rows:
             return self.execute_on(rows, observe)
 
     def execute_on(self, rows: Snapshot, observe: Observer = unobserved) -> Forest:
@@ -118,10 +118,9 @@ class Run:
             self.account.close_run(run, "done")
         return forest
 
-    @property
-    def reads(self) -> int:
-        """How often the rows may be coded: in each phase to count them, for bins, and to grow."""
-        return 3 * len(self.recipe.phases(self.request))
+    def check(self) -> None:
+        """Raise `BudgetError` where `execute` would be refused by the budget; nothing is spent."""
+        self.account.check(self.cost, self.delta, self.unit, private=not self.reasons)
 
     def release_uncapped(self, observe: Observer = unobserved) -> Forest:
         """The forest alone, with no debit and no entry in a ledger: to audit made-up tables.
@@ -133,16 +132,17 @@ class Run:
                 f'Table "{self.table.display}" has a cap, and this would spend past it: execute '
                 "the run."
             )
-        with self.engine.snapshot(self.table, reads=self.reads) as rows:
+        with self.engine.snapshot(self.table) as rows:
             return self._grown_forest(rows, observe)
 
     def _grown_forest(self, rows: Snapshot, observe: Observer) -> Forest:
         trees: list[Tree] = []
         queries: list[PlannedQuery] = []
         limited = 0
-        for phase in self.recipe.phases(self.request):
+        phases = self.recipe.phases(self.request)
+        for number, phase in enumerate(phases, 1):
             context = self._settled(rows, phase, observe)
-            grown = self._grown(rows, context, trees)
+            grown = self._grown(rows, context, trees, last=number == len(phases))
             trees += context.recipe.finish(grown, context.request, context.account.plan)
             limited += grown.limited
             queries += context.account.plan.queries
@@ -175,12 +175,14 @@ class Run:
             context = replace(context, request=settled)
         return context
 
-    def _grown(self, rows: Snapshot, context: RunContext, before: Sequence[Tree]) -> Grown:
+    def _grown(
+        self, rows: Snapshot, context: RunContext, before: Sequence[Tree], *, last: bool
+    ) -> Grown:
         """What a phase releases, after the trees `before`."""
         context.observe(Event(Phase.ENCODE))
         recipe, request = context.recipe, context.request
         copies = recipe.learner.node_columns(request)
-        with self._encoded(rows, request.domain, copies, recipe.rows, before) as coded:
+        with self._encoded(rows, request.domain, copies, recipe.rows, before, last) as coded:
             return recipe.learner.grow(coded, context)
 
     @contextlib.contextmanager
@@ -191,6 +193,7 @@ class Run:
         trees: int,
         sample: Sample,
         before: Sequence[Tree] = (),
+        last: bool = False,
     ) -> Iterator[CodedRows]:
         """The coded rows, dropped at the end."""
         second = self.recipe.second
@@ -202,6 +205,7 @@ class Run:
             salt=self.randomness.salt,
             first_phase=before,
             misclassified_weight=1 if second is None else second.misclassified_weight,
+            last=last,
         )
         try:
             yield coded

@@ -59,16 +59,17 @@ def train_many(
     first = runs[0]
     if len({(run.table.key, run.account.ledger.path) for run in runs}) > 1:
         raise UsageError("Runs that go together need one table and one ledger.")
-    _refuse_together(runs)
+    check_together(runs)
     first.engine.refuse_unseen(first.table)
-    reads = sum(run.reads for run in runs)
-    with first.engine.snapshot(first.table, reads=reads, shared=True) as rows:
+    with first.engine.snapshot(first.table, shared=len(runs) > 1) as rows:
         for run in runs:
             yield run.execute_on(rows, observe)
 
 
-def _refuse_together(runs: Sequence[Run]) -> None:
-    """Raise `BudgetError` unless the cap allows all runs on a table."""
+def check_together(runs: Sequence[Run]) -> None:
+    """Raise `BudgetError` unless the cap of their table allows all runs; nothing is debited."""
+    for run in runs:
+        run.check()
     budget, table = runs[0].account.budget(), runs[0].table
     for symbol, scale, wanted, left in (
         ("ε", NANO, sum(run.cost for run in runs), budget.left_epsilon),

@@ -73,7 +73,7 @@ def debit_after() -> None:
     execute = training.Run.execute
 
     def late(self: training.Run, *args: Any, **more: Any) -> Any:
-        with self.engine.snapshot(self.table, reads=self.reads) as rows:
+        with self.engine.snapshot(self.table) as rows:
             self._grown_forest(rows, training.unobserved)
         return execute(self, *args, **more)
 

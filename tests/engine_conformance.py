@@ -1,0 +1,210 @@
+"""What an engine must do, as checks that can run on any engine.
+
+A test gives `conforms` a way to make an engine that has one table of made-up rows, and one that
+runs a change of the table as its user would. Everything is checked through the protocols of
+`engine/base.py` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain_file import domain_from_mapping
+from dpforest_duckdb.engine.base import Engine, Gradients, NameTakenError, Snapshot, Splits
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, Tree
+
+ROW = PrivacyUnit("row")
+COLUMNS = {"colour": "VARCHAR", "size": "INTEGER", "who": "INTEGER", "label": "VARCHAR"}
+ROWS: list[tuple[str | None, int | None, int | None, str | None]] = [
+    (["red", "blue", "grey", None][i % 4], [0, 1, 2, 3, None][i % 5], i // 3, ["no", "yes"][i % 2])
+    for i in range(200)
+] + [("red", 1, None, "yes"), ("red", 1, 1, None), ("red", 1, 1, "maybe")]
+DOMAIN = domain_from_mapping(
+    {
+        "target": "label",
+        "column": [
+            {"name": "colour", "kind": "categorical", "domain": ["red", "blue"], "nullable": True},
+            {"name": "size", "kind": "numeric", "edges": [0, 1, 2], "nullable": True},
+            {"name": "label", "kind": "categorical", "domain": ["no", "yes"]},
+        ],
+    }
+)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An engine to check, and a way to add `ROWS`-like rows to its table `t` behind its back."""
+
+    engine: Engine
+    insert: Callable[[Sequence[tuple[object, ...]]], None]
+
+
+def bound(info: TableInfo) -> Domain:
+    return DOMAIN.bind(info.columns)
+
+
+def codes() -> list[tuple[int, int, int]]:
+    """Per counted row the codes of colour and size, and the class."""
+    domain = bound(TableInfo("", "", "t", COLUMNS))
+    colour, size = domain.attributes
+    return [
+        (colour.code(row[0]), size.code(row[1]), domain.classes.index(row[3]))
+        for row in ROWS
+        if row[3] in domain.classes
+    ]
+
+
+def conforms(subject: Subject) -> None:
+    """Raise `AssertionError` for the first thing that an engine does not do."""
+    info = a_table_is_resolved_with_its_columns(subject.engine)
+    a_note_is_kept_with_the_table(subject.engine, info)
+    models_are_stored_and_replaced(subject.engine)
+    with subject.engine.snapshot(info) as rows:
+        counts_are_dense_and_routing_moves_rows(rows, info)
+        units_are_bounded(rows, info)
+        first_phase_trees_give_weights(rows, info)
+        scores_and_gradients_are_summed(rows, info)
+    a_snapshot_shows_one_moment(subject, info)
+
+
+def a_table_is_resolved_with_its_columns(engine: Engine) -> TableInfo:
+    info = engine.table("t")
+    assert info.name == "t"
+    assert info.columns == COLUMNS
+    assert "t" in [table.name for table in engine.tables(info.catalog)]
+    assert [column.name for column in engine.declared(info)] == list(COLUMNS)
+    assert [column.type for column in engine.declared(info)] == list(COLUMNS.values())
+    engine.refuse_unseen(info)
+    assert engine.room() > 0
+    with pytest.raises(DpforestError, match="no_such_table"):
+        engine.table("no_such_table")
+    return info
+
+
+def a_note_is_kept_with_the_table(engine: Engine, info: TableInfo) -> None:
+    text = "the user's\nour own: {\"a\": 'b'}"
+    with engine.noting(info) as note:
+        assert note.read().key == info.key
+        note.write(text)
+    assert engine.table("t").comment == text
+    with pytest.raises(DpforestError):
+        written_and_failed(engine, info)
+    assert engine.table("t").comment == text, "what fails writes nothing"
+
+
+def written_and_failed(engine: Engine, info: TableInfo) -> None:
+    with engine.noting(info) as note:
+        note.write("never")
+        engine.table("no_such_table")
+
+
+def models_are_stored_and_replaced(engine: Engine) -> None:
+    models = engine.models
+    assert models.writable
+    assert models.names() == []
+    models.write("a", '{"x": 1}')
+    models.write("B; --", "second")
+    assert models.names() == ["B; --", "a"]
+    assert models.read("a") == '{"x": 1}'
+    for name in ("a", "A"):
+        with pytest.raises(NameTakenError):
+            models.write(name, "other")
+    models.write("A", "third", instead_of="a")
+    assert models.names() == ["A", "B; --"]
+    assert models.read("A") == "third"
+    models.delete("A")
+    assert models.names() == ["B; --"]
+
+
+def counts_are_dense_and_routing_moves_rows(rows: Snapshot, info: TableInfo) -> None:
+    domain, found = bound(info), codes()
+    coded = rows.encode(domain, ROW, trees=2, sample="all", salt=1)
+    colour, size = coded.count_classes(0, 2)
+    assert colour.shape == (2, domain.cells[0], 2)
+    assert size.shape == (2, domain.cells[1], 2)
+    for tree in range(2):
+        for attribute, table in enumerate((colour, size)):
+            for value, label in np.ndindex(*table[tree].shape):
+                expected = sum(c[attribute] == value and c[2] == label for c in found)
+                assert table[tree, value, label] == expected
+    # tree 0: a child per colour, nodes 2 …; tree 1: size up to 1, or above
+    first = 2 + domain.cells[0]
+    coded.route(
+        Splits(
+            node=[0, 1], attribute=[0, 1], kind=[MULTIWAY, THRESHOLD], cell=[0, 1], first=[2, first]
+        ),
+        first + 2,
+    )
+    leaves = coded.count_leaves(2, first)
+    for value in range(domain.cells[0]):
+        for label in range(2):
+            assert leaves[value, label] == sum(c[0] == value and c[2] == label for c in found)
+    for label in range(2):
+        low = sum(c[1] <= 1 and c[2] == label for c in found)
+        assert leaves[first - 2, label] == low
+        assert leaves[first - 1, label] == sum(c[2] == label for c in found) - low
+    coded.drop()
+
+
+def units_are_bounded(rows: Snapshot, info: TableInfo) -> None:
+    """Two rows of each unit at most; all rows of a unit in one of three trees."""
+    coded = rows.encode(bound(info), PrivacyUnit("who", 2), trees=3, sample="disjoint", salt=7)
+    units = [row[2] for row in ROWS if row[3] in DOMAIN.classes and row[2] is not None]
+    expected = sum(min(2, units.count(unit)) for unit in set(units))
+    leaves = coded.count_leaves(0, 3)
+    assert leaves.sum() == expected
+    assert (leaves.sum(axis=1) > 0).all(), "no tree is empty"
+    coded.drop()
+
+
+def first_phase_trees_give_weights(rows: Snapshot, info: TableInfo) -> None:
+    """Rows that a tree gets wrong count three times: red is "no", all else "yes"."""
+    at = np.array([0, -1, -1])
+    tree = Tree(
+        kind=np.array([EQUALS, 0, 0]),
+        attribute=at,
+        cell=np.zeros(3, dtype=np.int64),
+        first=np.array([1, -1, -1]),
+        counts=None,
+        votes=np.array([[0, 0], [1, 0], [0, 1]]),
+    )
+    coded = rows.encode(
+        bound(info), ROW, trees=1, sample="all", salt=1, first_phase=[tree], misclassified_weight=3
+    )
+    expected = [0, 0]
+    for colour, _, label in codes():
+        expected[label] += 1 if label == (colour != 0) else 3
+    assert coded.count_leaves(0, 1).tolist() == [expected]
+    coded.drop()
+
+
+def scores_and_gradients_are_summed(rows: Snapshot, info: TableInfo) -> None:
+    coded = rows.encode(bound(info), ROW, trees=1, sample="all", salt=1)
+    one = np.zeros(1, dtype=np.int64)
+    tree = Tree(one, one - 1, one, one - 1, None, np.array([[0, 0]]))
+    coded.add_votes([tree])
+    (sums,) = coded.sum_gradients([tree], Gradients(2**16, 1, 1))
+    labels = [label for _, _, label in codes()]
+    gradient = sum(2**16 * label - 2**15 for label in labels)
+    assert sums.tolist() == [[gradient, len(labels) * 2**14]]
+    coded.drop()
+
+
+def a_snapshot_shows_one_moment(subject: Subject, info: TableInfo) -> None:
+    """Rows that are added meanwhile are in none of a snapshot's readings, or in the next one."""
+    with subject.engine.snapshot(info) as rows:
+        first = rows.encode(bound(info), ROW, trees=1, sample="all", salt=1).count_leaves(0, 1)
+        subject.insert([("red", 1, 9, "yes")] * 5)
+        second = rows.encode(bound(info), ROW, trees=1, sample="all", salt=1).count_leaves(0, 1)
+    assert (first == second).all()
+    with subject.engine.snapshot(info) as rows:
+        third = rows.encode(bound(info), ROW, trees=1, sample="all", salt=1).count_leaves(0, 1)
+    assert (third - second).tolist() == [[0, 5]]
