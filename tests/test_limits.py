@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import duckdb
 import numpy as np
 import pytest
+from shell import dpforest
 from test_recipes import domain, grown, mixed
 
 from dpforest_duckdb.errors import DpforestError
@@ -114,3 +116,26 @@ def test_a_model_says_how_many_nodes_the_limit_stopped(
     forest = fit(con, "t", domain=public, recipe="dpdf", epsilon=100)
     assert forest.limited > 0
     assert Forest.from_json(forest.to_json()).limited == forest.limited
+
+
+def test_train_says_what_is_cut_before_the_debit(tmp_path: Path) -> None:
+    columns = [f"a{i}" for i in range(16)]
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as con:
+        made = ", ".join(f"CAST(i % 2 AS VARCHAR) AS {name}" for name in [*columns, "y"])
+        con.execute(f"CREATE TABLE t AS SELECT {made} FROM range(50) r(i)")
+    file = tmp_path / "t.toml"
+    file.write_text(
+        'target = "y"\n'
+        + "".join(
+            f'[[column]]\nname = "{name}"\nkind = "categorical"\ndomain = ["0", "1"]\n'
+            "nullable = false\n"
+            for name in [*columns, "y"]
+        ),
+        encoding="utf-8",
+    )
+    words = ["train", "--db", str(tmp_path / "t.duckdb"), "--table", "t", "--domain", str(file)]
+    words += ["--epsilon", "1", "--recipe", "smooth-forest", "--dry-run"]
+    assert "Depth cut from 8 to 6" in dpforest(*words).err
+    refused = dpforest(*words, "--depth", "8")
+    assert refused.code == 1
+    assert "ask for --depth 6 at most" in refused.err

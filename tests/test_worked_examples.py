@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_recipes import domain, mixed, tree_of
+from test_recipes import domain, grown, mixed, tree_of
 
 from dpforest_duckdb.domain_file import load_domain
 from dpforest_duckdb.postprocess.pruning import prune_by_gini, prune_by_signal
@@ -147,6 +147,12 @@ def test_the_smallest_4_1_is_that_of_the_attribute_that_says_most() -> None:
     assert found.tolist() == [0.0, 16.0], "bits of entropy, times 16 rows"
     # what noise makes negative counts as none, and a share above 1 as 1
     assert within_branches(np.array([[5, -3]]), np.array([2])).tolist() == 0.0
+
+
+@pytest.mark.parametrize("name", ["sulq-id3", "pinq-id3"])
+def test_noisy_counts_find_an_attribute_that_matters(name: str) -> None:
+    trees, _, _ = grown(find(name), rows=20_000)
+    assert trees[0].attribute[0] in (0, 3), "the class is that of these two"
 
 
 def test_normalised_gini_changes_by_half_at_most() -> None:
