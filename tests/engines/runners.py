@@ -24,18 +24,22 @@ def run_duckdb(file: str, table: str, sql: str) -> Rows:
 
 
 def run_sqlite(file: str, table: str, sql: str) -> Rows:
+    with sqlite3.connect(":memory:") as con:
+        load_sqlite(con, file, table)
+        return con.execute(sql).fetchall()
+
+
+def load_sqlite(con: sqlite3.Connection, file: str, table: str) -> None:
     """Columns of text ignore case by declaration, which must change nothing."""
     with duckdb.connect() as source:
         names, types, rows = _plain(source, file)
-    with sqlite3.connect(":memory:") as con:
-        columns = ", ".join(
-            '"' + n.replace('"', '""') + '" ' + _SQLITE.get(t.split("(")[0], "REAL")
-            for n, t in zip(names, types, strict=True)
-        )
-        con.execute(f"CREATE TABLE {table} ({columns})")
-        marks = ", ".join("?" * len(names))
-        con.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
-        return con.execute(sql).fetchall()
+    columns = ", ".join(
+        '"' + n.replace('"', '""') + '" ' + _SQLITE.get(t.split("(")[0], "REAL")
+        for n, t in zip(names, types, strict=True)
+    )
+    con.execute(f"CREATE TABLE {table} ({columns})")
+    marks = ", ".join("?" * len(names))
+    con.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
 
 
 def run_datafusion(file: str, table: str, sql: str) -> Rows:
@@ -87,7 +91,7 @@ def _tuples(table: Any) -> Rows:
 
 
 @cache
-def _spark() -> Any:
+def spark_session() -> Any:
     """A Spark of our own on this machine, until the process ends."""
     from pyspark.sql import SparkSession
 
@@ -104,5 +108,5 @@ def _spark() -> Any:
 
 
 def run_spark(file: str, table: str, sql: str) -> Rows:
-    _spark().read.parquet(file).createOrReplaceTempView(table)
-    return [tuple(row) for row in _spark().sql(sql).collect()]
+    spark_session().read.parquet(file).createOrReplaceTempView(table)
+    return [tuple(row) for row in spark_session().sql(sql).collect()]

@@ -15,12 +15,27 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
-from runners import Rows, Run
+from runners import Rows
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that runs: `load(file, table)` and `query(sql)`."""
+
+    load: Callable[[str, str], None]
+    query: Callable[[str], Rows]
+
+    def run(self, file: str, table: str, sql: str) -> Rows:
+        """As the runners of engines without a server do."""
+        self.load(file, table)
+        return self.query(sql)
+
 
 _POSTGRES_TYPES = {
     "VARCHAR": 'TEXT COLLATE "any case"',
@@ -74,8 +89,8 @@ def running(command: Sequence[object], how: dict[str, Any], socket: Path) -> Ite
 
 
 @contextlib.contextmanager
-def postgres() -> Iterator[Run]:
-    """A PostgreSQL of our own, as a runner."""
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL of our own."""
     psycopg = pytest.importorskip("psycopg")
     folders = sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")), reverse=True)
     initdb, server = program("initdb", *folders), program("postgres", *folders)
@@ -98,7 +113,7 @@ def postgres() -> Iterator[Run]:
             )
             con.execute("SET jit = off")
 
-            def run(file: str, table: str, sql: str) -> Rows:
+            def load(file: str, table: str) -> None:
                 names, types, rows = _table(file, lambda value: value)
                 columns = ", ".join(
                     f'"{n.replace(chr(34), chr(34) * 2)}" {_POSTGRES_TYPES.get(t, t)}'
@@ -109,14 +124,14 @@ def postgres() -> Iterator[Run]:
                 with con.cursor() as cursor, cursor.copy(f"COPY {table} FROM STDIN") as copy:
                     for row in rows:
                         copy.write_row(row)
-                return con.execute(sql).fetchall()
+                con.execute(f"ANALYZE {table}")
 
-            yield run
+            yield Server(load, lambda sql: con.execute(sql).fetchall())
 
 
 @contextlib.contextmanager
-def mariadb() -> Iterator[Run]:
-    """A MariaDB of our own, as a runner."""
+def mariadb() -> Iterator[Server]:
+    """A MariaDB of our own."""
     pymysql = pytest.importorskip("pymysql")
     install = program("mariadb-install-db", "/usr/bin")
     server = program("mariadbd", "/usr/sbin")
@@ -137,7 +152,7 @@ def mariadb() -> Iterator[Run]:
                 )
                 cursor.execute("USE tests")
 
-                def run(file: str, table: str, sql: str) -> Rows:
+                def load(file: str, table: str) -> None:
                     names, types, rows = _table(file, _finite)
                     columns = ", ".join(
                         f"`{n.replace('`', '``')}` {_MARIADB_TYPES.get(t, t)}"
@@ -148,10 +163,12 @@ def mariadb() -> Iterator[Run]:
                     marks = ", ".join(["%s"] * len(names))
                     cursor.executemany(f"INSERT INTO `{table}` VALUES ({marks})", rows)
                     con.commit()
+
+                def query(sql: str) -> Rows:
                     cursor.execute(sql)
                     return list(cursor.fetchall())
 
-                yield run
+                yield Server(load, query)
 
 
 def _patiently(connect: Callable[[], Any]) -> Any:

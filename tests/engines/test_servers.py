@@ -15,14 +15,14 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Run]:
-    with servers.postgres() as run:
-        yield run
+    with servers.postgres() as server:
+        yield server.run
 
 
 @pytest.fixture(scope="module")
 def mysql() -> Iterator[Run]:
-    with servers.mariadb() as run:
-        yield run
+    with servers.mariadb() as server:
+        yield server.run
 
 
 @pytest.fixture(scope="module")
