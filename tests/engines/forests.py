@@ -34,8 +34,8 @@ REAL: dict[str, tuple[str, dict[str, Any]]] = {
     "mushroom auto": ("mushroom", {}),
     "adult auto": ("adult_train", {}),
     "adult boosted": ("adult_train", {"recipe": "boosted", "delta": "1e-5"}),
-    "adult private-rdt 20": ("adult_train", {"recipe": "private-rdt", "trees": 20}),
-    "adult private-rdt 80": ("adult_train", {"recipe": "private-rdt", "trees": 80}),
+    "adult private-rdt 20": ("adult_train", {"recipe": "private-rdt", "trees": 20, "depth": 2}),
+    "adult private-rdt 80": ("adult_train", {"recipe": "private-rdt", "trees": 80, "depth": 2}),
     "credit_default with delta": ("credit_default", {"delta": "1e-5"}),
     "wall_following auto": ("wall_following", {}),
 }
