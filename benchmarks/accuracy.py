@@ -4,7 +4,7 @@
     python benchmarks/accuracy.py --delta 1e-5 --markdown docs/accuracy-delta.md
     python benchmarks/accuracy.py --table nursery mushroom --recipe auto dpdf --epsilon 0.5 1
 
-Three stratified folds, dealt anew three times where a table has less than 8,000 rows; every forest
+Three stratified folds, dealt three times for tables of less than 8,000 rows; every forest
 is trained in DuckDB and scored with the SQL that it emits. Noise comes from seeds: an experiment on
 public data, not private. Peers run on the first three of these folds in Python environments of
 their own, made at first use; the best of their other settings, and what to aim for, are read from
@@ -84,14 +84,14 @@ def main() -> None:
             }
             reached += [
                 (one, aims.get((table, float(epsilon)), {}))
-                for told in found.values()
-                for epsilon, one in zip(given.epsilon, told, strict=True)
+                for results in found.values()
+                for epsilon, one in zip(given.epsilon, results, strict=True)
             ]
             for peer in given.peer:
-                told = peer_figures(peer, table, given.epsilon, Path(place))
-                found |= {f"*{peer}*": told} if told else {}
-            for name, told in found.items():
-                for epsilon, one in zip(given.epsilon, told, strict=True):
+                results = peer_figures(peer, table, given.epsilon, Path(place))
+                found |= {f"*{peer}*": results} if results else {}
+            for name, results in found.items():
+                for epsilon, one in zip(given.epsilon, results, strict=True):
                     aim = aims.get((table, float(epsilon)), {}) if name in given.recipe else {}
                     rows.append(_row(table, name, epsilon, one, aim))
                     say(" ".join(rows[-1]))
@@ -141,7 +141,7 @@ def _charts(
 
 
 def peer_figures(peer: str, table: str, epsilons: Sequence[str], place: Path) -> list[Figures]:
-    """A peer on the first folds, told our codes; none where it cannot take the table's classes."""
+    """A peer on the first folds, with our codes; none if it cannot handle the table's classes."""
     con, domain = duckdb.connect(), load_domain(data_folder() / f"{table}.toml")
     if peer == "DP-EBM" and len(domain.classes) > 2:
         return []
@@ -155,7 +155,7 @@ def peer_figures(peer: str, table: str, epsilons: Sequence[str], place: Path) ->
     )
     kind = columns[bound.target]
     label = dialect.class_code(bound.classes, kind, dialect.ident(bound.target))
-    told: list[list[dict[str, float | None]]] = []
+    folds: list[list[dict[str, float | None]]] = []
     for fold in itertools.islice(_folds(labels), FOLDS):
         con.register("dealt", {"fold": fold})
         database.unlink(missing_ok=True)
@@ -180,9 +180,9 @@ def peer_figures(peer: str, table: str, epsilons: Sequence[str], place: Path) ->
         ran = subprocess.run(words, capture_output=True, text=True, check=False)
         if ran.returncode:
             sys.exit(f"{peer} failed on {table}: {ran.stderr.strip().splitlines()[-1]}")
-        told.append(json.loads(ran.stdout.splitlines()[-1]))
+        folds.append(json.loads(ran.stdout.splitlines()[-1]))
     shares = np.unique(labels, return_counts=True)[1] / len(labels)
-    return [_mean([fold[number] for fold in told], shares) for number in range(len(epsilons))]
+    return [_mean([fold[number] for fold in folds], shares) for number in range(len(epsilons))]
 
 
 def figures(
@@ -280,7 +280,7 @@ def _aims(delta: str) -> dict[tuple[str, float], dict[str, str]]:
 
 
 def _row(table: str, recipe: str, epsilon: str, found: Figures, peer: dict[str, str]) -> list[str]:
-    def told(key: str) -> str:
+    def known_figure(key: str) -> str:
         return peer.get(key) or "-"
 
     return [
@@ -291,8 +291,8 @@ def _row(table: str, recipe: str, epsilon: str, found: Figures, peer: dict[str, 
         f"{found.log_loss:.3f}",
         f"{found.majority:.3f}",
         f"{found.entropy:.3f}",
-        *map(told, ("peer_accuracy", "peer_auc", "target_accuracy", "target_auc")),
-        told("random_forest_accuracy"),
+        *map(known_figure, ("peer_accuracy", "peer_auc", "target_accuracy", "target_auc")),
+        known_figure("random_forest_accuracy"),
     ]
 
 
@@ -313,10 +313,10 @@ def _summary(reached: Sequence[tuple[Figures, dict[str, str]]]) -> str:
         if peer.get("dp_ebm_auc")
     ]
     lines = [
-        "Rows that reach the aim less .01: accuracy "
+        "Rows that reach the aim minus .01: accuracy "
         + count(f.accuracy >= aim - 0.01 for f, aim in by("target_accuracy"))
         + ", AUC " + count(auc >= aim - 0.01 for auc, aim in areas) + ".",
-        "Rows below the best peer's accuracy less .01: "
+        "Rows below the best peer's accuracy minus .01: "
         + count(f.accuracy < aim - 0.01 for f, aim in by("peer_accuracy"))
         + "; below the majority class less .01: "
         + count(f.accuracy < f.majority - 0.01 for f, _ in reached)

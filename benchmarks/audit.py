@@ -54,24 +54,24 @@ def _page(found: list[dict[str, Any]], trained: list[dict[str, str]], runs: int)
     recipes = [[t["name"], t["claim"], t["bound"]] for t in trained]
     return (
         "# The audit\n\n"
-        "Lower bounds on the ε that mechanisms and whole trainings really have, by Clopper and "
-        "Pearson's exact intervals at 99.9 % confidence. A bound above its claim proves the claim "
-        "wrong; one below it proves nothing, but on pairs that were designed to lose most it says "
-        "how much would have been seen.\n\n"
+        "Lower bounds on the true ε of mechanisms and of whole trainings, by Clopper and Pearson's "
+        "exact intervals at 99.9 % confidence. A bound above its claim proves the claim wrong. A "
+        "bound below it proves nothing; but the pairs of tables have the largest possible loss, so "
+        "a bound close to the claim shows that a larger ε would have been found.\n\n"
         "```console\n$ dpforest audit mechanisms --json > mechanisms.json\n"
         "$ dpforest audit recipes 2> recipes.log\n"
         "$ python benchmarks/audit.py mechanisms.json recipes.log --markdown docs/audit.md\n```\n\n"
-        f"## Mechanisms alone, {found[0]['draws']:,} draws on either side\n\n"
+        f"## Mechanisms alone, {found[0]['draws']:,} draws on each table\n\n"
         "![claims and bounds](audit.svg)\n\n"
         + markdown_table(["", "claim", "exact loss", "bound", "events", "verdict"], mechanisms)
         + "\n\nThe last rows are what published systems do. A row that a bootstrap draws several "
         "times moves a count by more than the one it is noised for; a label with smooth "
         "sensitivity changes its own scale; and a split of DPDF has the sensitivity of a size that "
         "is all noise, so that one row more is seen at many times the claim.\n\n"
-        f"## Whole trainings, {runs:,} on either side, two splits deep, ten trees at most\n\n"
+        f"## Whole trainings, {runs:,} on each table, two splits deep, at most ten trees\n\n"
         "In DuckDB, on forty rows and one more (DPDF: on one and one more). The event is chosen on "
-        "half of the runs and counted on the other. Losses are spread over many releases, so this "
-        "finds a cost that is forgotten, not one that is a little too small.\n\n"
+        "half of the runs and counted on the other half. The loss is divided over many releases, "
+        "so this finds a cost that was forgotten, but not one that is slightly too small.\n\n"
         + markdown_table(["recipe", "claim", "bound"], recipes)
         + "\n"
     )

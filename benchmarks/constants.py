@@ -73,8 +73,8 @@ def tried(job: tuple[str, Setting]) -> float:
     for name, value in zip(CONSTANTS, setting, strict=True):
         setattr(auto if name == "CHOICE" else sizing, name, value)
     with tempfile.TemporaryDirectory(prefix="constants-") as place:
-        told = [figures(table, "auto", epsilon, "0", 1, Path(place)) for epsilon in EPSILONS]
-    return statistics.mean((f.accuracy - f.majority) / (1 - f.majority) for f in told)
+        found = [figures(table, "auto", epsilon, "0", 1, Path(place)) for epsilon in EPSILONS]
+    return statistics.mean((f.accuracy - f.majority) / (1 - f.majority) for f in found)
 
 
 def _page(
@@ -105,9 +105,9 @@ def _page(
     return (
         "# Do the constants carry over?\n\nWritten by `python benchmarks/constants.py --markdown "
         f"docs/constants.md`: pure ε, the folds of [accuracy.md](accuracy.md), {ranges}, one "
-        "of them changed at a time (the middle ones are ours). A figure is the mean, over "
-        "tables and ε = .1, .5, 1, of how much of the way from the most frequent class to an "
-        "accuracy of 1 is gone. Left out: "
+        "of them changed at a time (the middle ones are ours). A figure is the mean of "
+        "(accuracy − majority) / (1 − majority) over tables and ε = .1, .5, 1, where majority is "
+        "the share of the most frequent class. Left out: "
         f"{', '.join(LARGE)}.\n\n{markdown_table(head, rows)}\n"
     )
 

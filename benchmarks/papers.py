@@ -3,7 +3,7 @@
     python benchmarks/papers.py --markdown docs/reproduction.md
     python benchmarks/papers.py --recipe thesis-forest --seeds 20
 
-A quarter of the rows is held out, dealt anew for each run; Adult has its own test table. Noise
+A quarter of the rows is held out, divided again for each run; Adult has its own test table. Noise
 comes from seeds: an experiment on public data, not private. Both forms see the same rows and seeds.
 """
 

@@ -3,7 +3,7 @@
     python benchmarks/peers.py '{"contender": "diffprivlib", "database": "…", …}'   # speed
     python benchmarks/peers.py '{"contender": "DP-EBM", "epsilons": […], …}'          # accuracy
 
-prints one line of JSON. The peer is told the public bounds, categories and classes, which it would
+prints one line of JSON. The peer gets the public bounds, categories and classes, which it would
 read off the private rows else.
 """
 

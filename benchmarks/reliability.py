@@ -1,4 +1,4 @@
-"""The ledger and the database under fire: races, killed trainings, and files that were changed.
+"""The ledger and the database under attack: races, killed trainings, changed files.
 
     python benchmarks/reliability.py --markdown docs/reliability.md
 
@@ -67,9 +67,7 @@ def main() -> None:
         parts = [race(place), kill(made, place), change(made, place)]
     page = (
         "# Reliability\n\nWritten by `python benchmarks/reliability.py --markdown "
-        "docs/reliability.md`, which stops at the first thing that is not as it should be.\n\n"
-        + "\n\n".join(parts)
-        + "\n"
+        "docs/reliability.md`, which stops at the first failure.\n\n" + "\n\n".join(parts) + "\n"
     )
     print(page)
     if given.markdown:
@@ -106,12 +104,12 @@ def kill(made: Path, place: Path) -> str:
         say(f"kill at moment {moment + 1} of {MOMENTS}")
         ends.append(("moment", _crash(made, place, after=moment / MOMENTS)))
     rows = []
-    for kind, told in (("step", "at each step"), ("moment", "at a moment within a second")):
+    for kind, when in (("step", "at each step"), ("moment", "at a moment within a second")):
         mine = [end for of, end in ends if of == kind]
         after = Counter((end.finished, end.spent > 0, end.stored or end.written) for end in mine)
         rows.append(
             [
-                told,
+                when,
                 str(len(mine)),
                 str(after[False, False, False]),
                 str(after[False, True, False]),
@@ -123,11 +121,11 @@ def kill(made: Path, place: Path) -> str:
     head = ["killed (SIGKILL)", "trainings", "before the debit", "debit, no model"]
     head += ["debit and model", "had ended", "model without debit"]
     return (
-        "## Killed trainings\n\nA step is a statement of DuckDB (before it and after it), one of "
-        "the ledger's, a sync or a rename. After each the ledger follows from itself, no private "
-        "row was read before the debit, a model is whole or not there, the table is as it was, and "
-        "the next training works, is debited once, and sweeps what the dead one had spilled.\n\n"
-        + markdown_table(head, rows)
+        "## Killed trainings\n\nA training is killed before or after a statement of DuckDB, at a "
+        "statement of the ledger, a sync or a rename. After each kill: the ledger's hash chain is "
+        "intact; no private row was read before the debit; a model is complete or absent; the "
+        "table is unchanged; and the next training works, is debited once, and removes the "
+        "temporary files of the killed one.\n\n" + markdown_table(head, rows)
     )
 
 
@@ -190,7 +188,7 @@ CHANGES: tuple[tuple[str, Callable[[Path], None], bool], ...] = (
      lambda folder: (folder / "clinic.duckdb.ledger").write_bytes(b"x" * 5000), False),
     ("table renamed", _sql("ALTER TABLE visits RENAME TO people"), True),
     ("table's comment removed", _sql("COMMENT ON TABLE visits IS NULL"), True),
-    ("table made anew under its name",
+    ("table created again under its name",
      _sql("CREATE TABLE copy AS FROM visits", "DROP TABLE visits",
           "ALTER TABLE copy RENAME TO visits"), True),
     ("database and ledger moved", _move, True),
@@ -211,8 +209,8 @@ def change(made: Path, place: Path) -> str:
         rows.append(_full(small) if small else ["full disk", "not tried: no mount", "", ""])
     head = ["what was changed", "half of ε = 1 more", "and as much again", "sentence"]
     return (
-        "## Changed files\n\nOf a cap of 1.5 1 is spent. What is refused debits nothing and leaves "
-        "every file as it was.\n\n" + markdown_table(head, rows)
+        "## Changed files\n\nThe cap is 1.5, and 1 is spent. A refusal debits nothing and changes "
+        "no file.\n\n" + markdown_table(head, rows)
     )
 
 

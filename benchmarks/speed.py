@@ -80,7 +80,7 @@ def run_apart(job: Job) -> Outcome:
     return Outcome(**json.loads(done.stdout.splitlines()[-1]))
 
 
-def told(key: Key) -> str:
+def label_of(key: Key) -> str:
     name, trees = key
     return name if name in ("idle", "bare counts") else f"{name}, {trees}"
 
@@ -94,7 +94,7 @@ def measure(jobs: dict[Key, Job], runs: int) -> Measured:
             if outcome.failed:
                 sys.exit(outcome.failed)
             measured[key].append(outcome)
-            say(f"run {turn + 1}: {told(key)} {outcome.seconds:.2f} s")
+            say(f"run {turn + 1}: {label_of(key)} {outcome.seconds:.2f} s")
     return measured
 
 
@@ -121,7 +121,7 @@ def phase_table(measured: Measured) -> str:
             for phase in found
         ]
         peak = statistics.median(outcome.peak for outcome in outcomes) / 1e6
-        rows.append([told(key), f"{seconds(measured, key):.2f}", *medians, f"{peak:.0f}"])
+        rows.append([label_of(key), f"{seconds(measured, key):.2f}", *medians, f"{peak:.0f}"])
     return markdown_table(["seconds", "whole", *found, "peak MB"], rows)
 
 
@@ -138,7 +138,7 @@ def beyond(measured: Measured, one: Key, other: Key) -> str:
         if took >= 0.01
     ]
     whole = seconds(measured, one) - seconds(measured, other)
-    return f"{told(one)} takes {whole:.2f} s more than {told(other)}: {', '.join(parts)}."
+    return f"{label_of(one)} takes {whole:.2f} s more than {label_of(other)}: {', '.join(parts)}."
 
 
 def ratio_table(measured: Measured, mixed: bool, rows: int) -> str:
@@ -149,7 +149,7 @@ def ratio_table(measured: Measured, mixed: bool, rows: int) -> str:
             continue
         found, most = ratio(measured, one, other), limits[mixed] if rows >= 5_000_000 else None
         goal = "" if most is None else f"{most:g}, {'met' if found <= most else 'MISSED'}"
-        table.append([f"{told(one)} / {told(other)}", f"{found:.2f}", goal])
+        table.append([f"{label_of(one)} / {label_of(other)}", f"{found:.2f}", goal])
         if most is not None and found > most and one[0] == other[0]:
             lacks.append(beyond(measured, one, other))
     text = markdown_table(["ratio of whole times", "measured", "at most"], table)
@@ -164,7 +164,7 @@ def drawing(measured: Measured) -> str:
             (o.phases["noise"] + o.phases["select"]) / o.seconds for o in measured[key]
         )
         goal = "met" if share <= DRAWING else "MISSED"
-        parts.append(f"{told(key)} {share:.0%} ({goal})")
+        parts.append(f"{label_of(key)} {share:.0%} ({goal})")
     return f"Noise and select take, of the whole, at most {DRAWING:.0%}: {', '.join(parts)}."
 
 
@@ -174,10 +174,11 @@ def train_report(sizes: Sequence[int], runs: int, folder: Path) -> list[str]:
         "## Training\n\n"
         f'Depth 6, two classes, {ATTRIBUTES} attributes. "ours, 10" and "ours, 100" are trees on '
         'disjoint parts of the rows, "ours, all rows" each on all of them. "bare counts" is what '
-        "any trainer on this engine has to do: the plain encoding scan, then one GROUP BY of node, "
-        "attribute and class per attribute and depth, and one for the leaves. LightGBM (`rf`, 63 % "
-        "of the rows, as it demands), scikit-learn and diffprivlib include the fetch out of DuckDB "
-        "and the coding of categories. `count_*`, `encode` and `route` run in DuckDB."
+        "any trainer on this engine must do: the plain encoding scan, then one GROUP BY of node, "
+        "attribute and class per attribute and depth, and one for the leaves. The times of "
+        "LightGBM (`rf` on 63 % of the rows, which it requires), scikit-learn and diffprivlib "
+        "include fetching the rows from DuckDB and coding the categories. `count_*`, `encode` and "
+        "`route` run in DuckDB."
     ]
     for mixed, kind in ((False, "INTEGER columns"), (True, "VARCHAR, ENUM, INTEGER, DOUBLE")):
         for rows in sizes:

@@ -19,7 +19,7 @@ from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.training.prepare import prepare
 
 # A step is a statement of DuckDB, before and after it runs; one of the ledger's, before; or what is
-# done to a file. The child writes the name of each to a file, and at the one it was told kills
+# done to a file. The child writes the name of each to a file, and at the given one kills
 # itself.
 CHILD = """
 import os, signal, sqlite3, sys

@@ -126,7 +126,7 @@ def test_show_sql_says_of_every_statement_whether_it_reads_rows(db: Path) -> Non
 def test_domain_and_dry_run_name_no_table_of_the_user(
     db: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Told by DuckDB itself: which tables a statement reads, functions of the catalogue aside."""
+    """As DuckDB reports: which tables a statement reads, functions of the catalogue aside."""
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
 
     run_, read = DuckDBEngine.run, set()

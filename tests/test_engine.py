@@ -217,8 +217,8 @@ def test_blocks_cover_all_attributes_and_give_their_counts(cells: list[int], cla
         tables = block.marginals(code, key, many, 4)
         for a, table in zip(block.attributes, tables, strict=True):
             for own in range(4):
-                told = np.bincount(rows[key == own, a], minlength=cells[a])
-                assert (table[own] == told * (2**40 + 1)).all()
+                counted = np.bincount(rows[key == own, a], minlength=cells[a])
+                assert (table[own] == counted * (2**40 + 1)).all()
 
 
 def parts(rows: DuckDBRows, trees: int) -> list[int]:

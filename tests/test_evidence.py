@@ -72,7 +72,7 @@ def test_ordered_values_borrow_from_their_neighbours(
 
 
 def test_a_size_is_taken_from_fewer_rows_than_the_noise_may_have_made_up() -> None:
-    """The same noisy rows, told apart by what their noise may be: more classes, more caution."""
+    """The same noisy rows, read under different noise: more classes, more caution."""
     sizes = []
     for classes, share in ((2, 0.04), (5, 0.1)):
         request = find("auto").request(domain(30, classes), NANO // 10)
@@ -113,9 +113,9 @@ def test_tables_are_moved_to_the_class_totals_that_they_tell_together() -> None:
     for _ in range(400):
         seen = np.array([400, 600]) + random.laplace(0, NANO / look.by_depth[0], 2)
         tables = [table + random.laplace(0, scale, table.shape) for _ in range(6)]
-        told = dataclasses.replace(request, histogram=tuple(seen))
+        known = dataclasses.replace(request, histogram=tuple(seen))
         figures = [(table.sum(axis=0), 3 * 2 * scale**2) for table in tables]
-        total, spread = minimum_variance_total(figures, told, plan)
+        total, spread = minimum_variance_total(figures, known, plan)
         moved, claimed = _moved(tables[0], 2 * scale**2, total, spread)
         assert moved.sum(axis=0) == pytest.approx(total)
         errors.append(((moved - table) ** 2).mean())
@@ -156,8 +156,8 @@ def test_the_sum_that_is_right_more_often_is_taken() -> None:
     joint = np.zeros((2, 2, 2), dtype=np.int64)
     joint[0, 1] = 10, 90  # where they differ, what leads says the second class, and is right
     assert plain_ahead(joint).tolist() == [-80]
-    for told, taken in ((joint, led), (joint[:, :, ::-1], plain)):
-        assert settle(found, plain_ahead(told), 1.0).added[1] == pytest.approx(taken.added[1])
+    for answer, taken in ((joint, led), (joint[:, :, ::-1], plain)):
+        assert settle(found, plain_ahead(answer), 1.0).added[1] == pytest.approx(taken.added[1])
     assert settle(found, None, 1.0).added[1] == pytest.approx(plain.added[1])
 
 
@@ -200,8 +200,8 @@ def test_no_number_of_rows_makes_the_default_overspend(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         noise = ExactNoise(Randomness.seeded(rows).bits)
-    told = np.array([rows] + [0] * (classes - 1))
-    followed, settled = adapted(told, recipe, request, account, noise)
+    class_counts = np.array([rows] + [0] * (classes - 1))
+    followed, settled = adapted(class_counts, recipe, request, account, noise)
     assert epsilon * 0.99 - 100 * attributes < account.plan.epsilon <= epsilon
     if followed is recipe:
         assert 1 <= settled.trees <= min(attributes, most or attributes)
@@ -278,12 +278,12 @@ def test_scores_are_counted_as_python_counts_them(
     """And a row more or less moves one count by one: the sensitivity that their noise has."""
     from dpforest_duckdb.engine.rows import DuckDBRows
 
-    told: list[tuple[np.ndarray, list]] = []
+    recorded: list[tuple[np.ndarray, list]] = []
     count = DuckDBRows.count_scores
 
     def kept(self, votes, cuts):  # type: ignore[no-untyped-def]
         found = count(self, votes, cuts)
-        told.append((found, list(cuts)))
+        recorded.append((found, list(cuts)))
         return found
 
     monkeypatch.setattr(DuckDBRows, "count_scores", kept)
@@ -291,7 +291,7 @@ def test_scores_are_counted_as_python_counts_them(
     con.execute("INSERT INTO t SELECT i % 2 = 0, i % 3 = 0, i % 5 < 2 FROM range(3000) r(i)")
     fit(con, "t", target="k")
     con.execute("INSERT INTO t VALUES (true, true, true)")
-    ((joint, cuts),) = told
+    ((joint, cuts),) = recorded
     assert joint.shape == (len(cuts) + 1,) * 2 + (2,)
     assert joint.sum() == 3000
     assert joint.sum(axis=(0, 1)).tolist() == [1800, 1200]

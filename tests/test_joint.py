@@ -1,4 +1,4 @@
-"""Tables told together: what a row changes, what comes back, and when the default takes them."""
+"""All tables in one release: what a row changes, what comes back, when the default picks it."""
 
 from __future__ import annotations
 
@@ -99,9 +99,9 @@ def test_without_noise_the_tables_come_back(sizes: list[int], nullable: bool) ->
     for attribute, table in zip(domain.attributes, tables, strict=True):
         table[attribute.expected[0]] += np.delete(table, attribute.expected, axis=0).sum(axis=0)
         table[np.setdiff1d(np.arange(attribute.cells), attribute.expected)] = 0
-    told = sums(tables, domain.attributes).astype(np.float64)
+    vectors = sums(tables, domain.attributes).astype(np.float64)
     for number, table in enumerate(tables):
-        assert table_of(told, number, domain.attributes) == pytest.approx(table)
+        assert table_of(vectors, number, domain.attributes) == pytest.approx(table)
 
 
 def test_counts_have_the_deviation_that_the_model_says() -> None:
@@ -112,9 +112,9 @@ def test_counts_have_the_deviation_that_the_model_says() -> None:
     noisy = ExactNoise(SecureBits()).joint(nothing, blocks(made), cost, rows * scale) / scale
     assert noisy[:, 0].std() == pytest.approx(deviation(None, made, cost, rows), rel=0.05)
     for number, attribute in enumerate(made):
-        told = table_of(noisy, number, made)[list(attribute.expected)]
+        decoded = table_of(noisy, number, made)[list(attribute.expected)]
         claimed = deviation(attribute, made, cost, rows)
-        assert told.std(axis=1) == pytest.approx(claimed, rel=0.06)
+        assert decoded.std(axis=1) == pytest.approx(claimed, rel=0.06)
 
 
 def test_few_values_told_together_cost_far_less_than_one_by_one() -> None:
@@ -160,11 +160,11 @@ def test_the_noise_is_given_what_the_plan_says(
     given_: list[tuple[list[int], int, int, np.ndarray]] = []
     joint = ExactNoise.joint
 
-    def told(self, sums, blocks, cost, bound):  # type: ignore[no-untyped-def]
+    def recorded(self, sums, blocks, cost, bound):  # type: ignore[no-untyped-def]
         given_.append((list(blocks), cost, bound, sums))
         return joint(self, sums, blocks, cost, bound)
 
-    monkeypatch.setattr(ExactNoise, "joint", told)
+    monkeypatch.setattr(ExactNoise, "joint", recorded)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         run = prepare(
@@ -250,8 +250,8 @@ def sized(request: Request, rows: int) -> Request:
     noise = ExactNoise(Randomness.seeded(rows).bits)
     recipe = find("joint-tables")
     account = Accountant(recipe.plan(request), request.epsilon)
-    told = np.array([rows] + [0] * (len(request.domain.classes) - 1))
-    followed, settled = adapted(told, recipe, request, account, noise)
+    class_counts = np.array([rows] + [0] * (len(request.domain.classes) - 1))
+    followed, settled = adapted(class_counts, recipe, request, account, noise)
     assert followed is recipe
     assert account.plan.epsilon == request.epsilon
     return settled
@@ -280,8 +280,10 @@ def test_rows_outside_the_domain_are_in_no_sum(
         assert tree.noise is not None
         assert np.isnan(tree.noise).tolist() == [False, False, False, True]
         assert not tree.counts[3:].any(), "what the domain does not speak of stays unsaid"
-    told = [row["counts"] is None for row in forest.rules() if row["leaf"] and "c0" in row["rule"]]
-    assert told == [False, False, True]
+    hidden = [
+        row["counts"] is None for row in forest.rules() if row["leaf"] and "c0" in row["rule"]
+    ]
+    assert hidden == [False, False, True]
 
 
 def test_rows_are_coded_once_for_all_tables(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:

@@ -227,8 +227,8 @@ def grown(
         warnings.simplefilter("ignore", NotPrivateWarning)
         randomness = Randomness.seeded(seed)
     if recipe.counts_rows:
-        told = np.bincount(labels, minlength=2)
-        recipe, request = adapted(told, recipe, request, account, randomness.noise)
+        class_counts = np.bincount(labels, minlength=2)
+        recipe, request = adapted(class_counts, recipe, request, account, randomness.noise)
     table = Rows(codes, labels, public.cells, 2, request.trees)
     made = grow(table, recipe, request, account, randomness)
     finished = recipe.finish(made, request, account.plan)
@@ -271,21 +271,21 @@ def test_dpdf_asks_its_histogram_at_every_node() -> None:
 
 @pytest.mark.parametrize("name", ["dpdf", "pinq-id3", "greedy-tree", "snr-forest"])
 def test_the_noise_that_is_told_is_the_noise_that_is_there(name: str) -> None:
-    """Counts differ from true ones by the standard deviation told, over nodes and seeds."""
+    """Counts differ from true ones by the stated standard deviation, over nodes and seeds."""
     off: list[float] = []
     for seed in range(12):
         trees, _, public = grown(find(name), epsilon=NANO, rows=2000, seed=seed)
         codes, labels = drawn_rows(2000, seed)
         for tree in trees:
-            told = sum_upward(tree, public.cells) if np.isnan(tree.noise).any() else tree
-            assert told.counts is not None
-            assert told.noise is not None
-            under, parents = told.find(codes), told.parents(public.cells)
-            true = np.zeros(told.counts.shape)
+            summed = sum_upward(tree, public.cells) if np.isnan(tree.noise).any() else tree
+            assert summed.counts is not None
+            assert summed.noise is not None
+            under, parents = summed.find(codes), summed.parents(public.cells)
+            true = np.zeros(summed.counts.shape)
             np.add.at(true, (under, labels), 1)
-            for node in range(told.nodes - 1, 0, -1):
+            for node in range(summed.nodes - 1, 0, -1):
                 true[parents[node]] += true[node]
-            off += ((told.counts - true) / told.noise[:, None]).ravel().tolist()
+            off += ((summed.counts - true) / summed.noise[:, None]).ravel().tolist()
     assert len(off) > 200
     assert 0.8 < np.mean(np.square(off)) < 1.25
 
@@ -485,8 +485,8 @@ def trained(
         warnings.simplefilter("ignore", NotPrivateWarning)
         randomness = Randomness.seeded(0)
     if recipe.counts_rows:
-        told = np.bincount(labels, minlength=2)
-        recipe, request = adapted(told, recipe, request, account, randomness.noise)
+        class_counts = np.bincount(labels, minlength=2)
+        recipe, request = adapted(class_counts, recipe, request, account, randomness.noise)
     if account.plan.query("bins"):
         fine = [random.integers(0, 9, a.cells) for a in on_the_grid(request.domain).attributes]
         request = recut(fine, request, account, randomness.bits)
@@ -507,11 +507,11 @@ class Telling(Accountant):
 
     def __init__(self, plan: Plan, debited: int) -> None:
         super().__init__(plan, debited)
-        self.told: list[int] = []
+        self.costs_spent: list[int] = []
 
     def spend(self, purpose: str, depth: int = 0) -> int:
-        self.told.append(super().spend(purpose, depth))
-        return self.told[-1]
+        self.costs_spent.append(super().spend(purpose, depth))
+        return self.costs_spent[-1]
 
 
 def phase_by_phase(
@@ -529,8 +529,8 @@ def phase_by_phase(
     for phase in recipe.phases(request):
         account, followed = Telling(recipe.plan(phase), phase.epsilon), recipe
         if recipe.counts_rows:
-            told = np.bincount(labels, minlength=classes)
-            followed, phase = adapted(told, recipe, phase, account, randomness.noise)
+            class_counts = np.bincount(labels, minlength=classes)
+            followed, phase = adapted(class_counts, recipe, phase, account, randomness.noise)
         cells = phase.domain.cells
         codes = (places * np.array(cells)).astype(np.int64)
         times = np.ones(rows, dtype=np.int64)
@@ -553,7 +553,7 @@ def check_that_the_plan_is_truth(
 ) -> int:
     """ε and sensitivity as they arrive at the mechanisms, along a path, against the plan.
 
-    A chooser is shown the nodes of a depth one by one, so that what each is asked can be told; a
+    A chooser is shown the nodes of a depth one by one, so that the cost of each is seen; a
     path pays its share once. Gives what was spent.
     """
     from dpforest_duckdb.learners import selective_aggregation
@@ -620,10 +620,10 @@ def check_that_the_plan_is_truth(
             if not specialised:
                 assert all(sensitivity % phase.rows_per_unit == 0 for _, sensitivity in given)
                 # a random split is shown to the chooser too, and asks nothing
-                asked, told = [epsilon for epsilon, _ in given if epsilon], account.told
+                asked, spent = [epsilon for epsilon, _ in given if epsilon], account.costs_spent
                 if account.plan.query("sweep"):  # one cost for each of many trees: see BOOSTED
-                    asked, told = (list(dict.fromkeys(costs)) for costs in (asked, told))
-                assert asked == told
+                    asked, spent = (list(dict.fromkeys(costs)) for costs in (asked, spent))
+                assert asked == spent
             assert account.spent.epsilon <= account.plan.epsilon
             whole += account.spent.epsilon
             given.clear()

@@ -48,9 +48,9 @@ def assert_agree(con: duckdb.DuckDBPyConnection, forest: Forest, table: str) -> 
     scored = DuckDBEngine(con).scored(table)
     cursor = con.execute(score_sql(forest, scored))
     names = [column[0] for column in cursor.description]
-    told = cursor.fetchall()
-    assert repr(con.execute(score_sql(forest, scored, fast=True)).fetchall()) == repr(told)
-    rows = [dict(zip(names, row, strict=True)) for row in told]
+    portable = cursor.fetchall()
+    assert repr(con.execute(score_sql(forest, scored, fast=True)).fetchall()) == repr(portable)
+    rows = [dict(zip(names, row, strict=True)) for row in portable]
     votes = forest.votes(rows)
     exact = 0 if forest.link == "shares" else 1e-12
     for row, vote, share in zip(rows, votes, forest.probabilities(votes), strict=True):

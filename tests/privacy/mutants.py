@@ -162,7 +162,7 @@ def parts_of_a_row_left_out() -> None:
 
 
 def code_of_two() -> None:
-    """A value adds 2 where it is told by its sign, so that a row moves a block by two."""
+    """A value adds 2 in a signed contrast, so that a row moves a block by two."""
     for signs in table_codes.SIGNS.values():
         signs *= 2
 

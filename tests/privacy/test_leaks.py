@@ -227,6 +227,6 @@ def test_a_warning_where_an_encrypted_database_would_spill_in_plain(
             warnings.simplefilter("always")
             forest = prepare(con, "e.t", target="y", epsilon=1).execute()
         assert forest.private
-        told = [str(one.message) for one in caught if one.category is PlainSpillWarning]
-        assert len(told) == spills_plain
-        assert all("temp_file_encryption" in sentence for sentence in told)
+        sentences = [str(one.message) for one in caught if one.category is PlainSpillWarning]
+        assert len(sentences) == spills_plain
+        assert all("temp_file_encryption" in sentence for sentence in sentences)

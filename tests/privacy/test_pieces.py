@@ -100,9 +100,9 @@ def test_a_random_draw_is_uniform_among_the_allowed() -> None:
 def labels(counts: list[int], epsilon: float, k: int = 1) -> NDArray[np.int64]:
     """How often each class is the label of a leaf, of 40 000 drawn."""
     many = np.tile(np.array(counts, dtype=np.int64), (40_000, 1))
-    told = LABEL.ask(many, int(epsilon * NANO), k, ExactNoise(BITS), BITS)
-    assert (told.sum(axis=1) == 1).all()
-    return told.sum(axis=0)
+    labels = LABEL.ask(many, int(epsilon * NANO), k, ExactNoise(BITS), BITS)
+    assert (labels.sum(axis=1) == 1).all()
+    return labels.sum(axis=0)
 
 
 def test_labels_by_permute_and_flip_are_monotone_and_scaled_by_rows_per_unit() -> None:
@@ -119,8 +119,8 @@ def test_labels_by_smooth_sensitivity_lose_more_than_they_claim() -> None:
 
     def minority(counts: list[int]) -> float:
         many = np.tile(np.array(counts, dtype=np.int64), (200_000, 1))
-        told = SMOOTH_LABEL.ask(many, NANO, 1, ExactNoise(BITS), BITS)
-        return float(told[:, 1].mean())
+        labels = SMOOTH_LABEL.ask(many, NANO, 1, ExactNoise(BITS), BITS)
+        return float(labels[:, 1].mean())
 
     one, two = minority([1, 0]), minority([2, 0])
     assert one == pytest.approx(0.204, abs=0.01)

@@ -21,7 +21,7 @@ SCALES = [(1, 2), (1, 1), (3, 1), (6, 1), (7, 1), (10, 1), (25, 2), (33, 10), (2
 
 
 class Script:
-    """Bits that say what they are told."""
+    """Bits with given words."""
 
     private = False
 
