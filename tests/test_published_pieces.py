@@ -232,14 +232,14 @@ def test_each_chooser_has_the_nodes_that_it_is_for() -> None:
     choice.allowed[1, [choice.candidates.of(0)[1], choice.candidates.of(1)[2]]] = True
     seen: dict[str, int] = {}
 
-    def told(name: str) -> Callable[[Choice], Drawn]:
+    def recorded(name: str) -> Callable[[Choice], Drawn]:
         def choose(choice: Choice) -> Drawn:
             seen[name] = len(choice.allowed)
             return first(choice)
 
         return choose
 
-    drawn = where_points_are_left(told("points"), told("plain"))(choice).candidate
+    drawn = where_points_are_left(recorded("points"), recorded("plain"))(choice).candidate
     assert seen == {"points": 1, "plain": 1}
     assert choice.allowed[np.arange(2), drawn].all()
 

@@ -132,11 +132,11 @@ def test_draws_have_the_sensitivity_of_their_utilities(
     """A privacy unit of k rows raises a max count by up to k, points by up to k times the most."""
     given, exponents, bits = [], choose.exponents, Randomness.secure().bits
 
-    def told(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
+    def recorded(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
         given.append((epsilon, sensitivity, monotone))
         return exponents(utilities, allowed, epsilon, sensitivity, monotone)
 
-    monkeypatch.setattr(choose, "exponents", told)
+    monkeypatch.setattr(choose, "exponents", recorded)
     tables = [np.array([[90, 10], [10, 90]]), np.array([[50, 50], [50, 50]])]
     assert sorted(choose.draw_attributes(tables, [NANO, 2 * NANO], k, bits)) == [0, 1]
     choose.draw_by_points(np.array([3, 5]) * POINTS, POINTS, 7, k, bits)
