@@ -18,6 +18,7 @@ WITH wanted AS (
 {% for node_class in node_classes %}
 {% set each = loop %}
 {% for block in blocks %}
+-- {{ block.names }}
 SELECT {{ block.index }} AS "block", {{ node_class.column }} AS "node_class", {{ block.code }} AS "value", COUNT(*) AS "rows"
 {% if wanted %}
 FROM {{ node_class.rows }}

@@ -23,12 +23,12 @@ from dpforest_duckdb.engine.base import (
     Splits,
 )
 from dpforest_duckdb.engine.dialect import unsigned
-from dpforest_duckdb.engine.packing import Place, blocks
+from dpforest_duckdb.engine.packing import Block, Place, blocks
 from dpforest_duckdb.engine.siblings import Spared, spared
 from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.sql import Sql, comment, render
 from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, THRESHOLD, Tree
 
 MAX_JOINS = 32  # in one statement: DuckDB plans some time for each triple, and nests at most 1000
@@ -211,7 +211,7 @@ class DuckDBRows:
             codes=self._codes,
             words=self._words,
             blocks=[
-                SimpleNamespace(index=i, code=self._code(block.place))
+                SimpleNamespace(index=i, code=self._code(block.place), names=self._names(block))
                 for i, block in enumerate(parts)
             ],
             node_classes=[
@@ -234,6 +234,10 @@ class DuckDBRows:
             )
             counts += [t.reshape(nodes, self._classes, -1).transpose(0, 2, 1) for t in tables]
         return counts
+
+    def _names(self, block: Block) -> Sql:
+        """The names of the attributes whose codes a block holds, for people who read the SQL."""
+        return comment(", ".join(self._domain.attributes[a].name for a in block.attributes))
 
     def _node_classes_of(self, nodes: Sequence[int]) -> Sql:
         labels = range(self._classes)
@@ -282,7 +286,7 @@ class DuckDBRows:
                 node_class=self._node_classes[0],
                 classes=self._classes,
             )
-            found = self._statements.run(sql, step="count_pairs", fetch="fetchnumpy")
+            found = self._run(sql, step="count_pairs", fetch="fetchnumpy")
             shape = (cells[pair[0]], cells[pair[1]], self._classes)
             keys = [found["first"], found["second"], found["class"]]
             counts[pair] = _dense(keys, found["rows"], shape)
@@ -304,7 +308,7 @@ class DuckDBRows:
                 for column, tree in zip(columns, trees, strict=True)
             ],
         )
-        found = self._statements.run(sql, step="count_labels", fetch="fetchnumpy")
+        found = self._run(sql, step="count_labels", fetch="fetchnumpy")
         told = [np.asarray(found[f"label{number}"]) for number in range(len(trees))]
         labels = np.stack(told, axis=1).astype(np.int64)
         return labels, np.asarray(found["class"], np.int64), np.asarray(found["rows"], np.int64)

@@ -180,3 +180,11 @@ def test_arguments_that_no_caller_should_pass(
 ) -> None:
     with pytest.raises(ValueError, match=r"ε|counts|blocks"):
         ExactNoise(BITS).joint(sums, blocks, epsilon, sensitivity)
+
+
+def test_a_radius_that_could_wrap_around_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each draw is in range, and their sum would not be."""
+    draws = np.full(64, 2**60, dtype=np.int64)
+    monkeypatch.setattr(sampler, "_magnitudes", lambda *args: draws)
+    with pytest.raises(ValueError, match="out of range"):
+        joint_noise(1, (3, 2, 4), 1, 1, BITS)

@@ -1,0 +1,35 @@
+-- Encode the rows once into small integers; rows without a known class are left out.
+-- inputs: the private table
+-- outputs: a TEMP table of codes and node_class = node * classes + class
+-- reads private rows: yes
+CREATE TEMP TABLE "temp"."main"."dpforest_000000_0" AS
+WITH coded AS (
+  SELECT
+    (CAST(CASE WHEN "t"."colour" = 'red' THEN 0 WHEN "t"."colour" = 'blue' THEN 1 WHEN "t"."colour" IS NULL THEN 3 ELSE 2 END AS UTINYINT) << 3)
+      | CAST(CASE WHEN "t"."size" IS NULL THEN 4 ELSE CAST(greatest(least("t"."size", 3), 0) AS BIGINT) - (0) END AS UTINYINT) AS "codes0",
+    "t"."who" AS "unit",
+    CAST(CASE WHEN "t"."label" = 'no' THEN 0 WHEN "t"."label" = 'yes' THEN 1 END AS UTINYINT) AS "class"
+  FROM "memory"."main"."t" AS t
+)
+, bounded AS (
+  SELECT
+    *,
+    -- one tree per unit: equal units share a key even where the column compares without case
+    CAST(hash(min("unit") OVER (PARTITION BY "unit"), CAST($salt AS UBIGINT))
+      % 3 AS UINTEGER) AS "part",
+    row_number() OVER (
+      PARTITION BY "unit"
+      ORDER BY hash("codes0", "class",
+        CAST($salt AS UBIGINT))
+    ) AS "position"
+  FROM coded
+  WHERE "class" IS NOT NULL AND "unit" IS NOT NULL
+)
+, kept AS (
+  SELECT * FROM bounded
+  WHERE "position" <= 2
+)
+SELECT
+  "codes0",
+  CAST("part" * 2 + "class" AS UTINYINT) AS "node_class0"
+FROM kept

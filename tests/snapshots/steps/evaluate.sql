@@ -1,0 +1,45 @@
+-- Count how often a model is right, by class (of two) and by probability or its bin.
+-- inputs: the scored rows of a table; outputs: one row per combination that occurs
+-- reads private rows: yes
+SELECT "class", "right", "value", COUNT(*) AS "rows"
+FROM (
+  SELECT
+    *
+  FROM (
+    SELECT
+CASE WHEN "s"."label" = 'no' THEN 0 WHEN "s"."label" = 'yes' THEN 1 END AS "class",
+      CAST(CASE WHEN "s"."label" = 'no' THEN 0 WHEN "s"."label" = 'yes' THEN 1 END = CASE WHEN "s"."dpforest_prediction" = 'no' THEN 0 WHEN "s"."dpforest_prediction" = 'yes' THEN 1 END AS UTINYINT) AS "right",
+"s"."dpforest_p_yes" AS "value"
+    FROM (
+-- Scored by a decision forest of dpforest-duckdb VERSION; reads the table it scores, nothing else.
+-- model: model
+-- recipe: auto, 1 tree, 3 nodes, 1 deep
+-- guarantee: ε = 1, δ = 0, per row, add-remove neighbours
+-- private: yes
+-- Values that a CASE does not name (NULL, NaN, out of the domain) take its ELSE.
+WITH
+"dpforest_keys" AS (
+  SELECT
+    t.*,
+    -- key of colour
+    CAST(1 + (CASE WHEN t."colour" = 'red' THEN 0 WHEN t."colour" = 'blue' THEN 1 WHEN t."colour" IS NULL THEN 3 ELSE 2 END) AS UTINYINT) AS "dpforest_key_0"
+  FROM "memory"."main"."t" AS t
+),
+"dpforest_votes" AS (
+  SELECT
+    t.* EXCLUDE ("dpforest_key_0"),
+    -- votes for no
+    [700000, 200000, 200000, 200000][t."dpforest_key_0"] AS "dpforest_votes_0"
+  FROM "dpforest_keys" AS t
+)
+SELECT
+  t.* EXCLUDE ("dpforest_votes_0"),
+  CASE WHEN t."dpforest_votes_0" >= (1000000 - t."dpforest_votes_0") THEN 'no' ELSE 'yes' END AS "dpforest_prediction",
+  CAST(t."dpforest_votes_0" AS DOUBLE) / 1000000 AS "dpforest_p_no",
+  CAST((1000000 - t."dpforest_votes_0") AS DOUBLE) / 1000000 AS "dpforest_p_yes"
+FROM "dpforest_votes" AS t
+    ) AS s
+    WHERE CASE WHEN "s"."label" = 'no' THEN 0 WHEN "s"."label" = 'yes' THEN 1 END IS NOT NULL
+  ) AS labelled
+) AS bounded
+GROUP BY "class", "right", "value"

@@ -1,0 +1,23 @@
+-- Scored by a decision forest of dpforest-duckdb VERSION; reads the table it scores, nothing else.
+-- model: model
+-- recipe: auto, 1 tree, 3 nodes, 1 deep
+-- guarantee: ε = 1, δ = 0, per row, add-remove neighbours
+-- private: yes
+-- Values that a CASE does not name (NULL, NaN, out of the domain) take its ELSE.
+WITH
+"dpforest_votes" AS (
+  SELECT
+    t.*,
+    -- votes for no
+    CASE
+      WHEN t."colour" = 'red' THEN 700000
+      ELSE 200000
+    END AS "dpforest_votes_0"
+  FROM "t" AS t
+)
+SELECT
+  t.* EXCLUDE ("dpforest_votes_0"),
+  CASE WHEN t."dpforest_votes_0" >= (1000000 - t."dpforest_votes_0") THEN 'no' ELSE 'yes' END AS "prediction",
+  CAST(t."dpforest_votes_0" AS DOUBLE) / 1000000 AS "p_no",
+  CAST((1000000 - t."dpforest_votes_0") AS DOUBLE) / 1000000 AS "p_yes"
+FROM "dpforest_votes" AS t

@@ -1,0 +1,33 @@
+-- Sum the gradients and hessians of the logistic loss by leaf, for some trees, as integers.
+-- A class has the share p = e^score / (sum of e^score), rounded down to multiples of 1/65536.
+-- inputs: the TEMP table of codes and scores, the trees as CASE over codes
+-- outputs: one row per tree and leaf that has rows
+-- reads private rows: yes
+WITH weighed AS (
+  SELECT
+    CASE WHEN CAST(("codes0" >> 3) & 3 AS UTINYINT) = 0 THEN 1 ELSE 2 END AS "leaf0",
+    exp((0 - greatest(0, "score1")) / 1000000e0) AS "e0",
+    exp(("score1" - greatest(0, "score1")) / 1000000e0) AS "e1",
+    "node_class0" % 2 AS "class"
+  FROM "temp"."main"."dpforest_000001_1"
+)
+, shares AS (
+  SELECT
+    *,
+    CAST(floor(65536 * "e1" / ("e0" + "e1")) AS BIGINT) AS "p1"
+  FROM weighed
+)
+, gradients AS MATERIALIZED (
+  SELECT
+    "leaf0",
+    CASE "class" WHEN 1 THEN 65536 ELSE 0 END - "p1" AS "g1",
+    1 * "p1" * (65536 - "p1") // 65536 AS "h1"
+  FROM shares
+)
+SELECT
+  0 AS "tree",
+  "leaf0" AS "node",
+  CAST(SUM("g1") AS BIGINT) AS "g1",
+  CAST(SUM("h1") AS BIGINT) AS "h1"
+FROM gradients
+GROUP BY "leaf0"
