@@ -1,10 +1,11 @@
 """DiffPRF: Patil & Singh, Differential Private Random Forest, ICACCI 2014.
 
 ID3 trees on bootstrap samples: ε' = B/τ, at every depth half for a noisy node size and half for the
-exponential mechanism among √m random attributes; a leaf says its most frequent class. `max` and
+exponential mechanism among √m random attributes; a leaf says its most frequent class. A node ends
+at its depth or when its rows are of one class; the rigorous form has no end by class. `max` and
 `ig` score by the paper's other two utilities.
-Assumed: the budget of a depth, √m, what ends a tree besides its depth, Δ of information gain, and
-public bins in the place of those that entropy finds in the rows.
+Assumed: the budget of a depth, √m, Δ of information gain, and public bins in the place of those
+that entropy finds in the rows.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, per_node
-from dpforest_duckdb.recipes.recipe import ALL_ROWS, BOOTSTRAP, LOSS, Recipe, repaired
+from dpforest_duckdb.recipes.recipe import BOOTSTRAP, Recipe, repaired
 from dpforest_duckdb.splits.choose import among, by_utility
+from dpforest_duckdb.splits.published import unless_pure
 from dpforest_duckdb.splits.utilities import GINI, INFORMATION_GAIN, MAX_COUNT, with_factor_2
 
 LINES = (
@@ -33,7 +35,11 @@ LINES = (
         "split_type",
         assumed="public bins in both forms: these cuts are read from the rows",
     ),
-    Line("a tree has ε' = B / τ", "thesis §4.4.1", "plan: per_node"),
+    Line(
+        "a tree has ε' = B / τ; the published figures are by ε'",
+        "thesis §4.4.1 and Figure 4.11",
+        "plan: per_node",
+    ),
     Line(
         "how a tree divides its budget",
         NO_TEXT,
@@ -66,10 +72,11 @@ LINES = (
         assumed="Gini weighted by counts, Δ = 2; information gain in bits, Δ = log2 |C|",
     ),
     Line(
-        "a tree ends at its depth or when its attributes are used up",
-        NO_TEXT,
-        "depth",
-        assumed="there is no other end: n / (t |C|) < √2 / ε is DiffP-ID3's rule",
+        "a node of a random forest ends at the greatest depth or when its rows are of one class",
+        "DiffPRFs §2.2.1",
+        "choose: unless_pure",
+        repaired="it ends at the greatest depth: the true rows would tell the other end, and "
+        "n / (t |C|) < √2 / ε is DiffP-ID3's rule",
     ),
     Line(
         "the most frequent class of a leaf, by noisy counts",
@@ -86,22 +93,23 @@ _PUBLISHED = Recipe(
     paper="Differential Private Random Forest, ICACCI 2014",
     rows="bootstrap",
     split_type="multiway",
-    choose=among(by_utility(with_factor_2(GINI), "exponential")),
+    choose=unless_pure(among(by_utility(with_factor_2(GINI), "exponential"))),
     trees=20,
     depth=5,
     plan=per_node("exponential mechanism", LAPLACE),
     finish=each(alone(vote_by_majority)),
-    flaws=(BOOTSTRAP, LOSS),
+    flaws=(BOOTSTRAP, "Whether the rows of a node are of one class is read from the true rows."),
     variants={
-        "max": {"choose": among(by_utility(with_factor_2(MAX_COUNT), "exponential"))},
-        "ig": {"choose": among(by_utility(INFORMATION_GAIN, "exponential"))},
+        "max": {"choose": unless_pure(among(by_utility(with_factor_2(MAX_COUNT), "exponential")))},
+        "ig": {"choose": unless_pure(among(by_utility(INFORMATION_GAIN, "exponential")))},
     },
     lines=LINES,
 )
 
 DIFFPRF = repaired(
     _PUBLISHED,
-    ALL_ROWS + " Gini is monotone, so the factor 2 is left out.",
+    "Every tree sees all rows once, and no node ends by its class. Gini is monotone, so the factor "
+    "2 is left out.",
     rows="all",
     choose=among(by_utility(GINI, "exponential")),
     variants={
