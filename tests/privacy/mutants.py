@@ -6,15 +6,17 @@ must fail for it.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from dpforest_duckdb.engine import declarations
 from dpforest_duckdb.engine import rows as coded_rows
 from dpforest_duckdb.engine import rows as rows_module
+from dpforest_duckdb.engine import snapshot
 from dpforest_duckdb.engine.base import Gradients
+from dpforest_duckdb.engine.duckdb import DuckDBEngine, DuckDBNote
 from dpforest_duckdb.learners import boosting
 from dpforest_duckdb.learners import private_bins as medians
 from dpforest_duckdb.privacy import noise, selection
@@ -105,15 +107,15 @@ def noisy_n_as_sensitivity() -> None:
 
 def domain_from_rows() -> None:
     """The categories of a column are those that its rows hold."""
-    typed = declarations._typed
+    typed = DuckDBEngine._typed
 
-    def distinct(engine_: Any, sql_type: str) -> dict[str, Any]:
+    def distinct(engine_: DuckDBEngine, sql_type: str) -> dict[str, Any]:
         if sql_type.startswith("ENUM("):
             rows = engine_.run("SELECT DISTINCT a FROM t ORDER BY a")
-            return {"domain": [value for (value,) in rows]}
+            return {"categories": tuple(value for (value,) in rows)}
         return typed(engine_, sql_type)
 
-    declarations._typed = distinct
+    DuckDBEngine._typed = distinct  # type: ignore[method-assign]
 
 
 def seed_unflagged() -> None:
@@ -184,6 +186,24 @@ def points_drawn_as_rows() -> None:
     choose.draw_by_points = lambda points, most, *rest: draw(points, 1, *rest)
 
 
+def macros_reach_the_rows() -> None:
+    """Private rows are read on the user's search path."""
+    snapshot.own_connection = lambda statements: statements.connection.cursor()
+
+
+def identity_from_the_plan() -> None:
+    """A debit goes by the comment as it was when the run was prepared."""
+    read = DuckDBNote.read
+    DuckDBNote.read = lambda self: self._table if read(self) else read(self)  # type: ignore[method-assign]
+
+
+def transaction_per_coding() -> None:
+    """Each coding of the rows sees the rows of its own moment."""
+    snapshot.DuckDBSnapshot.encode = functools.partialmethod(  # type: ignore[assignment]
+        snapshot.DuckDBSnapshot.encode, last=True
+    )
+
+
 MUTANTS: dict[str, Callable[[], None]] = {
     mutant.__name__: mutant
     for mutant in (
@@ -204,6 +224,9 @@ MUTANTS: dict[str, Callable[[], None]] = {
         joint_noise_of_one_dimension,
         parts_of_a_row_left_out,
         code_of_two,
+        macros_reach_the_rows,
+        identity_from_the_plan,
+        transaction_per_coding,
         mixtures_rated_without_bound,
         points_drawn_as_rows,
     )
