@@ -49,6 +49,14 @@ def test_many_rows_tell_their_own_shares_and_noise_tells_those_of_all_rows() -> 
     assert np.ptp(drowned, axis=0) == pytest.approx(0, abs=1e-3), "no value differs"
 
 
+@pytest.mark.parametrize("counts", [[-10.0, -149.0], [-149.0, -10.0], [-60.0, -60.0], [0.0, 0.0]])
+def test_a_value_with_counts_below_zero_has_the_shares_of_all_rows(counts: list[float]) -> None:
+    """A value has no fewer rows than none, so such counts are noise, on whichever side."""
+    table = np.array([counts, [400.0, 600.0], [600.0, 400.0]])
+    shares = class_shares(table, np.array([0.5, 0.5]), variance=50.0**2)
+    assert shares[0] == pytest.approx([0.5, 0.5], abs=0.02)
+
+
 STEP = np.repeat([0.2, 0.8], 8)
 SLOPE = 1 / (1 + np.exp(-np.linspace(-3, 3, 24)))
 

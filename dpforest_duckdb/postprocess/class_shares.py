@@ -49,13 +49,19 @@ def _log_likelihood(table: Floats, label: int, grid: Floats, variance: float) ->
     """`[value, grid]`: how well each share explains a class's count beside those of the others.
 
     With share p, (1-p)·own - p·others has mean 0; its variance is that of noise and of sampling.
+    A value has no fewer rows than none: where a share fits best with a negative number of them,
+    both counts are taken for noise.
     """
+    rest = table.shape[1] - 1
     total = np.clip(table.sum(axis=1), 0, None)[:, None]
     own = table[:, [label]]
     others = table.sum(axis=1, keepdims=True) - own
-    noise = variance * ((1 - grid) ** 2 + (table.shape[1] - 1) * grid**2)
+    noise = variance * ((1 - grid) ** 2 + rest * grid**2)
     spread = noise + np.maximum(total, 1) * grid * (1 - grid)
-    likelihood: Floats = -(((1 - grid) * own - grid * others) ** 2) / (2 * spread)
+    misfit = ((1 - grid) * own - grid * others) ** 2 / spread
+    without_rows = (own**2 + others**2 / rest) / variance
+    below_zero = grid * own + (1 - grid) * others / rest < 0
+    likelihood: Floats = -np.where(below_zero, without_rows, misfit) / 2
     precision: Floats = np.log(spread) / 2
     return likelihood - precision
 

@@ -24,10 +24,10 @@ COARSEST, FEWEST, MOST = 2, 4, 32  # bins: the fewest of joint tables, of others
 CAUTION = 0.75  # standard deviations: too large a forest loses more than too small a one
 WARY = 2.0  # the same, before all attributes are told, or none
 ONE_TABLE = 0.6  # of ε, about, where one attribute is chosen and told
-# the strength over classes^1.5 from which a greedy tree stands beside the sums
-BESIDE = {"two": 5500, "several": 110}
-# noise in joint figures over a class's rows: the most, if few or many; finer cuts up to CLEAN too
-ROUGH, CLEAN = 0.7, 0.15
+# the strength over classes^1.5 from which a greedy tree stands beside sums of several classes
+BESIDE = 110
+ROUGH, CLEAN = 0.7, 0.1  # noise in joint figures over a class's rows: the most, if few or many
+FINE_ENOUGH = 0.15  # the same, up to which attributes are cut finer
 FEW_FIGURES = 30  # so few joint figures may be rough
 WHOLE_NUMBERS = 8  # numbers of so few values are told well by coarse cuts
 LEAST_ROWS = 300  # that a table is taken to have: few rows are not told from none at a small ε
@@ -84,8 +84,11 @@ def tree_pays(request: Request) -> bool:
 
     Of those a tree makes rules that sums cannot, and sums count twice what they say together.
     """
-    least = BESIDE["two" if len(request.domain.classes) == 2 else "several"]
-    return mostly_numeric(request) and _strength_by_classes(request) >= least
+    if not mostly_numeric(request):
+        return False
+    if len(request.domain.classes) == 2:  # whose sums are fitted: only where rows are very many
+        return not request.rho and boosting_pays(request)
+    return _strength_by_classes(request) >= BESIDE
 
 
 def tree_percent(request: Request) -> int:
@@ -172,7 +175,7 @@ def together(histogram: Integers, request: Request) -> Request:
     rows = int(histogram.sum())
     seen = replace(careful(rows, request), histogram=tuple(histogram.tolist()))
     bins = COARSEST
-    while bins < MOST and roughness(_figures(seen.domain, 2 * bins), seen) <= CLEAN:
+    while bins < MOST and roughness(_figures(seen.domain, 2 * bins), seen) <= FINE_ENOUGH:
         bins *= 2
     trees = 0 if out_of_reach(careful(rows, request, WARY)) else len(seen.domain.attributes)
     return replace(seen, trees=trees, depth=1, domain=recut(seen.domain, bins))
