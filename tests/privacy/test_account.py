@@ -27,7 +27,7 @@ def database(tmp_path: Path) -> Path:
     return path
 
 
-def guard(con: duckdb.DuckDBPyConnection, table: str = "visits", **options: object) -> Account:
+def account(con: duckdb.DuckDBPyConnection, table: str = "visits", **options: object) -> Account:
     engine = DuckDBEngine(con)
     return Account.of(engine, engine.table(table), **options)  # type: ignore[arg-type]
 
@@ -40,10 +40,10 @@ def spend(found: Account, epsilon: int = NANO, *, private: bool = True) -> int:
 
 def test_the_ledger_lies_beside_the_database(database: Path) -> None:
     with duckdb.connect(str(database)) as con:
-        assert guard(con).ledger.path == Path(f"{database}.ledger")
-        assert not guard(con).ledger.path.exists()
-        spend(guard(con))
-        assert guard(con).budget().spent_epsilon == NANO
+        assert account(con).ledger.path == Path(f"{database}.ledger")
+        assert not account(con).ledger.path.exists()
+        spend(account(con))
+        assert account(con).budget().spent_epsilon == NANO
 
 
 def test_a_database_in_memory_needs_a_ledger(
@@ -51,16 +51,16 @@ def test_a_database_in_memory_needs_a_ledger(
 ) -> None:
     con.execute("CREATE TABLE visits (x INTEGER)")
     with pytest.raises(DpforestError, match="--ledger"):
-        guard(con)
-    spend(guard(con, ledger=tmp_path / "book"))
-    assert guard(con, ledger=tmp_path / "book").budget().spent_epsilon == NANO
+        account(con)
+    spend(account(con, ledger=tmp_path / "book"))
+    assert account(con, ledger=tmp_path / "book").budget().spent_epsilon == NANO
 
 
 def test_the_users_comment_is_kept(database: Path) -> None:
     with duckdb.connect(str(database)) as con:
-        spend(guard(con))
-        spend(guard(con))
-        comment = guard(con).info.comment
+        spend(account(con))
+        spend(account(con))
+        comment = account(con).info.comment
         assert comment.splitlines()[0] == "kept by the ward"
         assert comment.count("dpforest-budget") == 1
 
@@ -76,14 +76,14 @@ def test_the_users_comment_is_kept(database: Path) -> None:
 )
 def test_spending_follows_the_table(database: Path, change: str) -> None:
     with duckdb.connect(str(database)) as con:
-        guard(con).set_cap(NANO, 0, ROW, raise_cap=False)
-        spend(guard(con))
+        account(con).set_cap(NANO, 0, ROW, raise_cap=False)
+        spend(account(con))
         con.execute(change)
     with duckdb.connect(str(database)) as con:
         name = "other" if "RENAME" in change else "visits"
-        assert guard(con, name).budget().spent_epsilon == NANO
+        assert account(con, name).budget().spent_epsilon == NANO
         with pytest.raises(BudgetError):
-            spend(guard(con, name), 1)
+            spend(account(con, name), 1)
 
 
 def test_a_database_that_moves_with_its_ledger_has_its_budget(
@@ -91,33 +91,33 @@ def test_a_database_that_moves_with_its_ledger_has_its_budget(
 ) -> None:
     """Even where the table's comment is lost on the way."""
     with duckdb.connect(str(database)) as con:
-        spend(guard(con))
+        spend(account(con))
         con.execute("COMMENT ON TABLE visits IS NULL")
     moved = tmp_path / "moved.duckdb"
     Path(f"{database}.ledger").rename(f"{moved}.ledger")
     database.rename(moved)
     with duckdb.connect(str(moved)) as con:
-        assert guard(con).budget().spent_epsilon == NANO
+        assert account(con).budget().spent_epsilon == NANO
 
 
 def test_a_copy_of_the_database_needs_its_ledger(database: Path, tmp_path: Path) -> None:
     with duckdb.connect(str(database)) as con:
-        spend(guard(con))
+        spend(account(con))
     copy = tmp_path / "copy.duckdb"
     shutil.copy(database, copy)
     with duckdb.connect(str(copy)) as con:
         with pytest.raises(DpforestError, match="does not hold the last debit"):
-            guard(con)
-        assert guard(con, ledger=f"{database}.ledger").budget().spent_epsilon == NANO
+            account(con)
+        assert account(con, ledger=f"{database}.ledger").budget().spent_epsilon == NANO
 
 
 @pytest.mark.parametrize("damage", ["deleted", "rolled back", "emptied"])
 def test_a_ledger_that_lost_a_debit_is_refused(database: Path, tmp_path: Path, damage: str) -> None:
     book, old = Path(f"{database}.ledger"), tmp_path / "old"
     with duckdb.connect(str(database)) as con:
-        spend(guard(con))
+        spend(account(con))
         shutil.copy(book, old)
-        spend(guard(con))
+        spend(account(con))
         if damage == "rolled back":
             shutil.copy(old, book)
         elif damage == "deleted":
@@ -125,48 +125,48 @@ def test_a_ledger_that_lost_a_debit_is_refused(database: Path, tmp_path: Path, d
         else:
             book.write_bytes(b"")
         with pytest.raises(DpforestError, match="does not hold the last debit"):
-            guard(con)
+            account(con)
 
 
 def test_a_damaged_anchor_is_refused(database: Path) -> None:
     with duckdb.connect(str(database)) as con:
         con.execute("COMMENT ON TABLE visits IS 'dpforest-budget: {}'")
         with pytest.raises(DpforestError, match="damaged"):
-            guard(con)
+            account(con)
 
 
 def test_a_read_only_database_is_debited_too(database: Path) -> None:
     with duckdb.connect(str(database), read_only=True) as con:
-        spend(guard(con))
-        spend(guard(con))
-        assert guard(con).budget().spent_epsilon == 2 * NANO
+        spend(account(con))
+        spend(account(con))
+        assert account(con).budget().spent_epsilon == 2 * NANO
         with pytest.raises(BudgetError, match="for writing"):
-            guard(con).set_cap(NANO, 0, ROW, raise_cap=False)
+            account(con).set_cap(NANO, 0, ROW, raise_cap=False)
     with duckdb.connect(str(database)) as con:
-        assert guard(con).budget().spent_epsilon == 2 * NANO
+        assert account(con).budget().spent_epsilon == 2 * NANO
 
 
 def test_a_debit_survives_a_rollback_of_the_user(database: Path) -> None:
     with duckdb.connect(str(database)) as con:
         con.execute("BEGIN")
-        spend(guard(con))
+        spend(account(con))
         con.execute("ROLLBACK")
-        assert guard(con).budget().spent_epsilon == NANO
+        assert account(con).budget().spent_epsilon == NANO
 
 
 def test_an_attached_table_has_its_budget_beside_its_own_database(
     database: Path, con: duckdb.DuckDBPyConnection
 ) -> None:
     con.execute(f"ATTACH '{database}' AS private")
-    found = guard(con, "private.visits")
+    found = account(con, "private.visits")
     assert found.ledger.path == Path(f"{database}.ledger")
 
 
 def test_a_release_that_is_not_private_is_refused_under_a_cap(database: Path) -> None:
     with duckdb.connect(str(database)) as con:
-        guard(con).set_cap(NANO, 0, ROW, raise_cap=False)
+        account(con).set_cap(NANO, 0, ROW, raise_cap=False)
         with pytest.raises(BudgetError):
-            spend(guard(con), private=False)
+            spend(account(con), private=False)
 
 
 def test_the_same_name_in_two_schemas_has_two_budgets(
@@ -175,5 +175,5 @@ def test_the_same_name_in_two_schemas_has_two_budgets(
     with duckdb.connect(str(database)) as con:
         con.execute("CREATE SCHEMA s")
         con.execute("CREATE TABLE s.visits (x INTEGER)")
-        spend(guard(con, "main.visits"))
-        assert guard(con, "s.visits").budget().spent_epsilon == 0
+        spend(account(con, "main.visits"))
+        assert account(con, "s.visits").budget().spent_epsilon == 0
