@@ -32,7 +32,7 @@ from dpforest_duckdb.sql import Sql, comment, render
 from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, THRESHOLD, Tree
 
 MAX_JOINS = 32  # in one statement: DuckDB plans some time for each triple, and nests at most 1000
-_NOTHING_TOLD: tuple[list[Integers], int] = ([np.zeros((0, 0, 0), np.int64)], 0)
+_NO_COUNTS: tuple[list[Integers], int] = ([np.zeros((0, 0, 0), np.int64)], 0)
 MAX_COUNTED = 4  # trees in one statement: the rows that it counts of each are set aside meanwhile
 
 
@@ -64,7 +64,7 @@ class DuckDBRows:
         self._node_class_type = unsigned(copies * self._classes)
         self._version = 0
         self._scored = False
-        self._told = _NOTHING_TOLD
+        self._last_counts = _NO_COUNTS
         self._spared: Spared | None = None
         self._coded = self._ident("temp", "main", f"{self._name}_0")
         self._owned = True
@@ -197,8 +197,8 @@ class DuckDBRows:
                 whole += part
         counts = list(map(self._of_all_copies, counts))
         if self._spared:
-            self._spared.fill(counts, first, *self._told)
-        self._told, self._spared = (counts, first), None
+            self._spared.fill(counts, first, *self._last_counts)
+        self._last_counts, self._spared = (counts, first), None
         return counts
 
     def _grids(
@@ -309,8 +309,8 @@ class DuckDBRows:
             ],
         )
         found = self._run(sql, step="count_labels", fetch="fetchnumpy")
-        told = [np.asarray(found[f"label{number}"]) for number in range(len(trees))]
-        labels = np.stack(told, axis=1).astype(np.int64)
+        label_columns = [np.asarray(found[f"label{number}"]) for number in range(len(trees))]
+        labels = np.stack(label_columns, axis=1).astype(np.int64)
         return labels, np.asarray(found["class"], np.int64), np.asarray(found["rows"], np.int64)
 
     @property
@@ -424,7 +424,7 @@ class DuckDBRows:
             self._route(splits, nodes, self._node_classes[start : start + MAX_JOINS])
         self._node_class_type = unsigned(nodes * self._classes)
         # only what was counted just before can be subtracted from
-        oldest, newest = self._told[1], self._told[1] + len(self._told[0][0])
+        oldest, newest = self._last_counts[1], self._last_counts[1] + len(self._last_counts[0][0])
         known = all(oldest <= node < newest for node in splits.node)
         self._spared = spared(splits, self._domain.cells) if known else None
 
@@ -480,7 +480,7 @@ class DuckDBRows:
         # the version before and the one after too: Ctrl-C may have come between two statements
         for version in range(max(0, self._version - 1), self._version + 2):
             self._drop(version)
-        self._told = _NOTHING_TOLD
+        self._last_counts = _NO_COUNTS
 
     def _drop(self, version: int) -> None:
         if version or self._owned:

@@ -1,1 +1,1 @@
-"""How a forest is grown from coded rows: level by level, by boosting, or by joint tables."""
+"""Learners: they grow a forest from coded rows, level by level, by boosting, or by joint tables."""

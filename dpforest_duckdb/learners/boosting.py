@@ -1,18 +1,20 @@
-"""Boosting: trees whose structure rests on no row, fitted one block after the other.
+"""Boosting: trees whose structure depends on no row, fitted one block after the other.
 
-Every row has a score, its log-odds so far, kept in the database. A block of trees asks for the sums
-of gradients and hessians of the logistic loss at their leaves, gets them with noise, and adds a
-Newton step at each leaf. All but the sums is public or released.
+Every row has a score, its log-odds so far, stored in the database. A block of trees queries the
+sums of gradients and hessians of the logistic loss at its leaves, receives them with noise, and
+adds a Newton step at each leaf. Everything but the sums is public or released.
 
 A row adds (g, h) for the second of two classes, or for each of several, to one leaf of each tree.
-With p the class shares and y the class, in parts of `WHOLE` rounded down:
+Let p be the class shares and y the class, in parts of `WHOLE` rounded down.
 
-- two classes: |g| + h <= 1 as |g| + p(1-p) = 1 - p² or less, and g² + (3.33 h)² <= 1, as
-  (1-p)²(1 + 3.33² p²) is 1 at p = 0 and .99993 about p = .382, where its derivative is zero again;
-- several: Σ|g| + Σh <= 3, as with q = 1 - p_y it is at most 2q + q(1-q) + q = 4q - q²; and
-  Σg² + Σ(2h)² <= 2 as x² + 4x²(1-x)² <= x on [0, 1], taken at q and at the other classes' shares.
+- Two classes: |g| + h <= 1, because |g| + p(1-p) <= 1 - p². And g² + (3.33 h)² <= 1, because
+  (1-p)²(1 + 3.33² p²) is 1 at p = 0 and .99993 at about p = .382, where its derivative is zero
+  again.
+- Several classes: Σ|g| + Σh <= 3, because with q = 1 - p_y it is at most 2q + q(1-q) + q = 4q - q².
+  And Σg² + Σ(2h)² <= 2, because x² + 4x²(1-x)² <= x on [0, 1], applied to q and to the other
+  classes' shares.
 
-The shares may be any that sum to 1 or less, so rounding them down keeps this; so does rounding
+The shares may be any that sum to 1 or less, so rounding them down keeps this true; so does rounding
 hessians down.
 """
 
@@ -37,14 +39,14 @@ from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.choose import random_split
 from dpforest_duckdb.tree import MULTIWAY, Tree
 
-WHOLE = 2**16  # the parts of one that gradients and hessians are counted in
-BLOCK = 4  # random trees that are fitted to the same gradients
+WHOLE = 2**16  # gradients and hessians are multiples of 1 / WHOLE
+BLOCK = 4  # random trees fitted to the same gradients
 RATE = 0.3  # of a Newton step, at the leaves of random trees
-LARGEST_STEP = 2.0  # between the log-odds of any two classes; Newton's first step for two even ones
+LARGEST_STEP = 2.0  # in the log-odds of any two classes; Newton's first step for equal shares
 
 
 def unit_of(query: PlannedQuery, classes: int) -> Gradients:
-    """How hessians are weighed beside gradients: as much as costs nothing more."""
+    """The largest hessian scale that leaves the sensitivity unchanged."""
     if query.measure == "ε":
         return Gradients(WHOLE, 1, 1)
     return Gradients(WHOLE, 333, 100) if classes == 2 else Gradients(WHOLE, 2, 1)
@@ -58,19 +60,21 @@ def sensitivity(query: PlannedQuery, classes: int, k: int) -> int:
 
 
 def boost(rows: CodedRows, context: TrainingContext) -> Grown:
-    """Sweeps over all attributes, a tree of one split for each, then blocks of random trees."""
+    """Sweeps over all attributes, one tree of one split for each, then blocks of random trees."""
     request, account = context.request, context.account
     noise, bits = context.randomness.noise, context.randomness.bits
     domain, plan = request.domain, account.plan
-    told = np.clip(np.array(request.histogram, dtype=np.float64), 0, None) + 1.0
-    odds = np.log(told / told.sum())
+    counted = np.clip(np.array(request.histogram, dtype=np.float64), 0, None) + 1.0
+    odds = np.log(counted / counted.sum())
     if len(odds) == 2:
         odds = of_two(odds[1:] - odds[:1])[0]
     start = intercept(odds, request, plan)
     rows.add_votes([start])
 
     def fitted(trees: Sequence[Tree], query: PlannedQuery, cost: int, rate: float) -> list[Tree]:
-        """The trees of a block with a step of each in its votes, which the rows' scores get too."""
+        """The trees of a block with a Newton step in their votes; the rows' scores are
+        updated too.
+        """
         found = _fitted(trees, rows, query, cost, rate, request, noise)
         rows.add_votes(found)
         return found
@@ -82,7 +86,7 @@ def boost(rows: CodedRows, context: TrainingContext) -> Grown:
     for turn in range(len(sweep.by_depth) if sweep else 0):
         assert sweep is not None
         cost = account.spend("sweep", turn)
-        order = bits.words(len(single)).argsort()  # no attribute is always the last
+        order = bits.words(len(single)).argsort()  # random, so that no attribute is always last
         for own in order.tolist():
             done += 1
             context.observe(Event(Phase.BOOST, done, rounds, "round"))
@@ -108,12 +112,12 @@ def _fitted(
     request: Request,
     noise: CountNoise,
 ) -> list[Tree]:
-    """Trees with the votes of a Newton step at each leaf, from noisy sums; every leaf has some."""
+    """Trees with the votes of a Newton step at each leaf, from noisy sums."""
     classes, k = len(request.domain.classes), request.rows_per_unit
     unit, bound = unit_of(query, classes), sensitivity(query, classes, k)
     found = []
-    for tree, told in zip(trees, rows.sum_gradients(trees, unit), strict=True):
-        private = told[tree.leaves]
+    for tree, sums in zip(trees, rows.sum_gradients(trees, unit), strict=True):
+        private = sums[tree.leaves]
         if query.measure == "ε":
             noisy, variance = noise.laplace(private, cost, bound), 2 * noise_scale(cost, bound) ** 2
         else:
@@ -135,12 +139,12 @@ def _fitted(
 
 
 def largest_step(classes: int) -> float:
-    """The bound of a step in one score: two classes have one, several have one each."""
+    """The bound of a step in one score: two classes have one score, several have one each."""
     return LARGEST_STEP if classes == 2 else LARGEST_STEP / 2
 
 
 def _in_order(tree: Tree, domain: Domain) -> int:
-    """How many of the first leaves of a tree come in an order: bins, or ordered categories."""
+    """How many of the first leaves of a tree are ordered: bins, or ordered categories."""
     if tree.kind[0] != MULTIWAY:
         return 0
     attribute = domain.attributes[tree.attribute[0]]
@@ -156,7 +160,7 @@ def _one_split(domain: Domain, attribute: int) -> Tree:
 
 
 def random_trees(domain: Domain, trees: int, depth: int, bits: Bits) -> list[Tree]:
-    """Trees of random binary splits, without votes; they rest on the domain alone."""
+    """Trees of random binary splits, without votes; they depend on the domain only."""
     ways, growth = candidates(domain, "binary"), Growth(domain.cells, trees, len(domain.classes))
     frontier = np.arange(trees)
     reachable = np.ones((trees, sum(domain.cells)), dtype=np.bool_)

@@ -1,6 +1,6 @@
 """The level loop: count, release what was planned, choose splits, route; until no node is open.
 
-Only noisy counts and drawn splits enter the trees; true counts stay in this file.
+Only noisy counts and drawn splits go into the trees; true counts stay in this file.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from dpforest_duckdb.tree import LEAF
 class _Frontier:
     """The open nodes of a depth; all of it is public or released.
 
-    `nodes[i]` is a node's number, `reachable[i, cell]` the cells that its rows can be in and
-    `expected[i]` its rows if every split sent equal parts to its branches.
+    `nodes[i]` is a node's number. `reachable[i, cell]` are the cells that its rows can be in.
+    `expected[i]` is its number of rows if every split sends equal parts to its branches.
     """
 
     nodes: Integers
@@ -101,7 +101,7 @@ class _Levels:
         return self._apply(open_, *self._within_limits(nodes, drawn, size[nodes], depth))
 
     def _level(self, open_: _Frontier, allowed: Mask, noisy: Integers | None) -> Level:
-        """What a stopping rule may know of the open nodes."""
+        """What a stopping rule may know about the open nodes."""
         context, ways = self.context, self._candidates
         widest = np.where(allowed, ways.declared_branches, 0).max(axis=1)
         return Level(noisy, open_.expected, widest, context.request, context.account.plan)
@@ -109,9 +109,9 @@ class _Levels:
     def _within_limits(
         self, nodes: Integers, drawn: Drawn, size: Floats, depth: int
     ) -> tuple[Integers, Drawn]:
-        """The nodes whose splits fit, the largest by `size[node]` first, and what they drew.
+        """The nodes whose splits fit into the limits, largest `size[node]` first, and their draws.
 
-        By released figures and draws alone; what was drawn for the others is forgotten.
+        Uses released figures and draws only; the draws of the other nodes are discarded.
         """
         request, growth = self.context.request, self.growth
         counted = depth + 1 < request.deepest and self.context.account.plan.query("split")
@@ -148,7 +148,7 @@ class _Levels:
     def _release_nodes(
         self, open_: _Frontier, counts: list[Integers], depth: int
     ) -> Integers | None:
-        """The noisy histogram or size of each open node, where the plan asks for one.
+        """The noisy histogram or size of each open node, if the plan has one.
 
         `counts` are the level's private tables, if they were counted already.
         """
@@ -171,7 +171,7 @@ class _Levels:
 
 
 def release_leaves(rows: CodedRows, context: TrainingContext, growth: Growth) -> Growth:
-    """Ask the leaves what the recipe asks of them: all at once, or tree by tree at its own cost."""
+    """Release what the recipe asks of leaves: all at once, or tree by tree at a cost for each."""
     query = context.account.plan.query("leaf")
     if query is None:
         return growth
@@ -191,12 +191,12 @@ def release_leaves(rows: CodedRows, context: TrainingContext, growth: Growth) ->
 
 
 def split_levels(rows: CodedRows, context: TrainingContext) -> Growth:
-    """Split level by level, until no node is open; nothing is asked of leaves as such."""
+    """Split level by level, until no node is open; there is no query for the leaves."""
     return _Levels(rows, context).run()
 
 
 def grow_levels(rows: CodedRows, context: TrainingContext) -> Growth:
-    """Split level by level, then ask the leaves."""
+    """Split level by level, then query the leaves."""
     return release_leaves(rows, context, split_levels(rows, context))
 
 
@@ -209,7 +209,7 @@ LEVELS = Learner(_grow, node_columns=lambda request: request.trees)
 
 
 def scored_levels(rule: ScoreRule) -> Learner:
-    """The level loop, then a noisy answer about sums of the trees' votes, where it is planned."""
+    """The level loop, then a noisy answer about sums of the trees' votes, if it is planned."""
 
     def grow(rows: CodedRows, context: TrainingContext) -> Grown:
         growth, account = grow_levels(rows, context), context.account

@@ -1,9 +1,9 @@
 """Bins of about equal numbers of rows, by private medians on a fine public grid.
 
-The first cut of an attribute parts its rows in two, the next cuts part both halves, and so on. The
-intervals of a turn hold different rows, so a turn costs once per attribute; the rows that a cut
-leaves on either side differ by one more or less with one row, which makes |left - right| a utility
-of sensitivity 1 that is not monotone. Only positions on the grid are released.
+The first cut of an attribute divides its rows in two, the next cuts divide both halves, and so on.
+The intervals of a turn hold different rows, so a turn costs once per attribute. One row changes the
+number of rows on one side of a cut by one. So −|left − right| is a utility of sensitivity 1; it is
+not monotone. Only positions on the grid are released.
 """
 
 from __future__ import annotations
@@ -27,21 +27,23 @@ FINEST = 240  # cells of the grid, half of them equally wide, half of them by as
 
 
 def on_the_grid(domain: Domain) -> Domain:
-    """The numeric attributes that the domain does not cut itself, each on its fine grid.
+    """The numeric attributes without bins of their own, each on its fine grid.
 
-    Raises `DpforestError` where there is none: ask `to_be_cut` first.
+    Raises `DpforestError` if there is none: check `to_be_cut` first.
     """
     own = [attribute.recut(FINEST) for attribute in to_be_cut(domain)]
     return replace(domain, attributes=tuple(own))
 
 
 def to_be_cut(domain: Domain) -> list[Attribute]:
-    """The attributes whose bins are ours to choose."""
+    """The numeric attributes whose bins the domain does not set."""
     return [a for a in domain.attributes if a.recut(FINEST) != a]
 
 
 def median_epsilon(cost: int, measure: Measure) -> int:
-    """The ε (nano) of an exponential mechanism of a cost: itself, or √8ρ rounded down."""
+    """The ε (nano) of an exponential mechanism of that cost: the cost itself, or √8ρ
+    rounded down.
+    """
     return cost if measure == "ε" else math.isqrt(8 * cost * NANO**2 // ATTO)
 
 
@@ -50,12 +52,12 @@ def recut_by_medians(
 ) -> Domain:
     """The domain with the attributes of `on_the_grid` cut at private medians.
 
-    `counts[attribute][cell]` are private, k the rows per privacy unit; `epsilons` is the nano-ε of
-    one attribute's cuts by turn.
+    `counts[attribute][cell]` are private, k is the rows per privacy unit. `epsilons` is the nano-ε
+    of each turn of one attribute.
     """
     cut = {
-        fine.name: replace(fine, edges=_edges(fine, told, epsilons, k, bits))
-        for fine, told in zip(on_the_grid(domain).attributes, counts, strict=True)
+        fine.name: replace(fine, edges=_edges(fine, private, epsilons, k, bits))
+        for fine, private in zip(on_the_grid(domain).attributes, counts, strict=True)
     }
     return replace(domain, attributes=tuple(cut.get(a.name, a) for a in domain.attributes))
 
@@ -81,7 +83,9 @@ def _edges(
 
 
 def recut(counts: Sequence[Integers], request: Request, account: Accountant, bits: Bits) -> Request:
-    """The request with numeric attributes cut at private medians, by private counts on the grid."""
+    """The request with numeric attributes cut at private medians, from private counts on
+    the grid.
+    """
     query = account.plan.query("bins")
     assert query is not None, "only a plan that asks for bins gets them"
     turns = [account.spend("bins", turn) for turn in range(len(query.by_depth))]

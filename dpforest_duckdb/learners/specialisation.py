@@ -35,9 +35,9 @@ from dpforest_duckdb.splits.utilities import Utility
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry of a cut that can be made finer: cells of an attribute, not yet told apart.
+    """An entry of a cut that can be made finer: cells of an attribute that are not separated yet.
 
-    `candidates` are the splits that do it, `nodes` the leaves that lie in it, of the open ones.
+    `candidates` are the splits that separate them, `nodes` the open leaves that lie in the entry.
     """
 
     attribute: int

@@ -1,10 +1,11 @@
-"""Class shares per value of an attribute, from noisy counts: post-processing, free of charge.
+"""Class shares per value of an attribute, from noisy counts: post-processing, which costs nothing.
 
-Each share is a posterior mean: the likelihood of the noisy counts, a Gaussian prior on the log-odds
-about the classes' shares in all rows, and an average over models of how values differ. Values may
-each be their own, with log-odds as wide as one of WIDTHS; ordered ones may also resemble their
-neighbours, or be alike up to one or two cuts. Models weigh as much as they explain, so where noise
-drowns the counts the shares are about those of all rows, and nothing needs to be tuned.
+Each share is a posterior mean. It combines the likelihood of the noisy counts, a Gaussian prior on
+the log-odds around the classes' shares in all rows, and an average over models of how values
+differ. In the models, values are independent with one of WIDTHS as the deviation of their log-odds;
+or ordered values are similar to their neighbours, or equal up to one or two cuts. Models are
+weighted by their evidence. So if the noise exceeds the counts, the shares are about those of all
+rows, and no tuning is needed.
 """
 
 from __future__ import annotations
@@ -13,22 +14,22 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Floats
 
-OFFSETS = np.linspace(-6, 6, 241)  # log-odds of a value, less those of all rows
-WIDTHS = (0.1, 0.3, 0.8, 1.6, 3.0)  # standard deviations of offsets, where values are their own
-STEPS = (0.8, 1.6, 3.0)  # the same, where values are alike between cuts
-SLOPES = (0.3, 0.8, 1.6, 3.0)  # the same, where offsets of neighbours are correlated by NEARBY
+OFFSETS = np.linspace(-6, 6, 241)  # log-odds of a value minus those of all rows
+WIDTHS = (0.1, 0.3, 0.8, 1.6, 3.0)  # standard deviations of offsets of independent values
+STEPS = (0.8, 1.6, 3.0)  # the same, if values between cuts are equal
+SLOPES = (0.3, 0.8, 1.6, 3.0)  # the same, if neighbours are correlated by NEARBY
 NEARBY = 0.9
-LEAST_LIKELY = 1e-100  # beside the likeliest: chains of impossible offsets must keep some mass
-STEP_WIDTHS = (0.1, 0.3, 1.0, 2.5)  # standard deviations of a step before anything is known
-LIKENESS = (0.5, 0.9)  # correlations of the steps at neighbouring values, beside none at all
+LEAST_LIKELY = 1e-100  # relative to the likeliest, so that unlikely chains keep some mass
+STEP_WIDTHS = (0.1, 0.3, 1.0, 2.5)  # prior standard deviations of a step
+LIKENESS = (0.5, 0.9)  # correlations of neighbouring steps, besides 0
 LEAST_HESSIAN = 0.25
 
 
 def class_shares(table: Floats, prior: Floats, variance: float, ordered: int = 0) -> Floats:
     """Shares `[value, class]` from noisy counts `table[value, class]`; each row sums to 1.
 
-    `prior[class]` are the shares in all rows, `variance` that of the noise of one count; the first
-    `ordered` values come in an order. All of it is released.
+    `prior[class]` are the shares in all rows, `variance` is that of the noise of one count; the
+    first `ordered` values are in order. All of it is released.
     """
     classes = table.shape[1]
     shares = np.empty(table.shape)
@@ -46,7 +47,8 @@ def class_shares(table: Floats, prior: Floats, variance: float, ordered: int = 0
 
 
 def _log_likelihood(table: Floats, label: int, grid: Floats, variance: float) -> Floats:
-    """`[value, grid]`: how well each share explains a class's count beside those of the others.
+    """`[value, grid]`: the log-likelihood of each share, given a class's count and those of the
+    others.
 
     With share p, (1-p)·own - p·others has mean 0; its variance is that of noise and of sampling.
     A value has no fewer rows than none: where a share fits best with a negative number of them,
@@ -94,10 +96,11 @@ def _averaged(likelihood: Floats, grid: Floats, ordered: bool) -> Floats:
 
 
 def _chains(likelihood: Floats, grid: Floats) -> tuple[Floats, Floats]:
-    """Log evidence `[width]` and mean shares `[value, width]` where neighbours' offsets are alike.
+    """Log evidence `[width]` and mean shares `[value, width]` if neighbours' offsets are similar.
 
-    Offsets are a Gaussian Markov chain over the values, of one of SLOPES and correlation NEARBY; on
-    every second point of the grid its sums are exact, forwards and backwards.
+    Offsets are a Gaussian Markov chain over the values, with a deviation from SLOPES and
+    correlation NEARBY. On every second point of the grid its sums are exact, forwards and
+    backwards.
     """
     offsets, widths = OFFSETS[::2], np.array(SLOPES)[:, None, None]
     first = np.exp(-((offsets / widths) ** 2) / 2)
@@ -105,25 +108,25 @@ def _chains(likelihood: Floats, grid: Floats) -> tuple[Floats, Floats]:
     move = np.exp(-(step**2) / 2)
     first, move = (density / density.sum(axis=2, keepdims=True) for density in (first, move))
     top = likelihood.max(axis=1, keepdims=True)
-    told = np.maximum(np.exp(likelihood - top), LEAST_LIKELY)
+    likely = np.maximum(np.exp(likelihood - top), LEAST_LIKELY)
     evidence, state, before = np.full(len(SLOPES), top.sum()), first, []
-    for number, own in enumerate(told):
+    for number, own in enumerate(likely):
         state = (state @ move if number else state) * own
         mass = state.sum(axis=2, keepdims=True)
         evidence += np.log(mass[:, 0, 0])
         state = state / mass
         before.append(state[:, 0])
-    means, after = np.empty((len(told), len(SLOPES))), np.ones((len(SLOPES), len(offsets), 1))
-    for number in range(len(told) - 1, -1, -1):
+    means, after = np.empty((len(likely), len(SLOPES))), np.ones((len(SLOPES), len(offsets), 1))
+    for number in range(len(likely) - 1, -1, -1):
         joint = before[number] * after[:, :, 0]
         means[number] = joint @ grid / joint.sum(axis=1)
-        after = move @ (told[number][:, None] * after)
+        after = move @ (likely[number][:, None] * after)
         after = after / after.max(axis=1, keepdims=True)
     return evidence, means
 
 
 def _segments(likelihood: Floats, grid: Floats, widths: tuple[float, ...]) -> tuple[Floats, Floats]:
-    """Log evidence and mean share `[segment, width]` of segments that have one share each."""
+    """Log evidence and mean share `[segment, width]` of segments with one share each."""
     prior = -((OFFSETS / np.array(widths)[:, None]) ** 2) / 2
     prior -= np.log(np.exp(prior).sum(axis=1, keepdims=True))
     joint = likelihood[:, None, :] + prior[None]
@@ -136,7 +139,7 @@ def _segments(likelihood: Floats, grid: Floats, widths: tuple[float, ...]) -> tu
 
 
 def _weights(*worths: Floats) -> list[Floats]:
-    """What each model weighs, in the shapes of their log evidence; all weights sum to 1."""
+    """The weight of each model, in the shapes of their log evidence; all weights sum to 1."""
     top = max(worth.max(initial=-np.inf) for worth in worths)
     masses = [np.exp(worth - top) for worth in worths]
     total = sum(float(mass.sum()) for mass in masses)
@@ -151,13 +154,13 @@ def steps(
     *,
     largest: float,
 ) -> Floats:
-    """The log-odds `[value]` to add, by noisy sums of gradients and hessians at each value.
+    """The log-odds `[value]` to add, from noisy sums of gradients and hessians at each value.
 
-    A gradient is hessian · step + what sampling and noise add, of variances hessian and `variance`.
-    A hessian counts as at least |gradient| / `largest`, so that no step is larger: where a model is
-    too sure of a class its hessians are almost zero, and Newton's method would overshoot.
-    Steps are Gaussian with a width that is averaged over, in models that weigh as much as they
-    explain; those of the first `ordered` values may resemble their neighbours'.
+    A gradient is hessian · step plus an error of sampling and of noise, with variances hessian and
+    `variance`. A hessian is at least |gradient| / `largest`, so that no step is larger: where a
+    model is overconfident, its hessians are almost zero, and Newton's method would overshoot. Steps
+    are Gaussian with a width that is averaged over, in models weighted by their evidence; those of
+    the first `ordered` values may be similar to their neighbours'.
     """
     bend = np.maximum(np.maximum(hessians, LEAST_HESSIAN), np.abs(gradients) / largest)
     spread = variance + bend

@@ -1,9 +1,9 @@
-"""Trees of one split as evidence: log-odds that add up; post-processing, free of charge.
+"""Sums of log-odds from trees of one split: post-processing, which costs nothing.
 
-A table of noisy counts gives every value v of an attribute the log-odds log P(c|v) / P(c) that it
-adds to those of class c in all rows. Attributes repeat each other, so the sum is too sure: for two
-classes it is put right by its own mean and variance per class (`Sum`), and where rows are many by a
-noisy figure or histogram of two sums (`settle`).
+A table of noisy counts gives every value v of an attribute the log-odds log P(c|v) / P(c), which
+are added to those of class c in all rows. Correlated attributes are counted twice, so the plain sum
+is overconfident. For two classes it is calibrated by its own mean and variance per class (`Sum`),
+and in large tables by a noisy figure or histogram of two sums (`settle`).
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from dpforest_duckdb.request import Grown, Request, ScoreRule, Scores, whole
 from dpforest_duckdb.splits.table_codes import code_of
 from dpforest_duckdb.tree import LEAF, SCALE, Tree
 
-LEAST_VARIANCE = 1e-9  # of a noisy count: at a huge ε there is none to speak of
-STANDS_OUT = 4.0  # standard deviations above nothing
-REST = 0.1  # what attributes weigh beside a leading one
+LEAST_VARIANCE = 1e-9  # of a noisy count, which is about 0 at a huge ε
+STANDS_OUT = 4.0  # standard deviations above 0
+REST = 0.1  # the weight of the other attributes beside a dominating one
 FINE = (-3.0, -2.0, -1.2, -0.5, 0.0, 0.5, 1.2, 2.0, 3.0)  # cuts between the bins of a sum
 MIDDLES = (-3.5, -2.5, -1.6, -0.85, -0.25, 0.25, 0.85, 1.6, 2.5, 3.5)
-COARSE = (0.0,)  # a cut that tells only what is predicted
+COARSE = (0.0,)  # a cut that shows only the prediction
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the tables say. `added[tree][value, class]`: log-odds added; `shares`: P(c|v).
+    """What the tables say. `added[tree][value, class]`: log-odds to add; `shares`: P(c|v).
 
-    `weight[tree][value]` is the part of all rows, `prior[class]` the classes' shares.
+    `weight[tree][value]` is the part of all rows, `prior[class]` the shares of the classes.
     """
 
     added: list[Floats]
@@ -49,9 +49,9 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Sum:
-    """Log-odds of the second of two classes: `start` and what each value adds, per tree.
+    """Log-odds of the second of two classes: `start`, and what each value adds, per tree.
 
-    `spread` bounds the standard deviation over rows: trees may all say the same.
+    `spread` bounds the standard deviation over rows, in case all trees agree.
     """
 
     start: float
@@ -59,7 +59,7 @@ class Sum:
     spread: float
 
     def within_cuts(self) -> Sum:
-        """The same, made small enough for the cuts of `FINE` to part its rows."""
+        """The same, scaled down if needed so that the cuts of `FINE` divide its rows."""
         unit = max(1.0, self.spread / MIDDLES[-1])
         return Sum(self.start / unit, [own / unit for own in self.added], self.spread / unit)
 
@@ -67,18 +67,18 @@ class Sum:
 def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
     """The evidence of trees of one multiway split with noisy counts at their leaves.
 
-    One without a split among them tells the rows of each class. Cells that the domain does not
-    speak of have no weight and no say unless they stand out: what is counted there is noise, but
-    for rows that contradict the domain. All tables count the same rows, so each is moved to the
-    class totals that they tell together.
+    A tree without a split has the rows of each class. Cells that the domain does not describe have
+    no weight and add nothing unless they stand out: their counts are noise, except for rows that
+    contradict the domain. All tables count the same rows, so each is adjusted to the
+    minimum-variance estimate of the class totals.
     """
     rows = [tree for tree in trees if tree.kind[0] == LEAF]
     trees = [tree for tree in trees if tree.kind[0] != LEAF]
     own = [request.domain.attributes[tree.attribute[0]] for tree in trees]
     variances = [_variance(tree) for tree in trees]
     counts = [_counts(tree)[1:] for tree in trees]
-    heard = [_heard(*one) for one in zip(own, counts, variances, strict=True)]
-    tables = [told[cells] for told, cells in zip(counts, heard, strict=True)]
+    trusted = [_trusted_cells(*one) for one in zip(own, counts, variances, strict=True)]
+    tables = [noisy[cells] for noisy, cells in zip(counts, trusted, strict=True)]
     figures = [(_counts(tree)[0], _variance(tree)) for tree in rows]
     figures += [
         (table.sum(axis=0), len(table) * variance)
@@ -86,11 +86,11 @@ def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
         if not (rows and code_of(attribute).coded)  # the sum of such a table is the rows' figure
     ]
     total, spread = minimum_variance_total(figures, request, plan)
-    # towards equal shares as far as there is noise: a class may be less rare than it seems
+    # move towards equal shares by the noise: a rare class may be less rare than it seems
     prior = np.clip(total, 0, None) + math.sqrt(spread)
     prior /= prior.sum()
     found = Evidence([], [], [], prior)
-    for attribute, cells, table, variance in zip(own, heard, tables, variances, strict=True):
+    for attribute, cells, table, variance in zip(own, trusted, tables, variances, strict=True):
         in_order = attribute.kind == "numeric" or attribute.ordered
         moved, noise = _moved(table, variance, total, spread)
         likely = class_shares(moved, prior, noise, attribute.proper if in_order else 0)
@@ -105,7 +105,7 @@ def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
     return found
 
 
-def _heard(attribute: Attribute, counts: Floats, variance: float) -> NDArray[np.intp]:
+def _trusted_cells(attribute: Attribute, counts: Floats, variance: float) -> NDArray[np.intp]:
     """The cells that the domain speaks of, and those whose rows are not to be taken for noise."""
     found = counts.sum(axis=1) > STANDS_OUT * math.sqrt(variance * counts.shape[1])
     found[list(attribute.expected)] = True
@@ -118,7 +118,7 @@ def _counts(tree: Tree) -> Floats:
 
 
 def _variance(tree: Tree) -> float:
-    """The variance of one noisy count at a tree's leaves, which all have the same."""
+    """The variance of one noisy count at a tree's leaves, the same for all of them."""
     assert tree.noise is not None, "counts come with their noise"
     return max(float(np.nanmax(tree.noise[tree.leaves])) ** 2, LEAST_VARIANCE)
 
@@ -126,23 +126,25 @@ def _variance(tree: Tree) -> float:
 def minimum_variance_total(
     figures: Sequence[tuple[Floats, float]], request: Request, plan: Plan
 ) -> tuple[Floats, float]:
-    """Rows of each class, as the look and all figures tell them together, and their variance.
+    """The minimum-variance estimate of the rows of each class, from the row-count query and all
+    figures, and its variance.
 
     Each figure is noisy rows `[class]` and the variance of one of them.
     """
     rows = plan.query("rows")
     assert rows is not None, "evidence needs a noisy number of rows"
-    look = 2.0 * noise_scale(rows.by_depth[0], request.rows_per_unit) ** 2
-    heard = np.array([request.histogram, *(figure for figure, _ in figures)], dtype=np.float64)
-    exactness = 1 / np.array([look, *(variance for _, variance in figures)])
-    total: Floats = (heard * exactness[:, None]).sum(axis=0) / exactness.sum()
+    count_variance = 2.0 * noise_scale(rows.by_depth[0], request.rows_per_unit) ** 2
+    released = np.array([request.histogram, *(figure for figure, _ in figures)], dtype=np.float64)
+    exactness = 1 / np.array([count_variance, *(variance for _, variance in figures)])
+    total: Floats = (released * exactness[:, None]).sum(axis=0) / exactness.sum()
     return total, float(1 / exactness.sum())
 
 
 def _moved(table: Floats, variance: float, total: Floats, spread: float) -> tuple[Floats, float]:
-    """A table that adds up to the class totals, and the variance of one of its counts, now less.
+    """A table adjusted to add up to the class totals, and the reduced variance of one of its
+    counts.
 
-    The least squares under that condition: every value takes an equal part of what is missing.
+    Least squares under that condition: every value takes an equal part of the difference.
     """
     values = len(table)
     moved: Floats = table + (total - table.sum(axis=0)) / values
@@ -150,11 +152,11 @@ def _moved(table: Floats, variance: float, total: Floats, spread: float) -> tupl
 
 
 def weighted_sum(found: Evidence, weights: Sequence[float]) -> Sum:
-    """A sum of two classes' evidence, moved and scaled so that its class means and variances fit.
+    """A sum of two classes' evidence, shifted and scaled so that its class means and variances fit.
 
-    If attributes were independent the log-odds would be the sum; were it Gaussian within a class,
-    with means m1, m0 and variance v, they would be log-odds of all rows + (m1 - m0)/v (s - middle).
-    The moments are those of the released tables, so this costs nothing.
+    If attributes were independent, the log-odds would be the sum. If the sum were Gaussian within a
+    class, with means m1, m0 and variance v, the log-odds would be those of all rows + (m1 - m0)/v
+    (s - middle). The moments are those of the released tables, so this costs nothing.
     """
     added = [w * (a[:, 1] - a[:, 0]) for w, a in zip(weights, found.added, strict=True)]
     mean, variance, spread = np.zeros(2), np.zeros(2), 0.0
@@ -172,7 +174,9 @@ def weighted_sum(found: Evidence, weights: Sequence[float]) -> Sum:
 
 
 def sums(found: Evidence) -> list[Sum]:
-    """The plain sum, and one in which the best attribute leads and the others barely count."""
+    """The plain sum, and one in which the best attribute dominates and the others have
+    weight REST.
+    """
     trees = len(found.added)
     plain = weighted_sum(found, [1.0] * trees)
     if trees == 1:
@@ -203,33 +207,36 @@ def sums_cut(cuts: Callable[[Request], Sequence[float]]) -> ScoreRule:
 
 
 def plain_ahead(joint: Integers) -> Integers:
-    """By how many rows the plain sum is right more often than the led one, `[1]`.
+    """By how many rows the plain sum is right more often than the other one, `[1]`.
 
-    Sensitivity 1: a row makes each right or wrong. Four noisy cells would need four times its cost.
+    Sensitivity 1, because a row makes each sum right or wrong. Four noisy cells would cost four
+    times as much.
     """
     plain, led = joint[0, 1, 0] + joint[1, 0, 1], joint[0, 1, 1] + joint[1, 0, 0]
     return np.array([plain - led])
 
 
-def settle(found: Evidence, told: Integers | None, noise: float) -> Sum:
-    """The sum of two classes that the noisy answer speaks for; the plain one without it.
+def settle(found: Evidence, answer: Integers | None, noise: float) -> Sum:
+    """The sum of two classes that the noisy answer favours; the plain sum if there is no answer.
 
-    After `plain_ahead` the sum that is right more often; after a joint histogram, a logistic
+    After `plain_ahead`, the sum that is right more often. After a joint histogram, a logistic
     regression on the sums, fitted to it. `noise` is the scale of the noise in one of its counts.
     """
     tried = sums(found)
-    if told is None:
+    if answer is None:
         return tried[0]
-    return _fitted(tried, told, noise) if told.ndim > 1 else tried[int(told[0] < 0)]
+    return _fitted(tried, answer, noise) if answer.ndim > 1 else tried[int(answer[0] < 0)]
 
 
 def _fitted(tried: Sequence[Sum], joint: Integers, noise: float) -> Sum:
-    """The sums in logistic weights: Newton's method, under a Gaussian prior about equal weights."""
+    """The sums with logistic weights: Newton's method, under a Gaussian prior around
+    equal weights.
+    """
     tried = [own.within_cuts() for own in tried]
     axes = np.meshgrid(*[np.array(MIDDLES)] * len(tried), indexing="ij")
     inputs = np.stack([*(axis.ravel() for axis in axes), np.ones(axes[0].size)], axis=1)
     counts = joint.reshape(-1, 2).astype(np.float64)
-    clear = counts.sum(axis=1) > 2 * noise  # other bins hold little else than noise
+    clear = counts.sum(axis=1) > 2 * noise  # other bins are mostly noise
     inputs, counts = inputs[clear], np.clip(counts[clear], 0, None)
     total = counts.sum(axis=1)
     about = np.array([1 / len(tried)] * len(tried) + [0.0])
@@ -249,16 +256,16 @@ def _fitted(tried: Sequence[Sum], joint: Integers, noise: float) -> Sum:
 
 
 def _with_root(tree: Tree, request: Request) -> Tree:
-    """The tree with counts at its root, summed from the leaves' where it was not told itself."""
+    """The tree with counts at its root, summed from the leaves if the root has none."""
     assert tree.noise is not None, "counts come with their noise"
     return sum_upward(tree, request.domain.cells) if math.isnan(tree.noise[0]) else tree
 
 
 def log_odds(grown: Grown, request: Request, plan: Plan, sure: float = 1.0) -> list[Tree]:
-    """The trees with log-odds as votes, behind a tree without a split that votes for all rows.
+    """The trees with log-odds as votes, after a tree without a split that votes for all rows.
 
-    `sure`, at most 1, is how much of them is taken: of all log-odds of two classes, which moves no
-    decision, or of what attributes add to several.
+    `sure`, at most 1, is a factor: of all log-odds of two classes, which changes no decision, or of
+    what attributes add to several.
     """
     found = evidence(grown.trees, request, plan)
     rows = [tree for tree in grown.trees if tree.kind[0] == LEAF]

@@ -1,8 +1,9 @@
 """auto, the default: count the rows with noise, then pick one of four recipes.
 
-Boosting is picked where rows are many, far sooner with a δ than without; a greedy tree beside sums
-of log-odds for mostly numeric attributes; joint tables where all attributes fit into one release;
-and log-odds of the most informative attributes elsewhere.
+- boosting, for large tables (with a δ much earlier than without);
+- a greedy tree beside sums of log-odds, if most attributes are numeric;
+- joint tables, if all attributes fit into one release;
+- log-odds of the most informative attributes otherwise.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""How large a forest of one-split trees may be, by public figures and a noisy number of rows.
+"""How `auto` decides: the size of a forest, from public figures and a noisy number of rows.
 
-What counts is strength, the rows times ε: noise in a count, against the rows that it counts. The
-constants were set on the whole of eighteen public tables, none of them on one.
+The main quantity is the strength n·ε: the rows in a count divided by the noise in it. All constants
+of the decision are in this file. They were set on eighteen public tables together, none for a
+single table.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from dpforest_duckdb.splits.table_codes import blocks
 ATTRIBUTES = 0.22  # attributes for each √(strength / √classes); all of them, if that is half
 BINS = 0.18  # bins for each strength / attributes / √classes: the fewer, the more rows in each
 COARSEST, FEWEST, MOST = 2, 4, 32  # bins: the fewest of joint tables, of others, the most
-CAUTION = 0.75  # standard deviations: too large a forest loses more than too small a one
-WARY = 2.0  # the same, before all attributes are told, or none
-ONE_TABLE = 0.6  # of ε, about, where one attribute is chosen and told
+CAUTION = 0.75  # standard deviations; too large a forest loses more than too small a one
+WARY = 2.0  # the same, for the choice of joint tables
+ONE_TABLE = 0.6  # about the share of ε for one chosen attribute's table
 # the strength over classes^1.5 from which a greedy tree stands beside sums of several classes
 BESIDE = 110
 ROUGH, CLEAN = 0.7, 0.1  # noise in joint figures over a class's rows: the most, if few or many
 FINE_ENOUGH = 0.15  # the same, up to which attributes are cut finer
 FEW_FIGURES = 30  # so few joint figures may be rough
-WHOLE_NUMBERS = 8  # numbers of so few values are told well by coarse cuts
-LEAST_ROWS = 300  # that a table is taken to have: few rows are not told from none at a small ε
-OUT_OF_REACH = 0.67  # rows in a cell of one table, over the noise of a count: less is not worth it
+WHOLE_NUMBERS = 8  # coarse bins are enough for so few values
+LEAST_ROWS = 300  # floor on n: at small ε the noise hides small counts
+OUT_OF_REACH = 0.67  # least (rows in a cell) / (noise of a count)
 # the signal from which boosting pays, with a δ: two classes; several, by kind of attributes
 CLEAR = {"two": 22, "numeric": 10, "categorical": 30}
 CLEAR_PURE = 1500  # the same without a δ
@@ -39,16 +40,16 @@ COMPARE, FIT = 250, 1500  # the strength from which sums of log-odds are compare
 
 
 def strength(request: Request) -> float:
-    """Noisy rows times ε, over the rows of a unit; without end before the rows are known."""
+    """n·ε / k, with n the noisy rows and k the rows per unit; infinite before n is known."""
     if not request.rows:
         return math.inf
     return float(request.rows / noise_scale(request.epsilon, request.rows_per_unit))
 
 
 def signal(request: Request) -> float:
-    """Noisy rows over the noise of a sweep's sums and classes; endless before rows are known.
+    """n divided by the noise of a sweep's sums and by the classes; infinite before n is known.
 
-    The noise is that of sums of gradients if each attribute had an equal part of the budget.
+    The noise is that of sums of gradients if each attribute gets an equal part of the budget.
     """
     if not request.rows:
         return math.inf
@@ -61,11 +62,11 @@ def signal(request: Request) -> float:
 
 
 def boosting_pays(request: Request) -> bool:
-    """Whether the sums that boosting asks for are clear of their noise.
+    """Whether the sums that boosting needs are well above their noise.
 
-    With a δ it starts early for several classes of mostly numeric attributes, which it cuts at
-    private medians and whose overlap it takes into account; late for several classes of
-    categories, where plain sums of counts are as good.
+    With a δ, boosting starts early for several classes of mostly numeric attributes, because it
+    cuts them at private medians and accounts for their overlap. It starts late for several classes
+    of categorical attributes, where plain sums of counts are as good.
     """
     if not request.rho:
         return signal(request) >= CLEAR_PURE
@@ -80,9 +81,10 @@ def mostly_numeric(request: Request) -> bool:
 
 
 def tree_pays(request: Request) -> bool:
-    """Whether a greedy tree beside the sums is worth its share: mostly numeric attributes.
+    """Whether a greedy tree beside the sums is worth its share: if most attributes are numeric.
 
-    Of those a tree makes rules that sums cannot, and sums count twice what they say together.
+    A tree finds rules on several attributes, which sums cannot; and sums count overlapping
+    attributes twice.
     """
     if not mostly_numeric(request):
         return False
@@ -92,31 +94,35 @@ def tree_pays(request: Request) -> bool:
 
 
 def tree_percent(request: Request) -> int:
-    """How much of what a tree and sums have goes to the tree: more as rows allow more leaves."""
+    """The tree's share of the budget of tree and sums, in percent: more if rows allow
+    more leaves.
+    """
     return int(min(max(_strength_by_classes(request) / 7, 25), 60))
 
 
 def _strength_by_classes(request: Request) -> float:
-    """Strength for each class of a leaf, and for the √classes of noise beside them."""
+    """Strength divided by the classes of a leaf, and by √classes for the noise in them."""
     return strength(request) / math.pow(len(request.domain.classes), 1.5)
 
 
 def careful(rows: int, request: Request, caution: float = CAUTION) -> Request:
-    """The request for a noisy number of rows, less `caution` standard deviations of its noise."""
+    """The request with the noisy number of rows minus `caution` standard deviations of
+    its noise.
+    """
     noise = noise_scale(request.epsilon, request.rows_per_unit) / rows_share(request)
     less = caution * noise * math.sqrt(2 * len(request.domain.classes))
     return replace(request, rows=max(int(rows - less), 1))
 
 
 def recut(domain: Domain, bins: int) -> Domain:
-    """The domain with its numeric attributes in about so many bins."""
+    """The domain with its numeric attributes in about that many bins."""
     return replace(domain, attributes=tuple(each.recut(bins) for each in domain.attributes))
 
 
 def releases_all_tables(request: Request) -> bool:
-    """Whether the tables of all attributes are told together, or, out of reach, none.
+    """Whether all tables are released together, or, if that is out of reach, none.
 
-    Not where fewer trees are asked for than there are attributes.
+    Never if fewer trees are requested than there are attributes.
     """
     few = careful(request.rows, request, WARY)
     every = request.trees == len(request.domain.attributes)
@@ -124,11 +130,11 @@ def releases_all_tables(request: Request) -> bool:
 
 
 def joint_tables_fit(request: Request) -> bool:
-    """Whether the tables of all attributes can be told together, by rows that are careful.
+    """Whether the tables of all attributes can be released together, by a careful number of rows.
 
-    Not where most attributes are numbers of many values, which coarse cuts may miss, nor where
-    sums are to be fitted. Values in an order lend each other what they tell: few rough figures
-    will do, an ordered attribute counting as one.
+    Not if most attributes are numbers of many values, which coarse bins may miss; not if sums are
+    to be fitted. Neighbouring ordered values support each other, so a few noisy figures are enough,
+    and an ordered attribute counts as one figure.
     """
     attributes = request.domain.attributes
     if 2 * sum(_of_few_values(each) for each in attributes) <= len(attributes):
@@ -153,16 +159,19 @@ def _figures(domain: Domain, bins: int) -> int:
 
 
 def roughness(figures: int, request: Request) -> float:
-    """The noise of one of so many joint figures, over the rows of a class if all had as many.
+    """The noise of one of that many joint figures, divided by the rows of a class (if all are
+    equal).
 
-    LEAST_ROWS are taken for granted.
+    n is at least LEAST_ROWS.
     """
     noise = figures * noise_scale(request.epsilon, request.rows_per_unit) / math.sqrt(3)
     return noise * len(request.domain.classes) / max(request.rows, LEAST_ROWS)
 
 
 def out_of_reach(request: Request) -> bool:
-    """Whether several classes have too few rows, by those that are careful, for any table."""
+    """Whether there are several classes with too few rows for any table, by a careful number of
+    rows.
+    """
     coarse = recut(request.domain, FEWEST)
     cells = [len(attribute.expected) for attribute in coarse.attributes]
     rows = max(request.rows, LEAST_ROWS) / len(request.domain.classes) * len(cells) / sum(cells)
@@ -182,7 +191,7 @@ def together(histogram: Integers, request: Request) -> Request:
 
 
 def adapt(histogram: Integers, request: Request) -> Request:
-    """Trees and bins by strength, from noisy class counts of all rows, less CAUTION."""
+    """Trees and bins by strength, from noisy class counts of all rows, minus CAUTION deviations."""
     seen = replace(careful(int(histogram.sum()), request), histogram=tuple(histogram.tolist()))
     attributes, classes = len(request.domain.attributes), len(request.domain.classes)
     wanted = max(1, round(ATTRIBUTES * math.sqrt(strength(seen) / math.sqrt(classes))))
@@ -193,9 +202,9 @@ def adapt(histogram: Integers, request: Request) -> Request:
 
 
 def cuts(request: Request) -> Sequence[float]:
-    """Where sums of log-odds are cut to be counted: finely, at 0, or not at all.
+    """Where sums of log-odds are cut before they are counted: finely, at 0, or not at all.
 
-    Only two classes have one sum, and few rows cannot tell sums apart.
+    Only two classes have a single sum, and few rows cannot distinguish sums.
     """
     if len(request.domain.classes) > 2 or strength(request) < COMPARE:
         return ()

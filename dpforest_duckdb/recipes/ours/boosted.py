@@ -1,8 +1,8 @@
-"""boosted: every attribute's log-odds one after the other, then random trees on what is left.
+"""boosted: the log-odds of one attribute after another, then random trees on what remains.
 
-For tables with many rows: what an attribute adds is fitted to what those before it left to learn,
-so attributes that repeat each other are not counted twice, and random trees of four splits catch
-what they do together. With a δ costs add up in ρ, which lets it ask far more.
+For large tables. Each attribute is fitted to what the attributes before it left unexplained, so
+correlated attributes are not counted twice. Random trees of four splits add what attributes say
+only together. With a δ costs add up in ρ, which allows many more queries.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ MANY_PURE = 2100  # the same under pure ε, where costs add up faster
 
 
 def plan(request: Request) -> Plan:
-    """Two sweeps and all trees where the signal is strong, else less; under pure ε one sweep."""
-    told = signal(request) * math.sqrt(len(request.domain.classes))  # by all classes together
-    if told >= (MANY if request.rho else MANY_PURE):
+    """Two sweeps and all trees if the signal is strong, else fewer; under pure ε one sweep."""
+    combined = signal(request) * math.sqrt(len(request.domain.classes))  # over all classes
+    if combined >= (MANY if request.rho else MANY_PURE):
         return in_rounds(request, turns=4, sweeps=2, trees=request.trees, forest=50)
     if not request.rho:
         return in_rounds(request, turns=3, sweeps=1, trees=0)

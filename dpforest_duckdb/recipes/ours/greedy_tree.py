@@ -1,7 +1,7 @@
 """greedy-tree: one greedy tree with binary splits and counts at the leaves only.
 
-Nothing is asked of inner nodes but their split: their class counts are the sums of their leaves'.
-Depth follows from a noisy number of rows, which costs a small, planned share of the budget.
+Inner nodes have no query but their split: their class counts are the sums of their leaves'. The
+depth follows from a noisy number of rows, which costs a small, planned share of the budget.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.utilities import GINI
 from dpforest_duckdb.tree import Tree
 
-ROWS_PER_LEAF = 100  # rows times ε that a leaf should hold, so that noise does not drown it
+ROWS_PER_LEAF = 100  # n·ε that a leaf should hold to be above its noise
 
 
 def adapt(histogram: Integers, request: Request) -> Request:

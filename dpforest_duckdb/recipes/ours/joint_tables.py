@@ -1,7 +1,7 @@
-"""joint-tables: the log-odds of every attribute, by tables that are told together.
+"""joint-tables: the log-odds of every attribute, from tables in one release.
 
-No attribute is chosen, so nothing is spent on choosing; noise made for all tables at once is far
-less than that of tables one by one, where attributes have few values.
+No attribute is chosen, so no budget is spent on a choice. For attributes of few values, joint noise
+is much smaller than noise for each table.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dpforest_duckdb.request import Grown, Request
 from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.tree import Tree
 
-SURE = 0.75  # of the log-odds of two classes: attributes repeat each other
+SURE = 0.75  # factor of the log-odds of two classes, as attributes are correlated
 DOUBT = 1.5  # in what several attributes add, times the square of noise over a class's rows
 
 
@@ -26,7 +26,9 @@ def plan(request: Request) -> Plan:
 
 
 def finish(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
-    """Log-odds, taken less than once: noise of many attributes adds up where classes are small."""
+    """Log-odds, multiplied by less than 1: the noise of many attributes adds up in small
+    classes.
+    """
     rows = grown.trees[0]
     assert rows.counts is not None, "the first tree tells the rows"
     assert rows.noise is not None, "counts come with their noise"
@@ -37,7 +39,7 @@ def finish(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
 
 JOINT_TABLES = Recipe(
     name="joint-tables",
-    title="Log-odds of every attribute, told together",
+    title="Log-odds of every attribute, by joint noise",
     year=2026,
     paper="this package",
     rows="all",

@@ -1,7 +1,7 @@
 """log-odds: trees of one split whose log-odds add up, on the most informative attributes.
 
-How many attributes and bins are used follows from a noisy number of rows (`auto_rules`); how their
-votes are put together is in `dpforest_duckdb.postprocess.log_odds`.
+The number of attributes and bins follows from a noisy number of rows (`auto_rules`).
+`dpforest_duckdb.postprocess.log_odds` turns the tables into votes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """tree-beside-sums: log-odds of the most informative attributes, and a greedy tree beside them.
 
-Sums of log-odds count twice what attributes say together and miss what they say only together; a
-greedy tree does neither, but its leaves hold few rows. Both are released, and a private choice
-says how much each counts.
+Sums of log-odds count correlated attributes twice and miss interactions. A greedy tree does
+neither, but its leaves have few rows. Both are released, and a private choice sets their weights.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ MIXTURE = 5  # percent of ε for the choice of a mixture
 
 
 def _budgets(request: Request) -> tuple[int, int, int]:
-    """What the choice of a mixture, the tree and the sums have, in nano-ε."""
+    """The budgets of the mixture's choice, of the tree and of the sums, in nano-ε."""
     rest = request.epsilon - row_count_query(request).total
     tree = (100 - MIXTURE) * auto_rules.tree_percent(request) // 100
     choice, grown, sums = share(rest, (MIXTURE, tree, 100 - MIXTURE - tree))
