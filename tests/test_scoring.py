@@ -161,7 +161,7 @@ def random_tree(domain: Domain, random: np.random.Generator, constant: bool) -> 
     )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     attributes=hostile_attributes(),
     names=st.lists(st.sampled_from(HOSTILE), min_size=4, max_size=4, unique_by=str.casefold),
