@@ -156,12 +156,7 @@ def train(
         if out is not None:
             forests[0].save(out)
         _say_spent(runs[0])
-    _show_forests(
-        forests,
-        [run.name and forest.name for run, forest in zip(runs, forests, strict=True)],
-        out,
-        as_json,
-    )
+    _show_forests(runs, forests, out, as_json)
 
 
 def _refuse_repeated(given: dict[str, list[str]]) -> None:
@@ -205,15 +200,13 @@ def _say_spent(run: Run) -> None:
     say(f'Spent on table "{name}" so far: {spent}{cap}.')
 
 
-def _show_forests(
-    forests: list[Forest], names: list[str | None], out: str | None, as_json: bool
-) -> None:
+def _show_forests(runs: list[Run], forests: list[Forest], out: str | None, as_json: bool) -> None:
     if as_json:
         found = [facts(forest) for forest in forests]
         emit({"models": found} if len(found) > 1 else found[0])
         return
-    for forest, name in zip(forests, names, strict=True):
-        _report(forest, name, out)
+    for run, forest in zip(runs, forests, strict=True):
+        _report(forest, run.name and forest.name, out)
 
 
 def _report(forest: Forest, name: str | None, out: str | None) -> None:

@@ -123,6 +123,7 @@ def evaluate(
             "saw these rows."
         )
     statement = _statement(engine, forest, info, target, bins=BINS, unit=unit)
+    planned = asdict(PlannedQuery("figures", "discrete Laplace", (nano,)))
     run = account.debit(
         nano,
         0,
@@ -130,12 +131,7 @@ def evaluate(
         recipe="evaluate",
         model=forest.name,
         private=not doubt,
-        plan=[
-            {
-                **asdict(PlannedQuery("figures", "discrete Laplace", (nano,))),
-                **({"declared": UNSEEN} if unseen else {}),
-            }
-        ],
+        plan=[{**planned, **({"declared": UNSEEN} if unseen else {})}],
     )
     try:
         classes = len(forest.domain.classes)
