@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import duckdb
 
 from dpforest_duckdb.engine.base import NameTakenError
 from dpforest_duckdb.engine.dialect import DuckDBDialect
@@ -12,10 +14,7 @@ from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.sql import Sql
 
-if TYPE_CHECKING:
-    import duckdb
-
-Opener = Callable[[], AbstractContextManager["duckdb.DuckDBPyConnection"]]
+Opener = Callable[[], AbstractContextManager[duckdb.DuckDBPyConnection]]
 
 
 class DuckDBModels:

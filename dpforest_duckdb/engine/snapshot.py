@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import duckdb
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import Sample
 from dpforest_duckdb.engine.rows import DuckDBRows
+from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.tree import Tree
-
-if TYPE_CHECKING:
-    from dpforest_duckdb.engine.statements import Statements
 
 
 class DuckDBSnapshot:
