@@ -1,28 +1,38 @@
-"""Deliberate faults, put into the package as pytest starts: `MUTANT=name pytest -p mutants …`.
+"""Deliberate faults in the package: `python mutants.py '{"FAULT": "TEST", …}'`.
 
 Each is a mistake that software of this kind has shipped with. `test_mutants.py` says which test
-must fail for it.
+must fail for it. The package is imported once; each fault is put into a copy of the process, which
+then runs its test. The exit codes of the tests are printed as JSON.
 """
 
 from __future__ import annotations
 
 import functools
+import json
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import hypothesis
+import numpy as np
+import opendp.prelude  # noqa: F401 -- imported once for all tests
+import pytest
+
 from dpforest_duckdb.engine import rows as coded_rows
-from dpforest_duckdb.engine import rows as rows_module
 from dpforest_duckdb.engine import snapshot
 from dpforest_duckdb.engine.base import Gradients
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, DuckDBNote
-from dpforest_duckdb.learners import boosting
+from dpforest_duckdb.engine.rows import DuckDBRows
+from dpforest_duckdb.learners import boosting, joint_tables
 from dpforest_duckdb.learners import private_bins as medians
-from dpforest_duckdb.privacy import noise, selection
-from dpforest_duckdb.privacy.bits import SeededBits
+from dpforest_duckdb.ledger import account
+from dpforest_duckdb.privacy import amounts, noise, selection
+from dpforest_duckdb.privacy.bits import SecureBits, SeededBits
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.plan import PlannedQuery
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.splits import choose, table_codes
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.training import run as training
@@ -109,11 +119,11 @@ def domain_from_rows() -> None:
     """The categories of a column are those that its rows hold."""
     typed = DuckDBEngine._typed
 
-    def distinct(engine_: DuckDBEngine, sql_type: str) -> dict[str, Any]:
+    def distinct(self: DuckDBEngine, sql_type: str) -> dict[str, Any]:
         if sql_type.startswith("ENUM("):
-            rows = engine_.run("SELECT DISTINCT a FROM t ORDER BY a")
+            rows = self.run("SELECT DISTINCT a FROM t ORDER BY a")
             return {"categories": tuple(value for (value,) in rows)}
-        return typed(engine_, sql_type)
+        return typed(self, sql_type)
 
     DuckDBEngine._typed = distinct  # type: ignore[method-assign]
 
@@ -171,13 +181,13 @@ def code_of_two() -> None:
 
 def mixtures_rated_without_bound() -> None:
     """A row's loss counts in full: a model that is far off loses more than POINTS by one row."""
-    render = rows_module.render
+    render = coded_rows.render
 
     def unbounded(step: str, **values: Any) -> Sql:
         sql = render(step, **values)
         return Sql(sql.replace("greatest(0, least(1, ", "greatest(0, least(9, "))
 
-    rows_module.render = unbounded
+    coded_rows.render = unbounded
 
 
 def points_drawn_as_rows() -> None:
@@ -202,6 +212,95 @@ def transaction_per_coding() -> None:
     snapshot.DuckDBSnapshot.encode = functools.partialmethod(  # type: ignore[assignment]
         snapshot.DuckDBSnapshot.encode, last=True
     )
+
+
+def lost_cap_unnoticed() -> None:
+    """A cap that the table's comment has and the ledger has not is not missed."""
+    anchor = account._anchor
+    account._anchor = lambda comment: {**anchor(comment), "cap": None}
+
+
+def cap_not_anchored() -> None:
+    """Setting a cap leaves the table's comment alone."""
+    set_cap, write = account.Account.set_cap, DuckDBNote.write
+
+    def silent(self: account.Account, *args: Any, **more: Any) -> Any:
+        DuckDBNote.write = lambda self, note: None  # type: ignore[method-assign]
+        try:
+            return set_cap(self, *args, **more)
+        finally:
+            DuckDBNote.write = write  # type: ignore[method-assign]
+
+    account.Account.set_cap = silent  # type: ignore[method-assign]
+
+
+def rows_counted_without_the_bound() -> None:
+    """The noisy number of rows counts every row of a unit."""
+    counts = training.Run._class_counts
+    training.Run._class_counts = lambda self, *args: counts(  # type: ignore[method-assign]
+        replace(self, unit=PrivacyUnit("row")), *args
+    )
+
+
+def medians_without_the_bound() -> None:
+    """Bins are cut by every row of a unit."""
+    counts = training.Run._fine_counts
+    training.Run._fine_counts = lambda self, *args: counts(  # type: ignore[method-assign]
+        replace(self, unit=PrivacyUnit("row")), *args
+    )
+
+
+def joint_tables_with_true_totals() -> None:
+    """The classes' rows that joint tables release are the true ones."""
+    sums, whole = joint_tables.sums, joint_tables._whole
+    true: list[Any] = []
+
+    def kept(*args: Any) -> Any:
+        true[:] = [sums(*args)]
+        return true[0]
+
+    joint_tables.sums = kept
+    joint_tables._whole = lambda c: whole(true[0][:, 0] if c.ndim == 1 else c)
+
+
+def joint_tables_print_the_number_of_rows() -> None:
+    """Joint tables say how many rows they count."""
+    sums = joint_tables.sums
+
+    def said(*args: Any) -> Any:
+        found = sums(*args)
+        print(f"{found[:, 0].sum()} rows")
+        return found
+
+    joint_tables.sums = said
+
+
+def true_gradients_printed() -> None:
+    """Boosting shows the sums of gradients before they are noised."""
+    sum_gradients = DuckDBRows.sum_gradients
+
+    def said(self: DuckDBRows, *args: Any) -> Any:
+        found = sum_gradients(self, *args)
+        print(found[0].tolist())
+        return found
+
+    DuckDBRows.sum_gradients = said  # type: ignore[method-assign]
+
+
+def secure_bits_of_numpy() -> None:
+    """The secure generator is NumPy's, which its output gives away."""
+    generator = np.random.PCG64()
+    SecureBits.words = lambda self, n: generator.random_raw(n)  # type: ignore[method-assign]
+
+
+def caps_rounded_up() -> None:
+    """A cap allows up to a billionth more than was granted."""
+    amounts.ROUND_FLOOR = amounts.ROUND_CEILING
+
+
+def costs_rounded_down() -> None:
+    """A run is charged up to a billionth less than it spends."""
+    amounts.ROUND_CEILING = amounts.ROUND_FLOOR
 
 
 MUTANTS: dict[str, Callable[[], None]] = {
@@ -229,10 +328,53 @@ MUTANTS: dict[str, Callable[[], None]] = {
         transaction_per_coding,
         mixtures_rated_without_bound,
         points_drawn_as_rows,
+        lost_cap_unnoticed,
+        cap_not_anchored,
+        rows_counted_without_the_bound,
+        medians_without_the_bound,
+        joint_tables_with_true_totals,
+        joint_tables_print_the_number_of_rows,
+        true_gradients_printed,
+        secure_bits_of_numpy,
+        caps_rounded_up,
+        costs_rounded_down,
     )
 }
+OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-n", "0")
 
 
-def pytest_configure() -> None:
-    """Put the fault in before any test module is imported."""
-    MUTANTS[os.environ["MUTANT"]]()
+def started(mutant: str, test: str) -> int:
+    """A copy of this process that puts a fault in, runs a test, and exits as pytest does."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        MUTANTS[mutant]()
+        os._exit(pytest.main([*OPTIONS, test]))
+    finally:
+        os._exit(70)
+
+
+def main(caught_by: dict[str, str]) -> dict[str, int]:
+    """The exit code of each fault's test: 1 if it fails, as it should."""
+    # that a test fails is enough: no simpler example is looked for
+    generate = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+    hypothesis.settings.register_profile("faults", phases=generate, database=None)
+    hypothesis.settings.load_profile("faults")
+    waiting = list(caught_by.items())
+    running: dict[int, str] = {}
+    codes: dict[str, int] = {}
+    while waiting or running:
+        while waiting and len(running) < 2:
+            mutant, test = waiting.pop(0)
+            running[started(mutant, test)] = mutant
+        child, status = os.wait()
+        codes[running.pop(child)] = os.waitstatus_to_exitcode(status)
+    return codes
+
+
+if __name__ == "__main__":
+    report = os.dup(1)
+    os.dup2(2, 1)  # what the tests print is no report
+    codes = main(json.loads(sys.argv[1]))
+    os.write(report, json.dumps(codes).encode())

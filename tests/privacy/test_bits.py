@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 
 import numpy as np
@@ -18,6 +19,13 @@ def test_secure_bits_do_not_repeat_and_do_not_warn() -> None:
         one, other = SecureBits(), SecureBits()
     assert one.private
     assert not np.intersect1d(one.words(1000), other.words(1000)).size
+
+
+def test_secure_bits_are_those_of_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every bit of them: a generator of NumPy is no secret, however it is seeded."""
+    given = bytes(range(256)) * 4
+    monkeypatch.setattr(os, "urandom", lambda n: given[:n])
+    assert SecureBits().words(100).tobytes() == given[:800]
 
 
 def test_seeded_bits_repeat_warn_and_are_not_private() -> None:

@@ -1,0 +1,29 @@
+"""Amounts of ε and δ as integers: what is spent is rounded up, what is allowed down."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpforest_duckdb.privacy.amounts import ATTO, NANO, atto_delta, nano_epsilon
+
+
+@given(st.decimals("1e-9", "999999", places=14))
+def test_a_cost_is_never_less_than_asked_and_a_cap_never_more(epsilon: Decimal) -> None:
+    cost, cap = nano_epsilon(epsilon), nano_epsilon(epsilon, cap=True)
+    assert cost >= epsilon * NANO > cost - 1
+    assert cap <= epsilon * NANO < cap + 1
+
+
+@given(st.decimals(0, "0.999999", places=24))
+def test_the_same_of_delta(delta: Decimal) -> None:
+    cost, cap = atto_delta(delta), atto_delta(delta, cap=True)
+    assert cost >= delta * ATTO > cost - 1
+    assert cap <= delta * ATTO < cap + 1
+
+
+def test_a_cap_of_three_times_a_cost_grants_it_three_times_only_where_it_fits() -> None:
+    assert 3 * nano_epsilon("0.1") == nano_epsilon("0.3", cap=True)
+    assert 3 * nano_epsilon("0.3333333333") > nano_epsilon("0.9999999999", cap=True)
