@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -36,6 +38,7 @@ $ pytest -m slow tests/privacy/test_second_opinion.py
 ```
 
 """
+PACKAGES = ("dpforest-duckdb", "duckdb", "opendp")
 LINE = re.compile(r"^(?P<name>.+): ε ≥ (?P<bound>[\d.]+), claimed (?P<claim>[\d.]+)$")
 ROW, LEFT, WIDE, MOST = 18, 290, 320, 2.3  # of the plot: pixels, and the largest ε
 
@@ -70,12 +73,14 @@ def _page(found: list[dict[str, Any]], trained: list[dict[str, str]], runs: int)
         for f in found
     ]
     recipes = [[t["name"], t["claim"], t["bound"]] for t in trained]
+    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     return (
         "# The audit\n\n"
         "Lower bounds on the true ε of mechanisms and of whole trainings, by Clopper and Pearson's "
         "exact intervals at 99.9 % confidence. A bound above its claim proves the claim wrong. A "
         "bound below it proves nothing; but the pairs of tables have the largest possible loss, so "
         "a bound close to the claim shows that a larger ε would have been found.\n\n"
+        f"Run on {date.today()} with {versions}.\n\n"
         "```console\n$ dpforest audit mechanisms --json > mechanisms.json\n"
         "$ dpforest audit recipes 2> recipes.log\n"
         "$ python benchmarks/audit.py mechanisms.json recipes.log --markdown docs/audit.md\n```\n\n"
