@@ -60,22 +60,22 @@ def test_a_database_in_memory_needs_a_ledger(
 def test_a_cap_is_kept_in_the_database_too(database: Path) -> None:
     """So a ledger that is taken away after a cap was set, and before any run, is missed."""
     with duckdb.connect(str(database)) as con:
-        guard(con).set_cap(NANO, 0, ROW, raise_cap=False)
+        account(con).set_cap(NANO, 0, ROW, raise_cap=False)
         Path(f"{database}.ledger").unlink()
         with pytest.raises(DpforestError, match="does not hold"):
-            spend(guard(con))
+            spend(account(con))
 
 
 def test_a_cap_that_the_ledger_does_not_have_is_missed(database: Path) -> None:
     """The comment has a cap, and the ledger none for the id that the comment names."""
     with duckdb.connect(str(database)) as con:
-        account = guard(con)
-        account.set_cap(NANO, 0, ROW, raise_cap=False)
-        note = guard(con).info.comment
+        found = account(con)
+        found.set_cap(NANO, 0, ROW, raise_cap=False)
+        note = account(con).info.comment
         dataset = json.loads(note.partition("dpforest-budget: ")[2])["dataset"]
         con.execute(f"COMMENT ON TABLE visits IS '{note.replace(dataset, 'f' * 32)}'")
         with pytest.raises(DpforestError, match="has no cap"):
-            spend(guard(con), 2 * NANO)
+            spend(account(con), 2 * NANO)
 
 
 def test_the_users_comment_is_kept(database: Path) -> None:

@@ -47,9 +47,9 @@ CAUGHT_BY = {
     "_0_to_its_most",
     "points_drawn_as_rows": "test_tree_beside_sums.py::test_draws_have_the_sensitivity_of_their"
     "_utilities",
-    "lost_cap_unnoticed": "privacy/test_guard.py::test_a_cap_that_the_ledger_does_not"
+    "lost_cap_unnoticed": "privacy/test_account.py::test_a_cap_that_the_ledger_does_not"
     "_have_is_missed",
-    "cap_not_anchored": "privacy/test_guard.py::test_a_cap_is_kept_in_the_database_too",
+    "cap_not_anchored": "privacy/test_account.py::test_a_cap_is_kept_in_the_database_too",
     "rows_counted_without_the_bound": "privacy/test_true_figures.py::test_the_first_queries"
     "_count_no_more_rows_of_a_unit_than_the_bound",
     "medians_without_the_bound": "privacy/test_true_figures.py::test_the_first_queries"
