@@ -45,8 +45,8 @@ class Splits:
 class Gradients:
     """The integers that stand for a row's gradient and hessian at class shares p.
 
-    A gradient is `whole` times (1 for the row's class, else 0) - p, with p in whole parts rounded
-    down; a hessian is `whole` times steep/flat · p(1 - p), rounded down.
+    A gradient is `whole` times (1 for the row's class, else 0) - p, with p rounded down to
+    multiples of 1 / `whole`. A hessian is `whole` times steep/flat · p(1 - p), rounded down.
     """
 
     whole: int
@@ -56,26 +56,28 @@ class Gradients:
 
 @dataclass(frozen=True)
 class Mixture:
-    """How much the rows' scores count, and how much the votes of a tree, in `MIXTURE_PARTS`."""
+    """The weights of the rows' scores and of the votes of a tree, in units of 1 /
+    `MIXTURE_PARTS`.
+    """
 
     scores: int
     tree: int
 
 
 MIXTURE_PARTS = 20  # of one
-POINTS = 2**12  # the most that a row gives a mixture
+POINTS = 2**12  # the most points of a row for a mixture
 
 
 @dataclass(frozen=True)
 class Scored:
-    """A table to score: its name as SQL, and its columns' types (empty where it is unknown)."""
+    """A table to score: its name as SQL, and its columns' types (empty if unknown)."""
 
     name: Sql
     columns: dict[str, str]
 
 
 class CodedRows(Protocol):
-    """The private rows as integer codes, inside the engine, with the node that each row is in."""
+    """The private rows as integer codes inside the engine, with the node of each row."""
 
     def count_classes(self, first: int, nodes: int) -> list[Integers]:
         """Per attribute the dense `counts[node, value, class]` of nodes first … first+nodes-1."""
@@ -86,47 +88,47 @@ class CodedRows(Protocol):
     def count_scores(self, votes: Sequence[Integers], cuts: Sequence[int]) -> Integers:
         """Dense `counts[bin, …, class]` of the rows: a bin of each score, then the class.
 
-        A row's score is the sum of `votes[score][node]` over the nodes that it is in; its bin is
-        the number of `cuts` that lie below.
+        A row's score is the sum of `votes[score][node]` over its nodes; its bin is the number of
+        `cuts` below the score.
         """
 
     def count_pairs(self) -> dict[tuple[int, int], Integers]:
-        """Of every two attributes the dense `counts[value, value, class]` of all rows."""
+        """For every two attributes the dense `counts[value, value, class]` of all rows."""
 
     def count_labels(self, trees: Sequence[Tree]) -> tuple[Integers, Integers, Integers]:
         """The combinations of labels that trees give: `labels[combination, tree]`, class and rows.
 
-        A tree's label of a row is the class of most votes at its leaf, whatever rows it was grown
-        on. Only combinations that occur are there, which is private: sum over all of them.
+        A tree's label of a row is the class with most votes at its leaf, for any row. Only
+        combinations that occur are listed, and which ones occur is private: sum over all of them.
         """
 
     def add_votes(self, trees: Sequence[Tree]) -> None:
         """Add the votes of trees to the rows' scores: log-odds, 0 before the first tree."""
 
     def sum_gradients(self, trees: Sequence[Tree], unit: Gradients) -> list[Integers]:
-        """Per tree the dense `sums[node, part]` of what the rows' scores leave to be learnt.
+        """Per tree the dense `sums[node, part]` of gradients and hessians at the rows' scores.
 
         The parts are a gradient and a hessian of the logistic loss for each class, or for the
         second of two; a row adds to one leaf of a tree.
         """
 
     def rate_mixtures(self, tree: Tree, mixtures: Sequence[Mixture]) -> Integers:
-        """The points `[mixture]` of log-odds made of the rows' scores and the votes of a tree.
+        """The points `[mixture]` of log-odds mixed from the rows' scores and the votes of a tree.
 
-        A row gives each mixture half of `POINTS` if its class has the highest odds, and of the
-        other half the more the smaller its log loss is, nothing from 2 ln(classes) on: a whole
-        number from 0 to `POINTS`.
+        A row gives each mixture a whole number from 0 to `POINTS`: half of `POINTS` if its class
+        has the highest odds, and part of the other half, from all at a log loss of 0 down to
+        nothing at 2 ln(classes).
         """
 
     def route(self, splits: Splits, nodes: int) -> None:
         """Move the rows of split nodes to their children; `nodes` is the new number of nodes."""
 
     def drop(self) -> None:
-        """Forget the codes."""
+        """Delete the codes."""
 
 
 class Snapshot(Protocol):
-    """The private rows of one table as they are at one moment, whatever is written meanwhile."""
+    """The private rows of one table at one moment, whatever is written later."""
 
     def encode(
         self,
@@ -142,22 +144,22 @@ class Snapshot(Protocol):
     ) -> CodedRows:
         """Code the rows once; node i holds the rows of tree i's root.
 
-        "disjoint" gives every privacy unit to one tree, by a hash of the unit (of the whole row,
-        where rows are the units) and `salt`; "bootstrap" draws for each tree as many rows as there
-        are, with replacement, which no guarantee survives; with "all" every tree sees all rows.
+        "disjoint" assigns every privacy unit to one tree, by a hash of the unit (of the whole row
+        if rows are the units) and `salt`. "bootstrap" draws for each tree as many rows as there
+        are, with replacement, which is never private. With "all" every tree sees all rows.
         `first_phase` are released trees on the same domain: a row that half of them or more
-        classify wrongly counts `misclassified_weight` times; a bootstrap draws in proportion to
-        the number of trees that are wrong. With `last` nothing else will be coded, and the
+        classify wrongly counts `misclassified_weight` times; a bootstrap draws rows in proportion
+        to the number of trees that are wrong. With `last` nothing else will be coded, and the
         snapshot need not be kept.
         """
 
 
 @dataclass(frozen=True)
 class DeclaredColumn:
-    """What the catalogue states about a column; no row is read for it.
+    """What the catalogue declares about a column; no row is read for it.
 
     `categories` are the values that its type or a constraint allows, `lower` and `upper` its
-    bounds; None where nothing is declared.
+    bounds; None if nothing is declared.
     """
 
     name: str
@@ -170,7 +172,7 @@ class DeclaredColumn:
 
 
 class Catalogue(Anchor, Protocol):
-    """What is known of tables without reading a row, and where their budgets are anchored."""
+    """What is known about tables without reading a row, and where their budgets are anchored."""
 
     def table(self, name: str) -> TableInfo:
         """Resolve a base table. Raises `DpforestError` for anything else."""
@@ -179,14 +181,14 @@ class Catalogue(Anchor, Protocol):
         """What is declared of each column, in the table's order."""
 
     def refuse_unseen(self, table: TableInfo) -> None:
-        """Raise `DpforestError` where a snapshot would not see what the user sees.
+        """Raise `DpforestError` if a snapshot would not see what the user sees.
 
-        DuckDB reads through connections of its own, which do not see a transaction that the user
-        has not committed.
+        DuckDB reads through connections of its own, which do not see an uncommitted transaction of
+        the user.
         """
 
     def spills_plain(self, table: TableInfo) -> bool:
-        """Whether the table is encrypted at rest, but temporary files made of it are not."""
+        """Whether the table is encrypted at rest, but temporary files with its rows are not."""
 
 
 class ModelStore(Protocol):
@@ -213,24 +215,24 @@ class ModelStore(Protocol):
 
 
 class NameTakenError(DpforestError):
-    """A model of this name was stored by somebody else in the meantime."""
+    """A model of this name was stored by someone else in the meantime."""
 
 
 class Engine(Catalogue, Protocol):
-    """All that a training run needs of the place where the rows are."""
+    """All that a training run needs from an engine."""
 
     @property
     def models(self) -> ModelStore:
-        """Where models are kept."""
+        """The store of models."""
 
     def snapshot(
         self, table: TableInfo, *, shared: bool = False
     ) -> AbstractContextManager[Snapshot]:
         """The rows of a table at one moment.
 
-        With `shared`, rows that are to be coded alike are coded once; what is coded later may then
-        show rows that others have written meanwhile.
+        With `shared`, rows with the same coding are coded once; rows coded later may then include
+        what others have written in the meantime.
         """
 
     def room(self) -> float:
-        """Bytes of memory and of temporary disk that coded rows may take."""
+        """Bytes of memory and of temporary disk that coded rows may use."""

@@ -1,7 +1,7 @@
-"""What training writes in DuckDB beyond scoring: codes of cells, classes and privacy units.
+"""DuckDB SQL for training: codes of cells, classes and privacy units.
 
-Training and scoring test a column through the same few functions of `dpforest_duckdb.dialects`, so
-a row takes the same way in both.
+Training and scoring test a column with the same few functions of `dpforest_duckdb.dialects`, so
+both treat a row in the same way.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class DuckDBDialect(DuckDB):
     """DuckDB's spelling, with codes."""
 
     def column(self, numbers: Iterable[int]) -> Sql:
-        """Whole numbers as rows: read from one literal, as VALUES takes fifty times as long."""
+        """Whole numbers as rows, from one literal: VALUES takes fifty times as long."""
         return Sql(f"unnest(CAST('[{', '.join(map(str, map(int, numbers)))}]' AS BIGINT[]))")
 
     def code(self, attribute: Attribute, column: Sql) -> Sql:
-        """The cell of a value, as an integer expression that no row can make fail."""
+        """The cell of a value, as an integer expression that cannot fail for any row."""
         if attribute.kind == "numeric":
             if not attribute.edges:
                 bins = "0"
@@ -55,11 +55,11 @@ class DuckDBDialect(DuckDB):
         return Sql(f"CASE {known}{own_null} ELSE {attribute.other} END")
 
     def _enum(self, labels: Sequence[str]) -> str:
-        """The type whose own codes are those of a list of categories."""
+        """The ENUM type whose codes are those of a list of categories."""
         return f"ENUM({', '.join(map(self.text, labels))})"
 
     def class_code(self, classes: Sequence[str], sql_type: str, column: Sql) -> Sql:
-        """The class number of a row, NULL for NULL and for what is not in the class list."""
+        """The class number of a row; NULL for NULL and for labels outside the class list."""
         family = type_family(sql_type)
         whens = " ".join(
             f"WHEN {column} = {self.literal(value, family)} THEN {number}"
@@ -68,13 +68,13 @@ class DuckDBDialect(DuckDB):
         return Sql(f"CASE {whens} END")
 
     def canonical_unit(self, column: Sql, sql_type: str) -> Sql:
-        """A privacy unit in its one form: NaN names nobody, as NULL does."""
+        """The canonical form of a privacy unit: NaN and NULL identify nobody."""
         if sql_type in ("FLOAT", "DOUBLE"):
             return Sql(f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END")
         return column
 
     def _bins(self, attribute: Attribute, column: Sql, low: int, high: int) -> str:
-        """Balanced CASE over bins low … high: as few comparisons as the bins allow."""
+        """Balanced CASE over bins low … high, with few comparisons."""
         if low == high:
             return str(low)
         middle = (low + high - 1) // 2
@@ -86,13 +86,15 @@ class DuckDBDialect(DuckDB):
 
 
 def split_name(name: str) -> list[str]:
-    """The parts of a dotted name; a part in double quotes may hold a dot, and a quote as two."""
+    """The parts of a dotted name; a part in double quotes may contain a dot, and a
+    doubled quote.
+    """
     found = _PART.findall(f"{name}.")
     return [quoted[1:-1].replace('""', '"') if quoted else plain for quoted, plain in found]
 
 
 def unsigned(largest: int) -> Sql:
-    """The narrowest unsigned type that holds 0 … largest."""
+    """The narrowest unsigned type for 0 … largest."""
     for name, bits in (("UTINYINT", 8), ("USMALLINT", 16), ("UINTEGER", 32)):
         if largest < 2**bits:
             return Sql(name)
@@ -100,6 +102,6 @@ def unsigned(largest: int) -> Sql:
 
 
 def _consecutive(numbers: Sequence[int]) -> bool:
-    """True for a run of integers that a BIGINT holds with room to spare."""
+    """True for a run of integers well within BIGINT."""
     fits = max(map(abs, numbers)) < 2**62
     return fits and list(numbers) == list(range(numbers[0], numbers[0] + len(numbers)))

@@ -29,15 +29,15 @@ class DuckDBEngine(Statements):
 
     @contextlib.contextmanager
     def _own(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection of our own; what it has not committed is rolled back at the end."""
+        """A connection of our own; uncommitted changes are rolled back at the end."""
         with contextlib.closing(own_connection(self)) as own:
             yield own
 
     def table(self, name: str) -> TableInfo:
         """Resolve a table name (`t`, `schema.t` or `catalog.schema.t`) to a base table.
 
-        Raises `DpforestError` for a missing or ambiguous table, a view, or a base table that a
-        temporary one hides.
+        Raises `DpforestError` for a missing or ambiguous table, a view, or a base table with a
+        temporary table of the same name.
         """
         parts = split_name(name)
         rows = self.run(
@@ -95,7 +95,7 @@ class DuckDBEngine(Statements):
         return [self._info(catalog, *row) for row in found]
 
     def declared(self, table: TableInfo) -> list[DeclaredColumn]:
-        """What types and CHECKs declare of each column; the type comes before the CHECK."""
+        """What types and CHECKs declare of each column; the type takes precedence."""
         facts = self.run(
             "SELECT column_name, data_type, is_nullable, comment FROM duckdb_columns() "
             "WHERE database_name = ? AND schema_name = ? AND table_name = ? ORDER BY column_index",
@@ -109,7 +109,7 @@ class DuckDBEngine(Statements):
         return found
 
     def _typed(self, sql_type: str) -> dict[str, tuple[object, ...]]:
-        """The categories that a type itself declares."""
+        """The categories that a type declares."""
         if sql_type == "BOOLEAN":
             return {"categories": (False, True)}
         if sql_type.startswith("ENUM(") and type_family(sql_type):
@@ -118,7 +118,7 @@ class DuckDBEngine(Statements):
         return {}
 
     def home(self, table: TableInfo) -> Home:
-        """The database file that a table lies in, and whether it is opened for reading only."""
+        """The database file of a table, and whether it is opened for reading only."""
         path, read_only = self.run(
             "SELECT path, readonly FROM duckdb_databases() WHERE database_name = ?", [table.catalog]
         )[0]
@@ -149,11 +149,11 @@ class DuckDBEngine(Statements):
         return not self.models.writable
 
     def room(self) -> float:
-        """Bytes of memory and of the disk that DuckDB may spill to."""
+        """Bytes of memory plus the disk that DuckDB may use for temporary files."""
         return room(self.connection)
 
     def spills_plain(self, table: TableInfo) -> bool:
-        """Whether a database is encrypted, but not what DuckDB spills of it: DuckDB's default."""
+        """Whether a database is encrypted, but its temporary files are not: DuckDB's default."""
         found = self.run(
             "SELECT encrypted AND NOT current_setting('temp_file_encryption') "
             "FROM duckdb_databases() WHERE database_name = ?",
@@ -162,7 +162,7 @@ class DuckDBEngine(Statements):
         return bool(found[0][0])
 
     def read(self, sql: str, values: object = None, *, step: str, fetch: str = "fetchall") -> Any:
-        """Run a statement that reads private rows, where no macro of the database reaches it.
+        """Run a statement that reads private rows, out of reach of the database's macros.
 
         It must name its tables in full. Raises as `refuse_unseen`.
         """
@@ -172,7 +172,7 @@ class DuckDBEngine(Statements):
     def scored(self, name: str) -> Scored:
         """A table or view to score, with its columns. Raises `DpforestError` if there is none.
 
-        Scoring is not private: views, temporary tables and attached ones are as good.
+        Scoring is not private, so views, temporary and attached tables are allowed.
         """
         ident = self.dialect.ident(*split_name(name))
         try:
@@ -202,7 +202,7 @@ class DuckDBNote:
         engine.run("BEGIN", on=own)
 
     def read(self) -> TableInfo:
-        """The table as it is now. Raises `DpforestError` if it is no longer there."""
+        """The table as it is now. Raises `DpforestError` if it no longer exists."""
         table = self._table
         found = self._engine.run(
             "SELECT comment FROM duckdb_tables() WHERE NOT temporary AND database_name = ? "

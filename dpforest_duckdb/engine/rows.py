@@ -31,17 +31,18 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import Sql, comment, render
 from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, THRESHOLD, Tree
 
-MAX_JOINS = 32  # in one statement: DuckDB plans some time for each triple, and nests at most 1000
+MAX_JOINS = 32  # in one statement: planning takes time for each join, and DuckDB nests at most 1000
 _NO_COUNTS: tuple[list[Integers], int] = ([np.zeros((0, 0, 0), np.int64)], 0)
-MAX_COUNTED = 4  # trees in one statement: the rows that it counts of each are set aside meanwhile
+MAX_COUNTED = 4  # trees in one statement: it copies the rows that it counts of each tree
 
 
 class DuckDBRows:
     """The coded rows of one run, in a TEMP table: packed codes, and a node_class for each tree.
 
-    The node_class of a row is its node times the number of classes, plus its class. As one narrow
-    key whose range DuckDB knows it indexes an array, where two keys would be hashed. The counts of
-    a depth are kept until the next one, where one child of each split follows by subtraction.
+    The node_class of a row is its node times the number of classes, plus its class. DuckDB knows
+    the range of this single narrow key, so it groups by an array index; two keys would be hashed.
+    The counts of a depth are kept until the next depth, where one child of each split follows by
+    subtraction.
     """
 
     def __init__(
@@ -70,10 +71,10 @@ class DuckDBRows:
         self._owned = True
 
     def again(self, copies: int) -> DuckDBRows:
-        """The same rows for another run, which leaves the coded ones where they are."""
+        """The same rows for another run, which does not change the coded ones."""
         other = DuckDBRows(self._statements, self._own, self._domain, copies)
         other._coded, other._owned = self._coded, False
-        if copies == 1:  # else the node_classes are made anew
+        if copies == 1:  # else the node_classes are computed again
             other._node_class_type = self._node_class_type
         return other
 
@@ -136,8 +137,8 @@ class DuckDBRows:
                 "class_type": unsigned(self._classes - 1),
             },
         )
-        # the salt is bound, not written: it must not show where statements are shown
-        # a name in the SQL may say $salt too
+        # the salt is a parameter, so that it is not in the statements that are shown
+        # a name in the SQL may contain $salt too
         needs_salt = by_column is not None or parts > 1 or sample == "bootstrap"
         self._run(sql, {"salt": salt} if needs_salt else None, step="encode")
 
@@ -146,7 +147,7 @@ class DuckDBRows:
         return block.place_of(attribute)
 
     def _word(self, word: int) -> Sql:
-        """The codes of a column, each above the bits of those after it in its block."""
+        """The codes of a column, each in bits above those of the next ones in its block."""
         own = [block for block in self._blocks if block.word == word]
         kind = unsigned(2 ** (own[-1].place.shift + own[-1].place.bits) - 1)
         codes = []
@@ -158,7 +159,7 @@ class DuckDBRows:
         return Sql("\n      | ".join(codes))
 
     def _code(self, place: Place) -> Sql:
-        """A code out of its column, in the narrowest type: small keys are hashed faster."""
+        """A code from its column, in the narrowest type: small keys are hashed faster."""
         shifted = f"({self._words[place.word]} >> {place.shift})"
         if not place.shift:
             shifted = self._words[place.word]
@@ -166,7 +167,9 @@ class DuckDBRows:
 
     @property
     def _with_node_classes(self) -> Sql:
-        """The codes with a node_class for every tree: only one is coded, as all start alike."""
+        """The codes with a node_class for every tree: only one is stored, because all
+        start equal.
+        """
         if self._version or len(self._node_classes) == 1:
             return self._codes
         node_classes = ", ".join(
@@ -178,11 +181,13 @@ class DuckDBRows:
 
     @property
     def _counted(self) -> list[Sql]:
-        """The node_class columns to count: one before the first route, as all are still alike."""
+        """The node_class columns to count: one before the first routing, because all are still
+        equal.
+        """
         return self._node_classes if self._version else self._node_classes[:1]
 
     def _of_all_copies(self, counts: Integers) -> Integers:
-        """The counts of every copy's root, from those of the first."""
+        """The counts of every copy's root, from those of the first copy."""
         return counts if self._version else np.repeat(counts, len(self._node_classes), axis=0)
 
     def count_classes(self, first: int, nodes: int) -> list[Integers]:
@@ -204,7 +209,7 @@ class DuckDBRows:
     def _grids(
         self, first: int, nodes: int, node_classes: Sequence[Sql], wanted: Sequence[int]
     ) -> list[Integers]:
-        """The counts by some node_class columns, of the wanted nodes alone if there are such."""
+        """The counts by some node_class columns; of the `wanted` nodes only, if any are named."""
         parts = [part for block in self._blocks for part in block.parts(nodes, self._classes)]
         sql = render(
             "count_classes",
@@ -390,7 +395,7 @@ class DuckDBRows:
         return np.array([found[f"points{m}"][0] for m in range(len(mixtures))], dtype=np.int64)
 
     def _node(self, tree: Tree, node: int) -> Sql:
-        """The number of the leaf that a row comes to from a node of a tree, by its codes."""
+        """The number of the leaf of a row below a node of a tree, by its codes."""
         kind, first = int(tree.kind[node]), int(tree.first[node])
         if kind == LEAF:
             return Sql(node)
@@ -423,13 +428,13 @@ class DuckDBRows:
         for start in range(0, len(self._node_classes), MAX_JOINS):
             self._route(splits, nodes, self._node_classes[start : start + MAX_JOINS])
         self._node_class_type = unsigned(nodes * self._classes)
-        # only what was counted just before can be subtracted from
+        # subtraction needs the counts of the level just before
         oldest, newest = self._last_counts[1], self._last_counts[1] + len(self._last_counts[0][0])
         known = all(oldest <= node < newest for node in splits.node)
         self._spared = spared(splits, self._domain.cells) if known else None
 
     def _route(self, splits: Splits, nodes: int, node_classes: Sequence[Sql]) -> None:
-        """Route the rows in some of the node_classes; the other node_classes stay as they are."""
+        """Route the rows in some of the node_classes; the other node_classes stay the same."""
         places = [self._place(number) for number in range(len(self._domain.attributes))]
         where = [places[number] for number in splits.attribute]
         column = self._statements.dialect.column
@@ -469,7 +474,7 @@ class DuckDBRows:
         self._next_version()
 
     def _code_at(self, split: Sql) -> Sql:
-        """The code that lies where a split says."""
+        """The code at the place that a split names."""
         word = f"c.{self._words[0]}"
         if len(self._words) > 1:
             whens = " ".join(f"WHEN {w} THEN c.{column}" for w, column in enumerate(self._words))
@@ -477,7 +482,7 @@ class DuckDBRows:
         return Sql(f'(({word} >> {split}."shift") & {split}."mask")')
 
     def drop(self) -> None:
-        # the version before and the one after too: Ctrl-C may have come between two statements
+        # also the versions before and after: Ctrl-C may have come between two statements
         for version in range(max(0, self._version - 1), self._version + 2):
             self._drop(version)
         self._last_counts = _NO_COUNTS
@@ -488,12 +493,14 @@ class DuckDBRows:
 
 
 def _scores_of(votes: Integers) -> list[Integers]:
-    """What `votes[node, class]` add to each score: to the one of two classes, what they lead by."""
+    """What `votes[node, class]` add to each score; for two classes, the difference of the two."""
     return [votes[:, 1] - votes[:, 0]] if votes.shape[1] == 2 else list(votes.T)
 
 
 def _dense(keys: Sequence[Any], rows: Any, shape: tuple[int, ...]) -> Integers:
-    """The full public grid, empty cells filled in: what GROUP BY leaves out must be noised too."""
+    """The full public grid with empty cells filled in: groups that GROUP BY leaves out need noise
+    too.
+    """
     counts = np.zeros(shape, dtype=np.int64)
     counts[tuple(np.asarray(key, dtype=np.int64) for key in keys)] = rows
     return counts

@@ -17,8 +17,8 @@ Trace = Callable[[str], None]
 class Statements:
     """Runs statements on the user's connection, or on one of our own to the same database.
 
-    `trace` is shown every statement before it runs. Errors of the database are replaced by our own
-    sentences, because DuckDB's quote data.
+    `trace` gets every statement before it runs. Errors of the database are replaced by our own
+    sentences, because DuckDB's errors quote data.
     """
 
     dialect = DuckDBDialect()
@@ -36,16 +36,16 @@ class Statements:
         fetch: str = "fetchall",
         on: duckdb.DuckDBPyConnection | None = None,
     ) -> Any:
-        """Run one statement and fetch all of it (`fetch`: fetchall or fetchnumpy).
+        """Run one statement and fetch its result (`fetch`: fetchall or fetchnumpy).
 
-        It runs on another connection with `on`, and in a thread of its own, so that Ctrl-C can
-        interrupt it at once.
+        `on` is another connection to run on. The statement runs in its own thread, so that Ctrl-C
+        can interrupt it at once.
         """
         connection = self.connection if on is None else on
         if self.trace:  # a statement that is no step reads the catalogue, models or settings
             self.trace(sql if step else f"-- reads private rows: no\n{sql}")
         outcome: dict[str, Any] = {}
-        # an event, not Thread.join: after a signal join may say that a running thread has ended
+        # an event, not Thread.join: after a signal, join may return while the thread still runs
         done = threading.Event()
 
         def work() -> None:
@@ -64,7 +64,7 @@ class Statements:
         except BaseException:
             connection.interrupt()
             while not done.wait(timeout=0.2):
-                connection.interrupt()  # again, in case the query had not begun
+                connection.interrupt()  # again, in case the query had not started
             raise
         if "error" in outcome:
             raise _plain_error(outcome["error"], step) from None
@@ -72,7 +72,7 @@ class Statements:
 
 
 def _plain_error(error: BaseException, step: str) -> BaseException:
-    """A sentence of our own for an engine error, whose text may quote data."""
+    """Our own sentence for an engine error, whose text may quote data."""
     if isinstance(error, duckdb.InterruptException):
         return KeyboardInterrupt()
     if not isinstance(error, duckdb.Error):
@@ -83,7 +83,7 @@ def _plain_error(error: BaseException, step: str) -> BaseException:
             f"DuckDB ran out of memory or temporary disk{where}: raise --memory-limit, name a "
             "larger --temp-dir, or free disk space."
         )
-    # a commit that finds the disk full says so in words alone
+    # a commit on a full disk has no error class of its own
     if isinstance(error, duckdb.IOException) or "Could not write file" in str(error):
         return DpforestError(f"DuckDB could not read or write its files{where}: check the disk.")
     return DpforestError(

@@ -1,10 +1,10 @@
 """The account of a table: its identity, its ledger, and the anchor in the database.
 
-A table carries its id, the head of the ledger's hash chain and its cap in its own comment, on a
-line after whatever the user wrote there: a comment follows the table through renames and copies of
-the database. Whatever is written to the ledger is decided under the ledger's lock, by the comment
-and the entries as they are then: a plan that was made earlier fixes neither id nor cap.
-`docs/privacy.md` says what someone who can write the files can still undo.
+A table's comment carries its id, the head of the ledger's hash chain and its cap, on a line after
+the user's own text. A comment follows the table through renames and copies of the database. Every
+write to the ledger is decided under the ledger's lock, from the comment and the entries at that
+time; an earlier plan fixes neither id nor cap. `docs/privacy.md` says what someone who can write
+the files can still undo.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Account:
-    """The budget of one base table: everything that is spent on it goes through here.
+    """The budget of one base table: all spending on it goes through here.
 
-    `home` is where the table lies, for the ledger's eyes ("" beside the ledger), and `info` the
-    table as it was when the account was opened.
+    `home` is the place of the table's database for the ledger ("" beside the ledger), and `info`
+    the table as it was when the account was opened.
     """
 
     engine: Anchor
@@ -48,10 +48,10 @@ class Account:
 
     @staticmethod
     def of(engine: Anchor, info: TableInfo, ledger: str | Path | None = None) -> Account:
-        """The account of a table; the ledger lies beside the table's database unless it is named.
+        """The account of a table; the ledger is beside the table's database unless it is named.
 
-        Raises `DpforestError` for a database in memory without a ledger, and where the ledger is
-        not the one that the table was last debited in.
+        Raises `DpforestError` for a database in memory without a ledger, and if the ledger is not
+        the one of the table's last debit.
         """
         place = engine.home(info)
         if ledger is None and not place.path:
@@ -70,7 +70,7 @@ class Account:
 
     @property
     def table(self) -> Table:
-        """The table as the ledger knows it now, or as it would from its first entry on."""
+        """The table as the ledger knows it now, or as its first entry will record it."""
         return self._identified(self.ledger.read(), self._now())
 
     def budget(self) -> Budget:
@@ -79,7 +79,7 @@ class Account:
         return chain.budget(dataset) if dataset else Budget((), ())
 
     def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
-        """The unit that is asked for; by default that of the cap in force, else the row."""
+        """The requested privacy unit; by default that of the present cap, else the row."""
         cap = self.budget().cap
         if column is None and cap and (cap.unit.column != "row" or rows in (None, 1)):
             return cap.unit if rows is None else replace(cap.unit, rows=rows)
@@ -105,8 +105,8 @@ class Account:
     ) -> int:
         """Spend on the table, committed before this returns; the number of the run.
 
-        Raises `BudgetError` or `DpforestError`, and spends nothing, where the cap does not allow
-        the run, the table is not the one that was planned, or its comment cannot be written.
+        Raises `BudgetError` or `DpforestError`, and spends nothing, if the cap does not allow the
+        run, the table is not the planned one, or its comment cannot be written.
         """
 
         def spend(chain: Chain, info: TableInfo) -> tuple[int, Table]:
@@ -132,11 +132,11 @@ class Account:
         chain.debit(table, epsilon, delta, unit, recipe="", model="", private=private, plan=[])
 
     def close_run(self, run: int, state: Outcome) -> None:
-        """Record how a run ended; nothing is given back."""
+        """Record how a run ended; nothing is refunded."""
         self.ledger.close_run(run, state)
 
     def set_cap(self, epsilon: int, delta: int, unit: PrivacyUnit, *, raise_cap: bool) -> Budget:
-        """Cap the table; the database must be writable, because it keeps the cap too."""
+        """Cap the table; the database must be writable, because it stores the cap too."""
 
         def cap(chain: Chain, info: TableInfo) -> tuple[Budget, Table]:
             table = self._identified(chain, info)
@@ -147,7 +147,7 @@ class Account:
         return self._entered(cap)
 
     def take_over(self, vanished: str) -> Budget:
-        """Go on with the budget of a table that has vanished: it is this one, renamed.
+        """Continue the budget of a table that has vanished: it is this one, renamed.
 
         Raises `DpforestError` if no capped table of that name has vanished, or if this table has a
         budget of its own.
@@ -171,11 +171,11 @@ class Account:
             chain.retire(self._vanished_as(chain, vanished))
 
     def _entered(self, enter: Callable[[Chain, TableInfo], tuple[T, Table]]) -> T:
-        """Make an entry in the ledger, and anchor it in the table's comment.
+        """Add an entry to the ledger, and anchor it in the table's comment.
 
-        `enter` adds to the entries by the table as it is now. The comment is written before the
-        ledger commits, so that a conflict is met before anything is spent, and committed after it:
-        an anchor must never be ahead of its ledger.
+        `enter` adds to the entries, given the table as it is now. The comment is written before the
+        ledger commits, so that a conflict shows before anything is spent. It is committed after the
+        ledger: an anchor must never be ahead of its ledger.
         """
         entered: int | None = None
         try:
@@ -203,9 +203,9 @@ class Account:
         return _place(self.home, self.info)
 
     def _known(self, chain: Chain, info: TableInfo) -> str | None:
-        """The table's id by its comment, or by its place; None if it was never seen.
+        """The table's id, by its comment or by its place; None if it is new.
 
-        Raises `DpforestError` where comment and ledger contradict each other.
+        Raises `DpforestError` if comment and ledger contradict each other.
         """
         anchor = _anchor(info.comment)
         if not chain.holds(anchor.get("head", "")):
@@ -222,9 +222,9 @@ class Account:
         return dataset
 
     def _identified(self, chain: Chain, info: TableInfo) -> Table:
-        """The table as the ledger knows it; a new id for one that was never seen.
+        """The table as the ledger knows it; a new table gets a new id.
 
-        A new id is refused while a table with a cap has vanished: this may be that one, renamed
+        A new id is refused while a table with a cap has vanished: this may be that table, renamed
         without its comment.
         """
         dataset = self._known(chain, info)
@@ -239,7 +239,7 @@ class Account:
         return Table(dataset, info.display, self._place)
 
     def _vanished(self, chain: Chain) -> list[Table]:
-        """The capped tables of this database, or of one that is gone, that no table is now."""
+        """The capped tables of this database, or of a deleted one, that no longer exist."""
         present = set()
         for info in self.engine.tables(self.info.catalog):
             anchor = _anchor(info.comment)
@@ -279,7 +279,7 @@ def _place(home: str, info: TableInfo) -> str:
 
 
 def _anchored(comment: str, chain: Chain, table: Table) -> str:
-    """A table's comment with id, head and cap put in; what the user wrote there is kept."""
+    """A table's comment with id, head and cap; the user's own text is kept."""
     cap = chain.budget(table.dataset).cap
     anchor = {
         "dataset": table.dataset,
@@ -291,7 +291,7 @@ def _anchored(comment: str, chain: Chain, table: Table) -> str:
 
 
 def _anchor(comment: str) -> dict[str, Any]:
-    """What a table's comment says of its budget; a damaged line counts as foul play."""
+    """What a table's comment says about its budget; a damaged line counts as tampering."""
     for line in comment.splitlines():
         if line.startswith(_MARK):
             try:

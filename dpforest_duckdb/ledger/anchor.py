@@ -1,7 +1,7 @@
-"""A base table, and what its account asks of an engine: where it lies, and a note kept with it.
+"""A base table, and what its account needs from an engine: its place, and a note stored with it.
 
-The note carries the id of the table's budget, the head of the ledger's hash chain and the cap, so
-that they follow the table through renames and copies of its database.
+The note has the id of the table's budget, the head of the ledger's hash chain and the cap, so that
+they follow the table through renames and copies of its database.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class TableInfo:
-    """What the catalogue says of a base table: its full name and its columns' types. Public."""
+    """What the catalogue says about a base table: its full name and its columns' types. Public."""
 
     catalog: str
     schema: str
@@ -23,7 +23,7 @@ class TableInfo:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Database, schema and name: what tells the table from any other."""
+        """Database, schema and name, which identify the table."""
         return self.catalog, self.schema, self.name
 
     @property
@@ -32,7 +32,7 @@ class TableInfo:
 
     @property
     def reference(self) -> str:
-        """The name as `Engine.table` reads it: a part that holds a dot or a quote is quoted."""
+        """The name as `Engine.table` reads it: a part with a dot or a quote is quoted."""
         parts = [self.name] if self.schema == "main" else [self.schema, self.name]
         return ".".join(
             '"' + part.replace('"', '""') + '"' if set(part) & {".", '"'} else part
@@ -42,30 +42,32 @@ class TableInfo:
 
 @dataclass(frozen=True)
 class Home:
-    """The database that a table lies in: its file, "" where it has none, and who may write it."""
+    """The database of a table: its file ("" if it has none), and whether it can be written."""
 
     path: str
     read_only: bool
 
 
 class Note(Protocol):
-    """The note kept with a table, within one transaction of its database."""
+    """The note stored with a table, within one transaction of its database."""
 
     def read(self) -> TableInfo:
-        """The table as it is now, with its note. Raises `DpforestError` if it is gone."""
+        """The table as it is now, with its note. Raises `DpforestError` if it no longer exists."""
 
     def write(self, note: str) -> None:
-        """Replace the note. Raises `BudgetError`, before anything is debited, if it cannot be."""
+        """Replace the note. Raises `BudgetError`, before anything is debited, if it cannot be
+        written.
+        """
 
 
 class Anchor(Protocol):
     """An engine, as the account of a table knows it."""
 
     def home(self, table: TableInfo) -> Home:
-        """Where a table lies."""
+        """The place of a table."""
 
     def tables(self, catalog: str) -> list[TableInfo]:
         """The base tables of a database, with their notes."""
 
     def noting(self, table: TableInfo) -> AbstractContextManager[Note]:
-        """The note of a table; what is written is committed at the end, or not at all on errors."""
+        """The note of a table; changes are committed at the end, or rolled back after an error."""

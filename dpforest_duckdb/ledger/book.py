@@ -1,9 +1,9 @@
-"""The budget ledger: what was asked of each private table, in a SQLite file of its own.
+"""The budget ledger: the debits of each private table, in a SQLite file of its own.
 
-A run is debited in full, and committed, before any private row is read; nothing is given back.
-The file is append-only: every entry carries the hash of the entry before it, and each operation
-checks the whole chain. Whoever can write the file can still replace it whole, so the caller anchors
-`Ledger.head` in the database and asks `Ledger.holds` about it.
+A run is debited in full, and committed, before any private row is read; nothing is refunded. The
+file is append-only: every entry has the hash of the entry before it, and each operation checks the
+whole chain. Anyone who can write the file can still replace all of it, so the caller anchors
+`Ledger.head` in the database and checks it with `Ledger.holds`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dpforest_duckdb.ledger.entries import Budget, Chain, Outcome, Run, Table, c
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 _WAIT_SECONDS = 30.0
-_APPLICATION = 0x64706664  # "dpfd": tells a ledger from any other SQLite file
+_APPLICATION = 0x64706664  # "dpfd" marks a SQLite file as a ledger
 _LAYOUT = 2  # 1 knew no moved and no retired tables
 _SCHEMA = (
     "CREATE TABLE entries (seq INTEGER PRIMARY KEY, content TEXT NOT NULL,"
@@ -58,26 +58,26 @@ _TROUBLE = {
 class Ledger:
     """The ledger at `path`; nothing is created before the first write, a missing file is empty.
 
-    Every operation opens and closes a connection of its own, so that threads and processes may
-    share a ledger. Each one raises `DpforestError` when the file cannot be used or does not follow
-    from itself, and then has written nothing.
+    Every operation opens and closes its own connection, so threads and processes may share a
+    ledger. Each one raises `DpforestError` if the file cannot be used or its chain is broken, and
+    then writes nothing.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).absolute()
 
     def budget(self, dataset: str) -> Budget:
-        """Cap and spending of a dataset; empty for one that was never seen."""
+        """Cap and spending of a dataset; empty for a new one."""
         return self.read().budget(dataset)
 
     def set_cap(
         self, table: Table, epsilon: int, delta: int, unit: PrivacyUnit, *, raise_cap: bool = False
     ) -> Budget:
-        """Cap a table at nano-ε and atto-δ and return its budget; what is spent already counts.
+        """Cap a table at nano-ε and atto-δ and return its budget; earlier spending counts.
 
-        A cap below what is spent stands, leaves nothing and shows as `Budget.overspent`.
+        A cap below what is spent is accepted, leaves nothing, and shows as `Budget.overspent`.
         Raises `BudgetError` for a higher cap without `raise_cap`, for another unit than the old
-        cap's once something is spent, and when earlier runs had another unit or were not private.
+        cap's once something is spent, and if earlier runs had another unit or were not private.
         """
         check_amounts(epsilon, delta)  # before there is a file
         with self.writing() as chain:
@@ -96,11 +96,11 @@ class Ledger:
         private: bool,
         plan: Sequence[Mapping[str, Any]],
     ) -> int:
-        """Spend nano-ε and atto-δ on one run, committed on return; gives the run's number.
+        """Spend nano-ε and atto-δ on one run, committed on return; the run's number.
 
-        `plan` is JSON: the planned queries. Raises `BudgetError`, and spends nothing, when the cap
-        does not allow the run, counts another unit, or the run is not private. Without a cap the
-        spending is recorded all the same.
+        `plan` is JSON: the planned queries. Raises `BudgetError`, and spends nothing, if the cap
+        does not allow the run, is for another unit, or the run is not private. Without a cap the
+        spending is recorded.
         """
         check_amounts(epsilon, delta)
         with self.writing() as chain:
@@ -134,11 +134,11 @@ class Ledger:
         self.read()
 
     def find(self, place: str) -> str | None:
-        """The dataset id last seen at a place, for databases that cannot hold an anchor."""
+        """The dataset id last seen at a place, for databases that cannot store an anchor."""
         return self.read().find(place)
 
     def read(self) -> Chain:
-        """The entries as they are now; what is added to them is not written."""
+        """The entries as they are now; additions to them are not written."""
         try:
             self.path.stat()
         except FileNotFoundError:
@@ -166,7 +166,9 @@ class Ledger:
 
     @contextmanager
     def _connection(self, mode: str) -> Iterator[sqlite3.Connection]:
-        """A connection whose open transaction is rolled back at the end, and whose errors speak."""
+        """A connection whose open transaction is rolled back at the end, with errors as
+        sentences.
+        """
         try:
             with closing(
                 sqlite3.connect(
@@ -204,7 +206,7 @@ class Ledger:
         return True
 
     def _load(self, connection: sqlite3.Connection) -> Chain:
-        """Read the chain, checking that each entry is what follows from the one before it."""
+        """Read the chain, and check that each entry follows from the one before it."""
         chain = Chain()
         for row in connection.execute(
             "SELECT seq, content, previous, hash FROM entries ORDER BY seq"

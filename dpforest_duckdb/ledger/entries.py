@@ -1,10 +1,10 @@
-"""What a ledger holds: caps, runs and how they ended, chained by hashes; and what may be added.
+"""The contents of a ledger: caps, runs and how they ended, chained by hashes.
 
-All of it is computed on entries in memory; `dpforest_duckdb.ledger.book` keeps them in a file.
+All of it is computed on entries in memory; `dpforest_duckdb.ledger.book` stores them in a file.
 
 Amounts are integers: ε in nano-ε, δ in atto-δ (see `dpforest_duckdb.privacy.amounts`). Every entry
-counts under one unit and one neighbour relation. Entries hold a plan, never an outcome; closing a
-run records no time, since how long it took depends on private rows.
+has one unit and one neighbour relation. Entries have a plan, never an outcome. Closing a run
+records no time, because its duration depends on private rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ State = Literal["open", "done", "failed"]
 class Table:
     """A table as the ledger knows it.
 
-    `dataset` is the opaque id that its budget hangs on. `name` is for people only, and `place`
+    `dataset` is the opaque id of its budget. `name` is for people only, and `place`
     ("path::schema.table") is what `Ledger.find` looks up.
     """
 
@@ -54,7 +54,7 @@ class Cap:
 
 @dataclass(frozen=True)
 class Run:
-    """A debit in nano-ε and atto-δ; it counts whatever became of the run (`state`)."""
+    """A debit in nano-ε and atto-δ; it counts however the run ended (`state`)."""
 
     kind: ClassVar[str] = "open"
     seq: int
@@ -83,7 +83,7 @@ class Closing:
 
 @dataclass(frozen=True)
 class Moved:
-    """The budget of a table that had vanished from its place goes on at another, `table.place`."""
+    """The budget of a table that vanished from its place continues at another, `table.place`."""
 
     kind: ClassVar[str] = "move"
     seq: int
@@ -93,7 +93,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Retired:
-    """The table is gone for good: other tables need not wait for it. Its spending stays."""
+    """The table no longer exists: other tables need not wait for it. Its spending stays."""
 
     kind: ClassVar[str] = "retire"
     seq: int
@@ -113,7 +113,7 @@ class Budget:
 
     @property
     def cap(self) -> Cap | None:
-        """The cap in force, or None."""
+        """The present cap, or None."""
         return self.caps[-1] if self.caps else None
 
     @property
@@ -158,7 +158,7 @@ class Chain:
         return len(self.rows) + 1
 
     def row(self, content: str) -> tuple[int, str, str, str]:
-        """The one row that may come next with this content."""
+        """The only row that may come next with this content."""
         digest = hashlib.sha256(f"{self.head}\n{content}".encode()).hexdigest()
         return self.next, content, self.head, digest
 
@@ -256,11 +256,11 @@ class Chain:
         self.add(Closing(self.next, run, state))
 
     def move(self, table: Table) -> None:
-        """Record that a budget goes on at another place."""
+        """Record that a budget continues at another place."""
         self.add(Moved(self.next, _now(), table))
 
     def retire(self, table: Table) -> None:
-        """Record that a table is gone for good."""
+        """Record that a table no longer exists."""
         self.add(Retired(self.next, _now(), table))
 
 

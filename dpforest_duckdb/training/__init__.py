@@ -1,1 +1,1 @@
-"""The roof: a request becomes a debit, a run and a forest."""
+"""From a request to a debit, a run and a forest."""

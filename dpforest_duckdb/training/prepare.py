@@ -1,4 +1,4 @@
-"""Prepare a run: settle everything public and check it, before any row is read."""
+"""Prepare a run: check everything public before any row is read."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def prepare(
     """Plan a run and check all that is public, without reading a row and without a debit.
 
     `domain` is a `Domain`, a domain file, or None for DuckDB's own declarations. `privacy_unit` is
-    a column or "row", by default the domain's; `rows_per_unit` bounds the rows that count of each.
-    `delta` is for recipes that can use it (`auto`, `boosted`); others are pure ε and spend none.
-    `seed` makes the run repeatable and not private. `rows_at_most` is a public bound of the table's
-    rows: a run for which temporary space may not do is then refused. Warns with `PlainSpillWarning`
-    where the table's database is encrypted and DuckDB's temporary files are not. Raises
-    `DpforestError` or `UsageError`.
+    a column or "row", by default the domain's; `rows_per_unit` bounds the rows of each unit that
+    are used. `delta` is for recipes that can use it (`auto`, `boosted`); others are pure ε and
+    spend none. `seed` makes the run repeatable and not private. `rows_at_most` is a public upper
+    bound on the table's rows: the run is refused if temporary space could run out. Warns with
+    `PlainSpillWarning` if the table's database is encrypted and DuckDB's temporary files are not.
+    Raises `DpforestError` or `UsageError`.
     """
     nano, atto = nano_epsilon(epsilon), atto_delta(delta)
     for option, value, most in (("--trees", trees, 1000), ("--depth", depth, 20)):
@@ -127,7 +127,7 @@ def _refuse_tiny_shares(plan: Plan, attributes: int) -> None:
 
 
 def _unit(domain: Domain, info: TableInfo, asked: str | None, rows: int) -> PrivacyUnit:
-    """The privacy unit: as asked, else the domain's, else the row, if nothing speaks against it."""
+    """The privacy unit: as requested, else the domain's, else the row if there is no identifier."""
     column = asked or domain.privacy_unit
     if column is None and domain.identifiers:
         raise DpforestError(

@@ -1,4 +1,4 @@
-"""A run: debit, phases, finished forest. The one place that orders the steps."""
+"""A run: debit, phases, finished forest. This file alone orders the steps."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SEEDED = "The noise comes from a seed and can be repeated."
 
 @dataclass(frozen=True)
 class Run:
-    """A training run that is planned and checked, and has read nothing yet.
+    """A training run that is planned and checked, and has not read any row.
 
     Everything in it is public. `execute` debits the whole cost, then reads the rows.
     """
@@ -55,17 +55,19 @@ class Run:
 
     @property
     def cost(self) -> int:
-        """What is debited, in nano-ε: what was asked for, or what a published form overspends."""
+        """The debit in nano-ε: the requested ε, or what a published form really spends if that is
+        more.
+        """
         return max(self.plan.epsilon, self.request.epsilon)
 
     @property
     def delta(self) -> int:
-        """The δ that is debited, in atto-δ: what was asked for, where the recipe can use one."""
+        """The debit in atto-δ: the requested δ if the recipe can use one, else 0."""
         return self.request.delta if self.uses_delta else 0
 
     @property
     def bytes_of_a_row(self) -> int:
-        """The most temporary space that a row takes, in memory or on disk; by public facts."""
+        """The most temporary space per row, in memory or on disk, from public facts."""
         learners = [recipe.learner for recipe in (self.recipe, *self.recipe.successors)]
         copies = max(learner.node_columns(self.request) for learner in learners)
         scores = max(learner.score_columns(self.request) for learner in learners)
@@ -73,7 +75,7 @@ class Run:
 
     @property
     def shares_rows(self) -> bool:
-        """Whether every tree sees all rows, and so has a column of nodes of its own."""
+        """Whether every tree sees all rows, and so needs its own column of nodes."""
         return self.recipe.rows == "all"
 
     @property
@@ -85,7 +87,7 @@ class Run:
     ) -> Forest:
         """Debit, count, draw, finish and store. Raises `DpforestError`; a debit stays spent.
 
-        `observe` is shown the event that starts each step, `progress` its text instead.
+        `observe` gets the event at the start of each step, `progress` its text.
         """
         if progress is not None:
             observe = as_text(progress)
@@ -114,16 +116,17 @@ class Run:
             with contextlib.suppress(DpforestError):
                 self.account.close_run(run, "failed")
             raise
-        with contextlib.suppress(DpforestError):  # the debit stands whatever becomes of this line
+        with contextlib.suppress(DpforestError):  # the debit stays, even if this line fails
             self.account.close_run(run, "done")
         return forest
 
     def check(self) -> None:
-        """Raise `BudgetError` where `execute` would be refused by the budget; nothing is spent."""
+        """Raise `BudgetError` if the budget would refuse `execute`; nothing is spent."""
         self.account.check(self.cost, self.delta, self.unit, private=not self.reasons)
 
     def release_uncapped(self, observe: Observer = unobserved) -> Forest:
-        """The forest alone, with no debit and no entry in a ledger: to audit made-up tables.
+        """The forest alone, without a debit and without an entry in a ledger: to audit made-up
+        tables.
 
         Raises `BudgetError` for a table with a cap.
         """
@@ -161,7 +164,7 @@ class Run:
         )
 
     def _settled(self, rows: Snapshot, request: Request, observe: Observer) -> RunContext:
-        """Recipe, sizes and bins of a phase, by what is paid for first."""
+        """Recipe, sizes and bins of a phase, from what is paid for first."""
         plan = self.recipe.plan(request)
         account = Accountant(plan, max(plan.epsilon, request.epsilon), request.delta)
         context = RunContext(self.recipe, request, account, self.randomness, observe)
@@ -178,7 +181,7 @@ class Run:
     def _grown(
         self, rows: Snapshot, context: RunContext, before: Sequence[Tree], *, last: bool
     ) -> Grown:
-        """What a phase releases, after the trees `before`."""
+        """The trees that a phase releases, after the trees `before`."""
         context.observe(Event(Phase.ENCODE))
         recipe, request = context.recipe, context.request
         copies = recipe.learner.node_columns(request)
@@ -195,7 +198,7 @@ class Run:
         before: Sequence[Tree] = (),
         last: bool = False,
     ) -> Iterator[CodedRows]:
-        """The coded rows, dropped at the end."""
+        """The coded rows; dropped at the end."""
         second = self.recipe.second
         coded = rows.encode(
             domain,
@@ -213,7 +216,7 @@ class Run:
             coded.drop()
 
     def _class_counts(self, rows: Snapshot, domain: Domain) -> Integers:
-        """The private class counts of all rows; coding one attribute is enough to get them."""
+        """The private class counts of all rows; coding one attribute is enough for them."""
         narrow = replace(domain, attributes=domain.attributes[:1])
         with self._encoded(rows, narrow, 1, "all") as coded:
             counts: Integers = coded.count_leaves(0, 1)[0]
@@ -225,7 +228,7 @@ class Run:
             return [table[0].sum(axis=1) for table in coded.count_classes(0, 1)]
 
     def guarantee(self, plan: Plan) -> Guarantee:
-        """What the forest promises, by the plan that was followed."""
+        """What the forest promises, according to the plan of the run."""
         return Guarantee(
             epsilon=show(self.request.epsilon),
             delta=show(self.delta, ATTO),
@@ -247,10 +250,10 @@ class RunContext(TrainingContext):
 
 
 def adapted(classes: Integers, context: RunContext) -> RunContext:
-    """The context after noisy class counts of all rows are known and paid for.
+    """The context after the noisy class counts of all rows are paid for and known.
 
-    `classes` are the private ones. A published form that takes them as public uses the true ones;
-    it is not private.
+    `classes` are the private counts. A published form that takes them as public uses the true
+    counts; it is not private.
     """
     recipe, request, account = context.recipe, context.request, context.account
     if account.plan.query("rows"):
@@ -260,7 +263,7 @@ def adapted(classes: Integers, context: RunContext) -> RunContext:
         raise PlanError("only a form that is not private may use true counts")
     if recipe.successor is not None:
         picked = recipe.successor(replace(request, rows=max(int(classes.sum()), 1)))
-        if picked.plan is not recipe.plan:  # else trees and depth stay as they were asked for
+        if picked.plan is not recipe.plan:  # else trees and depth stay as requested
             request = picked.request(
                 request.domain,
                 request.epsilon,

@@ -31,9 +31,9 @@ def train(
     """Train a forest on a table inside DuckDB; the options are those of `prepare`.
 
     With `name` the forest is also stored in the connection's database. The table's rows stay in the
-    database; what comes back is released under the budget and free to publish if `forest.private`.
-    Raises `DpforestError`, one sentence, before anything is read or debited wherever that can be
-    known without reading.
+    database. The result was released under the budget and is free to publish if `forest.private`.
+    Raises `DpforestError`, one sentence, before anything is read or debited if the reason is known
+    by then.
     """
     run = prepare(
         con,
@@ -52,7 +52,7 @@ def train_many(
 ) -> Iterator[Forest]:
     """Execute prepared runs on one table, one after the other; the rows are coded once for all.
 
-    Each is debited by itself, but none if the cap does not allow them all. Raises as `train`.
+    Each run is debited. None is if the cap does not allow all of them. Raises as `train`.
     """
     if progress is not None:
         observe = as_text(progress)
@@ -67,7 +67,7 @@ def train_many(
 
 
 def check_together(runs: Sequence[Run]) -> None:
-    """Raise `BudgetError` unless the cap of their table allows all runs; nothing is debited."""
+    """Raise `BudgetError` unless the cap of the table allows all runs; nothing is debited."""
     for run in runs:
         run.check()
     budget, table = runs[0].account.budget(), runs[0].table
