@@ -80,11 +80,11 @@ def _page(found: list[dict[str, Any]], trained: list[dict[str, str]], runs: int)
         "exact intervals at 99.9 % confidence. A bound above its claim proves the claim wrong. A "
         "bound below it proves nothing; but the pairs of tables have the largest possible loss, so "
         "a bound close to the claim shows that a larger ε would have been found.\n\n"
-        f"Run on {date.today()} with {versions}.\n\n"
         "```console\n$ dpforest audit mechanisms --json > mechanisms.json\n"
         "$ dpforest audit recipes 2> recipes.log\n"
         "$ python benchmarks/audit.py mechanisms.json recipes.log --markdown docs/audit.md\n```\n\n"
         f"## Mechanisms alone, {found[0]['draws']:,} draws on each table\n\n"
+        f"Run on {date.today()} with {versions}.\n\n"
         "![claims and bounds](audit.svg)\n\n"
         + markdown_table(["", "claim", "exact loss", "bound", "events", "verdict"], mechanisms)
         + "\n\nThe last rows are what published systems do. A row that a bootstrap draws several "

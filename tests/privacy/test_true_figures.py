@@ -164,7 +164,7 @@ def test_the_first_queries_count_no_more_rows_of_a_unit_than_the_bound(
         ledger=tmp_path / "ledger",
     )  # fmt: skip
     bounded = 99 + 2  # units with one row, and one with 901
-    with run.engine.snapshot(run.table, reads=run.reads) as rows:
+    with run.engine.snapshot(run.table) as rows:
         assert run._class_counts(rows, run.request.domain).sum() == bounded
         fine = run._fine_counts(rows, run.request.domain)
     assert fine
