@@ -1,8 +1,8 @@
-"""Selective aggregation: trees leave a forest one by one while it errs less (Guan et al. 2020).
+"""Selective aggregation: remove trees from a forest one by one by its errors (Guan et al. 2020).
 
-Algorithm 2 as the thesis prints it (its Algorithm 4.2), by the true errors, which is NOT private,
-or by draws that are paid for. One row more raises each error of a round by one or by nothing, all
-of them in one direction: so a round is a draw of a monotone utility of sensitivity 1.
+This is Algorithm 2 as the thesis prints it (its Algorithm 4.2), either by the true errors, which is
+NOT private, or by draws that are paid for. One more row raises each error of a round by 0 or 1, all
+in the same direction. So a round is a draw by a monotone utility of sensitivity 1.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, TrainingContext
 from dpforest_duckdb.tree import LEAF, Tree
 
-Pick = Callable[[Integers, int], int]  # the place of the least of private errors, in a round
+Pick = Callable[[Integers, int], int]  # the index of the least private error in a round
 
 
 def aggregate(
     labels: Integers, truth: Integers, rows: Integers, classes: int, pick: Pick
 ) -> list[int]:
-    """The trees that Algorithm 2 keeps, ascending, by the labels that they give.
+    """The trees that Algorithm 2 keeps, ascending, from the labels that they give.
 
     `labels[combination, tree]`, `truth[combination]` and `rows[combination]` are private. In round
-    i every tree that is left is taken away once, which gives the errors e_ij; the one with the
-    least e_ij goes for good, and what is left errs on E_i. After the last round the least E_k says
-    which set is kept. `pick` takes the least. An ensemble says the first of the classes of most
-    votes.
+    i each remaining tree is left out once, which gives the errors e_ij. The tree with the least
+    e_ij is removed, and the rest has the error E_i. After the last round, the set with the least
+    E_k is kept. `pick` picks the least. An ensemble predicts the class with most votes, the first
+    one in a tie.
     """
     votes = np.eye(classes, dtype=np.int64)[labels]  # [combination, tree, class]
     left, together = list(range(labels.shape[1])), votes.sum(axis=1)
     sets, errors_of_sets = [left], [0]
     for turn in range(labels.shape[1] - 1):
-        without = together[:, None] - votes[:, left]  # [combination, tree that goes, class]
+        without = together[:, None] - votes[:, left]  # [combination, removed tree, class]
         errors = (rows[:, None] * (without.argmax(axis=2) != truth[:, None])).sum(axis=0)
         gone = pick(errors, turn)
         together = without[:, gone]
@@ -58,7 +58,7 @@ def least(errors: Integers, turn: int) -> int:
 
 
 def drawn(context: TrainingContext) -> Pick:
-    """The least error by permute-and-flip, at the cost that the plan has for the round."""
+    """The least error by permute-and-flip, at the round's planned cost."""
 
     def pick(errors: Integers, turn: int) -> int:
         every = np.ones((1, len(errors)), dtype=np.bool_)
@@ -82,7 +82,7 @@ def _by_majority(tree: Tree) -> Tree:
 
 
 def _as_published(rows: CodedRows, context: TrainingContext) -> Grown:
-    """Leaves have the budget of their layer (4.34), and trees leave by the true errors."""
+    """Leaves have the budget of their layer (4.34), and trees are removed by the true errors."""
     growth, account = split_levels(rows, context), context.account
     context.observe(Event(Phase.COUNT_LEAVES))
     private = rows.count_leaves(0, growth.nodes)

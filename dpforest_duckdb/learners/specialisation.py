@@ -1,10 +1,10 @@
-"""A cut through taxonomies and intervals, made finer one entry at a time: DiffGen and DT-Diff.
+"""A cut through taxonomies and intervals that is refined one entry at a time: DiffGen and DT-Diff.
 
 The cut starts with every attribute at its top. A step draws one entry, a group of a taxonomy or an
-interval of a numeric attribute, and replaces it by what it holds, in the whole table at once. The
-tree is the product of all attributes' cuts: a step splits every leaf that lies in the entry.
+interval of a numeric attribute, and replaces it by its parts, in the whole table at once. The tree
+is the product of all attributes' cuts: a step splits every leaf inside the entry.
 
-What an entry is worth follows from the rows in it, wherever they lie in the tree. So the class
+The utility of an entry depends on the rows in it, wherever they are in the tree. So the class
 counts of the attributes' values are read once.
 """
 
@@ -52,9 +52,9 @@ class Entry:
 
 @dataclass
 class _Cut:
-    """The cut of one tree: its leaves, what can be reached in them, and the points drawn so far.
+    """The cut of one tree: its leaves, what is reachable in them, and the points drawn so far.
 
-    A step that would make more leaves than `most` is not offered.
+    A step that would make more than `most` leaves is not offered.
     """
 
     ways: Candidates
@@ -64,7 +64,7 @@ class _Cut:
     points: dict[tuple[int, bytes], int] = field(default_factory=dict)
 
     def entries(self) -> list[Entry]:
-        """What may be made finer, in a public order."""
+        """The entries that can be refined, in a public order."""
         ways, found = self.ways, []
         allowed = ways.allowed(self.reachable)
         arity = [ways.branches(a).shape[1] for a in range(len(ways.cells))]
@@ -78,7 +78,7 @@ class _Cut:
         return found
 
     def split(self, entry: Entry, candidate: int, growth: Growth, rows: CodedRows) -> None:
-        """Replace an entry by the parts that a candidate makes of it."""
+        """Replace an entry by the parts of a candidate."""
         ways, old = self.ways, entry.nodes
         born, chosen = growth.nodes, np.full(len(old), candidate)
         made = growth.split(
@@ -107,10 +107,10 @@ def _exponents(
 
 
 def draw_by_entry(exponent: Exponents, sizes: Sequence[int], bits: Bits) -> int:
-    """The exponential mechanism on candidates in groups of `sizes`, all of which weigh the same.
+    """The exponential mechanism on candidates in groups of `sizes`, with equal weight per group.
 
-    A proposal is a uniform group and a uniform candidate of it, so no weight is computed that could
-    overflow; its coin accepts it, and the best candidate's always does.
+    A proposal is a uniform group and a uniform candidate of it, so no computed weight can overflow.
+    It is accepted by its coin; the best candidate always is.
     """
     first = np.cumsum([0, *sizes])
     while True:
@@ -129,7 +129,7 @@ class _Chooser:
     point: Utility | None
 
     def shares(self, depth: int, ways: Candidates) -> int:
-        """The draws that share the budget of a step, along one row's entries."""
+        """The draws that divide the budget of a step, along one row's entries."""
         if self.point is None:
             return 1
         return 2 + (len(ways.numeric) if depth == 0 else 0)
@@ -137,7 +137,7 @@ class _Chooser:
     def draw(
         self, cut: _Cut, tables: Sequence[Integers], cost: int, k: int, bits: Bits
     ) -> tuple[Entry, int] | None:
-        """The entry that is made finer and the candidate that does it; None if nothing is left."""
+        """The entry to refine and the candidate that refines it; None if nothing is left."""
         ways, offered = cut.ways, cut.entries()
         if not offered:
             return None
@@ -160,11 +160,11 @@ class _Chooser:
 
 
 def specialised(attribute: Utility, point: Utility | None) -> Learner:
-    """Cuts made finer `request.depth` times, then what the recipe asks of the leaves.
+    """Refine cuts `request.depth` times, then query the leaves.
 
     With `point` every new interval first draws its split point, once, in proportion to the width of
-    the bin below it; its parts hold different rows, so the points of a step cost once. Without, all
-    points of all entries compete in one draw, in which every entry weighs the same.
+    the bin below it. Its parts hold different rows, so the points of a step cost once. Without it,
+    all points of all entries compete in one draw, in which every entry has the same weight.
     """
     chooser = _Chooser(attribute, point)
 

@@ -1,1 +1,1 @@
-"""The finished forest: its JSON, its SQL, its rules, where it is stored, how good it is."""
+"""The finished forest: JSON, SQL, rules, storage, evaluation, charts."""

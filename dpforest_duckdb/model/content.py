@@ -1,4 +1,4 @@
-"""What a forest is made of: the published value, as arrays of nodes.
+"""The contents of a forest: the published value, as arrays of nodes.
 
 Everything here is released: noisy counts, splits drawn under the budget, integer votes.
 """
@@ -20,8 +20,9 @@ from dpforest_duckdb.tree import SCALE, Guarantee, Link, Tree, Voting
 class ForestContent:
     """The parts of a trained forest: public domain, trees, guarantee.
 
-    `voting`: votes of a class are the sum of all trees' ("sum"), or those of the tree that gives it
-    most ("surest"). `limited`: how many nodes stayed leaves at the limit of a forest's size.
+    `voting`: the votes of a class are the sum over all trees ("sum"), or those of the tree that
+    gives it most ("surest"). `limited` is the number of nodes that stayed leaves because of a size
+    limit.
     """
 
     name: str
@@ -48,7 +49,7 @@ class ForestContent:
         return max(tree.depth(self.domain.cells) for tree in self.trees)
 
     def votes(self, rows: Iterable[Mapping[str, object]]) -> Integers:
-        """Votes of all trees `[row, class]` of raw rows, by Python's own way through them."""
+        """Votes of all trees `[row, class]` for raw rows, computed in Python."""
         codes = np.array(
             [[a.code(row[a.column]) for a in self.domain.attributes] for row in rows],
             dtype=np.int64,

@@ -1,9 +1,9 @@
-"""What each attribute does to the prediction, by released figures alone: free of charge.
+"""The effect of each attribute on the prediction, from released figures only: costs nothing.
 
-The effect of a value is the forest's mean output when every row has that value and the other
+The effect of a value is the forest's mean output if every row has that value and the other
 attributes keep their distribution (partial dependence, Friedman 2001). At a split on another
-attribute the branches are weighted by their noisy rows, or by their parts of the public domain
-where no counts were released. For a sum of one-split trees this is exactly what the value adds.
+attribute the branches are weighted by their noisy rows, or by their parts of the public domain if
+no counts were released. For a sum of one-split trees this is exactly what the value adds.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Tree, branch_of
 class Effect:
     """The effect of one attribute, over the cells that its domain describes.
 
-    `values[cell, class]` are log-odds less their mean over the classes (softmax link), or class
-    probabilities less those of the mean row (shares link). `deviation[cell, class]` is the standard
-    deviation of the noise in them, to first order, NaN where the noise is not recorded. `weights`
-    `[cell]` are the parts of the rows, from noisy counts, or alike where none were released.
+    `values[cell, class]` are log-odds minus their mean over the classes (softmax link), or class
+    probabilities minus those of the mean row (shares link). `deviation[cell, class]` is the
+    standard deviation of the noise in them, to first order, NaN if the noise is not recorded.
+    `weights` `[cell]` are the parts of the rows, from noisy counts, or equal if none were released.
     """
 
     attribute: int
@@ -41,7 +41,7 @@ class Effect:
 
 
 def effects(forest: ForestContent) -> list[Effect]:
-    """The effect of every attribute that some tree splits by, the most important first."""
+    """The effect of every attribute that a tree splits by, the most important first."""
     used = sorted({int(a) for tree in forest.trees for a in tree.attribute[tree.kind != LEAF]})
     found = [_effect(forest, attribute) for attribute in used]
     return sorted(found, key=lambda effect: -effect.importance)
@@ -130,10 +130,10 @@ def _outputs(forest: ForestContent, tree: Tree) -> Floats:
 def _variances(forest: ForestContent, tree: Tree) -> Floats:
     """The variance `[node, class]` of the noise in `_outputs`, by the delta method.
 
-    With noise of deviation s in counts n_c, log n_c varies by s²/n_c², and log-odds are log n_c
-    less the mean over the classes; shares vary by s²/n². Counts below s are taken as s, so that
-    the band stays finite. Shrinkage, which lowers the noise, is left out. NaN without recorded
-    noise.
+    With noise of deviation s in counts n_c, the variance of log n_c is s²/n_c², and log-odds are
+    log n_c minus the mean over the classes; the variance of shares is s²/n². Counts below s are
+    replaced by s, so that the band stays finite. Shrinkage, which lowers the noise, is ignored. NaN
+    without recorded noise.
     """
     leaf = (tree.kind == LEAF)[:, None]
     if tree.counts is None or tree.noise is None:

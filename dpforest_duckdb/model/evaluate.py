@@ -1,7 +1,7 @@
-"""How good a model is on a table whose classes are known: exact figures, or private ones.
+"""The quality of a model on a table with known classes: exact figures, or private ones.
 
-The rows are scored and counted inside DuckDB. What comes back are counts per group, which are
-private; the exact figures made of them are too. With ε the groups are a fixed public grid, noise is
+The rows are scored and counted inside DuckDB. The result is counts per group, which are private,
+and so are exact figures computed from them. With ε the groups are a fixed public grid, noise is
 added to their counts, and everything after that may be published.
 """
 
@@ -37,17 +37,17 @@ from dpforest_duckdb.sql import Sql, render
 
 BINS = 20  # of the probability, in private figures; even, so that 1/2 is an edge
 MAX_ROWS_PER_UNIT = 1_000_000
-UNSEEN = "the model never saw these rows"  # what --unseen declares, in the ledger
-LEAST = 1e-15  # a probability below this counts as this in the log loss
+UNSEEN = "the model never saw these rows"  # what --unseen records in the ledger
+LEAST = 1e-15  # smaller probabilities are replaced by this in the log loss
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Figures of a model on a table; None where there is nothing to compute them from.
+    """Figures of a model on a table; None if there is nothing to compute them from.
 
-    `private` says whether they may be published, and `reasons` why not where noise was paid for.
+    `private` says whether they may be published, and `reasons` why not, if noise was paid for.
     Noisy figures cost `epsilon`, in nano-ε, for each privacy `unit`; `noise` is the standard
-    deviation of the noise in each of the counts that they are made of.
+    deviation of the noise in each count that they are computed from.
     """
 
     rows: int | None
@@ -61,7 +61,7 @@ class Evaluation:
     reasons: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:
-        """The figures as a JSON object; what they cost and protect, if they are noisy."""
+        """The figures as a JSON object; with their cost and unit if they are noisy."""
         names = ("rows", "accuracy", "log_loss", "auc", "private")
         found = {name: getattr(self, name) for name in names}
         if self.epsilon is None or self.unit is None:
@@ -149,7 +149,7 @@ def evaluate(
 def _unit(
     account: Account, forest: ForestContent, column: str | None, rows: int | None
 ) -> PrivacyUnit:
-    """The unit that figures protect: the cap's, or else the model's or a larger one."""
+    """The privacy unit of the figures: the cap's, or else the model's or a larger one."""
     if rows is not None and (type(rows) is not int or not 1 <= rows <= MAX_ROWS_PER_UNIT):
         raise UsageError(f"--rows-per-unit must be a whole number from 1 to {MAX_ROWS_PER_UNIT:,}.")
     if account.budget().cap:
@@ -175,7 +175,7 @@ def _unit(
 
 
 def _doubt(account: Account, forest: ForestContent) -> str:
-    """Why figures of a model may tell of the rows that it was trained on; "" if they do not."""
+    """Why figures of a model may reveal rows that it was trained on; "" if they do not."""
     promise = forest.guarantee
     if not promise.private:
         return "The model is not private: a single row may have decided its figures."
@@ -232,9 +232,9 @@ def auc(score: Floats, positive: Integers | Floats, negative: Integers | Floats)
 def possible(classes: int) -> NDArray[np.bool_]:
     """The cells `[class, right, bin]` of the grid that a row can be in; public.
 
-    Bin b holds probabilities above b / BINS and up to (b + 1) / BINS, the first one 0 too. Of two
-    classes the second is predicted above 1/2 only; of more, a class that is predicted has at least
-    its fair share, and one that is not has at most half.
+    Bin b holds probabilities above b / BINS and up to (b + 1) / BINS; the first one also 0. With
+    two classes the second is predicted only above 1/2. With more classes, a predicted class has at
+    least an equal share, and a class that is not predicted has at most half.
     """
     high = np.arange(1, BINS + 1)
     above_half = high * 2 > BINS
@@ -248,8 +248,8 @@ def noisy_figures(
 ) -> Evaluation:
     """Private figures of true counts `grid[class, right, bin]`, for nano-ε.
 
-    One privacy unit changes the grid by at most its rows. Probabilities are known up to their bin
-    and taken as its middle.
+    One privacy unit changes the grid by at most its rows. A probability is known up to its bin, and
+    the middle of the bin is used.
     """
     noisy = noise.laplace(grid, epsilon, unit.rows) * possible(classes)
     rows = int(noisy.sum())
@@ -278,7 +278,7 @@ def noisy_figures(
 
 
 def _between(value: float, low: float, high: float) -> float:
-    """Noise may carry a figure past what it can be."""
+    """Limit a figure to its possible range, which noise may leave."""
     return min(max(value, low), high)
 
 

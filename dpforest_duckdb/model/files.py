@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpforest_duckdb.errors import DpforestError
 
 
 def write_file(path: str | Path, text: str) -> None:
-    """Write a file through a temporary one beside it, so that it is there whole or not at all."""
+    """Write a file through a temporary one beside it, so that it is complete or absent."""
     target = Path(path)
     temporary = None
     try:

@@ -1,4 +1,4 @@
-"""The forest and its verbs: predict, to SQL, rules, save and load."""
+"""The forest and its methods: predict, to SQL, rules, save and load."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class Forest(ForestContent):
     ) -> str:
         """SQL that scores a table: a select, or the statement that makes a view, table or macro.
 
-        `dialect` is the engine it is for (docs/engines.md); for others than DuckDB, `columns` names
-        the table's columns or `key` those to keep. `fast` gives the same by bit sets, sooner where
-        trees are many, for DuckDB alone. Raises `UsageError` for an unknown dialect or a missing
-        option, `DpforestError` for what the engine cannot have.
+        `dialect` is the engine (docs/engines.md). For engines other than DuckDB, `columns` names
+        the table's columns or `key` those to keep. `fast` uses bit sets, which is faster for many
+        trees and works in DuckDB only. Raises `UsageError` for an unknown dialect or a missing
+        option, `DpforestError` for what the engine does not support.
         """
         return publish_sql(
             self,
@@ -67,7 +67,7 @@ class Forest(ForestContent):
         return rules(self)
 
     def save(self, path: str | Path) -> None:
-        """Write the forest as JSON, whole or not at all."""
+        """Write the forest as JSON, completely or not at all."""
         write_file(path, self.to_json())
 
     def to_json(self) -> str:
@@ -75,11 +75,11 @@ class Forest(ForestContent):
         return to_json(self)
 
     def plot_importances(self, ax: Any = None) -> Any:
-        """How much each attribute matters, drawn with matplotlib; returns the axes."""
+        """The importance of each attribute, drawn with matplotlib; returns the axes."""
         return plot_importances(self, ax)
 
     def plot_effects(self, attribute: str | None = None, ax: Any = None) -> Any:
-        """The effect of an attribute with the band of the noise, drawn with matplotlib."""
+        """The effect of an attribute, with a band for the noise, drawn with matplotlib."""
         return plot_effects(self, attribute, ax)
 
     def plot_tree(self, tree: int = 0, ax: Any = None) -> Any:

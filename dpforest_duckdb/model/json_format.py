@@ -117,7 +117,7 @@ def _text(value: object) -> str:
 
 
 def _amount(value: object) -> str:
-    """A plain, finite decimal, not negative: it is shown as it is, and as a JSON number."""
+    """A plain, finite decimal, at least 0: it is shown as it is, and as a JSON number."""
     text = _text(value)
     if not re.fullmatch(r"\d{1,30}(\.\d{1,30})?", text, re.ASCII):
         raise ValueError("not an amount of privacy")
@@ -137,7 +137,7 @@ def _bool(value: object) -> bool:
 
 
 def _integers(values: object, low: int, high: int, shape: tuple[int, ...]) -> Integers:
-    """An integer array of a shape with entries in [low, high]; anything else is refused."""
+    """An integer array of a given shape with entries in [low, high]; anything else is refused."""
     array = np.array(values)
     if array.shape != shape or array.dtype != np.int64:
         raise ValueError("not integers of the right shape")
@@ -166,7 +166,7 @@ def _attribute(content: Mapping[str, Any]) -> Attribute:
     )
     if declared.of and [group for group, _ in declared.taxonomy] != list(declared.values):
         raise ValueError("groups do not fit their names")
-    # binding again makes sure that categories and edges are of the type that they claim
+    # binding again checks that categories and edges have the declared type
     bound = declared.bound(declared.type) if edges or kind == "categorical" else declared
     if bound != replace(declared, type=bound.type) or not bound.family:
         raise ValueError("categories or edges do not fit the type")
@@ -243,7 +243,7 @@ def _tree(content: Mapping[str, Any], domain: Domain, link: Link) -> Tree:
 
 
 def _noise(values: object, nodes: int) -> NDArray[np.float64] | None:
-    """Standard deviations `[node]`, NaN for null, or none at all."""
+    """Standard deviations `[node]`, with NaN for null, or None."""
     if values is None:
         return None
     if not isinstance(values, list) or len(values) != nodes:
@@ -255,7 +255,7 @@ def _noise(values: object, nodes: int) -> NDArray[np.float64] | None:
 
 
 def _check_shape(tree: Tree, domain: Domain) -> None:
-    """One root, every other node the child of exactly one earlier node, bounded depth."""
+    """One root, every other node the child of exactly one earlier node, limited depth."""
     parent = np.full(tree.nodes, -1, dtype=np.int64)
     depth = np.zeros(tree.nodes, dtype=np.int64)
     for node in range(tree.nodes):

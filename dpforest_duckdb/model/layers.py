@@ -12,7 +12,7 @@ Terms = list[list[Sql]]  # [class][tree] votes, in terms of a row `t` with all h
 
 @dataclass(frozen=True)
 class Helper:
-    """A column that helps to score: a note on what it holds, its expression, its name."""
+    """A column for scoring: a note on its contents, its expression, its name."""
 
     note: str
     value: Sql
@@ -21,7 +21,9 @@ class Helper:
 
 @dataclass(frozen=True)
 class Layer:
-    """One CTE: its name, the helpers it adds, and the columns it keeps of the layer before."""
+    """One CTE: its name, the helpers that it adds, and the columns that it keeps of the layer
+    before.
+    """
 
     cte: Sql
     helpers: Sequence[Helper]

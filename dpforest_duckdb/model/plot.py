@@ -1,7 +1,7 @@
-"""Charts of a forest with matplotlib, in the manner of scikit-learn: by released figures alone.
+"""Charts of a forest with matplotlib, in the style of scikit-learn, from released figures only.
 
-Each function draws on `ax` (by default a new one) and returns it. Raises `DpforestError` where
-matplotlib, the extra `plot`, is missing.
+Each function draws on `ax` (by default a new one) and returns it. Raises `DpforestError` if
+matplotlib (the extra `plot`) is missing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def plot_importances(forest: ForestContent, ax: Any = None) -> Any:
 
 
 def plot_effects(forest: ForestContent, attribute: str | None = None, ax: Any = None) -> Any:
-    """The effect of an attribute, by default the most important, with the band of the noise.
+    """The effect of an attribute, by default the most important, with a band for the noise.
 
     Of two classes the second is drawn. Raises `UsageError` for an attribute that no tree splits by.
     """
@@ -54,7 +54,9 @@ def plot_effects(forest: ForestContent, attribute: str | None = None, ax: Any = 
 
 
 def plot_tree(forest: ForestContent, tree: int = 0, ax: Any = None) -> Any:
-    """A tree, the root on top; `tree` counts from 0. Raises `UsageError` beyond the last."""
+    """A tree, the root on top; `tree` counts from 0. Raises `UsageError` for a tree that does not
+    exist.
+    """
     if not 0 <= tree < len(forest.trees):
         raise UsageError(f"tree must be from 0 to {len(forest.trees) - 1}: the forest has no more.")
     axes, drawn, cells = _axes(ax), forest.trees[tree], forest.domain.cells

@@ -1,9 +1,9 @@
 """The fast form of scoring: leaves found by bit sets, without a CASE per tree.
 
-A value of an attribute rules out leaves: those behind the other branches of every split on that
-attribute. The leaves that no attribute rules out are one leaf, the row's (Lucchese et al.,
-QuickScorer, SIGIR 2015). So a tree is a list of bit sets for each group of attributes, looked up by
-the row's code, and one AND. It reads DuckDB's lists and bit_count: no other database's SQL.
+A value of an attribute excludes leaves: those behind the other branches of every split on that
+attribute. The one leaf that no attribute excludes is the row's (Lucchese et al., QuickScorer, SIGIR
+2015). So a tree is a list of bit sets for each group of attributes, looked up by the row's code,
+and one AND. It needs DuckDB's lists and bit_count.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree, branch_of
 
 BITS = 64
-GRID = 128  # cells of a group: fewer lookups, where lists stay short
-PAYS = 4  # splits that a lookup costs as much as
+GRID = 128  # most cells of a group: larger groups need fewer lookups but longer lists
+PAYS = 4  # a lookup takes as long as so many splits
 
 _DIALECT = DuckDBDialect()
 _WORD = Sql("UBIGINT")  # the type of a bit set
@@ -44,8 +44,8 @@ def fast_layers(
 ) -> tuple[list[Layer], Terms]:
     """The layers of keys and leaves, and the votes `[class][tree]` in terms of their helpers.
 
-    A tree that bit sets would not make faster stays a CASE. `read` are the columns to pass on where
-    a layer does not keep them all; `name` gives free names.
+    A tree that bit sets would not make faster stays a CASE. `read` are the columns to pass on if a
+    layer does not keep all of them; `name` gives free names.
     """
     cells, leaves = forest.domain.cells, list[Helper]()
     terms: Terms = [[] for _ in range(emitted)]
@@ -96,7 +96,7 @@ def _one_of(values: NDArray[Any], column: Sql, kind: Sql | None = None) -> Sql:
 
 
 def groups(trees: Sequence[Tree], cells: Sequence[int]) -> list[Group]:
-    """The attributes that trees split by, put together as long as their joint grid stays small."""
+    """The attributes that trees split by, grouped as long as their joint grid stays small."""
     found: list[Group] = []
     for attribute in sorted({int(a) for tree in trees for a in tree.attribute[tree.kind != LEAF]}):
         if found and prod(cells[a] for a in (*found[-1], attribute)) <= GRID:
@@ -107,7 +107,9 @@ def groups(trees: Sequence[Tree], cells: Sequence[int]) -> list[Group]:
 
 
 def groups_of(tree: Tree, found: Sequence[Group]) -> list[Group]:
-    """The groups that a tree is looked up by: all it splits by, or none if a CASE is faster."""
+    """The groups that a tree is looked up by: all attributes of its splits, or none if a CASE is
+    faster.
+    """
     mine = [group for group in found if np.isin(tree.attribute, group).any()]
     splits, leaves = int((tree.kind != LEAF).sum()), len(tree.leaves)
     pays = len(mine) == 1 or (leaves <= BITS and PAYS * len(mine) <= splits)
@@ -115,7 +117,7 @@ def groups_of(tree: Tree, found: Sequence[Group]) -> list[Group]:
 
 
 def key(group: Group, cells: Sequence[int], codes: Sequence[Sql]) -> Sql:
-    """A row's joint code of a group, from 1, as lists count: the last attribute varies fastest."""
+    """A row's joint code of a group, from 1 as lists count; the last attribute varies fastest."""
     strides = [prod(cells[a] for a in group[i + 1 :]) for i in range(len(group))]
     terms = [
         f"({codes[a]})" + (f" * {stride}" if stride > 1 else "")
@@ -134,9 +136,10 @@ def votes_of_key(tree: Tree, group: Group, cells: Sequence[int]) -> NDArray[np.i
 
 
 def leaves_left(tree: Tree, group: Group, cells: Sequence[int]) -> Sets:
-    """The leaves, a bit each in the order of `tree.leaves`, that each joint code of a group leaves.
+    """The leaves, one bit each in the order of `tree.leaves`, that each joint code of a group
+    leaves.
 
-    At most `BITS` of them. The AND of what all groups leave has one bit.
+    At most `BITS` of them. The AND over all groups has one bit.
     """
     grid = np.full([cells[a] for a in group], _below(tree, cells)[0])
     for number, attribute in enumerate(group):
@@ -148,7 +151,7 @@ def leaves_left(tree: Tree, group: Group, cells: Sequence[int]) -> Sets:
 
 
 def _of_attribute(tree: Tree, attribute: int, cells: Sequence[int]) -> Sets:
-    """The leaves that each code of an attribute leaves."""
+    """The leaves that remain for each code of an attribute."""
     below, code = _below(tree, cells), np.arange(cells[attribute])
     left = np.full(cells[attribute], below[0])
     for node in np.flatnonzero(tree.attribute == attribute):
@@ -160,7 +163,7 @@ def _of_attribute(tree: Tree, attribute: int, cells: Sequence[int]) -> Sets:
 
 
 def _below(tree: Tree, cells: Sequence[int]) -> Sets:
-    """The leaves below each node, itself if it is one."""
+    """The leaves below each node; a leaf is below itself."""
     below = np.zeros(tree.nodes, dtype=np.uint64)
     below[tree.leaves] = np.uint64(1) << np.arange(len(tree.leaves), dtype=np.uint64)
     for node in reversed(range(tree.nodes)):

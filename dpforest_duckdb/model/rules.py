@@ -15,11 +15,11 @@ from dpforest_duckdb.tree import EQUALS, LEAF, SCALE, THRESHOLD, Tree
 def rules(forest: ForestContent) -> list[dict[str, Any]]:
     """All rules and sub-rules as rows, tree by tree, parents before children.
 
-    `rule` is the path in words, `counts` the noisy class counts (None where the recipe keeps none),
-    `confidence` the share of the predicted class among them, `support` the share of the tree's
-    noisy rows that reach the node, both in [0, 1]; `noise` the standard deviation of the noise in
-    each of the counts; `votes` the integer votes of a leaf, and `log_odds` what they add to the
-    log-odds of each class, where they are such. All of it is released already.
+    `rule` is the path in words. `counts` are the noisy class counts (None if the recipe keeps
+    none), and `noise` the standard deviation of the noise in each of them. `confidence` is the
+    share of the predicted class among them, `support` the share of the tree's noisy rows that reach
+    the node, both in [0, 1]. `votes` are the integer votes of a leaf, and `log_odds` what they add
+    to the log-odds of each class, if they are log-odds. All of it is released.
     """
     return [row for number, tree in enumerate(forest.trees) for row in _tree(forest, number, tree)]
 
@@ -65,7 +65,7 @@ def _figures(forest: ForestContent, tree: Tree, node: int) -> dict[str, Any]:
     present, root = np.clip(counts, 0, None), np.clip(tree.counts[0], 0, None).sum()
     total = present.sum()
     return {
-        # log-odds add to those of all rows: of themselves they predict nothing
+        # log-odds are added to those of all rows; alone they predict nothing
         "prediction": classes[
             counts.argmax() if votes is None or forest.link == "softmax" else votes.argmax()
         ],
@@ -78,9 +78,9 @@ def _figures(forest: ForestContent, tree: Tree, node: int) -> dict[str, Any]:
 
 
 def _log_odds(forest: ForestContent, tree: Tree, node: int) -> dict[str, Any]:
-    """What a leaf adds to the log-odds of each class, in nats, less the mean over the classes.
+    """What a leaf adds to the log-odds of each class, in nats, minus the mean over the classes.
 
-    Nothing where votes are no log-odds.
+    None if votes are not log-odds.
     """
     if forest.link == "shares":
         return {}

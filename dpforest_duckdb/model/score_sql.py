@@ -37,7 +37,7 @@ _STEEPEST = 700 * SCALE  # log-odds beyond which e^x overflows: an error in some
 
 @dataclass(frozen=True)
 class Around:
-    """What stands around the SELECT: the statement or file that it is part of."""
+    """The statement or file around the SELECT."""
 
     opening: Sql = _NOTHING
     into: Sql = _NOTHING
@@ -216,7 +216,7 @@ def _kept(
     columns: Sequence[str],
     key: Sequence[str],
 ) -> tuple[Scored, list[str] | None]:
-    """The table with the columns that are named, and those to keep: None for all of DuckDB's."""
+    """The table with its named columns, and the columns to keep: None for all of DuckDB's."""
     if columns:
         types = {a.column.casefold(): a.type for a in forest.domain.attributes}
         source = Scored(source.name, {name: types.get(name.casefold(), "") for name in columns})
@@ -350,7 +350,7 @@ def _refuse_taken(names: Sequence[str], columns: Iterable[str]) -> None:
 
 
 def _reach(forest: ForestContent) -> int:
-    """The most that the votes of a class can sum to, without regard to the sign."""
+    """The largest absolute value that the votes of a class can sum to."""
     return sum(int(np.abs(tree.votes).max()) for tree in forest.trees)
 
 

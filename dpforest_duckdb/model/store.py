@@ -1,4 +1,4 @@
-"""Models at rest: in an engine's store of models, or in a JSON file. Whole or not at all."""
+"""Stored models: in an engine's store of models, or in a JSON file; complete or absent."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def check_name(models: ModelStore, name: str, *, replace: bool) -> None:
 
 
 def save(models: ModelStore, forest: Forest, *, replace: bool = False) -> None:
-    """Store a forest; one whose name differs by case alone gives way to it."""
+    """Store a forest; it replaces one whose name differs only by case."""
     check_name(models, forest.name, replace=replace)
     old = _stored(models).get(forest.name.casefold())
     models.write(forest.name, forest.to_json(), instead_of=old)
 
 
 def keep(models: ModelStore, forest: Forest, *, replace: bool = False) -> Forest:
-    """Store a forest that is paid for; under a free name if its own was taken meanwhile."""
+    """Store a forest that is paid for; under a free name if its own was taken in the meantime."""
     wanted, number = forest.name, 1
     while True:
         try:
@@ -46,7 +46,7 @@ def keep(models: ModelStore, forest: Forest, *, replace: bool = False) -> Forest
 def load(models: ModelStore, name: str) -> Forest:
     """A forest by its name in the store, or by the path of a JSON file.
 
-    Raises `DpforestError` for neither.
+    Raises `DpforestError` if there is neither.
     """
     stored = _stored(models)
     if name.casefold() in stored:
@@ -72,5 +72,5 @@ def drop(models: ModelStore, name: str) -> None:
 
 
 def _stored(models: ModelStore) -> dict[str, str]:
-    """The stored names by their lower case: names are compared without regard to case."""
+    """The stored names by their lower case: names ignore case."""
     return {known.casefold(): known for known in models.names()}

@@ -1,4 +1,4 @@
-"""The published systems, one short file each."""
+"""All recipes by name, and how to find one."""
 
 from __future__ import annotations
 

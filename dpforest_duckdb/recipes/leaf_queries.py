@@ -1,4 +1,4 @@
-"""What is asked of a leaf: its class counts, or its label alone."""
+"""The query for a leaf: its class counts, or only its label."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpforest_duckdb.privacy.selection import Exponents, exponents, select
 class Leaf:
     """A release of leaves' private `counts[leaf, class]` for ε (nano) and k rows per unit.
 
-    What comes out has the same shape: noisy counts, or one 1 per leaf where `gives` is a label.
+    The result has the same shape: noisy counts, or a single 1 per leaf if `gives` is a label.
     """
 
     mechanism: str
@@ -41,9 +41,9 @@ def _smooth_label(
 ) -> Integers:
     """The most frequent class by the exponential mechanism with smooth sensitivity: NOT private.
 
-    Fletcher & Islam 2017: utility 1 of the most frequent class and 0 of the others, sensitivity
-    S* = e^(-jε) with j the lead of the most frequent class; exponent ε / (2 S*), rounded to 2^-20.
-    With k rows per privacy unit ε is divided by k (1 in the paper).
+    Fletcher & Islam 2017: utility 1 for the most frequent class and 0 for the others; sensitivity
+    S* = e^(-jε), where j is the lead of the most frequent class; exponent ε / (2 S*), rounded to
+    2^-20. With k rows per privacy unit ε is divided by k (1 in the paper).
     """
     every = np.ones(counts.shape, dtype=np.bool_)
     ordered = np.sort(counts, axis=1)

@@ -1,4 +1,4 @@
-"""How a budget is spread over queries and depths: the plans of the published systems."""
+"""How a budget is divided over queries and depths: the plans of the published systems."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dpforest_duckdb.privacy.plan import Measure, Plan, PlannedQuery, share
 from dpforest_duckdb.request import Request
 
 LAPLACE = "discrete Laplace"
-BINS = 5  # percent of what boosting has for bins
+BINS = 5  # percent of boosting's budget for bins
 ROWS_SHARE = Fraction(1, 25)  # of the budget, for a noisy number of rows
-ROWS_SHARE_OF_SEVERAL = Fraction(1, 10)  # the same where the noise of several classes adds up in it
+ROWS_SHARE_OF_SEVERAL = Fraction(1, 10)  # the same for several classes, whose noise adds up
 PUBLIC_ROWS = "The number of rows is taken as public."
 NOISY_ROWS = "A noisy number of rows is paid for with 4 % of the budget."
 
@@ -30,23 +30,23 @@ def spread(
 ) -> Plan:
     """A plan that gives each query at each depth its weight's part of a tree's budget.
 
-    `queries[purpose]` is its mechanism and its weights by depth. A tree has B where trees hold
-    disjoint rows and B/τ elsewhere. The weights add to `whole`, by default their sum: another
-    number is for published forms that charge less, or more, than they ask. `rows` is the part of B
-    that goes to a noisy number of rows first.
+    `queries[purpose]` is its mechanism and its weights by depth. A tree has B if trees hold
+    disjoint rows, else B/τ. `whole` is the sum of the weights by default; another number is for
+    published forms that charge less, or more, than they spend. `rows` is the part of B that first
+    goes to a noisy number of rows.
     """
     first = int(request.epsilon * rows)
     times = 1 if disjoint else request.trees
     tree = (request.epsilon - first) // times
     total = whole or sum(sum(weights) for _, weights in queries.values())
-    asked = [PlannedQuery("rows", LAPLACE, (first,))] if first else []
+    planned = [PlannedQuery("rows", LAPLACE, (first,))] if first else []
     for purpose, (mechanism, weights) in queries.items():
         parts = tuple(int(Fraction(tree * weight) / total) for weight in weights)
-        asked.append(PlannedQuery(purpose, mechanism, parts, times))
-    return Plan(tuple(query for query in asked if query.by_depth))
+        planned.append(PlannedQuery(purpose, mechanism, parts, times))
+    return Plan(tuple(query for query in planned if query.by_depth))
 
 
-RANKED, FADING = 4, Fraction(7, 10)  # so few trees share by rank, each .7 of the one before
+RANKED, FADING = 4, Fraction(7, 10)  # up to so many trees share by rank, each .7 of the one before
 
 
 def rows_share(request: Request) -> Fraction:
@@ -55,15 +55,16 @@ def rows_share(request: Request) -> Fraction:
 
 
 def row_count_query(request: Request) -> PlannedQuery:
-    """The query for a noisy number of rows, the same in all recipes that go on from it."""
+    """The query for a noisy number of rows, the same in all recipes that can follow it."""
     return PlannedQuery("rows", LAPLACE, (int(request.epsilon * rows_share(request)),))
 
 
 def by_rank(request: Request, split: str, *, scores: int, choice: int) -> Plan:
     """A plan of one-split trees: a noisy number of rows, the attributes, their tables, and sums.
 
-    `scores` is percent of ε, `choice` of what this and the rows leave: for the attributes, if not
-    all are used. Few tables share what is left by rank, many alike.
+    `scores` is in percent of ε. `choice` is in percent of what remains: for the choice of
+    attributes, unless all are used. Few tables divide the rest by rank; more tables get equal
+    parts.
     """
     first, seen = row_count_query(request), request.epsilon * scores // 100
     rest = request.epsilon - first.total - seen
@@ -80,11 +81,11 @@ def by_rank(request: Request, split: str, *, scores: int, choice: int) -> Plan:
 
 
 def in_rounds(request: Request, *, turns: int, sweeps: int, trees: int, forest: int = 0) -> Plan:
-    """A plan of boosting: in ρ where a δ is granted, else in ε.
+    """A plan of boosting: in ρ with a δ, else in ε.
 
-    After a noisy number of rows, BINS percent of the rest to `turns` cuts of
-    numeric attributes, if there are any; of what is left `forest` percent go to random `trees`, the
-    others to `sweeps` over all attributes.
+    After a noisy number of rows, BINS percent of the rest go to `turns` cuts of numeric attributes,
+    if there are any. Of what remains, `forest` percent go to random `trees`, the others to `sweeps`
+    over all attributes.
     """
     first = row_count_query(request)
     measure: Measure = "ρ" if request.rho else "ε"
@@ -93,14 +94,14 @@ def in_rounds(request: Request, *, turns: int, sweeps: int, trees: int, forest: 
     cut = len(to_be_cut(request.domain))
     bins, rest = share(whole, (BINS if cut else 0, 100 - BINS))
     random, sweep = share(rest, (forest, 100 - forest))
-    asked = [
+    stages = [
         ("bins", "exponential on balance", bins, turns, cut),
         ("sweep", mechanism, sweep, sweeps, len(request.domain.attributes)),
         ("forest", mechanism, random, 1, trees),
     ]
     queries = (
         PlannedQuery(purpose, how, (cost // times // turns,) * turns, times, measure)
-        for purpose, how, cost, turns, times in asked
+        for purpose, how, cost, turns, times in stages
         if times
     )
     return Plan((first, *queries))
@@ -112,7 +113,7 @@ def leaves_only(leaf: str, *, disjoint: bool = False, rows: int | Fraction = 0) 
 
 
 def per_node(split: str, leaf: str) -> PlanRule:
-    """Two queries a node, all alike: a size and a split, at a leaf a size and what `leaf` asks."""
+    """Two queries per node with equal budgets: a size and a split; at a leaf, a size and `leaf`."""
     return lambda request: spread(
         request,
         {
@@ -126,7 +127,7 @@ def per_node(split: str, leaf: str) -> PlanRule:
 def half_to_leaves(
     split: str, leaf: str, *, disjoint: bool = False, rows: int | Fraction = 0
 ) -> PlanRule:
-    """Half for the splits, alike at every depth, half for the leaves."""
+    """Half for the splits, the same at every depth; half for the leaves."""
     return lambda request: spread(
         request,
         {"split": (split, (1,) * request.depth), "leaf": (leaf, (request.depth,))},
@@ -142,7 +143,8 @@ FULL_MEDIANS = (
 
 
 def half_to_leaves_and_full_medians(leaf: str, medians: Callable[[int], int]) -> PlanRule:
-    """ε_s = ε_a = B/(4d) to the letter: (K + 1)/2 of what is charged, at K medians of m a node.
+    """ε_s = ε_a = B/(4d) to the letter: it spends (K + 1)/2 times the charge, with K medians of m
+    per node.
 
     Published forms of DiPriMe and the thesis; `medians` gives K of m.
     """

@@ -1,4 +1,4 @@
-"""A recipe: the pieces that a published system is put together from."""
+"""A recipe: a declaration of the pieces of a published system."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dpforest_duckdb.tree import Link, Voting
 BOOTSTRAP = "A row drawn several times into a bootstrap sample changes its counts by more than one."
 LOSS = "One noisy count may tell of it up to e^ε - 1 instead of ε."
 ALL_ROWS = "Every tree sees all rows once."
-OURS = "It is this package's own."  # the only form of a recipe that no paper published
+OURS = "It is this package's own."  # for recipes without a paper
 
 
 def half_the_attributes(domain: Domain) -> int:
@@ -34,12 +34,12 @@ def half_the_attributes(domain: Domain) -> int:
 
 @dataclass(frozen=True)
 class Second:
-    """A second phase: trees that mind the rows which those of the first phase get wrong.
+    """A second phase, whose trees give more weight to rows that the first phase classifies wrongly.
 
-    `share` of the trees, and of the budget, is the first phase's. A row that half of its trees or
-    more get wrong counts `misclassified_weight` times in the second, so every sensitivity is as
-    many times as large there; in a bootstrap sample it is drawn in proportion to the trees that get
-    it wrong.
+    `share` of the trees, and of the budget, belongs to the first phase. A row that half of its
+    trees or more classify wrongly counts `misclassified_weight` times in the second phase, so every
+    sensitivity is that many times larger. In a bootstrap sample it is drawn in proportion to the
+    trees that are wrong.
     """
 
     share: Fraction
@@ -50,30 +50,37 @@ class Second:
 class Recipe:
     """One system, rigorous or as published.
 
-    `rows`: every tree sees all rows (budget divided by the trees), a disjoint part of them, or a
-    bootstrap sample (never private). `split_type` and `choose` say how a node is split, `stop`
-    which nodes stay leaves, `leaf` what is asked of leaves. `learner` grows the trees. `plan` gives
-    the queries:
+    How it reads the rows:
 
-    - "rows": a noisy class histogram of all rows, on which `adapt` bases trees, depth and bins;
+    - `rows`: every tree sees all rows (the budget is divided by the trees), a disjoint part of
+      them, or a bootstrap sample (never private).
+    - `split_type` and `choose` say how a node is split, `stop` which nodes stay leaves, `leaf` the
+      query for a leaf. `distinct_roots` gives every tree another root attribute.
+    - `learner` grows the trees.
+    - `taxonomies`: groups of categories are split before their categories.
+    - `bins` is the number of equal parts of a number's range; 0 for the default.
+
+    `plan` gives the queries:
+
+    - "rows": a noisy class histogram of all rows, from which `adapt` sets trees, depth and bins;
     - the level loop's: "histogram" or "size" at every node, "split" at every inner node, "leaf" at
-      every leaf (with a cost for each tree, where there are several), "scores" of sums of votes;
+      every leaf (with one cost per tree if there are several), "scores" of sums of votes;
     - boosting's "sweep" and "forest", joint tables' "tables" (see `learners`);
-    - "bins": cuts at private medians, where `private_bins` is true.
+    - "bins": cuts at private medians, if `private_bins` is true.
 
-    `successor` picks the recipe to switch to once the noisy number of rows is known; both ask for
-    it at the same ε. `finish` turns what was released into votes, `voting` says how trees vote
+    `successor` picks the recipe to switch to once the noisy number of rows is known; both query it
+    at the same ε. `finish` turns what was released into votes, `voting` says how trees vote
     together, `link` how votes become probabilities. `second` is a second phase, if there is one.
-    `taxonomies`: groups of categories are split before their categories. `bins` is how many equal
-    parts the range of a number has, 0 for as many as in any recipe. `trees` and `depth` are
-    numbers or public rules, the most there may be where `adapt` settles them. `depth` is counted as
-    the paper does, which gives the root the depth `depth_of_root`: the longest path has
-    depth - depth_of_root splits. `published` is the form as published, in which `as_published` is
-    true. `flaws` say why a form is not private, `repair` what the rigorous
-    form does instead, `only` why there is but one. `variants` are pieces that NAME:VARIANT puts in
-    other pieces' places; `refused` says why a variant does not exist. `instead` names the nearest
-    recipe for users who ask for what this one cannot do. `lines` are those of the
-    system, as its sources have them, each with the piece that does it.
+
+    `trees` and `depth` are numbers or public rules; they are maxima if `adapt` sets them. `depth`
+    is counted as in the paper, in which the root has the depth `depth_of_root`: the longest path
+    has depth - depth_of_root splits.
+
+    `published` is the form as published, in which `as_published` is true. `flaws` say why a form is
+    not private, `repair` what the rigorous form does instead, `only` why there is only one form.
+    `variants` are pieces that NAME:VARIANT replaces; `refused` says why a variant does not exist.
+    `instead` names the nearest recipe for requests that this one cannot meet. `lines` are the lines
+    of the system in its sources, each with the piece that implements it.
     """
 
     name: str
@@ -160,7 +167,7 @@ class Recipe:
         return Request(domain, epsilon, wanted, deep, rows_per_unit, rows, delta=delta, reach=reach)
 
     def _reach(self, domain: Domain, trees: int, depth: int) -> int:
-        """The depth that trees without an end of their own are cut to; 0 where they are not.
+        """The depth at which trees without a limit of their own are cut; 0 if they are not.
 
         Raises `DpforestError` if not even the roots can be split.
         """
@@ -175,7 +182,7 @@ class Recipe:
         return deepest if self.stop is None and deepest is not None and deepest < depth else 0
 
     def phases(self, request: Request) -> tuple[Request, ...]:
-        """What each phase is asked to do: trees, and budget in proportion to them."""
+        """The request of each phase: its trees, and a budget in proportion to them."""
         if self.second is None or request.trees < 2:
             return (request,)
         first = max(1, int(request.trees * self.second.share))
@@ -197,6 +204,6 @@ class Recipe:
 
 
 def repaired(published: Recipe, repair: str, **pieces: Any) -> Recipe:
-    """The rigorous form of a published one, with other pieces in the places of those that fail."""
+    """The rigorous form of a published one, with other pieces in place of those that fail."""
     form = replace(published, as_published=True)
     return replace(published, published=form, flaws=(), repair=repair, **pieces)

@@ -1,8 +1,8 @@
-"""How large forests may grow: what counting, memory and scoring SQL can bear, measured.
+"""Limits on the size of forests: what counting, memory and scoring SQL can handle, as measured.
 
-Domain sizes and depth give a bound before any row is read: a complete tree has at least so many
-leaves, whatever its attributes. The rest shows while trees grow, by released decisions and random
-draws alone: a node that would pass a limit stays a leaf.
+Domain sizes and depth give a bound before any row is read: a complete tree has at least that many
+leaves, whatever its attributes. The rest shows while trees grow, from released decisions and random
+draws only: a node that would exceed a limit stays a leaf.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ MAX_COUNTS = 2**25  # private counts of one depth: nodes times cells times class
 
 
 def most_counted(domain: Domain) -> int:
-    """How many nodes of one depth can be counted by every attribute."""
+    """The number of nodes of one depth that can be counted by every attribute."""
     return MAX_COUNTS // (sum(domain.cells) * len(domain.classes))
 
 
 def fitting(arity: Integers, size: Floats, leaves: int, opened: int) -> Mask:
-    """Which `[node]` of a depth can be split without passing a limit.
+    """Which `[node]` of a depth can be split without exceeding a limit.
 
-    A node of `arity` children and `size` released or expected rows adds arity - 1 leaves, of which
-    `leaves` are left, and opens arity nodes, of which `opened` are allowed. The largest nodes go
-    first, then those with lower numbers, up to the first that does not fit: a public order.
+    A node with `arity` children and `size` released or expected rows adds arity - 1 leaves, of
+    which `leaves` are left, and opens arity nodes, of which `opened` are allowed. The largest nodes
+    go first, then those with lower numbers, up to the first that does not fit: a public order.
     """
     order = np.argsort(-size, kind="stable")
     wide = arity[order]
@@ -37,10 +37,10 @@ def fitting(arity: Integers, size: Floats, leaves: int, opened: int) -> Mask:
 
 
 def deepest_complete(domain: Domain, split_type: SplitType, leaves: int) -> int | None:
-    """The depth at which even the smallest complete tree has all the `leaves` it may have.
+    """The depth at which even the smallest complete tree has the maximum of `leaves`.
 
-    The smallest tree takes the narrowest attributes, each once on a path; a binary split can be
-    repeated. None where the attributes are used up before.
+    The smallest tree uses the narrowest attributes, each once on a path; a binary split can be
+    repeated. None if the attributes are used up before.
     """
     widths = sorted(a.cells for a in domain.attributes if by_cell(a, split_type))
     if len(widths) < len(domain.attributes):

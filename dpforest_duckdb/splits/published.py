@@ -1,4 +1,4 @@
-"""Choosers that one published system each uses."""
+"""Choosers that only one published system uses."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def by_published(
 
 
 def unless_pure(chooser: Chooser) -> Chooser:
-    """The same, but a node whose rows are of one class, or that has none, stays a leaf.
+    """The chooser, except that a node without rows, or with rows of one class, stays a leaf.
 
-    NOT private: it is read from the true rows.
+    NOT private: it reads the true rows.
     """
 
     def choose(choice: Choice) -> Drawn:
@@ -78,9 +78,9 @@ def unless_pure(chooser: Chooser) -> Chooser:
 
 
 def among_the_relevant(chooser: Chooser) -> Chooser:
-    """The same among the ⌊√m⌋ attributes of most weight that a node has left (Liu et al. 2022).
+    """The chooser, restricted to the ⌊√m⌋ remaining attributes of largest weight (Liu et al. 2022).
 
-    NOT private where the weights are those of the true rows.
+    NOT private if the weights are those of the true rows.
     """
 
     def choose(choice: Choice) -> Drawn:
@@ -96,7 +96,7 @@ def among_the_relevant(chooser: Chooser) -> Chooser:
 
 
 def at_points(chooser: Chooser, number: int) -> Chooser:
-    """The same at `number` thresholds of each numeric attribute, equidistant in value.
+    """The chooser with `number` thresholds of each numeric attribute, at equal distances in value.
 
     A node that has none of them left, and no other split, stays a leaf. All of it is public.
     """
@@ -130,7 +130,7 @@ def equidistant(ways: Candidates, number: int) -> Mask:
 
 
 def unless_few_or_pure(chooser: Chooser, least: int) -> Chooser:
-    """The same, but a node of less than `least` rows, or of one class, stays a leaf.
+    """The chooser, except that a node of less than `least` rows, or of one class, stays a leaf.
 
     NOT private: it depends on the true counts.
     """
@@ -144,7 +144,7 @@ def unless_few_or_pure(chooser: Chooser, least: int) -> Chooser:
 
 
 def unless_a_child_is_small(chooser: Chooser, least: Callable[[Choice], int]) -> Chooser:
-    """The same, but a node stays a leaf if its split would leave a child few rows, below `least`.
+    """The chooser, except that a node stays a leaf if a child would have fewer than `least` rows.
 
     A child without any row does not count. NOT private: it depends on the true counts.
     """
@@ -164,7 +164,7 @@ def unless_a_child_is_small(chooser: Chooser, least: Callable[[Choice], int]) ->
 
 
 def by_best_points(utility: Utility) -> Chooser:
-    """The best split of each attribute, read off the true counts, then a draw among the attributes.
+    """The best split of each attribute, by the true counts, then a draw among the attributes.
 
     Li & Li 2017, thesis (4.6) and (4.20). NOT private: the best points are not paid for.
     """
@@ -185,7 +185,7 @@ def by_best_points(utility: Utility) -> Chooser:
 
 
 def where_points_are_left(chooser: Chooser, otherwise: Chooser) -> Chooser:
-    """One where an attribute of a node has several splits, the other where each has one: public."""
+    """One chooser if an attribute of the node has several splits, else the other; public."""
 
     def choose(choice: Choice) -> Drawn:
         ways = choice.candidates
@@ -206,12 +206,12 @@ def where_points_are_left(chooser: Chooser, otherwise: Chooser) -> Chooser:
 
 
 def equal_parts(epsilon: int, points: int, attributes: int) -> tuple[int, int]:
-    """ε of each of `points` point draws and of the last draw, all alike (DiffP-C4.5, DiffPRFs)."""
+    """ε of each of `points` point draws and of the last draw, all equal (DiffP-C4.5, DiffPRFs)."""
     return epsilon // (points + 1), epsilon // (points + 1)
 
 
 def full_shares(medians: Callable[[int], int]) -> Share:
-    """ε_s of each of K medians and ε_a, all alike, of a budget for K of them; `medians` of m."""
+    """ε_s of each of K medians and ε_a, all equal, of a budget for K of them; `medians` of m."""
 
     def share(epsilon: int, points: int, attributes: int) -> tuple[int, int]:
         return (epsilon // (medians(attributes) + 1),) * 2
@@ -222,7 +222,7 @@ def full_shares(medians: Callable[[int], int]) -> Share:
 def halves(epsilon: int, points: int, attributes: int) -> tuple[int, int]:
     """Half of ε for the point draws together, half for the last draw (DiPriMe, rigorous).
 
-    All of it for the last draw where no point is to be drawn.
+    All of it for the last draw if there is no point to draw.
     """
     return (epsilon // 2 // points, epsilon // 2) if points else (0, epsilon)
 
@@ -270,14 +270,14 @@ def by_points(
 def by_noisy_counts(*, of_all: bool) -> Chooser:
     """The smallest (4.1) of the thesis by noisy counts, which become the children's histograms.
 
-    Of every attribute left, n_v,c and n_v are asked, for half a share each (thesis (4.2)): a share
-    is ε over all attributes (SuLQ), or over those left (PINQ). The size of a node is the same for
-    all its attributes, so that it is left out.
+    Every remaining attribute has queries for n_v,c and n_v, with half a share each (thesis (4.2)).
+    A share is ε over all attributes (SuLQ), or over the remaining ones (PINQ). The size of a node
+    is the same for all its attributes, so it is left out.
     """
 
     def choose(choice: Choice) -> Drawn:
         ways, left = choice.candidates, choice.attributes_left()
-        # no node of the depth has more attributes left than this public number
+        # a public number: no node of the depth has more remaining attributes
         sharing = left.shape[1] if of_all else int(left.sum(axis=1).max())
         epsilon = choice.epsilon // sharing // 2
         entropy = np.full(choice.allowed.shape, np.inf)
@@ -325,7 +325,7 @@ def by_class_means(choice: Choice) -> Drawn:
 def _one_point(
     choice: Choice, attribute: int, left: Mask, point: Utility, epsilon: int, by_width: bool
 ) -> Mask:
-    """The candidates of one attribute with all but a drawn one taken away."""
+    """The candidates, with one drawn candidate of an attribute instead of all."""
     ways = choice.candidates
     mask: Mask = left & (ways.attribute == attribute)[None, :]
     weights = exponents_of(choice, point, mask, epsilon, attribute)

@@ -1,10 +1,10 @@
-"""What a candidate split is worth: utilities of class counts, per branch.
+"""The utility of a candidate split: functions of class counts per branch.
 
-Counts are `[..., branch, class]` and private, and so is what comes out: `[...]`. The integer
-utilities hold ε in the private form; the floating-point Gini serves an as-published recipe only.
+Counts are `[..., branch, class]` and private, and so are the results `[...]`. Private forms use the
+integer utilities. The floating-point Gini is only for recipes as published.
 
 Sensitivities are per row. A row falls into one branch of every candidate, so a privacy unit of k
-rows changes each utility by up to k times that, one row after the other, wherever the rows fall.
+rows changes each utility by at most k times as much: add its rows one after the other.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 from dpforest_duckdb.arrays import Integers
 
 MAX_ROWS = 3 * 10**9  # up to which n² < 2^63
-STEPS = 2**20  # of a utility whose range is its sensitivity
-PARTS = 2**10  # of a row, in a utility that a paper does not round
+STEPS = 2**20  # the range of a utility in bits, and its sensitivity
+PARTS = 2**10  # a row counts as so many parts if a paper does not round
 
 
 @dataclass(frozen=True)
 class Utility:
     """An integer utility of a candidate split: larger is better.
 
-    `sensitivity` bounds its change with one row; if `monotone`, one more row never changes one
-    candidate upward and another downward, which saves a factor of 2 (McKenna & Sheldon 2020).
+    `sensitivity` bounds its change with one row. If it is `monotone`, one more row never raises one
+    candidate and lowers another, which saves a factor of 2 (McKenna & Sheldon 2020).
     """
 
     name: str
@@ -40,11 +40,12 @@ class Utility:
 def gini(counts: Integers) -> Integers:
     """−Σ over branches of ⌊(n² − Σ n_c²) / n⌋: Gini impurity weighted by rows; 0 if empty.
 
-    Sensitivity 2, monotone: with g = n − S/n and S = Σ n_c², a row of class c more changes g by
-    1 + (S − n(2n_c + 1)) / (n(n + 1)), which is below 2 as S ≤ n², and not below 0 as S ≥ n_c² and
-    (n − n_c)² ≥ 0. Rounding down keeps order, and integers less than 3 apart are at most 2 apart.
+    Sensitivity 2, monotone: with g = n − S/n and S = Σ n_c², one more row of class c changes g by 1
+    + (S − n(2n_c + 1)) / (n(n + 1)). This is below 2 because S ≤ n², and at least 0 because S ≥
+    n_c² and (n − n_c)² ≥ 0. Rounding down keeps the order, and integers less than 3 apart are at
+    most 2 apart.
     """
-    n = np.einsum("...c->...", counts)  # over few classes and branches far faster than sum
+    n = np.einsum("...c->...", counts)  # for few classes and branches much faster than sum
     counts, n = _without_overflow(counts, n)
     impurity = (n * n - np.einsum("...c,...c->...", counts, counts)) // np.maximum(n, 1)
     total: Integers = -np.einsum("...b->...", impurity).astype(np.int64)
@@ -52,10 +53,10 @@ def gini(counts: Integers) -> Integers:
 
 
 def _without_overflow(counts: Integers, n: Integers) -> tuple[Any, Any]:
-    """Counts and their sums as they are, or as Python's integers where n² passes 64 bits.
+    """Counts and their sums as they are, or as Python's integers if n² exceeds 64 bits.
 
-    So a utility is the same function of counts of any size, whose sensitivity is proved for all
-    of them, and no number of rows makes a run fail.
+    So a utility is the same function of counts of any size, and its sensitivity is proved for all
+    of them. No number of rows makes a run fail.
     """
     if n.max(initial=0) < MAX_ROWS:
         return counts, n
@@ -63,9 +64,9 @@ def _without_overflow(counts: Integers, n: Integers) -> tuple[Any, Any]:
 
 
 def max_count(counts: Integers) -> Integers:
-    """Σ over branches of the largest class count: rows classified rightly by majority.
+    """Σ over branches of the largest class count: rows classified correctly by majority.
 
-    Sensitivity 1, monotone: one row more adds 1 to one class of one branch.
+    Sensitivity 1, monotone: one more row adds 1 to one class of one branch.
     """
     total: Integers = counts.max(axis=-1).sum(axis=-1)
     return total
@@ -74,7 +75,7 @@ def max_count(counts: Integers) -> Integers:
 def balance(counts: Integers) -> Integers:
     """−||left| − |right|| of a binary split: largest at the median (thesis (5.1), (5.2)).
 
-    Sensitivity 1: a row more changes one side by one. Not monotone: it may bring either nearer.
+    Sensitivity 1: one more row changes one side by one. Not monotone: it may move either way.
     """
     sizes = counts.sum(axis=-1)
     even: Integers = -abs(sizes[..., 0] - sizes[..., 1])
@@ -82,12 +83,12 @@ def balance(counts: Integers) -> Integers:
 
 
 def weighted_max(counts: Integers) -> Integers:
-    """F_Max (4.11), read as ⌊Σ_c n_c · max_v n_vc / n⌋: the largest counts, by weight of the class.
+    """F_Max (4.11), read as ⌊Σ_c n_c · max_v n_vc / n⌋: the largest counts, weighted by class.
 
-    Sensitivity 1, not monotone. With F the sum before rounding, a row of class c more changes it by
-    (n_c + M_c + 1 − F) / (n + 1) if it adds to the largest count, and that is at most 1, as
-    F ≥ n_c M_c / n and n_c + M_c − n_c M_c / n ≤ n for M_c ≤ n_c ≤ n; else by (M_c − F) / (n + 1),
-    above −1. Numbers at most 1 apart are at most 1 apart when rounded down.
+    Sensitivity 1, not monotone. Let F be the sum before rounding. If one more row of class c adds
+    to the largest count, F changes by (n_c + M_c + 1 − F) / (n + 1), which is at most 1, because F
+    ≥ n_c M_c / n and n_c + M_c − n_c M_c / n ≤ n for M_c ≤ n_c ≤ n. Otherwise it changes by (M_c −
+    F) / (n + 1), which is above −1. Numbers at most 1 apart are at most 1 apart when rounded down.
     """
     counts, n = _without_overflow(counts, counts.sum(axis=(-2, -1)))
     weighted = counts.sum(axis=-2) * counts.max(axis=-2)
@@ -106,7 +107,9 @@ def f_max(counts: Integers) -> Integers:
 
 def information_gain(cells: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
     """H(class) − Σ_v n_v/n H(class | v), in bits, of `cells[..., branch, class]` and `sizes[...,
-    branch]`, which may be noisy: what is negative counts as zero, and a share above 1 as 1.
+    branch]`.
+
+    Both may be noisy: negative counts are replaced by 0, and shares above 1 by 1.
     """
     cells, sizes = np.clip(cells, 0, None), np.clip(sizes, 0, None)
     n = np.maximum(sizes.sum(axis=-1), 1)
@@ -118,10 +121,10 @@ def information_gain(cells: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.flo
 
 
 def within_branches(cells: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
-    """−Σ_v Σ_c n_vc log2(n_vc / n_v), in bits: n times (4.1) of the thesis, the least is best.
+    """−Σ_v Σ_c n_vc log2(n_vc / n_v), in bits: n times (4.1) of the thesis; the smallest is best.
 
-    Of `cells[..., branch, class]` and `sizes[..., branch]`, which may be noisy: what is negative
-    counts as zero, and a share above 1 as 1.
+    Of `cells[..., branch, class]` and `sizes[..., branch]`. Both may be noisy: negative counts are
+    replaced by 0, and shares above 1 by 1.
     """
     cells = np.clip(cells, 0, None).astype(np.float64)
     shares = np.minimum(cells / np.maximum(sizes, 1)[..., None], 1.0)
@@ -139,7 +142,7 @@ def gain_and_ratio(counts: Integers, least: float = 2**-10) -> NDArray[np.float6
     """½ IG + ½ IG / max(SI, least), in bits: Hou et al. 2019, thesis (4.9).
 
     SI is the entropy of the branch sizes. IG is never above SI, so the ratio is at most 1 and the
-    sum at most log2 C; `least` says only what 0 / 0 is.
+    sum at most log2 C. `least` defines 0 / 0.
     """
     sizes = counts.sum(axis=-1)
     shares = sizes / np.maximum(sizes.sum(axis=-1, keepdims=True), 1)
@@ -167,8 +170,7 @@ def _entropy(shares: NDArray[np.float64]) -> NDArray[np.float64]:
 def bounded(name: str, function: Callable[[Integers], NDArray[np.float64]]) -> Utility:
     """A utility in bits, at most log2 C, as whole numbers from 0 to 2^20.
 
-    The sensitivity is the whole range, which no rounding of floating point can leave: the trivial
-    bound, and not monotone.
+    The sensitivity is the whole range: a trivial bound that rounding cannot break. Not monotone.
     """
 
     def steps(counts: Integers) -> Integers:
@@ -190,13 +192,16 @@ GAIN_AND_RATIO = bounded("gain and ratio", gain_and_ratio)
 
 
 def with_factor_2(utility: Utility) -> Utility:
-    """The same in the exponential mechanism's general form, ε·u / 2Δ, as most papers have it."""
+    """The same utility with the general form of the exponential mechanism, ε·u / 2Δ, as in most
+    papers.
+    """
     return replace(utility, monotone=False)
 
 
 def published_gini(counts: Integers) -> NDArray[np.float64]:
-    """Fletcher & Islam 2015, (4): −Σ n_v/n · (1 − Σ (n_vc/n_v)²), 0 without rows. NOT private:
-    floating point, of a sensitivity that rests on n.
+    """Fletcher & Islam 2015, (4): −Σ n_v/n · (1 − Σ (n_vc/n_v)²), 0 without rows.
+
+    NOT private: floating point, with a sensitivity that depends on n.
     """
     n_v = counts.sum(axis=-1)
     shares = counts / np.maximum(n_v, 1)[..., None]
