@@ -609,7 +609,7 @@ def test_a_full_disk_after_the_debit(small_disk: Path) -> None:
     refused(run(*wide, "--name", "new"), "DuckDB could not", "disk")
     filler.unlink()
     ((comment,),) = query(db, "SELECT comment FROM duckdb_tables() WHERE table_name = 'visits'")
-    make(db, f"COMMENT ON TABLE visits IS '{'x' * 80_000}\n{comment}'")  # is written anew
+    make(db, f"COMMENT ON TABLE visits IS '{'x' * 80_000}\n{comment}'")  # is written again
     filled()
     refused(run(*wide, "--name", "new"), "DuckDB could not", "disk")
     filler.unlink()

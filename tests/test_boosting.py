@@ -357,7 +357,7 @@ def test_auto_stays_with_evidence_where_rows_are_few(
     monkeypatch.setitem(auto_rules.CLEAR, "two", 10**6)
     forest = fit(con, "t", domain=public(), recipe="auto", epsilon=0.5, delta=1e-5)
     assert not any("gradients" in line for line in forest.guarantee.plan)
-    # which of the two it is rests on a noisy figure, so δ is spent either way
+    # a noisy figure decides which of the two it is, so δ is spent either way
     assert forest.guarantee.delta == "0.00001"
     pure = fit(con, "t", domain=public(), recipe="greedy-tree", epsilon=0.5, delta=1e-5)
     assert pure.guarantee.delta == "0"

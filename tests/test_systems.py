@@ -382,7 +382,7 @@ def test_flaw_and_repair_are_two_sentences_each(name: str) -> None:
 def test_the_page_of_systems_is_current() -> None:
     page = (ROOT / "docs" / "systems.md").read_text(encoding="utf-8")
     assert dpforest("recipes", "--markdown").text == page, (
-        "write it anew: dpforest recipes --markdown"
+        "write it again: dpforest recipes --markdown"
     )
     for name in RECIPES:
         assert f"## {name}\n" in page
