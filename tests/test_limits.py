@@ -11,11 +11,16 @@ import pytest
 from shell import dpforest
 from test_recipes import domain, grown, mixed
 
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
 from dpforest_duckdb.learners import levels
+from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import RECIPES, find
+from dpforest_duckdb.recipes.recipe import Recipe
+from dpforest_duckdb.splits.candidates import candidates
+from dpforest_duckdb.splits.choose import NO_SPLIT, Choice
 from dpforest_duckdb.splits.limits import (
     MAX_COUNTS,
     MAX_LEAVES,
@@ -68,6 +73,53 @@ def test_a_public_limit_is_said_and_refuses_a_depth_that_was_asked_for() -> None
 def test_trees_with_an_end_of_their_own_are_not_cut_beforehand() -> None:
     request = find("dpdf").request(domain(cells=900, attributes=8), NANO)
     assert (request.depth, request.deepest, request.cut) == (4, 4, "")
+
+
+def test_a_chooser_that_ends_nodes_leaves_trees_uncut() -> None:
+    """Published DiffPRF ends nodes of one class; the rigorous form splits every node."""
+    wide = domain(cells=900, attributes=8)
+    published = find("diffprf", as_published=True).request(wide, NANO, depth=5)
+    assert (published.depth, published.deepest, published.cut) == (5, 5, "")
+    assert find("diffprf").request(wide, NANO).cut.startswith("Depth cut from 5 to 1")
+
+
+@pytest.mark.parametrize("name", ["diffgen", "dt-diff"])
+def test_steps_that_split_one_entry_are_no_complete_tree(name: str) -> None:
+    request = find(name).request(mixed(), NANO, depth=40)
+    assert (request.depth, request.deepest, request.cut) == (40, 40, "")
+
+
+FORMS = [
+    form for recipe in RECIPES.values() for form in (recipe, recipe.published) if form is not None
+]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.label)
+def test_a_form_says_whether_its_chooser_ends_nodes(form: Recipe) -> None:
+    """A node of one class, with many rows: only a form that ends early may leave it unsplit."""
+    public = mixed()
+    ways = candidates(public, form.split_type)
+    counts = [np.zeros((1, cells, 2), dtype=np.int64) for cells in public.cells]
+    for table in counts:
+        table[0, 0, 0] = 100
+    with pytest.warns(NotPrivateWarning):
+        source = Randomness.seeded(0)
+    choice = Choice(
+        candidates=ways,
+        counts=counts,
+        allowed=np.ones((1, len(ways)), dtype=np.bool_),
+        reachable=np.ones((1, sum(public.cells)), dtype=np.bool_),
+        noisy=np.array([[100, 0]]),
+        epsilon=NANO,
+        rows_per_unit=1,
+        noise=source.noise,
+        bits=source.bits,
+        rows=100,
+    )
+    if NO_SPLIT in form.choose(choice).candidate:
+        assert form.ends_early
+    elif form.learner is LEVELS and form.ends_early:
+        assert form.name == "rana-forest", "it ends nodes whose children are few, not pure ones"
 
 
 def test_roots_that_cannot_be_split_are_refused_before_anything_is_read() -> None:

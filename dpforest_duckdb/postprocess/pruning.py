@@ -63,10 +63,10 @@ def prune_by_error(tree: Tree, cells: Sequence[int]) -> Tree:
 
 
 def prune_by_signal(tree: Tree, cells: Sequence[int], noise: float) -> Tree:
-    """Undo splits whose children all have more noise than signal: SNR < 1, thesis (4.40).
+    """Undo splits whose children all have more noise than signal: SNR < 1, thesis (4.39).
 
-    Fletcher & Islam 2015b. Needs noisy `counts` summed upward; `noise` is the standard deviation of
-    one count, √2/ε.
+    Fletcher & Islam 2015b; (4.40) prints √2 × |Leafs| where this has √(2 |Leafs|). Needs noisy
+    `counts` summed upward; `noise` is the standard deviation of one count, √2/ε.
     """
     assert tree.counts is not None, "pruning by counts needs counts at every node"
     assert tree.noise is not None, "counts come with their noise"

@@ -16,9 +16,9 @@ from dpforest_duckdb.tree import LEAF, SCALE, Tree
 
 
 def confidence(tree: Tree) -> NDArray[np.float64]:
-    """The share of the most frequent class `[node]`, by noisy counts with negatives as zero.
+    """The share of the most frequent class `[node]` (Fletcher & Islam 2015, footnote 6).
 
-    Equal shares if no positive count is left (Fletcher & Islam 2015, footnote 6).
+    By noisy counts with negatives as zero; 1/C, which no text gives, if no positive count is left.
     """
     assert tree.counts is not None, "confidence needs counts"
     present = np.clip(tree.counts, 0, None).astype(np.float64)

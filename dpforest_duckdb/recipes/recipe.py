@@ -56,7 +56,8 @@ class Recipe:
       them, or a bootstrap sample (never private).
     - `split_type` and `choose` say how a node is split, `stop` which nodes stay leaves, `leaf` the
       query for a leaf. `distinct_roots` gives every tree another root attribute.
-    - `learner` grows the trees.
+    - `learner` grows the trees. With `ends_early`, `choose` or `learner` may leave a node unsplit
+      too, so that trees need not be complete.
     - `taxonomies`: groups of categories are split before their categories.
     - `bins` is the number of equal parts of a number's range; 0 for the default.
 
@@ -97,6 +98,7 @@ class Recipe:
     learner: Learner = LEVELS
     private_bins: bool = False
     stop: Stop | None = None
+    ends_early: bool = False
     leaf: Leaf = COUNTS
     adapt: Callable[[Integers, Request], Request] | None = None
     successor: Callable[[Request], Recipe] | None = None
@@ -179,7 +181,8 @@ class Recipe:
                 f'"{narrowest.name}" has too many for {trees} trees: group its categories, ask for '
                 f"fewer --trees, or take --recipe {self.instead}."
             )
-        return deepest if self.stop is None and deepest is not None and deepest < depth else 0
+        complete = self.stop is None and not self.ends_early
+        return deepest if complete and deepest is not None and deepest < depth else 0
 
     def phases(self, request: Request) -> tuple[Request, ...]:
         """The request of each phase: its trees, and a budget in proportion to them."""

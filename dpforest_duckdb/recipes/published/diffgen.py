@@ -76,6 +76,7 @@ _PUBLISHED = Recipe(
     rows="all",
     split_type="mixed",
     choose=at_random,  # not asked: the learner draws
+    ends_early=True,  # a step splits one entry of the cut, not every node
     learner=specialised(MAX, point=MAX),
     trees=1,
     taxonomies=True,

@@ -69,6 +69,12 @@ LINES = (
         "plan: plan",
         assumed="all queries alike, one for each continuous attribute",
     ),
+    Line(
+        "information gain",
+        "Mu et al. 2016, 2.3",
+        "choose: INFORMATION_GAIN",
+        assumed="Gini weighted by rows, with Δ = 2; `ig` and `max` are variants",
+    ),
     Line("when a node ends", NO_TEXT, "stop: drowned", assumed="DiffP-ID3's rule"),
     Line(
         "pruning and vote",

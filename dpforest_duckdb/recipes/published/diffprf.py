@@ -94,6 +94,7 @@ _PUBLISHED = Recipe(
     rows="bootstrap",
     split_type="multiway",
     choose=unless_pure(among(by_utility(with_factor_2(GINI), "exponential"))),
+    ends_early=True,
     trees=20,
     depth=5,
     plan=per_node("exponential mechanism", LAPLACE),
@@ -112,6 +113,7 @@ DIFFPRF = repaired(
     "2 is left out.",
     rows="all",
     choose=among(by_utility(GINI, "exponential")),
+    ends_early=False,
     variants={
         "max": {"choose": among(by_utility(MAX_COUNT, "exponential"))},
         "ig": {"choose": among(by_utility(INFORMATION_GAIN, "exponential"))},

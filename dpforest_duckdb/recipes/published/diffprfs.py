@@ -4,7 +4,8 @@ Bootstrap samples, √m random attributes a node; a split point of each numeric 
 weighted by the width of its interval, then the attribute. ε' = B/τ, ε = ε' / (2(d + 1)); a node
 with n numeric attributes divides its split budget by n + 1. τ = 25, d = 3 … 7. A node ends at its
 depth or when its rows are of one class; the rigorous form has no end by class.
-Assumed: the max operator by default, public intervals, a child per category.
+Assumed: the max operator by default, public intervals, a child per category, the class that most
+trees say rather than the largest sum of probabilities.
 """
 
 from __future__ import annotations
@@ -89,7 +90,10 @@ LINES = (
         "a leaf is labelled max_c N_c of noisy counts", "§3.1, line 7", "finish: vote_by_majority"
     ),
     Line(
-        "the class that most trees say", "§3.1, classification, line 5", "finish: vote_by_majority"
+        "the majority of the trees, glossed as the class of the largest sum of probabilities",
+        "§3.1, classification, line 5",
+        "finish: vote_by_majority",
+        assumed="the class that most trees say",
     ),
 )
 
@@ -102,6 +106,7 @@ _PUBLISHED = Recipe(
     split_type="mixed",
     bins=INTERVALS,
     choose=unless_pure(choose(with_factor_2(MAX_COUNT))),
+    ends_early=True,
     trees=25,
     depth=5,
     plan=per_node("exponential mechanism", LAPLACE),
@@ -117,5 +122,6 @@ DIFFPRFS = repaired(
     "so the factor 2 is left out.",
     rows="all",
     choose=choose(MAX_COUNT),
+    ends_early=False,
     variants={"ig": {"choose": choose(INFORMATION_GAIN)}},
 )

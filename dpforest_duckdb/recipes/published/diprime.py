@@ -7,7 +7,8 @@ categorical one (4.15); then the attribute by −N·MSE (4.16); ε_s = ε_a = pB
 the noisy class counts of the leaves. d_m = 8, τ = 10.
 Assumed: p = ½; trees on disjoint rows; the minus signs that (4.14) to (4.16) lack in print; labels
 −1 and 1, so that P = 1 bounds them and N·MSE is twice Gini, with 0 and 1, where it is half of Gini,
-as the variant `zero-one`; more than two classes by Gini. A point of the range is a public bin edge,
+as the variant `zero-one`; more than two classes by Gini; shares of a leaf's
+counts are averaged over the trees. A point of the range is a public bin edge,
 with the width of the bin below. (4.15) is cut: not all subsets of categories are tried, but each
 category against the rest.
 """
@@ -85,7 +86,15 @@ LINES = (
     ),
     Line("p", NO_TEXT, "plan: half_to_leaves", assumed="½, as in the thesis's own system"),
     Line(
-        "Laplace noise on the classes of a leaf", "thesis 4.4.1 and 5.3", "finish: vote_by_counts"
+        "Laplace noise on the classes of a leaf",
+        "thesis 4.4.1 and 5.3",
+        "plan: half_to_leaves",
+    ),
+    Line(
+        "how trees vote",
+        NO_TEXT,
+        "finish: vote_by_counts",
+        assumed="shares of a leaf's counts are averaged over the trees",
     ),
 )
 

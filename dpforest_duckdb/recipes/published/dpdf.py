@@ -88,10 +88,10 @@ LINES = (
     ),
     Line("a leaf votes by its confidence", "Section 3", "finish: vote_by_confidence"),
     Line(
-        "a leaf without a positive count votes with equal confidence for each class",
+        "the confidence of a leaf without a positive count",
         NO_TEXT,
         "finish: vote_by_confidence",
-        assumed="1/|C|",
+        assumed="1/|C|, for the class of its largest count",
     ),
 )
 

@@ -57,6 +57,19 @@ LINES = (
         "choose: by_best_points",
         repaired="the attribute by its best point, then a point, by two paid draws",
     ),
+    Line("a child per category, two for a number", NO_TEXT, "split_type", assumed="as C4.5 has it"),
+    Line(
+        "the split is chosen among a random subset of the attributes",
+        "thesis 4.3.4",
+        "choose: among",
+        assumed="√m of them",
+    ),
+    Line(
+        "the sensitivity of Gini",
+        NO_TEXT,
+        "choose: GINI",
+        assumed="Gini weighted by rows, with Δ = 2",
+    ),
     Line("the class counts of leaves have Laplace noise", "thesis 4.2", "plan: per_node"),
     Line(
         "how the budget is divided",

@@ -6,8 +6,8 @@ exponential mechanism, the attribute by F_Max = Σ_c n_c/n · max_v n_vc (4.11) 
 noisy class counts at the leaves. τ = 50.
 Assumed: its allocation of a tree's budget is not given: half for the splits, alike at every depth,
 half for the leaves, and a node's share in equal parts for a point of each attribute and the last
-draw; √m attributes; Δ = 1; d = 5; one category against the rest is a point as well; points are
-public bin edges; majority.
+draw; √m attributes; Δ = 1; d = 5; n, the rows of the node, where (4.11) prints n_i; F_Max for
+points too; one category against the rest is a point as well; points are public bin edges; majority.
 """
 
 from __future__ import annotations
@@ -42,6 +42,12 @@ LINES = (
         "thesis (4.11) to (4.13)",
         "choose: F_MAX",
         repaired="F_Max rounded down to whole rows",
+    ),
+    Line(
+        "the weight of class c in F_Max is Σ n_ic / n_i",
+        "thesis (4.11)",
+        "choose: WEIGHTED_MAX",
+        assumed="n, the rows of the node, in the place of n_i",
     ),
     Line("ε = B/τ a tree", "thesis 4.4.1", "plan: half_to_leaves"),
     Line(

@@ -38,10 +38,16 @@ LINES = (
         repaired="without the factor 2, as the max operator is monotone",
     ),
     Line(
-        "the weights, and the utility",
+        "the weights",
         NO_TEXT,
-        "learner: MAX_COUNT",
-        assumed="an interval's points weigh as much as a group; the max operator",
+        "learner: specialised",
+        assumed="an interval's points weigh as much as a group",
+    ),
+    Line(
+        "information gain",
+        "Mu et al. 2016, 2.3",
+        "learner: INFORMATION_GAIN",
+        assumed="the max operator; information gain as the variant ig",
     ),
     Line("nothing is asked node by node", "Mu et al. 2016, 2.3", "choose: at_random"),
     Line(
@@ -62,6 +68,7 @@ _PUBLISHED = Recipe(
     rows="all",
     split_type="mixed",
     choose=at_random,  # not asked: the learner draws
+    ends_early=True,  # a step splits one entry of the cut, not every node
     learner=specialised(with_factor_2(MAX_COUNT), point=None),
     trees=1,
     taxonomies=True,

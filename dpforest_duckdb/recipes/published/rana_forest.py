@@ -93,6 +93,7 @@ RANA_FOREST = Recipe(
     rows="bootstrap",
     split_type="mixed",
     choose=unless_a_child_is_small(among(by_class_means), least_support),
+    ends_early=True,
     trees=10,
     depth=10,
     plan=plan,

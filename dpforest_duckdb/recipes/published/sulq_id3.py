@@ -19,7 +19,7 @@ from dpforest_duckdb.splits.published import by_noisy_counts
 
 LINES = (
     Line("all rows in one tree", "thesis §4.1.1", "rows"),
-    Line("one tree", "thesis §4.2", "trees"),
+    Line("one tree", "thesis §4.1.1", "trees"),
     Line("a split has a child per value v of an attribute", "thesis (4.1)", "split_type"),
     Line(
         "Q1 = n_v,c and Q2 = n_v with Laplace noise, of every attribute",

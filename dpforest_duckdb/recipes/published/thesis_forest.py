@@ -4,12 +4,13 @@ Helsinki 2023, chapter 5.
 Binary trees on disjoint rows. At every node K random attributes; of each a private median among
 ten equidistant points (5.1), or one category against the rest (5.2), then the attribute by −N·MSE
 (5.3), with ε_s = ε_a = B/(4 d_m) each: a node costs (K + 1)/2 of what is charged. A node ends at
-d_m, with one class, or where a child would have fewer than 4 rows. The label of a leaf by
-permute-and-flip with B/2; majority. d_m = m/2; d = 4 and τ = 9 on Banknote, d = 11 and τ = 6 on
-Mushroom, d = 7 and τ = 15 on Adult.
+d_m, with one class, or with fewer than 4 rows. The label of a leaf by permute-and-flip with B/2;
+majority. d_m = m/2; d = 4 and τ = 9 on Banknote, d = 11 and τ = 6 on Mushroom, d = 7 and τ = 15 on
+Adult.
 Assumed: K = √m, of which the thesis says that it is less than m; τ = 15; minus signs in (5.1) to
 (5.3); labels −1 and 1, or 0 and 1 as the variant `zero-one`; the ten points part the public range,
-without its ends, and a node that has none left, and no other split, is a leaf.
+without its ends, and a node that has none left, and no other split, is a leaf; a child of fewer
+than 4 rows is a leaf, and its parent is split; no node ends because its rows are all alike.
 """
 
 from __future__ import annotations
@@ -77,6 +78,12 @@ LINES = (
         repaired="by depth and points alone",
     ),
     Line(
+        "a node ends if a child would have fewer than 4 rows, or if its rows are all alike",
+        "thesis 5.1",
+        "choose: LEAST_ROWS",
+        assumed="that child alone is a leaf; rows that are all alike end no node",
+    ),
+    Line(
         "ε_a = ε_s = pB/(2 d_m) each, ε_l = B/2",
         "thesis 5.1",
         "plan: half_to_leaves_and_full_medians",
@@ -94,6 +101,7 @@ _PUBLISHED = Recipe(
     rows="disjoint",
     split_type="binary",
     choose=choose(SIGNED),
+    ends_early=True,
     trees=15,
     depth=half_the_attributes,
     plan=half_to_leaves_and_full_medians(LABEL.mechanism, math.isqrt),
@@ -112,6 +120,7 @@ THESIS_FOREST = repaired(
     choose=at_points(
         among(attribute_first(GINI, BALANCE, "permute-and-flip"), lambda m: m - 1), POINTS
     ),
+    ends_early=False,
     plan=half_to_leaves("permute-and-flip", LABEL.mechanism, disjoint=True),
     variants={},
 )

@@ -10,7 +10,7 @@ A split has a feature and a point, for a categorical one of its values against t
 Assumed: α = ½; Gini by the exponential mechanism; points of numbers are public bin edges.
 The weights of IG-RFE, the threshold of relevance and p are not given: an attribute weighs its
 uncertainty times its mean interaction, once for all trees of a phase, those below a hundredth of
-the largest uncertainty go, and p = √m of those that a node has left.
+the largest uncertainty weigh nothing and come last, and p = √m of those that a node has left.
 """
 
 from __future__ import annotations
