@@ -46,8 +46,8 @@ def budget(
 ) -> None:
     """Cap what may be spent on a table, or show what was spent.
 
-    `move` carries the budget of a capped table that is gone over to the table that it was renamed
-    to. `retire` records that a capped table was dropped, so that new tables can be debited.
+    `move` transfers the budget of a capped table to the name that the table has now. `retire`
+    records that a capped table was dropped, so that new tables can be debited.
     """
     from dpforest_duckdb.ledger.account import Account
 
@@ -91,7 +91,7 @@ def _check_options(
     raise_cap: bool,
     to: str | None,
 ) -> None:
-    """Refuse options that are missing or would do nothing."""
+    """Refuse options that are missing or have no effect."""
     if action is Action.set:
         if table is None or (epsilon is None and privacy_unit is None and rows_per_unit is None):
             raise UsageError("budget set needs --table and --epsilon, or a new unit for the cap.")
@@ -120,7 +120,7 @@ def _set_cap(
     rows_per_unit: int | None,
     raise_cap: bool,
 ) -> Budget:
-    """Set the cap; without ε and δ those of the present one are kept."""
+    """Set the cap; without ε and δ those of the present cap are kept."""
     from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
 
     old = account.budget().cap
@@ -136,7 +136,7 @@ def _set_cap(
 
 
 def _any(engine: DuckDBEngine, ledger: str | None) -> Account:
-    """The account of some table of the database: any of them leads to the ledger."""
+    """The account of any table of the database; all of them have the same ledger."""
     from dpforest_duckdb.ledger.account import Account
 
     for table in engine.tables(engine.run("SELECT current_database()")[0][0]):
@@ -145,7 +145,7 @@ def _any(engine: DuckDBEngine, ledger: str | None) -> Account:
 
 
 def _only(engine: DuckDBEngine, ledger: str | None) -> Account:
-    """The one table of the database that has a budget, or that there is at all."""
+    """The one table of the database that has a budget, or the only table."""
     from dpforest_duckdb.ledger.account import Account
     from dpforest_duckdb.ledger.entries import Budget
 

@@ -42,7 +42,7 @@ def models(
         str | None, typer.Option(metavar="FILE.json", help="The file that export writes.")
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace a model or file that is there.")
+        bool, typer.Option("--replace", help="Replace an existing model or file.")
     ] = False,
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,

@@ -21,16 +21,14 @@ def report(
     out: Annotated[str, typer.Option(metavar="FILE.html", help="The page to write.")],
     db: options.MaybeDb = None,
     ledger: options.Ledger = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace a file that is there.")
-    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace an existing file.")] = False,
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
 ) -> None:
-    """Write a page that explains a model: what was promised, spent, and what matters.
+    """Write a page that explains a model: its guarantee, its cost, and what matters.
 
-    One HTML file that needs no network. All of it is released already: no row is read. With --db
-    the page also shows the budget of the table that the model was trained on.
+    One HTML file that needs no network. Only released figures are read. With --db the page also
+    shows the budget of the table that the model was trained on.
 
     Example: dpforest report --db hospital.duckdb --model readmission --out readmission.html
     """
@@ -50,7 +48,7 @@ def report(
 
 
 def _spent(engine: DuckDBEngine, forest: Forest, ledger: str | None) -> Spent | None:
-    """The budget of the model's table; None where the table or its ledger is not at hand."""
+    """The budget of the model's table; None if the table or its ledger is not available."""
     from dpforest_duckdb.ledger.account import Account
     from dpforest_duckdb.privacy.amounts import NANO
     from dpforest_duckdb.report.page import Spent

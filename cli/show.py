@@ -32,7 +32,7 @@ def show(
 ) -> None:
     """Draw a model in the terminal: the effects of its attributes, or one of its trees.
 
-    All of it is released already: nothing is read but the model.
+    Only the model is read; everything in it is released.
 
     Example: dpforest show --db hospital.duckdb --model readmission
     """

@@ -47,11 +47,11 @@ def sql(
     ] = None,
     columns: Annotated[
         list[str] | None,
-        typer.Option(metavar="A,B", help="The table's columns, where it is not in --db."),
+        typer.Option(metavar="A,B", help="The table's columns, if it is not in --db."),
     ] = None,
     key: Annotated[
         list[str] | None,
-        typer.Option(metavar="A,B", help="Keep these columns alone. [default: all]"),
+        typer.Option(metavar="A,B", help="Keep only these columns. [default: all]"),
     ] = None,
     prefix: options.Prefix = "",
     fast: Annotated[
@@ -98,7 +98,9 @@ def sql(
 
 
 def _weigh(text: str, *, force: bool) -> None:
-    """Tell the size of a statement before it is printed; refuse it if no database may take it."""
+    """Print the size of a statement before the statement; refuse it if it is too large for
+    databases.
+    """
     size = len(text.encode())
     if size > TOO_MUCH and not force:
         raise DpforestError(
@@ -111,7 +113,7 @@ def _weigh(text: str, *, force: bool) -> None:
 
 
 def _known(engine: DuckDBEngine, table: str) -> Scored | None:
-    """The table if this database has it; elsewhere it may have any columns."""
+    """The table if this database has it; in another database it may have any columns."""
     try:
         return engine.scored(table)
     except DpforestError:

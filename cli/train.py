@@ -60,7 +60,7 @@ def train(
         str | None, typer.Option(metavar="FILE.json", help="Write the model to a file.")
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace a model or file that is there.")
+        bool, typer.Option("--replace", help="Replace an existing model or file.")
     ] = False,
     columns: Annotated[
         list[str] | None, typer.Option(metavar="A,B", help="Use only these attributes.")

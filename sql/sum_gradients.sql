@@ -17,7 +17,7 @@ WITH weighed AS (
 , shares AS (
   SELECT
     *,
-{% for label in asked %}
+{% for label in labels %}
     CAST(floor({{ whole }} * "e{{ label }}" / ({% for score in scores %}"e{{ loop.index0 }}"{% if not loop.last %} + {% endif %}{% endfor %})) AS BIGINT) AS "p{{ label }}"{% if not loop.last %},{% endif %}
 
 {% endfor %}
@@ -28,7 +28,7 @@ WITH weighed AS (
 {% for tree in trees %}
     {{ tree.leaf }},
 {% endfor %}
-{% for label in asked %}
+{% for label in labels %}
     CASE "class" WHEN {{ label }} THEN {{ whole }} ELSE 0 END - "p{{ label }}" AS "g{{ label }}",
     {{ steep }} * "p{{ label }}" * ({{ whole }} - "p{{ label }}") // {{ whole * flat }} AS "h{{ label }}"{% if not loop.last %},{% endif %}
 
@@ -39,7 +39,7 @@ WITH weighed AS (
 SELECT
   {{ loop.index0 }} AS "tree",
   {{ tree.leaf }} AS "node",
-{% for label in asked %}
+{% for label in labels %}
   CAST(SUM("g{{ label }}") AS BIGINT) AS "g{{ label }}",
   CAST(SUM("h{{ label }}") AS BIGINT) AS "h{{ label }}"{% if not loop.last %},{% endif %}
 

@@ -31,7 +31,7 @@ _ALIASES = {
 
 
 def dialect(name: str, *, jinja: bool = False) -> Dialect:
-    """The dialect of a name. Raises `UsageError` with the nearest one for a name that is none."""
+    """The dialect of a name. Raises `UsageError` with the nearest name for an unknown one."""
     wanted = name.casefold()
     wanted = _ALIASES.get(wanted, wanted)
     if wanted not in DIALECTS:

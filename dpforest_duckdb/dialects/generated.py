@@ -1,4 +1,4 @@
-"""Engines whose SQL is only parsed in our tests, by sqlglot: nobody runs them here."""
+"""Engines whose SQL the tests only parse, with sqlglot; no test executes it."""
 
 from __future__ import annotations
 

@@ -321,8 +321,8 @@ class DuckDBRows:
     @property
     def _scores(self) -> list[Sql]:
         """The columns of scores: one for each class, or for the second of two."""
-        asked = range(self._classes) if self._classes > 2 else [1]
-        return [self._ident(f"score{label}") for label in asked]
+        scored = range(self._classes) if self._classes > 2 else [1]
+        return [self._ident(f"score{label}") for label in scored]
 
     def add_votes(self, trees: Sequence[Tree]) -> None:
         sql = render(
@@ -346,7 +346,7 @@ class DuckDBRows:
         self._next_version()
 
     def sum_gradients(self, trees: Sequence[Tree], unit: Gradients) -> list[Integers]:
-        asked = range(self._classes) if self._classes > 2 else range(1, 2)
+        labels = range(self._classes) if self._classes > 2 else range(1, 2)
         scores = [*([Sql("0")] if self._classes == 2 else []), *self._scores]
         sql = render(
             "sum_gradients",
@@ -354,7 +354,7 @@ class DuckDBRows:
             node_class=self._node_classes[0],
             scores=scores,
             highest=Sql(f"greatest({', '.join(scores)})"),
-            asked=list(asked),
+            labels=list(labels),
             scale=SCALE,
             whole=unit.whole,
             steep=unit.steep,
@@ -365,7 +365,7 @@ class DuckDBRows:
             ],
         )
         found = self._run(sql, step="sum_gradients", fetch="fetchnumpy")
-        parts = [found[f"{part}{label}"] for label in asked for part in "gh"]
+        parts = [found[f"{part}{label}"] for label in labels for part in "gh"]
         sums = []
         for number, tree in enumerate(trees):
             mine = found["tree"] == number

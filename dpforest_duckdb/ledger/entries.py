@@ -327,10 +327,10 @@ def _check_run(run: Run, budget: Budget) -> None:
     _check_left("δ", ATTO, run.delta, budget.spent_delta, cap.delta, name)
 
 
-def _check_left(symbol: str, scale: int, asked: int, spent: int, cap: int, name: str) -> None:
-    if spent + asked > cap:
+def _check_left(symbol: str, scale: int, needed: int, spent: int, cap: int, name: str) -> None:
+    if spent + needed > cap:
         raise BudgetError(
-            f"Refused: this run needs {symbol} = {show(asked, scale)} but only "
+            f"Refused: this run needs {symbol} = {show(needed, scale)} but only "
             f"{show(max(0, cap - spent), scale)} of the cap of {show(cap, scale)} is left "
             f'for table "{name}".'
         )

@@ -91,12 +91,13 @@ def evaluate(
     """Evaluate a forest on a base table; rows without a class of the class list are left out.
 
     Without `epsilon` the figures are exact and as private as the rows; a table with a cap refuses
-    them. With it, it is debited before a row is read, and the figures are free to publish, if the
-    model is: one that the table's rows were in, without a guarantee, would tell of them by its
-    figures whatever the noise. So a private run in the ledger must have made the model, or the
-    caller declares with `unseen`, which the ledger records, that it never saw these rows. Else a
-    table with a cap refuses, and elsewhere the figures say that they are not private, and why. The
-    unit is that of the cap, or else the model's or a larger one. Raises `DpforestError`.
+    them. With `epsilon`, it is debited before a row is read, and the figures are free to publish if
+    the model is private. (A model that was trained on these rows without a guarantee would reveal
+    them through its figures, whatever the noise.) So a private run in the ledger must have made the
+    model, or the caller declares with `unseen` that it never saw these rows, which the ledger
+    records. Otherwise a table with a cap refuses, and elsewhere the figures state that they are not
+    private, and why. The unit is that of the cap, or else the model's or a larger one. Raises
+    `DpforestError`.
     """
     nano = None if epsilon is None else nano_epsilon(epsilon)
     if nano is None and (privacy_unit is not None or rows_per_unit is not None or unseen):

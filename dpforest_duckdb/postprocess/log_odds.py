@@ -106,7 +106,7 @@ def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
 
 
 def _trusted_cells(attribute: Attribute, counts: Floats, variance: float) -> NDArray[np.intp]:
-    """The cells that the domain speaks of, and those whose rows are not to be taken for noise."""
+    """The cells that the domain describes, and those whose rows are too many to be noise."""
     found = counts.sum(axis=1) > STANDS_OUT * math.sqrt(variance * counts.shape[1])
     found[list(attribute.expected)] = True
     return np.flatnonzero(found)

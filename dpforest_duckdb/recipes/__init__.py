@@ -70,7 +70,7 @@ def find(name: str, *, as_published: bool = False) -> Recipe:
     if not variant:
         return recipe
     if variant in recipe.refused:
-        raise DpforestError(f"Recipe {name}:{variant} is not to be had: {recipe.refused[variant]}.")
+        raise DpforestError(f"Recipe {name}:{variant} does not exist: {recipe.refused[variant]}.")
     if variant not in recipe.variants:
         known = ", ".join(f"{name}:{other}" for other in recipe.variants) or "none"
         raise DpforestError(f'There is no "{name}:{variant}" in this form; variants are {known}.')

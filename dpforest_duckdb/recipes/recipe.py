@@ -22,7 +22,7 @@ from dpforest_duckdb.splits.limits import MAX_LEAVES, deepest_complete
 from dpforest_duckdb.tree import Link, Voting
 
 BOOTSTRAP = "A row drawn several times into a bootstrap sample changes its counts by more than one."
-LOSS = "One noisy count may tell of it up to e^ε - 1 instead of ε."
+LOSS = "One noisy count may have a privacy loss of up to e^ε - 1 instead of ε."
 ALL_ROWS = "Every tree sees all rows once."
 OURS = "It is this package's own."  # for recipes without a paper
 

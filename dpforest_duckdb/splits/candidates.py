@@ -45,7 +45,7 @@ class Candidates:
     width: Integers
     cells: tuple[int, ...]
     refinements: tuple[Refinement, ...] = ()
-    declared: tuple[tuple[int, ...], ...] = ()  # per attribute the cells that its domain speaks of
+    declared: tuple[tuple[int, ...], ...] = ()  # per attribute the cells that its domain describes
 
     def __len__(self) -> int:
         return len(self.attribute)
@@ -128,14 +128,14 @@ class Candidates:
 
     @cached_property
     def declared_branches(self) -> Integers:
-        """How many branches of each `[candidate]` hold what the domain speaks of."""
+        """How many branches of each `[candidate]` hold cells that the domain describes."""
         cells = np.array([len(own) for own in self.declared])
         return np.where(self.kind == MULTIWAY, cells[self.attribute], 2)
 
     def parts(self, size: Floats, chosen: Integers) -> Floats:
         """`size[node]` in equal parts to the children `[child]` of each node's `chosen` split.
 
-        A cell that the domain does not speak of, such as "other", is expected to be empty.
+        A cell that the domain does not describe, such as "other", is expected to be empty.
         """
         arity = self.arity[chosen]
         parent = np.repeat(np.arange(len(chosen)), arity)

@@ -112,18 +112,18 @@ def at_points(chooser: Chooser, number: int) -> Chooser:
     return choose
 
 
-def equidistant(ways: Candidates, number: int) -> Mask:
+def equidistant(splits: Candidates, number: int) -> Mask:
     """`[candidate]`: all but the thresholds that are not nearest to one of `number` equal steps.
 
     The steps part the range of an attribute, from its lower bound to its last edge and one bin
     more, in number + 1; an attribute with no more thresholds than steps keeps them all.
     """
-    kept = np.ones(len(ways), dtype=np.bool_)
-    for a in ways.numeric:
-        cuts = ways.of(a)[ways.kind[ways.of(a)] == THRESHOLD]
+    kept = np.ones(len(splits), dtype=np.bool_)
+    for a in splits.numeric:
+        cuts = splits.of(a)[splits.kind[splits.of(a)] == THRESHOLD]
         if len(cuts) > number:
-            value = ways.width[cuts].cumsum()
-            steps = (value[-1] + ways.width[cuts[-1]]) * np.arange(1, number + 1) / (number + 1)
+            value = splits.width[cuts].cumsum()
+            steps = (value[-1] + splits.width[cuts[-1]]) * np.arange(1, number + 1) / (number + 1)
             nearest = abs(value[None, :] - steps[:, None]).argmin(axis=1)
             kept[cuts] = np.isin(np.arange(len(cuts)), nearest)
     return kept
@@ -150,11 +150,11 @@ def unless_a_child_is_small(chooser: Chooser, least: Callable[[Choice], int]) ->
     """
 
     def choose(choice: Choice) -> Drawn:
-        ways, drawn = choice.candidates, chooser(choice).candidate.copy()
-        for a in np.unique(ways.attribute[drawn[drawn != NO_SPLIT]]).tolist():
-            nodes = np.flatnonzero((drawn != NO_SPLIT) & (ways.attribute[drawn] == a))
-            of_all = ways.branch_counts([table[nodes] for table in choice.counts], a)
-            place = np.searchsorted(ways.of(a), drawn[nodes])
+        splits, drawn = choice.candidates, chooser(choice).candidate.copy()
+        for a in np.unique(splits.attribute[drawn[drawn != NO_SPLIT]]).tolist():
+            nodes = np.flatnonzero((drawn != NO_SPLIT) & (splits.attribute[drawn] == a))
+            of_all = splits.branch_counts([table[nodes] for table in choice.counts], a)
+            place = np.searchsorted(splits.of(a), drawn[nodes])
             rows = of_all[np.arange(len(nodes)), place].sum(axis=2)  # [node, branch]
             small = ((rows < least(choice)) & (rows > 0)).any(axis=1)
             drawn[nodes[small]] = NO_SPLIT
@@ -170,10 +170,10 @@ def by_best_points(utility: Utility) -> Chooser:
     """
 
     def choose(choice: Choice) -> Drawn:
-        ways, best = choice.candidates, np.zeros_like(choice.allowed)
+        splits, best = choice.candidates, np.zeros_like(choice.allowed)
         worth = values_of_each(choice, utility.function, np.int64)
-        for a in range(len(ways.cells)):
-            own = ways.of(a)
+        for a in range(len(splits.cells)):
+            own = splits.of(a)
             if len(own):
                 place = np.where(choice.allowed[:, own], worth[:, own], -LIMIT).argmax(axis=1)
                 best[np.arange(len(best)), own[place]] = True
@@ -188,9 +188,9 @@ def where_points_are_left(chooser: Chooser, otherwise: Chooser) -> Chooser:
     """One chooser if an attribute of the node has several splits, else the other; public."""
 
     def choose(choice: Choice) -> Drawn:
-        ways = choice.candidates
+        splits = choice.candidates
         counted = np.stack(
-            [choice.allowed[:, ways.of(a)].sum(axis=1) for a in range(len(ways.cells))]
+            [choice.allowed[:, splits.of(a)].sum(axis=1) for a in range(len(splits.cells))]
         )
         several: Mask = np.asarray((counted > 1).any(axis=0))
         drawn = np.empty(len(several), dtype=np.int64)
@@ -242,24 +242,24 @@ def by_points(
     """
 
     def choose(choice: Choice) -> Drawn:
-        ways = choice.candidates
+        splits = choice.candidates
         left = choice.allowed.copy()
         several = {
-            a: left[:, ways.of(a)].sum(axis=1) > 1
-            for a in range(len(ways.cells))
-            if len(ways.of(a))
+            a: left[:, splits.of(a)].sum(axis=1) > 1
+            for a in range(len(splits.cells))
+            if len(splits.of(a))
         }
         wanting = np.sum(list(several.values()), axis=0)
         drawn = np.empty(len(left), dtype=np.int64)
         for k in np.unique(wanting):
             group = np.flatnonzero(wanting == k)
-            each, last = share(choice.epsilon, int(k), len(ways.cells))
+            each, last = share(choice.epsilon, int(k), len(splits.cells))
             for a, want in several.items():
                 nodes = group[want[group]]
                 if len(nodes):
-                    left[np.ix_(nodes, ways.of(a))] = _one_point(
+                    left[np.ix_(nodes, splits.of(a))] = _one_point(
                         choice.of(nodes), a, left[nodes], point, each, by_width
-                    )[:, ways.of(a)]
+                    )[:, splits.of(a)]
             weights = exponents_of(choice.of(group), attribute, left[group], last)
             drawn[group] = exponential_mechanism(weights, left[group], choice.bits)
         return Drawn(drawn)
@@ -276,7 +276,7 @@ def by_noisy_counts(*, of_all: bool) -> Chooser:
     """
 
     def choose(choice: Choice) -> Drawn:
-        ways, left = choice.candidates, choice.attributes_left()
+        splits, left = choice.candidates, choice.attributes_left()
         # a public number: no node of the depth has more remaining attributes
         sharing = left.shape[1] if of_all else int(left.sum(axis=1).max())
         epsilon = choice.epsilon // sharing // 2
@@ -288,12 +288,12 @@ def by_noisy_counts(*, of_all: bool) -> Chooser:
                 continue
             cells = choice.noise.laplace(counts[nodes], epsilon, choice.rows_per_unit)
             sizes = choice.noise.laplace(counts[nodes].sum(axis=2), epsilon, choice.rows_per_unit)
-            entropy[np.ix_(nodes, ways.of(number))] = within_branches(cells, sizes)[:, None]
+            entropy[np.ix_(nodes, splits.of(number))] = within_branches(cells, sizes)[:, None]
             tables[number][nodes] = cells
         chosen = np.where(choice.allowed, entropy, np.inf).argmin(axis=1)
         return Drawn(
             chosen,
-            children=[tables[ways.attribute[c]][node] for node, c in enumerate(chosen)],
+            children=[tables[splits.attribute[c]][node] for node, c in enumerate(chosen)],
             noise=laplace_deviation(epsilon, choice.rows_per_unit),
         )
 
@@ -306,9 +306,9 @@ def by_class_means(choice: Choice) -> Drawn:
     NOT private: the gain is that of true counts. The point of an attribute is the mean of its
     classes' mean bins, the sums noised with the number of bins per row as sensitivity.
     """
-    ways, allowed = choice.candidates, choice.allowed.copy()
+    splits, allowed = choice.candidates, choice.allowed.copy()
     for a, counts in enumerate(choice.counts):
-        cuts = ways.of(a)[ways.kind[ways.of(a)] == THRESHOLD]
+        cuts = splits.of(a)[splits.kind[splits.of(a)] == THRESHOLD]
         if not len(cuts):
             continue
         bins = np.arange(len(cuts) + 1)
@@ -316,7 +316,9 @@ def by_class_means(choice: Choice) -> Drawn:
         sums = (rows * bins[None, :, None]).sum(axis=1)
         sums = choice.noise.laplace(sums, choice.epsilon, len(bins) * choice.rows_per_unit)
         middle = (sums / np.maximum(rows.sum(axis=1), 1)).mean(axis=1)
-        distance = np.where(allowed[:, cuts], abs(ways.cell[cuts][None, :] - middle[:, None]), 1e9)
+        distance = np.where(
+            allowed[:, cuts], abs(splits.cell[cuts][None, :] - middle[:, None]), 1e9
+        )
         allowed[:, cuts] &= np.arange(len(cuts))[None, :] == distance.argmin(axis=1)[:, None]
     gain = values_of_each(choice, information_gain_of, np.float64)
     return Drawn(np.where(allowed, gain, -np.inf).argmax(axis=1))
@@ -326,10 +328,10 @@ def _one_point(
     choice: Choice, attribute: int, left: Mask, point: Utility, epsilon: int, by_width: bool
 ) -> Mask:
     """The candidates, with one drawn candidate of an attribute instead of all."""
-    ways = choice.candidates
-    mask: Mask = left & (ways.attribute == attribute)[None, :]
+    splits = choice.candidates
+    mask: Mask = left & (splits.attribute == attribute)[None, :]
     weights = exponents_of(choice, point, mask, epsilon, attribute)
-    widths = ways.width if by_width else None
+    widths = splits.width if by_width else None
     chosen = exponential_mechanism(weights, mask, choice.bits, widths)
     single: Mask = np.zeros(mask.shape, dtype=np.bool_)
     single[np.arange(len(mask)), chosen] = True

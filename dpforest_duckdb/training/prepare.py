@@ -126,9 +126,9 @@ def _refuse_tiny_shares(plan: Plan, attributes: int) -> None:
         )
 
 
-def _unit(domain: Domain, info: TableInfo, asked: str | None, rows: int) -> PrivacyUnit:
+def _unit(domain: Domain, info: TableInfo, requested: str | None, rows: int) -> PrivacyUnit:
     """The privacy unit: as requested, else the domain's, else the row if there is no identifier."""
-    column = asked or domain.privacy_unit
+    column = requested or domain.privacy_unit
     if column is None and domain.identifiers:
         raise DpforestError(
             f'The domain names an identifier, "{domain.identifiers[0]}": say whom to protect with '

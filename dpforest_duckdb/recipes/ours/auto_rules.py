@@ -25,7 +25,7 @@ COARSEST, FEWEST, MOST = 2, 4, 32  # bins: the fewest of joint tables, of others
 CAUTION = 0.75  # standard deviations; too large a forest loses more than too small a one
 WARY = 2.0  # the same, for the choice of joint tables
 ONE_TABLE = 0.6  # about the share of ε for one chosen attribute's table
-# the strength over classes^1.5 from which a greedy tree stands beside sums of several classes
+# strength / classes^1.5 from which a greedy tree is added to sums of several classes
 BESIDE = 110
 ROUGH, CLEAN = 0.7, 0.1  # noise in joint figures over a class's rows: the most, if few or many
 FINE_ENOUGH = 0.15  # the same, up to which attributes are cut finer
