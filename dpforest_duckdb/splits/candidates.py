@@ -94,12 +94,14 @@ class Candidates:
         for attribute, columns in enumerate(self.slices):
             own = self.of(attribute)
             if len(own):
-                # boolean matrix product: does a branch hold a reachable cell?
-                open_ = np.einsum(
-                    "nv,cbv->ncb",
-                    reachable[:, columns].astype(np.int64),
-                    self.branches(attribute).astype(np.int64),
+                # boolean matrix product: does a branch hold a reachable cell? Sums of so few ones
+                # are exact in single precision, for which there is a fast product
+                branches = self.branches(attribute).astype(np.float32)  # [candidate, branch, cell]
+                held = (
+                    reachable[:, columns].astype(np.float32)
+                    @ branches.reshape(-1, branches.shape[2]).T
                 )
+                open_ = held.reshape(len(reachable), *branches.shape[:2])
                 found[:, own] = (open_ > 0).sum(axis=2) >= 2
         places = self.slices
         for pair in self.refinements:  # a taxonomy is split from its top
