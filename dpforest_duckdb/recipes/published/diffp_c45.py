@@ -69,6 +69,7 @@ LINES = (
         "plan: plan",
         assumed="all queries alike, one for each continuous attribute",
     ),
+    Line("noisy class counts of the leaves", "thesis 4.1.2: commonly (4.3)", "plan: LAPLACE"),
     Line(
         "information gain",
         "Mu et al. 2016, 2.3",

@@ -56,6 +56,7 @@ LINES = (
         "plan: half_to_leaves",
         assumed="half for the splits, half for the leaves",
     ),
+    Line("noisy class counts of the leaves", "thesis 4.1.2: commonly (4.3)", "plan: LAPLACE"),
     Line(
         "the majority of the trees' votes",
         NO_TEXT,

@@ -77,6 +77,7 @@ LINES = (
         "plan: plan",
         assumed="B at the leaves, and again for the class means of a depth",
     ),
+    Line("noisy class counts of the leaves", "thesis 4.1.2: commonly (4.3)", "plan: LAPLACE"),
     Line(
         "the majority of the trees' votes",
         NO_TEXT,

@@ -80,6 +80,7 @@ LINES = (
         "thesis (4.31), (4.32)",
         "plan: plan",
     ),
+    Line("noisy class counts of the leaves", "thesis 4.1.2: commonly (4.3)", "plan: LAPLACE"),
     Line(
         "the second phase draws row i with weight v_i / Σv",
         "thesis 4.5.2",
