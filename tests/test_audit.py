@@ -91,7 +91,7 @@ def test_a_training_without_noise_is_refuted(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_published_dpdf_loses_many_times_its_claim() -> None:
-    """One row or two, a size that is all noise: the first split tells them apart."""
+    """One row or two, a size that is all noise: the first split distinguishes them."""
     found = audit(CASES["root of DPDF, n by (26) (as published)"], 40_000)
     assert found.bound.seen[0] / found.bound.draws == pytest.approx(1 / 6, abs=0.01)
     assert found.bound.seen[1] / found.bound.draws == pytest.approx(0.023, abs=0.004)

@@ -366,7 +366,7 @@ def test_auto_stays_with_evidence_where_rows_are_few(
 def test_auto_goes_on_as_boosted_without_a_delta_where_rows_are_very_many(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
 ) -> None:
-    """What two attributes only tell together is beyond one-split trees, not beyond random ones."""
+    """An effect of two attributes together: random trees find it, one-split trees cannot."""
     right = {}
     for rows in (1500, 40_000):
         fill(con, rows, 2)

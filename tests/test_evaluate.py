@@ -278,7 +278,7 @@ def test_figures_of_a_model_that_is_not_private_are_not_private(
 def test_a_model_of_unknown_origin_needs_a_declaration(
     con: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
-    """Whatever a model says of itself: a private run in the ledger must have made it."""
+    """A private run in the ledger must have made the model, whatever the model claims."""
     scored_table(con, 2)
     book, other, engine = tmp_path / "ledger", tmp_path / "other", DuckDBEngine(con)
     forest = prepare(con, "t", target="label", epsilon=1, name="m", ledger=book).execute()

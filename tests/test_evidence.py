@@ -40,7 +40,7 @@ from dpforest_duckdb.tree import SCALE
 PRIOR = np.array([0.7, 0.3])
 
 
-def test_many_rows_tell_their_own_shares_and_noise_tells_those_of_all_rows() -> None:
+def test_large_counts_keep_their_shares_and_noise_gives_those_of_all_rows() -> None:
     table = np.array([[9000.0, 1000.0], [2000.0, 8000.0], [5000.0, 5000.0]])
     clear = class_shares(table, PRIOR, variance=2.0)
     assert clear == pytest.approx(table / table.sum(axis=1, keepdims=True), abs=0.01)
@@ -107,7 +107,7 @@ def test_shares_are_shares_whatever_the_noise(data: st.DataObject) -> None:
     assert found.sum(axis=1) == pytest.approx(1)
 
 
-def test_tables_are_moved_to_the_class_totals_that_they_tell_together() -> None:
+def test_tables_are_adjusted_to_the_minimum_variance_class_totals() -> None:
     """What all tables count alike lends each some exactness, as much as is claimed."""
     request = find("auto").request(domain(6), NANO)
     request = dataclasses.replace(request, trees=6, histogram=(400, 600), rows=1000)

@@ -168,7 +168,7 @@ def test_models_in_the_database(con: duckdb.DuckDBPyConnection, forest: Forest) 
             store.save(engine.models, forest.named(name))
 
 
-def test_rules_tell_every_path_with_released_figures(forest: Forest) -> None:
+def test_rules_list_every_path_with_released_figures(forest: Forest) -> None:
     rows = forest.rules()
     assert len(rows) == forest.nodes
     assert [r["rule"] for r in rows if r["depth"] == 0] == ["(all rows)"] * 2

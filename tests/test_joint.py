@@ -202,7 +202,7 @@ def test_every_attribute_has_its_tree_behind_the_rows(
     assert right > 0.78
 
 
-def test_the_default_tells_all_together_only_where_that_is_affordable(
+def test_the_default_releases_all_tables_only_if_the_noise_is_small_enough(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
 ) -> None:
     domain = fill(con, 900)

@@ -140,7 +140,7 @@ def test_mutual_information_and_symmetrical_uncertainty_by_hand() -> None:
 
 
 def test_interaction_gain_by_hand() -> None:
-    """XOR: neither of two fair bits tells of the class, both do: IG = 1 and NIG = ½ + 1/4."""
+    """XOR: neither of two fair bits predicts the class, both do: IG = 1 and NIG = ½ + 1/4."""
     xor = np.zeros((2, 2, 2), dtype=np.int64)
     for x in (0, 1):
         for y in (0, 1):

@@ -763,7 +763,7 @@ def test_attributes_are_drawn_alike() -> None:
     assert shown[0].mean(axis=0) == pytest.approx([1 / 3] * 3, abs=0.02)
 
 
-def test_noise_is_drawn_anew_for_every_tree_and_depth() -> None:
+def test_every_tree_and_depth_has_noise_of_its_own() -> None:
     trees, _, _ = grown(find("dpdf"), trees=3, epsilon=NANO)
     roots = [tuple(tree.counts[0]) for tree in trees if tree.counts is not None]
     assert len(set(roots)) == 3

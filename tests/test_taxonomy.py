@@ -34,7 +34,7 @@ def domain(**more: object) -> Domain:
 
 
 def visits(con: duckdb.DuckDBPyConnection, rows: int = 4000) -> None:
-    """The group tells much, the city within the south a little more."""
+    """The group predicts well, the city within the south a little better."""
     cities = ", ".join(f"'{city}'" for city in [*CITIES, "Mars"])
     con.execute(f"""
         CREATE TABLE visits AS

@@ -160,7 +160,7 @@ def test_the_whole_budget_is_planned_and_the_rest_is_rounding(rows: int) -> None
 def test_auto_grows_a_tree_beside_sums_of_several_classes_of_numbers(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
 ) -> None:
-    """Four classes by two numbers together: neither tells any of them alone."""
+    """Four classes by two numbers together: neither number predicts a class alone."""
     con.execute(
         "CREATE TABLE t AS SELECT x, y, 'c' || (2 * CAST(x > 50 AS INTEGER) + "
         "CAST((x > 50) != (y > 50) AS INTEGER)) AS c FROM (SELECT "

@@ -39,7 +39,7 @@ def spend(found: Account, epsilon: int = NANO, *, private: bool = True) -> int:
     )
 
 
-def test_the_ledger_lies_beside_the_database(database: Path) -> None:
+def test_the_ledger_is_beside_the_database(database: Path) -> None:
     with duckdb.connect(str(database)) as con:
         assert account(con).ledger.path == Path(f"{database}.ledger")
         assert not account(con).ledger.path.exists()

@@ -159,7 +159,7 @@ class Failing(DuckDBEngine):
 
 
 @pytest.mark.parametrize("recipe", ["auto", "greedy-tree"])
-def test_no_failure_of_the_database_tells_a_value(tmp_path: Path, recipe: str) -> None:
+def test_no_failure_of_the_database_shows_a_value(tmp_path: Path, recipe: str) -> None:
     """Every statement of a run fails once; the whole traceback is searched, causes included."""
     logging.getLogger().setLevel(logging.DEBUG)
     failed = 0

@@ -202,7 +202,7 @@ def test_noise_does_not_import_the_heavy_packages_that_opendp_can_use() -> None:
 
 @each_back_end
 def test_empty_cells_have_noise_too(noise: CountNoise) -> None:
-    """What GROUP BY does not show is released like the rest, or a zero would tell itself apart."""
+    """Cells that GROUP BY leaves out are released like the rest, or a zero would show."""
     noisy = noise.laplace(np.zeros(2000, dtype=np.int64), NANO, 1)
     zero = np.tanh(0.5)  # P(no noise) at ε = 1
     assert (noisy == 0).mean() == pytest.approx(zero, abs=0.07)

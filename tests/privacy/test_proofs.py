@@ -52,7 +52,7 @@ def violated(
     rows: int = 1,
     share: Fraction = Fraction(1),
 ) -> bool:
-    """Whether some output of some pair tells the tables apart by more than `share` · ε.
+    """Whether an output of some pair distinguishes the tables by more than `share` · ε.
 
     ε in units of ln 2 is `steps` per unit of gap: steps · Δ · rows, twice that if not monotone.
     """

@@ -124,7 +124,7 @@ def test_discrete_laplace_is_drawn(scale: tuple[int, int]) -> None:
     assert fits_laplace(draws, scale[0] / scale[1])
 
 
-def test_the_order_of_draws_tells_nothing() -> None:
+def test_the_order_of_draws_reveals_nothing() -> None:
     draws = discrete_laplace(DRAWS, 3, 1, BITS)
     assert fits_laplace(draws[: DRAWS // 3], 3)
     assert fits_laplace(draws[-DRAWS // 3 :], 3)

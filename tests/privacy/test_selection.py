@@ -179,7 +179,7 @@ def test_candidates_are_drawn_as_often_as_they_should(mechanism: Mechanism, case
 
 @each_mechanism
 def test_each_node_has_its_own_draw(mechanism: Mechanism) -> None:
-    """Nodes of different shape in one batch, and no node's draw tells of the next one's."""
+    """Nodes of different shape in one batch, and the draws of different nodes are independent."""
     nodes = 60_000
     gaps = np.tile(np.array([[0, 1, 3], [2, 0, 0]]), (nodes // 2, 1))
     allowed = np.tile(np.array([[True] * 3, [True, True, False]]), (nodes // 2, 1))
