@@ -42,11 +42,6 @@ def with_noise(function: Callable[[Tree, Sequence[int], float], Tree]) -> Step:
     )
 
 
-def of_selected(select: Callable[[Sequence[Tree]], list[Tree]], *steps: Step) -> Finish:
-    """The steps, on trees selected by their noisy counts."""
-    return lambda grown, request, plan: each(*steps)(Grown(select(grown.trees)), request, plan)
-
-
 def leaf_noise(request: Request, plan: Plan) -> float:
     """The standard deviation of a noisy count at a leaf, about √2 k / ε."""
     leaf = plan.query("leaf")

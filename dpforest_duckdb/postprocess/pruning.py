@@ -87,18 +87,3 @@ def prune_by_signal(tree: Tree, cells: Sequence[int], noise: float) -> Tree:
     return replace(tree, counts=counts, noise=np.where(empty, np.nan, tree.noise)).cut(
         closed, cells
     )
-
-
-def keep_the_better_half(trees: Sequence[Tree]) -> list[Tree]:
-    """The half of the trees, rounded up, with the fewest errors by their own noisy leaf counts.
-
-    Guan et al. 2020 select trees by their errors on the true rows; this uses released counts only.
-    """
-
-    def right(tree: Tree) -> float:
-        assert tree.counts is not None, "errors are counted at the leaves"
-        present = np.clip(tree.counts[tree.leaves], 0, None)
-        return float(present.max(axis=1).sum() / max(present.sum(), 1))
-
-    order = sorted(range(len(trees)), key=lambda number: -right(trees[number]))
-    return [trees[number] for number in sorted(order[: (len(trees) + 1) // 2])]
