@@ -94,7 +94,9 @@ def _check_options(
     """Refuse options that are missing or have no effect."""
     if action is Action.set:
         if table is None or (epsilon is None and privacy_unit is None and rows_per_unit is None):
-            raise UsageError("budget set needs --table and --epsilon, or a new unit for the cap.")
+            raise UsageError(
+                "budget set needs --table and one of --epsilon, --privacy-unit, --rows-per-unit."
+            )
     else:
         options.refuse_idle(
             f"goes with budget set: budget {action} does not change a cap",

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from dpforest_duckdb.model.forest import Forest
 
-WIDTH = 24  # characters of a bar on either side of zero
+WIDTH = 24  # characters of the longest bar
+CLASS = 14  # characters of the longest class beside a bar
 
 
 def show(
@@ -82,14 +83,19 @@ def _show_effects(forest: Forest, attribute: str | None, as_json: bool) -> None:
     unit = "log-odds" if forest.link == "softmax" else "probability"
     if not found:
         console.print("No tree splits by it." if attribute else "No tree splits.")
+    longest = 43 if len(classes) == 2 else 42 - CLASS  # so that a line fits into 80 columns
     for effect in found:
         console.print(f"{one_line(names[effect.attribute])}  (mean change {effect.importance:.3g})")
         strongest = abs(effect.values).max() or 1.0
-        for label, values in zip(effect.labels, effect.values, strict=True):
+        labels = [_shortened(label, longest) for label in effect.labels]
+        width = max(map(len, labels))
+        for label, values in zip(labels, effect.values, strict=True):
             best = 1 if len(classes) == 2 else int(abs(values).argmax())
             bar = "█" * round(abs(values[best]) / strongest * WIDTH)
-            text = f"  {one_line(label)[:30]:30} {values[best]:+8.3f} {bar}"
-            console.print(text if len(classes) == 2 else f"{text} {one_line(classes[best])[:14]}")
+            text = f"  {label:{width}} {values[best]:+8.3f} {bar}"
+            console.print(
+                text if len(classes) == 2 else f"{text} {_shortened(classes[best], CLASS)}"
+            )
     last = f' of "{one_line(classes[1])}"' if len(classes) == 2 else " of the class named"
     console.print(f"Changes are in {unit}{last}.")
 
@@ -115,3 +121,9 @@ def _show_tree(forest: Forest, number: int, as_json: bool) -> None:
             text += f"  {rule['counts']}"
         drawn[node] = drawn[int(parents[node])].add(text) if node else Drawing(text)
     Console(markup=False, highlight=False, emoji=False).print(drawn[0])
+
+
+def _shortened(text: str, longest: int) -> str:
+    """The text on one line, with an ellipsis if it was cut off."""
+    line = one_line(text)
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"

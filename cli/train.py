@@ -165,6 +165,10 @@ def _refuse_repeated(given: dict[str, list[str]]) -> None:
             raise UsageError(f"{option} has the same value twice: give each once.")
 
 
+def _attributes(number: int) -> str:
+    return "1 attribute with its" if number == 1 else f"{number} attributes with their"
+
+
 def _say_public(run: Run, domain: str | None) -> None:
     """Print what the guarantee takes as public, and so does not protect."""
     public = run.request.domain
@@ -175,7 +179,7 @@ def _say_public(run: Run, domain: str | None) -> None:
     )
     say(
         f'Taken as public: "{public.target}" and its {len(public.classes)} classes, '
-        f"{len(public.attributes)} attributes with their categories and bounds, from {source}."
+        f"{_attributes(len(public.attributes))} categories and bounds, from {source}."
     )
     each = run.bytes_of_a_row
     say(f"Temporary space: at most {each} bytes per row, {each / 10:g} GB for 100 million rows.")

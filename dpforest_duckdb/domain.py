@@ -303,7 +303,11 @@ class Domain:
         names = [attribute.name for attribute in self.attributes]
         _refuse_clashes([*names, self.target, *self.identifiers])
         if not names:
-            raise DpforestError("The domain names no attribute besides the target: add columns.")
+            raise DpforestError(
+                f'There is no attribute besides the target "{self.target}": declare columns with '
+                "ENUM types or CHECK bounds, add them to the domain file, or change --columns or "
+                "--exclude."
+            )
         if len(self.classes) < 2:
             raise DpforestError(
                 f'The target "{self.target}" needs at least two classes in its domain.'

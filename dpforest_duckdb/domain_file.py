@@ -94,7 +94,8 @@ def _class_list(name: str, column: Mapping[str, Any]) -> tuple[str, ...]:
     domain = column.get("domain")
     if not isinstance(domain, list) or not domain:
         raise DpforestError(
-            f'The target "{name}" has no list of classes: add domain = […] to its [[column]].'
+            f'The target "{name}" has no list of classes: choose another --target, or add '
+            "domain = […] to its [[column]] in the domain file."
         )
     return tuple(category_text(value) for value in domain)
 

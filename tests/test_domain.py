@@ -104,7 +104,7 @@ def test_categories_of_any_type(values: list, sql_type: str, raw: object, cell: 
     [
         ({"column": [TARGET]}, "names no target"),
         ({"target": "y"}, "no .*column"),
-        (mapping(), "names no attribute"),
+        (mapping(), "no attribute besides"),
         ({"target": "z", "column": [numeric(lower=0, upper=1), TARGET]}, 'the target "z"'),
         (mapping(numeric()), "needs lower and upper"),
         (mapping(numeric(lower=1, upper=1)), "lower .* must be less"),

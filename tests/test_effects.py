@@ -133,6 +133,12 @@ def test_show_draws_effects_within_80_columns(saved: Path) -> None:
     assert [effect["attribute"] for effect in facts["effects"]] == ["size"]
 
 
+def test_show_marks_a_label_that_it_cut_off() -> None:
+    cuts = "> 147.890717324657 and <= 325.841945443404"
+    assert _shortened(cuts, 43) == cuts
+    assert _shortened(cuts, 28) == "> 147.890717324657 and <= 3…"
+
+
 def test_show_draws_a_tree(saved: Path) -> None:
     drawn = dpforest("show", "--model", saved, "--tree", 2).text
     assert "size = small → no" in drawn

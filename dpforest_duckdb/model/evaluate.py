@@ -111,7 +111,7 @@ def evaluate(
     if nano is None:
         if account and account.budget().cap:
             raise BudgetError(
-                f'Refused: table "{info.display}" has a cap, which exact figures would go around: '
+                f'Refused: table "{info.display}" has a cap, and exact figures are not private: '
                 "ask for noisy ones with --epsilon."
             )
         return exact_figures(*_counted(engine, forest, info, target), len(forest.domain.classes))

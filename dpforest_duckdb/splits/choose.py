@@ -117,7 +117,7 @@ def random_split(splits: Candidates, allowed: Mask, bits: Bits) -> Integers:
 
 
 def where_asked(chooser: Chooser) -> Chooser:
-    """The same where the plan asks for splits; any attribute where it does not, as all are used."""
+    """The chooser if the plan has a split query; else a random draw, as all attributes are used."""
     return lambda choice: chooser(choice) if choice.counts else at_random(choice)
 
 
@@ -143,10 +143,11 @@ def among(chooser: Chooser, of: Callable[[int], float] = math.sqrt) -> Chooser:
 
 
 def attribute_first(attribute: Utility, point: Utility, mechanism: Mechanism) -> Chooser:
-    """The attribute, then one split point of it: two draws of ε/2 each, however many are left.
+    """The attribute, then one split point of it: two draws of ε/2 each, for any number of points.
 
-    An attribute is worth its best point. The best of utilities that change together, by at most Δ,
-    changes with them by at most Δ, so sensitivity and monotony are those of `attribute`.
+    The utility of an attribute is that of its best point. If every point's utility changes by at
+    most Δ, so does their maximum; if they change in one direction, so does the maximum. So the
+    sensitivity and monotonicity of `attribute` carry over.
     """
 
     def choose(choice: Choice) -> Drawn:
