@@ -10,6 +10,7 @@ import pytest
 from models import forest_of, log_odds, one_split, two_attributes
 from shell import dpforest
 
+from dpforest_duckdb.cli.show import _shortened
 from dpforest_duckdb.errors import UsageError
 from dpforest_duckdb.model.effects import effects, importances
 from dpforest_duckdb.model.forest import Forest
