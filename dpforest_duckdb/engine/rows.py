@@ -108,7 +108,7 @@ class DuckDBRows:
             kind = table.columns[unit.column]
             by_column = SimpleNamespace(
                 canonical=dialect.canonical_unit(name, kind),
-                key=Sql('CAST("unit" AS BLOB)' if kind == "VARCHAR" else '"unit"'),
+                key=Sql('encode("unit")' if kind == "VARCHAR" else '"unit"'),
                 rows=unit.rows,
             )
         sql = render(

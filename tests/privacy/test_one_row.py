@@ -46,7 +46,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "TIMESTAMP_MS": FAR,
     "TIMESTAMP_NS": (*MOMENTS, "2262-04-11 23:47:16.854775", "1677-09-22"),
     "DATE": (*FAR, "5881580-07-10", "5877642-06-25 (BC)"),
-    "VARCHAR": ("", " ", "a", "A", "\x01", "é", "'", "{{ 1 }}", "x" * 5000),
+    "VARCHAR": ("", " ", "a", "A", "\x01", "é", "\\q", "'", "{{ 1 }}", "x" * 5000),
     "BOOLEAN": ("true", "false"),
     "ENUM('a', '')": ("a", ""),
     # types that no attribute can have, but a table and its privacy unit may
@@ -144,8 +144,9 @@ def batched(codes: list[tuple[str, int]], size: int) -> Iterator[list[tuple[str,
 
 
 @each_type
+@pytest.mark.parametrize("recipe", ["private-rdt", "smooth-forest"], ids=["all", "disjoint"])
 def test_a_privacy_unit_of_any_type_is_refused_before_the_debit_or_bounded(
-    column: tuple[duckdb.DuckDBPyConnection, str], tmp_path: Path
+    column: tuple[duckdb.DuckDBPyConnection, str], recipe: str, tmp_path: Path
 ) -> None:
     con, _ = column
     domain = Domain((Attribute("a", "categorical", ("true",)),), "y", ("u", "w"))
@@ -153,7 +154,7 @@ def test_a_privacy_unit_of_any_type_is_refused_before_the_debit_or_bounded(
     for unit in ("v", "row"):
         try:
             run = prepare(
-                con, "t", epsilon=1, domain=domain, recipe="private-rdt", trees=2, depth=1,
+                con, "t", epsilon=1, domain=domain, recipe=recipe, trees=2, depth=1,
                 privacy_unit=unit, rows_per_unit=2 if unit == "v" else 1, ledger=ledger,
             )  # fmt: skip
         except DpforestError:
