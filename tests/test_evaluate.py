@@ -298,6 +298,22 @@ def test_a_model_of_unknown_origin_needs_a_declaration(
     assert evaluate(engine, forest, "t", epsilon=1, unseen=True, ledger=other).private
 
 
+def test_a_declared_evaluation_vouches_for_no_model(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path
+) -> None:
+    """That a model never saw one table says nothing of the next; nor does another recipe's run."""
+    scored_table(con, 2)
+    con.execute("CREATE TABLE u AS FROM t")
+    seeded, engine, book = fit(con, "t", target="label"), DuckDBEngine(con), tmp_path / "ledger"
+    promise = replace(seeded.guarantee, private=True, reasons=(), epsilon="1", delta="0")
+    claimed = replace(seeded, guarantee=promise, name="m")
+    assert evaluate(engine, claimed, "u", epsilon=1, unseen=True, ledger=book).private
+    assert not evaluate(engine, claimed, "t", epsilon=1, ledger=book).private
+    prepare(con, "t", target="label", epsilon=1, recipe="private-rdt", ledger=book).execute()
+    assert claimed.recipe != "private-rdt"
+    assert not evaluate(engine, claimed, "t", epsilon=1, ledger=book).private
+
+
 def test_figures_protect_whom_the_model_protects(
     con: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:

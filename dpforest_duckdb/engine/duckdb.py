@@ -85,14 +85,16 @@ class DuckDBEngine(Statements):
         return TableInfo(catalog, schema, name, dict(columns), comment or "")
 
     def tables(self, catalog: str) -> list[TableInfo]:
-        """The base tables of a database, by name."""
-        found = self.run(
-            "SELECT schema_name, table_name, comment FROM duckdb_tables() WHERE NOT internal "
-            "AND NOT temporary AND database_name = ? AND lower(schema_name) <> 'dpforest' "
-            "ORDER BY schema_name, table_name",
-            [catalog],
-        )
-        return [self._info(catalog, *row) for row in found]
+        """The base tables of a database, by name; no macro of the database can hide one."""
+        with self._own() as own:
+            found = self.run(
+                "SELECT schema_name, table_name, comment FROM duckdb_tables() WHERE NOT internal "
+                "AND NOT temporary AND database_name = ? AND lower(schema_name) <> 'dpforest' "
+                "ORDER BY schema_name, table_name",
+                [catalog],
+                on=own,
+            )
+            return [self._info(catalog, *row, on=own) for row in found]
 
     def declared(self, table: TableInfo) -> list[DeclaredColumn]:
         """What types and CHECKs declare of each column; the type takes precedence."""
@@ -119,9 +121,12 @@ class DuckDBEngine(Statements):
 
     def home(self, table: TableInfo) -> Home:
         """The database file of a table, and whether it is opened for reading only."""
-        path, read_only = self.run(
-            "SELECT path, readonly FROM duckdb_databases() WHERE database_name = ?", [table.catalog]
-        )[0]
+        with self._own() as own:
+            path, read_only = self.run(
+                "SELECT path, readonly FROM duckdb_databases() WHERE database_name = ?",
+                [table.catalog],
+                on=own,
+            )[0]
         return Home(path or "", bool(read_only))
 
     @contextlib.contextmanager

@@ -208,7 +208,7 @@ class Account:
         Raises `DpforestError` if comment and ledger contradict each other.
         """
         anchor = _anchor(info.comment)
-        if not chain.holds(anchor.get("head", "")):
+        if anchor and chain.dataset_at(anchor["head"]) != anchor["dataset"]:
             raise DpforestError(
                 f"The ledger at {self.ledger.path} does not hold the last debit of table "
                 f'"{info.display}": restore it, or name the right one with --ledger.'
@@ -224,19 +224,24 @@ class Account:
     def _identified(self, chain: Chain, info: TableInfo) -> Table:
         """The table as the ledger knows it; a new table gets a new id.
 
-        A new id is refused while a table with a cap has vanished: this may be that table, renamed
-        without its comment.
+        A table that was never seen where it is now is refused while one with a cap has vanished: it
+        may be that one, renamed without its comment or with the comment of another table.
         """
         dataset = self._known(chain, info)
-        if dataset is None:
+        if dataset is None or chain.place_of(dataset) != self._place:
             for lost in self._vanished(chain)[:1]:
+                if lost.place == self._place:
+                    raise BudgetError(
+                        f'The comment of table "{info.display}" carries the budget of another '
+                        "table, and the one that was here before had a cap: restore the comment, "
+                        f"or run dpforest budget retire --table {lost.name} if it was dropped."
+                    )
                 raise BudgetError(
                     f'Table "{lost.name}", which has a cap, is gone, and "{info.display}" may be '
                     f"it: run dpforest budget move --table {lost.name} --to {info.display} if it "
                     f"is, or dpforest budget retire --table {lost.name} if it was dropped."
                 )
-            dataset = secrets.token_hex(16)
-        return Table(dataset, info.display, self._place)
+        return Table(dataset or secrets.token_hex(16), info.display, self._place)
 
     def _vanished(self, chain: Chain) -> list[Table]:
         """The capped tables of this database, or of a deleted one, that no longer exist."""

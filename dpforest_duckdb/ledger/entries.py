@@ -184,6 +184,20 @@ class Chain:
         """Whether this ledger continues the one whose head was `anchor`; "" is always held."""
         return not anchor or any(row[3] == anchor for row in self.rows)
 
+    def dataset_at(self, head: str) -> str | None:
+        """The dataset of the entry whose hash is `head`; None if this ledger does not hold it."""
+        for row, entry in zip(self.rows, self.entries, strict=True):
+            if row[3] == head and not isinstance(entry, Closing):
+                return entry.table.dataset
+        return None
+
+    def place_of(self, dataset: str) -> str | None:
+        """Where a dataset was last seen."""
+        for entry in reversed(self.entries):
+            if not isinstance(entry, Closing) and entry.table.dataset == dataset:
+                return entry.table.place
+        return None
+
     def find(self, place: str) -> str | None:
         """The dataset id last seen at a place."""
         for entry in reversed(self.entries):
@@ -192,18 +206,21 @@ class Chain:
         return None
 
     def capped(self) -> list[Table]:
-        """Where each table with a cap was last seen; those that were retired are left out."""
+        """Where each table with a cap was last seen; those that are retired are left out."""
         last: dict[str, Table] = {}
         caps: set[str] = set()
+        retired: set[str] = set()
         for entry in self.entries:
             if isinstance(entry, Closing):
                 continue
-            last[entry.table.dataset] = entry.table
+            dataset = entry.table.dataset
+            last[dataset] = entry.table
+            retired.discard(dataset)  # what is written of it later brings it back
             if isinstance(entry, Retired):
-                caps.discard(entry.table.dataset)
+                retired.add(dataset)
             elif isinstance(entry, Cap):
-                caps.add(entry.table.dataset)
-        return [table for dataset, table in last.items() if dataset in caps]
+                caps.add(dataset)
+        return [table for dataset, table in last.items() if dataset in caps - retired]
 
     def set_cap(
         self, table: Table, epsilon: int, delta: int, unit: PrivacyUnit, *, raise_cap: bool

@@ -37,6 +37,7 @@ from dpforest_duckdb.sql import Sql, render
 
 BINS = 20  # of the probability, in private figures; even, so that 1/2 is an edge
 MAX_ROWS_PER_UNIT = 1_000_000
+EVALUATE = "evaluate"  # stands for the recipe in the ledger
 UNSEEN = "the model never saw these rows"  # what --unseen records in the ledger
 LEAST = 1e-15  # smaller probabilities are replaced by this in the log loss
 
@@ -129,7 +130,7 @@ def evaluate(
         nano,
         0,
         unit,
-        recipe="evaluate",
+        recipe=EVALUATE,
         model=forest.name,
         private=not doubt,
         plan=[{**planned, **({"declared": UNSEEN} if unseen else {})}],
@@ -183,7 +184,8 @@ def _doubt(account: Account, forest: ForestContent) -> str:
     unit = PrivacyUnit(promise.unit, promise.rows_per_unit, promise.neighbours)
     known = any(
         run.private
-        and run.model in ("", forest.name)
+        and run.recipe == forest.recipe != EVALUATE
+        and (run.model or run.table.name) in (forest.name, forest.table)
         and run.unit == unit
         and (show(run.epsilon), show(run.delta, ATTO)) == (promise.epsilon, promise.delta)
         for run in account.ledger.runs()
@@ -287,9 +289,7 @@ def _account(
     engine: DuckDBEngine, info: TableInfo, ledger: str | Path | None, *, needed: bool
 ) -> Account | None:
     """The table's budget; a database in memory without a ledger can have none."""
-    on_disk = engine.run(
-        "SELECT path IS NOT NULL FROM duckdb_databases() WHERE database_name = ?", [info.catalog]
-    )[0][0]
+    on_disk = engine.home(info).path
     if not (needed or on_disk or ledger is not None or "dpforest-budget: " in info.comment):
         return None
     return Account.of(engine, info, ledger)
