@@ -9,7 +9,7 @@ SELECT
 {% endfor %}
 {% for score in scores %}
 {% set number = loop.index0 %}
-  {% if scored %}{{ score }}{% else %}0{% endif %}{% for tree in trees %} + {{ tree.votes[number] }}[{{ tree.leaf }} + 1]{% endfor %} AS {{ score }}{% if not loop.last %},{% endif %}
+  {% if scored %}{{ score }}{% else %}CAST(0 AS BIGINT){% endif %}{% for tree in trees %} + {{ tree.votes[number] }}[{{ tree.leaf }} + 1]{% endfor %} AS {{ score }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
 FROM (

@@ -6,7 +6,7 @@ WITH scored AS (
   SELECT
 {% for score in scores %}
 {% for node_class in node_classes %}
-    {% if not loop.first %}+ {% endif %}{{ score.votes }}[c.{{ node_class }} // {{ classes }} + 1]{% if loop.last %} AS {{ score.column }},{% endif %}
+    {% if loop.first %}CAST(0 AS BIGINT) {% endif %}+ {{ score.votes }}[c.{{ node_class }} // {{ classes }} + 1]{% if loop.last %} AS {{ score.column }},{% endif %}
 
 {% endfor %}
 {% endfor %}

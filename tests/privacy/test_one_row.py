@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 
 from dpforest_duckdb.domain import Attribute, Domain, type_family
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.training.prepare import prepare
+from dpforest_duckdb.tree import LEAF, Tree
 
 INTEGERS = {
     **{f"{name}INT": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
@@ -162,3 +165,31 @@ def test_a_privacy_unit_of_any_type_is_refused_before_the_debit_or_bounded(
             assert unit == "v"
         else:
             run.execute()
+
+
+def test_scores_of_many_trees_do_not_overflow() -> None:
+    """A row that has the largest votes of hundreds of attributes passes 32 bits."""
+    trees, votes = 200, 2 * 10**7
+    domain = Domain(
+        (Attribute("a", "categorical", ("true",), nullable=False).bound("BOOLEAN"),),
+        "y",
+        ("u", "w"),
+    )
+    leaf = Tree(
+        kind=np.array([LEAF]),
+        attribute=np.array([-1]),
+        cell=np.array([0]),
+        first=np.array([-1]),
+        counts=None,
+        votes=np.array([[0, votes]]),
+    )
+    with duckdb.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT true AS a, 'w' AS y")
+        engine = DuckDBEngine(con)
+        options: dict[str, Any] = {"sample": "all", "salt": 1}
+        with engine.snapshot(engine.table("t")) as rows:
+            once = rows.encode(domain, PrivacyUnit("row"), trees=1, **options)
+            once.add_votes([leaf] * trees)
+            once.add_votes([leaf] * trees)
+            often = rows.encode(domain, PrivacyUnit("row"), trees=trees, **options)
+            assert often.count_scores([np.full(trees, votes)], [votes * trees - 1])[1, 1] == 1

@@ -6,7 +6,7 @@ CREATE TEMP TABLE "temp"."main"."dpforest_000001_1" AS
 SELECT
   "codes0",
   "node_class0",
-0 + [0, -400000, 600000]["leaf0" + 1] AS "score1"
+CAST(0 AS BIGINT) + [0, -400000, 600000]["leaf0" + 1] AS "score1"
 FROM (
   SELECT
     *,

@@ -4,7 +4,7 @@
 -- reads private rows: yes
 WITH scored AS (
   SELECT
-[10][c."node_class0" // 2 + 1] AS "score0",
+CAST(0 AS BIGINT) + [10][c."node_class0" // 2 + 1] AS "score0",
     c."node_class0" % 2 AS "class"
   FROM "temp"."main"."dpforest_000001_0" AS c
 )
