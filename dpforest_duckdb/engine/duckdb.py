@@ -94,7 +94,9 @@ class DuckDBEngine(Statements):
                 [catalog],
                 on=own,
             )
-            return [self._info(catalog, *row, on=own) for row in found]
+            return [
+                self._info(catalog, schema, name, comment, own) for schema, name, comment in found
+            ]
 
     def declared(self, table: TableInfo) -> list[DeclaredColumn]:
         """What types and CHECKs declare of each column; the type takes precedence."""
