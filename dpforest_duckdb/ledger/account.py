@@ -208,7 +208,7 @@ class Account:
         Raises `DpforestError` if comment and ledger contradict each other.
         """
         anchor = _anchor(info.comment)
-        if anchor and chain.dataset_at(anchor["head"]) != anchor["dataset"]:
+        if "dataset" in anchor and chain.dataset_at(anchor["head"]) != anchor["dataset"]:
             raise DpforestError(
                 f"The ledger at {self.ledger.path} does not hold the last debit of table "
                 f'"{info.display}": restore it, or name the right one with --ledger.'
