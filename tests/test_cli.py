@@ -338,12 +338,13 @@ def test_several_models_in_one_pass(db: Path) -> None:
     refused(dpforest(*train(db, *more, "--out", "x.json")), "--out", code=2)
     refused(dpforest(*train(db, "--epsilon", "1", "--epsilon", "1")), "--epsilon", code=2)
     assert state(db) == before
-    runs = dpforest(*train(db, *more, "--dry-run", "--json")).facts["runs"]
-    assert [run["cost"] for run in runs] == [1, 1.5]
-    assert len(dpforest(*train(db, *more, "--dry-run")).text.split("cost ε")) == 3
+    planned = dpforest(*train(db, *more, "--dry-run", "--json"))
+    assert planned.code == 1, "the cap does not allow both"
+    assert [run["cost"] for run in json.loads(planned.out)["runs"]] == [1, 1.5]
+    assert len(dpforest(*train(db, *more, "--dry-run")).out.split("cost ε")) == 3
 
 
-def test_temporary_space_is_told_and_refused(db: Path, tmp_path: Path) -> None:
+def test_temporary_space_is_printed_and_can_be_refused(db: Path, tmp_path: Path) -> None:
     before = state(db)
     said = dpforest(*train(db, "--dry-run", "--rows-at-most", "1000000"))
     assert re.search(r"Temporary space: at most \d+ bytes per row, [\d.]+ GB for 100", said.err)
