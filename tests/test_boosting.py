@@ -210,22 +210,22 @@ def test_the_mechanisms_are_given_what_the_plan_says(
     given: list[tuple[str, int, int]] = []
     laplace, gaussian, exponents = ExactNoise.laplace, ExactNoise.gaussian, medians.exponents
 
-    def told_laplace(self: ExactNoise, counts: np.ndarray, cost: int, bound: int) -> np.ndarray:
+    def recorded_laplace(self: ExactNoise, counts: np.ndarray, cost: int, bound: int) -> np.ndarray:
         given.append(("ε", cost, bound))
         return laplace(self, counts, cost, bound)
 
-    def told_gaussian(self: ExactNoise, sums: np.ndarray, cost: int, bound: int) -> np.ndarray:
+    def recorded_gaussian(self: ExactNoise, sums: np.ndarray, cost: int, bound: int) -> np.ndarray:
         given.append(("ρ", cost, bound))
         return gaussian(self, sums, cost, bound)
 
-    def told_exponents(utilities, allowed, cost, bound, monotone):  # type: ignore[no-untyped-def]
+    def recorded_exponents(utilities, allowed, cost, bound, monotone):  # type: ignore[no-untyped-def]
         assert not monotone
         given.append(("median", cost, bound))
         return exponents(utilities, allowed, cost, bound, monotone)
 
-    monkeypatch.setattr(ExactNoise, "laplace", told_laplace)
-    monkeypatch.setattr(ExactNoise, "gaussian", told_gaussian)
-    monkeypatch.setattr(medians, "exponents", told_exponents)
+    monkeypatch.setattr(ExactNoise, "laplace", recorded_laplace)
+    monkeypatch.setattr(ExactNoise, "gaussian", recorded_gaussian)
+    monkeypatch.setattr(medians, "exponents", recorded_exponents)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         run = prepare(

@@ -245,7 +245,7 @@ def test_a_name_with_a_comma_can_be_chosen(db: Path) -> None:
     assert shown["attributes"] == ["age", "a, b"]
 
 
-def test_rows_per_unit_are_bounded_and_told(db: Path) -> None:
+def test_rows_per_unit_are_bounded_and_printed(db: Path) -> None:
     said = dpforest(*train(db, "--name", "unit", "--privacy-unit", "WHO", "--rows-per-unit", "3"))
     assert 'Privacy unit: each "who" (up to 3 rows)' in said.err
     assert 'per "who" (at most 3 rows)' in said.text
@@ -362,7 +362,9 @@ def test_the_fast_form_gives_the_same(db: Path) -> None:
     assert query(db, fast) == query(db, plain)
 
 
-def test_large_sql_is_told_and_refused(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_large_sql_is_printed_and_refused(
+    db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = ("sql", "--db", db, "--model", "risk")
     said = dpforest(*words)
     assert f"{len(said.text.encode()) / 1000:.0f} KB of SQL" in said.err

@@ -117,7 +117,7 @@ def test_counts_have_the_deviation_that_the_model_says() -> None:
         assert decoded.std(axis=1) == pytest.approx(claimed, rel=0.06)
 
 
-def test_few_values_told_together_cost_far_less_than_one_by_one() -> None:
+def test_tables_of_few_values_cost_far_less_together_than_one_by_one() -> None:
     """Sixteen yes-or-no questions: noise a third of that of tables that share ε."""
     domain = bound([2] * 16)
     together = deviation(domain.attributes[0], domain.attributes, NANO, 1)

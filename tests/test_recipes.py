@@ -270,7 +270,7 @@ def test_dpdf_asks_its_histogram_at_every_node() -> None:
 
 
 @pytest.mark.parametrize("name", ["dpdf", "pinq-id3", "greedy-tree", "snr-forest"])
-def test_the_noise_that_is_told_is_the_noise_that_is_there(name: str) -> None:
+def test_the_stated_noise_is_the_noise_that_is_there(name: str) -> None:
     """Counts differ from true ones by the stated standard deviation, over nodes and seeds."""
     off: list[float] = []
     for seed in range(12):

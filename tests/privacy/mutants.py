@@ -133,7 +133,7 @@ def seed_unflagged() -> None:
     SeededBits.private = True  # type: ignore[misc]
 
 
-def hessians_too_heavy() -> None:
+def hessians_too_large() -> None:
     """Hessians weigh 10/3 of a gradient: hardly more than the bound in L2 has room for."""
     boosting.unit_of = lambda query, classes: Gradients(boosting.WHOLE, 10, 3)
 
@@ -316,7 +316,7 @@ MUTANTS: dict[str, Callable[[], None]] = {
         noisy_n_as_sensitivity,
         domain_from_rows,
         seed_unflagged,
-        hessians_too_heavy,
+        hessians_too_large,
         gradients_of_several_classes_as_of_two,
         medians_at_double_cost,
         pure_costs_free_in_rho,

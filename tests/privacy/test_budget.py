@@ -133,7 +133,7 @@ def test_each_database_has_its_own_budget_and_rows(home: Path) -> None:
         assert account(con, "one.t", ledger=book).budget().spent_epsilon == NANO
 
 
-def test_databases_in_memory_are_told_apart(tmp_path: Path) -> None:
+def test_databases_in_memory_are_distinguished(tmp_path: Path) -> None:
     with duckdb.connect() as con:
         for name in ("one", "two"):
             con.execute(f"ATTACH ':memory:' AS {name}")

@@ -186,7 +186,7 @@ def test_no_failure_of_the_database_shows_a_value(tmp_path: Path, recipe: str) -
     assert failed > 8, "each statement failed once"
 
 
-def test_the_seed_is_told_nowhere_but_by_the_user(tmp_path: Path) -> None:
+def test_the_seed_is_in_no_output(tmp_path: Path) -> None:
     """Who knows the seed can take the noise off: it is not in the model, its SQL or the ledger."""
     home = tmp_path / "home.duckdb"
     domain = domain_from_mapping(

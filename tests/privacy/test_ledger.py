@@ -544,7 +544,7 @@ def test_an_empty_file_is_an_empty_ledger(ledger: Ledger) -> None:
     assert debit(ledger, 1) == 1
 
 
-def test_damage_is_either_harmless_or_told_in_one_sentence(ledger: Ledger) -> None:
+def test_damage_is_either_harmless_or_reported_in_one_sentence(ledger: Ledger) -> None:
     for _ in range(6):
         debit(ledger, NANO)
     whole, budget, head = ledger.path.read_bytes(), ledger.budget(VISITS.dataset), ledger.head()

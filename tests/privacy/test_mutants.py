@@ -29,7 +29,7 @@ CAUGHT_BY = {
     "noisy_n_as_sensitivity": "test_recipes.py::test_sensitivities_are_those_that_were_proved",
     "domain_from_rows": "test_training.py::test_the_domain_does_not_rest_on_the_rows",
     "seed_unflagged": "test_training.py::test_a_seed_repeats_a_run_and_is_flagged_everywhere",
-    "hessians_too_heavy": "test_boosting.py::test_no_row_of_two_classes_adds_more_than_the"
+    "hessians_too_large": "test_boosting.py::test_no_row_of_two_classes_adds_more_than_the"
     "_sensitivity",
     "gradients_of_several_classes_as_of_two": "test_boosting.py::test_a_row_more_changes_the_sums"
     "_by_no_more_than_the_sensitivity",

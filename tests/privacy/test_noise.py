@@ -191,7 +191,7 @@ def test_opendp_is_imported_only_when_noise_is_drawn() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_noise_does_not_import_the_heavy_packages_that_opendp_can_use() -> None:
+def test_noise_does_not_import_the_large_packages_that_opendp_can_use() -> None:
     code = (
         "import sys, numpy as np; from dpforest_duckdb.privacy.noise import OpenDPNoise;"
         "OpenDPNoise().laplace(np.zeros(3, dtype=np.int64), 10**9, 1);"
