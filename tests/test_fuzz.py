@@ -136,7 +136,7 @@ def test_a_model_of_hostile_words_gives_one_statement(
 ) -> None:
     content = copy.deepcopy(MODEL)
     content["name"], content["recipe"], content["table"] = names[0], names[1], names[2]
-    content["guarantee"].update(epsilon=values[0], unit=names[1], noise=values[1])
+    content["guarantee"].update(unit=names[1], noise=values[1])
     content["guarantee"].update(private=False, reasons=values)
     for attribute, name in zip(content["domain"]["attributes"], names, strict=False):
         attribute["name"] = name

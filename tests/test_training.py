@@ -204,9 +204,9 @@ def test_poor_tables_give_a_model_all_the_same(
         assert row[-1] + row[-2] == pytest.approx(1)
 
 
-@pytest.mark.parametrize(("rows", "trees"), [(9000, 1), (300, 2)])
-def test_auto_grows_a_greedy_tree_where_classes_and_numbers_are_many(
-    con: duckdb.DuckDBPyConnection, tmp_path: Path, rows: int, trees: int
+@pytest.mark.parametrize("rows", [9000, 300])
+def test_auto_grows_a_tree_beside_the_sums_for_several_classes_and_enough_rows(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, rows: int
 ) -> None:
     con.execute(
         "CREATE TABLE visits (x INTEGER CHECK (x BETWEEN 0 AND 99), "
@@ -219,11 +219,12 @@ def test_auto_grows_a_greedy_tree_where_classes_and_numbers_are_many(
     )
     run = ready(con, tmp_path, epsilon=1, recipe="auto")
     forest = run.execute()
-    assert len(forest.trees) == trees + (forest.link == "softmax")
-    assert (forest.link == "shares") == (rows == 9000)
+    deep = [tree for tree in forest.trees if tree.depth(forest.domain.cells) > 1]
+    assert len(deep) == (rows == 9000)
+    assert len(forest.trees) > 1
     assert forest.private
     assert run.account.budget().spent_epsilon == NANO
-    if forest.link == "shares":
+    if deep:
         right = forest.predict(con, "visits").filter("prediction = ill").count("*").fetchall()
         assert right[0][0] > 0.9 * rows
 
