@@ -12,10 +12,16 @@ import pytest
 from same_forests import RECORDED, TARGETS, cases, forest_hash, prepared_connection
 
 HASHES = json.loads(RECORDED.read_text(encoding="utf-8"))
-SLOW = ("hou-forest", "dprfmaxtree", "tpdprf")  # seconds each: their published forms are quick
+SLOW = (
+    "hou-forest",
+    "dprfmaxtree",
+    "tpdprf",
+    "diffprf",
+    "diffprfs",
+)  # seconds each: their published forms are quick
 
 
-def quick(name: str, options: dict[str, Any]) -> bool:
+def quick(options: dict[str, Any]) -> bool:
     """One form of each recipe, on the table of two classes."""
     if options["target"] != next(iter(TARGETS)) or ":" in options["recipe"] or "epsilon" in options:
         return False
@@ -23,7 +29,7 @@ def quick(name: str, options: dict[str, Any]) -> bool:
 
 
 CASES = [
-    pytest.param(name, options, marks=() if quick(name, options) else pytest.mark.slow, id=name)
+    pytest.param(name, options, marks=() if quick(options) else pytest.mark.slow, id=name)
     for name, options in cases()
 ]
 

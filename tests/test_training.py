@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sqlite3
@@ -21,6 +22,7 @@ import dpforest_duckdb
 from dpforest_duckdb import BudgetError, DpforestError, UsageError, prepare
 from dpforest_duckdb.engine.connect import open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.ledger.book import Ledger
@@ -272,6 +274,29 @@ def test_ctrl_c_stops_the_query_and_leaves_nothing(
         )
     assert time.monotonic() - started < 10
     assert engine.run("SELECT count(*) FROM duckdb_tables()") == [(0,)]
+
+
+@pytest.mark.parametrize("recipe", ["auto", "greedy-tree", "dpdf"])
+def test_ctrl_c_in_an_open_transaction_is_still_ctrl_c(
+    con: duckdb.DuckDBPyConnection,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    recipe: str,
+) -> None:
+    """The interrupt aborts the transaction, in which no table can be dropped."""
+
+    def interrupted(rows: DuckDBRows, first: int, nodes: int) -> None:
+        with contextlib.suppress(duckdb.Error):
+            rows._own.execute("SELECT error('interrupted')")
+        raise KeyboardInterrupt
+
+    for count in ("count_classes", "count_leaves"):
+        monkeypatch.setattr(DuckDBRows, count, interrupted)
+    visits(con)
+    run = ready(con, tmp_path, recipe=recipe)
+    with pytest.raises(KeyboardInterrupt):
+        run.execute()
+    assert con.execute("FROM duckdb_tables() WHERE temporary").fetchall() == []
 
 
 KILLED = """

@@ -212,8 +212,13 @@ class Run:
         )
         try:
             yield coded
-        finally:
-            coded.drop()
+        except BaseException:
+            # an interrupt aborts the transaction, in which nothing can be dropped; what was coded
+            # then goes with the connection
+            with contextlib.suppress(DpforestError):
+                coded.drop()
+            raise
+        coded.drop()
 
     def _class_counts(self, rows: Snapshot, domain: Domain) -> Integers:
         """The private class counts of all rows; coding one attribute is enough for them."""
