@@ -35,7 +35,7 @@ class MySQL(Dialect):
             )
 
     def quoted(self, value: str) -> Sql:
-        """In hexadecimal where there are backslashes: whether they escape is a server's setting."""
+        """In hexadecimal if there is a backslash: a server setting decides if it escapes."""
         if "\\" in value:
             return Sql(f"_utf8mb4 X'{value.encode().hex().upper()}'")
         plain = "'" + value.replace("'", "''") + "'"

@@ -28,7 +28,7 @@ class Postgres(Dialect):
     }
 
     def quoted(self, value: str) -> Sql:
-        """With E where there are backslashes: read alike whatever standard_conforming_strings."""
+        """As E'…' if there is a backslash, so standard_conforming_strings does not matter."""
         text = value.replace("'", "''")
         return Sql("E'" + text.replace("\\", "\\\\") + "'" if "\\" in text else f"'{text}'")
 

@@ -88,7 +88,7 @@ def tree_pays(request: Request) -> bool:
     """
     if not mostly_numeric(request):
         return False
-    if len(request.domain.classes) == 2:  # whose sums are fitted: only where rows are very many
+    if len(request.domain.classes) == 2:  # their sums are fitted, so a tree needs far more rows
         return not request.rho and boosting_pays(request)
     return _strength_by_classes(request) >= BESIDE
 
