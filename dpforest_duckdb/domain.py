@@ -315,6 +315,11 @@ class Domain:
         _refuse_duplicates(self.target, self.classes)
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns with the values of the attributes and the target."""
+        return (*(attribute.column for attribute in self.attributes), self.target)
+
+    @property
     def cells(self) -> tuple[int, ...]:
         """The number of cells of each attribute."""
         return tuple(attribute.cells for attribute in self.attributes)

@@ -10,7 +10,7 @@ them. Another engine translates its own types into these.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -180,11 +180,11 @@ class Catalogue(Anchor, Protocol):
     def declared(self, table: TableInfo) -> list[DeclaredColumn]:
         """What is declared of each column, in the table's order."""
 
-    def refuse_unseen(self, table: TableInfo) -> None:
-        """Raise `DpforestError` if a snapshot would not see what the user sees.
+    def refuse_unseen(self, table: TableInfo, columns: Collection[str] = ()) -> None:
+        """Raise `DpforestError` if a snapshot would not see what the user sees in some columns.
 
         DuckDB reads through connections of its own, which do not see an uncommitted transaction of
-        the user.
+        the user. A computed column may change with each reading, or need a macro.
         """
 
     def spills_plain(self, table: TableInfo) -> bool:

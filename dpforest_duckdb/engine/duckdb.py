@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import duckdb
@@ -77,12 +77,14 @@ class DuckDBEngine(Statements):
         on: duckdb.DuckDBPyConnection | None = None,
     ) -> TableInfo:
         columns = self.run(
-            "SELECT column_name, data_type FROM duckdb_columns() WHERE database_name = ? "
-            "AND schema_name = ? AND table_name = ? ORDER BY column_index",
+            "SELECT column_name, data_type, is_generated FROM duckdb_columns() "
+            "WHERE database_name = ? AND schema_name = ? AND table_name = ? ORDER BY column_index",
             [catalog, schema, name],
             on=on,
         )
-        return TableInfo(catalog, schema, name, dict(columns), comment or "")
+        types = {column: sql_type for column, sql_type, _ in columns}
+        computed = frozenset(column for column, _, generated in columns if generated)
+        return TableInfo(catalog, schema, name, types, comment or "", computed)
 
     def tables(self, catalog: str) -> list[TableInfo]:
         """The base tables of a database, by name; no macro of the database can hide one."""
@@ -139,10 +141,11 @@ class DuckDBEngine(Statements):
             yield note
             note.commit()
 
-    def refuse_unseen(self, table: TableInfo) -> None:
-        """Raise `DpforestError` while the user's connection is in a transaction of its own.
+    def refuse_unseen(self, table: TableInfo, columns: Collection[str] = ()) -> None:
+        """Raise `DpforestError` while the user's connection is in a transaction of its own, and for
+        computed columns that need a macro or a sequence, or that are random.
 
-        Outside of one every statement has a transaction, and so a number, of its own.
+        Outside of a transaction every statement has one, and so a number, of its own.
         """
         numbers = [self.run("SELECT system.main.txid_current()") for _ in range(2)]
         if numbers[0] == numbers[1]:
@@ -150,6 +153,15 @@ class DuckDBEngine(Statements):
                 "The connection has an open transaction, and a run does not see what it changed: "
                 "COMMIT or ROLLBACK first."
             )
+        with self._own() as own:
+            for column in sorted(table.computed.intersection(columns)):
+                try:  # plans the statement, and reads no row
+                    self.run(f"EXPLAIN SELECT * FROM {self.dialect.rows(table, [column])}", on=own)
+                except DpforestError:
+                    raise DpforestError(
+                        f'Column "{column}" of table "{table.display}" is computed by a macro, by '
+                        "a sequence or at random: store its values in an ordinary column."
+                    ) from None
 
     def read_only(self) -> bool:
         """Whether the connection's own database cannot be written."""

@@ -130,8 +130,10 @@ class DuckDBRows:
             wrong=Sql(" + ".join(f'CAST({column} <> "class" AS INTEGER)' for column in labels)),
             misclassified_weight=misclassified_weight,
             unit=by_column,
-            row=Sql(", ".join(self._ident("t", name) for name in table.columns)),
-            source=self._ident(table.catalog, table.schema, table.name),
+            row=Sql(
+                ", ".join(self._ident("t", n) for n in table.columns if n not in table.computed)
+            ),
+            source=dialect.rows(table, [*self._domain.columns, unit.column]),
             **{
                 "class": dialect.class_code(self._domain.classes, self._domain.target_type, target),
                 "class_type": unsigned(self._classes - 1),

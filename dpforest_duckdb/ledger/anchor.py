@@ -13,13 +13,17 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class TableInfo:
-    """What the catalogue says about a base table: its full name and its columns' types. Public."""
+    """What the catalogue says about a base table: its full name and its columns' types. Public.
+
+    `computed` are the columns that the database computes whenever they are read.
+    """
 
     catalog: str
     schema: str
     name: str
     columns: dict[str, str]
     comment: str = ""
+    computed: frozenset[str] = frozenset()
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -107,7 +107,7 @@ def evaluate(
             "nobody."
         )
     info = engine.table(table)
-    engine.refuse_unseen(info)
+    engine.refuse_unseen(info, _read(forest, info, target, privacy_unit))
     account = _account(engine, info, ledger, needed=nano is not None)
     if nano is None:
         if account and account.budget().cap:
@@ -312,7 +312,8 @@ def _statement(
     column = found[wanted.casefold()]
     labels = Attribute(column, "categorical", classes).bound(info.columns[column])
     prefix = _free_prefix(info.columns)
-    source = Scored(dialect.ident(info.catalog, info.schema, info.name), info.columns)
+    read = _read(forest, info, target, unit.column if unit else None)
+    source = Scored(dialect.rows(info, read), info.columns)
     names = [dialect.ident("s", name) for name in share_names(forest, prefix)]
     label = dialect.class_code(labels.values, labels.type, dialect.ident("s", column))
     arms = " ".join(f"WHEN {number} THEN {name}" for number, name in enumerate(names))
@@ -336,6 +337,15 @@ def _statement(
         value=names[1] if binary else Sql(f"CASE {label} {arms} END"),
         **{"class": label},
     )
+
+
+def _read(
+    forest: ForestContent, info: TableInfo, target: str | None, unit: str | None
+) -> list[str]:
+    """The columns of a table that an evaluation reads, as the table spells them."""
+    wanted = {*forest.domain.columns, target or "", unit or forest.guarantee.unit}
+    names = {name.casefold() for name in wanted}
+    return [name for name in info.columns if name.casefold() in names]
 
 
 def _counted(

@@ -80,7 +80,7 @@ def prepare(
     )
     plan = chosen.whole_plan(request)
     _refuse_tiny_shares(plan, len(public.attributes))
-    engine.refuse_unseen(info)
+    engine.refuse_unseen(info, [*public.columns, unit.column])
     if name is not None:
         store.check_name(engine.models, name, replace=replace)
     if engine.spills_plain(info):

@@ -23,6 +23,7 @@ import pytest
 from dpforest_duckdb.engine import rows as coded_rows
 from dpforest_duckdb.engine import snapshot
 from dpforest_duckdb.engine.base import Gradients
+from dpforest_duckdb.engine.dialect import DuckDBDialect
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, DuckDBNote
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.learners import boosting, joint_tables
@@ -201,6 +202,11 @@ def macros_reach_the_rows() -> None:
     snapshot.own_connection = lambda statements: statements.connection.cursor()
 
 
+def computed_columns_as_they_are() -> None:
+    """A row for which a generated column cannot be computed ends the run."""
+    DuckDBDialect.rows = lambda self, table, used: self.ident(*table.key)  # type: ignore[method-assign]
+
+
 def identity_from_the_plan() -> None:
     """A debit goes by the comment as it was when the run was prepared."""
     read = DuckDBNote.read
@@ -324,6 +330,7 @@ MUTANTS: dict[str, Callable[[], None]] = {
         parts_of_a_row_left_out,
         code_of_two,
         macros_reach_the_rows,
+        computed_columns_as_they_are,
         identity_from_the_plan,
         transaction_per_coding,
         mixtures_rated_without_bound,

@@ -21,6 +21,7 @@ import pytest
 from dpforest_duckdb.domain import Attribute, Domain, type_family
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.tree import LEAF, Tree
@@ -165,6 +166,43 @@ def test_a_privacy_unit_of_any_type_is_refused_before_the_debit_or_bounded(
             assert unit == "v"
         else:
             run.execute()
+
+
+COMPUTED = (
+    "CREATE SEQUENCE s",
+    "CREATE MACRO twice(x) AS 2 * x",
+    "CREATE TABLE t (x INTEGER, w VARCHAR, y VARCHAR, "
+    "added INTEGER AS (x + 1), parsed INTEGER AS (w::INTEGER), doubled INTEGER AS (twice(x)), "
+    "counted BIGINT AS (nextval('s')), drawn DOUBLE AS (random()))",
+    "INSERT INTO t (x, w, y) SELECT i % 10, i % 3, 'uw'[i % 2 + 1] FROM range(50) r(i)",
+    "UPDATE t SET w = 'none' WHERE x = 0",  # which a computed column is not asked about
+)
+
+
+@pytest.mark.parametrize("name", ["added", "parsed", "doubled", "counted", "drawn"])
+@pytest.mark.parametrize("recipe", ["private-rdt", "smooth-forest"], ids=["all", "disjoint"])
+def test_a_computed_column_is_refused_before_the_debit_or_read_whatever_the_rows_are(
+    con: duckdb.DuckDBPyConnection, name: str, recipe: str, tmp_path: Path
+) -> None:
+    for statement in COMPUTED:
+        con.execute(statement)
+    ledger = tmp_path / "ledger"
+    attributes = {"x": Attribute("x", "numeric", edges=(3,))}
+    attributes[name] = Attribute(name, "numeric", edges=(1,))
+    forests = []
+    for used in ("x", name):
+        domain = Domain((attributes[used],), "y", ("u", "w"))
+        options: dict[str, Any] = {"epsilon": 1, "domain": domain, "recipe": recipe, "trees": 2}
+        if used in ("doubled", "counted", "drawn"):
+            spent = ledger.read_bytes()
+            with pytest.raises(DpforestError, match=f'Column "{used}" .* ordinary column'):
+                prepare(con, "t", ledger=ledger, **options)
+            assert ledger.read_bytes() == spent
+        else:
+            forests.append(prepare(con, "t", ledger=ledger, **options).execute())
+    for forest in forests:
+        figures = evaluate(DuckDBEngine(con), forest, "t", epsilon=1, ledger=ledger)
+        assert figures.private
 
 
 def test_scores_of_many_trees_do_not_overflow() -> None:
