@@ -1,10 +1,11 @@
-"""What the benchmarks share: where the data is, and tables of text."""
+"""What the benchmarks share: where the data is, results that are kept, and tables of text."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,6 +24,48 @@ def data_folder() -> Path:
             "holds nursery.parquet, nursery.toml and the others."
         )
     return folder
+
+
+def table_files() -> dict[str, Path]:
+    """The Parquet file of every benchmark table by name: those of `data_folder`, then more.
+
+    More tables are in DPFOREST_MORE_DATA, or in more-data beside the folder of the others; they are
+    left out if there are none. A domain file is beside each table.
+    """
+    named = os.environ.get("DPFOREST_MORE_DATA")
+    folders = [data_folder(), Path(named) if named else data_folder().parent / "more-data"]
+    found = [path for folder in folders for path in sorted(folder.glob("*.parquet"))]
+    return {path.stem: path for path in found if path.stem != "adult_test"}
+
+
+class Results:
+    """Figures of runs, one JSON object a line in a file, so that a stopped benchmark can go on.
+
+    A run is known by the values of its `keys`; the last line of a run counts.
+    """
+
+    def __init__(self, file: Path | None, keys: Sequence[str]) -> None:
+        self._file, self._keys = file, keys
+        self._known: dict[tuple[object, ...], Mapping[str, object]] = {}
+        if file is not None and file.is_file():
+            *lines, rest = file.read_text(encoding="utf-8").split("\n")
+            if rest:  # the program was stopped within a line
+                file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            for line in lines:
+                self._remember(json.loads(line))
+
+    def _remember(self, run: Mapping[str, object]) -> None:
+        self._known[tuple(run[key] for key in self._keys)] = run
+
+    def get(self, *values: object) -> Mapping[str, object] | None:
+        """A run by the values of its keys; None if it is not there yet."""
+        return self._known.get(values)
+
+    def add(self, run: Mapping[str, object]) -> None:
+        self._remember(run)
+        if self._file is not None:
+            with self._file.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(run) + "\n")
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -1,0 +1,313 @@
+"""Training without a database: the package's own learners on rows in memory, many times faster.
+
+The figures of thousands of forests are wanted, each of a few thousand rows, where statements cost
+more than counting. A `Table` is read from DuckDB once. `Memory` is an engine as the package defines
+one, so that everything but counting is the package's own code; tests compare its forests with those
+of DuckDB under the same seed. Noise comes from seeds: this is for experiments on public data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import duckdb
+import numpy as np
+
+from dpforest_duckdb import load_domain
+from dpforest_duckdb.arrays import Floats, Integers
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS, Gradients, Mixture, Sample, Splits
+from dpforest_duckdb.engine.dialect import DuckDBDialect
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.model.evaluate import LEAST, auc
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
+from dpforest_duckdb.privacy.randomness import Randomness
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.recipes import find
+from dpforest_duckdb.recipes.recipe import Recipe
+from dpforest_duckdb.training.run import Run
+from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Tree, branch_of
+
+CODINGS = 512  # of attributes, kept for a table
+DIALECT = DuckDBDialect()
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a forest reaches on rows that it has not seen; AUC for two classes."""
+
+    accuracy: float
+    auc: float | None
+    log_loss: float
+
+
+class Table:
+    """A table's rows with a known class: `labels[row]`, and codes of its attributes on request.
+
+    Numeric columns are numbers, dates, times or decimals; they are kept as floats.
+    """
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, name: str, domain: Domain) -> None:
+        columns = DuckDBEngine(con).table(name).columns
+        self.domain = domain.without(domain.privacy_unit or "").bind(columns)
+        label = DIALECT.class_code(
+            self.domain.classes, self.domain.target_type, DIALECT.ident(self.domain.target)
+        )
+        found = con.execute(
+            f"SELECT * FROM (SELECT {', '.join(map(self._read, self._numbered))}, "
+            f"{label} AS label FROM {DIALECT.ident(name)}) WHERE label IS NOT NULL"
+        ).fetchnumpy()
+        self.labels = np.asarray(found["label"], dtype=np.int64)
+        self._values = {a.name: np.ma.filled(found[f"a{n}"], np.nan) for n, a in self._numbered}
+        self._places: dict[str, tuple[Floats, Integers]] = {}
+        self._coded = lru_cache(CODINGS)(self._code)
+
+    @property
+    def _numbered(self) -> list[tuple[int, Attribute]]:
+        return list(enumerate(self.domain.attributes))
+
+    @staticmethod
+    def _read(numbered: tuple[int, Attribute]) -> str:
+        """A number as it is, a category as its cell."""
+        number, attribute = numbered
+        column = DIALECT.ident(attribute.column)
+        if attribute.kind != "numeric":
+            return f"{DIALECT.code(attribute, column)} AS a{number}"
+        if attribute.family == "date":
+            return f"{column} - DATE '1970-01-01' AS a{number}"
+        if attribute.family == "timestamp":
+            return f"epoch({column}) AS a{number}"
+        return f"CAST({column} AS DOUBLE) AS a{number}"
+
+    def codes(self, domain: Domain, rows: Integers) -> list[Integers]:
+        """Per attribute of a domain, which may be cut otherwise, the cell of each of the `rows`."""
+        return [self._coded(attribute)[rows] for attribute in domain.attributes]
+
+    def _code(self, attribute: Attribute) -> Integers:
+        values = self._values[attribute.name]
+        if attribute.kind != "numeric":
+            return cast(Integers, values.astype(np.int32))
+        if attribute.name not in self._places:  # of each distinct value only one is looked up
+            self._places[attribute.name] = np.unique(values.astype(float), return_inverse=True)
+        distinct, place = self._places[attribute.name]
+        cells = np.searchsorted(np.array(attribute.edges, dtype=float), distinct, side="left")
+        cells[np.isnan(distinct)] = attribute.null
+        return cast(Integers, cells.astype(np.int32)[place])
+
+
+@dataclass(frozen=True)
+class Memory:
+    """An engine, and a snapshot, of some rows of a table. Only what training a recipe of this
+    package needs is there.
+    """
+
+    table: Table
+    rows: Integers
+
+    def refuse_unseen(self, table: TableInfo) -> None:
+        """All rows are seen."""
+
+    @contextlib.contextmanager
+    def snapshot(self, table: TableInfo, *, shared: bool = False) -> Iterator[Memory]:
+        yield self
+
+    def encode(
+        self,
+        domain: Domain,
+        unit: PrivacyUnit,
+        *,
+        trees: int,
+        sample: Sample,
+        salt: int,
+        **others: object,
+    ) -> MemoryRows:
+        """The rows, every one a unit and seen by every tree."""
+        assert unit.column == "row", "rows are the units"
+        assert sample == "all", "recipes of this package show all rows to every tree"
+        codes = self.table.codes(domain, self.rows)
+        return MemoryRows(codes, self.table.labels[self.rows], domain, trees)
+
+
+class MemoryRows:
+    """Coded rows as arrays, counted and routed as `engine.base.CodedRows` says."""
+
+    def __init__(
+        self, codes: Sequence[Integers], labels: Integers, domain: Domain, trees: int
+    ) -> None:
+        self._codes, self._labels, self._cells = codes, labels, domain.cells
+        self._classes = len(domain.classes)
+        self._nodes = [np.full(len(labels), tree, dtype=np.int64) for tree in range(trees)]
+        self._scores = np.zeros((len(labels), self._classes), dtype=np.int64)
+        self._parts: tuple[Gradients, Floats] | None = None
+
+    def count_classes(self, first: int, nodes: int) -> list[Integers]:
+        counts = [np.zeros(nodes * k * self._classes, dtype=np.int64) for k in self._cells]
+        for node in self._nodes:
+            rows = np.flatnonzero(node >= first)
+            start, label = node[rows] - first, self._labels[rows]
+            for table, code, cells in zip(counts, self._codes, self._cells, strict=True):
+                key = (start * cells + code[rows]) * self._classes + label
+                table += np.bincount(key, minlength=len(table))
+        shapes = [(nodes, cells, self._classes) for cells in self._cells]
+        return [table.reshape(shape) for table, shape in zip(counts, shapes, strict=True)]
+
+    def count_leaves(self, first: int, nodes: int) -> Integers:
+        counts = np.zeros(nodes * self._classes, dtype=np.int64)
+        for node in self._nodes:
+            rows = node >= first
+            key = (node[rows] - first) * self._classes + self._labels[rows]
+            counts += np.bincount(key, minlength=len(counts))
+        return counts.reshape(nodes, self._classes)
+
+    def count_scores(self, votes: Sequence[Integers], cuts: Sequence[int]) -> Integers:
+        bins = [np.searchsorted(cuts, sum(own[node] for node in self._nodes)) for own in votes]
+        counts = np.zeros((len(cuts) + 1,) * len(votes) + (self._classes,), dtype=np.int64)
+        np.add.at(counts, (*bins, self._labels), 1)
+        return counts
+
+    def add_votes(self, trees: Sequence[Tree]) -> None:
+        for tree in trees:
+            self._scores += tree.votes[find_leaves(tree, self._codes)]
+        self._parts = None
+
+    def sum_gradients(self, trees: Sequence[Tree], unit: Gradients) -> list[Integers]:
+        if self._parts is None or self._parts[0] != unit:
+            self._parts = unit, self._gradients(unit)
+        sums = []
+        for tree in trees:
+            leaf = find_leaves(tree, self._codes)
+            columns = [np.bincount(leaf, part, tree.nodes) for part in self._parts[1].T]
+            sums.append(np.rint(np.stack(columns, axis=1)).astype(np.int64))
+        return sums
+
+    def _gradients(self, unit: Gradients) -> Floats:
+        """Per row a gradient and a hessian of each class, or of the second of two."""
+        share = np.floor(unit.whole * softmax(self._scores / SCALE)).astype(np.int64)
+        gradient = -share
+        gradient[np.arange(len(share)), self._labels] += unit.whole
+        hessian = unit.steep * share * (unit.whole - share) // (unit.whole * unit.flat)
+        parts = np.stack([gradient, hessian], axis=2)[:, 1 if self._classes == 2 else 0 :]
+        return parts.reshape(len(share), -1).astype(float)
+
+    def rate_mixtures(self, tree: Tree, mixtures: Sequence[Mixture]) -> Integers:
+        votes = tree.votes[find_leaves(tree, self._codes)]
+        half, points = POINTS // 2, []
+        for mixture in mixtures:
+            odds = (mixture.scores * self._scores + mixture.tree * votes) / (MIXTURE_PARTS * SCALE)
+            own, top = odds[np.arange(len(odds)), self._labels], odds.max(axis=1)
+            loss = np.log(np.exp(odds - top[:, None]).sum(axis=1)) + top - own
+            part = np.clip(loss / (2 * math.log(self._classes)), 0, 1)
+            points.append(int((half * (own == top) + np.floor(half * (1 - part))).sum()))
+        return np.array(points, dtype=np.int64)
+
+    def route(self, splits: Splits, nodes: int) -> None:
+        split_of = np.full(nodes, -1, dtype=np.int64)
+        split_of[np.asarray(splits.node)] = np.arange(len(splits.node))
+        attribute, kind, cell, first = (
+            np.asarray(part) for part in (splits.attribute, splits.kind, splits.cell, splits.first)
+        )
+        for tree, node in enumerate(self._nodes):
+            split, moved = split_of[node], node.copy()
+            for number in np.unique(attribute):
+                rows = np.flatnonzero((split >= 0) & (attribute[split] == number))
+                own, code = split[rows], self._codes[number][rows].astype(np.int64)
+                moved[rows] = first[own] + branch_of(kind[own], cell[own], code)
+            self._nodes[tree] = moved
+
+    def drop(self) -> None:
+        """Nothing is kept anywhere else."""
+
+
+def find_leaves(tree: Tree, codes: Sequence[Integers]) -> Integers:
+    """The leaf of each row; `codes[attribute][row]`."""
+    node = np.zeros(len(codes[0]), dtype=np.int64)
+    if tree.kind[0] == MULTIWAY and (tree.kind[1:] == LEAF).all():
+        return tree.first[0] + codes[tree.attribute[0]].astype(np.int64)
+    rows = np.arange(len(node) if tree.kind[0] != LEAF else 0)
+    while len(rows):
+        at = node[rows]
+        code = np.empty(len(rows), dtype=np.int64)
+        for attribute in np.unique(tree.attribute[at]):
+            own = tree.attribute[at] == attribute
+            code[own] = codes[attribute][rows[own]]
+        node[rows] = tree.first[at] + branch_of(tree.kind[at], tree.cell[at], code)
+        rows = rows[tree.kind[node[rows]] != LEAF]
+    return node
+
+
+def softmax(odds: Floats) -> Floats:
+    weights = np.exp(odds - odds.max(axis=1, keepdims=True))
+    shares: Floats = weights / weights.sum(axis=1, keepdims=True)
+    return shares
+
+
+def trained(
+    table: Table,
+    rows: Integers,
+    recipe: str | Recipe,
+    epsilon: float | str,
+    delta: float | str = 0,
+    *,
+    seed: int,
+) -> Forest:
+    """Train on some rows of a table with seeded noise; every row is a unit."""
+    chosen = find(recipe) if isinstance(recipe, str) else recipe
+    request = chosen.request(table.domain, nano_epsilon(epsilon), delta=atto_delta(delta))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # seeded noise warns at every run; this is an experiment
+        randomness = Randomness.seeded(seed)
+    run = Run(
+        engine=cast(Any, Memory(table, rows)),
+        account=cast(Any, UNCAPPED),
+        table=cast(Any, SimpleNamespace(display="memory", name="memory", reference="memory")),
+        recipe=chosen,
+        request=request,
+        plan=chosen.whole_plan(request),
+        unit=PrivacyUnit("row"),
+        randomness=randomness,
+        name=None,
+        replace=False,
+    )
+    return run.release_uncapped()
+
+
+UNCAPPED = SimpleNamespace(budget=lambda: SimpleNamespace(cap=None))
+
+
+def evaluated(forest: Forest, table: Table, rows: Integers) -> Figures:
+    """The figures of a forest on some rows of a table."""
+    shares, labels = predicted(forest, table, rows), table.labels[rows]
+    return figures(shares, labels)
+
+
+def predicted(forest: Forest, table: Table, rows: Integers) -> Floats:
+    """Class probabilities `[row, class]`; equal ones where no tree votes."""
+    assert forest.voting == "sum", "the recipes of this package add votes up"
+    codes = table.codes(forest.domain, rows)
+    votes = sum(tree.votes[find_leaves(tree, codes)] for tree in forest.trees)
+    return forest.probabilities(votes)
+
+
+def figures(shares: Floats, labels: Integers) -> Figures:
+    """The figures of class probabilities `[row, class]`; ties go to the first class."""
+    own = np.clip(shares[np.arange(len(labels)), labels], LEAST, 1)
+    area = auc(shares[:, 1], labels == 1, labels == 0) if shares.shape[1] == 2 else None
+    right = float((shares.argmax(axis=1) == labels).mean())
+    return Figures(right, area, float(-np.log(own).mean()))
+
+
+def load(file: Path) -> Table:
+    """A benchmark table, from a Parquet file with its domain beside it."""
+    con = duckdb.connect()
+    con.execute(f"CREATE TABLE rows AS FROM '{file}'")
+    return Table(con, "rows", load_domain(file.with_suffix(".toml")))
