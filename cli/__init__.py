@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import metadata
 from typing import Annotated
 
 import typer
@@ -46,7 +47,6 @@ VERBS = (
 
 app = typer.Typer(
     name="dpforest",
-    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,  # plain help: Rich takes twice as long
     pretty_exceptions_enable=False,
@@ -60,13 +60,15 @@ for _verb in VERBS:
 def _version(wanted: bool) -> None:
     if wanted:
         print(f"dpforest {__version__}")
+        for library in ("duckdb", "opendp"):
+            print(f"{library} {metadata.version(library)}")
         raise typer.Exit
 
 
 @app.callback()
 def _about(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the versions.")
     ] = False,
 ) -> None:
     """Differentially private decision forests, trained inside DuckDB and scored with plain SQL."""

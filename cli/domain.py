@@ -40,7 +40,10 @@ def domain(
     content = {"target": named, "column": columns}
     blank = sum("todo" in column for column in columns)
     if blank:
-        say(f"Columns that are not declared: {blank}. Fill in each TODO with what is public.")
+        say(
+            f"Columns that are not declared: {blank}. Fill in each TODO with what is public, or "
+            "delete the column from the file: then it is not used."
+        )
     if as_json:
         emit(content)
     else:
@@ -55,9 +58,13 @@ def _marked(column: dict[str, Any], sql_type: str, is_target: bool) -> dict[str,
         return {"name": column["name"], "todo": 'kind = "categorical" and domain = [the classes]'}
     if "kind" in column:
         return column
-    if type_family(sql_type) in ("", "text", "boolean"):
-        needed = 'kind = "categorical" and domain = [the categories]'
-    else:
-        needed = 'kind = "numeric", lower = and upper = (bounds that do not come from the rows)'
-    note = f'{needed}, or kind = "identifier"; the type is {sql_type}'
-    return {**column, "todo": one_line(note)}
+    unset = "(public knowledge, not from the rows)"
+    match type_family(sql_type):
+        case "" | "text" | "boolean":
+            needed = 'kind = "categorical" and domain = [the categories], or delete this column'
+        case "date" | "timestamp":
+            needed = f'kind = "numeric", lower = "2020-01-01" and upper = "2029-12-31" {unset}'
+        case family:
+            needed = f'kind = "numeric", lower = 0 and upper = 100 {unset}'
+            needed += ', or kind = "identifier" if it names persons' * (family == "integer")
+    return {**column, "todo": one_line(f"{needed}; the type is {sql_type}")}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, facts, say, show_table, tell
+from dpforest_duckdb.cli.output import cell, emit, facts, say, show_table, tell
 from dpforest_duckdb.errors import DpforestError, UsageError, one_line
 
 if TYPE_CHECKING:
@@ -150,6 +150,6 @@ def _show(forest: Forest, as_json: bool) -> None:
         lines["at the limit"] = f"{forest.limited} nodes stayed leaves"
     width = max(map(len, lines))
     for key, value in lines.items():
-        tell(f"{key:{width}}  {one_line(value)}")
+        tell(f"{key:{width}}  {cell(value)}")
     for query in forest.guarantee.plan:
         tell(f"{'query':{width}}  {one_line(query)}")

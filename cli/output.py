@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpforest_duckdb.errors import one_line
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from dpforest_duckdb.model.forest import Forest
 
 
@@ -60,22 +63,78 @@ def emit(found: object) -> None:
     print(json.dumps(found, allow_nan=False))
 
 
-def show_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print rows under headings on stdout; in full if stdout is not a terminal."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
+def show_table(
+    headings: Sequence[str], rows: Sequence[Sequence[object]], *, title: str | None = None
+) -> None:
+    """Print rows under headings on stdout, in full.
 
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, heading in enumerate(headings):
-        numeric = bool(rows) and all(isinstance(row[number], int | float) for row in rows)
-        grid.add_column(heading, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        grid.add_row(*("" if value is None else one_line(value) for value in row))
+    If stdout is a terminal that is too narrow for the table, each row becomes a paragraph: the
+    column `title` (by default the first) on a line of its own, and the others below it.
+    """
+    from rich.console import Console
+
+    texts = [[cell(value) for value in row] for row in rows]
+    numeric = [
+        bool(rows) and all(isinstance(row[number], int | float) for row in rows)
+        for number in range(len(headings))
+    ]
     console = Console(markup=False, highlight=False, emoji=False, soft_wrap=False)
     if not console.is_terminal:
         console.width = 10_000
-    console.print(grid)
+    grid = _grid(headings, texts, numeric)
+    wide = console.options.update(max_width=10_000)
+    if console.measure(grid, options=wide).maximum <= console.width:
+        with console.capture() as capture:
+            console.print(grid)
+        for line in capture.get().splitlines():
+            print(line.rstrip())
+        return
+    for row in texts:
+        for line in _paragraph(headings, row, title or headings[0], console.width):
+            console.print(line)
+
+
+def _grid(headings: Sequence[str], rows: list[list[str]], numeric: list[bool]) -> Table:
+    """The rows as a table whose cells stay on one line."""
+    from rich import box
+    from rich.table import Table
+
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading, right in zip(headings, numeric, strict=True):
+        grid.add_column(heading, justify="right" if right else "left", no_wrap=True)
+    for row in rows:
+        grid.add_row(*row)
+    return grid
+
+
+def _paragraph(headings: Sequence[str], row: list[str], title: str, width: int) -> list[str]:
+    """A row as lines of at most `width` characters, cut between words."""
+    named = dict(zip(headings, row, strict=True))
+    first = named.pop(title)
+    rest = ", ".join(f"{name} {text}" for name, text in named.items() if text)
+    return [
+        *textwrap.wrap(first or title, width, subsequent_indent="  "),
+        *textwrap.wrap(rest, width, initial_indent="  ", subsequent_indent="  "),
+    ]
+
+
+def cell(value: object) -> str:
+    """A value for people: yes or no, six significant digits, nothing for None."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:.6g}"
+    return one_line(value)
+
+
+def listed(names: Sequence[str], most: int = 20) -> str:
+    """Names in quotes; of many, the first ones and how many more there are."""
+    quoted = [f'"{name}"' for name in names[:most]]
+    more = len(names) - most
+    return ", ".join(quoted) + (f" and {more} more" if more > 0 else "")
 
 
 def number(value: float | None, digits: int = 4) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -32,7 +33,8 @@ def rules(
     if forest.link == "softmax":
         keys.append("log_odds")
         found = [{**rule, "log_odds": _added(rule["log_odds"])} for rule in found]
-    show_table(keys, [[rule[key] for key in keys] for rule in found])
+    show_table(keys, [[rule[key] for key in keys] for rule in found], title="rule")
+    sys.stdout.flush()  # the note comes below the rules, also if both go to one file
     say(
         f"Counts are in the order of the classes {', '.join(forest.domain.classes)}; noise is the "
         "standard deviation of the noise in each count."

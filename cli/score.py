@@ -41,6 +41,7 @@ def score(
     """
     if into is None:
         raise UsageError("Name the new table with --into, or see dpforest sql for a SELECT.")
+    from dpforest_duckdb.engine.dialect import split_name
     from dpforest_duckdb.model import store
     from dpforest_duckdb.model.score_sql import publish_sql, share_names
 
@@ -66,7 +67,8 @@ def score(
     if as_json:
         emit({"into": into, "model": forest.name, "columns": columns})
     else:
-        tell(f'Table "{into}" holds every row of "{table}", scored by model "{forest.name}".')
+        source = ".".join(split_name(table))
+        tell(f'Table "{into}" holds every row of "{source}", scored by model "{forest.name}".')
 
 
 def _check_into(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -> None:

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, facts, say, show_table, tell
+from dpforest_duckdb.cli.output import emit, facts, listed, say, show_table, tell
 from dpforest_duckdb.cli.progress import shown_progress
 from dpforest_duckdb.errors import UsageError
 
 if TYPE_CHECKING:
     from dpforest_duckdb.model.forest import Forest
     from dpforest_duckdb.privacy.plan import PlannedQuery
+    from dpforest_duckdb.recipes.branches import Branch
+    from dpforest_duckdb.request import Request
     from dpforest_duckdb.training.run import Run
 
 SEED_ALONE = (
@@ -183,7 +185,13 @@ def _say_public(run: Run, domain: str | None) -> None:
     )
     each = run.bytes_of_a_row
     say(f"Temporary space: at most {each} bytes per row, {each / 10:g} GB for 100 million rows.")
+    if unused := run.unused_columns:
+        say(f"Columns not used: {listed(unused)}.")
     say(f'Privacy unit: {run.unit} of table "{run.table.display}", added or removed.')
+    if run.unit.column != "row" and run.unit.rows == 1:
+        say(
+            f'One row of each "{run.unit.column}" is used at most: allow more with --rows-per-unit.'
+        )
     if note := run.request.cut:
         say(f"Note: {note}")
     for reason in run.recipe.flaws:
@@ -224,15 +232,12 @@ def _report(forest: Forest, name: str | None, out: str | None) -> None:
 
 
 def _plan(run: Run) -> dict[str, Any]:
-    """The queries of a run and what they cost."""
+    """The queries of a run and what they cost, as JSON; `branches` depend on the noisy rows."""
     from dpforest_duckdb.privacy.amounts import ATTO, NANO
+    from dpforest_duckdb.recipes.branches import branches
 
     left = run.account.budget().left_epsilon
-    asked = [
-        (query, phase.rows_per_unit)
-        for phase in run.recipe.phases(run.request)
-        for query in run.recipe.plan(phase).queries
-    ]
+    found = branches(run.recipe, run.request)
     return {
         "recipe": run.recipe.label,
         "cost": run.cost / NANO,
@@ -241,54 +246,109 @@ def _plan(run: Run) -> dict[str, Any]:
         "trees": run.request.trees,
         "depth": run.request.depth,
         "plan": [
-            {
-                "purpose": query.purpose,
-                "mechanism": query.mechanism,
-                "epsilon" if query.measure == "ε" else "rho": [
-                    cost / query.unit for cost in query.by_depth
-                ],
-                "trees": query.times,
-                "noise": _deviation(query, rows),
-            }
-            for query, rows in asked
+            _query_facts(query, phase.rows_per_unit)
+            for phase in run.recipe.phases(run.request)
+            for query in run.recipe.plan(phase).queries
         ],
+        **({"branches": [_branch_facts(branch) for branch in found]} if found else {}),
+    }
+
+
+def _query_facts(query: PlannedQuery, rows_per_unit: int) -> dict[str, Any]:
+    return {
+        "purpose": query.purpose,
+        "mechanism": query.mechanism,
+        "epsilon" if query.measure == "ε" else "rho": [
+            cost / query.unit for cost in query.by_depth
+        ],
+        "trees": query.times,
+        "noise": _deviation(query, rows_per_unit),
+    }
+
+
+def _branch_facts(branch: Branch) -> dict[str, Any]:
+    """A branch as JSON: the plan with its fewest rows, and the trees and depths at both ends."""
+    return {
+        "rows": [branch.least, branch.most],
+        "recipe": branch.recipe.name,
+        "trees": [branch.first.trees, branch.last.trees],
+        "depth": [branch.first.depth, branch.last.depth],
+        "plan": [_query_facts(q, branch.first.rows_per_unit) for q in branch.plans[0].queries],
     }
 
 
 def _show_plans(runs: list[Run], as_json: bool) -> None:
-    plans = [_plan(run) for run in runs]
     if as_json:
+        plans = [_plan(run) for run in runs]
         emit({"runs": plans} if len(runs) > 1 else plans[0])
         return
-    for run, plan in zip(runs, plans, strict=True):
-        _show_plan(run, plan)
+    for run in runs:
+        _show_plan(run)
 
 
-def _show_plan(run: Run, plan: dict[str, Any]) -> None:
+ROWS = "rows"  # the query for a noisy number of rows
+COLUMNS = ("query", "mechanism", "cost of one", "depths", "trees", "noise (sd of a count)")
+
+
+def _show_plan(run: Run) -> None:
     from dpforest_duckdb.privacy.amounts import ATTO, show
+    from dpforest_duckdb.recipes.branches import branches
 
-    headings = ("query", "mechanism", "cost of one", "depths", "trees", "noise (sd of a count)")
-    rows = [
-        [
-            query.purpose,
-            query.mechanism,
-            f"{query.measure} = {query.each}",
-            len(query.by_depth),
-            query.times,
-            _rounded(facts["noise"]),
-        ]
-        for query, facts in zip(run.plan.queries, plan["plan"], strict=True)
-    ]
-    show_table(headings, rows)
+    sizes = ""
+    if found := branches(run.recipe, run.request):
+        count = run.plan.query(ROWS)
+        first = (
+            [["any", run.recipe.name, *_query_line((count, count), run.request)]] if count else []
+        )
+        rest = [line for branch in found for line in _branch_lines(branch)]
+        show_table(("noisy rows", "recipe", *COLUMNS), [*first, *rest])
+    else:
+        sizes = f", trees {run.request.trees}, depth at most {run.request.depth}"
+        phases = run.recipe.phases(run.request)
+        asked = [(query, phase) for phase in phases for query in run.recipe.plan(phase).queries]
+        show_table(COLUMNS, [_query_line((query, query), phase) for query, phase in asked])
     left = run.account.budget().left_epsilon
     delta = f", δ = {show(run.delta, ATTO)}" if run.delta else ""
     tell(
-        f"recipe {run.recipe.label}, trees {run.request.trees}, depth at most {run.request.depth}, "
-        f"cost ε = {show(run.cost)}{delta}"
+        f"recipe {run.recipe.label}{sizes}, cost ε = {show(run.cost)}{delta}"
         + (f", left ε = {show(left)}" if left is not None else "")
     )
     if left is not None and run.cost > left:
         say("The remaining budget does not allow this run.")
+
+
+def _branch_lines(branch: Branch) -> list[list[object]]:
+    """A line for each query of a branch but the first, which all branches share.
+
+    It shows ranges where figures depend on the number of rows.
+    """
+    first, last = branch.plans
+    only_first = [query for query in first.queries if last.query(query.purpose) is None]
+    ends = [(first.query(query.purpose) or query, query) for query in last.queries]
+    rows = f"{branch.least:,} to {branch.most:,}" if branch.most else f"{branch.least:,} and more"
+    return [
+        [rows, branch.recipe.name, *_query_line(pair, branch.first)]
+        for pair in [*ends, *((query, query) for query in only_first)]
+        if pair[1].purpose != ROWS
+    ]
+
+
+def _query_line(ends: tuple[PlannedQuery, PlannedQuery], request: Request) -> list[object]:
+    """What is shown of a query, from its forms with the fewest and with the most rows."""
+    few, many = ends
+    noise = [_rounded(_deviation(query, request.rows_per_unit)) for query in ends]
+    return [
+        many.purpose,
+        many.mechanism,
+        _range(f"{few.measure} = {few.each}", many.each),
+        _range(str(len(few.by_depth)), str(len(many.by_depth))),
+        _range(str(few.times), str(many.times)),
+        _range(*noise),
+    ]
+
+
+def _range(low: str, high: str) -> str:
+    return low if low.endswith(high) else f"{low} to {high}"
 
 
 def _deviation(query: PlannedQuery, rows_per_unit: int) -> float | None:
@@ -300,5 +360,5 @@ def _deviation(query: PlannedQuery, rows_per_unit: int) -> float | None:
     return laplace_deviation(min(query.by_depth), rows_per_unit)
 
 
-def _rounded(noise: object) -> str | None:
-    return None if noise is None else f"{noise:.3g}"
+def _rounded(noise: float | None) -> str:
+    return "" if noise is None else f"{noise:.3g}"

@@ -305,8 +305,8 @@ class Domain:
         if not names:
             raise DpforestError(
                 f'There is no attribute besides the target "{self.target}": declare columns with '
-                "ENUM types or CHECK bounds, add them to the domain file, or change --columns or "
-                "--exclude."
+                "ENUM types or CHECK bounds, fill in the file that dpforest domain prints, or "
+                "change --columns or --exclude."
             )
         if len(self.classes) < 2:
             raise DpforestError(
@@ -332,7 +332,8 @@ class Domain:
             for name in names:
                 if name.casefold() not in known:
                     raise DpforestError(
-                        f'{option} names "{name}", which the domain does not: correct the name.'
+                        f'{option} names "{name}", which the domain does not: correct the name, '
+                        "or add the column to the file that dpforest domain prints."
                     )
         wanted = {name.casefold() for name in columns}
         unwanted = {name.casefold() for name in exclude}

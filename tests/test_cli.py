@@ -67,7 +67,7 @@ def test_delta_is_spent_by_recipes_that_can_use_it(db: Path) -> None:
 def test_dry_run_touches_nothing(db: Path) -> None:
     before = state(db)
     said = dpforest(*train(db, "--dry-run", "--json", "--name", "again"))
-    assert set(said.facts) == {"recipe", "cost", "left", "trees", "depth", "plan"}
+    assert set(said.facts) == {"recipe", "cost", "left", "trees", "depth", "plan", "branches"}
     assert said.facts["cost"] == 1
     assert said.facts["left"] is None
     for query_ in said.facts["plan"]:

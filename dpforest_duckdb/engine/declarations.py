@@ -54,7 +54,7 @@ def declared_columns(engine: Catalogue, info: TableInfo) -> list[dict[str, Any]]
     for stated in engine.declared(info):
         column: dict[str, Any] = {"name": stated.name}
         column.update(_noted(stated.name, stated.comment) or _column(stated))
-        if "kind" in column and column["kind"] != "identifier":
+        if column.get("kind") != "identifier" and ("kind" in column or not stated.nullable):
             column.setdefault("nullable", stated.nullable)
         found.append(column)
     return found

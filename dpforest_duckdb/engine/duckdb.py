@@ -56,7 +56,7 @@ class DuckDBEngine(Statements):
                 f'"{name}" is hidden by a temporary table or view of the same name: drop that one.'
             )
         if not matches:
-            raise DpforestError(f'There is no table "{name}" in the database: check --table.')
+            raise self._missing(name, [row[2] for row in rows])
         if len(matches) > 1:
             raise DpforestError(f'"{name}" names several tables: write schema.table.')
         catalog, schema, table, temporary, note, kind = matches[0]
@@ -197,10 +197,17 @@ class DuckDBEngine(Statements):
         try:
             rows = self.run(f"DESCRIBE SELECT * FROM {ident}")
         except DpforestError:
-            raise DpforestError(
-                f'There is no table "{name}" in the database: check --table.'
-            ) from None
+            tables = self.run("SELECT table_name FROM duckdb_tables()")
+            raise self._missing(name, [row[0] for row in tables]) from None
         return Scored(ident, {row[0]: row[1] for row in rows})
+
+    def _missing(self, name: str, tables: list[str]) -> DpforestError:
+        """The error for a table that is not there; a dot in a name needs quotes."""
+        if name in tables:
+            hint = f"""put its name in double quotes, --table '"{name}"'"""
+        else:
+            hint = "check --table"
+        return DpforestError(f'There is no table "{name}" in the database: {hint}.')
 
     @contextlib.contextmanager
     def snapshot(self, table: TableInfo, *, shared: bool = False) -> Iterator[DuckDBSnapshot]:

@@ -16,7 +16,9 @@ def rules(forest: ForestContent) -> list[dict[str, Any]]:
     """All rules and sub-rules as rows, tree by tree, parents before children.
 
     `rule` is the path in words. `counts` are the noisy class counts (None if the recipe keeps
-    none), and `noise` the standard deviation of the noise in each of them. `confidence` is the
+    none), and `noise` the standard deviation of the noise in each of them. `prediction` is the
+    class with most votes in a leaf, and with the largest count elsewhere. Where votes are log-odds,
+    it is the class that the leaf makes more likely than the other leaves do. `confidence` is the
     share of the predicted class among them, `support` the share of the tree's noisy rows that reach
     the node, both in [0, 1]. `votes` are the integer votes of a leaf, and `log_odds` what they add
     to the log-odds of each class, if they are log-odds. All of it is released.
@@ -64,14 +66,12 @@ def _figures(forest: ForestContent, tree: Tree, node: int) -> dict[str, Any]:
     counts = tree.counts[node]
     present, root = np.clip(counts, 0, None), np.clip(tree.counts[0], 0, None).sum()
     total = present.sum()
+    best = int((counts if votes is None else votes).argmax())
     return {
-        # log-odds are added to those of all rows; alone they predict nothing
-        "prediction": classes[
-            counts.argmax() if votes is None or forest.link == "softmax" else votes.argmax()
-        ],
+        "prediction": classes[best],
         "counts": counts.tolist(),
         "noise": None if math.isnan(noise) else round(noise, 3),
-        "confidence": round(float(present.max() / total), 6) if total else None,
+        "confidence": round(float(present[best] / total), 6) if total else None,
         "support": round(min(1.0, float(total / root)), 6) if root else None,
         "votes": None if votes is None else votes.tolist(),
     }

@@ -201,6 +201,24 @@ class Recipe:
             for trees, times in zip(counts, misclassified_weight, strict=True)
         )
 
+    def settled(self, request: Request, classes: Integers) -> tuple[Recipe, Request]:
+        """The recipe that goes on, and its sizes, once class counts of all rows are known.
+
+        `classes[class]` are noisy, or true in a published form that takes them as public.
+        """
+        recipe = self
+        if self.successor is not None:
+            recipe = self.successor(replace(request, rows=max(int(classes.sum()), 1)))
+            if recipe.plan is not self.plan:  # else trees and depth stay as requested
+                request = recipe.request(
+                    request.domain,
+                    request.epsilon,
+                    rows_per_unit=request.rows_per_unit,
+                    delta=request.delta,
+                )
+        assert recipe.adapt is not None, "a recipe that counts the rows adapts to them"
+        return recipe, recipe.adapt(classes, request)
+
     def whole_plan(self, request: Request) -> Plan:
         """The queries of all phases."""
         return Plan(tuple(q for phase in self.phases(request) for q in self.plan(phase).queries))

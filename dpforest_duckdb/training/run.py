@@ -74,6 +74,14 @@ class Run:
         return bytes_of_a_row(self.request.domain, copies if self.shares_rows else 1, scores)
 
     @property
+    def unused_columns(self) -> tuple[str, ...]:
+        """The table's columns that are neither attributes, target, unit nor identifiers."""
+        public = self.request.domain
+        known = {public.target, self.unit.column, *public.identifiers}
+        known |= {attribute.name for attribute in public.attributes}
+        return tuple(name for name in self.table.columns if name not in known)
+
+    @property
     def shares_rows(self) -> bool:
         """Whether every tree sees all rows, and so needs its own column of nodes."""
         return self.recipe.rows == "all"
@@ -266,17 +274,6 @@ def adapted(classes: Integers, context: RunContext) -> RunContext:
         classes = context.randomness.noise.laplace(classes, cost, request.rows_per_unit)
     elif not recipe.flaws:
         raise PlanError("only a form that is not private may use true counts")
-    if recipe.successor is not None:
-        picked = recipe.successor(replace(request, rows=max(int(classes.sum()), 1)))
-        if picked.plan is not recipe.plan:  # else trees and depth stay as requested
-            request = picked.request(
-                request.domain,
-                request.epsilon,
-                rows_per_unit=request.rows_per_unit,
-                delta=request.delta,
-            )
-        recipe = picked
-    assert recipe.adapt is not None, "a successor adapts to the noisy rows"
-    settled = recipe.adapt(classes, request)
+    recipe, settled = recipe.settled(request, classes)
     account.replan(recipe.plan(settled))
     return replace(context, recipe=recipe, request=settled)

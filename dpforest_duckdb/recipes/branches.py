@@ -1,0 +1,65 @@
+"""The branches of a recipe that adapts to the rows: what it does for any noisy number of them."""
+
+from __future__ import annotations
+
+import functools
+from bisect import bisect_left
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.recipes.recipe import Recipe
+from dpforest_duckdb.request import Request
+
+MOST_ROWS = 2**40  # more than a table has
+STEP = 1.25  # factor between the numbers of rows at which a change is looked for
+
+
+@dataclass(frozen=True)
+class Branch:
+    """What happens for a noisy number of rows from `least` to `most`; None is no limit.
+
+    `first` and `last` are the requests at both ends, between which trees, depth and bins can grow.
+    """
+
+    recipe: Recipe
+    least: int
+    most: int | None
+    first: Request
+    last: Request
+
+    @property
+    def plans(self) -> tuple[Plan, Plan]:
+        """The queries at both ends."""
+        return self.recipe.plan(self.first), self.recipe.plan(self.last)
+
+
+def branches(recipe: Recipe, request: Request) -> list[Branch]:
+    """Every branch that a request can take, from few rows to many; public.
+
+    Classes are taken as equally frequent. Empty if nothing depends on the number of rows. A branch
+    can be missed if its last number of rows is less than STEP times its first.
+    """
+    if not recipe.counts_rows:
+        return []
+
+    @functools.cache
+    def at(rows: int) -> tuple[Recipe, Request]:
+        classes = len(request.domain.classes)
+        return recipe.settled(request, np.arange(rows, rows + classes) // classes)
+
+    tried = [1]
+    while tried[-1] < MOST_ROWS:
+        tried.append(max(tried[-1] + 1, int(tried[-1] * STEP)))
+    starts = [1]
+    for low, high in pairwise(tried):
+        before, after = at(low)[0], at(high)[0]
+        if before is not after:
+            starts.append(low + bisect_left(range(low, high), 1, key=lambda n: at(n)[0] is after))
+    ends = [start - 1 for start in starts[1:]]
+    return [
+        Branch(at(least)[0], least, most, at(least)[1], at(most or MOST_ROWS)[1])
+        for least, most in zip(starts, [*ends, None], strict=True)
+    ]

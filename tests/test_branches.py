@@ -1,0 +1,49 @@
+"""The branches of the default, as a dry run shows them before a row is read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.privacy.amounts import ATTO, NANO
+from dpforest_duckdb.recipes import find
+from dpforest_duckdb.recipes.branches import branches
+
+TYPES = {"n1": "INTEGER", "n2": "DOUBLE", "n3": "DOUBLE", "c": "VARCHAR", "y": "VARCHAR"}
+
+
+def domain(classes: int) -> Domain:
+    numbers = [Attribute(f"n{i}", "numeric", lower=0, upper=1000) for i in (1, 2, 3)]
+    category = Attribute("c", "categorical", ("a", "b", "c"))
+    labels = tuple(f"k{i}" for i in range(classes))
+    return Domain((*numbers, category), "y", labels).bind(TYPES)
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+@pytest.mark.parametrize("delta", [0, ATTO // 10**6])
+def test_branches_end_where_the_recipe_changes_and_cost_no_more_than_epsilon(
+    classes: int, delta: int
+) -> None:
+    auto = find("auto")
+    request = auto.request(domain(classes), NANO, delta=delta)
+
+    def taken(rows: int) -> str:
+        counts = np.arange(rows, rows + classes) // classes
+        assert counts.sum() == rows
+        return auto.settled(request, counts)[0].name
+
+    found = branches(auto, request)
+    assert len(found) > 1
+    for branch in found:
+        assert taken(branch.least) == branch.recipe.name
+        for plan in branch.plans:
+            assert plan.fits(NANO, delta)
+        if branch.most is not None:
+            assert taken(branch.most) == branch.recipe.name
+            assert taken(branch.most + 1) != branch.recipe.name
+
+
+def test_a_recipe_that_does_not_adapt_has_no_branches() -> None:
+    recipe = find("dpdf")
+    assert branches(recipe, recipe.request(domain(2), NANO)) == []

@@ -1,0 +1,132 @@
+"""What a person sees in a terminal: tables that fit, plans that tell the truth, hints that help."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from shell import dpforest, make, refused, train
+
+from dpforest_duckdb import load_forest
+from dpforest_duckdb.cli.output import cell, show_table
+
+
+def terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """Make Rich take stdout for a terminal of that width, without colours."""
+    for name, value in (("TTY_COMPATIBLE", "1"), ("TERM", "xterm"), ("COLUMNS", str(width))):
+        monkeypatch.setenv(name, value)
+
+
+def plain(text: str) -> list[str]:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()
+
+
+def test_a_table_that_does_not_fit_becomes_paragraphs_without_broken_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    headings = ["name", "rule", "noise"]
+    rows = [["n1", "one two three four five six seven", 123456.789], ["n2", "short", None]]
+    terminal(monkeypatch, 30)
+    show_table(headings, rows, title="rule")
+    lines = plain(capsys.readouterr().out)
+    assert lines == [
+        "one two three four five six",
+        "  seven",
+        "  name n1, noise 123457",
+        "short",
+        "  name n2",
+    ]
+    terminal(monkeypatch, 80)
+    show_table(headings, rows)
+    assert any(
+        "one two three four five six seven" in line for line in capsys.readouterr().out.split("\n")
+    )
+
+
+@pytest.mark.parametrize("words", [("rules", "--model", "risk"), ("models",)])
+def test_lists_fit_eighty_columns(
+    db: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    terminal(monkeypatch, 80)
+    verb, *rest = words
+    lines = plain(dpforest(verb, *rest, "--db", db).out)
+    assert lines
+    assert max(map(len, lines)) <= 80
+
+
+def test_cells_are_words_and_six_digits() -> None:
+    assert [cell(value) for value in (True, False, None, 0.0, 1 / 3, 2, "a\nb")] == [
+        "yes",
+        "no",
+        "",
+        "0",
+        "0.333333",
+        "2",
+        "a?b",
+    ]
+
+
+def test_a_rule_predicts_the_class_that_its_log_odds_favour(db: Path, tmp_path: Path) -> None:
+    file = tmp_path / "risk.json"
+    dpforest("models", "export", "risk", "--db", db, "--out", file)
+    leaves = [rule for rule in load_forest(file).rules() if rule["leaf"]]
+    assert leaves
+    for rule in leaves:
+        best = max(rule["log_odds"].values())
+        assert rule["log_odds"][rule["prediction"]] == pytest.approx(best)
+
+
+def test_a_dry_run_shows_every_branch_of_the_default(db: Path) -> None:
+    words = train(db, "--dry-run", "--name", "again")
+    found = dpforest(*words, "--json").facts["branches"]
+    assert found[0]["rows"][0] == 1
+    assert found[-1]["rows"][1] is None
+    for before, after in pairwise(found):
+        assert before["rows"][1] + 1 == after["rows"][0]
+        assert before["recipe"] != after["recipe"]
+    shown = dpforest(*words).out
+    assert all(branch["recipe"] in shown for branch in found)
+    fixed = dpforest(*train(db, "--dry-run", "--recipe", "dpdf", "--name", "again"), "--json").facts
+    assert "branches" not in fixed
+
+
+def test_columns_and_rows_that_are_not_used_are_named(db: Path) -> None:
+    said = dpforest(*train(db, "--dry-run", "--name", "x", "--exclude", "age"))
+    assert 'Columns not used: "who", "age".' in said.err
+    unit = ("--privacy-unit", "who")
+    said = dpforest(*train(db, "--dry-run", "--name", "x", *unit))
+    assert 'One row of each "who" is used at most: allow more with --rows-per-unit.' in said.err
+    said = dpforest(*train(db, "--dry-run", "--name", "x", *unit, "--rows-per-unit", "4"))
+    assert "--rows-per-unit" not in said.err
+
+
+def test_a_table_with_a_dot_in_its_name_gets_a_hint(db: Path) -> None:
+    make(db, 'CREATE TABLE "a.b" (x BOOLEAN, y BOOLEAN)')
+    words = ("train", "--db", db, "--target", "x", "--epsilon", "1", "--name", "dotted")
+    refused(dpforest(*words, "--table", "a.b"), "double quotes", """--table '"a.b"'""")
+    assert dpforest(*words, "--table", '"a.b"').code == 0
+    scored = dpforest(
+        "score", "--db", db, "--model", "dotted", "--table", '"a.b"', "--into", "s"
+    ).out
+    assert scored == 'Table "s" holds every row of "a.b", scored by model "dotted".\n'
+
+
+def test_the_domain_file_says_what_to_fill_in(tmp_path: Path) -> None:
+    db = tmp_path / "t.duckdb"
+    make(db, "CREATE TABLE t (born DATE NOT NULL, note VARCHAR, id BIGINT, size DOUBLE)")
+    said = dpforest("domain", "--db", db, "--table", "t")
+    born, note, number, size = said.out.split("[[column]]")[1:]
+    assert 'lower = "2020-01-01"' in born
+    assert "nullable = false" in born
+    assert "identifier" not in note
+    assert "delete this column" in note
+    assert "identifier" in number
+    assert "identifier" not in size
+    assert "delete the column" in said.err
+
+
+def test_the_version_names_the_libraries_that_matter() -> None:
+    lines = dpforest("--version").out.split("\n")
+    assert [line.split(" ")[0] for line in lines[:3]] == ["dpforest", "duckdb", "opendp"]
