@@ -35,9 +35,9 @@ from shared import data_folder, markdown_table, say
 
 from dpforest_duckdb import load_domain
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.engine.dialect import DuckDBDialect
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.model.evaluate import evaluate
+from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.training.train import train
 
 FOLDS, REPEATS, SMALL = 3, 3, 8_000

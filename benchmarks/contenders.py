@@ -25,7 +25,6 @@ import numpy as np
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.connect import open_database
-from dpforest_duckdb.engine.dialect import DuckDBDialect
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.forest import Forest, load_forest
@@ -33,6 +32,7 @@ from dpforest_duckdb.privacy.noise import CountNoise
 from dpforest_duckdb.recipes import RECIPES
 from dpforest_duckdb.recipes.ours.greedy_tree import GREEDY_TREE
 from dpforest_duckdb.request import Request
+from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.splits.choose import Choice, Chooser, Drawn
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.run import Run

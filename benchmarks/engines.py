@@ -32,11 +32,11 @@ import forests
 import runners
 import servers
 
-from dpforest_duckdb.dialects import dialect
-from dpforest_duckdb.engine.base import Scored
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.model.forest import load_forest
-from dpforest_duckdb.model.score_sql import publish_sql, share_names
+from dpforest_duckdb.scoring.dialects import dialect
+from dpforest_duckdb.scoring.publish import publish_sql
+from dpforest_duckdb.scoring.score_sql import Scored, share_names
 
 MODELS = ("adult auto", "adult boosted", "adult private-rdt 20", "nursery dpdf")
 ENGINES = (

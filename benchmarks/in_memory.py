@@ -25,7 +25,6 @@ from dpforest_duckdb import load_domain
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS, Gradients, Mixture, Sample, Splits
-from dpforest_duckdb.engine.dialect import DuckDBDialect
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.model.evaluate import LEAST, auc
@@ -35,6 +34,7 @@ from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.recipe import Recipe
+from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.training.run import Run
 from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Tree, branch_of
 

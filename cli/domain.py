@@ -24,7 +24,7 @@ def domain(
 
     No row is read. What is not declared is left blank and marked TODO.
     """
-    from dpforest_duckdb.domain_file import domain_toml
+    from dpforest_duckdb.domain.file import domain_toml
     from dpforest_duckdb.engine.declarations import declared_columns
 
     with options.opened(db, read_only=True, show_sql=show_sql) as engine:
@@ -52,7 +52,7 @@ def domain(
 
 def _marked(column: dict[str, Any], sql_type: str, is_target: bool) -> dict[str, Any]:
     """The column, with a note that says what to fill in if nothing is declared."""
-    from dpforest_duckdb.domain import type_family
+    from dpforest_duckdb.domain.types import type_family
 
     if is_target and "domain" not in column:
         return {"name": column["name"], "todo": 'kind = "categorical" and domain = [the classes]'}

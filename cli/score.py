@@ -41,9 +41,10 @@ def score(
     """
     if into is None:
         raise UsageError("Name the new table with --into, or see dpforest sql for a SELECT.")
-    from dpforest_duckdb.engine.dialect import split_name
     from dpforest_duckdb.model import store
-    from dpforest_duckdb.model.score_sql import publish_sql, share_names
+    from dpforest_duckdb.scoring.dialects.base import split_name
+    from dpforest_duckdb.scoring.publish import publish_sql
+    from dpforest_duckdb.scoring.score_sql import share_names
 
     with options.opened(
         db, show_sql=show_sql, threads=threads, memory_limit=memory_limit, temp_dir=temp_dir
@@ -73,7 +74,7 @@ def score(
 
 def _check_into(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -> None:
     """Refuse a name that is taken, before any work. A table with a budget is never replaced."""
-    from dpforest_duckdb.engine.dialect import split_name
+    from dpforest_duckdb.scoring.dialects.base import split_name
 
     if engine.read_only():
         raise DpforestError("The database is read-only: print the SELECT with dpforest sql.")

@@ -11,8 +11,8 @@ from dpforest_duckdb.cli.output import emit, say
 from dpforest_duckdb.errors import DpforestError, UsageError
 
 if TYPE_CHECKING:
-    from dpforest_duckdb.engine.base import Scored
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
+    from dpforest_duckdb.scoring.score_sql import Scored
 
 
 MUCH, TOO_MUCH = 250_000, 1_000_000  # bytes
@@ -65,9 +65,9 @@ def sql(
     show_sql: options.ShowSql = False,
 ) -> None:
     """Print a model as SQL that gives the same as score."""
-    from dpforest_duckdb.dialects import Form
-    from dpforest_duckdb.dialects import dialect as find
-    from dpforest_duckdb.model.score_sql import publish_sql
+    from dpforest_duckdb.scoring.dialects import Form
+    from dpforest_duckdb.scoring.dialects import dialect as find
+    from dpforest_duckdb.scoring.publish import publish_sql
 
     if form not in get_args(Form):
         raise UsageError(f"--as must be one of {', '.join(get_args(Form))}.")

@@ -9,7 +9,7 @@ from dpforest_duckdb.version import __version__
 
 if TYPE_CHECKING:
     from dpforest_duckdb.domain import Attribute, Domain
-    from dpforest_duckdb.domain_file import load_domain
+    from dpforest_duckdb.domain.file import load_domain
     from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
     from dpforest_duckdb.model.forest import Forest, load_forest
     from dpforest_duckdb.training.prepare import prepare
@@ -34,7 +34,7 @@ __all__ = [
 
 _HOMES = {
     **dict.fromkeys(("Attribute", "Domain"), "domain"),
-    "load_domain": "domain_file",
+    "load_domain": "domain.file",
     **dict.fromkeys(("BudgetError", "DpforestError", "UsageError"), "errors"),
     **dict.fromkeys(("Forest", "load_forest"), "model.forest"),
     "Tree": "tree",

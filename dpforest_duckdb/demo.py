@@ -22,9 +22,9 @@ from dpforest_duckdb.model import store
 from dpforest_duckdb.model.evaluate import Evaluation, evaluate
 from dpforest_duckdb.model.files import write_file
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.model.score_sql import publish_sql
 from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon, show
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.scoring.publish import publish_sql
 from dpforest_duckdb.sql import Sql, render
 from dpforest_duckdb.training.train import train
 

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 from shell import VISITS, dpforest, make, train
 
-from dpforest_duckdb.domain_file import load_domain
+from dpforest_duckdb.domain.file import load_domain
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.training.prepare import prepare

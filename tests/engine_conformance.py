@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.domain_file import domain_from_mapping
+from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.engine.base import Engine, Gradients, NameTakenError, Snapshot, Splits
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo

@@ -14,7 +14,7 @@ import pytest
 from shell import SECRET, dpforest, make, query, refused, state, train
 
 from dpforest_duckdb import load_forest
-from dpforest_duckdb.domain_file import load_domain
+from dpforest_duckdb.domain.file import load_domain
 
 FOREST_KEYS = {"model", "recipe", "epsilon", "delta", "private", "trees", "nodes", "depth"}
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dpforest_duckdb.domain import Attribute, Domain, type_family
-from dpforest_duckdb.domain_file import domain_from_mapping, domain_toml, load_domain
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.file import domain_from_mapping, domain_toml, load_domain
+from dpforest_duckdb.domain.types import type_family
 from dpforest_duckdb.engine.declarations import declared_columns, declared_domain
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError

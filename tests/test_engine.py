@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from steps import encode
 
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.domain_file import domain_from_mapping, load_domain
+from dpforest_duckdb.domain.file import domain_from_mapping, load_domain
 from dpforest_duckdb.engine.base import Sample, Splits
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.packing import MAX_CELLS, MAX_GRID, WORD, blocks

@@ -18,12 +18,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlglot import expressions as parsed
 
-from dpforest_duckdb.domain_file import domain_from_mapping, domain_toml, load_domain
+from dpforest_duckdb.domain.file import domain_from_mapping, domain_toml, load_domain
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.model.rules import rules
-from dpforest_duckdb.model.score_sql import publish_sql
+from dpforest_duckdb.scoring.publish import publish_sql
 from dpforest_duckdb.training.prepare import prepare
 
 quote = DuckDBEngine.dialect.ident

@@ -14,7 +14,7 @@ import pytest
 from taxonomies import TAXONOMIES, WORKCLASS
 
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.domain_file import domain_from_mapping
+from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
 from dpforest_duckdb.learners import selective_aggregation as aggregation
 from dpforest_duckdb.learners.feature_selection import (

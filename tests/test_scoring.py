@@ -18,7 +18,8 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.model.score_sql import publish_sql, score_sql, share_names
+from dpforest_duckdb.scoring.publish import publish_sql
+from dpforest_duckdb.scoring.score_sql import score_sql, share_names
 from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Guarantee, Tree
 
 TABLES = [

@@ -24,9 +24,10 @@ from dpforest_duckdb import demo
 from dpforest_duckdb.engine import rows as coded_rows
 from dpforest_duckdb.engine.base import Gradients, Mixture, Splits
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.model import evaluate, score_sql
+from dpforest_duckdb.model import evaluate
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.scoring import score_sql
 from dpforest_duckdb.sql import Sql, render
 from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, Guarantee, Tree
 

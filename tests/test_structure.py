@@ -16,17 +16,16 @@ FOLDERS = {ROOT / PACKAGE: PACKAGE, ROOT / "sql": f"{PACKAGE}.sql", ROOT / "cli"
 
 # the rooms from the ground floor up: a file imports from its own room and from rooms before it
 ROOMS = (
-    *("version", "errors", "arrays", "progress", "tree", "domain", "domain_file"),
+    *("version", "errors", "arrays", "progress", "tree", "domain"),
     *(
         "privacy",
         "ledger",
         "sql",
-        "dialects",
         "splits",
+        "scoring",
         "engine",
         "request",
         "postprocess",
-        "learners",
     ),
     *("learners", "recipes", "model", "report", "training", "audit", "demo", "cli"),
 )

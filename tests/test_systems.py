@@ -17,7 +17,7 @@ from shell import dpforest
 from test_scoring import assert_agree
 
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.domain_file import load_domain
+from dpforest_duckdb.domain.file import load_domain
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.domain_file import domain_from_mapping
+from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.model.score_sql import score_sql, share_names
+from dpforest_duckdb.scoring.score_sql import score_sql, share_names
 from dpforest_duckdb.tree import LEAF
 
 GROUPS = {"north": ["Oslo", "Turku"], "south": ["Rome", "Bari", "Nice"]}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from test_recipes import domain, grown, mixed, tree_of
 
-from dpforest_duckdb.domain_file import load_domain
+from dpforest_duckdb.domain.file import load_domain
 from dpforest_duckdb.postprocess.pruning import prune_by_gini, prune_by_signal
 from dpforest_duckdb.postprocess.shrinkage import sum_upward
 from dpforest_duckdb.postprocess.voting import vote_by_surest

@@ -20,7 +20,6 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import Anchor, TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.tree import Tree
 
 Sample = Literal["all", "disjoint", "bootstrap"]
@@ -66,14 +65,6 @@ class Mixture:
 
 MIXTURE_PARTS = 20  # of one
 POINTS = 2**12  # the most points of a row for a mixture
-
-
-@dataclass(frozen=True)
-class Scored:
-    """A table to score: its name as SQL, and its columns' types (empty if unknown)."""
-
-    name: Sql
-    columns: dict[str, str]
 
 
 class CodedRows(Protocol):

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dpforest_duckdb.domain import Domain, type_family
-from dpforest_duckdb.domain_file import domain_from_mapping
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.file import domain_from_mapping
+from dpforest_duckdb.domain.types import type_family
 from dpforest_duckdb.engine.base import Catalogue, DeclaredColumn
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo

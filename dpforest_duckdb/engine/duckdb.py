@@ -8,16 +8,17 @@ from typing import Any
 
 import duckdb
 
-from dpforest_duckdb.domain import type_family
-from dpforest_duckdb.engine.base import DeclaredColumn, Scored
+from dpforest_duckdb.domain.types import type_family
+from dpforest_duckdb.engine.base import DeclaredColumn
 from dpforest_duckdb.engine.constraints import checked
-from dpforest_duckdb.engine.dialect import split_name
 from dpforest_duckdb.engine.models import DuckDBModels
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot, own_connection, taken
 from dpforest_duckdb.engine.statements import Statements, Trace
 from dpforest_duckdb.engine.temp_space import room
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.ledger.anchor import Home, TableInfo
+from dpforest_duckdb.scoring.dialects.base import split_name
+from dpforest_duckdb.scoring.score_sql import Scored
 
 
 class DuckDBEngine(Statements):

@@ -9,9 +9,9 @@ from typing import Any
 import duckdb
 
 from dpforest_duckdb.engine.base import NameTakenError
-from dpforest_duckdb.engine.dialect import DuckDBDialect
 from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.sql import Sql
 
 Opener = Callable[[], AbstractContextManager[duckdb.DuckDBPyConnection]]

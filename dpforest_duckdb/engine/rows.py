@@ -22,12 +22,12 @@ from dpforest_duckdb.engine.base import (
     Sample,
     Splits,
 )
-from dpforest_duckdb.engine.dialect import unsigned
 from dpforest_duckdb.engine.packing import Block, Place, blocks
 from dpforest_duckdb.engine.siblings import Spared, spared
 from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.scoring.codes import unsigned
 from dpforest_duckdb.sql import Sql, comment, render
 from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, THRESHOLD, Tree
 

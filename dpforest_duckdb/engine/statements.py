@@ -8,8 +8,8 @@ from typing import Any
 
 import duckdb
 
-from dpforest_duckdb.engine.dialect import DuckDBDialect
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.scoring.codes import DuckDBDialect
 
 Trace = Callable[[str], None]
 

@@ -25,7 +25,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpforest_duckdb.domain import MAX_BINS, Domain
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.attribute import MAX_BINS
 from dpforest_duckdb.engine.base import CodedRows, Gradients
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.postprocess.class_shares import steps

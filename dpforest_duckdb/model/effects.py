@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpforest_duckdb.arrays import Floats
-from dpforest_duckdb.model.content import ForestContent
+from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Tree, branch_of
 
 

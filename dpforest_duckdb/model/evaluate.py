@@ -22,17 +22,16 @@ from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute
-from dpforest_duckdb.engine.base import Scored
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.anchor import TableInfo
-from dpforest_duckdb.model.content import ForestContent
-from dpforest_duckdb.model.score_sql import score_sql, share_names
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, nano_epsilon, show
 from dpforest_duckdb.privacy.noise import CountNoise, OpenDPNoise, laplace_deviation
 from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.scoring.content import ForestContent
+from dpforest_duckdb.scoring.score_sql import Scored, score_sql, share_names
 from dpforest_duckdb.sql import Sql, render
 
 BINS = 20  # of the probability, in private figures; even, so that 1/2 is an edge

@@ -10,16 +10,17 @@ from typing import Any
 
 import duckdb
 
-from dpforest_duckdb.dialects import Form
-from dpforest_duckdb.dialects import dialect as find_dialect
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.model.content import ForestContent
 from dpforest_duckdb.model.files import write_file
 from dpforest_duckdb.model.json_format import MAX_BYTES, from_json, to_json
 from dpforest_duckdb.model.plot import plot_effects, plot_importances, plot_tree
 from dpforest_duckdb.model.rules import rules
-from dpforest_duckdb.model.score_sql import publish_sql, score_sql
+from dpforest_duckdb.scoring.content import ForestContent
+from dpforest_duckdb.scoring.dialects import Form
+from dpforest_duckdb.scoring.dialects import dialect as find_dialect
+from dpforest_duckdb.scoring.publish import publish_sql
+from dpforest_duckdb.scoring.score_sql import score_sql
 
 
 @dataclass(frozen=True, repr=False)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.model.content import ForestContent
+from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, Guarantee, Link, Tree, Voting
 
 SCHEMA = "dpforest/1"

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from dpforest_duckdb.errors import DpforestError, UsageError
-from dpforest_duckdb.model.content import ForestContent
 from dpforest_duckdb.model.effects import Effect, effects
 from dpforest_duckdb.model.rules import condition
+from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import LEAF
 
 BAND = 2.0  # standard deviations of the noise on either side

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpforest_duckdb.domain import Attribute
-from dpforest_duckdb.model.content import ForestContent
+from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import EQUALS, LEAF, SCALE, THRESHOLD, Tree
 
 

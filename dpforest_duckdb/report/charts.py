@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dpforest_duckdb.model.content import ForestContent
 from dpforest_duckdb.model.effects import Effect
 from dpforest_duckdb.model.rules import condition
+from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import LEAF, Tree
 
 BAND = 2.0  # standard deviations of the noise on either side

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.domain_file import load_domain
+from dpforest_duckdb.domain.file import load_domain
 from dpforest_duckdb.engine.declarations import declared_domain
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.statements import Trace

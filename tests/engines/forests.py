@@ -18,13 +18,13 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from dpforest_duckdb.dialects import dialect
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.engine.base import Scored
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.model.score_sql import publish_sql, score_sql
+from dpforest_duckdb.scoring.dialects import dialect
+from dpforest_duckdb.scoring.publish import publish_sql
+from dpforest_duckdb.scoring.score_sql import Scored, score_sql
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Guarantee, Tree
 

@@ -13,10 +13,10 @@ import jinja2
 import pytest
 from forests import MADE, Case, MakeCase, assert_equal
 
-from dpforest_duckdb.dialects import DIALECTS, dialect
 from dpforest_duckdb.errors import UsageError
 from dpforest_duckdb.model.forest import load_forest
-from dpforest_duckdb.model.score_sql import publish_sql
+from dpforest_duckdb.scoring.dialects import DIALECTS, dialect
+from dpforest_duckdb.scoring.publish import publish_sql
 
 PROJECT = Path(__file__).parent.parent.parent / "docs" / "examples" / "dbt"
 

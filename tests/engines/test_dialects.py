@@ -11,11 +11,11 @@ import pytest
 import sqlglot
 from forests import Case, MakeCase
 
-from dpforest_duckdb.dialects import DIALECTS, Dialect, dialect
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.model.score_sql import publish_sql
+from dpforest_duckdb.scoring.dialects import DIALECTS, Dialect, dialect
+from dpforest_duckdb.scoring.publish import publish_sql
 from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Guarantee, Tree
 
 SNAPSHOTS = Path(__file__).parent.parent / "snapshots"

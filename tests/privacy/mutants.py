@@ -23,7 +23,6 @@ import pytest
 from dpforest_duckdb.engine import rows as coded_rows
 from dpforest_duckdb.engine import snapshot
 from dpforest_duckdb.engine.base import Gradients
-from dpforest_duckdb.engine.dialect import DuckDBDialect
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, DuckDBNote
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.learners import boosting, joint_tables
@@ -34,6 +33,7 @@ from dpforest_duckdb.privacy.bits import SecureBits, SeededBits
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.splits import choose, table_codes
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.training import run as training

@@ -19,7 +19,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from dpforest_duckdb.domain_file import domain_from_mapping
+from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning, PlainSpillWarning
 from dpforest_duckdb.training.prepare import prepare

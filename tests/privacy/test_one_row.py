@@ -18,7 +18,8 @@ import duckdb
 import numpy as np
 import pytest
 
-from dpforest_duckdb.domain import Attribute, Domain, type_family
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import type_family
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.evaluate import evaluate

@@ -12,7 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
-from dpforest_duckdb.domain import Attribute, type_family
+from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.domain.types import type_family
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.sql import Sql
 
@@ -21,6 +22,7 @@ Form = Literal["select", "view", "table", "macro", "dbt", "dbt-schema"]
 _OPENING = re.compile(r"\{(?=[{%#])")  # the first of two characters that open a Jinja block
 _INSIDE = re.compile(r"(?<=\{)(?=[{%#])")  # between the two
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s?(\d+)\)")
+_PART = re.compile(r'(?:("(?:[^"]|"")*")|([^.]*))\.')
 _WIDTHS = {
     **dict.fromkeys(("TINYINT", "UTINYINT", "SMALLINT"), "SMALLINT"),
     **dict.fromkeys(("USMALLINT", "INTEGER"), "INTEGER"),
@@ -287,3 +289,11 @@ class Dialect:
         below = self.at_most(attribute, column, cell) if cell < len(attribute.edges) else ""
         present = f"NOT {self.missing(attribute, column)}" if not below else ""
         return Sql(" AND ".join(part for part in (above, below, present) if part))
+
+
+def split_name(name: str) -> list[str]:
+    """The parts of a dotted name; a part in double quotes may contain a dot, and a
+    doubled quote.
+    """
+    found = _PART.findall(f"{name}.")
+    return [quoted[1:-1].replace('""', '"') if quoted else plain for quoted, plain in found]

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dpforest_duckdb.domain import Attribute, Domain, Groups, Number, category_text
+from dpforest_duckdb.domain.attribute import Attribute, Groups
+from dpforest_duckdb.domain.domain import Domain
+from dpforest_duckdb.domain.values import Number, category_text
 from dpforest_duckdb.errors import DpforestError
 
 

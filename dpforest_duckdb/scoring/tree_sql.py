@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.dialects.base import Dialect
 from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.scoring.dialects.base import Dialect
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.tree import MULTIWAY, THRESHOLD, Tree
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpforest_duckdb.dialects.base import Dialect
+from dpforest_duckdb.scoring.dialects.base import Dialect
 
 
 class DataFusion(Dialect):

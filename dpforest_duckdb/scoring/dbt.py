@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 
-from dpforest_duckdb.dialects import Dialect
-from dpforest_duckdb.domain import type_family
+from dpforest_duckdb.domain.types import type_family
 from dpforest_duckdb.errors import UsageError
-from dpforest_duckdb.model.content import ForestContent
+from dpforest_duckdb.scoring.content import ForestContent
+from dpforest_duckdb.scoring.dialects import Dialect
 from dpforest_duckdb.sql import Sql
 
 CONFIG = Sql("{{ config(materialized='view') }}\n\n")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from dpforest_duckdb.dialects.base import Dialect, Form
-from dpforest_duckdb.domain import type_family
+from dpforest_duckdb.domain.types import type_family
+from dpforest_duckdb.scoring.dialects.base import Dialect, Form
 from dpforest_duckdb.sql import Sql
 
 

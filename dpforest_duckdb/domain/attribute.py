@@ -1,69 +1,26 @@
-"""The public domain: what may be known about a table without reading a row.
-
-Each attribute has a fixed list of *cells*: its bins or categories in public order, then a cell
-"other" for values outside the domain, then one for NULL if it is declared nullable. Training,
-scoring and Python use the same cells.
-"""
+"""One attribute of the domain: its cells, and what binds it to a column."""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
-import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
+from dpforest_duckdb.domain.types import DECIMAL, RANGES, STEPS, type_family
+from dpforest_duckdb.domain.values import EPOCH, Number, category_text, ordinal
 from dpforest_duckdb.errors import DpforestError
 
 Kind = Literal["categorical", "numeric"]
-Number = int | float
 Scale = Literal["linear", "log", "mixed"]
 DEFAULT_BINS = 32
 MAX_BINS = 250
 MAX_CATEGORIES = 10_000
 FEW_VALUES = 8  # so few whole numbers get a bin each
-_EPOCH = dt.date(1970, 1, 1)
-_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UHUGEINT")
-_UNSIGNED = ("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
-_TIMESTAMPS = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
-_FAMILIES = {
-    **dict.fromkeys((*_INTEGERS, *_UNSIGNED), "integer"),
-    **dict.fromkeys(("FLOAT", "DOUBLE"), "float"),
-    **dict.fromkeys(_TIMESTAMPS, "timestamp"),
-    "VARCHAR": "text",
-    "BOOLEAN": "boolean",
-    "DATE": "date",
-}
-# matches whole types only: types also come from model files, and are written into SQL
-_ENUM = re.compile(r"ENUM\('(?:[^'\x00]|'')*'(?:, ?'(?:[^'\x00]|'')*')*\)")
-_DECIMAL = re.compile(r"DECIMAL\(\d{1,2},\s?(\d{1,2})\)")
-# Between these, exclusive, lies what a column of a type can be compared with while no value of the
-# column makes the comparison fail; dates are days of the years 1 to 9999, timestamps seconds
-_RANGES = {
-    **dict.fromkeys((*_INTEGERS, *_UNSIGNED), (-(2**126), 2**126)),
-    "UHUGEINT": (-1, 2**126),  # a negative number is compared as HUGEINT, which holds half of it
-    **dict.fromkeys(("FLOAT", "DOUBLE"), (-1e300, 1e300)),
-    "DATE": (-719_162, 2_932_896),
-    **dict.fromkeys(_TIMESTAMPS, (-719_162 * 86_400, 2_932_896 * 86_400)),
-    "TIMESTAMP_NS": (-(2**63) // 10**9 + 1, 2**63 // 10**9),  # the years 1677 to 2262
-}
-_STEPS = {"TIMESTAMP_S": 10**6, "TIMESTAMP_MS": 10**3}  # in microseconds, of coarser timestamps
-
-
-def type_family(sql_type: str) -> str:
-    """The family of a column type; "" for a type that cannot be an attribute.
-
-    One of integer, decimal, float, text (VARCHAR, ENUM), boolean, date, timestamp.
-    """
-    if _ENUM.fullmatch(sql_type):
-        return "text"
-    return "decimal" if _DECIMAL.fullmatch(sql_type) else _FAMILIES.get(sql_type, "")
-
-
 Groups = tuple[tuple[str, tuple[str, ...]], ...]  # one level of a taxonomy: name and categories
 
 
@@ -166,10 +123,10 @@ class Attribute:
     def text(self, edge: Number) -> str:
         """An edge for people: a date for a DATE column."""
         if self.family == "date":
-            return str(_EPOCH + dt.timedelta(days=int(edge)))
+            return str(EPOCH + dt.timedelta(days=int(edge)))
         if self.family == "timestamp":
             moment = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=edge)
-            finer = moment.microsecond % _STEPS.get(self.type, 1)  # no value of the column has it
+            finer = moment.microsecond % STEPS.get(self.type, 1)  # no value of the column has it
             return str(moment.replace(microsecond=moment.microsecond - finer))
         return f"{edge:.15g}" if isinstance(edge, float) else str(edge)
 
@@ -178,7 +135,7 @@ class Attribute:
         if value is None or (isinstance(value, float | Decimal) and math.isnan(value)):
             return self.null
         if self.kind == "numeric":
-            return bisect_left(self.edges, _ordinal(value, self.family))
+            return bisect_left(self.edges, ordinal(value, self.family))
         try:
             text = category_text(value, self.family)
         except ValueError:
@@ -270,11 +227,11 @@ class Attribute:
 
     def _edges(self, family: str) -> tuple[Number, ...]:
         if self.edges:
-            edges = [_ordinal(edge, family) for edge in self.edges]
+            edges = [ordinal(edge, family) for edge in self.edges]
         else:
             edges = _cut(
-                _ordinal(self.lower, family),
-                _ordinal(self.upper, family),
+                ordinal(self.lower, family),
+                ordinal(self.upper, family),
                 self.bins or DEFAULT_BINS,
                 self.scale or "linear",
                 whole=family in ("integer", "date"),
@@ -282,132 +239,6 @@ class Attribute:
         if family in ("integer", "date"):
             edges = [math.floor(edge) for edge in edges]
         return tuple(sorted(set(edges)))
-
-
-@dataclass(frozen=True)
-class Domain:
-    """The public description of a table: attributes, target and privacy unit.
-
-    `attributes` are the features only. `classes` is the public class list, in the order that breaks
-    ties. `privacy_unit` is a column name, "row", or None if nothing is declared.
-    """
-
-    attributes: tuple[Attribute, ...]
-    target: str
-    classes: tuple[str, ...]
-    target_type: str = ""
-    privacy_unit: str | None = None
-    identifiers: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        names = [attribute.name for attribute in self.attributes]
-        _refuse_clashes([*names, self.target, *self.identifiers])
-        if not names:
-            raise DpforestError(
-                f'There is no attribute besides the target "{self.target}": declare columns with '
-                "ENUM types or CHECK bounds, fill in the file that dpforest domain prints, or "
-                "change --columns or --exclude."
-            )
-        if len(self.classes) < 2:
-            raise DpforestError(
-                f'The target "{self.target}" needs at least two classes in its domain.'
-            )
-        _refuse_duplicates(self.target, self.classes)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns with the values of the attributes and the target."""
-        return (*(attribute.column for attribute in self.attributes), self.target)
-
-    @property
-    def cells(self) -> tuple[int, ...]:
-        """The number of cells of each attribute."""
-        return tuple(attribute.cells for attribute in self.attributes)
-
-    def keep(self, columns: Sequence[str] = (), exclude: Sequence[str] = ()) -> Domain:
-        """Only some attributes: `columns` if any are named, without `exclude`."""
-        known = {a.name.casefold() for a in self.attributes} | {self.target.casefold()}
-        known |= {name.casefold() for name in self.identifiers}
-        for option, names in (("--columns", columns), ("--exclude", exclude)):
-            for name in names:
-                if name.casefold() not in known:
-                    raise DpforestError(
-                        f'{option} names "{name}", which the domain does not: correct the name, '
-                        "or add the column to the file that dpforest domain prints."
-                    )
-        wanted = {name.casefold() for name in columns}
-        unwanted = {name.casefold() for name in exclude}
-        kept = tuple(
-            a
-            for a in self.attributes
-            if (not wanted or a.name.casefold() in wanted) and a.name.casefold() not in unwanted
-        )
-        return replace(self, attributes=kept)
-
-    def generalised(self) -> Domain:
-        """With an attribute of groups for each level of every taxonomy."""
-        groups = tuple(group for a in self.attributes if a.taxonomy for group in a.groups())
-        return replace(self, attributes=(*self.attributes, *groups))
-
-    def without(self, column: str) -> Domain:
-        """The same without one column, such as the privacy unit."""
-        kept = tuple(a for a in self.attributes if a.name.casefold() != column.casefold())
-        return replace(self, attributes=kept)
-
-    def bind(self, columns: Mapping[str, str]) -> Domain:
-        """This domain for a table: real column names, types, canonical categories and bin edges.
-
-        `columns` maps the table's column names to SQL types. Names ignore case, as in the database.
-        Raises `DpforestError` for a missing column or a wrong type.
-        """
-        found = {name.casefold(): name for name in columns}
-
-        def column(name: str) -> str:
-            if name.casefold() not in found:
-                raise DpforestError(
-                    f'The table has no column "{name}", which the domain names: correct the domain '
-                    "or pass --exclude."
-                )
-            return found[name.casefold()]
-
-        target = column(self.target)
-        labels = Attribute(target, "categorical", self.classes).bound(columns[target])
-        return replace(
-            self,
-            attributes=tuple(
-                a.bound(columns[column(a.name)], column(a.name)) for a in self.attributes
-            ),
-            target=target,
-            classes=labels.values,
-            target_type=columns[target],
-            identifiers=tuple(found.get(name.casefold(), name) for name in self.identifiers),
-        )
-
-
-def category_text(value: object, family: str = "text") -> str:
-    """The canonical text of a category in a column of a family; `ValueError` if it has none.
-
-    Numbers are compared as numbers, so '1', 1 and 1.0 are one category of an integer column.
-    """
-    if isinstance(value, dt.datetime):
-        value = value.isoformat(sep=" ")
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    if family == "boolean":
-        if text.lower() not in ("true", "false"):
-            raise ValueError("not a boolean")
-        return text.lower()
-    if family in ("integer", "decimal", "float"):
-        number = Decimal(text) if _is_number(text) else None
-        if number is None or (family == "integer" and number != number.to_integral_value()):
-            raise ValueError("not a number of this family")
-        if family == "float":
-            number = Decimal(repr(float(number)))
-        return _plain(number)
-    if family == "date":
-        return dt.date.fromisoformat(text).isoformat()
-    if family == "timestamp":
-        return dt.datetime.fromisoformat(text).isoformat(sep=" ")
-    return text
 
 
 def _check_attribute(a: Attribute) -> None:
@@ -420,7 +251,7 @@ def _check_attribute(a: Attribute) -> None:
             raise DpforestError(
                 f'Column "{a.name}" has more than {MAX_CATEGORIES} categories: group them.'
             )
-        _refuse_duplicates(a.name, a.values)
+        refuse_duplicates(a.name, a.values)
         for level in (a.taxonomy, *a.subgroups) if a.taxonomy and not a.of else ():
             held = [value for _, group in level for value in group]
             if sorted(held) != sorted(a.values):
@@ -428,7 +259,7 @@ def _check_attribute(a: Attribute) -> None:
                     f'taxonomy of column "{a.name}" must put every category of its domain into '
                     "one group, and no other."
                 )
-            _refuse_duplicates(a.name, [group for group, _ in level])
+            refuse_duplicates(a.name, [group for group, _ in level])
         return
     if a.taxonomy:
         raise DpforestError(f'Column "{a.name}" is numeric: a taxonomy is of categories.')
@@ -438,7 +269,7 @@ def _check_attribute(a: Attribute) -> None:
     if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= MAX_BINS:
         raise DpforestError(f'bins of column "{a.name}" must be a whole number, 1 to {MAX_BINS}.')
     if a.edges:
-        plain = [_ordinal(edge, "float") for edge in a.edges]
+        plain = [ordinal(edge, "float") for edge in a.edges]
         if len(plain) > MAX_BINS or any(x >= y for x, y in pairwise(plain)):
             raise DpforestError(
                 f'edges of column "{a.name}" must ascend, with at most {MAX_BINS} of them.'
@@ -448,15 +279,15 @@ def _check_attribute(a: Attribute) -> None:
             raise DpforestError(
                 f'Column "{a.name}" is numeric and needs lower and upper, or edges, in the domain.'
             )
-        if _ordinal(a.lower, "float") >= _ordinal(a.upper, "float"):
+        if ordinal(a.lower, "float") >= ordinal(a.upper, "float"):
             raise DpforestError(f'lower of column "{a.name}" must be less than upper.')
 
 
 def _check_range(name: str, sql_type: str, numbers: Iterable[Number | Decimal]) -> None:
     """Refuse what a column cannot be compared with; the database would find out after the debit."""
-    decimal = _DECIMAL.fullmatch(sql_type)
+    decimal = DECIMAL.fullmatch(sql_type)
     most = 10 ** (38 - int(decimal[1])) if decimal else 0
-    low, high = (-most, most) if decimal else _RANGES[sql_type]
+    low, high = (-most, most) if decimal else RANGES[sql_type]
     if not all(low < number < high for number in numbers):
         raise DpforestError(
             f'Column "{name}" is {sql_type.split("(")[0]}, but a bound, edge or category of its '
@@ -474,11 +305,11 @@ def _check_categories(name: str, sql_type: str, categories: Sequence[str]) -> No
         _check_range(name, sql_type, map(Decimal, categories))
     if family == "timestamp":
         moments = [dt.datetime.fromisoformat(category) for category in categories]
-        _check_range(name, sql_type, [_ordinal(moment, family) for moment in moments])
-        finer = any(moment.microsecond % _STEPS.get(sql_type, 1) for moment in moments)
+        _check_range(name, sql_type, [ordinal(moment, family) for moment in moments])
+        finer = any(moment.microsecond % STEPS.get(sql_type, 1) for moment in moments)
     else:
         digits = [len(category.partition(".")[2]) for category in categories]
-        decimal = _DECIMAL.fullmatch(sql_type)
+        decimal = DECIMAL.fullmatch(sql_type)
         finer = decimal is not None and max(digits) > int(decimal[1])
     if finer:
         raise DpforestError(
@@ -487,22 +318,11 @@ def _check_categories(name: str, sql_type: str, categories: Sequence[str]) -> No
         )
 
 
-def _refuse_duplicates(name: str, values: Sequence[str]) -> None:
+def refuse_duplicates(name: str, values: Sequence[str]) -> None:
     if len(set(values)) < len(values):
         raise DpforestError(f'The domain of "{name}" lists a value twice: remove one.')
     if any("\x00" in value for value in values):
         raise DpforestError(f'The domain of "{name}" holds a NUL character: remove it.')
-
-
-def _refuse_clashes(names: Iterable[str]) -> None:
-    seen: dict[str, str] = {}
-    for name in names:
-        other = seen.setdefault(name.casefold(), name)
-        if other is not name:
-            raise DpforestError(
-                f'The domain names "{other}" and "{name}", which are one column to the database: '
-                "remove one."
-            )
 
 
 def _cut(lower: Number, upper: Number, bins: int, scale: str, *, whole: bool) -> list[Number]:
@@ -531,32 +351,3 @@ def _cut(lower: Number, upper: Number, bins: int, scale: str, *, whole: bool) ->
     if lower > 0:
         return [lower * (upper / lower) ** share for share in shares]
     return [lower + math.expm1(share * math.log1p(upper - lower)) for share in shares]
-
-
-def _ordinal(value: object, family: str) -> Number:
-    """A number for a value of an ordered type: days for DATE, seconds for TIMESTAMP."""
-    if isinstance(value, dt.datetime):
-        delta = value.replace(tzinfo=None) - dt.datetime(1970, 1, 1)
-        return delta.days if family == "date" else delta.total_seconds()
-    if isinstance(value, dt.date):
-        days = (value - _EPOCH).days
-        return days if family == "date" else days * 86_400
-    if isinstance(value, Decimal):
-        return float(value)
-    if isinstance(value, int | float):
-        return value
-    raise DpforestError("A bound, edge or value of a numeric column is not a number.")
-
-
-def _plain(number: Decimal) -> str:
-    """Digits without exponent, trailing zeros or negative zero."""
-    text = format(number, "f")
-    text = text.rstrip("0").rstrip(".") if "." in text else text
-    return "0" if text in ("-0", "") else text
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpforest_duckdb.domain import Attribute
-from dpforest_duckdb.engine.dialect import DuckDBDialect, unsigned
-from dpforest_duckdb.model.content import ForestContent
-from dpforest_duckdb.model.layers import Helper, Layer, Terms
-from dpforest_duckdb.model.tree_sql import tree_case
+from dpforest_duckdb.scoring.codes import DuckDBDialect, unsigned
+from dpforest_duckdb.scoring.content import ForestContent
+from dpforest_duckdb.scoring.layers import Helper, Layer, Terms
+from dpforest_duckdb.scoring.tree_sql import tree_case
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree, branch_of
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from dpforest_duckdb.dialects.base import Dialect, Form
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.scoring.dialects.base import Dialect, Form
 from dpforest_duckdb.sql import Sql
 
 _TYPES = {

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from dpforest_duckdb.dialects.base import Dialect, Form
-from dpforest_duckdb.dialects.clickhouse import ClickHouse
-from dpforest_duckdb.dialects.datafusion import DataFusion
-from dpforest_duckdb.dialects.duckdb import DuckDB
-from dpforest_duckdb.dialects.generated import TSQL, BigQuery, Redshift, Snowflake, Trino
-from dpforest_duckdb.dialects.mysql import MySQL
-from dpforest_duckdb.dialects.polars import Polars
-from dpforest_duckdb.dialects.postgres import Postgres
-from dpforest_duckdb.dialects.spark import Spark
-from dpforest_duckdb.dialects.sqlite import SQLite
 from dpforest_duckdb.errors import UsageError
+from dpforest_duckdb.scoring.dialects.base import Dialect, Form
+from dpforest_duckdb.scoring.dialects.clickhouse import ClickHouse
+from dpforest_duckdb.scoring.dialects.datafusion import DataFusion
+from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
+from dpforest_duckdb.scoring.dialects.generated import TSQL, BigQuery, Redshift, Snowflake, Trino
+from dpforest_duckdb.scoring.dialects.mysql import MySQL
+from dpforest_duckdb.scoring.dialects.polars import Polars
+from dpforest_duckdb.scoring.dialects.postgres import Postgres
+from dpforest_duckdb.scoring.dialects.spark import Spark
+from dpforest_duckdb.scoring.dialects.sqlite import SQLite
 
 __all__ = ["DIALECTS", "Dialect", "Form", "dialect"]
 

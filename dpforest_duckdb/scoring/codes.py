@@ -1,20 +1,18 @@
 """DuckDB SQL for training: codes of cells, classes and privacy units.
 
-Training and scoring test a column with the same few functions of `dpforest_duckdb.dialects`, so
+Training and scoring test a column with the same few functions of a dialect, so
 both treat a row in the same way.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Sequence
 
-from dpforest_duckdb.dialects.duckdb import DuckDB
-from dpforest_duckdb.domain import Attribute, type_family
+from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.domain.types import type_family
 from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.sql import Sql
-
-_PART = re.compile(r'(?:("(?:[^"]|"")*")|([^.]*))\.')
 
 
 class DuckDBDialect(DuckDB):
@@ -102,14 +100,6 @@ class DuckDBDialect(DuckDB):
             f"THEN {self._bins(attribute, column, low, middle)} "
             f"ELSE {self._bins(attribute, column, middle + 1, high)} END"
         )
-
-
-def split_name(name: str) -> list[str]:
-    """The parts of a dotted name; a part in double quotes may contain a dot, and a
-    doubled quote.
-    """
-    found = _PART.findall(f"{name}.")
-    return [quoted[1:-1].replace('""', '"') if quoted else plain for quoted, plain in found]
 
 
 def unsigned(largest: int) -> Sql:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dpforest_duckdb.dialects.base import Dialect
 from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.scoring.dialects.base import Dialect
 from dpforest_duckdb.sql import Sql
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from dpforest_duckdb.dialects.base import Dialect
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.scoring.dialects.base import Dialect
 from dpforest_duckdb.sql import Sql
 
 

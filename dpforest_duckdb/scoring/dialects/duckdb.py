@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpforest_duckdb.dialects.base import Dialect
-from dpforest_duckdb.domain import Attribute, type_family
+from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.domain.types import type_family
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.scoring.dialects.base import Dialect
 from dpforest_duckdb.sql import Sql
 
 

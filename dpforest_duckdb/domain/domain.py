@@ -1,0 +1,120 @@
+"""The public domain of a table: its attributes, its classes, its privacy unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from dpforest_duckdb.domain.attribute import Attribute, refuse_duplicates
+from dpforest_duckdb.errors import DpforestError
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The public description of a table: attributes, target and privacy unit.
+
+    `attributes` are the features only. `classes` is the public class list, in the order that breaks
+    ties. `privacy_unit` is a column name, "row", or None if nothing is declared.
+    """
+
+    attributes: tuple[Attribute, ...]
+    target: str
+    classes: tuple[str, ...]
+    target_type: str = ""
+    privacy_unit: str | None = None
+    identifiers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [attribute.name for attribute in self.attributes]
+        _refuse_clashes([*names, self.target, *self.identifiers])
+        if not names:
+            raise DpforestError(
+                f'There is no attribute besides the target "{self.target}": declare columns with '
+                "ENUM types or CHECK bounds, fill in the file that dpforest domain prints, or "
+                "change --columns or --exclude."
+            )
+        if len(self.classes) < 2:
+            raise DpforestError(
+                f'The target "{self.target}" needs at least two classes in its domain.'
+            )
+        refuse_duplicates(self.target, self.classes)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns with the values of the attributes and the target."""
+        return (*(attribute.column for attribute in self.attributes), self.target)
+
+    @property
+    def cells(self) -> tuple[int, ...]:
+        """The number of cells of each attribute."""
+        return tuple(attribute.cells for attribute in self.attributes)
+
+    def keep(self, columns: Sequence[str] = (), exclude: Sequence[str] = ()) -> Domain:
+        """Only some attributes: `columns` if any are named, without `exclude`."""
+        known = {a.name.casefold() for a in self.attributes} | {self.target.casefold()}
+        known |= {name.casefold() for name in self.identifiers}
+        for option, names in (("--columns", columns), ("--exclude", exclude)):
+            for name in names:
+                if name.casefold() not in known:
+                    raise DpforestError(
+                        f'{option} names "{name}", which the domain does not: correct the name, '
+                        "or add the column to the file that dpforest domain prints."
+                    )
+        wanted = {name.casefold() for name in columns}
+        unwanted = {name.casefold() for name in exclude}
+        kept = tuple(
+            a
+            for a in self.attributes
+            if (not wanted or a.name.casefold() in wanted) and a.name.casefold() not in unwanted
+        )
+        return replace(self, attributes=kept)
+
+    def generalised(self) -> Domain:
+        """With an attribute of groups for each level of every taxonomy."""
+        groups = tuple(group for a in self.attributes if a.taxonomy for group in a.groups())
+        return replace(self, attributes=(*self.attributes, *groups))
+
+    def without(self, column: str) -> Domain:
+        """The same without one column, such as the privacy unit."""
+        kept = tuple(a for a in self.attributes if a.name.casefold() != column.casefold())
+        return replace(self, attributes=kept)
+
+    def bind(self, columns: Mapping[str, str]) -> Domain:
+        """This domain for a table: real column names, types, canonical categories and bin edges.
+
+        `columns` maps the table's column names to SQL types. Names ignore case, as in the database.
+        Raises `DpforestError` for a missing column or a wrong type.
+        """
+        found = {name.casefold(): name for name in columns}
+
+        def column(name: str) -> str:
+            if name.casefold() not in found:
+                raise DpforestError(
+                    f'The table has no column "{name}", which the domain names: correct the domain '
+                    "or pass --exclude."
+                )
+            return found[name.casefold()]
+
+        target = column(self.target)
+        labels = Attribute(target, "categorical", self.classes).bound(columns[target])
+        return replace(
+            self,
+            attributes=tuple(
+                a.bound(columns[column(a.name)], column(a.name)) for a in self.attributes
+            ),
+            target=target,
+            classes=labels.values,
+            target_type=columns[target],
+            identifiers=tuple(found.get(name.casefold(), name) for name in self.identifiers),
+        )
+
+
+def _refuse_clashes(names: Iterable[str]) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.casefold(), name)
+        if other is not name:
+            raise DpforestError(
+                f'The domain names "{other}" and "{name}", which are one column to the database: '
+                "remove one."
+            )
