@@ -19,12 +19,21 @@ from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.training.prepare import prepare
 
 _BESIDE = Path(__file__).parent.parent.parent / "shared" / "data"
+_NO_TABLES = "set DPFOREST_DATA to the folder that holds nursery.parquet and the other real tables"
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """One process where files are named: to start more would take longer than the tests."""
     named = any(Path(argument.partition("::")[0]).is_file() for argument in config.args)
     return 0 if named else None  # None: as many as there are processors
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """One line on the tests that were skipped because the real tables were not found."""
+    skipped = terminalreporter.getreports("skipped")
+    number = sum(_NO_TABLES in str(report.longrepr) for report in skipped)
+    if number:
+        terminalreporter.write_line(f"{number} tests were skipped: {_NO_TABLES}.")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -38,7 +47,7 @@ def data_dir() -> Path:
     """The folder of real tables; without it the test is skipped and says so."""
     found = Path(os.environ.get("DPFOREST_DATA", _BESIDE))
     if not (found / "nursery.parquet").is_file():
-        pytest.skip("no real tables: set DPFOREST_DATA to the folder that holds nursery.parquet")
+        pytest.skip(_NO_TABLES)
     return found
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 ERROR = 1e-3  # the chance that a bound is wrong: confidence 99.9 %
 _STEPS = 60  # of bisection: to the last bit of a probability
@@ -42,6 +43,7 @@ def lower_bound(
     return Bound(seen, draws, max([0.0, *ratios]))
 
 
+@cache
 def interval(count: int, draws: int, error: float) -> tuple[float, float]:
     """Clopper & Pearson's bounds of a probability; each is wrong with probability ≤ `error`."""
     low = 0.0 if count == 0 else _root(lambda p: 1 - _up_to(count - 1, draws, p) < error)

@@ -69,14 +69,19 @@ def test_the_sql_of_a_dialect_is_as_it_was(engine: str) -> None:
 @pytest.mark.parametrize("name", ["two classes", "log-odds of four", "the surest tree"])
 def test_sqlglot_reads_one_statement_in_the_dialect(made: MakeCase, engine: str, name: str) -> None:
     forest = _without_dots(made(name)) if engine == "bigquery" else made(name).forest
+    select = ""
     for form in ("select", "view", "table"):
         if form not in dialect(engine).forms:
             continue
         sql = publish_sql(
             forest, "visits", form=form, name="scored", dialect=dialect(engine), key=["id"],
             force=True,
-        )  # fmt: skip
-        assert len(sqlglot.parse(sql.rstrip(";\n"), dialect=PARSERS.get(engine, engine))) == 1
+        ).rstrip(";\n")  # fmt: skip
+        # parsing takes long: where a form repeats the select, only what surrounds it is parsed
+        parsed = sql.replace(select, "SELECT 1") if select else sql
+        assert len(sqlglot.parse(parsed, dialect=PARSERS.get(engine, engine))) == 1
+        if form == "select":
+            select = sql[sql.index("WITH\n") :]
 
 
 def _without_dots(case: Case) -> Forest:

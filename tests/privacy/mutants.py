@@ -8,6 +8,7 @@ then runs its test. The exit codes of the tests are printed as JSON.
 from __future__ import annotations
 
 import functools
+import gc
 import json
 import os
 import sys
@@ -17,7 +18,6 @@ from typing import Any
 
 import hypothesis
 import numpy as np
-import opendp.prelude  # noqa: F401 -- imported once for all tests
 import pytest
 
 from dpforest_duckdb.engine import rows as coded_rows
@@ -347,7 +347,18 @@ MUTANTS: dict[str, Callable[[], None]] = {
         costs_rounded_down,
     )
 }
-OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-n", "0")
+OPTIONS = (
+    "-x",
+    "-q",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:randomly",
+    "-n",
+    "0",
+    "--tb=no",
+    "--disable-warnings",
+)
 
 
 def started(mutant: str, test: str) -> int:
@@ -368,6 +379,11 @@ def main(caught_by: dict[str, str]) -> dict[str, int]:
     generate = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
     hypothesis.settings.register_profile("faults", phases=generate, database=None)
     hypothesis.settings.load_profile("faults")
+    # what every copy needs is imported before they are made, but no test: a test that was imported
+    # already would hold functions without the fault
+    noise._opendp()
+    pytest.main([*OPTIONS, "conftest.py"])
+    gc.freeze()
     waiting = list(caught_by.items())
     running: dict[int, str] = {}
     codes: dict[str, int] = {}
@@ -377,6 +393,7 @@ def main(caught_by: dict[str, str]) -> dict[str, int]:
             running[started(mutant, test)] = mutant
         child, status = os.wait()
         codes[running.pop(child)] = os.waitstatus_to_exitcode(status)
+    gc.unfreeze()
     return codes
 
 
