@@ -168,6 +168,13 @@ class Catalogue(Anchor, Protocol):
     def table(self, name: str) -> TableInfo:
         """Resolve a base table. Raises `DpforestError` for anything else."""
 
+    def typed(self, table: TableInfo, domain: Domain, unit: str | None) -> TableInfo:
+        """The table with the types that its columns are read as.
+
+        A table has types of its own. Files and DataFrames get theirs from the domain, and only the
+        columns that it names, and the column of the privacy unit.
+        """
+
     def declared(self, table: TableInfo) -> list[DeclaredColumn]:
         """What is declared of each column, in the table's order."""
 

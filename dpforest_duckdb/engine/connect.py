@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import duckdb
@@ -29,12 +29,14 @@ def open_database(
     threads: int | None = None,
     memory_limit: str | None = None,
     temp_dir: str | Path | None = None,
+    files: Sequence[Path] = (),
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection to an existing database file; closed at the end.
 
     A file that cannot be written is opened for reading. After that the connection can reach no
-    other file, no extension and no setting. DuckDB's temporary files go to a folder of this run
-    (mode 0700), which is removed at the end. Folders of runs that died are removed at the start.
+    other file but `files`, no extension and no setting. DuckDB's temporary files go to a folder of
+    this run (mode 0700), which is removed at the end. Folders of runs that died are removed at the
+    start.
     Raises `DpforestError` for a missing, locked or damaged database, or a wrong setting.
     """
     in_memory = str(path) == MEMORY
@@ -43,7 +45,7 @@ def open_database(
     with _spill_folder(None if in_memory else Path(path), temp_dir) as spill:
         connection = _connect(str(path), read_only and not in_memory)
         try:
-            _configure(connection, threads, memory_limit, spill)
+            _configure(connection, threads, memory_limit, spill, files)
             yield connection
         finally:
             connection.close()
@@ -77,6 +79,7 @@ def _configure(
     threads: int | None,
     memory_limit: str | None,
     spill: Path,
+    files: Sequence[Path],
 ) -> None:
     settings = {
         "--threads": ("threads", threads),
@@ -93,6 +96,9 @@ def _configure(
                 connection.execute(f"SET GLOBAL {name} = '{literal}'")
             except duckdb.Error:
                 raise DpforestError(f"{option} has a value that DuckDB does not accept.") from None
+    # objects in a DataFrame are text: their values must not decide about a type
+    connection.execute("SET pandas_analyze_sample = 0")
+    connection.execute("SET allowed_paths = ?", [[str(file) for file in files]])
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 
+from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.types import type_family
 from dpforest_duckdb.engine.base import DeclaredColumn
 from dpforest_duckdb.engine.constraints import checked
@@ -86,6 +87,9 @@ class DuckDBEngine(Statements):
         types = {column: sql_type for column, sql_type, _ in columns}
         computed = frozenset(column for column, _, generated in columns if generated)
         return TableInfo(catalog, schema, name, types, comment or "", computed)
+
+    def typed(self, table: TableInfo, domain: Domain, unit: str | None) -> TableInfo:
+        return table
 
     def tables(self, catalog: str) -> list[TableInfo]:
         """The base tables of a database, by name; no macro of the database can hide one."""

@@ -44,20 +44,34 @@ class Statements:
         connection = self.connection if on is None else on
         if self.trace:  # a statement that is no step reads the catalogue, models or settings
             self.trace(sql if step else f"-- reads private rows: no\n{sql}")
+
+        def work() -> Any:
+            return getattr(connection.execute(sql, values or None), fetch)()
+
+        return self.call(work, step=step, on=connection)
+
+    def call(
+        self,
+        work: Callable[[], Any],
+        *,
+        step: str = "",
+        on: duckdb.DuckDBPyConnection | None = None,
+    ) -> Any:
+        """The result of something that uses a connection, run and interrupted as by `run`."""
+        connection = self.connection if on is None else on
         outcome: dict[str, Any] = {}
         # an event, not Thread.join: after a signal, join may return while the thread still runs
         done = threading.Event()
 
-        def work() -> None:
+        def reported() -> None:
             try:
-                cursor = connection.execute(sql, values or None)
-                outcome["result"] = getattr(cursor, fetch)()
+                outcome["result"] = work()
             except BaseException as error:
                 outcome["error"] = error
             finally:
                 done.set()
 
-        threading.Thread(target=work, daemon=True).start()
+        threading.Thread(target=reported, daemon=True).start()
         try:
             while not done.wait(timeout=0.2):  # a signal is seen at the latest then
                 pass

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.anchor import Anchor, TableInfo
 from dpforest_duckdb.ledger.book import Ledger
-from dpforest_duckdb.ledger.entries import Budget, Chain, Outcome, Table
+from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Chain, Outcome, Table
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 _MARK = "dpforest-budget: "
@@ -102,14 +102,14 @@ class Account:
         model: str,
         private: bool,
         plan: Sequence[Mapping[str, Any]],
-    ) -> int:
-        """Spend on the table, committed before this returns; the number of the run.
+    ) -> tuple[int, ...]:
+        """Spend on the table, committed before this returns; the number of the run, alone.
 
         Raises `BudgetError` or `DpforestError`, and spends nothing, if the cap does not allow the
         run, the table is not the planned one, or its comment cannot be written.
         """
 
-        def spend(chain: Chain, info: TableInfo) -> tuple[int, Table]:
+        def spend(chain: Chain, info: TableInfo) -> tuple[tuple[int, ...], Table]:
             if info.columns != self.info.columns:
                 raise DpforestError(
                     f'The columns of table "{info.display}" have changed since the run was '
@@ -120,7 +120,7 @@ class Account:
             run = chain.debit(
                 table, epsilon, delta, unit, recipe=recipe, model=model, private=private, plan=plan
             )
-            return run, table
+            return (run,), table
 
         return self._entered(spend)
 
@@ -131,9 +131,10 @@ class Account:
         self._refuse_unanchored(chain.budget(table.dataset))
         chain.debit(table, epsilon, delta, unit, recipe="", model="", private=private, plan=[])
 
-    def close_run(self, run: int, state: Outcome) -> None:
-        """Record how a run ended; nothing is refunded."""
-        self.ledger.close_run(run, state)
+    def close_run(self, runs: Sequence[int], state: Outcome) -> None:
+        """Record how the run of a debit ended; nothing is refunded."""
+        for run in runs:
+            self.ledger.close_run(run, state)
 
     def set_cap(self, epsilon: int, delta: int, unit: PrivacyUnit, *, raise_cap: bool) -> Budget:
         """Cap the table; the database must be writable, because it stores the cap too."""
@@ -251,6 +252,8 @@ class Account:
             present.add(anchor.get("dataset") or chain.find(_place(self.home, info)))
         lost = []
         for table in chain.capped():
+            if table.place.startswith((FILE, DATASET)):
+                continue
             home = table.place.rpartition("::")[0]
             here = home == self.home or not (home.startswith(":memory:") or Path(home).exists())
             if here and table.dataset not in present:
@@ -307,6 +310,15 @@ def _anchor(comment: str) -> dict[str, Any]:
                     "The budget line in the table's comment is damaged: restore the comment."
                 ) from None
     return {}
+
+
+def has_cap(engine: Anchor, info: TableInfo, ledger: str | Path | None) -> bool:
+    """Whether a table has a cap, by its comment or by its ledger."""
+    if _anchor(info.comment).get("cap"):
+        return True
+    if ledger is None and not engine.home(info).path:
+        return False
+    return Account.of(engine, info, ledger).budget().cap is not None
 
 
 def has_budget(info: TableInfo) -> bool:

@@ -24,6 +24,8 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 Outcome = Literal["done", "failed"]
 State = Literal["open", "done", "failed"]
+# how the places of budgets begin that belong to no table
+FILE, DATASET = "file::", "dataset::"
 
 
 @dataclass(frozen=True)

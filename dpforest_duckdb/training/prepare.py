@@ -11,12 +11,11 @@ import duckdb
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import load_domain
+from dpforest_duckdb.engine.base import Catalogue
 from dpforest_duckdb.engine.declarations import declared_domain
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.statements import Trace
 from dpforest_duckdb.engine.temp_space import refuse_if_too_large
 from dpforest_duckdb.errors import DpforestError, PlainSpillWarning, UsageError
-from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
@@ -24,6 +23,7 @@ from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
+from dpforest_duckdb.training.opening import Rows, RunAccount, opened
 from dpforest_duckdb.training.run import Run
 
 PLAIN_SPILL = (
@@ -34,7 +34,7 @@ PLAIN_SPILL = (
 
 def prepare(
     con: duckdb.DuckDBPyConnection,
-    table: str,
+    table: Rows,
     *,
     epsilon: float | str | Decimal,
     delta: float | str | Decimal = 0,
@@ -53,6 +53,9 @@ def prepare(
     seed: int | None = None,
     rows_at_most: int | None = None,
     ledger: str | Path | None = None,
+    dataset: str | None = None,
+    account: RunAccount | None = None,
+    leaks: Sequence[str] = (),
     trace: Trace | None = None,
 ) -> Run:
     """Plan a run and check all that is public, without reading a row and without a debit.
@@ -70,9 +73,10 @@ def prepare(
         if value is not None and not 1 <= value <= most:
             raise UsageError(f"{option} must be a whole number from 1 to {most}.")
     chosen = find(recipe, as_published=as_published)
-    engine = DuckDBEngine(con, trace)
-    info = engine.table(table)
+    rows = opened(con, table, trace)
+    engine, info = rows.engine, rows.table
     public = _public(engine, info, domain, target).keep(columns, exclude)
+    info = engine.typed(info, public, privacy_unit)
     unit = _unit(public, info, privacy_unit, rows_per_unit)
     public = public.without(unit.column).bind(info.columns)
     request = chosen.request(
@@ -87,7 +91,7 @@ def prepare(
         warnings.warn(PLAIN_SPILL, PlainSpillWarning, stacklevel=2)
     run = Run(
         engine=engine,
-        account=Account.of(engine, info, ledger),
+        account=rows.account(ledger, dataset) if account is None else account,
         table=info,
         recipe=chosen,
         request=request,
@@ -96,6 +100,7 @@ def prepare(
         randomness=Randomness.secure() if seed is None else Randomness.seeded(seed),
         name=name,
         replace=replace,
+        leaks=tuple(leaks),
     )
     if rows_at_most is not None:
         if rows_at_most < 1:
@@ -105,13 +110,17 @@ def prepare(
 
 
 def _public(
-    engine: DuckDBEngine, info: TableInfo, domain: Domain | str | Path | None, target: str | None
+    engine: Catalogue, info: TableInfo, domain: Domain | str | Path | None, target: str | None
 ) -> Domain:
     """The domain as given, from a file, or from DuckDB's declarations."""
     if isinstance(domain, Domain):
         return domain
-    if domain is not None:
+    if isinstance(domain, str | Path):
         return load_domain(domain, target)
+    if domain is not None:
+        raise UsageError(
+            "domain must be a Domain, the path of a domain file, or None for what DuckDB declares."
+        )
     return declared_domain(engine, info, target)
 
 

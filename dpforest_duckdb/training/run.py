@@ -12,7 +12,6 @@ from dpforest_duckdb.engine.base import CodedRows, Engine, Sample, Snapshot
 from dpforest_duckdb.engine.temp_space import bytes_of_a_row
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.learners.private_bins import on_the_grid, recut, to_be_cut
-from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest
@@ -24,6 +23,7 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import Event, Observer, Phase, TextObserver, as_text, unobserved
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Grown, Request, TrainingContext
+from dpforest_duckdb.training.opening import RunAccount
 from dpforest_duckdb.tree import Guarantee, Tree
 from dpforest_duckdb.version import __version__
 
@@ -38,7 +38,7 @@ class Run:
     """
 
     engine: Engine
-    account: Account
+    account: RunAccount
     table: TableInfo
     recipe: Recipe
     request: Request
@@ -47,11 +47,12 @@ class Run:
     randomness: Randomness
     name: str | None
     replace: bool
+    leaks: tuple[str, ...] = ()
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why the forest is not private; none if it is."""
-        return self.recipe.flaws + (() if self.randomness.private else (SEEDED,))
+        """Why the forest is not private; none if it is. `leaks` are what the caller states."""
+        return self.leaks + self.recipe.flaws + (() if self.randomness.private else (SEEDED,))
 
     @property
     def cost(self) -> int:

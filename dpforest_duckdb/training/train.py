@@ -13,13 +13,14 @@ from dpforest_duckdb.errors import BudgetError, UsageError
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
 from dpforest_duckdb.progress import Observer, TextObserver, as_text, unobserved
+from dpforest_duckdb.training.opening import Rows
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.run import Run
 
 
 def train(
     con: duckdb.DuckDBPyConnection,
-    table: str,
+    table: Rows,
     *,
     epsilon: float | str | Decimal,
     domain: Domain | str | Path | None = None,
@@ -57,7 +58,7 @@ def train_many(
     if progress is not None:
         observe = as_text(progress)
     first = runs[0]
-    if len({(run.table.key, run.account.ledger.path) for run in runs}) > 1:
+    if len({(run.table.key, run.account.ledger and run.account.ledger.path) for run in runs}) > 1:
         raise UsageError("Runs that go together need one table and one ledger.")
     check_together(runs)
     first.engine.refuse_unseen(first.table)

@@ -32,7 +32,7 @@ def account(con: duckdb.DuckDBPyConnection, table: str = "visits", **options: ob
     return Account.of(engine, engine.table(table), **options)  # type: ignore[arg-type]
 
 
-def spend(found: Account, epsilon: int = NANO, *, private: bool = True) -> int:
+def spend(found: Account, epsilon: int = NANO, *, private: bool = True) -> tuple[int, ...]:
     return found.debit(
         epsilon, 0, ROW, recipe="auto", model="m", private=private, plan=[{"purpose": "test"}]
     )

@@ -40,7 +40,7 @@ def ready(con: duckdb.DuckDBPyConnection, table: str = "t", **options: Any) -> A
     return prepare(con, table, **{"target": "k", "epsilon": 1, "recipe": "greedy-tree", **options})
 
 
-def spend(found: Account, epsilon: int = NANO) -> int:
+def spend(found: Account, epsilon: int = NANO) -> tuple[int, ...]:
     return found.debit(epsilon, 0, ROW, recipe="auto", model="", private=True, plan=[])
 
 

@@ -1,0 +1,234 @@
+"""Parquet and CSV files as sources of rows.
+
+What is known of a file before a row is paid for is its schema: the footer of a Parquet file, the
+first line of a CSV file. A CSV file is read as text, and the domain says what the text stands for.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+import gzip
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpforest_duckdb.engine.private import Private
+from dpforest_duckdb.engine.sources import Opened, selected
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.scoring.codes import DuckDBDialect
+from dpforest_duckdb.sql import Sql
+
+PARQUET, CSV = (".parquet", ".pq"), (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_PATTERN = frozenset("*?[")
+_DELIMITERS = ",;\t|"
+_HEADER = 2**20  # bytes of a first line, at most
+
+
+def is_data_file(path: str | Path) -> bool:
+    """Whether a path names data files, or a glob of them, rather than a database."""
+    text = str(path).lower()
+    return text.endswith((*PARQUET, *CSV)) or bool(_PATTERN & set(text) and not Path(path).exists())
+
+
+def matched(pattern: str | Path) -> tuple[Path, ...]:
+    """The resolved paths of the files that a path or a glob names, in their order.
+
+    Raises `DpforestError` if there are none, or if they are not of one kind.
+    """
+    text = str(pattern)
+    if Path(text).is_dir():
+        raise DpforestError(f"{text} is a folder: name its files, such as {Path(text) / '*.csv'}.")
+    names = [text] if Path(text).exists() else sorted(glob.glob(text, recursive=True))
+    files = [Path(name).resolve() for name in names if Path(name).is_file()]
+    if not files:
+        raise DpforestError(f"There is no data file {text}: check --db.")
+    kinds = {_kind(file) for file in files}
+    if len(kinds) > 1 or "" in kinds:
+        raise DpforestError(
+            f"{text} must name Parquet files alone, or CSV files alone: give a narrower pattern."
+        )
+    return tuple(dict.fromkeys(files))
+
+
+def opened_files(pattern: str | Path, private: Private) -> ParquetFiles | CsvFiles:
+    """The files that a path or a glob names. No row is read."""
+    files = matched(pattern)
+    name = _stem(files[0]) if len(files) == 1 else _stem(Path(str(pattern)))
+    if _kind(files[0]) == "parquet":
+        return ParquetFiles(name, files, _schema(files, private), private)
+    return CsvFiles(name, files, tuple(map(_header, files)), private)
+
+
+@dataclass(frozen=True)
+class ParquetFiles:
+    """Parquet files with one schema. They are read where they are, each time from the start."""
+
+    name: str
+    files: tuple[Path, ...]
+    columns: Mapping[str, str]
+    private: Private
+    schema = True
+    catalog = Private.catalog
+
+    @contextmanager
+    def opened(self, table: TableInfo) -> Iterator[Opened]:
+        before = [_state(file) for file in self.files]
+        with self.private.opened(self.files) as place:
+            rows = Sql(
+                f"SELECT {selected(self.columns, table.columns)} FROM {_parquet(self.files)}"
+            )
+            yield place.opened(table, "VIEW", rows)
+        if before != [_state(file) for file in self.files]:
+            raise DpforestError(
+                f'The files of "{self.name}" changed while they were read: train again (what was '
+                "debited stays spent)."
+            )
+
+
+@dataclass(frozen=True)
+class CsvFiles:
+    """CSV files with a header line. They are read once, as text."""
+
+    name: str
+    files: tuple[Path, ...]
+    headers: tuple[Header, ...]
+    private: Private
+    schema = False
+    catalog = Private.catalog
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """The columns that every file has."""
+        shared = [
+            name
+            for name in self.headers[0].names
+            if all(name in header.names for header in self.headers)
+        ]
+        return dict.fromkeys(shared, "VARCHAR")
+
+    @contextmanager
+    def opened(self, table: TableInfo) -> Iterator[Opened]:
+        alike: dict[Header, list[Path]] = {}
+        for file, header in zip(self.files, self.headers, strict=True):
+            alike.setdefault(header, []).append(file)
+        parts = [
+            f"SELECT {selected(self.columns, table.columns)} FROM {_csv(files, header)}"
+            for header, files in alike.items()
+        ]
+        with self.private.opened(self.files) as place:
+            yield place.opened(table, "TABLE", Sql(" UNION ALL ".join(parts)))
+
+
+@dataclass(frozen=True)
+class Header:
+    """The first line of a CSV file: the names of its columns, and what separates them."""
+
+    names: tuple[str, ...]
+    delimiter: str
+
+
+def _kind(file: Path) -> str:
+    name = file.name.lower()
+    return "parquet" if name.endswith(PARQUET) else "csv" if name.endswith(CSV) else ""
+
+
+def _stem(file: Path) -> str:
+    """A name for people, from a file's name or a pattern."""
+    plain = "".join(c for c in file.name if c not in _PATTERN)
+    for suffix in (*PARQUET, *sorted(CSV, key=len, reverse=True)):
+        plain = plain[: -len(suffix)] if plain.lower().endswith(suffix) else plain
+    return plain.strip("-_. ") or "rows"
+
+
+def _state(file: Path) -> tuple[int, int, int]:
+    """What changes when a file is written."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return (0, 0, 0)
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _header(file: Path) -> Header:
+    """The header of a CSV file. Raises `DpforestError` without its text, which may be a row."""
+    refusal = DpforestError(f"The file {file} has no header line with the names of its columns.")
+    try:
+        with gzip.open(file) if file.suffix.lower() == ".gz" else open(file, "rb") as stream:
+            head = stream.read(_HEADER)
+        # a character that is cut off at the end does not matter, a wrong one before it does
+        text = head.decode("utf-8-sig", "ignore" if len(head) == _HEADER else "strict")
+    except UnicodeDecodeError as error:
+        text = head[: error.start].decode("utf-8-sig")
+        if "\n" not in text:
+            raise DpforestError(f"The file {file} is not UTF-8 text: convert it first.") from None
+    except (OSError, EOFError):
+        raise DpforestError(f"The file {file} cannot be read: check --db.") from None
+    line = text.partition("\n")[0]
+    delimiter = max(_DELIMITERS, key=line.count)
+    try:
+        names = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
+    except csv.Error:
+        raise refusal from None
+    names = [name.strip() for name in names]
+    if not any(names):
+        raise refusal
+    if len({name.casefold() for name in names if name}) < len([name for name in names if name]):
+        raise DpforestError(f"The header of {file} names a column twice: rename one.")
+    return Header(tuple(names), delimiter)
+
+
+def _schema(files: Sequence[Path], private: Private) -> dict[str, str]:
+    """The columns of Parquet files, from their footers; the same in each."""
+    found: dict[str, str] = {}
+    with private.opened(files) as place:
+        for file in files:
+            try:
+                rows = place.run(f"DESCRIBE FROM {_parquet([file])}")
+            except DpforestError:
+                raise DpforestError(
+                    f"The file {file} cannot be read as Parquet: check --db."
+                ) from None
+            columns = {row[0]: row[1] for row in rows}
+            if found and sorted(found.items()) != sorted(columns.items()):
+                raise DpforestError(
+                    f"The file {file} has other columns or types than {files[0]}: name files of "
+                    "one schema."
+                )
+            found = found or columns
+    return found
+
+
+def _parquet(files: Sequence[Path]) -> Sql:
+    text = DuckDBDialect().text
+    names = ", ".join(text(str(file)) for file in files)
+    return Sql(
+        f"read_parquet([{names}], union_by_name = true, hive_partitioning = false, "
+        "file_row_number = false)"
+    )
+
+
+def _csv(files: Sequence[Path], header: Header) -> Sql:
+    """The rows of CSV files as text; spaces around a value are not part of it.
+
+    Nothing is guessed from the rows, and no row decides whether a run fails: fields beyond those of
+    the header are ignored, and a record with fewer, or that is not UTF-8, is left out.
+    """
+    dialect = DuckDBDialect()
+    names = ", ".join(dialect.text(str(file)) for file in files)
+    columns = ", ".join(f"'column{number}': 'VARCHAR'" for number in range(len(header.names)))
+    read = (
+        f"read_csv([{names}], columns = {{{columns}}}, auto_detect = false, header = true, "
+        f"delim = {dialect.text(header.delimiter)}, quote = '\"', escape = '\"', "
+        "strict_mode = false, ignore_errors = true)"
+    )
+    trimmed = ", ".join(
+        f"nullif(trim(column{number}), '') AS {dialect.ident(name)}"
+        for number, name in enumerate(header.names)
+        if name
+    )
+    return Sql(f"(SELECT {trimmed} FROM {read})")

@@ -1,0 +1,84 @@
+"""DataFrames as sources of rows: pandas, polars, Arrow tables, and NumPy arrays by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from dpforest_duckdb.engine.private import Place, Private
+from dpforest_duckdb.engine.sources import Opened, selected
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.scoring.codes import DuckDBDialect
+from dpforest_duckdb.sql import Sql
+
+_LIBRARIES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table"}
+
+
+def is_frame(thing: object) -> bool:
+    """Whether this is a table in memory that DuckDB can read more than once."""
+    if isinstance(thing, dict):
+        return bool(thing) and all(
+            isinstance(name, str) and isinstance(column, np.ndarray) and column.ndim == 1
+            for name, column in thing.items()
+        )
+    return any(
+        _LIBRARIES.get(kind.__module__.partition(".")[0]) == kind.__name__
+        for kind in type(thing).__mro__
+    )
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A table in memory. It is read once, without a loop over Python objects."""
+
+    name: str
+    rows: Any = field(repr=False)
+    columns: Mapping[str, str]
+    private: Private
+    schema = False
+    catalog = Private.catalog
+
+    @staticmethod
+    def of(name: str, rows: Any, private: Private) -> Frame:
+        """The frame with its columns. No row is read."""
+        names = [str(column) for column in (rows if isinstance(rows, dict) else _names(rows))]
+        if len({column.casefold() for column in names}) < len(names):
+            raise DpforestError(
+                "The frame has two columns of one name (the database ignores case): rename one."
+            )
+        if len({len(rows[column]) for column in names}) > 1:
+            raise DpforestError("The columns of the frame differ in length: make them equal.")
+        with private.opened() as place:
+            found = place.run(f"DESCRIBE FROM {_registered(place, rows)}")
+        return Frame(name, rows, {row[0]: row[1] for row in found}, private)
+
+    @contextmanager
+    def opened(self, table: TableInfo) -> Iterator[Opened]:
+        with self.private.opened() as place:
+            frame = _registered(place, self.rows)
+            rows = Sql(f"SELECT {selected(self.columns, table.columns)} FROM {frame}")
+            yield place.opened(table, "TABLE", rows)
+
+
+def _names(rows: Any) -> list[Any]:
+    """The names of the columns of a frame of any library."""
+    return list(rows.column_names if hasattr(rows, "column_names") else rows.columns)
+
+
+def _registered(place: Place, rows: Any) -> Sql:
+    """The frame as a view, by its name as SQL."""
+    name = "dpforest frame"
+    try:
+        place.connection.register(name, rows)
+    except (duckdb.Error, TypeError, ValueError, ImportError):
+        raise DpforestError(
+            "DuckDB cannot read this frame: convert it to a pandas DataFrame or an Arrow table "
+            "(polars and Arrow need pyarrow)."
+        ) from None
+    return DuckDBDialect().ident(name)

@@ -1,0 +1,58 @@
+"""A private database in memory, through which files and DataFrames are read."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from dpforest_duckdb.engine.connect import MEMORY, open_database
+from dpforest_duckdb.engine.snapshot import own_connection
+from dpforest_duckdb.engine.sources import Opened
+from dpforest_duckdb.engine.statements import Statements, Trace
+from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.scoring.codes import DuckDBDialect
+from dpforest_duckdb.sql import Sql
+
+CATALOG = "memory"  # as DuckDB calls a database in memory
+
+
+@dataclass(frozen=True)
+class Private:
+    """How to open the private database: with the user's threads, memory and temporary folder."""
+
+    user: duckdb.DuckDBPyConnection
+    trace: Trace | None = None
+    catalog = CATALOG
+
+    @contextlib.contextmanager
+    def opened(self, files: Sequence[Path] = ()) -> Iterator[Place]:
+        """An empty database that can read these files and nothing else; gone at the end."""
+        threads, memory, folder = self.user.execute(
+            "SELECT current_setting('threads'), current_setting('memory_limit'), "
+            "current_setting('temp_directory')"
+        ).fetchall()[0]
+        with open_database(
+            MEMORY,
+            threads=threads,
+            memory_limit=memory,
+            temp_dir=folder if folder and Path(folder).is_dir() else None,
+            files=files,
+        ) as connection:
+            yield Place(connection, self.trace)
+
+
+class Place(Statements):
+    """An open private database."""
+
+    def opened(self, table: TableInfo, kind: str, rows: Sql) -> Opened:
+        """Rows that will be read as a table: copied into one, or by a view of them."""
+        name = DuckDBDialect().ident(table.catalog, table.schema, table.name)
+
+        def fill() -> None:
+            self.run(f"CREATE {kind} {name} AS {rows}", step="read")
+
+        return Opened(self, own_connection(self), fill)

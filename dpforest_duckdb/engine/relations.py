@@ -1,0 +1,146 @@
+"""Queries of the user's connection as sources of rows.
+
+A query that reads all of one base table, and nothing else, is that table. Any other is a source of
+its own: it is run once, on the user's connection, into a database in memory beside the user's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.snapshot import own_connection
+from dpforest_duckdb.engine.sources import Opened, selected
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.scoring.codes import DuckDBDialect
+
+_NOWHERE: dict[str, list[str]] = {"path": []}
+
+
+def scanned_table(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> TableInfo | None:
+    """The base table of which a query reads all and nothing else, or None."""
+    parsed = _parsed(engine, relation.sql_query())
+    try:
+        path = parsed["from_table"]["qualified_name"]["path"]
+    except (KeyError, TypeError):
+        return None
+    name = ".".join('"' + part.replace('"', '""') + '"' for part in path)
+    if parsed != _parsed(engine, f"SELECT * FROM {name}"):
+        return None
+    with contextlib.suppress(DpforestError):  # a view, or a DataFrame
+        return engine.table(name)
+    return None
+
+
+def read_tables(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list[TableInfo]:
+    """The base tables that a query reads, through views and macros too.
+
+    Where DuckDB cannot say, because the query has parameters or reads a DataFrame, these are all
+    tables of all databases of the connection.
+    """
+    scans = _scans(engine, relation)
+    databases = engine.run("SELECT database_name FROM duckdb_databases() WHERE NOT internal")
+    tables = [table for (database,) in databases for table in engine.tables(database)]
+    if scans is None:
+        return tables
+    read = {
+        tuple(scan.get("function_data", {}).get("qualified_name", _NOWHERE)["path"])
+        for scan in scans
+    }
+    return [table for table in tables if table.key in read]
+
+
+def reads_files(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> bool:
+    """Whether a query may read something else than tables of the connection's databases."""
+    scans = _scans(engine, relation)
+    return scans is None or any(scan["qname"]["path"] != ["seq_scan"] for scan in scans)
+
+
+def _scans(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list[dict[str, Any]] | None:
+    """What a query reads, by DuckDB's plan before it is optimised; None if there is no plan.
+
+    The optimised plan leaves out what the statistics of the rows exclude, which is private.
+    """
+    plan = engine.run("SELECT json_serialize_plan(?)", [relation.sql_query()])[0][0]
+    found: list[dict[str, Any]] = []
+
+    def note(node: dict[str, Any]) -> dict[str, Any]:
+        if node.get("type") == "LOGICAL_GET":
+            found.append(node)
+        return node
+
+    try:
+        whole = json.loads(plan, object_hook=note)
+    except RecursionError:
+        return None
+    return None if whole["error"] else found
+
+
+@dataclass(frozen=True)
+class Relation:
+    """The rows of a query, read once."""
+
+    name: str
+    relation: duckdb.DuckDBPyRelation = field(repr=False)
+    columns: Mapping[str, str]
+    engine: DuckDBEngine
+    catalog: str
+    schema = False
+
+    @staticmethod
+    def of(name: str, relation: duckdb.DuckDBPyRelation, engine: DuckDBEngine) -> Relation:
+        """The query with its columns. No row is read."""
+        names = relation.columns
+        if len({column.casefold() for column in names}) < len(names):
+            raise DpforestError(
+                "The query has two columns of one name (the database ignores case): rename one."
+            )
+        try:
+            relation.cross(engine.connection.sql("SELECT 1"))
+        except duckdb.Error:
+            raise DpforestError(
+                "The relation belongs to another connection: make it with the one that is given."
+            ) from None
+        columns = {name: str(kind) for name, kind in zip(names, relation.types, strict=True)}
+        return Relation(name, relation, columns, engine, f"dpforest_{secrets.token_hex(6)}")
+
+    @contextlib.contextmanager
+    def opened(self, table: TableInfo) -> Iterator[Opened]:
+        """The rows in a database in memory, attached to the user's connection meanwhile."""
+        engine, ident = self.engine, DuckDBDialect().ident
+        name = ident(table.catalog, table.schema, table.name)
+        columns = selected(self.columns, table.columns)
+
+        def fill() -> None:
+            rows = f"CREATE TABLE {name} AS SELECT {columns} FROM dpforest_rows"
+            engine.call(lambda: self.relation.query("dpforest_rows", rows), step="read")
+
+        engine.run(f"ATTACH ':memory:' AS {ident(table.catalog)}")
+        try:
+            with contextlib.closing(own_connection(engine)) as own:
+                yield Opened(engine, own, fill)
+        finally:
+            engine.run(f"DETACH {ident(table.catalog)}")
+
+
+def _parsed(engine: DuckDBEngine, sql: str) -> Any:
+    """What a query asks for, without the places of words in its text; None for several."""
+    text = engine.run("SELECT json_serialize_sql(?)", [sql])[0][0]
+    try:
+        statements = json.loads(text, object_hook=_unplaced)["statements"]
+    except (KeyError, ValueError, RecursionError):
+        return None
+    return statements[0]["node"] if len(statements) == 1 else None
+
+
+def _unplaced(node: dict[str, Any]) -> dict[str, Any]:
+    named = {"table_name", "schema_name", "catalog_name"}  # repeat the qualified name
+    return {k: v for k, v in node.items() if "query_location" not in k and k not in named}

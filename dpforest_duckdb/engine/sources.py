@@ -1,0 +1,253 @@
+"""Rows that are in no table of a database: files, DataFrames and queries, as one more engine.
+
+What a column is read as comes from the domain, or from the schema of the file where it has one,
+never from the values: one private row must not turn a number into text. What cannot be cast is
+NULL.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import duckdb
+
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import type_family
+from dpforest_duckdb.engine.base import DeclaredColumn, ModelStore, Sample
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.rows import DuckDBRows
+from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
+from dpforest_duckdb.engine.statements import Statements
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.ledger.anchor import Home, Note, TableInfo
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.scoring.codes import DuckDBDialect
+from dpforest_duckdb.sql import Sql
+from dpforest_duckdb.tree import Tree
+
+_NUMBERS = ("integer", "decimal", "float", "boolean")
+_WHOLE = 2**53  # whole numbers up to this are exact as DOUBLE
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A database that the rows can be read in.
+
+    `fill` makes them readable under the name of the table, by reading them once or by a view.
+    """
+
+    statements: Statements
+    own: duckdb.DuckDBPyConnection
+    fill: Callable[[], None]
+
+
+class Source(Protocol):
+    """Rows that are in no table.
+
+    `columns` are the names and the types as DuckDB reads them. `schema` says that the types are
+    declared where the rows are, as in a Parquet file. `catalog` is the database that they are
+    read in.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def catalog(self) -> str: ...
+
+    @property
+    def columns(self) -> Mapping[str, str]: ...
+
+    @property
+    def schema(self) -> bool: ...
+
+    def opened(self, table: TableInfo) -> AbstractContextManager[Opened]:
+        """A database with the columns of `table` in the types of `table`; gone at the end."""
+
+
+class SourceEngine:
+    """An engine for rows that are in no table. Models are stored in the user's database."""
+
+    def __init__(self, source: Source, user: DuckDBEngine) -> None:
+        self._source = source
+        self._user = user
+        self.connection = user.connection
+        self.trace = user.trace
+
+    @property
+    def models(self) -> ModelStore:
+        return self._user.models
+
+    @property
+    def source(self) -> Source:
+        return self._source
+
+    @property
+    def database(self) -> str:
+        """The file of the user's database; "" if it is in memory."""
+        path = "SELECT path FROM duckdb_databases() WHERE database_name = current_database()"
+        return str(self._user.run(path)[0][0] or "")
+
+    def table(self, name: str) -> TableInfo:
+        """The rows as a table; there is one, so its name is not looked up."""
+        return TableInfo(self._source.catalog, "main", name, dict(self._source.columns))
+
+    def typed(self, table: TableInfo, domain: Domain, unit: str | None) -> TableInfo:
+        """The table with the columns that a run reads, in the types that they are read as.
+
+        Raises `DpforestError` for a type that is no attribute's.
+        """
+        found = {name.casefold(): name for name in table.columns}
+        label = Attribute(domain.target, "categorical", domain.classes)
+        columns: dict[str, str] = {}
+        for attribute in (*domain.attributes, label):
+            name = found.get(attribute.column.casefold(), "")
+            if name:
+                columns[name] = self._type(attribute, table.columns[name])
+        name = found.get((unit or domain.privacy_unit or "").casefold(), "")
+        if name and name not in columns:
+            columns[name] = _plain(table.columns[name])
+        name = found.get(label.name.casefold(), "")
+        if name and not self._source.schema and type_family(table.columns[name]) == "integer":
+            columns[name] = "BIGINT"  # else the predictions of whole classes would have fractions
+        return replace(table, columns=columns)
+
+    def _type(self, attribute: Attribute, stored: str) -> str:
+        if self._source.schema:
+            return stored
+        if not type_family(_plain(stored)):
+            raise DpforestError(
+                f'Column "{attribute.name}" has type {stored.split("(")[0]}, which cannot be an '
+                "attribute: leave it out of the domain or pass --exclude."
+            )
+        return declared_type(attribute, stored)
+
+    def declared(self, table: TableInfo) -> list[DeclaredColumn]:
+        """The columns: nothing is declared about them but types."""
+        return [DeclaredColumn(name, kind, True) for name, kind in table.columns.items()]
+
+    def refuse_unseen(self, table: TableInfo, columns: Collection[str] = ()) -> None:
+        """Nothing is unseen: the rows are read where they are."""
+
+    def spills_plain(self, table: TableInfo) -> bool:
+        return False
+
+    def room(self) -> float:
+        return self._user.room()
+
+    def home(self, table: TableInfo) -> Home:
+        return Home("", read_only=True)
+
+    def tables(self, catalog: str) -> list[TableInfo]:
+        return []
+
+    def noting(self, table: TableInfo) -> AbstractContextManager[Note]:
+        """Raises `DpforestError`: nothing can be stored with these rows."""
+        raise DpforestError(f'No note can be stored with "{table.display}", which is no table.')
+
+    @contextlib.contextmanager
+    def snapshot(self, table: TableInfo, *, shared: bool = False) -> Iterator[SourceSnapshot]:
+        with self._source.opened(table) as opened:
+            yield SourceSnapshot(opened, table, shared=shared)
+
+
+class SourceSnapshot:
+    """The rows of a source; nothing is read before they are first coded."""
+
+    def __init__(self, opened: Opened, table: TableInfo, *, shared: bool) -> None:
+        self._opened = opened
+        self._table = table
+        self._shared = shared
+        self._filled: DuckDBSnapshot | None = None
+
+    def encode(
+        self,
+        domain: Domain,
+        unit: PrivacyUnit,
+        *,
+        trees: int,
+        sample: Sample,
+        salt: int,
+        first_phase: Sequence[Tree] = (),
+        misclassified_weight: int = 1,
+        last: bool = False,
+    ) -> DuckDBRows:
+        if self._filled is None:
+            self._opened.fill()
+            own, statements = self._opened.own, self._opened.statements
+            self._filled = DuckDBSnapshot(statements, self._table, own, shared=self._shared)
+        return self._filled.encode(
+            domain,
+            unit,
+            trees=trees,
+            sample=sample,
+            salt=salt,
+            first_phase=first_phase,
+            misclassified_weight=misclassified_weight,
+            last=last,
+        )
+
+
+def declared_type(attribute: Attribute, sql_type: str) -> str:
+    """The type to read a column as, by the domain; `sql_type` is what it is stored as.
+
+    Bounds that are whole numbers declare whole numbers, dates declare dates, the categories "true"
+    and "false" BOOLEAN. Where a column has numbers, categories are compared with them as numbers.
+    Whether it has fractions or missing values makes no difference.
+    """
+    if attribute.kind == "numeric":
+        limits = [attribute.lower, attribute.upper, *attribute.edges]
+        given = [limit for limit in limits if limit is not None]
+        if any(isinstance(limit, dt.datetime) for limit in given):
+            return "TIMESTAMP"
+        if any(isinstance(limit, dt.date) for limit in given):
+            return "DATE"
+        whole = all(isinstance(limit, int) and abs(limit) < _WHOLE for limit in given)
+        return "BIGINT" if whole else "DOUBLE"
+    values = [value for cell in range(attribute.proper) for value in attribute.categories(cell)]
+    if {value.casefold() for value in values} <= {"true", "false"}:
+        return "BOOLEAN"
+    numbers = type_family(sql_type) in _NUMBERS and all(map(_is_number, values))
+    return "DOUBLE" if numbers else "VARCHAR"
+
+
+def selected(stored: Mapping[str, str], columns: Mapping[str, str]) -> Sql:
+    """The columns to read, each in its type; `stored` are the types that they are stored in."""
+    ident = DuckDBDialect().ident
+    return Sql(
+        ", ".join(
+            f"{_cast(ident(name), stored[name], kind)} AS {ident(name)}"
+            for name, kind in columns.items()
+        )
+    )
+
+
+def _cast(column: Sql, stored: str, kind: str) -> Sql:
+    """A column in another type, NULL where that is impossible.
+
+    Whole numbers are rounded up: a number is at most a whole edge exactly if it is then.
+    """
+    if stored == kind:
+        return column
+    if kind != "BIGINT" or type_family(stored) == "integer":
+        return Sql(f"TRY_CAST({column} AS {kind})")
+    number = f"TRY_CAST({column} AS DOUBLE)"
+    limited = f"greatest(least(ceil({number}), {_WHOLE}), -{_WHOLE})"
+    return Sql(f"CASE WHEN NOT isnan({number}) THEN CAST({limited} AS BIGINT) END")
+
+
+def _plain(sql_type: str) -> str:
+    """A type without a list of values, which comes from the data."""
+    return "VARCHAR" if sql_type.startswith("ENUM(") else sql_type
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(float(text) or True)
+    except ValueError:
+        return False

@@ -1,0 +1,229 @@
+"""The account of rows that are in no table: files by their paths, anything else by a name.
+
+Nothing can be stored with a file or a DataFrame, so its identity, budget and cap are in the ledger
+alone. A file is known by its resolved path: a copy has a budget of its own. A dataset is known by
+the name that its users give it. A file that was once used under the name of a dataset stays in that
+dataset: its earlier spending is added to the dataset's, and later runs on it are debited there.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
+from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Chain, Closing, Outcome, Table
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+
+
+@dataclass(frozen=True)
+class DatasetAccount:
+    """The budgets that a run on files, or on a named dataset, is debited from.
+
+    `files` are resolved paths. Without `dataset` each of them has a budget, and every one is
+    debited with the whole cost, in one transaction. `columns` are those that a privacy unit may be;
+    None if they are not known.
+    """
+
+    ledger: Ledger
+    files: tuple[Path, ...] = ()
+    dataset: str | None = None
+    columns: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        name = self.dataset
+        if name is not None and (
+            not isinstance(name, str) or not name.strip() or not name.isprintable()
+        ):
+            raise UsageError("--dataset must be a name of printable characters.")
+        if not self.files and name is None:
+            raise UsageError("Name the dataset that the budget belongs to with --dataset.")
+
+    @property
+    def display(self) -> str:
+        """The name for people."""
+        if self.dataset is not None:
+            return self.dataset
+        first = self.files[0].name
+        return first if len(self.files) == 1 else f"{first} and {len(self.files) - 1} more"
+
+    def budget(self) -> Budget:
+        """The budget that leaves least, or else has spent most."""
+        chain = self.ledger.read()
+        with suppress(BudgetError):  # a file that cannot join the dataset: a debit says why
+            budgets = [chain.budget(table.dataset) for table in self._debited(chain)]
+            return min(budgets, key=_room)
+        return Budget((), ())
+
+    def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
+        """The requested privacy unit; by default that of the present cap, else the row."""
+        cap = self.budget().cap
+        if column is None and cap and (cap.unit.column != "row" or rows in (None, 1)):
+            return cap.unit if rows is None else replace(cap.unit, rows=rows)
+        if column is None or column == "row":
+            if rows not in (None, 1):
+                raise UsageError("--rows-per-unit goes with a --privacy-unit column, not rows.")
+            return PrivacyUnit("row")
+        known = (column,) if self.columns is None else self.columns
+        declared = {name.casefold(): name for name in known}
+        if column.casefold() not in declared:
+            raise DpforestError(f'There is no column "{column}": correct --privacy-unit.')
+        return PrivacyUnit(declared[column.casefold()], rows or 1)
+
+    def debit(
+        self,
+        epsilon: int,
+        delta: int,
+        unit: PrivacyUnit,
+        *,
+        recipe: str,
+        model: str,
+        private: bool,
+        plan: Sequence[Mapping[str, Any]],
+    ) -> tuple[int, ...]:
+        """Spend on every budget, committed before this returns; the numbers of the runs.
+
+        Raises `BudgetError` or `DpforestError`, and spends nothing, if one of them does not allow
+        the run.
+        """
+        with self.ledger.writing() as chain:
+            return tuple(
+                chain.debit(
+                    table,
+                    epsilon,
+                    delta,
+                    unit,
+                    recipe=recipe,
+                    model=model,
+                    private=private,
+                    plan=plan,
+                )
+                for table in self._debited(chain)
+            )
+
+    def check(self, epsilon: int, delta: int, unit: PrivacyUnit, *, private: bool) -> None:
+        """Raise what `debit` would raise; nothing is written."""
+        chain = self.ledger.read()
+        for table in self._debited(chain):
+            chain.debit(table, epsilon, delta, unit, recipe="", model="", private=private, plan=[])
+
+    def close_run(self, runs: Sequence[int], state: Outcome) -> None:
+        """Record how the runs of one debit ended; nothing is refunded."""
+        with self.ledger.writing() as chain:
+            for run in runs:
+                chain.close_run(run, state)
+
+    def set_cap(self, epsilon: int, delta: int, unit: PrivacyUnit, *, raise_cap: bool) -> Budget:
+        """Cap every budget: each file's own, or the dataset's."""
+        with self.ledger.writing() as chain:
+            for table in self._debited(chain):
+                chain.set_cap(table, epsilon, delta, unit, raise_cap=raise_cap)
+        return self.budget()
+
+    def _debited(self, chain: Chain) -> list[Table]:
+        """The budgets, each once, after the files have joined the dataset."""
+        if self.dataset is None:
+            found = [_table(chain, FILE + str(file), file.name) for file in self.files]
+        else:
+            named = _table(chain, _place_of(self.dataset), self.dataset)
+            for file in self.files:
+                _join(chain, file, named)
+            found = [named]
+        return list({table.dataset: table for table in found}.values())
+
+
+@dataclass(frozen=True)
+class NoAccount:
+    """Stands for the account of rows whose user keeps none: nothing is recorded or capped."""
+
+    ledger: None = None
+    display: str = "these rows"
+
+    def budget(self) -> Budget:
+        return Budget((), ())
+
+    def debit(self, epsilon: int, delta: int, unit: PrivacyUnit, **run: object) -> tuple[int, ...]:
+        return ()
+
+    def check(self, epsilon: int, delta: int, unit: PrivacyUnit, *, private: bool) -> None:
+        return None
+
+    def close_run(self, runs: Sequence[int], state: Outcome) -> None:
+        return None
+
+
+def capped_files(ledger: Ledger, dataset: str) -> bool:
+    """Whether a file has a cap in this ledger, by itself or in another dataset than this one."""
+    chain = ledger.read()
+    entries = [entry for entry in chain.entries if not isinstance(entry, Closing)]
+    of_files = {entry.table.dataset for entry in entries if entry.table.place.startswith(FILE)}
+    capped = {table.dataset for table in chain.capped()}
+    return bool((capped & of_files) - {chain.find(_place_of(dataset))})
+
+
+def _table(chain: Chain, place: str, name: str) -> Table:
+    """The budget at a place; one that was never seen gets a new budget."""
+    dataset = chain.find(place)
+    if dataset is None:
+        return Table(secrets.token_hex(16), name, place)
+    first = _first(chain, dataset)
+    return first if first.place.startswith(DATASET) else Table(dataset, name, place)
+
+
+def _place_of(dataset: str) -> str:
+    return DATASET + dataset.strip().casefold()
+
+
+def _first(chain: Chain, dataset: str) -> Table:
+    """A budget as its first entry names it: a dataset's has the dataset's own place."""
+    tables = (entry.table for entry in chain.entries if not isinstance(entry, Closing))
+    return next(table for table in tables if table.dataset == dataset)
+
+
+def _join(chain: Chain, file: Path, named: Table) -> None:
+    """Put a file into a dataset for good: the dataset pays for what was spent on the file before.
+
+    Raises `BudgetError` if the file is in another dataset, has a cap of its own, or spent more than
+    the dataset's cap allows.
+    """
+    place = FILE + str(file)
+    own = chain.find(place)
+    if own == named.dataset:
+        return
+    if chain.find(named.place) is None:
+        chain.move(named)
+    if own is not None:
+        if _first(chain, own).place.startswith(DATASET):
+            raise BudgetError(
+                f"The file {file} is in another dataset already: give the name of that one with "
+                "--dataset."
+            )
+        budget = chain.budget(own)
+        if budget.cap:
+            raise BudgetError(
+                f"The file {file} has a cap of its own, so it cannot join a dataset: leave "
+                "--dataset out."
+            )
+        for run in budget.entries:
+            chain.debit(
+                named,
+                run.epsilon,
+                run.delta,
+                run.unit,
+                recipe=run.recipe,
+                model=run.model,
+                private=run.private,
+                plan=run.plan,
+            )
+    chain.move(replace(named, place=place))
+
+
+def _room(budget: Budget) -> tuple[float, int]:
+    """Sorts budgets by what is left, and by what is spent where nothing is capped."""
+    left = budget.left_epsilon
+    return (float("inf") if left is None else left, -budget.spent_epsilon)

@@ -1,0 +1,113 @@
+"""What to train on: a table, a query, a DataFrame or files, each with its engine and its budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.files import opened_files
+from dpforest_duckdb.engine.frames import Frame, is_frame
+from dpforest_duckdb.engine.private import Private
+from dpforest_duckdb.engine.relations import Relation, read_tables, reads_files, scanned_table
+from dpforest_duckdb.engine.sources import SourceEngine
+from dpforest_duckdb.engine.statements import Trace
+from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
+from dpforest_duckdb.ledger.account import Account, has_cap
+from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.ledger.datasets import DatasetAccount, NoAccount, capped_files
+
+Rows = Any  # a table's name, a relation, a DataFrame, or a Path (or glob) of files
+RunAccount = Account | DatasetAccount | NoAccount
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Rows that were found, and not read: their engine, and what is known of them."""
+
+    engine: DuckDBEngine | SourceEngine
+    table: TableInfo
+    files: tuple[Path, ...] = ()
+
+    def account(self, ledger: str | Path | None, dataset: str | None) -> RunAccount:
+        """The budget of the rows. Raises `DpforestError` if they have no place for one."""
+        if isinstance(self.engine, DuckDBEngine):
+            if dataset is not None:
+                raise UsageError(
+                    "--dataset is for files, DataFrames and queries: a table has a budget of its "
+                    "own."
+                )
+            return Account.of(self.engine, self.table, ledger)
+        if not self.files and dataset is None:
+            raise UsageError(
+                "These rows are no table and no file, so their budget needs a name: give one with "
+                "--dataset."
+            )
+        book = Ledger(_ledger_path(self.engine, ledger))
+        source = self.engine.source
+        if isinstance(source, Relation):
+            _refuse_capped(source, ledger, book, str(dataset))
+        return DatasetAccount(book, self.files, dataset, tuple(self.table.columns))
+
+
+def opened(con: duckdb.DuckDBPyConnection, rows: Rows, trace: Trace | None = None) -> Opened:
+    """Find the rows to train on; none is read. Raises `DpforestError` or `UsageError`."""
+    if not isinstance(con, duckdb.DuckDBPyConnection):
+        raise UsageError(
+            "con must be a DuckDB connection, such as duckdb.connect() gives: a path is opened "
+            "with duckdb.connect(path)."
+        )
+    engine = DuckDBEngine(con, trace)
+    if isinstance(rows, str):
+        return Opened(engine, engine.table(rows))
+    private = Private(con, trace)
+    if isinstance(rows, Path):
+        files = opened_files(rows, private)
+        return _of_source(SourceEngine(files, engine), files.files)
+    if isinstance(rows, duckdb.DuckDBPyRelation):
+        table = scanned_table(engine, rows)
+        if table is not None:
+            return Opened(engine, table)
+        return _of_source(SourceEngine(Relation.of("query", rows, engine), engine))
+    if is_frame(rows):
+        return _of_source(SourceEngine(Frame.of("frame", rows, private), engine))
+    raise UsageError(
+        "The rows to train on must be a table's name, a DuckDB relation, a pandas, polars or Arrow "
+        "table, or a pathlib.Path of Parquet or CSV files."
+    )
+
+
+def _of_source(engine: SourceEngine, files: tuple[Path, ...] = ()) -> Opened:
+    return Opened(engine, engine.table(engine.source.name), files)
+
+
+def _ledger_path(engine: SourceEngine, ledger: str | Path | None) -> str | Path:
+    """The ledger as named, else the one beside the connection's database."""
+    if ledger is not None:
+        return ledger
+    path = engine.database
+    if not path:
+        raise DpforestError(
+            "The budget of files, DataFrames and queries is kept in a ledger: name one with "
+            "--ledger."
+        )
+    return f"{path}.ledger"
+
+
+def _refuse_capped(source: Relation, ledger: str | Path | None, book: Ledger, dataset: str) -> None:
+    """Raise `BudgetError` if a query reads anything that has a cap of its own."""
+    for table in read_tables(source.engine, source.relation):
+        if has_cap(source.engine, table, ledger):
+            raise BudgetError(
+                f'Refused: the query may read table "{table.display}", which has a cap: train on '
+                "the table itself."
+            )
+    if capped_files(book, dataset) and reads_files(source.engine, source.relation):
+        raise BudgetError(
+            "Refused: the query may read files, and a file has a cap in this ledger: train on the "
+            "files themselves."
+        )

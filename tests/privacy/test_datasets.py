@@ -1,0 +1,111 @@
+"""The budget of files and of named datasets, which is in the ledger alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dpforest_duckdb.errors import BudgetError, UsageError
+from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.ledger.datasets import DatasetAccount
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+
+ROW = PrivacyUnit("row")
+A, B = Path("/data/a.csv"), Path("/data/b.csv")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(tmp_path / "ledger")
+
+
+def spend(account: DatasetAccount, epsilon: int = NANO, *, private: bool = True) -> tuple[int, ...]:
+    return account.debit(epsilon, 0, ROW, recipe="auto", model="", private=private, plan=[])
+
+
+def spent(ledger: Ledger, *files: Path, dataset: str | None = None) -> int:
+    return DatasetAccount(ledger, files, dataset).budget().spent_epsilon
+
+
+def test_every_file_of_a_glob_is_debited_and_each_run_is_closed(ledger: Ledger) -> None:
+    account = DatasetAccount(ledger, (A, B))
+    runs = spend(account)
+    assert len(runs) == 2
+    account.close_run(runs, "done")
+    assert [run.state for run in ledger.runs()] == ["done", "done"]
+    assert spent(ledger, A) == spent(ledger, B) == NANO
+
+
+def test_a_cap_on_one_file_refuses_the_whole_glob(ledger: Ledger) -> None:
+    DatasetAccount(ledger, (B,)).set_cap(NANO, 0, ROW, raise_cap=False)
+    both = DatasetAccount(ledger, (A, B))
+    for refused in (
+        lambda: both.check(2 * NANO, 0, ROW, private=True),
+        lambda: spend(both, 2 * NANO),
+    ):
+        with pytest.raises(BudgetError, match=r'only 1 .* "b.csv"'):
+            refused()
+    assert spent(ledger, A) == 0, "one transaction: nothing is debited"
+    assert both.budget().left_epsilon == NANO, "the budget that leaves least"
+    spend(both)
+    with pytest.raises(BudgetError):
+        spend(both, 1)
+
+
+def test_folds_under_one_name_add_up_whatever_its_case(ledger: Ledger) -> None:
+    DatasetAccount(ledger, dataset="Survey").set_cap(2 * NANO, 0, ROW, raise_cap=False)
+    spend(DatasetAccount(ledger, dataset="survey"))
+    spend(DatasetAccount(ledger, dataset=" SURVEY "))
+    with pytest.raises(BudgetError, match="only 0 of the cap of 2"):
+        spend(DatasetAccount(ledger, dataset="Survey"))
+
+
+def test_a_file_of_a_dataset_is_debited_there_without_the_name_too(ledger: Ledger) -> None:
+    DatasetAccount(ledger, dataset="survey").set_cap(3 * NANO, 0, ROW, raise_cap=False)
+    assert len(spend(DatasetAccount(ledger, (A, B), "survey"))) == 1
+    spend(DatasetAccount(ledger, (A,)))
+    assert len(spend(DatasetAccount(ledger, (A, B)))) == 1, "both files have one budget"
+    with pytest.raises(BudgetError):
+        spend(DatasetAccount(ledger, (B,)))
+    assert spent(ledger, dataset="survey") == 3 * NANO
+
+
+def test_what_a_file_spent_before_counts_in_its_dataset(ledger: Ledger) -> None:
+    spend(DatasetAccount(ledger, (A,)))
+    spend(DatasetAccount(ledger, (A, B), "survey"))
+    assert spent(ledger, dataset="survey") == 2 * NANO
+    DatasetAccount(ledger, dataset="small").set_cap(NANO, 0, ROW, raise_cap=False)
+    spend(DatasetAccount(ledger, (Path("/data/c.csv"),)), 2 * NANO)
+    with pytest.raises(BudgetError):
+        spend(DatasetAccount(ledger, (Path("/data/c.csv"),), "small"), 1)
+    assert spent(ledger, dataset="small") == 0
+
+
+def test_a_file_joins_one_dataset_and_none_if_it_has_a_cap(ledger: Ledger) -> None:
+    spend(DatasetAccount(ledger, (A,), "survey"))
+    with pytest.raises(BudgetError, match="another dataset"):
+        spend(DatasetAccount(ledger, (A,), "other"))
+    DatasetAccount(ledger, (B,)).set_cap(NANO, 0, ROW, raise_cap=False)
+    with pytest.raises(BudgetError, match="cap of its own"):
+        spend(DatasetAccount(ledger, (B,), "survey"))
+    assert spent(ledger, dataset="survey") == NANO
+    assert DatasetAccount(ledger, (B,)).budget().cap
+
+
+def test_a_capped_dataset_takes_no_run_that_is_not_private(ledger: Ledger) -> None:
+    account = DatasetAccount(ledger, dataset="survey")
+    account.set_cap(NANO, 0, ROW, raise_cap=False)
+    with pytest.raises(BudgetError, match="not private"):
+        spend(account, private=False)
+    with pytest.raises(BudgetError, match="protects each row"):
+        account.debit(1, 0, PrivacyUnit("who"), recipe="", model="", private=True, plan=[])
+
+
+def test_a_dataset_needs_a_name(ledger: Ledger) -> None:
+    for name in ("", "  ", "a\nb"):
+        with pytest.raises(UsageError, match="--dataset"):
+            DatasetAccount(ledger, dataset=name)
+    with pytest.raises(UsageError, match="--dataset"):
+        DatasetAccount(ledger)

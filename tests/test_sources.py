@@ -1,0 +1,348 @@
+"""Training on what is in no table: files, DataFrames and queries."""
+
+from __future__ import annotations
+
+import gzip
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from engine_conformance import COLUMNS, DOMAIN, ROWS, codes
+
+from dpforest_duckdb import BudgetError, DpforestError, Forest, UsageError, prepare, train
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.file import domain_from_mapping
+from dpforest_duckdb.engine.files import matched
+from dpforest_duckdb.errors import NotPrivateWarning
+from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.ledger.datasets import DatasetAccount
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.training.opening import opened
+
+pandas = pytest.importorskip("pandas")
+polars = pytest.importorskip("polars")
+
+ROW = PrivacyUnit("row")
+NAMES = list(COLUMNS)
+
+
+def columns() -> dict[str, list[Any]]:
+    return dict(zip(NAMES, map(list, zip(*ROWS, strict=True)), strict=True))
+
+
+def arrays() -> dict[str, Any]:
+    """NumPy arrays, with NaN for a missing number and None for missing text."""
+    rows = columns()
+    return {
+        "colour": np.array(rows["colour"], dtype=object),
+        "size": np.array([np.nan if v is None else v for v in rows["size"]]),
+        "who": np.array([np.nan if v is None else v for v in rows["who"]]),
+        "label": np.array(rows["label"], dtype=object),
+    }
+
+
+def database(tmp_path: Path) -> duckdb.DuckDBPyConnection:
+    """A connection with the rows in a table `t`."""
+    con = duckdb.connect()
+    kinds = ", ".join(f'"{name}" {kind}' for name, kind in COLUMNS.items())
+    con.execute(f"CREATE TABLE t ({kinds})")
+    con.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", ROWS)
+    return con
+
+
+def csv_file(tmp_path: Path) -> Path:
+    path = tmp_path / "rows.csv"
+    lines = [",".join("" if v is None else f" {v} " for v in row) for row in ROWS]
+    path.write_text("\n".join([",".join(NAMES), *lines]) + "\n")
+    return path
+
+
+def parquet_file(tmp_path: Path) -> Path:
+    path = tmp_path / "rows.parquet"
+    with database(tmp_path) as con:
+        con.table("t").write_parquet(str(path))
+    return path
+
+
+WAYS: dict[str, Callable[[duckdb.DuckDBPyConnection, Path], Any]] = {
+    "csv": lambda con, folder: csv_file(folder),
+    "parquet": lambda con, folder: parquet_file(folder),
+    "arrays": lambda con, folder: arrays(),
+    "pandas": lambda con, folder: pandas.DataFrame(arrays()),
+    "pandas categories": lambda con, folder: pandas.DataFrame(arrays()).astype(
+        {"colour": "category", "label": "category"}
+    ),
+    "pandas objects": lambda con, folder: pandas.DataFrame(columns(), dtype=object),
+    "polars": lambda con, folder: polars.DataFrame(columns()),
+    "polars categories": lambda con, folder: polars.DataFrame(columns()).with_columns(
+        polars.col("colour", "label").cast(polars.Categorical)
+    ),
+    "arrow": lambda con, folder: polars.DataFrame(columns()).to_arrow(),
+    "relation": lambda con, folder: con.sql("FROM t WHERE true"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_source_gives_the_codes_of_its_rows(way: str, tmp_path: Path) -> None:
+    con = database(tmp_path)
+    found = opened(con, WAYS[way](con, tmp_path))
+    info = found.engine.typed(found.table, DOMAIN, "who")
+    domain = DOMAIN.bind(info.columns)
+    with found.engine.snapshot(info) as rows:
+        coded = rows.encode(domain, ROW, trees=1, sample="all", salt=1)
+        colour, size = coded.count_classes(0, 1)
+        units = rows.encode(domain, PrivacyUnit("who"), trees=1, sample="all", salt=1)
+        bounded = units.count_leaves(0, 1).sum()
+    for attribute, table in enumerate((colour, size)):
+        for value, label in np.ndindex(*table[0].shape):
+            assert table[0, value, label] == sum(
+                c[attribute] == value and c[2] == label for c in codes()
+            )
+    assert bounded == len({r[2] for r in ROWS if r[2] is not None and r[3] in ("no", "yes")})
+    databases = con.execute("SELECT database_name FROM duckdb_databases()").fetchall()
+    assert len(databases) == 3, "nothing stays attached"
+
+
+def fitted(con: duckdb.DuckDBPyConnection, rows: Any, **options: Any) -> Forest:
+    given = {"domain": DOMAIN, "epsilon": 1, "recipe": "greedy-tree", **options}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        return train(con, rows, **given)
+
+
+def test_a_query_of_a_whole_table_is_that_table(tmp_path: Path) -> None:
+    con, book = database(tmp_path), tmp_path / "ledger"
+    con.execute('CREATE SCHEMA s; CREATE TABLE s."a.b" AS FROM t; CREATE VIEW v AS FROM t')
+    for relation in (con.table("t"), con.sql("FROM t"), con.sql('SELECT * FROM s."a.b"')):
+        fitted(con, relation, ledger=book)
+    assert [run.table.name for run in Ledger(book).runs()] == ["t", "t", "s.a.b"]
+    others = ("FROM t LIMIT 9", "FROM t ORDER BY 1", "SELECT DISTINCT * FROM t", "FROM t, range(2)")
+    for query in (*others, "FROM v", "FROM t TABLESAMPLE 50%", "FROM t UNION ALL FROM t"):
+        with pytest.raises(UsageError, match="--dataset"):
+            fitted(con, con.sql(query), ledger=book)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "FROM t WHERE size < -99",
+        "FROM v",
+        "FROM m()",
+        "SELECT * REPLACE (s() AS size) FROM u",
+        "WITH c AS (FROM v) FROM c",
+        "FROM query('FROM t')",
+        "SELECT * FROM t WHERE size > $least",
+    ],
+)
+def test_a_query_that_reads_a_capped_table_is_refused(query: str, tmp_path: Path) -> None:
+    con, book = database(tmp_path), tmp_path / "ledger"
+    con.execute(
+        "CREATE VIEW v AS FROM t; CREATE MACRO m() AS TABLE FROM t; CREATE TABLE u AS FROM t; "
+        "CREATE MACRO s() AS (SELECT max(size) FROM t)"
+    )
+    parameters = {"least": 1} if "$" in query else None
+    fitted(con, con.sql(query, params=parameters), ledger=book, dataset="d")
+    opened(con, "t").account(book, None).set_cap(9 * NANO, 0, ROW, raise_cap=False)  # type: ignore[union-attr]
+    with pytest.raises(BudgetError, match='table "t", which has a cap'):
+        fitted(con, con.sql(query, params=parameters), ledger=book, dataset="d")
+    fitted(con, con.sql("FROM u WHERE size > 0"), ledger=book, dataset="d")
+
+
+def test_a_query_cannot_read_a_capped_file(tmp_path: Path) -> None:
+    con, book, path = duckdb.connect(), tmp_path / "ledger", parquet_file(tmp_path)
+    query = f"FROM '{path}'"
+    fitted(con, con.sql(query), ledger=book, dataset="d")
+    DatasetAccount(Ledger(book), (path.resolve(),)).set_cap(9 * NANO, 0, ROW, raise_cap=False)
+    with pytest.raises(BudgetError, match="may read files"):
+        fitted(con, con.sql(query), ledger=book, dataset="d")
+    fitted(con, path, ledger=book)
+
+
+def test_a_relation_of_another_connection_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DpforestError, match="another connection"):
+        fitted(duckdb.connect(), database(tmp_path).sql("FROM t WHERE true"), dataset="d")
+
+
+def test_files_are_known_by_their_resolved_paths(tmp_path: Path) -> None:
+    con, book, path = duckdb.connect(), tmp_path / "ledger", csv_file(tmp_path)
+    link = tmp_path / "link.csv"
+    link.symlink_to(path)
+    fitted(con, path, ledger=book)
+    fitted(con, link, ledger=book)
+    fitted(con, tmp_path / "." / "rows.csv", ledger=book)
+    assert DatasetAccount(Ledger(book), (path,)).budget().spent_epsilon == 3 * NANO
+
+
+def test_a_glob_is_all_of_its_files_whatever_the_order_of_columns(tmp_path: Path) -> None:
+    con, book, path = duckdb.connect(), tmp_path / "ledger", csv_file(tmp_path)
+    header, *lines = path.read_text().splitlines()
+    middle = len(lines) // 2
+    (tmp_path / "part-1.csv").write_text("\n".join([header, *lines[:middle]]))
+    turned = [";".join(reversed(line.split(","))) for line in (header, *lines[middle:])]
+    with gzip.open(tmp_path / "part-2.csv.gz", "wt") as stream:
+        stream.write("\ufeff" + "\n".join(turned))
+    parts = tmp_path / "part-*"
+    whole, split = (fitted(con, p, ledger=book, seed=3, recipe="boosted") for p in (path, parts))
+    assert [t.votes.tolist() for t in whole.trees] == [t.votes.tolist() for t in split.trees]
+    assert [run.table.name for run in Ledger(book).runs()] == [
+        "rows.csv",
+        "part-1.csv",
+        "part-2.csv.gz",
+    ]
+    assert split.name == "part"
+
+
+def test_no_value_of_a_csv_decides_about_a_type_or_fails_a_run(tmp_path: Path) -> None:
+    """Rows that are no numbers, too long, not UTF-8 or unfinished change counts, nothing else."""
+    con, path = duckdb.connect(), tmp_path / "odd.csv"
+    odd = [b"red,abc,1,yes", b"\xff,1,1,no", b"red,1,1,no,1,1,1", b"red", b'"a\nb",2,1,no']
+    odd += [b"red,1e999,1,yes", b"red,nan,1,yes", b"red,1.5,1,no", b",,,", b'"red,1,1,no']
+    path.write_bytes(b"colour,size,who,label\n" + b"\n".join([b"red,1,1,yes"] * 50 + odd))
+    found = opened(con, path)
+    info = found.engine.typed(found.table, DOMAIN, None)
+    assert info.columns == {"colour": "VARCHAR", "size": "BIGINT", "label": "VARCHAR"}
+    with found.engine.snapshot(info) as rows:
+        coded = rows.encode(DOMAIN.bind(info.columns), ROW, trees=1, sample="all", salt=1)
+        size = coded.count_classes(0, 1)[1][0].sum(axis=1)
+    # 1 → up to 1 (in the long row too), 1.5 → up to 2, infinity above all, text and NaN missing
+    assert size.tolist() == [0, 51, 2, 1, 2]
+
+
+def test_whole_numbers_from_fractions_keep_their_side_of_an_edge(tmp_path: Path) -> None:
+    values = [-0.5, 0, 0.5, 1, 1.001, 2, 9e18, -9e18, np.inf, -np.inf, np.nan]
+    frame = {"size": np.array(values), "label": np.array(["no"] * len(values), dtype=object)}
+    domain = Domain((DOMAIN.attributes[1],), "label", ("no", "yes"))
+    found = opened(duckdb.connect(), frame)
+    info = found.engine.typed(found.table, domain, None)
+    with found.engine.snapshot(info) as rows:
+        coded = rows.encode(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
+        counts = coded.count_classes(0, 1)[0][0, :, 0].tolist()
+    edges = [0, 1, 2]
+    expected = [0] * 5
+    for value in values:
+        expected[4 if np.isnan(value) else int(np.searchsorted(edges, value))] += 1
+    assert counts == expected
+
+
+def test_a_frame_with_missing_numbers_is_read_in_the_same_types(tmp_path: Path) -> None:
+    """One row makes a pandas column of numbers floating: the model must not show it."""
+    whole = pandas.DataFrame({"size": [1, 2], "colour": [1, 2], "label": ["no", "yes"]})
+    holed = pandas.DataFrame({"size": [1, None], "colour": [1, None], "label": ["no", None]})
+    domain = domain_from_mapping(
+        {
+            "target": "label",
+            "column": [
+                {"name": "size", "kind": "numeric", "lower": 0, "upper": 9},
+                {"name": "colour", "kind": "categorical", "domain": [1, 2]},
+                {"name": "label", "kind": "categorical", "domain": ["no", "yes"]},
+            ],
+        }
+    )
+    types = []
+    for frame in (whole, holed):
+        found = opened(duckdb.connect(), frame)
+        types.append(found.engine.typed(found.table, domain, None).columns)
+    assert types[0] == types[1] == {"size": "BIGINT", "colour": "DOUBLE", "label": "VARCHAR"}
+
+
+def test_a_file_that_is_written_during_a_run_fails_it(tmp_path: Path) -> None:
+    con, path = duckdb.connect(), parquet_file(tmp_path)
+    run = prepare(con, path, domain=DOMAIN, epsilon=1, ledger=tmp_path / "ledger")
+    found = opened(con, path)
+    with (
+        pytest.raises(DpforestError, match="changed while they were read"),
+        found.engine.snapshot(found.engine.typed(found.table, DOMAIN, None)),
+    ):
+        path.touch()
+    assert run.execute().private, "the file as it is now"
+
+
+BAD_FILES: dict[str, tuple[bytes | None, str]] = {
+    "missing.csv": (None, "no data file"),
+    "none-*.csv": (None, "no data file"),
+    "empty.csv": (b"", "no header"),
+    "blank.csv": (b"\n\n", "no header"),
+    "twice.csv": (b"size,Size,label\n1,2,no\n", "names a column twice"),
+    "latin.csv": (b"gr\xf6sse,label\n1,no\n", "not UTF-8"),
+    "headless.csv": (b"secret-value,17,no\n", 'no column "label"'),
+    "broken.parquet": (b"PAR1 no", "cannot be read as Parquet"),
+    "empty.parquet": (b"", "cannot be read as Parquet"),
+    "text.csv.gz": (b"colour,size,label\n", "cannot be read"),
+    "notes.txt": (b"colour,size,label\n", "Parquet files alone"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_a_bad_file_is_refused_before_the_debit(name: str, tmp_path: Path) -> None:
+    content, words = BAD_FILES[name]
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(DpforestError, match=words) as refused:
+        fitted(duckdb.connect(), tmp_path / name, ledger=tmp_path / "ledger")
+    assert "secret-value" not in str(refused.value)
+    assert not (tmp_path / "ledger").exists()
+
+
+def test_a_folder_and_mixed_kinds_are_refused(tmp_path: Path) -> None:
+    csv_file(tmp_path), parquet_file(tmp_path)
+    with pytest.raises(DpforestError, match="is a folder"):
+        matched(tmp_path)
+    with pytest.raises(DpforestError, match="CSV files alone"):
+        matched(tmp_path / "rows.*")
+    duckdb.sql(f"COPY (SELECT 1 AS size) TO '{tmp_path / 'other.parquet'}'")
+    with pytest.raises(DpforestError, match="other columns or types"):
+        opened(duckdb.connect(), tmp_path / "*.parquet")
+
+
+@pytest.mark.parametrize(
+    "rows", [None, 7, b"t", [1, 2], [["a", 1]], {}, {"a": [1]}, np.zeros((3, 2)), object()]
+)
+def test_what_is_no_table_is_refused_by_its_kind(rows: Any) -> None:
+    with pytest.raises(UsageError, match="table's name, a DuckDB relation, a pandas"):
+        fitted(duckdb.connect(), rows)
+
+
+def test_frames_with_bad_columns_are_refused(tmp_path: Path) -> None:
+    con = duckdb.connect()
+    twice = pandas.DataFrame([[1, 2]], columns=["a", "A"])
+    uneven = {"a": np.zeros(2), "b": np.zeros(3)}
+    lists = polars.DataFrame({**columns(), "colour": [[1]] * len(ROWS)})
+    for frame, words in (
+        (twice, "one name"),
+        (uneven, "length"),
+        (lists, "cannot be an attribute"),
+    ):
+        with pytest.raises(DpforestError, match=words):
+            fitted(con, frame, ledger=tmp_path / "ledger", dataset="d")
+    assert not (tmp_path / "ledger").exists()
+
+
+def test_rows_without_a_table_need_a_ledger_and_a_name(tmp_path: Path) -> None:
+    con, frame = duckdb.connect(), arrays()
+    with pytest.raises(UsageError, match="--dataset"):
+        fitted(con, frame, ledger=tmp_path / "ledger")
+    with pytest.raises(DpforestError, match="--ledger"):
+        fitted(con, frame, dataset="d")
+    with pytest.raises(DpforestError, match="--ledger"):
+        fitted(con, csv_file(tmp_path))
+    with pytest.raises(UsageError, match="a table has a budget of its own"):
+        fitted(database(tmp_path), "t", ledger=tmp_path / "ledger", dataset="d")
+    disk = duckdb.connect(str(tmp_path / "a.duckdb"))
+    forest = fitted(disk, frame, dataset="d", name="m")
+    assert forest.private
+    assert Ledger(tmp_path / "a.duckdb.ledger").runs()[0].table.name == "d"
+    assert disk.execute("SELECT name FROM dpforest.models").fetchall() == [("m",)]
+
+
+def test_a_path_or_a_dict_in_the_wrong_place_gets_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="con must be a DuckDB connection"):
+        fitted(tmp_path / "a.duckdb", "t")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="domain must be"):
+        fitted(
+            duckdb.connect(), arrays(), domain={"size": (0, 9)}, dataset="d", ledger=tmp_path / "l"
+        )
