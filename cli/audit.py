@@ -40,6 +40,10 @@ def audit(
     """Look for an ε that is larger than claimed, on made-up neighbouring tables.
 
     Every bound holds with 99.9 % confidence. A bound above its claim proves the claim wrong.
+
+    \b
+    Example:
+      dpforest audit mechanisms --draws 2000
     """
     from dpforest_duckdb.audit.mechanisms import audit as audit_mechanism
     from dpforest_duckdb.audit.mechanisms import cases

@@ -48,6 +48,10 @@ def budget(
 
     `move` transfers the budget of a capped table to the name that the table has now. `retire`
     records that a capped table was dropped, so that new tables can be debited.
+
+    \b
+    Example:
+      dpforest budget set --db data.duckdb --table visits --epsilon 2
     """
     from dpforest_duckdb.ledger.account import Account
 

@@ -24,6 +24,10 @@ def demo(
     """Build a real table, train, score, and show every step.
 
     Nothing is downloaded: the table is UCI's Nursery, made from its published rules.
+
+    \b
+    Example:
+      dpforest demo --dir nursery --replace
     """
     from dpforest_duckdb.demo import demo as run
 

@@ -23,6 +23,10 @@ def domain(
     """Print a domain file for a table from DuckDB's declarations.
 
     No row is read. What is not declared is left blank and marked TODO.
+
+    \b
+    Example:
+      dpforest domain --db data.duckdb --table visits --target ill > visits.toml
     """
     from dpforest_duckdb.domain.file import domain_toml
     from dpforest_duckdb.engine.declarations import declared_columns

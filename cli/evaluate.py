@@ -44,6 +44,10 @@ def evaluate(
     --epsilon they are noisy and free to publish, and the budget is debited; their probabilities are
     rounded to a twentieth. They protect the model's privacy unit, or the cap's. A model that no
     private run in the ledger made needs --unseen.
+
+    \b
+    Example:
+      dpforest evaluate --db data.duckdb --model visits --table test_visits
     """
     from dpforest_duckdb.model import store
     from dpforest_duckdb.model.evaluate import evaluate as figures_of
@@ -57,9 +61,10 @@ def evaluate(
         memory_limit=memory_limit,
         temp_dir=temp_dir,
     ) as engine:
+        forest = store.load(engine.models, model)
         found = figures_of(
             engine,
-            store.load(engine.models, model),
+            forest,
             table,
             target=target,
             epsilon=epsilon,
@@ -84,7 +89,14 @@ def evaluate(
     print(f"rows      {'-' if found.rows is None else found.rows}")
     print(f"accuracy  {number(found.accuracy)}")
     print(f"log loss  {number(found.log_loss)}")
-    print(f"AUC       {number(found.auc)}")
+    print(f"AUC       {number(found.auc)}{_why(found.auc, len(forest.domain.classes))}")
     if found.epsilon is not None:
         print(f"protects  {found.unit}, at ε = {show(found.epsilon)}")
         print(f"noise     {found.noise:.3g} (standard deviation of a count)")
+
+
+def _why(auc: float | None, classes: int) -> str:
+    """Why there is no AUC; nothing if there is one."""
+    if auc is not None:
+        return ""
+    return " (for two classes only)" if classes > 2 else " (it needs rows of both classes)"

@@ -47,7 +47,12 @@ def models(
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
 ) -> None:
-    """List, show, drop, import or export the models of a database."""
+    """List, show, drop, import or export the models of a database.
+
+    \b
+    Example:
+      dpforest models export visits --db data.duckdb --out visits.json
+    """
     from dpforest_duckdb.model import store
     from dpforest_duckdb.model.forest import load_forest
 

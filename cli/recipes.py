@@ -24,7 +24,12 @@ def recipes(
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """List the published systems, their flaws and their repairs."""
+    """List the published systems, their flaws and their repairs.
+
+    \b
+    Example:
+      dpforest recipes dpdf
+    """
     from dpforest_duckdb.privacy.amounts import nano_epsilon
     from dpforest_duckdb.recipes import RECIPES, find
 

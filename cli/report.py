@@ -30,7 +30,9 @@ def report(
     One HTML file that needs no network. Only released figures are read. With --db the page also
     shows the budget of the table that the model was trained on.
 
-    Example: dpforest report --db hospital.duckdb --model readmission --out readmission.html
+    \b
+    Example:
+      dpforest report --db data.duckdb --model visits --out visits.html
     """
     from dpforest_duckdb.model.files import write_file
     from dpforest_duckdb.report.page import report_html

@@ -23,6 +23,10 @@ def rules(
     """List the rules of a model with their noisy class counts.
 
     Only the model is read; everything in it is released.
+
+    \b
+    Example:
+      dpforest rules --db data.duckdb --model visits --leaves-only
     """
     with options.opened_for_model(db, model, show_sql=show_sql) as (_, forest):
         found = [rule for rule in forest.rules() if rule["leaf"] or not leaves_only]

@@ -38,6 +38,10 @@ def score(
 
     Writes a new table of the same database: all rows and columns, then `prediction` and one
     `p_<class>` per class.
+
+    \b
+    Example:
+      dpforest score --db data.duckdb --model visits --table new_visits --into scored
     """
     if into is None:
         raise UsageError("Name the new table with --into, or see dpforest sql for a SELECT.")

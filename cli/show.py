@@ -35,7 +35,9 @@ def show(
 
     Only the model is read; everything in it is released.
 
-    Example: dpforest show --db hospital.duckdb --model readmission
+    \b
+    Example:
+      dpforest show --db data.duckdb --model visits --tree 1
     """
     if tree is not None and attribute is not None:
         raise UsageError("--tree and --attribute exclude each other: choose one.")

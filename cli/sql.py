@@ -64,7 +64,12 @@ def sql(
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
 ) -> None:
-    """Print a model as SQL that gives the same as score."""
+    """Print a model as SQL that gives the same as score.
+
+    \b
+    Example:
+      dpforest sql --db data.duckdb --model visits --from new_visits > visits.sql
+    """
     from dpforest_duckdb.scoring.dialects import Form
     from dpforest_duckdb.scoring.dialects import dialect as find
     from dpforest_duckdb.scoring.publish import publish_sql

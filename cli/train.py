@@ -104,6 +104,10 @@ def train(
     """Train a forest on a private table, within a privacy budget.
 
     Several --epsilon or --recipe train one forest each, in one pass; each is debited.
+
+    \b
+    Example:
+      dpforest train --db data.duckdb --table visits --target ill --epsilon 1
     """
     wanted = [(each, e) for each in recipe or ["auto"] for e in epsilon]
     several = len(wanted) > 1

@@ -651,7 +651,7 @@ def test_ctrl_c_keeps_the_debit_and_leaves_nothing_else(db: Path) -> None:
     after = state(db)
     budget = dpforest("budget", "--db", db, "--table", "visits", "--json").facts
     assert budget["spent"] == 2
-    assert budget["entries"][-1]["state"] == "failed"
+    assert budget["entries"][-1]["state"] == "interrupted"
     assert after.files == before.files, "no spill is left"
     assert after.tables["dpforest.models"] == before.tables["dpforest.models"]
     assert after.tables["main.visits"][1:] == before.tables["main.visits"][1:]

@@ -43,6 +43,15 @@ def test_a_verb_is_documented_with_every_option(verb: str) -> None:
     assert set(rows) == flags(verb)
 
 
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_the_help_of_a_verb_ends_with_an_example_on_one_line(verb: str) -> None:
+    shown = dpforest(verb, "--help").text
+    (command,) = re.findall(r"^  Example:\n    dpforest (.*)$", shown, re.MULTILINE)
+    first, *words = shlex.split(command.partition(" > ")[0])
+    assert first == verb
+    assert {word for word in words if word.startswith("--")} <= flags(verb)
+
+
 @pytest.mark.parametrize("file", ["README.md", "docs/cli.md", "docs/domain.md", "docs/privacy.md"])
 def test_commands_in_the_documentation_have_options_that_exist(file: str) -> None:
     text = (ROOT / file).read_text(encoding="utf-8").replace("\\\n", " ")

@@ -45,6 +45,8 @@ def test_an_example_runs_and_prints_what_it_promises(
     printed = capsys.readouterr().out
     for text in PRINTED[name]:
         assert text in printed
+    with pytest.raises(SystemExit, match="start in an empty folder"):
+        runpy.run_path(str(DOCS / "examples" / f"{name}.py"), run_name="__main__")
 
 
 def test_the_code_of_adding_a_system_runs_in_order(

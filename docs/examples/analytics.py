@@ -42,6 +42,8 @@ FROM churn_scores GROUP BY region ORDER BY region
 
 def main() -> None:
     """Train on last year's customers; score this year's with a view."""
+    if Path(DATABASE).exists():
+        raise SystemExit(f"There is a {DATABASE} already: start in an empty folder.")
     con = duckdb.connect(DATABASE)
     for table, first, last in (("last_year", 0, 8000), ("this_year", 8000, 9000)):
         con.execute(CUSTOMERS.format(table=table))

@@ -6,6 +6,8 @@ private table at ε = 1 costs ε = 4. So compare on public or synthetic rows, as
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import duckdb
 
 from dpforest_duckdb import prepare, train_many
@@ -37,6 +39,8 @@ FROM range({first}, {last}) AS r(i)
 
 def main() -> None:
     """Train every recipe at every budget, and print the accuracy on other rows."""
+    if Path("loans.duckdb").exists():
+        raise SystemExit("There is a loans.duckdb already: start in an empty folder.")
     con = duckdb.connect("loans.duckdb")
     for table, first, last in (("loans", 0, 6000), ("test", 6000, 8000)):
         con.execute(LOANS.format(table=table))

@@ -7,6 +7,8 @@ less. With `privacy_unit="patient_id"`, ε protects all visits of a patient toge
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import duckdb
 
 from dpforest_duckdb import train
@@ -36,6 +38,8 @@ FROM range(12000) AS r(i)
 
 def main() -> None:
     """Train for rows and for patients, and print what each model promises."""
+    if Path("hospital.duckdb").exists():
+        raise SystemExit("There is a hospital.duckdb already: start in an empty folder.")
     con = duckdb.connect("hospital.duckdb")
     con.execute(VISITS)
     con.execute(ROWS)

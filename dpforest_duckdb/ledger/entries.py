@@ -22,8 +22,8 @@ from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
-Outcome = Literal["done", "failed"]
-State = Literal["open", "done", "failed"]
+Outcome = Literal["done", "failed", "interrupted"]
+State = Literal["open", "done", "failed", "interrupted"]
 # how the places of budgets begin that belong to no table
 FILE, DATASET = "file::", "dataset::"
 
@@ -281,6 +281,11 @@ class Chain:
     def retire(self, table: Table) -> None:
         """Record that a table no longer exists."""
         self.add(Retired(self.next, _now(), table))
+
+
+def outcome(error: BaseException) -> Outcome:
+    """How a run ended that an error ended."""
+    return "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
 
 
 def check_amounts(epsilon: int, delta: int) -> None:

@@ -26,6 +26,7 @@ from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.ledger.entries import outcome
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, nano_epsilon, show
 from dpforest_duckdb.privacy.noise import CountNoise, OpenDPNoise, laplace_deviation
 from dpforest_duckdb.privacy.plan import PlannedQuery
@@ -138,9 +139,9 @@ def evaluate(
         classes = len(forest.domain.classes)
         grid = _grid(engine, statement, unit, classes)
         noisy = noisy_figures(grid, nano, unit, classes, OpenDPNoise())
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(DpforestError):
-            account.close_run(run, "failed")
+            account.close_run(run, outcome(error))
         raise
     with contextlib.suppress(DpforestError):  # the debit stands whatever becomes of this line
         account.close_run(run, "done")

@@ -41,7 +41,7 @@ def report_html(forest: Forest, *, spent: Spent | None = None) -> str:
         import vl_convert  # noqa: F401
     except ImportError:
         raise DpforestError(
-            "A report needs charts: install them with pip install 'dpforest-duckdb[report]'."
+            "A report needs charts: install them with pip install altair vl-convert-python."
         ) from None
     found = effects(forest)
     trees = [tree for tree in forest.trees if tree.nodes > 1][:MOST_TREES]

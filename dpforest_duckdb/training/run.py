@@ -13,6 +13,7 @@ from dpforest_duckdb.engine.temp_space import bytes_of_a_row
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.learners.private_bins import on_the_grid, recut, to_be_cut
 from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.ledger.entries import outcome
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant
@@ -121,9 +122,9 @@ class Run:
             if self.name is not None:
                 observe(Event(Phase.STORE))
                 forest = store.keep(self.engine.models, forest, replace=self.replace)
-        except BaseException:
+        except BaseException as error:
             with contextlib.suppress(DpforestError):
-                self.account.close_run(run, "failed")
+                self.account.close_run(run, outcome(error))
             raise
         with contextlib.suppress(DpforestError):  # the debit stays, even if this line fails
             self.account.close_run(run, "done")
