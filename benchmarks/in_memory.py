@@ -27,7 +27,7 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS, Gradients, Mixture, Sample, Splits
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.ledger.anchor import TableInfo
-from dpforest_duckdb.model.evaluate import LEAST, auc
+from dpforest_duckdb.model.figures import LEAST, auc
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
 from dpforest_duckdb.privacy.randomness import Randomness

@@ -19,7 +19,8 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.entries import Budget
 from dpforest_duckdb.model import store
-from dpforest_duckdb.model.evaluate import Evaluation, evaluate
+from dpforest_duckdb.model.evaluate import evaluate
+from dpforest_duckdb.model.figures import Evaluation
 from dpforest_duckdb.model.files import write_file
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon, show

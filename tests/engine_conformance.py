@@ -13,13 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.engine.base import Engine, Gradients, NameTakenError, Snapshot, Splits
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, Tree
+from dpforest_duckdb.scoring.content import ForestContent
+from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, Guarantee, Tree
 
 ROW = PrivacyUnit("row")
 COLUMNS = {"colour": "VARCHAR", "size": "INTEGER", "who": "INTEGER", "label": "VARCHAR"}
@@ -36,6 +37,16 @@ DOMAIN = domain_from_mapping(
             {"name": "label", "kind": "categorical", "domain": ["no", "yes"]},
         ],
     }
+)
+
+
+RED_IS_NO = Tree(  # for a red row three of four votes are for "no", for others for "yes"
+    kind=np.array([EQUALS, 0, 0]),
+    attribute=np.array([0, -1, -1]),
+    cell=np.zeros(3, dtype=np.int64),
+    first=np.array([1, -1, -1]),
+    counts=None,
+    votes=np.array([[0, 0], [3, 1], [1, 3]]),
 )
 
 
@@ -72,6 +83,7 @@ def conforms(subject: Subject) -> None:
         units_are_bounded(rows, info)
         first_phase_trees_give_weights(rows, info)
         scores_and_gradients_are_summed(rows, info)
+        outcomes_are_counted(rows, info)
     a_snapshot_shows_one_moment(subject, info)
 
 
@@ -167,17 +179,14 @@ def units_are_bounded(rows: Snapshot, info: TableInfo) -> None:
 
 def first_phase_trees_give_weights(rows: Snapshot, info: TableInfo) -> None:
     """Rows that a tree gets wrong count three times: red is "no", all else "yes"."""
-    at = np.array([0, -1, -1])
-    tree = Tree(
-        kind=np.array([EQUALS, 0, 0]),
-        attribute=at,
-        cell=np.zeros(3, dtype=np.int64),
-        first=np.array([1, -1, -1]),
-        counts=None,
-        votes=np.array([[0, 0], [1, 0], [0, 1]]),
-    )
     coded = rows.encode(
-        bound(info), ROW, trees=1, sample="all", salt=1, first_phase=[tree], misclassified_weight=3
+        bound(info),
+        ROW,
+        trees=1,
+        sample="all",
+        salt=1,
+        first_phase=[RED_IS_NO],
+        misclassified_weight=3,
     )
     expected = [0, 0]
     for colour, _, label in codes():
@@ -196,6 +205,29 @@ def scores_and_gradients_are_summed(rows: Snapshot, info: TableInfo) -> None:
     gradient = sum(2**16 * label - 2**15 for label in labels)
     assert sums.tolist() == [[gradient, len(labels) * 2**14]]
     coded.drop()
+
+
+def outcomes_are_counted(rows: Snapshot, info: TableInfo) -> None:
+    domain = bound(info)
+    forest = ForestContent("m", "", Guarantee("1"), domain, (RED_IS_NO,))
+    labels = Attribute("label", "categorical", domain.classes).bound(info.columns["label"])
+    found = rows.count_outcomes(forest, labels)
+    groups = zip(found.label, found.right, found.value, found.rows, strict=True)
+    counted = {(int(label), int(right), float(value)): int(n) for label, right, value, n in groups}
+    expected: dict[tuple[int, int, float], int] = {}
+    for colour, _, label in codes():
+        share = 0.25 if colour == 0 else 0.75
+        key = (label, int(label == (share > 0.5)), share)
+        expected[key] = expected.get(key, 0) + 1
+    assert counted == expected
+    grid = rows.count_outcome_grid(forest, labels, ROW, bins=4, salt=1)
+    assert grid.shape == (2, 2, 4)
+    for (label, right, share), count in expected.items():
+        assert grid[label, right, round(share * 4) - 1] == count
+    assert grid.sum() == sum(expected.values())
+    units = [row[2] for row in ROWS if row[3] in domain.classes and row[2] is not None]
+    bounded = rows.count_outcome_grid(forest, labels, PrivacyUnit("who", 2), bins=4, salt=1)
+    assert bounded.sum() == sum(min(2, units.count(unit)) for unit in set(units))
 
 
 def a_snapshot_shows_one_moment(subject: Subject, info: TableInfo) -> None:

@@ -15,15 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpforest_duckdb.engine.base import Outcomes
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account
-from dpforest_duckdb.model.evaluate import (
+from dpforest_duckdb.model.evaluate import UNSEEN, evaluate
+from dpforest_duckdb.model.figures import (
     BINS,
     LEAST,
-    UNSEEN,
     auc,
-    evaluate,
     exact_figures,
     log_loss,
     noisy_figures,
@@ -109,7 +110,7 @@ def test_log_loss_of_a_probability_of_zero_is_finite() -> None:
 
 def test_no_row_gives_no_figure() -> None:
     nothing = np.zeros(0, np.int64)
-    found = exact_figures(nothing, nothing, nothing.astype(float), nothing, 2)
+    found = exact_figures(Outcomes(nothing, nothing, nothing.astype(float), nothing), 2)
     assert found.facts() == {
         "rows": 0,
         "accuracy": None,
@@ -193,11 +194,11 @@ def test_the_debit_comes_before_the_rows(
     guard = Account.of(engine, engine.table("t"), tmp_path / "ledger")
     spent = guard.budget().spent_epsilon
 
-    def broken(*args: object) -> object:
+    def broken(*args: object, **options: object) -> object:
         assert guard.budget().spent_epsilon == spent + NANO
         raise DpforestError("stopped here.")
 
-    monkeypatch.setattr("dpforest_duckdb.model.evaluate._grid", broken)
+    monkeypatch.setattr(DuckDBSnapshot, "count_outcome_grid", broken)
     with pytest.raises(DpforestError, match="stopped here"):
         evaluate(engine, forest, "t", epsilon=1, ledger=guard.ledger.path)
     assert guard.budget().entries[-1].state == "failed"

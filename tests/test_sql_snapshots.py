@@ -21,10 +21,11 @@ from engine_conformance import COLUMNS, DOMAIN, ROW, ROWS
 
 import dpforest_duckdb.sql
 from dpforest_duckdb import demo
+from dpforest_duckdb.engine import outcomes
 from dpforest_duckdb.engine import rows as coded_rows
 from dpforest_duckdb.engine.base import Gradients, Mixture, Splits
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.model import evaluate
+from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring import score_sql
@@ -53,7 +54,7 @@ def statements() -> dict[str, str]:
         return made
 
     with contextlib.ExitStack() as stack:
-        for module in (coded_rows, score_sql, evaluate, demo):
+        for module in (coded_rows, score_sql, outcomes, demo):
             stack.enter_context(mock.patch.object(module, "render", recorded))
         names = (f"{number:06d}" for number in itertools.count())
         stack.enter_context(mock.patch.object(secrets, "token_hex", side_effect=names))
@@ -95,7 +96,7 @@ def _session(con: duckdb.DuckDBPyConnection) -> None:
         version="VERSION",
     )
     forest.to_sql("t")
-    evaluate.evaluate(engine, forest, "t")
+    evaluate(engine, forest, "t")
 
 
 @pytest.fixture(scope="module")

@@ -15,11 +15,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.arrays import Floats, Integers
+from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import Anchor, TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import Tree
 
 Sample = Literal["all", "disjoint", "bootstrap"]
@@ -65,6 +66,21 @@ class Mixture:
 
 MIXTURE_PARTS = 20  # of one
 POINTS = 2**12  # the most points of a row for a mixture
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """How often a model is right, as parallel arrays over groups of rows. All of it is private.
+
+    `rows[i]` rows have the class `label[i]`, are predicted rightly if `right[i]` is 1, and have the
+    probability `value[i]`. With two classes it is the probability of the second; with more it is
+    that of the row's own class, and `label` is 0.
+    """
+
+    label: Integers
+    right: Integers
+    value: Floats
+    rows: Integers
 
 
 class CodedRows(Protocol):
@@ -142,6 +158,21 @@ class Snapshot(Protocol):
         classify wrongly counts `misclassified_weight` times; a bootstrap draws rows in proportion
         to the number of trees that are wrong. With `last` nothing else will be coded, and the
         snapshot need not be kept.
+        """
+
+    def count_outcomes(self, forest: ForestContent, labels: Attribute) -> Outcomes:
+        """How often a forest is right about rows of a class; `labels` is the column of classes.
+
+        `labels.values` are the classes of the forest, in their order, as the column has them.
+        """
+
+    def count_outcome_grid(
+        self, forest: ForestContent, labels: Attribute, unit: PrivacyUnit, *, bins: int, salt: int
+    ) -> Integers:
+        """The same as dense `counts[label, right, bin]`, of at most `unit.rows` rows of each unit.
+
+        Bin b holds probabilities above b / bins and up to (b + 1) / bins; the first one also 0.
+        `salt` decides which rows of a unit count.
         """
 
 

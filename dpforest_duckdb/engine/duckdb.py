@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterator
-from typing import Any
 
 import duckdb
 
@@ -161,7 +160,7 @@ class DuckDBEngine(Statements):
         with self._own() as own:
             for column in sorted(table.computed.intersection(columns)):
                 try:  # plans the statement, and reads no row
-                    self.run(f"EXPLAIN SELECT * FROM {self.dialect.rows(table, [column])}", on=own)
+                    self.run(f"EXPLAIN SELECT * FROM {self.rows_of(table, [column])}", on=own)
                 except DpforestError:
                     raise DpforestError(
                         f'Column "{column}" of table "{table.display}" is computed by a macro, by '
@@ -184,14 +183,6 @@ class DuckDBEngine(Statements):
             [table.catalog],
         )
         return bool(found[0][0])
-
-    def read(self, sql: str, values: object = None, *, step: str, fetch: str = "fetchall") -> Any:
-        """Run a statement that reads private rows, out of reach of the database's macros.
-
-        It must name its tables in full. Raises as `refuse_unseen`.
-        """
-        with self._own() as own:
-            return self.run(sql, values, step=step, fetch=fetch, on=own)
 
     def scored(self, name: str) -> Scored:
         """A table or view to score, with its columns. Raises `DpforestError` if there is none.

@@ -133,7 +133,7 @@ class DuckDBRows:
             row=Sql(
                 ", ".join(self._ident("t", n) for n in table.columns if n not in table.computed)
             ),
-            source=dialect.rows(table, [*self._domain.columns, unit.column]),
+            source=self._statements.rows_of(table, [*self._domain.columns, unit.column]),
             **{
                 "class": dialect.class_code(self._domain.classes, self._domain.target_type, target),
                 "class_type": unsigned(self._classes - 1),

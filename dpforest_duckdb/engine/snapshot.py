@@ -13,12 +13,15 @@ from collections.abc import Iterator, Sequence
 
 import duckdb
 
-from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.engine.base import Sample
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.engine.base import Outcomes, Sample
+from dpforest_duckdb.engine.outcomes import DuckDBOutcomes
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import Tree
 
 
@@ -79,6 +82,17 @@ class DuckDBSnapshot:
             shared[alike] = rows
             return rows.again(copies)
         return rows
+
+    def count_outcomes(self, forest: ForestContent, labels: Attribute) -> Outcomes:
+        return self._outcomes(forest, labels).groups()
+
+    def count_outcome_grid(
+        self, forest: ForestContent, labels: Attribute, unit: PrivacyUnit, *, bins: int, salt: int
+    ) -> Integers:
+        return self._outcomes(forest, labels).grid(unit, bins, salt)
+
+    def _outcomes(self, forest: ForestContent, labels: Attribute) -> DuckDBOutcomes:
+        return DuckDBOutcomes(self._statements, self._own, self._table, forest, labels)
 
 
 def own_connection(statements: Statements) -> duckdb.DuckDBPyConnection:

@@ -16,9 +16,10 @@ from typing import Protocol
 
 import duckdb
 
+from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import type_family
-from dpforest_duckdb.engine.base import DeclaredColumn, ModelStore, Sample
+from dpforest_duckdb.engine.base import DeclaredColumn, ModelStore, Outcomes, Sample
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
@@ -27,6 +28,7 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import Home, Note, TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.codes import DuckDBDialect
+from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.tree import Tree
 
@@ -157,7 +159,7 @@ class SourceEngine:
 
 
 class SourceSnapshot:
-    """The rows of a source; nothing is read before they are first coded."""
+    """The rows of a source; nothing is read before the first count or coding."""
 
     def __init__(self, opened: Opened, table: TableInfo, *, shared: bool) -> None:
         self._opened = opened
@@ -177,11 +179,7 @@ class SourceSnapshot:
         misclassified_weight: int = 1,
         last: bool = False,
     ) -> DuckDBRows:
-        if self._filled is None:
-            self._opened.fill()
-            own, statements = self._opened.own, self._opened.statements
-            self._filled = DuckDBSnapshot(statements, self._table, own, shared=self._shared)
-        return self._filled.encode(
+        return self._read().encode(
             domain,
             unit,
             trees=trees,
@@ -191,6 +189,22 @@ class SourceSnapshot:
             misclassified_weight=misclassified_weight,
             last=last,
         )
+
+    def count_outcomes(self, forest: ForestContent, labels: Attribute) -> Outcomes:
+        return self._read().count_outcomes(forest, labels)
+
+    def count_outcome_grid(
+        self, forest: ForestContent, labels: Attribute, unit: PrivacyUnit, *, bins: int, salt: int
+    ) -> Integers:
+        return self._read().count_outcome_grid(forest, labels, unit, bins=bins, salt=salt)
+
+    def _read(self) -> DuckDBSnapshot:
+        """The rows as a table, which is filled at the first call."""
+        if self._filled is None:
+            self._opened.fill()
+            own, statements = self._opened.own, self._opened.statements
+            self._filled = DuckDBSnapshot(statements, self._table, own, shared=self._shared)
+        return self._filled
 
 
 def declared_type(attribute: Attribute, sql_type: str) -> str:

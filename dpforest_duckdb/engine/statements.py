@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import duckdb
 
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.scoring.codes import DuckDBDialect
+from dpforest_duckdb.sql import Sql
 
 Trace = Callable[[str], None]
 
@@ -26,6 +28,24 @@ class Statements:
     def __init__(self, connection: duckdb.DuckDBPyConnection, trace: Trace | None = None) -> None:
         self.connection = connection
         self.trace = trace
+
+    def rows_of(self, table: TableInfo, used: Collection[str]) -> Sql:
+        """The rows of a table, to be read from: its stored columns, and the computed ones in use.
+
+        A computed value is NULL where its expression fails, so that no row can fail a statement.
+        DuckDB refuses TRY for expressions that change with each reading.
+        """
+        name = self.dialect.ident(table.catalog, table.schema, table.name)
+        if not table.computed:
+            return name
+        columns = [
+            f"TRY({self.dialect.ident(column)}) AS {self.dialect.ident(column)}"
+            if column in table.computed
+            else self.dialect.ident(column)
+            for column in table.columns
+            if column in used or column not in table.computed
+        ]
+        return Sql(f"(SELECT {', '.join(columns)} FROM {name})")
 
     def run(
         self,

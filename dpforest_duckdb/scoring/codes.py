@@ -6,35 +6,16 @@ both treat a row in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.types import type_family
-from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.sql import Sql
 
 
 class DuckDBDialect(DuckDB):
     """DuckDB's spelling, with codes."""
-
-    def rows(self, table: TableInfo, used: Collection[str]) -> Sql:
-        """The rows of a table, to be read from: its stored columns, and the computed ones in use.
-
-        A computed value is NULL where its expression fails, so that no row can fail a statement.
-        DuckDB refuses TRY for expressions that change with each reading.
-        """
-        name = self.ident(table.catalog, table.schema, table.name)
-        if not table.computed:
-            return name
-        columns = [
-            f"TRY({self.ident(column)}) AS {self.ident(column)}"
-            if column in table.computed
-            else self.ident(column)
-            for column in table.columns
-            if column in used or column not in table.computed
-        ]
-        return Sql(f"(SELECT {', '.join(columns)} FROM {name})")
 
     def column(self, numbers: Iterable[int]) -> Sql:
         """Whole numbers as rows, from one literal: VALUES takes fifty times as long."""

@@ -10,7 +10,7 @@ same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
@@ -179,8 +179,8 @@ class _Writer:
 
         The terms are expressions on a row `t` with the helpers of all layers.
         """
-        attributes = [_attribute(a, self._table) for a in forest.domain.attributes]
-        names = [_column(a, self._table) for a in forest.domain.attributes]
+        attributes = [fitted(a, self._table.columns) for a in forest.domain.attributes]
+        names = [_column(a, self._table.columns) for a in forest.domain.attributes]
         raw = [Sql(f"t.{self._dialect.ident(name)}") for name in names]
         kept = {name.casefold() for name in self._keep or []}
         read = {c: None for n, c in zip(names, raw, strict=True) if n.casefold() not in kept}
@@ -230,22 +230,24 @@ class _Writer:
         return name
 
 
-def _column(attribute: Attribute, table: Scored) -> str:
-    """The name of an attribute's column as the scored table spells it."""
-    if not table.columns:
+def fitted(attribute: Attribute, columns: Mapping[str, str]) -> Attribute:
+    """An attribute for a table, with the same cells; `columns` are its types, empty if unknown.
+
+    Raises `DpforestError` for a column that is missing or has an unsuitable type.
+    """
+    return attribute.rebound(columns[_column(attribute, columns)]) if columns else attribute
+
+
+def _column(attribute: Attribute, columns: Mapping[str, str]) -> str:
+    """The name of an attribute's column as the table spells it."""
+    if not columns:
         return attribute.column
-    found = {name.casefold(): name for name in table.columns}
+    found = {name.casefold(): name for name in columns}
     if attribute.column.casefold() not in found:
         raise DpforestError(
             f'The table has no column "{attribute.column}", which the model reads: check --table.'
         )
     return found[attribute.column.casefold()]
-
-
-def _attribute(attribute: Attribute, table: Scored) -> Attribute:
-    if not table.columns:
-        return attribute
-    return attribute.rebound(table.columns[_column(attribute, table)])
 
 
 def _refuse_taken(names: Sequence[str], columns: Iterable[str]) -> None:

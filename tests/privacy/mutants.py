@@ -25,6 +25,7 @@ from dpforest_duckdb.engine import snapshot
 from dpforest_duckdb.engine.base import Gradients
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, DuckDBNote
 from dpforest_duckdb.engine.rows import DuckDBRows
+from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.learners import boosting, joint_tables
 from dpforest_duckdb.learners import private_bins as medians
 from dpforest_duckdb.ledger import account
@@ -33,7 +34,6 @@ from dpforest_duckdb.privacy.bits import SecureBits, SeededBits
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.splits import choose, table_codes
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.training import run as training
@@ -204,7 +204,7 @@ def macros_reach_the_rows() -> None:
 
 def computed_columns_as_they_are() -> None:
     """A row for which a generated column cannot be computed ends the run."""
-    DuckDBDialect.rows = lambda self, table, used: self.ident(*table.key)  # type: ignore[method-assign]
+    Statements.rows_of = lambda self, table, used: self.dialect.ident(*table.key)  # type: ignore[method-assign]
 
 
 def identity_from_the_plan() -> None:

@@ -1,0 +1,103 @@
+"""How often a forest is right about a DuckDB table: its own scoring SQL, counted by class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.engine.base import Outcomes
+from dpforest_duckdb.engine.statements import Statements
+from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.scoring.content import ForestContent
+from dpforest_duckdb.scoring.score_sql import Scored, score_sql, share_names
+from dpforest_duckdb.sql import Sql, render
+
+
+class DuckDBOutcomes:
+    """The counted outcomes of one forest on one table.
+
+    `labels` is the table's column of classes. `own` is the connection that reads the rows.
+    """
+
+    def __init__(
+        self,
+        statements: Statements,
+        own: duckdb.DuckDBPyConnection,
+        table: TableInfo,
+        forest: ForestContent,
+        labels: Attribute,
+    ) -> None:
+        self._statements, self._own = statements, own
+        self._table, self._forest, self._labels = table, forest, labels
+
+    def groups(self) -> Outcomes:
+        """Rows by class, prediction and exact probability."""
+        found = self._counted(0, None)
+        label, right, rows = (
+            np.asarray(found[key], np.int64) for key in ("class", "right", "rows")
+        )
+        return Outcomes(label, right, np.asarray(found["value"], np.float64), rows)
+
+    def grid(self, unit: PrivacyUnit, bins: int, salt: int) -> Integers:
+        """Dense `counts[label, right, bin]`, with empty cells filled in."""
+        classes = len(self._forest.domain.classes)
+        found = self._counted(bins, unit, {"salt": salt})
+        grid = np.zeros((2 if classes == 2 else 1, 2, bins), dtype=np.int64)
+        keys = tuple(np.asarray(found[key], np.int64) for key in ("class", "right", "value"))
+        grid[keys] = found["rows"]
+        return grid
+
+    def _counted(
+        self, bins: int, unit: PrivacyUnit | None, salt: Mapping[str, int] | None = None
+    ) -> Any:
+        """The counts by class, prediction and probability, or its bin if there are `bins`."""
+        dialect, table, classes = self._statements.dialect, self._table, self._forest.domain.classes
+        prefix = _free_prefix(table.columns)
+        by_column = None
+        read = [*self._forest.domain.columns, self._labels.name]
+        if unit and unit.column != "row":
+            name = dialect.ident("s", unit.column)
+            canonical = dialect.canonical_unit(name, table.columns[unit.column])
+            by_column = SimpleNamespace(canonical=canonical, rows=unit.rows)
+            read.append(unit.column)
+        source = Scored(self._statements.rows_of(table, self._spelt(read)), table.columns)
+        shares = [dialect.ident("s", name) for name in share_names(self._forest, prefix)]
+        column = dialect.ident("s", self._labels.name)
+        label = dialect.class_code(self._labels.values, self._labels.type, column)
+        arms = " ".join(f"WHEN {number} THEN {share}" for number, share in enumerate(shares))
+        binary = len(classes) == 2
+        predicted = dialect.ident("s", f"{prefix}prediction")
+        scored = score_sql(self._forest, source, prefix=prefix, fast=True)
+        sql = render(
+            "evaluate",
+            scored=Sql(scored.rstrip()),
+            binary=binary,
+            bins=bins,
+            unit=by_column,
+            predicted=dialect.class_code(classes, self._forest.domain.target_type, predicted),
+            value=shares[1] if binary else Sql(f"CASE {label} {arms} END"),
+            **{"class": label},
+        )
+        needed = salt if by_column else None  # DuckDB refuses a parameter that is not used
+        run = self._statements.run
+        return run(sql, needed, step="evaluate", fetch="fetchnumpy", on=self._own)
+
+    def _spelt(self, columns: list[str]) -> list[str]:
+        """Columns as the table spells them."""
+        wanted = {name.casefold() for name in columns}
+        return [name for name in self._table.columns if name.casefold() in wanted]
+
+
+def _free_prefix(columns: Mapping[str, str]) -> str:
+    """A prefix that no column of the table begins with."""
+    prefix = "dpforest_"
+    while any(name.casefold().startswith(prefix) for name in columns):
+        prefix += "_"
+    return prefix

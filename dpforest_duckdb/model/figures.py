@@ -1,0 +1,140 @@
+"""The figures of a model from counts: exact ones, and private ones from a grid with noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Floats, Integers, Mask
+from dpforest_duckdb.engine.base import Outcomes
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.noise import CountNoise, laplace_deviation
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+
+BINS = 20  # of the probability, in private figures; even, so that 1/2 is an edge
+LEAST = 1e-15  # smaller probabilities are replaced by this in the log loss
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Figures of a model on a table; None if there is nothing to compute them from.
+
+    `private` says whether they may be published, and `reasons` why not, if noise was paid for.
+    Noisy figures cost `epsilon`, in nano-ε, for each privacy `unit`; `noise` is the standard
+    deviation of the noise in each count that they are computed from.
+    """
+
+    rows: int | None
+    accuracy: float | None
+    log_loss: float | None
+    auc: float | None
+    private: bool = False
+    epsilon: int | None = None
+    unit: PrivacyUnit | None = None
+    noise: float | None = None
+    reasons: tuple[str, ...] = ()
+
+    def facts(self) -> dict[str, Any]:
+        """The figures as a JSON object; with their cost and unit if they are noisy."""
+        names = ("rows", "accuracy", "log_loss", "auc", "private")
+        found = {name: getattr(self, name) for name in names}
+        if self.epsilon is None or self.unit is None:
+            return found
+        return {
+            **found,
+            **({"reasons": list(self.reasons)} if self.reasons else {}),
+            "epsilon": self.epsilon / NANO,
+            "privacy_unit": self.unit.column,
+            "rows_per_unit": self.unit.rows,
+            "noise": self.noise,
+        }
+
+
+def exact_figures(outcomes: Outcomes, classes: int) -> Evaluation:
+    """The figures of counted rows. They are as private as the rows."""
+    rows, total = outcomes.rows, int(outcomes.rows.sum())
+    if not total:
+        return Evaluation(0, None, None, None)
+    label, value = outcomes.label, outcomes.value
+    of_own_class = np.where(label == 0, 1 - value, value) if classes == 2 else value
+    return Evaluation(
+        rows=total,
+        accuracy=float((rows * outcomes.right).sum() / total),
+        log_loss=log_loss(of_own_class, rows),
+        auc=auc(value, rows * (label == 1), rows * (label == 0)) if classes == 2 else None,
+    )
+
+
+def log_loss(of_own_class: Floats, rows: Integers | Floats) -> float:
+    """The mean of -log p over rows, p being the probability of a row's own class."""
+    return float(-(rows * np.log(np.clip(of_own_class, LEAST, 1))).sum() / rows.sum())
+
+
+def auc(score: Floats, positive: Integers | Floats, negative: Integers | Floats) -> float | None:
+    """The share of pairs (positive, negative) that the score orders well; ties count half.
+
+    `positive[i]` and `negative[i]` rows have `score[i]`. None if either class is missing.
+    """
+    pairs = float(positive.sum()) * float(negative.sum())
+    if positive.sum() <= 0 or negative.sum() <= 0:
+        return None
+    values, group = np.unique(score, return_inverse=True)
+    up = np.bincount(group, weights=positive, minlength=len(values))
+    down = np.bincount(group, weights=negative, minlength=len(values))
+    return float((up * (np.cumsum(down) - down / 2)).sum() / pairs)
+
+
+def possible(classes: int) -> Mask:
+    """The cells `[class, right, bin]` of the grid that a row can be in; public.
+
+    Bin b holds probabilities above b / BINS and up to (b + 1) / BINS; the first one also 0. With
+    two classes the second is predicted only above 1/2. With more classes, a predicted class has at
+    least an equal share, and a class that is not predicted has at most half.
+    """
+    high = np.arange(1, BINS + 1)
+    above_half = high * 2 > BINS
+    if classes == 2:
+        return np.array([[above_half, ~above_half], [~above_half, above_half]])
+    return np.array([[~above_half, high * classes >= BINS]])
+
+
+def noisy_figures(
+    grid: Integers, epsilon: int, unit: PrivacyUnit, classes: int, noise: CountNoise
+) -> Evaluation:
+    """Private figures of true counts `grid[class, right, bin]`, for nano-ε.
+
+    One privacy unit changes the grid by at most its rows. A probability is known up to its bin, and
+    the middle of the bin is used.
+    """
+    noisy = noise.laplace(grid, epsilon, unit.rows) * possible(classes)
+    rows = int(noisy.sum())
+    nothing = Evaluation(
+        rows=max(rows, 0),
+        accuracy=None,
+        log_loss=None,
+        auc=None,
+        private=noise.private,
+        epsilon=epsilon,
+        unit=unit,
+        noise=laplace_deviation(epsilon, unit.rows),
+    )
+    if rows < 1:
+        return nothing
+    middle = (np.arange(BINS) + 0.5) / BINS
+    of_own_class = np.array([1 - middle, middle]) if classes == 2 else middle[None, :]
+    loss = log_loss(of_own_class, noisy.sum(axis=1))
+    area = auc(middle, noisy[1].sum(axis=0), noisy[0].sum(axis=0)) if classes == 2 else None
+    return replace(
+        nothing,
+        accuracy=_between(float(noisy[:, 1].sum() / rows), 0, 1),
+        log_loss=_between(loss, -math.log(middle[-1]), -math.log(middle[0])),
+        auc=None if area is None else _between(area, 0, 1),
+    )
+
+
+def _between(value: float, low: float, high: float) -> float:
+    """Limit a figure to its possible range, which noise may leave."""
+    return min(max(value, low), high)
