@@ -50,6 +50,15 @@ class Figures:
     auc: float | None
     log_loss: float
 
+    def rounded(self) -> dict[str, float | None]:
+        """To five digits, by name, as results are kept."""
+        area = None if self.auc is None else round(self.auc, 5)
+        return {
+            "accuracy": round(self.accuracy, 5),
+            "auc": area,
+            "log_loss": round(self.log_loss, 5),
+        }
+
 
 class Table:
     """A table's rows with a known class: `labels[row]`, and codes of its attributes on request.

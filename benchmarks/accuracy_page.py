@@ -1,0 +1,308 @@
+"""The pages on accuracy: means over tables, what fails, and the figures of every table."""
+
+from __future__ import annotations
+
+import csv
+import math
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from generated import HARD
+from peer_accuracy import known_peers
+from plots import Chart
+from shared import data_folder, markdown_table
+
+DEFAULT, CEILING = "auto", "random forest without privacy"
+OURS = (DEFAULT, "tree-beside-sums", "joint-tables", "log-odds", "greedy-tree", "boosted")
+PEERS = ("diffprivlib", "DP-EBM")
+EPSILONS = (0.1, 0.5, 1.0)
+NEAR = 0.01  # how far below an aim still reaches it
+AIM = "the best seen, with hindsight"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Means of a contender on a table at an ε, the standard error of accuracy over runs, and what
+    the most frequent class and the class shares would reach. None if a figure is not known.
+    """
+
+    table: str
+    contender: str
+    epsilon: float
+    accuracy: float
+    error: float | None
+    auc: float | None
+    log_loss: float | None
+    majority: float = math.nan
+    entropy: float = math.nan
+
+    @classmethod
+    def mean(
+        cls,
+        table: str,
+        contender: str,
+        epsilon: float,
+        runs: Sequence[Mapping[str, object]],
+        shares: np.ndarray,
+    ) -> Cell:
+        """The mean of runs; `shares` are those of the classes that have rows."""
+
+        def values(key: str) -> list[float]:
+            return [float(str(run[key])) for run in runs if run[key] is not None]
+
+        right, areas = values("accuracy"), values("auc")
+        return cls(
+            table,
+            contender,
+            epsilon,
+            statistics.mean(right),
+            statistics.stdev(right) / math.sqrt(len(right)) if len(right) > 1 else None,
+            statistics.mean(areas) if areas else None,
+            statistics.mean(values("log_loss")),
+            float(shares.max()),
+            float(-(shares * np.log(shares)).sum()),
+        )
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What is known of a table and ε from the folder of targets; None if a figure is not known."""
+
+    file: str
+    accuracy: float
+    auc: float | None
+    ebm: tuple[float, float] | None  # accuracy and AUC of DP-EBM, which has a δ
+
+
+def aims(delta: float) -> dict[tuple[str, float], Aim]:
+    """The best figures seen under a guarantee, by table and ε; empty without a folder of targets.
+
+    They were chosen with hindsight in every row.
+    """
+    found: dict[tuple[str, float], Aim] = {}
+    for name, best in (("accuracy", "target"), ("more", "best")):
+        file = data_folder().parent / "targets" / f"{name}{'_delta' if delta else ''}.csv"
+        if not file.is_file():
+            continue
+        with file.open(encoding="utf-8") as lines:
+            for row in csv.DictReader(lines):
+                ebm = row.get("dp_ebm_accuracy"), row.get("dp_ebm_auc")
+                found[row["table"], float(row["epsilon"])] = Aim(
+                    file.name,
+                    float(row[f"{best}_accuracy"]),
+                    float(row[f"{best}_auc"]) if row[f"{best}_auc"] else None,
+                    (float(ebm[0]), float(ebm[1])) if ebm[0] and ebm[1] else None,
+                )
+    return found
+
+
+def with_peers(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells, and those of peers on the same tables."""
+    asked = {(cell.table, cell.epsilon) for cell in cells}
+    peers = [
+        Cell(table, peer, epsilon, own.accuracy, own.error, own.auc, own.log_loss)
+        for (table, epsilon, peer), own in known_peers().items()
+        if (table, epsilon) in asked
+    ]
+    return [*cells, *peers]
+
+
+def summary(cells: Sequence[Cell], delta: float) -> str:
+    """Means over tables, and how many rows reach what was aimed at."""
+    own = {cell.table for cell in cells if cell.contender == DEFAULT}
+    made = own & set(HARD)
+    every = with_peers(cells)
+    groups = {f"{len(own - made)} tables": own - made, f"{len(made)} generated": made}
+    for peer in PEERS:
+        tables = {cell.table for cell in every if cell.contender == peer}
+        groups[f"the {len(tables)} with {peer}"] = tables
+    rows = []
+    for title, tables in groups.items():
+        contenders = dict.fromkeys(cell.contender for cell in every if cell.table in tables)
+        if title.endswith(PEERS):
+            contenders = dict.fromkeys([DEFAULT, title.split()[-1]])
+        else:
+            contenders = dict.fromkeys(name for name in contenders if name not in PEERS)
+        for contender in contenders:
+            rows.append([f"{title}: {contender}", *_means(every, tables, contender)])
+    head = ["", *(f"ε = {e:g}: {figure}" for e in EPSILONS for figure in ("acc.", "AUC", "loss"))]
+    return f"{markdown_table(head, rows)}\n\n{reached(cells, delta)}"
+
+
+def _means(cells: Sequence[Cell], tables: set[str], contender: str) -> Iterator[str]:
+    """Accuracy, AUC and log loss for each ε, over the tables that all have them."""
+    for epsilon in EPSILONS:
+        own = [
+            cell
+            for cell in cells
+            if (cell.contender, cell.epsilon) == (contender, epsilon) and cell.table in tables
+        ]
+        for values in (
+            [cell.accuracy for cell in own],
+            [cell.auc for cell in own if cell.auc is not None],
+            [cell.log_loss for cell in own if cell.log_loss is not None],
+        ):
+            yield f"{statistics.mean(values):.3f}" if values else "-"
+
+
+def reached(cells: Sequence[Cell], delta: float) -> str:
+    """How many rows of the default reach the aims of each file, and what a guess is worth."""
+    own = [cell for cell in cells if cell.contender == DEFAULT]
+    known = aims(delta)
+    lines = []
+    for file in dict.fromkeys(aim.file for aim in known.values()):
+        pairs = [
+            (cell, aim)
+            for cell in own
+            if (aim := known.get((cell.table, cell.epsilon))) and aim.file == file
+        ]
+        if not pairs:
+            continue
+        right = [cell.accuracy >= aim.accuracy - NEAR for cell, aim in pairs]
+        areas = [
+            cell.auc >= aim.auc - NEAR
+            for cell, aim in pairs
+            if cell.auc is not None and aim.auc is not None
+        ]
+        means = [statistics.mean(values) for values in zip(
+            *((cell.accuracy, aim.accuracy) for cell, aim in pairs), strict=True
+        )]  # fmt: skip
+        line = (
+            f"- {file}: within .01 of the best seen in accuracy {sum(right)} of {len(right)} rows"
+        )
+        line += f", in AUC {sum(areas)} of {len(areas)}; mean accuracy {means[0]:.4f}, of the best "
+        line += f"seen {means[1]:.4f}."
+        beaten = [
+            cell.accuracy >= aim.ebm[0] and (cell.auc or 0) >= aim.ebm[1]
+            for cell, aim in pairs
+            if aim.ebm
+        ]
+        if beaten:
+            line += f" Neither figure below DP-EBM's: {sum(beaten)} of {len(beaten)}."
+        lines.append(line)
+    below = sum(cell.accuracy < cell.majority - NEAR for cell in own)
+    above = sum(cell.log_loss is not None and cell.log_loss > cell.entropy + NEAR for cell in own)
+    lines.append(
+        f"- Rows below the most frequent class by more than .01: {below} of {len(own)}; with a log "
+        f"loss above that of the class shares by more than .01: {above}."
+    )
+    return "\n".join(lines)
+
+
+def _rows(cells: Sequence[Cell], delta: float) -> list[list[str]]:
+    """A line for each row of the default, the furthest behind first."""
+    known, others = aims(delta), with_peers(cells)
+    lines: list[tuple[float, list[str]]] = []
+    for cell in (cell for cell in cells if cell.contender == DEFAULT):
+        same = [o for o in others if (o.table, o.epsilon) == (cell.table, cell.epsilon)]
+        private = [o for o in same if o.contender not in (DEFAULT, CEILING)]
+        if not delta:
+            private = [o for o in private if o.contender != "DP-EBM"]
+        best = [(o.accuracy, o.contender) for o in private]
+        areas = [o.auc for o in private if o.auc is not None]
+        if aim := known.get((cell.table, cell.epsilon)):
+            best.append((aim.accuracy, "hindsight"))
+            areas += [aim.auc] if aim.auc is not None else []
+        accuracy, name = max(best, default=(cell.accuracy, "-"))
+        ceiling = next((o.accuracy for o in same if o.contender == CEILING), None)
+        lines.append(
+            (
+                cell.accuracy - accuracy,
+                [
+                    cell.table,
+                    f"{cell.epsilon:g}",
+                    f"{cell.accuracy:.3f}" + (f" ± {cell.error:.3f}" if cell.error else ""),
+                    f"{cell.accuracy - accuracy:+.3f}",
+                    f"{accuracy:.3f}, {name}",
+                    _text(cell.auc),
+                    _text(max(areas, default=None)),
+                    _text(cell.log_loss),
+                    f"{cell.majority:.3f}",
+                    f"{cell.entropy:.3f}",
+                    _text(ceiling),
+                ],
+            )
+        )
+    return [line for _, line in sorted(lines, key=lambda one: one[0])]
+
+
+def _text(figure: float | None) -> str:
+    return "-" if figure is None else f"{figure:.3f}"
+
+
+def _others(cells: Sequence[Cell]) -> str:
+    """Accuracy, AUC and log loss of every contender, a line for each table and ε."""
+    every = with_peers(cells)
+    names = list(dict.fromkeys(cell.contender for cell in every))
+    found = {(cell.table, cell.epsilon, cell.contender): cell for cell in every}
+    rows = []
+    for table, epsilon in dict.fromkeys((cell.table, cell.epsilon) for cell in cells):
+        own = [found.get((table, epsilon, name)) for name in names]
+        texts = [" / ".join(map(_text, (o.accuracy, o.auc, o.log_loss))) if o else "-" for o in own]
+        rows.append([f"{table}, {epsilon:g}", *texts])
+    return markdown_table(["table, ε", *names], rows)
+
+
+def page(cells: Sequence[Cell], delta: float, command: str, chart: str) -> tuple[str, list[Chart]]:
+    """The page, and the charts that it shows."""
+    title = f"Accuracy, δ = {delta:g}" if delta else "Accuracy"
+    given = f"(ε, {delta:g})" if delta else "pure ε"
+    head = ["table", "ε", "auto: accuracy", "behind by", "best other", "AUC", "best other's"]
+    head += ["log loss", "guess: accuracy", "log loss", "without privacy"]
+    pure = " Recipes other than auto and boosted spend no δ." if delta else ""
+    return (
+        f"# {title}\n\nWritten by `{command}`; {given}, noise from seeds.{pure} Means over tables, "
+        f"AUC over those with two classes:\n\n{summary(cells, delta)}\n\n"
+        "Three stratified folds, dealt three times where there are less than 8,000 rows; auto with "
+        "three seeds for a fold, other recipes with one; ± is the standard error over these runs. "
+        "Generated tables are those of `benchmarks/generated.py`. Peers are kept in "
+        "`benchmarks/peer_accuracy.csv`, which `benchmarks/peer_accuracy.py` measures: "
+        "diffprivlib's forest of 10 trees of depth 5, and DP-EBM as it comes, for two classes and "
+        "with δ = 1e-5. On the second sixteen tables DP-EBM's figures are those of the targets, "
+        "without log loss. The best seen is from there too: any model, prototype or peer under "
+        "this guarantee, with hindsight in every row. Without privacy: scikit-learn's random "
+        "forest of 100 trees, on at most 50,000 rows.\n\n"
+        "## Every table, the furthest behind first\n\n"
+        "The best other is another recipe of this package (one seed, so chance favours the best of "
+        "five), a peer under the same guarantee, or the best seen.\n\n"
+        f"{markdown_table(head, _rows(cells, delta))}\n\n"
+        f"![accuracy and AUC over ε]({chart}.svg)\n\n"
+        f"## Every contender: accuracy / AUC / log loss\n\n{_others(cells)}\n",
+        list(_charts(cells, delta)),
+    )
+
+
+def _charts(cells: Sequence[Cell], delta: float) -> Iterator[Chart]:
+    """Accuracy over ε of every table, then the area under the curve where there is one."""
+    known, every = aims(delta), with_peers(cells)
+    shown = (DEFAULT, *PEERS)
+    tables = list(dict.fromkeys(cell.table for cell in cells if cell.table not in HARD))
+    figures: dict[str, Callable[[Cell | Aim], float | None]] = {
+        "accuracy": lambda one: one.accuracy,
+        "AUC": lambda one: one.auc,
+    }
+    for figure, value in figures.items():
+        for table in tables:
+            own = {
+                name: [
+                    (cell.epsilon, known_value)
+                    for cell in every
+                    if (cell.table, cell.contender) == (table, name)
+                    and (known_value := value(cell)) is not None
+                ]
+                for name in shown
+            }
+            aim = [
+                (epsilon, known_value)
+                for epsilon in EPSILONS
+                if (row := known.get((table, epsilon))) and (known_value := value(row)) is not None
+            ]
+            lines = {name: points for name, points in {**own, AIM: aim}.items() if points}
+            if set(lines) <= {AIM}:
+                continue
+            values = [y for points in lines.values() for _, y in points]
+            marks = [m / 10 for m in range(11) if min(values) - 0.1 < m / 10 < max(values) + 0.1]
+            title = f"{table}: {figure}"
+            yield Chart(title, lines, (EPSILONS, marks), (True, False), frozenset({AIM}))
