@@ -39,7 +39,7 @@ EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
 DELTA = 1e-5
 DEFAULT = "auto"
 RECIPES = ("joint-tables", "greedy-tree", "boosted", "log-odds")
-GUESSES = ("uniform guess", "class histogram")
+UNIFORM, HISTOGRAM = "uniform guess", "class histogram"
 SCREENING, FRESH = range(3), range(100, 120)
 FIRST = 5  # fresh seeds, which are enough if they show no worsening above the limit
 LIMIT, LIMIT_OF_RECIPES = 0.01, 0.02
@@ -177,8 +177,11 @@ def parts(rows: int, sizes: Sequence[int]) -> list[int]:
 def measured(table: Table, point: Point, seed: int) -> Figures:
     """Train, or guess, once."""
     test, rows = dealt(len(table.labels), seed)
-    if point.recipe in GUESSES:
-        shares = _guessed(table, rows[: point.rows], point, seed)
+    if point.recipe == UNIFORM:
+        classes = len(table.domain.classes)
+        return Figures(1 / classes, 0.5 if classes == 2 else None, math.log(classes))
+    if point.recipe == HISTOGRAM:
+        shares = _histogram(table, rows[: point.rows], point.epsilon, seed)
         return figures(np.tile(shares, (len(test), 1)), table.labels[test])
     forest = trained(
         table, rows[: point.rows], point.recipe, point.epsilon, point.delta, seed=seed
@@ -186,14 +189,11 @@ def measured(table: Table, point: Point, seed: int) -> Figures:
     return evaluated(forest, table, test)
 
 
-def _guessed(table: Table, rows: Integers, point: Point, seed: int) -> Floats:
-    """Class shares that are equal, or those of a histogram with Laplace noise for all of ε."""
+def _histogram(table: Table, rows: Integers, epsilon: float, seed: int) -> Floats:
+    """Class shares from counts with Laplace noise for all of ε."""
     classes = len(table.domain.classes)
-    if point.recipe == GUESSES[0]:
-        return np.full(classes, 1 / classes)
-    noise = np.random.default_rng(seed).laplace(0, 1 / point.epsilon, classes)
-    counts = np.bincount(table.labels[rows], minlength=classes) + noise
-    counts = np.maximum(counts, 0.5)
+    noise = np.random.default_rng(seed).laplace(0, 1 / epsilon, classes)
+    counts = np.maximum(np.bincount(table.labels[rows], minlength=classes) + noise, 0.5)
     shares: Floats = counts / counts.sum()
     return shares
 
@@ -210,7 +210,7 @@ def comparisons(found: Measured, table: str, grid: Grid) -> Iterator[Comparison]
             EPSILON_LAW: [replace(point, epsilon=e) for e in grid.epsilons if e < point.epsilon],
             ROWS_LAW: [replace(point, rows=rows) for rows in sizes if rows < point.rows],
             DELTA_LAW: [replace(point, delta=0.0)] if point.delta else [],
-            GUESS_LAW: [replace(point, recipe=guess, delta=0.0) for guess in GUESSES],
+            GUESS_LAW: [replace(point, recipe=guess, delta=0.0) for guess in (UNIFORM, HISTOGRAM)],
             RECIPE_LAW: list(_recipes(point)) if point.epsilon in grid.recipe_epsilons else [],
         }
         for law, others in alternatives.items():

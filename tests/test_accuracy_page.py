@@ -1,0 +1,81 @@
+"""The pages that benchmarks write: losses first, means over tables, and errors of constants."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
+
+import accuracy_page
+import constants
+from accuracy_page import CEILING, Cell
+
+
+@pytest.fixture(autouse=True)
+def targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of tables with targets beside it: iris should reach .9 at ε = 1."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "nursery.parquet").touch()
+    (tmp_path / "targets").mkdir()
+    (tmp_path / "targets" / "accuracy.csv").write_text(
+        "table,epsilon,target_accuracy,target_auc\niris,1.0,0.9,\nmade,1.0,0.7,0.8\n"
+    )
+    monkeypatch.setenv("DPFOREST_DATA", str(tmp_path / "data"))
+
+
+def cell(table: str, contender: str, accuracy: float, auc: float | None = None) -> Cell:
+    return Cell(table, contender, 1.0, accuracy, 0.01, auc, 0.5, majority=0.6, entropy=0.45)
+
+
+def test_the_page_lists_the_table_that_is_furthest_behind_first() -> None:
+    cells = [
+        cell("made", "auto", 0.72, 0.79),
+        cell("made", "boosted", 0.65, 0.7),
+        cell("iris", "auto", 0.8),
+        cell("iris", CEILING, 0.97),
+    ]
+    text, charts = accuracy_page.page(cells, 0.0, "the command", "accuracy")
+    rows = [line for line in text.splitlines() if line.startswith(("| iris ", "| made "))]
+    assert [row.split("|")[1].strip() for row in rows] == ["iris", "made"]
+    assert [word.strip() for word in rows[0].split("|")][4:6] == ["-0.100", "0.900, hindsight"]
+    assert "+0.020" in rows[1]
+    assert "within .01 of the best seen in accuracy 1 of 2 rows, in AUC 1 of 1" in text
+    assert "log loss above that of the class shares by more than .01: 2" in text
+    assert {chart.title for chart in charts} >= {"iris: accuracy", "made: AUC"}
+
+
+def test_a_mean_over_runs_leaves_out_figures_that_are_not_known() -> None:
+    runs = [{"accuracy": a, "auc": None, "log_loss": 1.0} for a in (0.5, 0.7)]
+    found = Cell.mean("t", "auto", 0.5, runs, np.array([0.25, 0.75]))
+    assert found.accuracy == pytest.approx(0.6)
+    assert found.error == pytest.approx(0.1)
+    assert found.auc is None
+    assert found.majority == 0.75
+
+
+@pytest.mark.parametrize(
+    ("means", "best"), [([0.5, 0.6, 0.5], 2.0), ([0.5, 0.6, 0.7], 4.0), ([0.7, 0.5, 0.6], 1.0)]
+)
+def test_the_best_value_of_a_constant_is_inside_what_was_tried(
+    means: list[float], best: float
+) -> None:
+    assert constants.best_value(means, [1.0, 2.0, 4.0]) == pytest.approx(best)
+
+
+def test_the_jackknife_of_a_mean_is_its_standard_error() -> None:
+    values = np.random.default_rng(1).normal(size=(30, 1))
+    best, error = constants.jackknife(values, lambda means: float(means[0]))
+    assert best == pytest.approx(values.mean())
+    assert error == pytest.approx(values.std(ddof=1) / np.sqrt(30))
+
+
+def test_a_constant_is_put_back_after_it_was_tried() -> None:
+    for constant in constants.CONSTANTS:
+        kept = constant.value
+        with constants.Setting(constant, constant.larger).used():
+            assert constant.value == constant.larger
+        assert constant.value == kept
