@@ -4,7 +4,7 @@
 
 Each constant is tried smaller and larger, one at a time, on a part of every table. Each table is
 left out in turn: the best setting on the other tables is compared with ours, and with the best
-setting on the table itself. One half of the seeds picks settings, the other half judges them. Many
+setting on the table itself. Half of the seeds picks settings, the other half tests them. Many
 settings lead to the same forest: a run whose recipe, request and plan are the same after the rows
 are counted is not repeated. Noise comes from seeds: an experiment on public data, not private.
 """
@@ -44,7 +44,7 @@ from dpforest_duckdb.request import Learner, Request, TrainingContext
 EPSILONS = (0.1, 0.5, 2.0)
 DELTA = 1e-5
 MOST_ROWS = 10_000
-PICKING, JUDGING = (0, 1), (2, 3)  # seeds
+PICKING, TESTING = (0, 1), (2, 3)  # seeds
 KEYS = ("table", "epsilon", "delta", "seed", "path")
 
 
@@ -220,7 +220,7 @@ def main() -> None:
     for name in given.table:
         table = load(table_files()[name])
         ours: dict[tuple[float, int], tuple[float, float]] = {}  # by δ and seed
-        for setting, seed in itertools.product(settings(), PICKING + JUDGING):
+        for setting, seed in itertools.product(settings(), PICKING + TESTING):
             if setting.value != setting.constant.value:
                 found[name, setting, seed] = measured(results, name, table, setting, seed)
                 continue
@@ -253,7 +253,7 @@ def page(found: Found, tables: Sequence[str]) -> str:
     return (
         "# What the constants are worth\n\nWritten by `python benchmarks/constants.py --markdown "
         f"docs/constants.md`: {len(tables)} tables, at most {MOST_ROWS:,} training rows of each, "
-        f"ε = {', '.join(f'{e:g}' for e in EPSILONS)}, {len(PICKING + JUDGING)} paired seeds; pure "
+        f"ε = {', '.join(f'{e:g}' for e in EPSILONS)}, {len(PICKING + TESTING)} paired seeds; pure "
         f"ε, or δ = {DELTA:g} for constants that matter with a δ. One constant is changed at a "
         "time.\n\n## Left-out tables\n\n"
         f"{_left_out(accuracy, tables)}\n\n## Each constant\n\n"
@@ -266,7 +266,7 @@ def page(found: Found, tables: Sequence[str]) -> str:
 
 
 def _worth(constant: Constant, tables: Sequence[str], accuracy: Mean, loss: Mean) -> list[str]:
-    seeds = PICKING + JUDGING
+    seeds = PICKING + TESTING
     ours = Setting(constant, constant.value)
     cells: list[str] = []
     changed = set()
@@ -338,7 +338,7 @@ def _left_out(accuracy: Mean, tables: Sequence[str]) -> str:
         rows.append(
             [
                 table,
-                f"{accuracy(table, ours, JUDGING):.3f}",
+                f"{accuracy(table, ours, TESTING):.3f}",
                 _name(there),
                 f"{1000 * gain[0]:+.1f}",
                 _name(own),
@@ -358,7 +358,7 @@ def _left_out(accuracy: Mean, tables: Sequence[str]) -> str:
 
 def _gain(accuracy: Mean, table: str, setting: Setting) -> float:
     ours = Setting(setting.constant, setting.constant.value)
-    return accuracy(table, setting, JUDGING) - accuracy(table, ours, JUDGING)
+    return accuracy(table, setting, TESTING) - accuracy(table, ours, TESTING)
 
 
 def _name(setting: Setting) -> str:
