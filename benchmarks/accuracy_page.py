@@ -263,7 +263,7 @@ def page(cells: Sequence[Cell], delta: float, command: str, chart: str) -> tuple
         "with δ = 1e-5. On the second sixteen tables DP-EBM's figures are those of the targets, "
         "without log loss. The best seen is from there too: any model, prototype or peer under "
         "this guarantee, with hindsight in every row. Without privacy: scikit-learn's random "
-        "forest of 100 trees, on at most 50,000 rows.\n\n"
+        "forest of 100 trees, on the first fold and at most 20,000 rows.\n\n"
         "## Every table, the furthest behind first\n\n"
         "The best other is another recipe of this package (one seed, so chance favours the best of "
         "five), a peer under the same guarantee, or the best seen.\n\n"

@@ -98,20 +98,20 @@ class Table:
             return f"epoch({column}) AS a{number}"
         return f"CAST({column} AS DOUBLE) AS a{number}"
 
-    def codes(self, domain: Domain, rows: Integers) -> list[Integers]:
-        """Per attribute of a domain, which may be cut otherwise, the cell of each of the `rows`."""
-        return [self._coded(attribute)[rows] for attribute in domain.attributes]
+    def codes(self, domain: Domain, rows: Integers) -> Integers:
+        """The cells `[attribute, row]` of a domain, which may be cut otherwise, of the `rows`."""
+        return np.stack([self._coded(attribute)[rows] for attribute in domain.attributes])
 
     def _code(self, attribute: Attribute) -> Integers:
         values = self._values[attribute.name]
         if attribute.kind != "numeric":
-            return cast(Integers, values.astype(np.int32))
+            return cast(Integers, values.astype(np.int16))
         if attribute.name not in self._places:  # of each distinct value only one is looked up
             self._places[attribute.name] = np.unique(values.astype(float), return_inverse=True)
         distinct, place = self._places[attribute.name]
         cells = np.searchsorted(np.array(attribute.edges, dtype=float), distinct, side="left")
         cells[np.isnan(distinct)] = attribute.null
-        return cast(Integers, cells.astype(np.int32)[place])
+        return cast(Integers, cells.astype(np.int16)[place])
 
 
 @dataclass(frozen=True)
@@ -150,13 +150,11 @@ class Memory:
 class MemoryRows:
     """Coded rows as arrays, counted and routed as `engine.base.CodedRows` says."""
 
-    def __init__(
-        self, codes: Sequence[Integers], labels: Integers, domain: Domain, trees: int
-    ) -> None:
+    def __init__(self, codes: Integers, labels: Integers, domain: Domain, trees: int) -> None:
         self._codes, self._labels, self._cells = codes, labels, domain.cells
         self._classes = len(domain.classes)
         self._nodes = [np.full(len(labels), tree, dtype=np.int64) for tree in range(trees)]
-        self._scores = np.zeros((len(labels), self._classes), dtype=np.int64)
+        self._scores = np.zeros((self._classes, len(labels)), dtype=np.int64)
         self._parts: tuple[Gradients, Floats] | None = None
 
     def count_classes(self, first: int, nodes: int) -> list[Integers]:
@@ -186,7 +184,9 @@ class MemoryRows:
 
     def add_votes(self, trees: Sequence[Tree]) -> None:
         for tree in trees:
-            self._scores += tree.votes[find_leaves(tree, self._codes)]
+            leaf = find_leaves(tree, self._codes)
+            for score, votes in zip(self._scores, tree.votes.T, strict=True):
+                score += votes[leaf]
         self._parts = None
 
     def sum_gradients(self, trees: Sequence[Tree], unit: Gradients) -> list[Integers]:
@@ -195,26 +195,28 @@ class MemoryRows:
         sums = []
         for tree in trees:
             leaf = find_leaves(tree, self._codes)
-            columns = [np.bincount(leaf, part, tree.nodes) for part in self._parts[1].T]
+            columns = [np.bincount(leaf, part, tree.nodes) for part in self._parts[1]]
             sums.append(np.rint(np.stack(columns, axis=1)).astype(np.int64))
         return sums
 
     def _gradients(self, unit: Gradients) -> Floats:
-        """Per row a gradient and a hessian of each class, or of the second of two."""
-        share = np.floor(unit.whole * softmax(self._scores / SCALE)).astype(np.int64)
+        """A gradient and a hessian `[part, row]` of each class, or of the second of two."""
+        weight = np.exp((self._scores - self._scores.max(axis=0)) / SCALE)
+        share = np.floor(weight * (unit.whole / weight.sum(axis=0)))
         gradient = -share
-        gradient[np.arange(len(share)), self._labels] += unit.whole
-        hessian = unit.steep * share * (unit.whole - share) // (unit.whole * unit.flat)
-        parts = np.stack([gradient, hessian], axis=2)[:, 1 if self._classes == 2 else 0 :]
-        return parts.reshape(len(share), -1).astype(float)
+        gradient[self._labels, np.arange(len(self._labels))] += unit.whole
+        steepness = unit.steep / (unit.whole * unit.flat)
+        hessian = np.floor(share * (unit.whole - share) * steepness)
+        parts = np.stack([gradient, hessian], axis=1)[1 if self._classes == 2 else 0 :]
+        return parts.reshape(-1, len(self._labels))
 
     def rate_mixtures(self, tree: Tree, mixtures: Sequence[Mixture]) -> Integers:
-        votes = tree.votes[find_leaves(tree, self._codes)]
+        votes = tree.votes[find_leaves(tree, self._codes)].T
         half, points = POINTS // 2, []
         for mixture in mixtures:
             odds = (mixture.scores * self._scores + mixture.tree * votes) / (MIXTURE_PARTS * SCALE)
-            own, top = odds[np.arange(len(odds)), self._labels], odds.max(axis=1)
-            loss = np.log(np.exp(odds - top[:, None]).sum(axis=1)) + top - own
+            own, top = odds[self._labels, np.arange(odds.shape[1])], odds.max(axis=0)
+            loss = np.log(np.exp(odds - top).sum(axis=0)) + top - own
             part = np.clip(loss / (2 * math.log(self._classes)), 0, 1)
             points.append(int((half * (own == top) + np.floor(half * (1 - part))).sum()))
         return np.array(points, dtype=np.int64)
@@ -237,27 +239,19 @@ class MemoryRows:
         """Nothing is kept anywhere else."""
 
 
-def find_leaves(tree: Tree, codes: Sequence[Integers]) -> Integers:
-    """The leaf of each row; `codes[attribute][row]`."""
-    node = np.zeros(len(codes[0]), dtype=np.int64)
+def find_leaves(tree: Tree, codes: Integers) -> Integers:
+    """The leaf of each row; `codes[attribute, row]`."""
+    if tree.kind[0] == LEAF:
+        return np.zeros(codes.shape[1], dtype=np.int64)
     if tree.kind[0] == MULTIWAY and (tree.kind[1:] == LEAF).all():
         return tree.first[0] + codes[tree.attribute[0]].astype(np.int64)
-    rows = np.arange(len(node) if tree.kind[0] != LEAF else 0)
+    node, rows = np.zeros(codes.shape[1], dtype=np.int64), np.arange(codes.shape[1])
     while len(rows):
         at = node[rows]
-        code = np.empty(len(rows), dtype=np.int64)
-        for attribute in np.unique(tree.attribute[at]):
-            own = tree.attribute[at] == attribute
-            code[own] = codes[attribute][rows[own]]
+        code = codes[tree.attribute[at], rows].astype(np.int64)
         node[rows] = tree.first[at] + branch_of(tree.kind[at], tree.cell[at], code)
         rows = rows[tree.kind[node[rows]] != LEAF]
     return node
-
-
-def softmax(odds: Floats) -> Floats:
-    weights = np.exp(odds - odds.max(axis=1, keepdims=True))
-    shares: Floats = weights / weights.sum(axis=1, keepdims=True)
-    return shares
 
 
 def trained(
