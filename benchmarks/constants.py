@@ -17,6 +17,7 @@ import hashlib
 import itertools
 import math
 import statistics
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,11 +42,25 @@ from dpforest_duckdb.recipes.ours.auto import AUTO
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Learner, Request, TrainingContext
 
-EPSILONS = (0.1, 0.5, 2.0)
 DELTA = 1e-5
-MOST_ROWS = 10_000
-PICKING, TESTING = (0, 1), (2, 3)  # seeds
-KEYS = ("table", "epsilon", "delta", "seed", "path")
+KEYS = ("table", "rows", "epsilon", "delta", "seed", "path")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What every setting is tried on; the first half of the seeds picks, the second half tests."""
+
+    rows: int = 20_000  # of training, at most
+    epsilons: tuple[float, ...] = (0.1, 0.5, 1.0, 2.0)
+    seeds: int = 6
+
+    @property
+    def picking(self) -> Sequence[int]:
+        return range(self.seeds // 2)
+
+    @property
+    def testing(self) -> Sequence[int]:
+        return range(self.seeds // 2, self.seeds)
 
 
 @dataclass(frozen=True)
@@ -180,19 +195,19 @@ Found = dict[tuple[str, Setting, int], tuple[float, float]]  # accuracy, log los
 
 
 def measured(
-    results: Results, name: str, table: Table, setting: Setting, seed: int
+    results: Results, name: str, table: Table, setting: Setting, grid: Grid, seed: int
 ) -> tuple[float, float]:
     """Mean accuracy and log loss over ε of one seed under a setting."""
     test, rows = dealt(len(table.labels), seed)
-    rows, delta = rows[:MOST_ROWS], setting.constant.delta
+    rows, delta = rows[: grid.rows], setting.constant.delta
     found: list[Figure] = []
-    for epsilon in EPSILONS:
+    for epsilon in grid.epsilons:
         with setting.used():
             way = path(table, rows, epsilon, delta, seed, setting)
-            run = results.get(name, epsilon, delta, seed, way)
+            run = results.get(name, grid.rows, epsilon, delta, seed, way)
             if run is None:
                 forest = trained(table, rows, "auto", epsilon, delta, seed=seed)
-                key = dict(zip(KEYS, (name, epsilon, delta, seed, way), strict=True))
+                key = dict(zip(KEYS, (name, grid.rows, epsilon, delta, seed, way), strict=True))
                 run = {**key, **evaluated(forest, table, test).rounded()}
                 results.add(run)
         found.append(run)
@@ -213,23 +228,30 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--table", nargs="+", default=list(table_files()))
+    parser.add_argument("--rows", type=int, default=Grid.rows, help="of training, at most")
+    parser.add_argument("--epsilon", nargs="+", type=float, default=Grid.epsilons)
+    parser.add_argument("--seeds", type=int, default=Grid.seeds, help="an even number")
     parser.add_argument("--results", type=Path, default=Path("constants-results.jsonl"))
     parser.add_argument("--markdown", type=Path, help="write the page here")
     given = parser.parse_args()
+    grid = Grid(given.rows, tuple(given.epsilon), given.seeds)
     results, found = Results(given.results, KEYS), Found()
     for name in given.table:
         table = load(table_files()[name])
         ours: dict[tuple[float, int], tuple[float, float]] = {}  # by δ and seed
-        for setting, seed in itertools.product(settings(), PICKING + TESTING):
+        for setting, seed in itertools.product(settings(), range(grid.seeds)):
             if setting.value != setting.constant.value:
-                found[name, setting, seed] = measured(results, name, table, setting, seed)
+                found[name, setting, seed] = measured(results, name, table, setting, grid, seed)
                 continue
             key = (setting.constant.delta, seed)
             if key not in ours:
-                ours[key] = measured(results, name, table, setting, seed)
+                ours[key] = measured(results, name, table, setting, grid, seed)
             found[name, setting, seed] = ours[key]
         say(name)
-    text = page(found, given.table)
+    words = [
+        f"docs/{w.name}" if (w := Path(word)) == given.markdown else word for word in sys.argv[1:]
+    ]
+    text = page(found, given.table, grid, " ".join(["python benchmarks/constants.py", *words]))
     print(text)
     if given.markdown:
         given.markdown.write_text(text, encoding="utf-8")
@@ -238,7 +260,7 @@ def main() -> None:
 Mean = Callable[[str, Setting, Sequence[int]], float]
 
 
-def page(found: Found, tables: Sequence[str]) -> str:
+def page(found: Found, tables: Sequence[str], grid: Grid, command: str) -> str:
     """What each constant is worth, then what is lost on tables left out."""
 
     def mean(figure: int) -> Mean:
@@ -247,16 +269,15 @@ def page(found: Found, tables: Sequence[str]) -> str:
         )
 
     accuracy, loss = mean(0), mean(1)
-    rows = [_worth(constant, tables, accuracy, loss) for constant in CONSTANTS]
+    rows = [_worth(constant, tables, range(grid.seeds), accuracy, loss) for constant in CONSTANTS]
     head = ["constant", "value", "best ± its standard error", "smaller", "accuracy", "log loss"]
     head += ["larger", "accuracy", "log loss", "tables it changes"]
     return (
-        "# What the constants are worth\n\nWritten by `python benchmarks/constants.py --markdown "
-        f"docs/constants.md`: {len(tables)} tables, at most {MOST_ROWS:,} training rows of each, "
-        f"ε = {', '.join(f'{e:g}' for e in EPSILONS)}, {len(PICKING + TESTING)} paired seeds; pure "
-        f"ε, or δ = {DELTA:g} for constants that matter with a δ. One constant is changed at a "
-        "time.\n\n## Left-out tables\n\n"
-        f"{_left_out(accuracy, tables)}\n\n## Each constant\n\n"
+        f"# What the constants are worth\n\nWritten by `{command}`: {len(tables)} tables, at most "
+        f"{grid.rows:,} training rows of each, ε = {', '.join(f'{e:g}' for e in grid.epsilons)}, "
+        f"{grid.seeds} paired seeds; pure ε, or δ = {DELTA:g} for constants that matter with a δ. "
+        "One constant is changed at a time.\n\n## Left-out tables\n\n"
+        f"{_left_out(accuracy, tables, grid)}\n\n## Each constant\n\n"
         "Changes are thousandths, means over tables ± standard error: accuracy the higher, log "
         "loss the lower the better. The best value is the top of a parabola through the three "
         "means over the logarithm of the value (the constant itself, if a value is 0), inside the "
@@ -265,8 +286,9 @@ def page(found: Found, tables: Sequence[str]) -> str:
     )
 
 
-def _worth(constant: Constant, tables: Sequence[str], accuracy: Mean, loss: Mean) -> list[str]:
-    seeds = PICKING + TESTING
+def _worth(
+    constant: Constant, tables: Sequence[str], seeds: Sequence[int], accuracy: Mean, loss: Mean
+) -> list[str]:
     ours = Setting(constant, constant.value)
     cells: list[str] = []
     changed = set()
@@ -319,13 +341,13 @@ def jackknife(curves: Any, estimate: Callable[[Any], float]) -> tuple[float, flo
     return estimate(curves.mean(axis=0)), error
 
 
-def _left_out(accuracy: Mean, tables: Sequence[str]) -> str:
+def _left_out(accuracy: Mean, tables: Sequence[str], grid: Grid) -> str:
     """Each table with the setting that is best on the others, and with its own best one."""
     every = settings()
     ours = Setting(CONSTANTS[0], CONSTANTS[0].value)
-    picked = {(t, s): accuracy(t, s, PICKING) for t in tables for s in every}
+    picked = {(t, s): accuracy(t, s, grid.picking) for t in tables for s in every}
     base = {
-        (t, s): accuracy(t, Setting(s.constant, s.constant.value), PICKING)
+        (t, s): accuracy(t, Setting(s.constant, s.constant.value), grid.picking)
         for t in tables for s in every
     }  # fmt: skip
     rows, gains = [], []
@@ -333,12 +355,12 @@ def _left_out(accuracy: Mean, tables: Sequence[str]) -> str:
         others = [t for t in tables if t != table]
         there = max(every, key=lambda s, o=others: sum(picked[t, s] - base[t, s] for t in o))
         own = max(every, key=lambda s, t=table: picked[t, s] - base[t, s])
-        gain = [_gain(accuracy, table, setting) for setting in (there, own)]
+        gain = [_gain(accuracy, table, setting, grid.testing) for setting in (there, own)]
         gains.append((*gain, gain[0] - gain[1]))
         rows.append(
             [
                 table,
-                f"{accuracy(table, ours, TESTING):.3f}",
+                f"{accuracy(table, ours, grid.testing):.3f}",
                 _name(there),
                 f"{1000 * gain[0]:+.1f}",
                 _name(own),
@@ -348,17 +370,17 @@ def _left_out(accuracy: Mean, tables: Sequence[str]) -> str:
     chosen, best, lost = zip(*gains, strict=True)
     head = ["table left out", "ours", "best on the others", "gain", "best there", "gain"]
     return (
-        "The best of all these settings on the other tables, by two seeds, against ours and "
-        "against the best setting on the table itself, by two other seeds; mean accuracy, gains in "
+        "The best of all these settings on the other tables, by half of the seeds, against ours "
+        "and the best setting on the table itself, by the other seeds; mean accuracy, gains in "
         f"thousandths. Best on the others: {_mean_and_error(chosen)} against ours. Best there: "
         f"{_mean_and_error(best)}. Loss by leaving out: {_mean_and_error(lost)}.\n\n"
         f"{markdown_table(head, rows)}"
     )
 
 
-def _gain(accuracy: Mean, table: str, setting: Setting) -> float:
+def _gain(accuracy: Mean, table: str, setting: Setting, seeds: Sequence[int]) -> float:
     ours = Setting(setting.constant, setting.constant.value)
-    return accuracy(table, setting, TESTING) - accuracy(table, ours, TESTING)
+    return accuracy(table, setting, seeds) - accuracy(table, ours, seeds)
 
 
 def _name(setting: Setting) -> str:
