@@ -179,7 +179,7 @@ class Rows:
         found = []
         for tree in trees:
             sums = np.zeros((tree.nodes, 2 * parts.shape[1]), dtype=np.int64)
-            np.add.at(sums, tree.find(self.codes), parts.reshape(len(parts), -1))
+            np.add.at(sums, tree.find(self.codes), parts.reshape(len(parts), sums.shape[1]))
             found.append(sums)
         return found
 

@@ -31,6 +31,7 @@ from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.bits import Bits, SecureBits
 from dpforest_duckdb.privacy.sampler import (
     LIMIT,
+    MAX_DENOMINATOR,
     discrete_gaussian,
     discrete_laplace,
     joint_noise,
@@ -156,7 +157,7 @@ class ExactNoise:
 
     def laplace(self, counts: Integers, epsilon: int, sensitivity: int) -> Integers:
         counts = _saturated(counts, epsilon, sensitivity)
-        scale = noise_scale(epsilon, sensitivity)
+        scale = _fitted(noise_scale(epsilon, sensitivity))
         noise = discrete_laplace(counts.size, scale.numerator, scale.denominator, self._bits)
         return counts + noise.reshape(counts.shape)
 
@@ -171,7 +172,7 @@ class ExactNoise:
         sums = _saturated(sums, epsilon, sensitivity)
         if sums.ndim != 2 or min(blocks, default=0) < 1 or sum(blocks) != sums.shape[1]:
             raise ValueError("the blocks must make up the dimensions of a vector")
-        scale = noise_scale(epsilon, sensitivity)
+        scale = _fitted(noise_scale(epsilon, sensitivity))
         return sums + joint_noise(len(sums), blocks, scale.numerator, scale.denominator, self._bits)
 
 
@@ -187,6 +188,14 @@ def _saturated(counts: Integers, cost: int, sensitivity: int) -> Integers:
     if counts.dtype != np.int64:
         raise ValueError("counts must be 64-bit integers")
     return np.clip(counts, 1 - LIMIT, LIMIT - 1)
+
+
+def _fitted(scale: Fraction) -> Fraction:
+    """The scale, or one just above it whose numerator the sampler can use."""
+    if scale.numerator <= MAX_DENOMINATOR or scale > MAX_DENOMINATOR:
+        return scale
+    parts = MAX_DENOMINATOR // math.ceil(scale)
+    return Fraction(math.ceil(scale * parts), parts)
 
 
 def _float_below(value: Fraction) -> float:

@@ -69,6 +69,8 @@ def exponents(
     rate = Fraction(epsilon, sensitivity * NANO * (1 if monotone else 2))
     if rate.denominator > MAX_DENOMINATOR:  # rounded down, which costs no more than ε
         rate = Fraction(math.floor(rate * MAX_DENOMINATOR), MAX_DENOMINATOR)
+    if not rate:
+        return Exponents(np.zeros_like(gap), 1)
     gap = np.minimum(gap, min(math.floor((LIMIT - 1) / rate), 2 * LIMIT - 1))
     if int(gap.max(initial=0)) * rate.numerator < LIMIT:
         return Exponents(gap * rate.numerator, rate.denominator)

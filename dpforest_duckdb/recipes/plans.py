@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from math import isqrt
 
 from dpforest_duckdb.learners.private_bins import to_be_cut
 from dpforest_duckdb.privacy.plan import Measure, Plan, PlannedQuery, share
@@ -55,8 +56,12 @@ def rows_share(request: Request) -> Fraction:
 
 
 def row_count_query(request: Request) -> PlannedQuery:
-    """The query for a noisy number of rows, the same in all recipes that can follow it."""
-    return PlannedQuery("rows", LAPLACE, (int(request.epsilon * rows_share(request)),))
+    """The query for a noisy number of rows, the same in all recipes that can follow it.
+
+    With a δ it costs at most half of ρ, which a share of a large ε would exceed: ε²/2 <= ρ/2.
+    """
+    cost = int(request.epsilon * rows_share(request))
+    return PlannedQuery("rows", LAPLACE, (min(cost, isqrt(request.rho)) if request.rho else cost,))
 
 
 def by_rank(request: Request, split: str, *, scores: int, choice: int) -> Plan:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
@@ -25,6 +27,7 @@ BOOTSTRAP = "A row drawn several times into a bootstrap sample changes its count
 LOSS = "One noisy count may have a privacy loss of up to e^ε - 1 instead of ε."
 ALL_ROWS = "Every tree sees all rows once."
 OURS = "It is this package's own."  # for recipes without a paper
+SIZES = (0, *(10**digits for digits in range(2, 19, 2)))  # of tables, to look at adapted plans
 
 
 def half_the_attributes(domain: Domain) -> int:
@@ -218,6 +221,16 @@ class Recipe:
                 )
         assert recipe.adapt is not None, "a recipe that counts the rows adapts to them"
         return recipe, recipe.adapt(classes, request)
+
+    def plans(self, request: Request) -> Iterator[Plan]:
+        """The plan of each phase, and those that it may become, by the size of the table."""
+        for phase in self.phases(request):
+            yield self.plan(phase)
+            if self.counts_rows:
+                classes = len(phase.domain.classes)
+                for rows in SIZES:
+                    recipe, settled = self.settled(phase, np.full(classes, rows // classes))
+                    yield recipe.plan(settled)
 
     def whole_plan(self, request: Request) -> Plan:
         """The queries of all phases."""

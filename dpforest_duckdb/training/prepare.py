@@ -19,10 +19,11 @@ from dpforest_duckdb.errors import DpforestError, PlainSpillWarning, UsageError
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
-from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
+from dpforest_duckdb.recipes.recipe import Recipe
+from dpforest_duckdb.request import Request
 from dpforest_duckdb.training.opening import Rows, RunAccount, opened
 from dpforest_duckdb.training.run import Run
 
@@ -83,7 +84,7 @@ def prepare(
         public, nano, trees=trees, depth=depth, rows_per_unit=unit.rows, delta=atto
     )
     plan = chosen.whole_plan(request)
-    _refuse_tiny_shares(plan, len(public.attributes))
+    _refuse_tiny_shares(chosen, request)
     engine.refuse_unseen(info, [*public.columns, unit.column])
     if name is not None:
         store.check_name(engine.models, name, replace=replace)
@@ -124,15 +125,19 @@ def _public(
     return declared_domain(engine, info, target)
 
 
-def _refuse_tiny_shares(plan: Plan, attributes: int) -> None:
-    """Raise `DpforestError` if a chooser could not divide the budget of a query."""
-    # it divides a query into no more than two shares for each attribute and two more
-    least = 2 * (attributes + 1)
-    if any(cost < least for query in plan.queries for cost in query.by_depth):
-        raise DpforestError(
-            "--epsilon is too small to be shared by all the queries of this recipe: raise it, or "
-            "ask for fewer trees or less depth."
-        )
+def _refuse_tiny_shares(recipe: Recipe, request: Request) -> None:
+    """Raise `DpforestError` if a chooser could not divide the budget of a query, or if the noise of
+    a count could be above 10^9 rows: the samplers have limits.
+    """
+    # a chooser divides a query into no more than two shares for each attribute and two more
+    least, k = 2 * (len(request.domain.attributes) + 1), request.rows_per_unit
+    for plan in recipe.plans(request):
+        for query in plan.queries:
+            if min(query.by_depth) < max(least, k if query.measure == "ε" else k**2):
+                raise DpforestError(
+                    "--epsilon is too small to be shared by all the queries of this recipe: raise "
+                    "it, or ask for fewer trees, less depth, or fewer rows per unit."
+                )
 
 
 def _unit(domain: Domain, info: TableInfo, requested: str | None, rows: int) -> PrivacyUnit:

@@ -15,7 +15,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.postprocess.log_odds import COARSE, FINE
 from dpforest_duckdb.privacy.noise import gaussian_variance, noise_scale
-from dpforest_duckdb.recipes.plans import rows_share
+from dpforest_duckdb.recipes.plans import row_count_query
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.table_codes import blocks
 
@@ -109,7 +109,7 @@ def careful(rows: int, request: Request, caution: float = CAUTION) -> Request:
     """The request with the noisy number of rows minus `caution` standard deviations of
     its noise.
     """
-    noise = noise_scale(request.epsilon, request.rows_per_unit) / rows_share(request)
+    noise = noise_scale(row_count_query(request).total, request.rows_per_unit)
     less = caution * noise * math.sqrt(2 * len(request.domain.classes))
     return replace(request, rows=max(int(rows - less), 1))
 

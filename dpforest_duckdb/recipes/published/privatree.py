@@ -30,6 +30,7 @@ from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.utilities import GINI
 
 ERROR = 0.01  # the share of rows that flipped labels may get wrong
+LEAST_SHARE = Fraction(1, 1000)  # of the budget, for the leaves of however many rows
 
 
 def leaf_epsilon(request: Request) -> float:
@@ -41,7 +42,8 @@ def leaf_epsilon(request: Request) -> float:
 
 
 def plan(request: Request, rows: int | Fraction = ROWS_SHARE) -> Plan:
-    leaf = min(Fraction(1, 2), Fraction(round(leaf_epsilon(request) * NANO), request.epsilon))
+    leaf = Fraction(round(leaf_epsilon(request) * NANO), request.epsilon)
+    leaf = min(max(leaf, LEAST_SHARE), Fraction(1, 2))
     split = ((1 - leaf) / request.depth,) * request.depth
     queries = {"split": ("permute-and-flip on Gini", split), "leaf": (LABEL.mechanism, (leaf,))}
     return spread(request, queries, rows=rows)
@@ -66,7 +68,7 @@ LINES = (
         "a share for the leaves that bounds the error of flipped labels",
         NO_TEXT,
         "plan: leaf_epsilon",
-        assumed="1 % of the rows",
+        assumed="1 % of the rows; at least 0.1 % of the budget",
     ),
     Line(
         "the number of rows is known",
