@@ -24,6 +24,7 @@ import duckdb
 import numpy as np
 
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import INTEGER, column_types
 from dpforest_duckdb.engine.connect import open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
@@ -233,13 +234,13 @@ def bare(con: Connection, job: Job) -> Outcome:
     """
     clock, columns = Clock(), names(job.attributes)
     types = {name: column_type(number, job.mixed) for number, name in enumerate(columns)}
-    bound = domain(job.attributes, job.mixed).bind({**types, TARGET: "INTEGER"})
+    bound = domain(job.attributes, job.mixed).bind(column_types({**types, TARGET: "INTEGER"}))
     dialect = DuckDBDialect()
     codes = ", ".join(
         f"CAST({dialect.code(a, dialect.ident(a.name))} AS UTINYINT) AS {a.name}"
         for a in bound.attributes
     )
-    label = dialect.class_code(bound.classes, "INTEGER", dialect.ident(TARGET))
+    label = dialect.class_code(bound.classes, INTEGER, dialect.ident(TARGET))
     with clock.phase("encode"):
         con.execute(
             f"CREATE TEMP TABLE plain AS SELECT {codes}, CAST({label} AS UTINYINT) AS class "

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import emit, say
 from dpforest_duckdb.errors import DpforestError, one_line
+
+if TYPE_CHECKING:
+    from dpforest_duckdb.domain.types import ColumnType
 
 
 def domain(
@@ -54,21 +57,19 @@ def domain(
         print(domain_toml(content), end="")
 
 
-def _marked(column: dict[str, Any], sql_type: str, is_target: bool) -> dict[str, Any]:
+def _marked(column: dict[str, Any], kind: ColumnType, is_target: bool) -> dict[str, Any]:
     """The column, with a note that says what to fill in if nothing is declared."""
-    from dpforest_duckdb.domain.types import type_family
-
     if is_target and "domain" not in column:
         return {"name": column["name"], "todo": 'kind = "categorical" and domain = [the classes]'}
     if "kind" in column:
         return column
     unset = "(public knowledge, not from the rows)"
-    match type_family(sql_type):
-        case "" | "text" | "boolean":
+    match kind.family:
+        case "other" | "text" | "boolean":
             needed = 'kind = "categorical" and domain = [the categories], or delete this column'
         case "date" | "timestamp":
             needed = f'kind = "numeric", lower = "2020-01-01" and upper = "2029-12-31" {unset}'
         case family:
             needed = f'kind = "numeric", lower = 0 and upper = 100 {unset}'
             needed += ', or kind = "identifier" if it names persons' * (family == "integer")
-    return {**column, "todo": one_line(f"{needed}; the type is {sql_type}")}
+    return {**column, "todo": one_line(f"{needed}; the type is {kind}")}

@@ -98,12 +98,13 @@ def _facts(recipe: Recipe, epsilon: int) -> dict[str, Any]:
 def _example(recipe: Recipe, epsilon: int) -> Plan:
     """The plan for a domain of six categorical attributes and two numeric ones."""
     from dpforest_duckdb.domain import Attribute, Domain
+    from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 
     attributes = [Attribute(f"a{n}", "categorical", ("x", "y", "z")) for n in range(6)]
     attributes += [Attribute(f"n{n}", "numeric", lower=0, upper=31) for n in range(2)]
     domain = Domain(tuple(attributes), "c", ("x", "y")).bind(
-        {**{a.name: "VARCHAR" if a.kind == "categorical" else "INTEGER" for a in attributes},
-         "c": "VARCHAR"}
+        {**{a.name: VARCHAR if a.kind == "categorical" else INTEGER for a in attributes},
+         "c": VARCHAR}
     )  # fmt: skip
     return recipe.whole_plan(recipe.request(domain, epsilon))
 

@@ -15,6 +15,7 @@ import pytest
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
+from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.engine.base import Engine, Gradients, NameTakenError, Snapshot, Splits
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo
@@ -23,7 +24,7 @@ from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, Guarantee, Tree
 
 ROW = PrivacyUnit("row")
-COLUMNS = {"colour": "VARCHAR", "size": "INTEGER", "who": "INTEGER", "label": "VARCHAR"}
+COLUMNS = {"colour": VARCHAR, "size": INTEGER, "who": INTEGER, "label": VARCHAR}
 ROWS: list[tuple[str | None, int | None, int | None, str | None]] = [
     (["red", "blue", "grey", None][i % 4], [0, 1, 2, 3, None][i % 5], i // 3, ["no", "yes"][i % 2])
     for i in range(200)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import VARCHAR
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Guarantee, Link, Tree
 
@@ -21,7 +22,7 @@ def two_attributes(
         Attribute(names[0], "categorical", COLOURS, nullable=False),
         Attribute(names[1], "categorical", ("small", "large"), nullable=False),
     )
-    types = dict.fromkeys([*names, "target"], "VARCHAR")
+    types = dict.fromkeys([*names, "target"], VARCHAR)
     return Domain(made, "target", tuple(labels)).bind(types)
 
 

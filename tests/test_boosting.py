@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from steps import encode
 
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.engine.base import Gradients
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.rows import DuckDBRows
@@ -100,7 +101,7 @@ def public(classes: int = 2) -> Domain:
         Attribute("n", "numeric", lower=0, upper=100),
         Attribute("b", "categorical", ("t", "u"), ordered=True),
     )
-    types = {"a": "VARCHAR", "n": "INTEGER", "b": "VARCHAR", "c": "VARCHAR"}
+    types = {"a": VARCHAR, "n": INTEGER, "b": VARCHAR, "c": VARCHAR}
     return Domain(attributes, "c", tuple(f"c{i}" for i in range(classes))).bind(types)
 
 
@@ -271,7 +272,7 @@ def test_a_median_costs_no_more_than_its_rho(rho: int) -> None:
 def numeric() -> Domain:
     own = Attribute("n", "numeric", lower=0, upper=1000)
     chosen = Attribute("m", "numeric", lower=0, upper=10, bins=3)
-    types = {"n": "DOUBLE", "m": "INTEGER", "c": "VARCHAR"}
+    types = {"n": DOUBLE, "m": INTEGER, "c": VARCHAR}
     return Domain((own, chosen), "c", ("p", "q")).bind(types)
 
 

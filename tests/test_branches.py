@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.branches import branches
 
-TYPES = {"n1": "INTEGER", "n2": "DOUBLE", "n3": "DOUBLE", "c": "VARCHAR", "y": "VARCHAR"}
+TYPES = {"n1": INTEGER, "n2": DOUBLE, "n3": DOUBLE, "c": VARCHAR, "y": VARCHAR}
 
 
 def domain(classes: int) -> Domain:

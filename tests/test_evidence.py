@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from steps import adapted
 
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.postprocess.class_shares import class_shares
@@ -182,9 +183,9 @@ def test_a_row_more_puts_the_plain_sum_ahead_by_one_at_most() -> None:
 def domain(attributes: int, classes: int = 2) -> Domain:
     made = [Attribute(f"c{i}", "categorical", ("x", "y")) for i in range(attributes - 1)]
     made.append(Attribute("n", "numeric", lower=0, upper=1))
-    types = {a.name: "VARCHAR" if a.kind == "categorical" else "DOUBLE" for a in made}
+    types = {a.name: VARCHAR if a.kind == "categorical" else DOUBLE for a in made}
     labels = tuple(f"k{i}" for i in range(classes))
-    return Domain(tuple(made), "k", labels).bind({**types, "k": "VARCHAR"})
+    return Domain(tuple(made), "k", labels).bind({**types, "k": VARCHAR})
 
 
 @settings(max_examples=200, deadline=None)
@@ -229,16 +230,16 @@ def test_bins_that_the_domain_chose_stay() -> None:
         Attribute("d", "numeric", lower=0, upper=9, edges=(4.0,)),
     ]
     for attribute in kept:
-        bound = attribute.bound("DOUBLE")
+        bound = attribute.bound(DOUBLE)
         assert bound.recut(8) == bound
-    own = Attribute("e", "numeric", lower=-5, upper=100).bound("DOUBLE")
+    own = Attribute("e", "numeric", lower=-5, upper=100).bound(DOUBLE)
     assert len(own.recut(8).edges) == 8
     assert own.recut(8).edges == tuple(sorted(own.recut(8).edges))
-    whole = Attribute("f", "numeric", lower=0, upper=3).bound("INTEGER")
+    whole = Attribute("f", "numeric", lower=0, upper=3).bound(INTEGER)
     assert set(whole.recut(32).edges) <= {0, 1, 2}
-    few = Attribute("g", "numeric", lower=1, upper=8).bound("INTEGER")
+    few = Attribute("g", "numeric", lower=1, upper=8).bound(INTEGER)
     assert few.recut(4).edges == (1, 2, 3, 4, 5, 6, 7), "few whole numbers have a bin each"
-    more = Attribute("h", "numeric", lower=1, upper=9).bound("INTEGER")
+    more = Attribute("h", "numeric", lower=1, upper=9).bound(INTEGER)
     assert len(more.recut(4).edges) == 4
 
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from sqlglot import expressions as parsed
 
 from dpforest_duckdb.domain.file import domain_from_mapping, domain_toml, load_domain
+from dpforest_duckdb.domain.types import VARCHAR
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
 from dpforest_duckdb.model.forest import Forest
@@ -175,8 +176,8 @@ def test_a_changed_domain_is_refused_or_a_domain(
     try:
         domain = domain_from_mapping(other)
         assert len(domain.classes) >= 1
-        types = dict.fromkeys([a.column for a in domain.attributes], "VARCHAR")
-        domain.bind({**types, domain.target: "VARCHAR"})
+        types = dict.fromkeys([a.column for a in domain.attributes], VARCHAR)
+        domain.bind({**types, domain.target: VARCHAR})
     except DpforestError as error:
         sentence(error)
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from steps import adapted
 
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant
@@ -41,9 +42,9 @@ def attributes(sizes: Sequence[int], *, nullable: bool = False) -> tuple[Attribu
 
 def bound(sizes: Sequence[int], classes: int = 2, *, nullable: bool = False) -> Domain:
     made = attributes(sizes, nullable=nullable)
-    types = {attribute.name: "VARCHAR" for attribute in made}
+    types = {attribute.name: VARCHAR for attribute in made}
     labels = tuple(f"k{i}" for i in range(classes))
-    return Domain(made, "k", labels).bind({**types, "k": "VARCHAR"})
+    return Domain(made, "k", labels).bind({**types, "k": VARCHAR})
 
 
 def filled(domain: Domain, rows: int, seed: int = 0) -> list[np.ndarray]:
@@ -224,7 +225,7 @@ def test_real_numbers_are_left_to_finer_cuts(
         "'c' || (i % 2) AS k FROM range(900) AS r(i)"
     )
     made = tuple(Attribute(name, "numeric", lower=0, upper=100) for name in "xy")
-    domain = Domain(made, "k", ("c0", "c1")).bind({"x": "DOUBLE", "y": "DOUBLE", "k": "VARCHAR"})
+    domain = Domain(made, "k", ("c0", "c1")).bind({"x": DOUBLE, "y": DOUBLE, "k": VARCHAR})
     forest = fit(con, "t", domain=domain, epsilon=0.5)
     assert not any(line.startswith("tables") for line in forest.guarantee.plan)
 
@@ -260,8 +261,8 @@ def sized(request: Request, rows: int) -> Request:
 @pytest.mark.parametrize("epsilon", [0.05, 0.2])
 def test_attributes_are_cut_finer_where_rows_are_many(epsilon: float) -> None:
     made = tuple(Attribute(f"n{i}", "numeric", lower=0, upper=99) for i in range(3))
-    types = {attribute.name: "INTEGER" for attribute in made}
-    domain = Domain(made, "k", ("a", "b")).bind({**types, "k": "VARCHAR"})
+    types = {attribute.name: INTEGER for attribute in made}
+    domain = Domain(made, "k", ("a", "b")).bind({**types, "k": VARCHAR})
     request = find("joint-tables").request(domain, int(epsilon * NANO))
     cells = [sized(request, rows).domain.attributes[0].proper for rows in (0, 9000, 10**7)]
     assert cells == sorted(cells)

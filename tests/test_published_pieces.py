@@ -15,6 +15,7 @@ from taxonomies import TAXONOMIES, WORKCLASS
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
+from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
 from dpforest_duckdb.learners import selective_aggregation as aggregation
 from dpforest_duckdb.learners.feature_selection import (
@@ -56,7 +57,7 @@ def numbers(*uppers: int) -> Domain:
         Attribute(f"n{i}", "numeric", lower=0, upper=upper, nullable=False)
         for i, upper in enumerate(uppers)
     ]
-    types = {**{a.name: "INTEGER" for a in named}, "y": "VARCHAR"}
+    types = {**{a.name: INTEGER for a in named}, "y": VARCHAR}
     return Domain(tuple(named), "y", ("p", "q")).bind(types)
 
 

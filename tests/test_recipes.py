@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from steps import adapted, grow
 
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.engine.base import POINTS, Gradients, Mixture
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
 from dpforest_duckdb.learners.private_bins import on_the_grid, recut
@@ -39,12 +40,12 @@ def domain(cells: int = 3, attributes: int = 6, classes: int = 2) -> Domain:
     values = tuple(str(i) for i in range(cells))
     return Domain(
         tuple(
-            Attribute(f"a{i}", "categorical", values, nullable=False, type="VARCHAR")
+            Attribute(f"a{i}", "categorical", values, nullable=False, type=VARCHAR)
             for i in range(attributes)
         ),
         "y",
         tuple(f"c{i}" for i in range(classes)),
-        "VARCHAR",
+        VARCHAR,
     )
 
 
@@ -467,9 +468,9 @@ def mixed() -> Domain:
     numeric = tuple(
         Attribute(f"n{i}", "numeric", lower=0, upper=7, nullable=False) for i in range(2)
     )
-    whole = Domain((*domain(attributes=4).attributes, *numeric), "y", ("c0", "c1"), "VARCHAR")
-    types = {a.name: "VARCHAR" if a.kind == "categorical" else "INTEGER" for a in whole.attributes}
-    return whole.bind({**types, "y": "VARCHAR"})
+    whole = Domain((*domain(attributes=4).attributes, *numeric), "y", ("c0", "c1"), VARCHAR)
+    types = {a.name: VARCHAR if a.kind == "categorical" else INTEGER for a in whole.attributes}
+    return whole.bind({**types, "y": VARCHAR})
 
 
 def trained(
@@ -668,8 +669,8 @@ def domains(draw: st.DrawFn) -> Domain:
             attribute = Attribute(f"a{number}", "numeric", lower=0, upper=draw(st.integers(1, 40)))
         attributes.append(attribute)
     classes = tuple(f"c{label}" for label in range(draw(st.integers(2, 4))))
-    types = {a.name: "VARCHAR" if a.kind == "categorical" else "INTEGER" for a in attributes}
-    return Domain(tuple(attributes), "y", classes).bind({**types, "y": "VARCHAR"})
+    types = {a.name: VARCHAR if a.kind == "categorical" else INTEGER for a in attributes}
+    return Domain(tuple(attributes), "y", classes).bind({**types, "y": VARCHAR})
 
 
 @pytest.mark.parametrize("name", ON_PATHS)

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.forest import Forest
@@ -81,9 +82,7 @@ def test_the_surest_tree_wins_where_the_sum_would_not(
     """Two trees lean to the first class, one is sure of the second."""
     con.execute("CREATE TABLE t AS SELECT 'u' AS a")
     labels = tuple("xyz"[:classes])
-    public = Domain(
-        (Attribute("a", "categorical", ("u",), type="VARCHAR"),), "k", labels, "VARCHAR"
-    )
+    public = Domain((Attribute("a", "categorical", ("u",), type=VARCHAR),), "k", labels, VARCHAR)
 
     def stump(number: int, votes: int) -> Tree:
         own = np.zeros((1, classes), dtype=np.int64)
@@ -107,7 +106,7 @@ def hostile_attributes() -> st.SearchStrategy[list[Attribute]]:
     )
     categorical = st.builds(
         lambda v, n, o: Attribute(
-            "x", "categorical", tuple(v), ordered=o, nullable=n, type="VARCHAR"
+            "x", "categorical", tuple(v), ordered=o, nullable=n, type=VARCHAR
         ),
         values,
         st.booleans(),
@@ -117,7 +116,7 @@ def hostile_attributes() -> st.SearchStrategy[list[Attribute]]:
         st.floats(-10, 10, allow_nan=False).map(lambda x: round(x, 3)), max_size=4, unique=True
     )
     numeric = st.builds(
-        lambda e, n: Attribute("x", "numeric", edges=tuple(sorted(e)), nullable=n, type="DOUBLE"),
+        lambda e, n: Attribute("x", "numeric", edges=tuple(sorted(e)), nullable=n, type=DOUBLE),
         edges,
         st.booleans(),
     )
@@ -180,7 +179,7 @@ def test_sql_agrees_with_python_on_hostile_forests(
         tuple(replace(a, name=n) for a, n in zip(attributes, names, strict=False)),
         target=names[3],
         classes=tuple(classes),
-        target_type="VARCHAR",
+        target_type=VARCHAR,
     )
     trees = tuple(random_tree(domain, random, constant) for _ in range(3))
     forest = Forest("m\n; --", "test", Guarantee("1"), domain, trees)
@@ -190,8 +189,8 @@ def test_sql_agrees_with_python_on_hostile_forests(
     table = 'odd "table'
     engine.run(f"CREATE TABLE {quote(table)} ({columns}, {quote(names[3])} VARCHAR)")
     pool = {
-        "VARCHAR": [None, "", "zzz", *HOSTILE, "NULL", "0"],
-        "DOUBLE": [None, math.nan, math.inf, -math.inf, -0.0, 0.0, -11.0, 3.3, 1e300],
+        VARCHAR: [None, "", "zzz", *HOSTILE, "NULL", "0"],
+        DOUBLE: [None, math.nan, math.inf, -math.inf, -0.0, 0.0, -11.0, 3.3, 1e300],
     }
     for _ in range(20):
         row: list[object] = []
@@ -285,7 +284,7 @@ def test_classes_that_differ_by_case_get_columns_of_their_own(
 
 def test_ties_go_to_the_first_class() -> None:
     domain = Domain(
-        (Attribute("x", "categorical", ("a",), type="VARCHAR"),), "y", ("no", "yes"), "VARCHAR"
+        (Attribute("x", "categorical", ("a",), type=VARCHAR),), "y", ("no", "yes"), VARCHAR
     )
     leaf = np.array([0])
     tree = Tree(leaf, leaf - 1, leaf, leaf - 1, None, np.array([[5, 5]]))

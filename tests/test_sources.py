@@ -16,6 +16,7 @@ from engine_conformance import COLUMNS, DOMAIN, ROWS, codes
 from dpforest_duckdb import BudgetError, DpforestError, Forest, UsageError, prepare, train
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
+from dpforest_duckdb.domain.types import BIGINT, DOUBLE, VARCHAR
 from dpforest_duckdb.engine.files import matched
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.ledger.book import Ledger
@@ -205,7 +206,7 @@ def test_no_value_of_a_csv_decides_about_a_type_or_fails_a_run(tmp_path: Path) -
     path.write_bytes(b"colour,size,who,label\n" + b"\n".join([b"red,1,1,yes"] * 50 + odd))
     found = opened(con, path)
     info = found.engine.typed(found.table, DOMAIN, None)
-    assert info.columns == {"colour": "VARCHAR", "size": "BIGINT", "label": "VARCHAR"}
+    assert info.columns == {"colour": VARCHAR, "size": BIGINT, "label": VARCHAR}
     with found.engine.snapshot(info) as rows:
         coded = rows.encode(DOMAIN.bind(info.columns), ROW, trees=1, sample="all", salt=1)
         size = coded.count_classes(0, 1)[1][0].sum(axis=1)
@@ -247,7 +248,7 @@ def test_a_frame_with_missing_numbers_is_read_in_the_same_types(tmp_path: Path) 
     for frame in (whole, holed):
         found = opened(duckdb.connect(), frame)
         types.append(found.engine.typed(found.table, domain, None).columns)
-    assert types[0] == types[1] == {"size": "BIGINT", "colour": "DOUBLE", "label": "VARCHAR"}
+    assert types[0] == types[1] == {"size": BIGINT, "colour": DOUBLE, "label": VARCHAR}
 
 
 def test_a_file_that_is_written_during_a_run_fails_it(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from test_scoring import assert_agree
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import load_domain
+from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
@@ -39,8 +40,8 @@ def domain(categorical: int, numeric: int = 0) -> Domain:
     """Attributes of three categories, and of 32 bins."""
     attributes = [Attribute(f"a{i}", "categorical", ("x", "y", "z")) for i in range(categorical)]
     attributes += [Attribute(f"n{i}", "numeric", lower=0, upper=31) for i in range(numeric)]
-    types = {a.name: "INTEGER" if a.kind == "numeric" else "VARCHAR" for a in attributes}
-    return Domain(tuple(attributes), "c", ("p", "q")).bind({**types, "c": "VARCHAR"})
+    types = {a.name: INTEGER if a.kind == "numeric" else VARCHAR for a in attributes}
+    return Domain(tuple(attributes), "c", ("p", "q")).bind({**types, "c": VARCHAR})
 
 
 def planned(

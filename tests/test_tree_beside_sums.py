@@ -12,6 +12,7 @@ import pytest
 from steps import encode
 
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS, Mixture
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import NotPrivateWarning
@@ -32,7 +33,7 @@ def public(classes: int) -> Domain:
         Attribute("a", "categorical", ("x", "y", "z"), nullable=False),
         Attribute("n", "numeric", lower=0, upper=100, nullable=False),
     )
-    types = {"a": "VARCHAR", "n": "INTEGER", "c": "VARCHAR"}
+    types = {"a": VARCHAR, "n": INTEGER, "c": VARCHAR}
     return Domain(attributes, "c", tuple(f"c{i}" for i in range(classes))).bind(types)
 
 

@@ -11,8 +11,8 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
-from dpforest_duckdb.domain.types import DECIMAL, RANGES, STEPS, type_family
-from dpforest_duckdb.domain.values import EPOCH, Number, category_text, ordinal
+from dpforest_duckdb.domain.types import NUMERIC, UNKNOWN, ColumnType, Family, Number
+from dpforest_duckdb.domain.values import EPOCH, category_text, ordinal
 from dpforest_duckdb.errors import DpforestError
 
 Kind = Literal["categorical", "numeric"]
@@ -46,7 +46,7 @@ class Attribute:
     bins: int | None = None
     scale: Scale | None = None
     nullable: bool = True
-    type: str = ""
+    type: ColumnType = UNKNOWN
     taxonomy: Groups = ()
     subgroups: tuple[Groups, ...] = ()
     of: str = ""
@@ -105,8 +105,8 @@ class Attribute:
         return (*range(self.proper), *([self.null] if self.nullable else []))
 
     @property
-    def family(self) -> str:
-        return type_family(self.type)
+    def family(self) -> Family:
+        return self.type.family
 
     def label(self, cell: int) -> str:
         """A cell in words, for rules and comments."""
@@ -126,7 +126,7 @@ class Attribute:
             return str(EPOCH + dt.timedelta(days=int(edge)))
         if self.family == "timestamp":
             moment = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=edge)
-            finer = moment.microsecond % STEPS.get(self.type, 1)  # no value of the column has it
+            finer = moment.microsecond % self.type.microseconds  # no value of the column has it
             return str(moment.replace(microsecond=moment.microsecond - finer))
         return f"{edge:.15g}" if isinstance(edge, float) else str(edge)
 
@@ -143,17 +143,16 @@ class Attribute:
         held = (cell for cell in range(self.proper) if text in self.categories(cell))
         return next(held, self.other)
 
-    def bound(self, sql_type: str, name: str | None = None) -> Attribute:
+    def bound(self, kind: ColumnType, name: str | None = None) -> Attribute:
         """This attribute for a column of a type: categories in canonical text, edges filled in.
 
         Raises `DpforestError` if the declared kind does not fit the type.
         """
-        family = type_family(sql_type)
-        base = sql_type.split("(")[0]
+        family = kind.family
         named = name or self.name
-        if not family:
+        if not kind.usable:
             raise DpforestError(
-                f'Column "{named}" has type {base}, which cannot be an attribute: '
+                f'Column "{named}" has type {kind.base}, which cannot be an attribute: '
                 "leave it out of the domain or pass --exclude."
             )
         if self.kind == "categorical":
@@ -169,47 +168,47 @@ class Attribute:
                 values = tuple(category_text(value, family) for value in plain)
             except ValueError:
                 raise DpforestError(
-                    f'Column "{named}" is {base}, but its domain lists a category that is not '
+                    f'Column "{named}" is {kind.base}, but its domain lists a category that is not '
                     "one: correct the domain."
                 ) from None
             held = [value for _, group in taxonomy for value in group] if self.of else values
-            _check_categories(named, sql_type, held)
+            _check_categories(named, kind, held)
             return replace(
                 self,
                 name=named,
                 values=self.values if self.of else values,
-                type=sql_type,
+                type=kind,
                 taxonomy=taxonomy,
                 subgroups=tuple(subgroups),
             )
-        if family not in ("integer", "decimal", "float", "date", "timestamp"):
+        if family not in NUMERIC:
             raise DpforestError(
-                f'Column "{named}" is declared numeric but has type {base}: declare it '
+                f'Column "{named}" is declared numeric but has type {kind.base}: declare it '
                 "categorical with its domain, or convert the column."
             )
         try:
             edges = self._edges(family)
         except OverflowError:
             edges = (math.inf,)
-        _check_range(named, sql_type, edges)
-        return replace(self, name=named, edges=edges, type=sql_type)
+        _check_range(named, kind, edges)
+        return replace(self, name=named, edges=edges, type=kind)
 
-    def rebound(self, sql_type: str) -> Attribute:
+    def rebound(self, kind: ColumnType) -> Attribute:
         """This bound attribute for a column of another type with the same values.
 
         Edges stay as they are, so the cells do too. Raises `DpforestError` if the types differ in
         more than precision.
         """
         if self.kind == "categorical":
-            return self.bound(sql_type)
-        families = {self.family, type_family(sql_type)}
+            return self.bound(kind)
+        families = {self.family, kind.family}
         if len(families) > 1 and not families <= {"integer", "decimal", "float"}:
             raise DpforestError(
-                f'Column "{self.name}" has type {sql_type.split("(")[0]}, but the model was '
+                f'Column "{self.name}" has type {kind.base}, but the model was '
                 f"trained on {self.type}: convert the column."
             )
-        _check_range(self.name, sql_type, self.edges)
-        return replace(self, type=sql_type)
+        _check_range(self.name, kind, self.edges)
+        return replace(self, type=kind)
 
     def recut(self, bins: int, scale: Scale = "mixed") -> Attribute:
         """This bound attribute in about that many bins on the mixed scale, if it is numeric.
@@ -274,7 +273,7 @@ def _check_attribute(a: Attribute) -> None:
             raise DpforestError(
                 f'edges of column "{a.name}" must ascend, with at most {MAX_BINS} of them.'
             )
-    elif not a.type:  # a bound attribute may have no edge at all: one bin
+    elif a.type == UNKNOWN:  # a bound attribute may have no edge at all: one bin
         if a.lower is None or a.upper is None:
             raise DpforestError(
                 f'Column "{a.name}" is numeric and needs lower and upper, or edges, in the domain.'
@@ -283,37 +282,34 @@ def _check_attribute(a: Attribute) -> None:
             raise DpforestError(f'lower of column "{a.name}" must be less than upper.')
 
 
-def _check_range(name: str, sql_type: str, numbers: Iterable[Number | Decimal]) -> None:
+def _check_range(name: str, kind: ColumnType, numbers: Iterable[Number | Decimal]) -> None:
     """Refuse what a column cannot be compared with; the database would find out after the debit."""
-    decimal = DECIMAL.fullmatch(sql_type)
-    most = 10 ** (38 - int(decimal[1])) if decimal else 0
-    low, high = (-most, most) if decimal else RANGES[sql_type]
+    low, high = kind.limits
     if not all(low < number < high for number in numbers):
         raise DpforestError(
-            f'Column "{name}" is {sql_type.split("(")[0]}, but a bound, edge or category of its '
-            "domain is beyond that: correct the domain."
+            f'Column "{name}" is {kind.base}, but a bound, edge or category of its domain is '
+            "beyond that: correct the domain."
         )
 
 
-def _check_categories(name: str, sql_type: str, categories: Sequence[str]) -> None:
+def _check_categories(name: str, kind: ColumnType, categories: Sequence[str]) -> None:
     """Refuse categories, in canonical text, that no value of a column can be compared with.
 
     A finer category than a DECIMAL would widen it, past 38 digits for its largest values.
     """
-    family = type_family(sql_type)
-    if family in ("integer", "decimal", "float"):
-        _check_range(name, sql_type, map(Decimal, categories))
-    if family == "timestamp":
+    finer = False
+    if kind.family in ("integer", "decimal", "float"):
+        _check_range(name, kind, map(Decimal, categories))
+    if kind.family == "timestamp":
         moments = [dt.datetime.fromisoformat(category) for category in categories]
-        _check_range(name, sql_type, [ordinal(moment, family) for moment in moments])
-        finer = any(moment.microsecond % STEPS.get(sql_type, 1) for moment in moments)
-    else:
+        _check_range(name, kind, [ordinal(moment, kind.family) for moment in moments])
+        finer = any(moment.microsecond % kind.microseconds for moment in moments)
+    if kind.family == "decimal":
         digits = [len(category.partition(".")[2]) for category in categories]
-        decimal = DECIMAL.fullmatch(sql_type)
-        finer = decimal is not None and max(digits) > int(decimal[1])
+        finer = max(digits) > kind.scale
     if finer:
         raise DpforestError(
-            f'Column "{name}" is {sql_type}, but its domain lists a category that is finer: '
+            f'Column "{name}" is {kind}, but its domain lists a category that is finer: '
             "correct the domain."
         )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dpforest_duckdb.domain.attribute import Attribute, refuse_duplicates
+from dpforest_duckdb.domain.types import UNKNOWN, ColumnType
 from dpforest_duckdb.errors import DpforestError
 
 
@@ -20,7 +21,7 @@ class Domain:
     attributes: tuple[Attribute, ...]
     target: str
     classes: tuple[str, ...]
-    target_type: str = ""
+    target_type: ColumnType = UNKNOWN
     privacy_unit: str | None = None
     identifiers: tuple[str, ...] = ()
 
@@ -79,10 +80,10 @@ class Domain:
         kept = tuple(a for a in self.attributes if a.name.casefold() != column.casefold())
         return replace(self, attributes=kept)
 
-    def bind(self, columns: Mapping[str, str]) -> Domain:
+    def bind(self, columns: Mapping[str, ColumnType]) -> Domain:
         """This domain for a table: real column names, types, canonical categories and bin edges.
 
-        `columns` maps the table's column names to SQL types. Names ignore case, as in the database.
+        `columns` maps the table's column names to types. Names ignore case, as in the database.
         Raises `DpforestError` for a missing column or a wrong type.
         """
         found = {name.casefold(): name for name in columns}

@@ -12,7 +12,8 @@ from typing import Any
 
 from dpforest_duckdb.domain.attribute import Attribute, Groups
 from dpforest_duckdb.domain.domain import Domain
-from dpforest_duckdb.domain.values import Number, category_text
+from dpforest_duckdb.domain.types import Number
+from dpforest_duckdb.domain.values import category_text
 from dpforest_duckdb.errors import DpforestError
 
 

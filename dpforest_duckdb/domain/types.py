@@ -1,41 +1,129 @@
-"""The types of columns: their families, and what a column can be compared with."""
+"""The types of columns, in terms that hold for any engine.
+
+The name of a type is the one in model files, which is DuckDB's. Another engine makes the same types
+of its own.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
 
-_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UHUGEINT")
-_UNSIGNED = ("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
-_TIMESTAMPS = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
-_FAMILIES = {
-    **dict.fromkeys((*_INTEGERS, *_UNSIGNED), "integer"),
-    **dict.fromkeys(("FLOAT", "DOUBLE"), "float"),
-    **dict.fromkeys(_TIMESTAMPS, "timestamp"),
-    "VARCHAR": "text",
-    "BOOLEAN": "boolean",
-    "DATE": "date",
-}
-# matches whole types only: types also come from model files, and are written into SQL
-_ENUM = re.compile(r"ENUM\('(?:[^'\x00]|'')*'(?:, ?'(?:[^'\x00]|'')*')*\)")
-DECIMAL = re.compile(r"DECIMAL\(\d{1,2},\s?(\d{1,2})\)")
-# Between these, exclusive, lies what a column of a type can be compared with while no value of the
-# column makes the comparison fail; dates are days of the years 1 to 9999, timestamps seconds
-RANGES = {
-    **dict.fromkeys((*_INTEGERS, *_UNSIGNED), (-(2**126), 2**126)),
-    "UHUGEINT": (-1, 2**126),  # a negative number is compared as HUGEINT, which holds half of it
-    **dict.fromkeys(("FLOAT", "DOUBLE"), (-1e300, 1e300)),
-    "DATE": (-719_162, 2_932_896),
-    **dict.fromkeys(_TIMESTAMPS, (-719_162 * 86_400, 2_932_896 * 86_400)),
-    "TIMESTAMP_NS": (-(2**63) // 10**9 + 1, 2**63 // 10**9),  # the years 1677 to 2262
-}
-STEPS = {"TIMESTAMP_S": 10**6, "TIMESTAMP_MS": 10**3}  # in microseconds, of coarser timestamps
+Family = Literal["integer", "decimal", "float", "text", "boolean", "date", "timestamp", "other"]
+Number = int | float
+
+NUMERIC: frozenset[Family] = frozenset({"integer", "decimal", "float", "date", "timestamp"})
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # the years 1 to 9999, in days since 1970
+_WIDEST = 126  # bits of a whole number that compares with a column of any integer type
 
 
-def type_family(sql_type: str) -> str:
-    """The family of a column type; "" for a type that cannot be an attribute.
+@dataclass(frozen=True)
+class ColumnType:
+    """What the values of a column are, and how they compare.
 
-    One of integer, decimal, float, text (VARCHAR, ENUM), boolean, date, timestamp.
+    A column of the family "other" cannot be an attribute. `bits` are those of a signed integer that
+    holds every value of an integer type. A decimal has `digits` in all and `scale` of them after
+    the point; the `scale` of a timestamp are the digits after the second. `labels` are the values
+    of an enumeration.
     """
-    if _ENUM.fullmatch(sql_type):
-        return "text"
-    return "decimal" if DECIMAL.fullmatch(sql_type) else _FAMILIES.get(sql_type, "")
+
+    name: str
+    family: Family
+    bits: int = 0
+    digits: int = 0
+    scale: int = 0
+    labels: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def base(self) -> str:
+        """The name without what is in brackets."""
+        return self.name.partition("(")[0]
+
+    @property
+    def usable(self) -> bool:
+        """Whether a column can be an attribute."""
+        return self.family != "other"
+
+    @property
+    def limits(self) -> tuple[Number, Number]:
+        """The exclusive limits of the numbers that every value of a column can be compared with.
+
+        Beyond them a comparison may fail for some values. Dates are days since 1970, timestamps
+        seconds.
+        """
+        if self.family == "integer":
+            # DuckDB compares UHUGEINT with a negative number as HUGEINT, which holds half of it
+            return (-1 if self.bits > 128 else -(2**_WIDEST), 2**_WIDEST)
+        if self.family == "decimal":
+            return (-(10 ** (38 - self.scale)), 10 ** (38 - self.scale))
+        if self.family == "float":
+            return (-1e300, 1e300)
+        if self.family == "date":
+            return (_FIRST_DAY, _LAST_DAY)
+        if self.family == "timestamp" and self.scale > 6:
+            return (-(2**63) // 10**9 + 1, 2**63 // 10**9)  # the years 1677 to 2262
+        if self.family == "timestamp":
+            return (_FIRST_DAY * 86_400, _LAST_DAY * 86_400)
+        raise ValueError(f"values of {self.base} are not numbers")
+
+    @property
+    def microseconds(self) -> int:
+        """The microseconds that every value of a timestamp is a multiple of."""
+        return int(10 ** max(0, 6 - self.scale))
+
+
+_KNOWN: dict[str, ColumnType] = {
+    each.name: each
+    for each in (
+        *(
+            ColumnType(name, "integer", bits=bits)
+            for name, bits in {
+                **{"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128},
+                **{"UTINYINT": 9, "USMALLINT": 17, "UINTEGER": 33, "UBIGINT": 65},
+                "UHUGEINT": 129,
+            }.items()
+        ),
+        ColumnType("FLOAT", "float"),
+        ColumnType("DOUBLE", "float"),
+        ColumnType("VARCHAR", "text"),
+        ColumnType("BOOLEAN", "boolean"),
+        ColumnType("DATE", "date"),
+        ColumnType("TIMESTAMP_S", "timestamp", scale=0),
+        ColumnType("TIMESTAMP_MS", "timestamp", scale=3),
+        ColumnType("TIMESTAMP", "timestamp", scale=6),
+        ColumnType("TIMESTAMP_NS", "timestamp", scale=9),
+    )
+}
+# these match whole types only: types also come from model files, and are written into SQL
+_LABEL = r"'((?:[^'\x00]|'')*)'"
+_ENUM = re.compile(rf"ENUM\({_LABEL}(?:, ?{_LABEL})*\)")
+_DECIMAL = re.compile(r"DECIMAL\((\d{1,2}),\s?(\d{1,2})\)")
+
+UNKNOWN = ColumnType("", "other")
+INTEGER, BIGINT, DOUBLE, VARCHAR, BOOLEAN, DATE, TIMESTAMP = (
+    _KNOWN[name]
+    for name in ("INTEGER", "BIGINT", "DOUBLE", "VARCHAR", "BOOLEAN", "DATE", "TIMESTAMP")
+)
+
+
+def column_type(name: str) -> ColumnType:
+    """The type of a name; of the family "other" if no attribute can have it."""
+    if name in _KNOWN:
+        return _KNOWN[name]
+    if _ENUM.fullmatch(name):
+        labels = tuple(label.replace("''", "'") for label in re.findall(_LABEL, name))
+        return ColumnType(name, "text", labels=labels)
+    decimal = _DECIMAL.fullmatch(name)
+    if decimal:
+        return ColumnType(name, "decimal", digits=int(decimal[1]), scale=int(decimal[2]))
+    return ColumnType(name, "other")
+
+
+def column_types(names: Mapping[str, str]) -> dict[str, ColumnType]:
+    """The types of columns, by the names of their types."""
+    return {column: column_type(name) for column, name in names.items()}

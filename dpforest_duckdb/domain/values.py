@@ -6,10 +6,10 @@ import datetime as dt
 import math
 from decimal import Decimal
 
+from dpforest_duckdb.domain.types import Number
 from dpforest_duckdb.errors import DpforestError
 
 EPOCH = dt.date(1970, 1, 1)
-Number = int | float
 
 
 def category_text(value: object, family: str = "text") -> str:

@@ -3,9 +3,7 @@
 No SQL text crosses these protocols. Trees, domains, integers and names go in; integer arrays,
 names and JSON text come out. `tests/engine_conformance.py` checks an engine against them.
 
-Types of columns are written as DuckDB writes them (`BOOLEAN`, `INTEGER`, `DECIMAL(10,2)`,
-`ENUM('a', 'b')` …): they are the types that a model file names, and `domain.type_family` reads
-them. Another engine translates its own types into these.
+An engine gives the columns of its tables as `ColumnType`, the package's own types.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ from typing import Any, Literal, Protocol
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import Anchor, TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -185,7 +184,7 @@ class DeclaredColumn:
     """
 
     name: str
-    type: str
+    type: ColumnType
     nullable: bool
     comment: str = ""
     categories: tuple[Any, ...] | None = None

@@ -12,7 +12,7 @@ from typing import Any
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
-from dpforest_duckdb.domain.types import type_family
+from dpforest_duckdb.domain.types import NUMERIC
 from dpforest_duckdb.engine.base import Catalogue, DeclaredColumn
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo
@@ -64,7 +64,7 @@ def declared_columns(engine: Catalogue, info: TableInfo) -> list[dict[str, Any]]
 def _column(stated: DeclaredColumn) -> dict[str, Any]:
     if stated.categories is not None:
         return {"kind": "categorical", "domain": list(stated.categories)}
-    numeric = type_family(stated.type) in ("integer", "decimal", "float", "date", "timestamp")
+    numeric = stated.type.family in NUMERIC
     if numeric and stated.lower is not None and stated.upper is not None:
         return {"kind": "numeric", "lower": stated.lower, "upper": stated.upper}
     return {}

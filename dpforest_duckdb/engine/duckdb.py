@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 import duckdb
 
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.domain.types import type_family
+from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type, column_types
 from dpforest_duckdb.engine.base import DeclaredColumn
 from dpforest_duckdb.engine.constraints import checked
 from dpforest_duckdb.engine.models import DuckDBModels
@@ -83,7 +83,7 @@ class DuckDBEngine(Statements):
             [catalog, schema, name],
             on=on,
         )
-        types = {column: sql_type for column, sql_type, _ in columns}
+        types = {column: column_type(sql_type) for column, sql_type, _ in columns}
         computed = frozenset(column for column, _, generated in columns if generated)
         return TableInfo(catalog, schema, name, types, comment or "", computed)
 
@@ -114,18 +114,16 @@ class DuckDBEngine(Statements):
         checks = checked(self, table)
         found = []
         for name, sql_type, nullable, comment in facts:
-            stated = {**checks.get(name.casefold(), {}), **self._typed(sql_type)}
-            found.append(DeclaredColumn(name, sql_type, bool(nullable), comment or "", **stated))
+            kind = column_type(sql_type)
+            stated = {**checks.get(name.casefold(), {}), **self._typed(kind)}
+            found.append(DeclaredColumn(name, kind, bool(nullable), comment or "", **stated))
         return found
 
-    def _typed(self, sql_type: str) -> dict[str, tuple[object, ...]]:
+    def _typed(self, kind: ColumnType) -> dict[str, tuple[object, ...]]:
         """The categories that a type declares."""
-        if sql_type == "BOOLEAN":
+        if kind == BOOLEAN:
             return {"categories": (False, True)}
-        if sql_type.startswith("ENUM(") and type_family(sql_type):
-            values = self.run(f"SELECT unnest(enum_range(CAST(NULL AS {sql_type})))")
-            return {"categories": tuple(value for (value,) in values)}
-        return {}
+        return {"categories": kind.labels} if kind.labels else {}
 
     def home(self, table: TableInfo) -> Home:
         """The database file of a table, and whether it is opened for reading only."""
@@ -195,7 +193,7 @@ class DuckDBEngine(Statements):
         except DpforestError:
             tables = self.run("SELECT table_name FROM duckdb_tables()")
             raise self._missing(name, [row[0] for row in tables]) from None
-        return Scored(ident, {row[0]: row[1] for row in rows})
+        return Scored(ident, column_types({row[0]: row[1] for row in rows}))
 
     def _missing(self, name: str, tables: list[str]) -> DpforestError:
         """The error for a table that is not there; a dot in a name needs quotes."""

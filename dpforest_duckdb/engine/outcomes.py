@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -95,7 +95,7 @@ class DuckDBOutcomes:
         return [name for name in self._table.columns if name.casefold() in wanted]
 
 
-def _free_prefix(columns: Mapping[str, str]) -> str:
+def _free_prefix(columns: Iterable[str]) -> str:
     """A prefix that no column of the table begins with."""
     prefix = "dpforest_"
     while any(name.casefold().startswith(prefix) for name in columns):

@@ -14,6 +14,7 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.types import VARCHAR
 from dpforest_duckdb.engine.base import (
     MIXTURE_PARTS,
     POINTS,
@@ -108,7 +109,7 @@ class DuckDBRows:
             kind = table.columns[unit.column]
             by_column = SimpleNamespace(
                 canonical=dialect.canonical_unit(name, kind),
-                key=Sql('encode("unit")' if kind == "VARCHAR" else '"unit"'),
+                key=Sql('encode("unit")' if kind == VARCHAR else '"unit"'),
                 rows=unit.rows,
             )
         sql = render(

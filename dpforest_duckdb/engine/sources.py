@@ -18,7 +18,17 @@ import duckdb
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.domain.types import type_family
+from dpforest_duckdb.domain.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    TIMESTAMP,
+    VARCHAR,
+    ColumnType,
+    column_type,
+    column_types,
+)
 from dpforest_duckdb.engine.base import DeclaredColumn, ModelStore, Outcomes, Sample
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.rows import DuckDBRows
@@ -97,7 +107,7 @@ class SourceEngine:
 
     def table(self, name: str) -> TableInfo:
         """The rows as a table; there is one, so its name is not looked up."""
-        return TableInfo(self._source.catalog, "main", name, dict(self._source.columns))
+        return TableInfo(self._source.catalog, "main", name, column_types(self._source.columns))
 
     def typed(self, table: TableInfo, domain: Domain, unit: str | None) -> TableInfo:
         """The table with the columns that a run reads, in the types that they are read as.
@@ -106,7 +116,7 @@ class SourceEngine:
         """
         found = {name.casefold(): name for name in table.columns}
         label = Attribute(domain.target, "categorical", domain.classes)
-        columns: dict[str, str] = {}
+        columns: dict[str, ColumnType] = {}
         for attribute in (*domain.attributes, label):
             name = found.get(attribute.column.casefold(), "")
             if name:
@@ -115,16 +125,16 @@ class SourceEngine:
         if name and name not in columns:
             columns[name] = _plain(table.columns[name])
         name = found.get(label.name.casefold(), "")
-        if name and not self._source.schema and type_family(table.columns[name]) == "integer":
-            columns[name] = "BIGINT"  # else the predictions of whole classes would have fractions
+        if name and not self._source.schema and table.columns[name].family == "integer":
+            columns[name] = BIGINT  # else the predictions of whole classes would have fractions
         return replace(table, columns=columns)
 
-    def _type(self, attribute: Attribute, stored: str) -> str:
+    def _type(self, attribute: Attribute, stored: ColumnType) -> ColumnType:
         if self._source.schema:
             return stored
-        if not type_family(_plain(stored)):
+        if not _plain(stored).usable:
             raise DpforestError(
-                f'Column "{attribute.name}" has type {stored.split("(")[0]}, which cannot be an '
+                f'Column "{attribute.name}" has type {stored.base}, which cannot be an '
                 "attribute: leave it out of the domain or pass --exclude."
             )
         return declared_type(attribute, stored)
@@ -207,8 +217,8 @@ class SourceSnapshot:
         return self._filled
 
 
-def declared_type(attribute: Attribute, sql_type: str) -> str:
-    """The type to read a column as, by the domain; `sql_type` is what it is stored as.
+def declared_type(attribute: Attribute, stored: ColumnType) -> ColumnType:
+    """The type to read a column as, by the domain; `stored` is what it is stored as.
 
     Bounds that are whole numbers declare whole numbers, dates declare dates, the categories "true"
     and "false" BOOLEAN. Where a column has numbers, categories are compared with them as numbers.
@@ -218,46 +228,46 @@ def declared_type(attribute: Attribute, sql_type: str) -> str:
         limits = [attribute.lower, attribute.upper, *attribute.edges]
         given = [limit for limit in limits if limit is not None]
         if any(isinstance(limit, dt.datetime) for limit in given):
-            return "TIMESTAMP"
+            return TIMESTAMP
         if any(isinstance(limit, dt.date) for limit in given):
-            return "DATE"
+            return DATE
         whole = all(isinstance(limit, int) and abs(limit) < _WHOLE for limit in given)
-        return "BIGINT" if whole else "DOUBLE"
+        return BIGINT if whole else DOUBLE
     values = [value for cell in range(attribute.proper) for value in attribute.categories(cell)]
     if {value.casefold() for value in values} <= {"true", "false"}:
-        return "BOOLEAN"
-    numbers = type_family(sql_type) in _NUMBERS and all(map(_is_number, values))
-    return "DOUBLE" if numbers else "VARCHAR"
+        return BOOLEAN
+    numbers = stored.family in _NUMBERS and all(map(_is_number, values))
+    return DOUBLE if numbers else VARCHAR
 
 
-def selected(stored: Mapping[str, str], columns: Mapping[str, str]) -> Sql:
+def selected(stored: Mapping[str, str], columns: Mapping[str, ColumnType]) -> Sql:
     """The columns to read, each in its type; `stored` are the types that they are stored in."""
     ident = DuckDBDialect().ident
     return Sql(
         ", ".join(
-            f"{_cast(ident(name), stored[name], kind)} AS {ident(name)}"
+            f"{_cast(ident(name), column_type(stored[name]), kind)} AS {ident(name)}"
             for name, kind in columns.items()
         )
     )
 
 
-def _cast(column: Sql, stored: str, kind: str) -> Sql:
+def _cast(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
     """A column in another type, NULL where that is impossible.
 
     Whole numbers are rounded up: a number is at most a whole edge exactly if it is then.
     """
     if stored == kind:
         return column
-    if kind != "BIGINT" or type_family(stored) == "integer":
+    if kind != BIGINT or stored.family == "integer":
         return Sql(f"TRY_CAST({column} AS {kind})")
     number = f"TRY_CAST({column} AS DOUBLE)"
     limited = f"greatest(least(ceil({number}), {_WHOLE}), -{_WHOLE})"
     return Sql(f"CASE WHEN NOT isnan({number}) THEN CAST({limited} AS BIGINT) END")
 
 
-def _plain(sql_type: str) -> str:
+def _plain(stored: ColumnType) -> ColumnType:
     """A type without a list of values, which comes from the data."""
-    return "VARCHAR" if sql_type.startswith("ENUM(") else sql_type
+    return VARCHAR if stored.base == "ENUM" else stored
 
 
 def _is_number(text: str) -> bool:

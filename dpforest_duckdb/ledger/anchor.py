@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from dpforest_duckdb.domain.types import ColumnType
+
 
 @dataclass(frozen=True)
 class TableInfo:
@@ -21,7 +23,7 @@ class TableInfo:
     catalog: str
     schema: str
     name: str
-    columns: dict[str, str]
+    columns: dict[str, ColumnType]
     comment: str = ""
     computed: frozenset[str] = frozenset()
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import column_type
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, Guarantee, Link, Tree, Voting
@@ -92,13 +93,13 @@ def _known(value: float) -> float | None:
 def _domain_json(domain: Domain) -> dict[str, Any]:
     return {
         "target": domain.target,
-        "target_type": domain.target_type,
+        "target_type": domain.target_type.name,
         "classes": list(domain.classes),
         "attributes": [
             {
                 "name": a.name,
                 "kind": a.kind,
-                "type": a.type,
+                "type": a.type.name,
                 "nullable": a.nullable,
                 "ordered": a.ordered,
                 "values": list(a.values),
@@ -160,7 +161,7 @@ def _attribute(content: Mapping[str, Any]) -> Attribute:
         ordered=_bool(content["ordered"]),
         edges=tuple(edges),
         nullable=_bool(content["nullable"]),
-        type=_text(content["type"]),
+        type=column_type(_text(content["type"])),
         of=_text(content.get("of", "")),
         taxonomy=tuple((_text(g), _texts(held)) for g, held in content.get("taxonomy", [])),
     )
@@ -168,7 +169,7 @@ def _attribute(content: Mapping[str, Any]) -> Attribute:
         raise ValueError("groups do not fit their names")
     # binding again checks that categories and edges have the declared type
     bound = declared.bound(declared.type) if edges or kind == "categorical" else declared
-    if bound != replace(declared, type=bound.type) or not bound.family:
+    if bound != replace(declared, type=bound.type) or not bound.type.usable:
         raise ValueError("categories or edges do not fit the type")
     return bound
 
@@ -178,7 +179,7 @@ def _forest(content: Mapping[str, Any], kind: type[Kind]) -> Kind:
     domain = Domain(
         attributes=tuple(_attribute(a) for a in given["attributes"]),
         target=_text(given["target"]),
-        target_type=_text(given["target_type"]),
+        target_type=column_type(_text(given["target_type"])),
         classes=_texts(given["classes"]),
     )
     labels = Attribute(domain.target, "categorical", domain.classes).bound(domain.target_type)

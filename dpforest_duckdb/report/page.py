@@ -132,7 +132,7 @@ def _described(attribute: Attribute) -> dict[str, Any]:
     """An attribute in words, with the cells that a row can be in."""
     labels = [attribute.label(cell) for cell in attribute.expected]
     kind = attribute.kind
-    return {"name": attribute.name, "kind": kind, "type": attribute.type, "labels": labels}
+    return {"name": attribute.name, "kind": kind, "type": attribute.type.name, "labels": labels}
 
 
 def _scoring(forest: Forest) -> dict[str, Any]:

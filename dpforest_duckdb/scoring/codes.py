@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dpforest_duckdb.domain import Attribute
-from dpforest_duckdb.domain.types import type_family
+from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.sql import Sql
 
@@ -34,7 +34,7 @@ class DuckDBDialect(DuckDB):
                 bins = self._bins(attribute, column, 0, len(attribute.edges))
             missing = self.missing(attribute, column)
             return Sql(f"CASE WHEN {missing} THEN {attribute.null} ELSE {bins} END")
-        if not attribute.of and attribute.type == self._enum(attribute.values):
+        if not attribute.of and attribute.type.labels == attribute.values:
             missing = self.missing(attribute, column)
             return Sql(f"CASE WHEN {missing} THEN {attribute.null} ELSE enum_code({column}) END")
         whole = attribute.family == "integer" and not attribute.of
@@ -52,22 +52,17 @@ class DuckDBDialect(DuckDB):
         own_null = null if attribute.null != attribute.other else ""
         return Sql(f"CASE {known}{own_null} ELSE {attribute.other} END")
 
-    def _enum(self, labels: Sequence[str]) -> str:
-        """The ENUM type whose codes are those of a list of categories."""
-        return f"ENUM({', '.join(map(self.text, labels))})"
-
-    def class_code(self, classes: Sequence[str], sql_type: str, column: Sql) -> Sql:
+    def class_code(self, classes: Sequence[str], kind: ColumnType, column: Sql) -> Sql:
         """The class number of a row; NULL for NULL and for labels outside the class list."""
-        family = type_family(sql_type)
         whens = " ".join(
-            f"WHEN {column} = {self.literal(value, family)} THEN {number}"
+            f"WHEN {column} = {self.literal(value, kind.family)} THEN {number}"
             for number, value in enumerate(classes)
         )
         return Sql(f"CASE {whens} END")
 
-    def canonical_unit(self, column: Sql, sql_type: str) -> Sql:
+    def canonical_unit(self, column: Sql, kind: ColumnType) -> Sql:
         """The canonical form of a privacy unit: NaN and NULL identify nobody."""
-        if sql_type in ("FLOAT", "DOUBLE"):
+        if kind.family == "float":
             return Sql(f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END")
         return column
 

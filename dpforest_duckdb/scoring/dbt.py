@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 
-from dpforest_duckdb.domain.types import type_family
 from dpforest_duckdb.errors import UsageError
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.dialects import Dialect
@@ -33,7 +32,7 @@ def dbt_schema(forest: ForestContent, dialect: Dialect, name: str, added: list[s
     The first is the prediction, the others the probabilities of the classes. Strings
     are written as JSON, which is YAML too; the classes as SQL, so that quotes stay.
     """
-    family = type_family(forest.domain.target_type)
+    family = forest.domain.target_type.family
     classes = [str(dialect.literal(label, family)) for label in forest.domain.classes]
     prediction, *shares = added
     lines = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dpforest_duckdb.domain.types import UNKNOWN
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.scoring.content import ForestContent
@@ -101,7 +102,9 @@ def _kept(
     """The table with its named columns, and the columns to keep: None for all of DuckDB's."""
     if columns:
         types = {a.column.casefold(): a.type for a in forest.domain.attributes}
-        source = Scored(source.name, {name: types.get(name.casefold(), "") for name in columns})
+        source = Scored(
+            source.name, {name: types.get(name.casefold(), UNKNOWN) for name in columns}
+        )
     if not key:
         if not source.columns and not dialect.excludes:
             raise UsageError(

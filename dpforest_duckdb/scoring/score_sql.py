@@ -18,7 +18,7 @@ import duckdb
 import numpy as np
 
 from dpforest_duckdb.domain import Attribute
-from dpforest_duckdb.domain.types import type_family
+from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.scoring.content import ForestContent
@@ -39,7 +39,7 @@ class Scored:
     """A table to score: its name as SQL, and its columns' types (empty if unknown)."""
 
     name: Sql
-    columns: dict[str, str]
+    columns: dict[str, ColumnType]
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ class _Writer:
         return name
 
 
-def fitted(attribute: Attribute, columns: Mapping[str, str]) -> Attribute:
+def fitted(attribute: Attribute, columns: Mapping[str, ColumnType]) -> Attribute:
     """An attribute for a table, with the same cells; `columns` are its types, empty if unknown.
 
     Raises `DpforestError` for a column that is missing or has an unsuitable type.
@@ -238,7 +238,7 @@ def fitted(attribute: Attribute, columns: Mapping[str, str]) -> Attribute:
     return attribute.rebound(columns[_column(attribute, columns)]) if columns else attribute
 
 
-def _column(attribute: Attribute, columns: Mapping[str, str]) -> str:
+def _column(attribute: Attribute, columns: Mapping[str, ColumnType]) -> str:
     """The name of an attribute's column as the table spells it."""
     if not columns:
         return attribute.column
@@ -303,7 +303,7 @@ def _shares(dialect: Dialect, forest: ForestContent, votes: Sequence[Sql], whole
 
 def _prediction(dialect: Dialect, forest: ForestContent, votes: Sequence[Sql]) -> Sql:
     """The class with most votes; the first of the public class list where votes are equal."""
-    family = type_family(forest.domain.target_type)
+    family = forest.domain.target_type.family
     labels = [dialect.literal(label, family) for label in forest.domain.classes]
     if len(votes) == 2:
         test = f"{votes[0]} >= {votes[1]}"

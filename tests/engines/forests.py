@@ -19,6 +19,17 @@ import duckdb
 import numpy as np
 
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    TIMESTAMP,
+    VARCHAR,
+    ColumnType,
+    column_type,
+)
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.model.forest import Forest
@@ -65,31 +76,43 @@ CATEGORIES = (
 LABELS = ("it's", "back\\slash", "PRIVATE", "{{ 1+1 }}")
 PADDED = ("private", "private ", "Private", "PRIVATE", "e", "é", "É", "é ", "s", "ß", "ss")
 ATTRIBUTES = (
-    Attribute('a"b', "categorical", CATEGORIES, nullable=True, type="VARCHAR"),
-    Attribute("it's", "categorical", PADDED, ordered=True, nullable=False, type="VARCHAR"),
-    Attribute("select", "categorical", ("false", "true"), nullable=True, type="BOOLEAN"),
-    Attribute("{{ 1 }}", "numeric", edges=(-5, 0, 7, 100), nullable=True, type="INTEGER"),
-    Attribute("back\\slash", "categorical", ("-1", "0", "3"), nullable=False, type="BIGINT"),
-    Attribute("`tick`", "numeric", edges=(-0.1, 0.0, 0.1, 1e9), nullable=True, type="DOUBLE"),
-    Attribute("x; DROP TABLE t --", "numeric", edges=(0.1, 0.3), nullable=False, type="FLOAT"),
-    Attribute("t", "categorical", ("0", "0.1", "1.5"), nullable=True, type="DOUBLE"),
-    Attribute("A b", "numeric", edges=(-1.25, 0.0, 3.3), nullable=True, type="DECIMAL(10,2)"),
-    Attribute("[x]", "categorical", ("0", "1.5", "2.25"), nullable=False, type="DECIMAL(10,2)"),
-    Attribute("é", "numeric", edges=(-3000, 0, 18262), nullable=True, type="DATE"),
-    Attribute("day", "categorical", ("2020-02-29", "1999-12-31"), nullable=False, type="DATE"),
-    Attribute("at", "numeric", edges=(0.5, 1.6e9), nullable=True, type="TIMESTAMP"),
+    Attribute('a"b', "categorical", CATEGORIES, nullable=True, type=VARCHAR),
+    Attribute("it's", "categorical", PADDED, ordered=True, nullable=False, type=VARCHAR),
+    Attribute("select", "categorical", ("false", "true"), nullable=True, type=BOOLEAN),
+    Attribute("{{ 1 }}", "numeric", edges=(-5, 0, 7, 100), nullable=True, type=INTEGER),
+    Attribute("back\\slash", "categorical", ("-1", "0", "3"), nullable=False, type=BIGINT),
+    Attribute("`tick`", "numeric", edges=(-0.1, 0.0, 0.1, 1e9), nullable=True, type=DOUBLE),
+    Attribute(
+        "x; DROP TABLE t --", "numeric", edges=(0.1, 0.3), nullable=False, type=column_type("FLOAT")
+    ),
+    Attribute("t", "categorical", ("0", "0.1", "1.5"), nullable=True, type=DOUBLE),
+    Attribute(
+        "A b", "numeric", edges=(-1.25, 0.0, 3.3), nullable=True, type=column_type("DECIMAL(10,2)")
+    ),
+    Attribute(
+        "[x]",
+        "categorical",
+        ("0", "1.5", "2.25"),
+        nullable=False,
+        type=column_type("DECIMAL(10,2)"),
+    ),
+    Attribute("é", "numeric", edges=(-3000, 0, 18262), nullable=True, type=DATE),
+    Attribute("day", "categorical", ("2020-02-29", "1999-12-31"), nullable=False, type=DATE),
+    Attribute("at", "numeric", edges=(0.5, 1.6e9), nullable=True, type=TIMESTAMP),
 )
 _MOMENT = dt.datetime(1970, 1, 1)
 _EXTREMES: dict[str, Sequence[object]] = {
-    "VARCHAR": ("", " ", "zzz", "privat", "private  ", "İ", "a\\", "O'Hara", "’", "\t"),
-    "BOOLEAN": (True, False),
-    "INTEGER": (0, 1, -1, -(2**31), 2**31 - 1),
-    "BIGINT": (0, 1, -1, -(2**63), 2**63 - 1),
-    "DOUBLE": (math.nan, math.inf, -math.inf, 0.0, -0.0, 1.5, 5e-324, 1.7e308, -1.7e308),
-    "FLOAT": (math.nan, math.inf, -math.inf, 0.0, -0.0, 0.1, 0.3, 0.2, 3.4e38),
-    "DECIMAL(10,2)": tuple(map(Decimal, ("0.00", "-0.01", "3.30", "3.31", "1.5", "99999999.99"))),
-    "DATE": (dt.date(1900, 1, 1), dt.date(2200, 1, 1), dt.date(2019, 12, 31), dt.date(2020, 1, 1)),
-    "TIMESTAMP": tuple(
+    VARCHAR: ("", " ", "zzz", "privat", "private  ", "İ", "a\\", "O'Hara", "’", "\t"),
+    BOOLEAN: (True, False),
+    INTEGER: (0, 1, -1, -(2**31), 2**31 - 1),
+    BIGINT: (0, 1, -1, -(2**63), 2**63 - 1),
+    DOUBLE: (math.nan, math.inf, -math.inf, 0.0, -0.0, 1.5, 5e-324, 1.7e308, -1.7e308),
+    column_type("FLOAT"): (math.nan, math.inf, -math.inf, 0.0, -0.0, 0.1, 0.3, 0.2, 3.4e38),
+    column_type("DECIMAL(10,2)"): tuple(
+        map(Decimal, ("0.00", "-0.01", "3.30", "3.31", "1.5", "99999999.99"))
+    ),
+    DATE: (dt.date(1900, 1, 1), dt.date(2200, 1, 1), dt.date(2019, 12, 31), dt.date(2020, 1, 1)),
+    TIMESTAMP: tuple(
         _MOMENT + dt.timedelta(seconds=s, microseconds=m)
         for s, m in ((0, 500_000), (0, 500_001), (0, 499_999), (1_600_000_000, 0), (-1, 0), (10, 0))
     ),
@@ -105,7 +128,7 @@ class Case:
 
     forest: Forest
     file: Path
-    types: dict[str, str]
+    types: dict[str, ColumnType]
     expected: list[tuple[Any, ...]]
 
 
@@ -138,7 +161,7 @@ def made_case(name: str, folder: Path) -> Case:
     number = MADE.index(name)
     random = np.random.default_rng(number)
     classes = LABELS if name in ("log-odds of four", "the surest tree") else LABELS[:2]
-    domain = Domain(ATTRIBUTES, "y", classes, "VARCHAR")
+    domain = Domain(ATTRIBUTES, "y", classes, VARCHAR)
     reach = 1_000_000_000 if name == "steep" else 2_000_000
     trees = tuple(_tree(domain, random, reach, exact=name == "two classes") for _ in range(6))
     forest = Forest(
@@ -206,7 +229,7 @@ def _add_hostile(con: duckdb.DuckDBPyConnection, forest: Forest) -> None:
         column = engine.dialect.ident(attribute.column)
         kind = types[attribute.column]
         values = [*_EXTREMES.get(kind, ()), *_domain_values(attribute)]
-        if kind == "VARCHAR":
+        if kind == VARCHAR:
             values += [f"{v}{end}" for v in attribute.values[:3] for end in (" ", "\\")]
             values += [v.swapcase() for v in attribute.values[:3]]
         texts = [None, *map(str, values)]

@@ -12,6 +12,7 @@ import sqlglot
 from forests import Case, MakeCase
 
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import DATE, DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.scoring.dialects import DIALECTS, Dialect, dialect
@@ -27,10 +28,10 @@ def visits(
 ) -> Forest:
     """One small tree on an age, a weight, a date and a city; deeper by `depth`."""
     attributes = (
-        Attribute("age", "numeric", edges=(17, 64), nullable=True, type="INTEGER"),
-        Attribute("weight", "numeric", edges=(49.5,), nullable=True, type="DOUBLE"),
-        Attribute("since", "numeric", edges=(18262,), nullable=True, type="DATE"),
-        Attribute(column, "categorical", (city, "Genf"), nullable=True, type="VARCHAR"),
+        Attribute("age", "numeric", edges=(17, 64), nullable=True, type=INTEGER),
+        Attribute("weight", "numeric", edges=(49.5,), nullable=True, type=DOUBLE),
+        Attribute("since", "numeric", edges=(18262,), nullable=True, type=DATE),
+        Attribute(column, "categorical", (city, "Genf"), nullable=True, type=VARCHAR),
     )
     labels = ("no", label, "maybe", "later")[:classes]
     splits = [(MULTIWAY, 0, 0, 4), (EQUALS, 3, 0, 2), (THRESHOLD, 2, 0, 2), (EQUALS, 1, 1, 2)]
@@ -46,7 +47,7 @@ def visits(
         first += [-1] * children
     votes = np.arange(1, 1 + len(kind) * classes).reshape(len(kind), classes)
     tree = Tree(*map(np.array, (kind, attribute, cell, first)), None, votes)
-    domain = Domain(attributes, "ill", labels, "VARCHAR")
+    domain = Domain(attributes, "ill", labels, VARCHAR)
     return Forest(
         "risk", "by hand", Guarantee("1"), domain, (tree,), link="softmax", table="visits"
     )

@@ -20,6 +20,7 @@ import hypothesis
 import numpy as np
 import pytest
 
+from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.engine import rows as coded_rows
 from dpforest_duckdb.engine import snapshot
 from dpforest_duckdb.engine.base import Gradients
@@ -120,11 +121,11 @@ def domain_from_rows() -> None:
     """The categories of a column are those that its rows hold."""
     typed = DuckDBEngine._typed
 
-    def distinct(self: DuckDBEngine, sql_type: str) -> dict[str, Any]:
-        if sql_type.startswith("ENUM("):
+    def distinct(self: DuckDBEngine, kind: ColumnType) -> dict[str, Any]:
+        if kind.labels:
             rows = self.run("SELECT DISTINCT a FROM t ORDER BY a")
             return {"categories": tuple(value for (value,) in rows)}
-        return typed(self, sql_type)
+        return typed(self, kind)
 
     DuckDBEngine._typed = distinct  # type: ignore[method-assign]
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.domain.types import type_family
+from dpforest_duckdb.domain.types import BOOLEAN, column_type
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.evaluate import evaluate
@@ -82,17 +82,17 @@ def attributes(sql_type: str) -> Iterator[Attribute]:
     """Every attribute with extreme bounds, edges or categories that a column of a type may be."""
     groups = [(one,) for one in CATEGORIES]
     groups += [("7", "8", "9"), *pairwise(CATEGORIES)]
-    dated = type_family(sql_type) in ("date", "timestamp")
+    dated = column_type(sql_type).family in ("date", "timestamp")
     ends: tuple[Any, ...] = DAYS if dated else NUMBERS
     for values in groups:
         with contextlib.suppress(DpforestError):
-            yield Attribute("v", "categorical", values, nullable=False).bound(sql_type)
+            yield Attribute("v", "categorical", values, nullable=False).bound(column_type(sql_type))
     for low in ends:
         with contextlib.suppress(DpforestError):
-            yield Attribute("v", "numeric", edges=(low,)).bound(sql_type)
+            yield Attribute("v", "numeric", edges=(low,)).bound(column_type(sql_type))
         for high in ends:
             with contextlib.suppress(DpforestError):
-                cut = Attribute("v", "numeric", lower=low, upper=high).bound(sql_type)
+                cut = Attribute("v", "numeric", lower=low, upper=high).bound(column_type(sql_type))
                 yield cut.recut(3)
 
 
@@ -128,12 +128,15 @@ def test_an_accepted_attribute_or_target_is_encoded_whatever_the_rows_are(
 ) -> None:
     con, sql_type = column
     accepted = list(attributes(sql_type))
-    assert bool(accepted) == bool(type_family(sql_type))
+    assert bool(accepted) == column_type(sql_type).usable
     dialect = DuckDBEngine(con).dialect
     name = dialect.ident("t", "v")
     codes = [(dialect.code(attribute, name), attribute.cells) for attribute in accepted]
     codes += [
-        (f"coalesce({dialect.class_code(attribute.values, sql_type, name)}, 0)", attribute.proper)
+        (
+            f"coalesce({dialect.class_code(attribute.values, attribute.type, name)}, 0)",
+            attribute.proper,
+        )
         for attribute in accepted
         if attribute.kind == "categorical"
     ]
@@ -210,7 +213,7 @@ def test_scores_of_many_trees_do_not_overflow() -> None:
     """A row that has the largest votes of hundreds of attributes passes 32 bits."""
     trees, votes = 200, 2 * 10**7
     domain = Domain(
-        (Attribute("a", "categorical", ("true",), nullable=False).bound("BOOLEAN"),),
+        (Attribute("a", "categorical", ("true",), nullable=False).bound(BOOLEAN),),
         "y",
         ("u", "w"),
     )

@@ -13,22 +13,15 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 from dpforest_duckdb.domain import Attribute
-from dpforest_duckdb.domain.types import type_family
+from dpforest_duckdb.domain.types import BIGINT, VARCHAR, ColumnType
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.sql import Sql
 
 Form = Literal["select", "view", "table", "macro", "dbt", "dbt-schema"]
 
 _OPENING = re.compile(r"\{(?=[{%#])")  # the first of two characters that open a Jinja block
-_INSIDE = re.compile(r"(?<=\{)(?=[{%#])")  # between the two
-_DECIMAL = re.compile(r"DECIMAL\((\d+),\s?(\d+)\)")
 _PART = re.compile(r'(?:("(?:[^"]|"")*")|([^.]*))\.')
-_WIDTHS = {
-    **dict.fromkeys(("TINYINT", "UTINYINT", "SMALLINT"), "SMALLINT"),
-    **dict.fromkeys(("USMALLINT", "INTEGER"), "INTEGER"),
-    **dict.fromkeys(("UINTEGER", "BIGINT"), "BIGINT"),
-    **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT"), "WIDE"),
-}
+_INSIDE = re.compile(r"(?<=\{)(?=[{%#])")  # between the two
 
 
 class Dialect:
@@ -144,33 +137,32 @@ class Dialect:
 
     # types
 
-    def type(self, sql_type: str) -> Sql:
-        """The engine's type for one of DuckDB's types that a target can have."""
-        family = type_family(sql_type)
-        if not family:
+    def type(self, kind: ColumnType) -> Sql:
+        """The engine's type for a type that a target can have."""
+        if not kind.usable:
             raise DpforestError("The target's type is not one that a model can have.")
-        if family == "decimal":
-            found = _DECIMAL.fullmatch(sql_type)
-            assert found
+        if kind.family == "decimal":
             pattern = self.types.get("DECIMAL", "DECIMAL({0}, {1})")
-            return Sql(pattern.format(found[1], found[2]))
-        if family == "float":
+            return Sql(pattern.format(kind.digits, kind.scale))
+        if kind.family == "float":
             return Sql(self.double)
-        ours = {"text": "VARCHAR", "boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP"}
-        name = _WIDTHS[sql_type] if family == "integer" else ours[family]
+        if kind.family == "integer":
+            widths = ((16, "SMALLINT"), (32, "INTEGER"), (64, "BIGINT"))
+            name = next((name for bits, name in widths if kind.bits <= bits), "WIDE")
+        else:
+            name = "VARCHAR" if kind.family == "text" else kind.family.upper()
         return Sql(self.types.get(name, "DECIMAL(38, 0)" if name == "WIDE" else name))
 
-    def target_type(self, sql_type: str) -> Sql | None:
+    def target_type(self, kind: ColumnType) -> Sql | None:
         """The type that a prediction is cast to; None where its literal has it already."""
-        own = type_family(sql_type) in ("text", "boolean")
-        return None if own else self.type(sql_type)
+        return None if kind.family in ("text", "boolean") else self.type(kind)
 
     def as_double(self, value: str) -> Sql:
         return Sql(f"CAST({value} AS {self.double})")
 
     def as_integer(self, value: str) -> Sql:
         """Votes as 64 bits, where their sum may need more than 32."""
-        return Sql(f"CAST({value} AS {self.type('BIGINT')})")
+        return Sql(f"CAST({value} AS {self.type(BIGINT)})")
 
     def votes(self, case: Sql) -> Sql:
         """The votes of one tree, from the CASE that gives them."""
@@ -232,7 +224,7 @@ class Dialect:
 
     def bytewise(self, column: Sql) -> Sql:
         """A text column that compares byte by byte with string literals."""
-        return Sql(f"CAST({column} AS {self.type('VARCHAR')})")
+        return Sql(f"CAST({column} AS {self.type(VARCHAR)})")
 
     def category(self, value: str, family: str) -> Sql:
         """A category as the tests compare it."""

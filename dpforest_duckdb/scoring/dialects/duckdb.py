@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpforest_duckdb.domain import Attribute
-from dpforest_duckdb.domain.types import type_family
+from dpforest_duckdb.domain.types import BOOLEAN, VARCHAR, ColumnType
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.dialects.base import Dialect
 from dpforest_duckdb.sql import Sql
@@ -31,15 +31,15 @@ class DuckDB(Dialect):
         precision = "TIMESTAMP_S" if not digits else "TIMESTAMP_MS" if digits <= 3 else "TIMESTAMP"
         return Sql(f"{precision} {self.text(text)}")
 
-    def type(self, sql_type: str) -> Sql:
+    def type(self, kind: ColumnType) -> Sql:
         """The type as it is."""
-        if not type_family(sql_type):
+        if not kind.usable:
             raise DpforestError("The target's type is not one that a model can have.")
-        return Sql(sql_type)
+        return Sql(kind.name)
 
-    def target_type(self, sql_type: str) -> Sql | None:
+    def target_type(self, kind: ColumnType) -> Sql | None:
         """An ENUM too: a prediction has exactly the target's type."""
-        return None if sql_type in ("VARCHAR", "BOOLEAN") else self.type(sql_type)
+        return None if kind in (VARCHAR, BOOLEAN) else self.type(kind)
 
     def input(self, attribute: Attribute, column: Sql) -> Sql:
         """The column itself: DuckDB compares all of its types as we want it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from dpforest_duckdb.domain.types import type_family
+from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.scoring.dialects.base import Dialect, Form
 from dpforest_duckdb.sql import Sql
 
@@ -128,8 +128,8 @@ class TSQL(Dialect):
     def timestamp(self, text: str) -> Sql:
         return Sql(f"CAST({self.text(text)} AS DATETIME2)")
 
-    def target_type(self, sql_type: str) -> Sql | None:
-        return None if type_family(sql_type) == "boolean" else super().target_type(sql_type)
+    def target_type(self, kind: ColumnType) -> Sql | None:
+        return None if kind.family == "boolean" else super().target_type(kind)
 
     def bytewise(self, column: Sql) -> Sql:
         return Sql(f"(CAST({column} AS NVARCHAR(MAX)) + N'.') COLLATE Latin1_General_100_BIN2")
