@@ -240,16 +240,22 @@ def verdict(found: Measured, comparison: Comparison) -> Verdict:
     return Verdict(comparison, screened, statistics.mean(fresh), error)
 
 
-def verdicts(tables: Sequence[str], results: Results, grid: Grid) -> list[Verdict]:
-    """The verdict on every comparison on some tables, table by table."""
+def verdicts(
+    tables: Sequence[str], results: Results, grid: Grid, minutes: float = math.inf
+) -> list[Verdict]:
+    """The verdict on every comparison, table by table; no table is begun after `minutes`."""
     files = table_files() if any(table not in GENERATED for table in tables) else {}
     made = {name: case for name, case in GENERATED.items() if name in tables}
     found = Measured(
         results, lambda name: made[name]().table() if name in made else load(files[name])
     )
     all_of_them: list[Verdict] = []
+    begun = time.monotonic()
     for table in tables:
         start = time.monotonic()
+        if start - begun > 60 * minutes:
+            say(f"{table} and what follows is left out: {minutes:g} minutes are over")
+            break
         own = [verdict(found, comparison) for comparison in comparisons(found, table, grid)]
         all_of_them += own
         bad = sum(one.violated for one in own)
@@ -330,6 +336,7 @@ def main() -> None:
     parser.add_argument("--rows", nargs="+", type=int, default=SIZES)
     parser.add_argument("--epsilon", nargs="+", type=float, default=EPSILONS)
     parser.add_argument("--recipe-epsilon", nargs="*", type=float, help="default: as --epsilon")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no table after them")
     parser.add_argument("--results", type=Path, default=Path("laws-results.jsonl"))
     parser.add_argument("--markdown", type=Path, help="write the page here")
     parser.add_argument("--note", default="", help="a sentence for the page")
@@ -339,7 +346,9 @@ def main() -> None:
     if given.quick:
         grid = QUICK
     tables = given.table or (list(BAD) if given.quick else [*table_files(), *GENERATED])
-    found = verdicts(tables, Results(None if given.quick else given.results, KEYS), grid)
+    found = verdicts(
+        tables, Results(None if given.quick else given.results, KEYS), grid, given.minutes
+    )
     print(summary(found), violations(found), sep="\n\n")
     if given.markdown:
         words = [
