@@ -108,29 +108,27 @@ def test_bad_input_obeys_the_laws() -> None:
 
 def test_a_law_that_is_broken_is_found() -> None:
     point = laws.Point("made", 400, "auto", 1.0, 0.0)
-    less = laws.replace(point, epsilon=0.5)
+    less, unlucky = laws.replace(point, epsilon=0.5), laws.replace(point, epsilon=0.25)
     results = Results(None, laws.KEYS)
-    for one, accuracy in ((point, 0.7), (less, 0.75)):
+    for one, right in ((point, 0.7), (less, 0.75), (unlucky, 0.7)):
         for seed in (*laws.SCREENING, *laws.FRESH):
             values = (one.table, one.rows, one.recipe, one.epsilon, one.delta, seed)
-            noise = 0.01 * (seed % 5)
-            results.add(
-                {
-                    **dict(zip(laws.KEYS, values, strict=True)),
-                    "accuracy": accuracy + noise,
-                    "auc": None,
-                    "log_loss": 0.5,
-                }
-            )
+            lucky = 0.1 * (one == unlucky and seed in laws.SCREENING)
+            accuracy = right + 0.01 * (seed % 5) + lucky
+            run = {"accuracy": accuracy, "auc": None, "log_loss": 1 - accuracy}
+            results.add({**dict(zip(laws.KEYS, values, strict=True)), **run})
     found = laws.Measured(results, lambda name: pytest.fail("everything is measured"))
-    worse = laws.verdict(found, laws.Comparison(laws.EPSILON_LAW, point, less, "accuracy"))
-    same = laws.verdict(found, laws.Comparison(laws.EPSILON_LAW, point, less, "log_loss"))
-    better = laws.verdict(found, laws.Comparison(laws.EPSILON_LAW, less, point, "accuracy"))
-    assert worse.violated
-    assert worse.mean == pytest.approx(0.05)
-    assert not same.violated
-    assert same.mean is None
-    assert not better.violated
+
+    def verdict(one: laws.Point, other: laws.Point, figure: str) -> laws.Verdict:
+        return laws.verdict(found, laws.Comparison(laws.EPSILON_LAW, one, other, figure))
+
+    for figure in ("accuracy", "log_loss"):
+        assert verdict(point, less, figure).violated
+        assert verdict(point, less, figure).mean == pytest.approx(0.05)
+        assert verdict(less, point, figure).mean is None, "it does not look worse"
+        assert not verdict(less, point, figure).violated
+        assert not verdict(point, unlucky, figure).violated, "fresh seeds alone count"
+        assert verdict(point, unlucky, figure).screened > laws.LIMIT
 
 
 def test_results_of_a_stopped_run_are_read_back(tmp_path: Path) -> None:
