@@ -20,7 +20,7 @@
     {{ helper.value }} AS {{ helper.column }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
-  FROM {% if loop.first %}{{ source }}{% else %}{{ loop.previtem.cte }}{% endif %} AS t
+  FROM {% if loop.first %}{{ source }}{% else %}{{ loop.previtem.cte }}{% endif %} AS t{{ cte_end }}
 ){% if not loop.last %},{% endif %}
 
 {% endfor %}

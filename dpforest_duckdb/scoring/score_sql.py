@@ -105,6 +105,7 @@ def score_sql(
         into=around.into,
         closing=around.closing,
         cte_as=dialect.cte,
+        cte_end=dialect.cte_end,
         layers=layers,
         source=table.name,
         kept=writer.kept(scores),

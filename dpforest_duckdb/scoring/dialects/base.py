@@ -40,6 +40,7 @@ class Dialect:
     most_nested: ClassVar[int | None] = None  # CASE within CASE
     excludes: ClassVar[bool] = False  # SELECT * EXCLUDE (…) keeps columns that are not known
     cte: ClassVar[Sql] = Sql("AS")
+    cte_end: ClassVar[Sql] = Sql("")  # what each CTE ends with
     advice: ClassVar[str] = ""  # one line on top of the SQL
     double: ClassVar[str] = "DOUBLE"
     types: ClassVar[Mapping[str, str]] = {}  # by our name of the type; see `type`

@@ -11,7 +11,11 @@ from dpforest_duckdb.sql import Sql
 
 
 class MySQL(Dialect):
-    """Text is compared as bytes: the default collations ignore case and spaces at the end."""
+    """Text is compared as bytes: the default collations ignore case and spaces at the end.
+
+    A CTE is merged into its reader, and computed again for every use of its columns, unless it has
+    a LIMIT: the largest one keeps every row.
+    """
 
     name = "mysql"
     title = "MySQL"
@@ -20,6 +24,7 @@ class MySQL(Dialect):
     longest_name = 64
     most_bytes = 16_777_216
     most_columns = 4096
+    cte_end = Sql(f" LIMIT {2**64 - 1}")
     types: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("SMALLINT", "INTEGER", "BIGINT"), "SIGNED"),
         "VARCHAR": "CHAR CHARACTER SET utf8mb4",

@@ -11,12 +11,19 @@ from dpforest_duckdb.sql import Sql
 
 
 class Spark(Dialect):
-    """Text has backslash escapes; ${…} is replaced by Spark wherever it stands."""
+    """Text has backslash escapes; ${…} is replaced by Spark wherever it stands.
+
+    Spark joins a forest into one Java method. Java interprets methods of more than 8,000 bytes
+    forever; past the limit in `advice`, Spark cuts them up.
+    """
 
     name = "spark"
     title = "Spark"
     executed = True
     quotes = ("`", "`")
+    advice = (
+        "Faster after SET spark.sql.codegen.hugeMethodLimit = 8000: Java compiles no longer method."
+    )
     types: ClassVar[Mapping[str, str]] = {
         "VARCHAR": "STRING",
         "INTEGER": "INT",
