@@ -8,17 +8,20 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import duckdb
-from typer.testing import CliRunner
+from typer import testing
 
 from dpforest_duckdb.cli import app
 
 SECRET = "planted-value"  # begins every name in the private table: no output may hold it
 PROGRAM = "from dpforest_duckdb.cli import main; main()"
+
+# Typer builds all commands for every call, which takes as long as many a command itself
+testing._get_command = cache(testing._get_command)
 
 VISITS = (
     "CREATE TABLE visits (who VARCHAR, age INTEGER CHECK (age BETWEEN 0 AND 99), "
@@ -57,7 +60,7 @@ class Said:
 
 def dpforest(*words: object) -> Said:
     """Run a command in this process."""
-    ended = CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+    ended = testing.CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
     for stream in (ended.stdout, ended.stderr):
         assert SECRET not in stream, "a private value"
         assert "Traceback" not in stream
