@@ -263,7 +263,7 @@ def _query_facts(query: PlannedQuery, rows_per_unit: int) -> dict[str, Any]:
         "purpose": query.purpose,
         "mechanism": query.mechanism,
         "epsilon" if query.measure == "ε" else "rho": [
-            cost / query.unit for cost in query.by_depth
+            cost / query.divisor for cost in query.by_depth
         ],
         "trees": query.times,
         "noise": _deviation(query, rows_per_unit),

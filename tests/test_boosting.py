@@ -22,7 +22,7 @@ from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners import private_bins as medians
-from dpforest_duckdb.learners.boosting import WHOLE, random_trees, sensitivity, unit_of
+from dpforest_duckdb.learners.boosting import WHOLE, gradient_scale, random_trees, sensitivity
 from dpforest_duckdb.learners.private_bins import (
     median_epsilon,
     on_the_grid,
@@ -50,11 +50,11 @@ DELTA = ATTO // 10**5
 MEASURES: tuple[Measure, ...] = ("ε", "ρ")
 
 
-def changes(shares: np.ndarray, unit: Gradients) -> np.ndarray:
+def changes(shares: np.ndarray, scale: Gradients) -> np.ndarray:
     """What a row of each class adds, `[row, class of the row, part]`, at `shares[row, class]`."""
-    own = np.eye(shares.shape[1], dtype=np.int64)[None] * unit.whole
+    own = np.eye(shares.shape[1], dtype=np.int64)[None] * scale.whole
     gradient = own - shares[:, None]
-    hessian = unit.steep * shares * (unit.whole - shares) // (unit.whole * unit.flat)
+    hessian = scale.steep * shares * (scale.whole - shares) // (scale.whole * scale.flat)
     return np.concatenate([gradient, np.broadcast_to(hessian[:, None], gradient.shape)], axis=2)
 
 
@@ -65,9 +65,9 @@ def size(added: np.ndarray, measure: Measure) -> np.ndarray:
 @pytest.mark.parametrize("measure", MEASURES)
 def test_no_row_of_two_classes_adds_more_than_the_sensitivity(measure: Measure) -> None:
     query = PlannedQuery("sweep", "m", (1,), measure=measure)
-    unit, bound = unit_of(query, 2), sensitivity(query, 2, 1)
+    scale, bound = gradient_scale(query, 2), sensitivity(query, 2, 1)
     second = np.arange(WHOLE + 1)
-    added = changes(np.stack([WHOLE - second, second], axis=1), unit)[:, :, 1::2]
+    added = changes(np.stack([WHOLE - second, second], axis=1), scale)[:, :, 1::2]
     assert size(added, measure).max() <= bound
     assert size(added, measure).max() > 0.999 * bound, "nothing smaller would do"
     between = (second > 0.3 * WHOLE) & (second < 0.5 * WHOLE)
@@ -81,7 +81,7 @@ def test_no_row_of_several_classes_adds_more_than_the_sensitivity(
     measure: Measure, classes: int
 ) -> None:
     query = PlannedQuery("sweep", "m", (1,), measure=measure)
-    unit, bound = unit_of(query, classes), sensitivity(query, classes, 1)
+    scale, bound = gradient_scale(query, classes), sensitivity(query, classes, 1)
     if classes < 5:  # every share in parts of a 24th, and what is lost by rounding down
         parts = [p for p in itertools.product(range(25), repeat=classes) if 20 <= sum(p) <= 24]
         shares = np.array(parts) * WHOLE // 24
@@ -89,7 +89,7 @@ def test_no_row_of_several_classes_adds_more_than_the_sensitivity(
         drawn = np.random.default_rng(0).dirichlet([0.2] * classes, 20_000)
         alike = np.array([[0.0] + [1 / (classes - 1)] * (classes - 1)])
         shares = np.floor(np.concatenate([drawn, alike]) * WHOLE).astype(np.int64)
-    largest = size(changes(shares, unit), measure).max()
+    largest = size(changes(shares, scale), measure).max()
     assert largest <= bound
     assert largest > (0.75 if measure == "ε" else 0.95) * bound
     assert sensitivity(query, classes, 3) == bound * (3 if measure == "ε" else 9)
@@ -140,10 +140,10 @@ def test_sums_of_gradients_are_those_of_the_scores(
         bits = Randomness.seeded(1).bits
     trees = [voting(t, random, classes) for t in random_trees(domain, 5, 3, bits)]
     assert all(tree.depth(domain.cells) == 3 for tree in trees)
-    rows, unit = coded(con, domain), Gradients(WHOLE, 333, 100)
+    rows, scale = coded(con, domain), Gradients(WHOLE, 333, 100)
     rows.add_votes(trees[:2])
     rows.add_votes(trees[2:4])
-    found = rows.sum_gradients([trees[4], trees[0]], unit)
+    found = rows.sum_gradients([trees[4], trees[0]], scale)
     table = con.execute("SELECT a, n, b, c FROM t").fetchall()
     codes = np.array(
         [[a.code(v) for a, v in zip(domain.attributes, row[:3], strict=True)] for row in table]
@@ -152,7 +152,7 @@ def test_sums_of_gradients_are_those_of_the_scores(
     score = sum(tree.votes[tree.find(codes)] for tree in trees[:4]) / SCALE
     weight = np.exp(score - score.max(axis=1, keepdims=True))
     shares = np.floor(WHOLE * weight / weight.sum(axis=1, keepdims=True) + 1e-9).astype(np.int64)
-    added = changes(shares, unit)[np.arange(len(codes)), labels]
+    added = changes(shares, scale)[np.arange(len(codes)), labels]
     parts = added.reshape(len(codes), 2, classes).transpose(0, 2, 1).reshape(len(codes), -1)
     parts = parts[:, 2:] if classes == 2 else parts
     for tree, sums in zip((trees[4], trees[0]), found, strict=True):
@@ -174,13 +174,13 @@ def test_a_row_more_changes_the_sums_by_no_more_than_the_sensitivity(
         warnings.simplefilter("ignore", NotPrivateWarning)
         trees = random_trees(domain, 3, 3, Randomness.seeded(2).bits)
     query = PlannedQuery("forest", "m", (1,), measure=measure)
-    unit, bound, sure = unit_of(query, classes), sensitivity(query, classes, 1), 0.0
+    scale, bound, sure = gradient_scale(query, classes), sensitivity(query, classes, 1), 0.0
     votes = [voting(tree, random, classes) for tree in trees]
 
     def sums() -> list[np.ndarray]:
         rows = coded(con, domain)
         rows.add_votes(votes)
-        found = rows.sum_gradients(trees, unit)
+        found = rows.sum_gradients(trees, scale)
         rows.drop()
         return found
 

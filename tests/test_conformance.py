@@ -74,7 +74,7 @@ def test_each_macro_would_change_what_the_users_search_path_reads(
     """The fault that the test above would catch: a connection without a search path of its own."""
     made = subject(con)
     con.execute(f"CREATE MACRO {MACROS[macro]}")
-    monkeypatch.setattr(snapshot, "own_connection", lambda statements: con.cursor())
+    monkeypatch.setattr(snapshot, "new_cursor", lambda statements: con.cursor())
     with pytest.raises((AssertionError, DpforestError, IndexError, ValueError)):
         conforms(made)
 

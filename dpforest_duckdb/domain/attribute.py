@@ -217,10 +217,10 @@ class Attribute:
         """
         if self.kind != "numeric" or self.lower is None or self.bins or self.scale:
             return self
-        own = replace(self, edges=())
-        if self.edges != own._edges(self.family):
+        uncut = replace(self, edges=())
+        if self.edges != uncut._edges(self.family):
             return self
-        edges = replace(own, bins=bins, scale=scale)._edges(self.family)
+        edges = replace(uncut, bins=bins, scale=scale)._edges(self.family)
         _check_range(self.name, self.type, edges)
         return replace(self, edges=edges)
 
@@ -331,11 +331,11 @@ def _cut(lower: Number, upper: Number, bins: int, scale: str, *, whole: bool) ->
     if scale == "mixed" and whole and upper - lower < FEW_VALUES:
         return list(range(math.ceil(lower), math.floor(upper)))
     if scale == "mixed":
-        unit = (upper - lower) / 1000
-        low, high = math.asinh(lower / unit), math.asinh(upper / unit)
+        near_zero = (upper - lower) / 1000
+        low, high = math.asinh(lower / near_zero), math.asinh(upper / near_zero)
         half = bins // 2
         parts = [i / (half + 1) for i in range(1, half + 1)]
-        curved = [math.sinh(low + (high - low) * part) * unit for part in parts]
+        curved = [math.sinh(low + (high - low) * part) * near_zero for part in parts]
         return sorted({*_cut(lower, upper, half + 1, "linear", whole=whole), *curved})
     if whole and scale == "linear":
         count = math.floor(upper) - math.ceil(lower) + 1

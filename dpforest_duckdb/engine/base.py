@@ -111,7 +111,7 @@ class CodedRows(Protocol):
     def add_votes(self, trees: Sequence[Tree]) -> None:
         """Add the votes of trees to the rows' scores: log-odds, 0 before the first tree."""
 
-    def sum_gradients(self, trees: Sequence[Tree], unit: Gradients) -> list[Integers]:
+    def sum_gradients(self, trees: Sequence[Tree], scale: Gradients) -> list[Integers]:
         """Per tree the dense `sums[node, part]` of gradients and hessians at the rows' scores.
 
         The parts are a gradient and a hessian of the logistic loss for each class, or for the

@@ -12,7 +12,7 @@ from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type, colum
 from dpforest_duckdb.engine.base import DeclaredColumn
 from dpforest_duckdb.engine.constraints import checked
 from dpforest_duckdb.engine.models import DuckDBModels
-from dpforest_duckdb.engine.snapshot import DuckDBSnapshot, own_connection, taken
+from dpforest_duckdb.engine.snapshot import DuckDBSnapshot, new_cursor, taken
 from dpforest_duckdb.engine.statements import Statements, Trace
 from dpforest_duckdb.engine.temp_space import room
 from dpforest_duckdb.errors import BudgetError, DpforestError
@@ -26,13 +26,13 @@ class DuckDBEngine(Statements):
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, trace: Trace | None = None) -> None:
         super().__init__(connection, trace)
-        self.models = DuckDBModels(self, self._own)
+        self.models = DuckDBModels(self, self._cursor)
 
     @contextlib.contextmanager
-    def _own(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection of our own; uncommitted changes are rolled back at the end."""
-        with contextlib.closing(own_connection(self)) as own:
-            yield own
+        with contextlib.closing(new_cursor(self)) as cursor:
+            yield cursor
 
     def table(self, name: str) -> TableInfo:
         """Resolve a table name (`t`, `schema.t` or `catalog.schema.t`) to a base table.
@@ -92,16 +92,17 @@ class DuckDBEngine(Statements):
 
     def tables(self, catalog: str) -> list[TableInfo]:
         """The base tables of a database, by name; no macro of the database can hide one."""
-        with self._own() as own:
+        with self._cursor() as cursor:
             found = self.run(
                 "SELECT schema_name, table_name, comment FROM duckdb_tables() WHERE NOT internal "
                 "AND NOT temporary AND database_name = ? AND lower(schema_name) <> 'dpforest' "
                 "ORDER BY schema_name, table_name",
                 [catalog],
-                on=own,
+                on=cursor,
             )
             return [
-                self._info(catalog, schema, name, comment, own) for schema, name, comment in found
+                self._info(catalog, schema, name, comment, cursor)
+                for schema, name, comment in found
             ]
 
     def declared(self, table: TableInfo) -> list[DeclaredColumn]:
@@ -127,19 +128,19 @@ class DuckDBEngine(Statements):
 
     def home(self, table: TableInfo) -> Home:
         """The database file of a table, and whether it is opened for reading only."""
-        with self._own() as own:
+        with self._cursor() as cursor:
             path, read_only = self.run(
                 "SELECT path, readonly FROM duckdb_databases() WHERE database_name = ?",
                 [table.catalog],
-                on=own,
+                on=cursor,
             )[0]
         return Home(path or "", bool(read_only))
 
     @contextlib.contextmanager
     def noting(self, table: TableInfo) -> Iterator[DuckDBNote]:
         """A table's comment, read and replaced in one transaction, committed at the end."""
-        with self._own() as own:
-            note = DuckDBNote(self, own, table)
+        with self._cursor() as cursor:
+            note = DuckDBNote(self, cursor, table)
             yield note
             note.commit()
 
@@ -155,10 +156,10 @@ class DuckDBEngine(Statements):
                 "The connection has an open transaction, and a run does not see what it changed: "
                 "COMMIT or ROLLBACK first."
             )
-        with self._own() as own:
+        with self._cursor() as cursor:
             for column in sorted(table.computed.intersection(columns)):
                 try:  # plans the statement, and reads no row
-                    self.run(f"EXPLAIN SELECT * FROM {self.rows_of(table, [column])}", on=own)
+                    self.run(f"EXPLAIN SELECT * FROM {self.rows_of(table, [column])}", on=cursor)
                 except DpforestError:
                     raise DpforestError(
                         f'Column "{column}" of table "{table.display}" is computed by a macro, by '
@@ -214,12 +215,12 @@ class DuckDBNote:
     """The comment of a table, in a transaction on a connection of our own."""
 
     def __init__(
-        self, engine: DuckDBEngine, own: duckdb.DuckDBPyConnection, table: TableInfo
+        self, engine: DuckDBEngine, cursor: duckdb.DuckDBPyConnection, table: TableInfo
     ) -> None:
         self._engine = engine
-        self._own = own
+        self._cursor = cursor
         self._table = table
-        engine.run("BEGIN", on=own)
+        engine.run("BEGIN", on=cursor)
 
     def read(self) -> TableInfo:
         """The table as it is now. Raises `DpforestError` if it no longer exists."""
@@ -228,12 +229,12 @@ class DuckDBNote:
             "SELECT comment FROM duckdb_tables() WHERE NOT temporary AND database_name = ? "
             "AND schema_name = ? AND table_name = ?",
             [table.catalog, table.schema, table.name],
-            on=self._own,
+            on=self._cursor,
         )
         if not found:
             raise DpforestError(f'Table "{table.display}" is no longer in the database.')
         return self._engine._info(
-            table.catalog, table.schema, table.name, found[0][0], on=self._own
+            table.catalog, table.schema, table.name, found[0][0], on=self._cursor
         )
 
     def write(self, note: str) -> None:
@@ -241,7 +242,7 @@ class DuckDBNote:
         dialect, table = self._engine.dialect, self._table
         name = dialect.ident(table.catalog, table.schema, table.name)
         try:
-            self._engine.run(f"COMMENT ON TABLE {name} IS {dialect.text(note)}", on=self._own)
+            self._engine.run(f"COMMENT ON TABLE {name} IS {dialect.text(note)}", on=self._cursor)
         except DpforestError:
             raise BudgetError(
                 f'The comment of table "{table.display}", which keeps its budget, cannot be '
@@ -249,7 +250,7 @@ class DuckDBNote:
             ) from None
 
     def commit(self) -> None:
-        self._engine.run("COMMIT", on=self._own)
+        self._engine.run("COMMIT", on=self._cursor)
 
 
 def _spellings(catalog: str, schema: str, table: str) -> list[list[str]]:

@@ -45,20 +45,20 @@ class DuckDBModels:
     def write(self, name: str, text: str, *, instead_of: str | None = None) -> None:
         self._exists()  # refuses a table of another kind
         table, schema = self._table, DuckDBDialect().ident(self._database, "dpforest")
-        with self._opened() as own:
-            self._run("BEGIN", own)
-            self._run(f"CREATE SCHEMA IF NOT EXISTS {schema}", own)
+        with self._opened() as cursor:
+            self._run("BEGIN", cursor)
+            self._run(f"CREATE SCHEMA IF NOT EXISTS {schema}", cursor)
             columns = "(name VARCHAR PRIMARY KEY, model VARCHAR)"
-            self._run(f"CREATE TABLE IF NOT EXISTS {table} {columns}", own)
-            taken = {known.casefold() for known in self._names(own)}
+            self._run(f"CREATE TABLE IF NOT EXISTS {table} {columns}", cursor)
+            taken = {known.casefold() for known in self._names(cursor)}
             if instead_of is not None and instead_of.casefold() in taken:
                 change = f"UPDATE {table} SET name = ?, model = ? WHERE name = ?"
-                self._run(change, own, [name, text, instead_of])
+                self._run(change, cursor, [name, text, instead_of])
             elif name.casefold() in taken:
                 raise NameTakenError(f'There is a model "{name}" already: choose another name.')
             else:
-                self._run(f"INSERT INTO {table} VALUES (?, ?)", own, [name, text])
-            self._run("COMMIT", own)
+                self._run(f"INSERT INTO {table} VALUES (?, ?)", cursor, [name, text])
+            self._run("COMMIT", cursor)
 
     def delete(self, name: str) -> None:
         self._statements.run(f"DELETE FROM {self._table} WHERE name = ?", [name])
@@ -71,11 +71,11 @@ class DuckDBModels:
     def _table(self) -> Sql:
         return DuckDBDialect().ident(self._database, "dpforest", "models")
 
-    def _run(self, sql: str, own: duckdb.DuckDBPyConnection | None, values: Any = None) -> Any:
-        return self._statements.run(sql, values, on=own)
+    def _run(self, sql: str, cursor: duckdb.DuckDBPyConnection | None, values: Any = None) -> Any:
+        return self._statements.run(sql, values, on=cursor)
 
-    def _names(self, own: duckdb.DuckDBPyConnection | None) -> list[str]:
-        found = self._run(f"SELECT name FROM {self._table} ORDER BY name", own)
+    def _names(self, cursor: duckdb.DuckDBPyConnection | None) -> list[str]:
+        found = self._run(f"SELECT name FROM {self._table} ORDER BY name", cursor)
         return [name for (name,) in found]
 
     def _exists(self) -> bool:

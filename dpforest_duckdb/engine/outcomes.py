@@ -23,18 +23,18 @@ from dpforest_duckdb.sql import Sql, render
 class DuckDBOutcomes:
     """The counted outcomes of one forest on one table.
 
-    `labels` is the table's column of classes. `own` is the connection that reads the rows.
+    `labels` is the table's column of classes. `cursor` is the connection that reads the rows.
     """
 
     def __init__(
         self,
         statements: Statements,
-        own: duckdb.DuckDBPyConnection,
+        cursor: duckdb.DuckDBPyConnection,
         table: TableInfo,
         forest: ForestContent,
         labels: Attribute,
     ) -> None:
-        self._statements, self._own = statements, own
+        self._statements, self._cursor = statements, cursor
         self._table, self._forest, self._labels = table, forest, labels
 
     def groups(self) -> Outcomes:
@@ -87,7 +87,7 @@ class DuckDBOutcomes:
         )
         needed = salt if by_column else None  # DuckDB refuses a parameter that is not used
         run = self._statements.run
-        return run(sql, needed, step="evaluate", fetch="fetchnumpy", on=self._own)
+        return run(sql, needed, step="evaluate", fetch="fetchnumpy", on=self._cursor)
 
     def _spelt(self, columns: list[str]) -> list[str]:
         """Columns as the table spells them."""

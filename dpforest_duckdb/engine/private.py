@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 
 from dpforest_duckdb.engine.connect import MEMORY, open_database
-from dpforest_duckdb.engine.snapshot import own_connection
+from dpforest_duckdb.engine.snapshot import new_cursor
 from dpforest_duckdb.engine.sources import Opened
 from dpforest_duckdb.engine.statements import Statements, Trace
 from dpforest_duckdb.ledger.anchor import TableInfo
@@ -55,4 +55,4 @@ class Place(Statements):
         def fill() -> None:
             self.run(f"CREATE {kind} {name} AS {rows}", step="read")
 
-        return Opened(self, own_connection(self), fill)
+        return Opened(self, new_cursor(self), fill)

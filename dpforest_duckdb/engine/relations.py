@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.engine.snapshot import own_connection
+from dpforest_duckdb.engine.snapshot import new_cursor
 from dpforest_duckdb.engine.sources import Opened, selected
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo
@@ -125,8 +125,8 @@ class Relation:
 
         engine.run(f"ATTACH ':memory:' AS {ident(table.catalog)}")
         try:
-            with contextlib.closing(own_connection(engine)) as own:
-                yield Opened(engine, own, fill)
+            with contextlib.closing(new_cursor(engine)) as cursor:
+                yield Opened(engine, cursor, fill)
         finally:
             engine.run(f"DETACH {ident(table.catalog)}")
 

@@ -49,13 +49,13 @@ class DuckDBRows:
     def __init__(
         self,
         statements: Statements,
-        own: duckdb.DuckDBPyConnection,
+        cursor: duckdb.DuckDBPyConnection,
         domain: Domain,
         copies: int,
     ) -> None:
         self._statements = statements
-        self._own = own
-        self._run = functools.partial(statements.run, on=own)
+        self._cursor = cursor
+        self._run = functools.partial(statements.run, on=cursor)
         self._ident = statements.dialect.ident
         self._domain = domain
         self._classes = len(domain.classes)
@@ -73,7 +73,7 @@ class DuckDBRows:
 
     def again(self, copies: int) -> DuckDBRows:
         """The same rows for another run, which does not change the coded ones."""
-        other = DuckDBRows(self._statements, self._own, self._domain, copies)
+        other = DuckDBRows(self._statements, self._cursor, self._domain, copies)
         other._coded, other._owned = self._coded, False
         if copies == 1:  # else the node_classes are computed again
             other._node_class_type = self._node_class_type
@@ -151,10 +151,10 @@ class DuckDBRows:
 
     def _word(self, word: int) -> Sql:
         """The codes of a column, each in bits above those of the next ones in its block."""
-        own = [block for block in self._blocks if block.word == word]
-        kind = unsigned(2 ** (own[-1].place.shift + own[-1].place.bits) - 1)
+        packed = [block for block in self._blocks if block.word == word]
+        kind = unsigned(2 ** (packed[-1].place.shift + packed[-1].place.bits) - 1)
         codes = []
-        for number in (number for block in own for number in block.attributes):
+        for number in (number for block in packed for number in block.attributes):
             attribute, place = self._domain.attributes[number], self._place(number)
             code = self._statements.dialect.code(attribute, self._ident("t", attribute.column))
             shifted = f"CAST({code} AS {kind})"
@@ -272,8 +272,8 @@ class DuckDBRows:
             node_classes=self._node_classes,
             classes=self._classes,
             scores=[
-                SimpleNamespace(column=self._ident(f"score{number}"), votes=Sql(own.tolist()))
-                for number, own in enumerate(votes)
+                SimpleNamespace(column=self._ident(f"score{number}"), votes=Sql(values.tolist()))
+                for number, values in enumerate(votes)
             ],
             cuts=list(cuts),
         )
@@ -339,7 +339,7 @@ class DuckDBRows:
                 SimpleNamespace(
                     node=self._node(tree, 0),
                     leaf=self._ident(f"leaf{number}"),
-                    votes=[Sql(own.tolist()) for own in _scores_of(tree.votes)],
+                    votes=[Sql(values.tolist()) for values in _scores_of(tree.votes)],
                 )
                 for number, tree in enumerate(trees)
             ],
@@ -348,7 +348,7 @@ class DuckDBRows:
         self._scored = True
         self._next_version()
 
-    def sum_gradients(self, trees: Sequence[Tree], unit: Gradients) -> list[Integers]:
+    def sum_gradients(self, trees: Sequence[Tree], scale: Gradients) -> list[Integers]:
         labels = range(self._classes) if self._classes > 2 else range(1, 2)
         scores = [*([Sql("0")] if self._classes == 2 else []), *self._scores]
         sql = render(
@@ -359,9 +359,9 @@ class DuckDBRows:
             highest=Sql(f"greatest({', '.join(scores)})"),
             labels=list(labels),
             scale=SCALE,
-            whole=unit.whole,
-            steep=unit.steep,
-            flat=unit.flat,
+            whole=scale.whole,
+            steep=scale.steep,
+            flat=scale.flat,
             trees=[
                 SimpleNamespace(node=self._node(tree, 0), leaf=self._ident(f"leaf{number}"))
                 for number, tree in enumerate(trees)
@@ -388,7 +388,8 @@ class DuckDBRows:
             node_class=self._node_classes[0],
             scores=[*([Sql("0")] if self._classes == 2 else []), *self._scores],
             tree=SimpleNamespace(
-                node=self._node(tree, 0), votes=[Sql(own.tolist()) for own in (*without, *votes)]
+                node=self._node(tree, 0),
+                votes=[Sql(values.tolist()) for values in (*without, *votes)],
             ),
             mixtures=mixtures,
             scale=MIXTURE_PARTS * SCALE,
@@ -407,11 +408,11 @@ class DuckDBRows:
         if kind == MULTIWAY:
             if all(tree.kind[child] == LEAF for child in children):
                 return Sql(f"CAST({code} AS INTEGER) + {first}")
-            ways = [f"WHEN {c - first} THEN {self._node(tree, c)}" for c in children]
-            return Sql(f"CASE {code} {' '.join(ways)} END")
+            branches = [f"WHEN {c - first} THEN {self._node(tree, c)}" for c in children]
+            return Sql(f"CASE {code} {' '.join(branches)} END")
         test = f"{code} {'<=' if kind == THRESHOLD else '='} {int(tree.cell[node])}"
-        ways = [self._node(tree, child) for child in children]
-        return Sql(f"CASE WHEN {test} THEN {ways[0]} ELSE {ways[1]} END")
+        branches = [self._node(tree, child) for child in children]
+        return Sql(f"CASE WHEN {test} THEN {branches[0]} ELSE {branches[1]} END")
 
     def _label(self, tree: Tree) -> Sql:
         """The number of the class that a tree votes for, by the codes of a row."""

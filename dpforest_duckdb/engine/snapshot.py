@@ -36,17 +36,17 @@ class DuckDBSnapshot:
         self,
         statements: Statements,
         table: TableInfo,
-        own: duckdb.DuckDBPyConnection,
+        cursor: duckdb.DuckDBPyConnection,
         *,
         shared: bool,
     ) -> None:
         self._statements = statements
         self._table = table
-        self._own = own
+        self._cursor = cursor
         self._open = not shared
         self._shared: dict[tuple[object, ...], DuckDBRows] | None = {} if shared else None
         if self._open:
-            statements.run("BEGIN", on=own)
+            statements.run("BEGIN", on=cursor)
 
     def encode(
         self,
@@ -65,7 +65,7 @@ class DuckDBSnapshot:
         copies = trees if sample == "all" else 1
         if shared is not None and alike in shared:
             return shared[alike].again(copies)
-        rows = DuckDBRows(self._statements, self._own, domain, copies)
+        rows = DuckDBRows(self._statements, self._cursor, domain, copies)
         rows.encode(
             self._table,
             unit,
@@ -76,7 +76,7 @@ class DuckDBSnapshot:
             misclassified_weight=misclassified_weight,
         )
         if last and self._open:
-            self._statements.run("COMMIT", on=self._own)
+            self._statements.run("COMMIT", on=self._cursor)
             self._open = False
         if shared is not None:
             shared[alike] = rows
@@ -92,18 +92,18 @@ class DuckDBSnapshot:
         return self._outcomes(forest, labels).grid(unit, bins, salt)
 
     def _outcomes(self, forest: ForestContent, labels: Attribute) -> DuckDBOutcomes:
-        return DuckDBOutcomes(self._statements, self._own, self._table, forest, labels)
+        return DuckDBOutcomes(self._statements, self._cursor, self._table, forest, labels)
 
 
-def own_connection(statements: Statements) -> duckdb.DuckDBPyConnection:
+def new_cursor(statements: Statements) -> duckdb.DuckDBPyConnection:
     """A connection to the user's database that no macro of the database reaches."""
-    own = statements.connection.cursor()
-    statements.run("SET search_path = 'system.main'", on=own)
-    return own
+    cursor = statements.connection.cursor()
+    statements.run("SET search_path = 'system.main'", on=cursor)
+    return cursor
 
 
 @contextlib.contextmanager
 def taken(statements: Statements, table: TableInfo, *, shared: bool) -> Iterator[DuckDBSnapshot]:
     """A snapshot of a table; what was coded from it is gone at the end."""
-    with contextlib.closing(own_connection(statements)) as own:
-        yield DuckDBSnapshot(statements, table, own, shared=shared)
+    with contextlib.closing(new_cursor(statements)) as cursor:
+        yield DuckDBSnapshot(statements, table, cursor, shared=shared)

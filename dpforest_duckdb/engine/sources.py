@@ -54,7 +54,7 @@ class Opened:
     """
 
     statements: Statements
-    own: duckdb.DuckDBPyConnection
+    cursor: duckdb.DuckDBPyConnection
     fill: Callable[[], None]
 
 
@@ -212,8 +212,8 @@ class SourceSnapshot:
         """The rows as a table, which is filled at the first call."""
         if self._filled is None:
             self._opened.fill()
-            own, statements = self._opened.own, self._opened.statements
-            self._filled = DuckDBSnapshot(statements, self._table, own, shared=self._shared)
+            cursor, statements = self._opened.cursor, self._opened.statements
+            self._filled = DuckDBSnapshot(statements, self._table, cursor, shared=self._shared)
         return self._filled
 
 

@@ -46,7 +46,7 @@ RATE = 0.3  # of a Newton step, at the leaves of random trees
 LARGEST_STEP = 2.0  # in the log-odds of any two classes; Newton's first step for equal shares
 
 
-def unit_of(query: PlannedQuery, classes: int) -> Gradients:
+def gradient_scale(query: PlannedQuery, classes: int) -> Gradients:
     """The largest hessian scale that leaves the sensitivity unchanged."""
     if query.measure == "ε":
         return Gradients(WHOLE, 1, 1)
@@ -88,11 +88,11 @@ def boost(rows: CodedRows, context: TrainingContext) -> Grown:
         assert sweep is not None
         cost = account.spend("sweep", turn)
         order = bits.words(len(single)).argsort()  # random, so that no attribute is always last
-        for own in order.tolist():
+        for number in order.tolist():
             done += 1
             context.observe(Event(Phase.BOOST, done, rounds, "round"))
-            (step,) = fitted([single[own]], sweep, cost, 1.0)
-            single[own] = replace(step, votes=single[own].votes + step.votes)
+            (step,) = fitted([single[number]], sweep, cost, 1.0)
+            single[number] = replace(step, votes=single[number].votes + step.votes)
     trees: list[Tree] = []
     if forest:
         cost = account.spend("forest")
@@ -115,16 +115,16 @@ def _fitted(
 ) -> list[Tree]:
     """Trees with the votes of a Newton step at each leaf, from noisy sums."""
     classes, k = len(request.domain.classes), request.rows_per_unit
-    unit, bound = unit_of(query, classes), sensitivity(query, classes, k)
+    scale, bound = gradient_scale(query, classes), sensitivity(query, classes, k)
     found = []
-    for tree, sums in zip(trees, rows.sum_gradients(trees, unit), strict=True):
+    for tree, sums in zip(trees, rows.sum_gradients(trees, scale), strict=True):
         private = sums[tree.leaves]
         if query.measure == "ε":
             noisy, variance = noise.laplace(private, cost, bound), 2 * noise_scale(cost, bound) ** 2
         else:
             noisy, variance = noise.gaussian(private, cost, bound), gaussian_variance(cost, bound)
         gradients = noisy[:, 0::2] / WHOLE
-        hessians = noisy[:, 1::2] * (unit.flat / unit.steep / WHOLE)
+        hessians = noisy[:, 1::2] * (scale.flat / scale.steep / WHOLE)
         ordered = _in_order(tree, request.domain)
         added = np.stack(
             [

@@ -87,27 +87,27 @@ class Growth:
     def spread(self, values: Sequence[Integers]) -> Integers:
         """One array by the node numbers used while growing, from one array per tree."""
         spread = np.zeros(self.nodes, dtype=np.int64)
-        for tree, own in enumerate(values):
-            spread[self.tree == tree] = own
+        for tree, value in enumerate(values):
+            spread[self.tree == tree] = value
         return spread
 
     def finished(self) -> list[Tree]:
-        """Each tree on its own, with its nodes renumbered from its root."""
+        """Each tree by itself, with its nodes renumbered from its root."""
         grown = []
         for tree in range(self.trees):
-            own = np.flatnonzero(self.tree == tree)
+            mine = np.flatnonzero(self.tree == tree)
             number = np.zeros(self.nodes, dtype=np.int64)
-            number[own] = np.arange(len(own))
-            first = self.first[own]
+            number[mine] = np.arange(len(mine))
+            first = self.first[mine]
             grown.append(
                 Tree(
-                    kind=self.kind[own],
-                    attribute=self.attribute[own],
-                    cell=self.cell[own],
+                    kind=self.kind[mine],
+                    attribute=self.attribute[mine],
+                    cell=self.cell[mine],
                     first=np.where(first < 0, -1, number[first]),
-                    counts=self.noisy[own],
-                    votes=np.zeros((len(own), self.classes), dtype=np.int64),
-                    noise=self.noise[own],
+                    counts=self.noisy[mine],
+                    votes=np.zeros((len(mine), self.classes), dtype=np.int64),
+                    noise=self.noise[mine],
                 )
             )
         return grown

@@ -31,8 +31,8 @@ def on_the_grid(domain: Domain) -> Domain:
 
     Raises `DpforestError` if there is none: check `to_be_cut` first.
     """
-    own = [attribute.recut(FINEST) for attribute in to_be_cut(domain)]
-    return replace(domain, attributes=tuple(own))
+    finest = [attribute.recut(FINEST) for attribute in to_be_cut(domain)]
+    return replace(domain, attributes=tuple(finest))
 
 
 def to_be_cut(domain: Domain) -> list[Attribute]:

@@ -57,8 +57,8 @@ def importances(forest: ForestContent) -> Floats:
 
 def _effect(forest: ForestContent, attribute: int) -> Effect:
     domain = forest.domain
-    own = domain.attributes[attribute]
-    cells = list(own.expected)
+    described = domain.attributes[attribute]
+    cells = list(described.expected)
     values = np.zeros((len(cells), len(domain.classes)))
     variance, rows = np.zeros_like(values), np.zeros(len(cells))
     for tree in forest.trees:
@@ -76,7 +76,7 @@ def _effect(forest: ForestContent, attribute: int) -> Effect:
     values = values - weights @ values
     if forest.link == "softmax":
         values = values - values.mean(axis=1, keepdims=True)
-    labels = tuple(own.label(cell) for cell in cells)
+    labels = tuple(described.label(cell) for cell in cells)
     return Effect(attribute, labels, values, np.sqrt(variance), weights)
 
 

@@ -55,7 +55,8 @@ class PlannedQuery:
         return -(-squares * ATTO // (2 * NANO**2))
 
     @property
-    def unit(self) -> int:
+    def divisor(self) -> int:
+        """What a cost is divided by to give ε or ρ."""
         return NANO if self.measure == "ε" else ATTO
 
     @property

@@ -68,23 +68,23 @@ class Candidates:
         return [self._branches_of(attribute) for attribute in range(len(self.cells))]
 
     def _branches_of(self, attribute: int) -> NDArray[np.bool_]:
-        own = self.of(attribute)
+        listed = self.of(attribute)
         code = np.arange(self.cells[attribute])
-        width = self.cells[attribute] if (self.kind[own] == MULTIWAY).any() else 2
-        branch = branch_of(self.kind[own, None], self.cell[own, None], code[None, :])
+        width = self.cells[attribute] if (self.kind[listed] == MULTIWAY).any() else 2
+        branch = branch_of(self.kind[listed, None], self.cell[listed, None], code[None, :])
         goes: NDArray[np.bool_] = branch[:, None, :] == np.arange(width)[None, :, None]
         return goes
 
     def branch_counts(self, counts: Sequence[Integers], attribute: int) -> Integers:
         """`counts[node, candidate, branch, class]` from an attribute's `[node, value, class]`."""
-        own, table = self.of(attribute), counts[attribute]
-        if (self.kind[own] == MULTIWAY).all():
+        listed, table = self.of(attribute), counts[attribute]
+        if (self.kind[listed] == MULTIWAY).all():
             return table[:, None]
         up_to = table.cumsum(axis=1)
         left = np.where(
-            (self.kind[own] == THRESHOLD)[None, :, None],
-            up_to[:, self.cell[own]],
-            table[:, self.cell[own]],
+            (self.kind[listed] == THRESHOLD)[None, :, None],
+            up_to[:, self.cell[listed]],
+            table[:, self.cell[listed]],
         )
         return np.stack([left, up_to[:, -1:] - left], axis=2)
 
@@ -92,8 +92,8 @@ class Candidates:
         """`[node, candidate]`: at least two branches are reachable, by `reachable[node, cell]`."""
         found = np.empty((len(reachable), len(self)), dtype=np.bool_)
         for attribute, columns in enumerate(self.slices):
-            own = self.of(attribute)
-            if len(own):
+            listed = self.of(attribute)
+            if len(listed):
                 # boolean matrix product: does a branch hold a reachable cell? Sums of so few ones
                 # are exact in single precision, for which there is a fast product
                 branches = self.branches(attribute).astype(np.float32)  # [candidate, branch, cell]
@@ -102,7 +102,7 @@ class Candidates:
                     @ branches.reshape(-1, branches.shape[2]).T
                 )
                 open_ = held.reshape(len(reachable), *branches.shape[:2])
-                found[:, own] = (open_ > 0).sum(axis=2) >= 2
+                found[:, listed] = (open_ > 0).sum(axis=2) >= 2
         places = self.slices
         for pair in self.refinements:  # a taxonomy is split from its top
             settled = reachable[:, places[pair.by_group]].sum(axis=1) == 1
@@ -119,8 +119,8 @@ class Candidates:
         """The index of each candidate among those of its attribute."""
         position = np.zeros(len(self), dtype=np.int64)
         for attribute in range(len(self.cells)):
-            own = self.of(attribute)
-            position[own] = np.arange(len(own))
+            listed = self.of(attribute)
+            position[listed] = np.arange(len(listed))
         return position
 
     @cached_property
@@ -131,7 +131,7 @@ class Candidates:
     @cached_property
     def declared_branches(self) -> Integers:
         """How many branches of each `[candidate]` hold cells that the domain describes."""
-        cells = np.array([len(own) for own in self.declared])
+        cells = np.array([len(categories) for categories in self.declared])
         return np.where(self.kind == MULTIWAY, cells[self.attribute], 2)
 
     def parts(self, size: Floats, chosen: Integers) -> Floats:
@@ -167,13 +167,13 @@ class Candidates:
         parent = np.repeat(np.arange(len(chosen)), arity)
         branch = np.arange(len(parent)) - np.repeat(arity.cumsum() - arity, arity)
         below, columns = reachable[parent], self.slices
-        for own in np.unique(attribute):
-            children = np.flatnonzero(attribute[parent] == own)
+        for split_attribute in np.unique(attribute):
+            children = np.flatnonzero(attribute[parent] == split_attribute)
             position = self._position[chosen[parent[children]]]
-            goes = self.branches(own)[position, branch[children]]
-            below[children, columns[own]] &= goes
+            goes = self.branches(split_attribute)[position, branch[children]]
+            below[children, columns[split_attribute]] &= goes
             for pair in self.refinements:
-                if pair.by_group == own:
+                if pair.by_group == split_attribute:
                     below[children, columns[pair.finer]] &= goes @ pair.holds
         return below, arity
 
@@ -207,16 +207,20 @@ def _refinements(domain: Domain) -> tuple[Refinement, ...]:
     """Each level of a taxonomy with those below it; levels stand top first, after all columns."""
     found = []
     for number, general in enumerate(domain.attributes):
-        for finer, own in enumerate(domain.attributes):
-            if not general.of or own.column != general.of or (own.of and finer <= number):
+        for finer, attribute in enumerate(domain.attributes):
+            if (
+                not general.of
+                or attribute.column != general.of
+                or (attribute.of and finer <= number)
+            ):
                 continue
-            cells = [general.other] * own.cells
-            cells[own.null] = general.null
-            for cell in range(own.proper):
+            cells = [general.other] * attribute.cells
+            cells[attribute.null] = general.null
+            for cell in range(attribute.proper):
                 cells[cell] = next(
                     group
                     for group in range(general.proper)
-                    if own.categories(cell)[0] in general.categories(group)
+                    if attribute.categories(cell)[0] in general.categories(group)
                 )
             holds = np.array(cells)[None, :] == np.arange(general.cells)[:, None]
             found.append(Refinement(number, finer, holds))

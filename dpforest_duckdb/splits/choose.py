@@ -112,8 +112,8 @@ def at_random(choice: Choice) -> Drawn:
 def random_split(splits: Candidates, allowed: Mask, bits: Bits) -> Integers:
     """The candidates `[node]` that `at_random` draws."""
     attribute = draw_uniformly(splits.left(allowed), bits)
-    own = splits.attribute[None, :] == attribute[:, None]
-    return draw_uniformly(own & allowed, bits)
+    matching = splits.attribute[None, :] == attribute[:, None]
+    return draw_uniformly(matching & allowed, bits)
 
 
 def where_asked(chooser: Chooser) -> Chooser:
@@ -154,16 +154,16 @@ def attribute_first(attribute: Utility, point: Utility, mechanism: Mechanism) ->
         splits = choice.candidates
         left = choice.allowed
         worth = np.where(left, values_of_each(choice, attribute.function, np.int64), -LIMIT + 1)
-        own = [splits.of(a) for a in range(len(splits.cells)) if len(splits.of(a))]
-        open_ = np.stack([left[:, cuts].any(axis=1) for cuts in own], axis=1)
+        groups = [splits.of(a) for a in range(len(splits.cells)) if len(splits.of(a))]
+        open_ = np.stack([left[:, cuts].any(axis=1) for cuts in groups], axis=1)
         weights = exponents(
-            np.stack([worth[:, cuts].max(axis=1) for cuts in own], axis=1),
+            np.stack([worth[:, cuts].max(axis=1) for cuts in groups], axis=1),
             open_,
             choice.epsilon // 2,
             attribute.sensitivity * choice.rows_per_unit,
             monotone=attribute.monotone,
         )
-        drawn = np.array([splits.attribute[cuts[0]] for cuts in own])[
+        drawn = np.array([splits.attribute[cuts[0]] for cuts in groups])[
             select(mechanism, weights, open_, choice.bits)
         ]
         left = left & (splits.attribute[None, :] == drawn[:, None])
@@ -181,10 +181,10 @@ def distinct(choice: Choice, choose: Chooser) -> Drawn:
     """
     chosen: list[int] = []
     for node in range(len(choice.allowed)):
-        own = choice.of(np.array([node]))
+        one = choice.of(np.array([node]))
         taken = np.isin(choice.candidates.attribute, choice.candidates.attribute[chosen])
-        own.allowed[:, taken] = False
-        chosen.append(int(choose(own).candidate[0]))
+        one.allowed[:, taken] = False
+        chosen.append(int(choose(one).candidate[0]))
     return Drawn(np.array(chosen, dtype=np.int64))
 
 
@@ -209,9 +209,9 @@ def values_of_each(
     """A utility of every candidate, `[node, candidate]`, attribute by attribute (or of one)."""
     values: NDArray[Number] = np.zeros((len(choice.counts[0]), len(choice.candidates)), dtype=dtype)
     for attribute in range(len(choice.counts)) if only is None else [only]:
-        own = choice.candidates.of(attribute)
-        if len(own):
-            values[:, own] = function(choice.candidates.branch_counts(choice.counts, attribute))
+        listed = choice.candidates.of(attribute)
+        if len(listed):
+            values[:, listed] = function(choice.candidates.branch_counts(choice.counts, attribute))
     return values
 
 

@@ -173,10 +173,10 @@ def by_best_points(utility: Utility) -> Chooser:
         splits, best = choice.candidates, np.zeros_like(choice.allowed)
         worth = values_of_each(choice, utility.function, np.int64)
         for a in range(len(splits.cells)):
-            own = splits.of(a)
-            if len(own):
-                place = np.where(choice.allowed[:, own], worth[:, own], -LIMIT).argmax(axis=1)
-                best[np.arange(len(best)), own[place]] = True
+            listed = splits.of(a)
+            if len(listed):
+                place = np.where(choice.allowed[:, listed], worth[:, listed], -LIMIT).argmax(axis=1)
+                best[np.arange(len(best)), listed[place]] = True
         best &= choice.allowed
         weights = exponents_of(choice, utility, best, choice.epsilon)
         return Drawn(exponential_mechanism(weights, best, choice.bits))
@@ -194,12 +194,12 @@ def where_points_are_left(chooser: Chooser, otherwise: Chooser) -> Chooser:
         )
         several: Mask = np.asarray((counted > 1).any(axis=0))
         drawn = np.empty(len(several), dtype=np.int64)
-        for nodes, own in (
+        for nodes, draw in (
             (np.flatnonzero(several), chooser),
             (np.flatnonzero(~several), otherwise),
         ):
             if len(nodes):
-                drawn[nodes] = own(choice.of(nodes)).candidate
+                drawn[nodes] = draw(choice.of(nodes)).candidate
         return Drawn(drawn)
 
     return choose

@@ -137,7 +137,7 @@ def seed_unflagged() -> None:
 
 def hessians_too_large() -> None:
     """Hessians weigh 10/3 of a gradient: hardly more than the bound in L2 has room for."""
-    boosting.unit_of = lambda query, classes: Gradients(boosting.WHOLE, 10, 3)
+    boosting.gradient_scale = lambda query, classes: Gradients(boosting.WHOLE, 10, 3)
 
 
 def gradients_of_several_classes_as_of_two() -> None:
@@ -200,7 +200,7 @@ def points_drawn_as_rows() -> None:
 
 def macros_reach_the_rows() -> None:
     """Private rows are read on the user's search path."""
-    snapshot.own_connection = lambda statements: statements.connection.cursor()
+    snapshot.new_cursor = lambda statements: statements.connection.cursor()
 
 
 def computed_columns_as_they_are() -> None:
