@@ -6,7 +6,10 @@ published. Both are trained through the library on tables inside DuckDB, with se
 
     python benchmarks/dpdf_paper.py                                 # everything, one tree
     python benchmarks/dpdf_paper.py --trees 1 4 --markdown docs/dpdf.md
-    python benchmarks/dpdf_paper.py --tables nursery car --folds 5
+    python benchmarks/dpdf_paper.py --tables nursery car --repeats 1
+
+The paper repeats the cross-validation ten times. Every run is kept in benchmarks/results/dpdf.json,
+so a command that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
-from shared import data_folder, markdown_table, say
+from shared import Runs, data_folder, markdown_table, say
 
 from dpforest_duckdb import load_domain
 from dpforest_duckdb.domain import Domain
@@ -33,7 +36,7 @@ from dpforest_duckdb.training.run import Run
 
 TABLES = ("car", "krkopt", "connect_4", "mushroom", "nursery", "tic_tac_toe")
 EPSILONS = ("0.1", "0.25", "0.5", "1", "2")
-DEPTH = 5
+DEPTH, FOLDS = 5, 10
 BASELINE = "DiffP-ID3"  # one tree, normalised Gini with Δ = .5, as the paper compares itself with
 FORMS = ("rigorous", "as published", BASELINE)
 TABLE_1_BASELINE = (".010", ".025", ".050", ".100", ".200")
@@ -104,11 +107,11 @@ class Bench:
         )
         return Bench(name, load_domain(folder / f"{name}.toml"), con, ledgers)
 
-    def deal(self, folds: int, repeat: int) -> None:
+    def deal(self, repeat: int) -> None:
         """Shuffle the rows within their class and deal them to folds in turn: stratified, equal."""
         self.con.execute(
             "CREATE OR REPLACE TABLE dealt AS SELECT * EXCLUDE (position), (row_number() OVER "
-            f'(ORDER BY "{self.domain.target}", hash(position, {repeat}))) % {folds} AS fold '
+            f'(ORDER BY "{self.domain.target}", hash(position, {repeat}))) % {FOLDS} AS fold '
             "FROM source"
         )
 
@@ -166,18 +169,30 @@ class Bench:
         ]
         return sum(counts), max(counts) / sum(counts)
 
-    def run(self, trees: int, folds: int, repeats: int) -> Result:
-        """Every form, ε and fold; the forms of a fold share their seed."""
-        accuracy = np.zeros((len(FORMS), len(EPSILONS), folds * repeats))
-        for trial in range(folds * repeats):
-            if trial % folds == 0:
-                self.deal(folds, trial // folds)
-            self.cut(trial % folds)
-            for e, epsilon in enumerate(EPSILONS):
-                for f, form in enumerate(FORMS):
-                    accuracy[f, e, trial] = self.accuracy(form, epsilon, trees, trial)
+    def run(self, trees: int, repeats: int, results: Runs) -> Result:
+        """Every form, ε and fold; the forms of a fold share their seed. What is kept is not run."""
+        trials, keys = FOLDS * repeats, self.keys(trees)
+        for trial in range(min(len(results.of(key)) for key in keys), trials):
+            self.deal(trial // FOLDS)
+            self.cut(trial % FOLDS)
+            for key, (form, epsilon) in keys.items():
+                if len(results.of(key)) == trial:
+                    results.add(key, self.accuracy(form, epsilon, trees, trial))
+        found = np.array([results.of(key)[:trials] for key in keys])
         rows, majority = self.majority()
-        return Result(self.name, trees, rows, majority, accuracy)
+        shape = (len(FORMS), len(EPSILONS), trials)
+        return Result(self.name, trees, rows, majority, found.reshape(shape))
+
+    def keys(self, trees: int) -> dict[str, tuple[str, str]]:
+        """The form and ε of each name under which accuracies are kept, fold by fold.
+
+        The baseline has one tree, so its figures are kept once.
+        """
+        return {
+            f"{self.name}/{1 if form == BASELINE else trees}/{form}/{epsilon}": (form, epsilon)
+            for form in FORMS
+            for epsilon in EPSILONS
+        }
 
 
 def accuracy_table(results: Sequence[Result]) -> str:
@@ -226,7 +241,7 @@ def shares_of(bench: Bench, form: str, trees: int) -> list[list[str]]:
 def table_1(folder: Path, ledgers: Path) -> str:
     """ε of one query by the accountant's plans, beside Table 1 of the paper."""
     bench = Bench.load("nursery", folder, ledgers)
-    bench.deal(10, 0)
+    bench.deal(0)
     bench.cut(0)
     rows = [[f"paper, {BASELINE}", *TABLE_1_BASELINE], *shares_of(bench, BASELINE, 1)]
     for trees, printed in TABLE_1.items():
@@ -257,12 +272,12 @@ def goals(results: Sequence[Result]) -> list[str]:
 
 def report(results: Sequence[Result], first: str, arguments: argparse.Namespace) -> str:
     """The whole report as Markdown."""
-    command = f"--trees {' '.join(map(str, arguments.trees))} --folds {arguments.folds}"
+    command = f"--trees {' '.join(map(str, arguments.trees))} --repeats {arguments.repeats}"
     parts = [
         "# DPDF: rigorous against as published",
         "Written by `python benchmarks/dpdf_paper.py "
-        f"{command} --repeats {arguments.repeats} --markdown docs/dpdf.md`. "
-        f"Depth {DEPTH}, stratified cross-validation, {arguments.folds} folds, repeats: "
+        f"{command} --markdown docs/dpdf.md` from the runs in `benchmarks/results/dpdf.json`. "
+        f"Depth {DEPTH}, stratified cross-validation, {FOLDS} folds, repeats: "
         f"{arguments.repeats}; noise and draws from a seed, the same for both forms of a fold. "
         "Standard errors are over folds (of differences: over pairs of folds).",
         "The two forms share stopping, pruning and voting. The rigorous one draws splits by "
@@ -286,7 +301,6 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--trees", nargs="+", type=int, default=[1])
-    parser.add_argument("--folds", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--markdown", type=Path, help="write the report to this file too")
     return parser.parse_args()
@@ -297,14 +311,14 @@ def main() -> None:
     given = arguments()
     warnings.simplefilter("ignore")  # seeded noise warns at every run; this is an experiment
     folder = data_folder()
-    results = []
+    results, kept = [], Runs.read("dpdf")
     with tempfile.TemporaryDirectory(prefix="dpdf-") as ledgers:
         first = table_1(folder, Path(ledgers))
         for trees in given.trees:
             for name in given.tables:
                 bench = Bench.load(name, folder, Path(ledgers))
                 start = time.perf_counter()
-                results.append(bench.run(trees, given.folds, given.repeats))
+                results.append(bench.run(trees, given.repeats, kept))
                 parts = ", ".join(f"{part} {spent:.1f} s" for part, spent in bench.seconds.items())
                 say(f"{name}, τ = {trees}: {time.perf_counter() - start:.1f} s ({parts})")
                 bench.con.close()

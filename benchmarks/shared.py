@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -66,6 +67,33 @@ class Results:
         if self._file is not None:
             with self._file.open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps(run) + "\n")
+
+
+@dataclass
+class Runs:
+    """The figures of each run by name, in order, in a file that outlives the command."""
+
+    file: Path
+    found: dict[str, list[float]]
+
+    @staticmethod
+    def read(name: str) -> Runs:
+        """Those of benchmarks/results/NAME.json; none if there is no such file yet."""
+        file = ROOT / "benchmarks" / "results" / f"{name}.json"
+        return Runs(file, json.loads(file.read_text("utf-8")) if file.exists() else {})
+
+    def add(self, key: str, figure: float) -> None:
+        """Keep one figure; the file is replaced whole, so that a stop leaves it readable."""
+        self.found.setdefault(key, []).append(round(figure, 6))
+        lines = (f" {json.dumps(key)}: {json.dumps(self.found[key])}" for key in sorted(self.found))
+        self.file.parent.mkdir(exist_ok=True)
+        fresh = self.file.with_suffix(".new")
+        fresh.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+        fresh.replace(self.file)
+
+    def of(self, key: str) -> list[float]:
+        """The figures kept under a name."""
+        return self.found.get(key, [])
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

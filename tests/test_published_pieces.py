@@ -37,6 +37,8 @@ from dpforest_duckdb.splits.choose import NO_SPLIT, Choice, Drawn
 from dpforest_duckdb.splits.published import (
     at_points,
     by_best_points,
+    by_class_means,
+    by_private_histograms,
     equidistant,
     unless_a_child_is_small,
     unless_few_or_pure,
@@ -365,3 +367,30 @@ def test_adult_is_made_finer_through_workclass_and_education(
     assert {"education (group)", "education (group 2)"} <= used
     hits = forest.predict(con, "adult_train").filter(f'prediction = "{domain.target}"')
     assert hits.aggregate("count(*)").fetchall()[0][0] > 0.76 * 32561
+
+
+def mean_point(*classes: list[int]) -> int:
+    """The threshold of a node whose rows of each class are in these bins of 0 to 7; no noise."""
+    public = numbers(7)
+    counts = np.zeros((1, public.cells[0], 2), dtype=np.int64)
+    for label, bins in enumerate(classes):
+        np.add.at(counts[0, :, label], bins, 100)
+    choice = choice_of(public, [counts], epsilon=10**6 * NANO)
+    return int(choice.candidates.cell[by_class_means(choice).candidate[0]])
+
+
+def test_the_mean_of_class_means_by_hand() -> None:
+    assert mean_point([1], [3, 7]) == 3, "(1 + 5) / 2"
+    assert mean_point([], [5, 7]) == 6, "a class without rows has no mean, which is not 0"
+
+
+def test_noisy_histograms_take_the_split_of_least_gini() -> None:
+    public = numbers(1, 1)
+    tells, nothing = [[8, 0], [0, 8]], [[4, 4], [4, 4]]
+    pad = [[0, 0]] * (public.cells[0] - 2)
+    two = [np.array([nothing + pad]), np.array([tells + pad])]
+    choice = choice_of(public, two, epsilon=10**3 * NANO)
+    assert choice.candidates.attribute[by_private_histograms(choice).candidate].tolist() == [1]
+    one_sided = [np.array([[[8, 8], [0, 0], *pad]])] * 2
+    choice = choice_of(public, one_sided, epsilon=10**3 * NANO)
+    assert by_private_histograms(choice).candidate.tolist() == [NO_SPLIT]

@@ -325,7 +325,7 @@ def test_each_line_names_a_piece_of_the_recipe(name: str) -> None:
         assert not line.name or hasattr(module_of(name), line.name), line
         assert line.step, line
         assert line.source, line
-        assert not (line.repaired and line.assumed), line
+        assert sum(map(bool, (line.repaired, line.assumed, line.cut))) <= 1, line
         assert line.source != NO_TEXT or line.standing == "assumed", line
 
 
@@ -370,12 +370,12 @@ def test_every_published_system_has_a_recipe() -> None:
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_flaw_and_repair_are_two_sentences_each(name: str) -> None:
+def test_a_repair_is_two_sentences_and_a_flaw_at_least_two(name: str) -> None:
     recipe = RECIPES[name]
     said = {"repair": recipe.repair, "flaw": " ".join((recipe.published or recipe).flaws)}
     for what, text in said.items():
         sentences = re.findall(r"[.](?= [A-Z(]|$)", text)
-        assert len(sentences) in (0, 2), (what, text)
+        assert len(sentences) in (0, 2) or (what == "flaw" and len(sentences) > 2), (what, text)
         assert text in dpforest("recipes", "--markdown").text.replace("\n", " ")
     assert said["repair"] or recipe.only
 

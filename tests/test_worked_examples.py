@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,19 @@ import pytest
 from test_recipes import domain, grown, mixed, tree_of
 
 from dpforest_duckdb.domain.file import load_domain
-from dpforest_duckdb.postprocess.pruning import prune_by_gini, prune_by_signal
+from dpforest_duckdb.postprocess.pruning import prune_by_error, prune_by_gini, prune_by_signal
 from dpforest_duckdb.postprocess.shrinkage import sum_upward
-from dpforest_duckdb.postprocess.voting import vote_by_surest
+from dpforest_duckdb.postprocess.voting import (
+    vote_by_confidence,
+    vote_by_counts,
+    vote_by_label,
+    vote_by_majority,
+    vote_by_surest,
+)
 from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
 from dpforest_duckdb.recipes import RECIPES, find
-from dpforest_duckdb.recipes.published.snr_forest import adapt
-from dpforest_duckdb.recipes.stopping import drowned, unsupported
+from dpforest_duckdb.recipes.published.dprf_gini import within_noise
+from dpforest_duckdb.recipes.stopping import drowned, small_or_pure, unsupported
 from dpforest_duckdb.request import Level
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.utilities import NORMALISED_GINI, STEPS, within_branches
@@ -58,8 +65,11 @@ def test_budgets_of_dpdf_to_the_last_digit_on_its_tables(
             }
             assert plan.epsilon == each * trees * (2 * splits + 1)
     baseline = find("diffp-id3:normalised")
-    plan = baseline.plan(baseline.request(public, NANO, depth=5))
-    assert {cost for query in plan.queries for cost in query.by_depth} == {NANO // 10}
+    for budget in ("0.1", "0.25", "0.5", "1", "2"):
+        plan = baseline.plan(baseline.request(public, nano_epsilon(budget), depth=5))
+        costs = {query.purpose: query.by_depth for query in plan.queries}
+        each = nano_epsilon(budget) // 10  # β / (2δ)
+        assert costs == {"size": (each,) * 5, "split": (each,) * 4, "leaf": (each,)}
 
 
 def test_pruning_by_27_on_five_nodes() -> None:
@@ -103,6 +113,54 @@ def test_one_leaf_of_a_family_is_pruned_and_its_rows_go_by_the_nodes_above() -> 
     assert votes[1].tolist() == [round(40 / 50 * SCALE), 0]
 
 
+def test_pruning_by_error_on_five_nodes() -> None:
+    """f wrong of n at z = .69: (f + z²/2 + z √(f (n − f) / n + z²/4)) / (1 + z²/n) errors."""
+    # node 2 as a leaf errs 9.36 times of 16; its pure leaves .45 times each, so they stay
+    kept = prune_by_error(five([[16, 16], [8, 8], [8, 8], [8, 0], [0, 8]]), (2, 2))
+    assert kept.nodes == 5
+    # leaves as mixed as node 2 err 2 · 4.95 times, more than it, and so it is with the root
+    kept = prune_by_error(five([[16, 16], [8, 8], [8, 8], [4, 4], [4, 4]]), (2, 2))
+    assert kept.nodes == 1
+    # the split of node 2 goes, that of the root stays
+    kept = prune_by_error(five([[16, 16], [0, 16], [16, 0], [8, 0], [8, 0]]), (2, 2))
+    assert kept.nodes == 3
+
+
+def test_the_leaves_of_five_nodes_vote_in_five_ways() -> None:
+    # leaves are 1, 3 and 4; the counts of 4 are noise below zero
+    tree = five([[9, 9], [6, 2], [3, 7], [1, 4], [-2, -1]])
+    votes = {
+        vote_by_counts: [[0.75, 0.25], [0.2, 0.8], [0.5, 0.5]],
+        vote_by_majority: [[1, 0], [0, 1], [0, 1]],
+        vote_by_confidence: [[0.75, 0], [0, 0.8], [0, 0.5]],
+    }
+    for vote, expected in votes.items():
+        found = vote(tree).votes
+        assert found[[1, 3, 4]].tolist() == (np.array(expected) * SCALE).tolist(), vote.__name__
+        assert not found[[0, 2]].any(), "inner nodes do not vote"
+    # confidences: root 9/18, node 1 6/8, node 2 7/10, node 3 4/5, node 4 none, so as node 2
+    surest = vote_by_surest(tree, (2, 2)).votes
+    assert (
+        surest[[1, 3, 4]].tolist() == (np.array([[0.75, 0], [0, 0.8], [0, 0.7]]) * SCALE).tolist()
+    )
+    labels = vote_by_label(five([[0, 0], [1, 0], [0, 0], [0, 1], [1, 0]]))
+    assert labels.votes[[1, 3, 4]].tolist() == [[SCALE, 0], [0, SCALE], [SCALE, 0]]
+    assert labels.counts is None, "labels alone were released"
+
+
+def test_which_of_five_nodes_dpdf_ends() -> None:
+    """Line 16: |D| < 100, or a class has all of |D|, or more, as another count is negative."""
+    noisy = np.array([[60, 40], [60, 39], [200, 0], [150, -1], [199, 1]])
+    found = small_or_pure(100)(replace(level("dpdf", [0] * 5, [0.0] * 5, [3] * 5), noisy=noisy))
+    assert found.tolist() == [False, True, True, True, False]
+
+
+def test_which_nodes_dprf_gini_ends() -> None:
+    """A size below √2 / ε: at B = 1, one tree and 6 depths halved, ε = 1/12 and 16.97 rows."""
+    found = within_noise(level("dprf-gini", [16, 17, 18], [0.0] * 3, [3] * 3))
+    assert found.tolist() == [True, False, False]
+
+
 def level(name: str, sizes: list[int], expected: list[float], widest: list[int]) -> Level:
     recipe = find(name)
     request = recipe.request(domain(), NANO, trees=1, rows=1000)
@@ -123,14 +181,23 @@ def test_the_signal_to_noise_forest_ends_by_a_nodes_own_support() -> None:
     assert found.tolist() == [True, False, False]
 
 
-@pytest.mark.parametrize(("rows", "trees"), [(24, 1), (50, 1), (51, 2), (101, 3), (10**6, 6)])
+@pytest.mark.parametrize(
+    ("as_published", "rows", "trees"),
+    [
+        *((True, *case) for case in [(24, 1), (50, 1), (51, 2), (101, 3), (102, 4), (10**6, 6)]),
+        *((False, *case) for case in [(53, 1), (54, 2), (106, 3), (107, 4), (10**6, 6)]),
+    ],
+)
 def test_the_signal_to_noise_forest_has_the_most_trees_that_4_38_allows(
-    rows: int, trees: int
+    as_published: bool, rows: int, trees: int
 ) -> None:
-    """√2 · 2 · t < n / 3²: t below n / 25.46; six attributes at most."""
-    request = find("snr-forest").request(domain(), NANO)
-    assert adapt(np.array([rows, 0]), request).trees == trees
-    assert trees == min(6, max(1, math.ceil(rows / (9 * 2 * math.sqrt(2))) - 1))
+    """√2 · 2 · t / ε < n / 3²: t below n ε / 25.46; ε is .96 of B after the rows are paid for."""
+    form = find("snr-forest", as_published=as_published)
+    request = form.request(domain(), NANO)
+    assert form.adapt is not None
+    assert form.adapt(np.array([rows, 0]), request).trees == trees
+    epsilon = 1 if as_published else 0.96
+    assert trees == min(6, max(1, math.ceil(rows * epsilon / (9 * 2 * math.sqrt(2))) - 1))
 
 
 def test_a_node_expects_no_row_of_what_the_domain_does_not_name() -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Standing = Literal["as published", "repaired", "assumed"]
+Standing = Literal["as published", "repaired", "assumed", "cut"]
 NO_TEXT = "no text"  # the source of a line that no text gives
 
 
@@ -26,8 +26,8 @@ class Line:
     `step` says what the system does, in its source's terms; both forms do it unless `repaired` says
     what the rigorous form does instead. `source` is the place in a text that was read, or
     `NO_TEXT`. `assumed` says what both forms take where no text gives it or where they depart from
-    the text. `piece` is "field" or "field: name": a field of `Recipe`, and a name in the recipe's
-    own file.
+    the text. `cut` says what both forms do where they leave out, or shorten, what the line says.
+    `piece` is "field" or "field: name": a field of `Recipe`, and a name in the recipe's own file.
     """
 
     step: str
@@ -35,6 +35,7 @@ class Line:
     piece: str
     repaired: str = ""
     assumed: str = ""
+    cut: str = ""
 
     @property
     def field(self) -> str:
@@ -48,6 +49,8 @@ class Line:
 
     @property
     def standing(self) -> Standing:
+        if self.cut:
+            return "cut"
         if self.repaired:
             return "repaired"
         return "assumed" if self.assumed else "as published"
@@ -55,4 +58,4 @@ class Line:
     @property
     def note(self) -> str:
         """What is done instead of, or besides, what the source says."""
-        return self.repaired or self.assumed
+        return self.cut or self.repaired or self.assumed

@@ -129,6 +129,13 @@ def per_node(split: str, leaf: str) -> PlanRule:
     )
 
 
+def one_per_depth(split: str, leaf: str) -> PlanRule:
+    """One query per node with equal budgets: a split, or `leaf` at a leaf."""
+    return lambda request: spread(
+        request, {"split": (split, (1,) * request.depth), "leaf": (leaf, (1,))}
+    )
+
+
 def half_to_leaves(
     split: str, leaf: str, *, disjoint: bool = False, rows: int | Fraction = 0
 ) -> PlanRule:

@@ -13,7 +13,7 @@ from dpforest_duckdb.arrays import Floats, Integers, Mask
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.splits.candidates import SplitType, by_cell
 
-MAX_LEAVES = 200_000  # of all trees together
+MAX_LEAVES = 100_000  # of all trees together
 MAX_COUNTS = 2**25  # private counts of one depth: nodes times cells times classes
 
 

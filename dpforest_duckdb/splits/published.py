@@ -29,6 +29,7 @@ from dpforest_duckdb.splits.choose import (
 from dpforest_duckdb.splits.utilities import (
     Utility,
     information_gain_of,
+    published_gini,
     within_branches,
 )
 from dpforest_duckdb.tree import THRESHOLD
@@ -300,11 +301,29 @@ def by_noisy_counts(*, of_all: bool) -> Chooser:
     return choose
 
 
+def by_private_histograms(choice: Choice) -> Drawn:
+    """The split of least Gini in noisy histograms by class of every attribute (Vos et al. 2023).
+
+    The histogram of each attribute has its part of ε; negative counts are set to 0. A split with an
+    empty side by these counts is left out, and a node without another split stays a leaf.
+    """
+    splits, worth = choice.candidates, np.full(choice.allowed.shape, -np.inf)
+    each, k = choice.epsilon // len(splits.cells), choice.rows_per_unit
+    tables = [np.maximum(choice.noise.laplace(table, each, k), 0) for table in choice.counts]
+    for a in range(len(splits.cells)):
+        sides = splits.branch_counts(tables, a)
+        held = (sides.sum(axis=3) > 0).all(axis=2)
+        worth[:, splits.of(a)] = np.where(held, published_gini(sides), -np.inf)
+    worth = np.where(choice.allowed, worth, -np.inf)
+    return Drawn(np.where(np.isinf(worth.max(axis=1)), NO_SPLIT, worth.argmax(axis=1)))
+
+
 def by_class_means(choice: Choice) -> Drawn:
     """Rana et al. 2015: numeric points from noisy class means (4.7), then the largest gain.
 
     NOT private: the gain is that of true counts. The point of an attribute is the mean of its
-    classes' mean bins, the sums noised with the number of bins per row as sensitivity.
+    classes' mean bins, the sums noised with the number of bins per row as sensitivity. A class
+    without rows in the node has no mean and is left out.
     """
     splits, allowed = choice.candidates, choice.allowed.copy()
     for a, counts in enumerate(choice.counts):
@@ -315,7 +334,9 @@ def by_class_means(choice: Choice) -> Drawn:
         rows = counts[:, : len(bins)]
         sums = (rows * bins[None, :, None]).sum(axis=1)
         sums = choice.noise.laplace(sums, choice.epsilon, len(bins) * choice.rows_per_unit)
-        middle = (sums / np.maximum(rows.sum(axis=1), 1)).mean(axis=1)
+        sizes = rows.sum(axis=1)  # [node, class]
+        held = np.maximum((sizes > 0).sum(axis=1), 1)
+        middle = np.where(sizes > 0, sums / np.maximum(sizes, 1), 0).sum(axis=1) / held
         distance = np.where(
             allowed[:, cuts], abs(splits.cell[cuts][None, :] - middle[:, None]), 1e9
         )

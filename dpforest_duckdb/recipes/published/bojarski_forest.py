@@ -37,6 +37,12 @@ LINES = (
         "thesis 4.5.1",
         "finish: vote_by_counts",
     ),
+    Line(
+        "probabilistic averaging: a class is drawn for every row by its fraction",
+        "thesis 4.5.1",
+        "finish: vote_by_counts",
+        cut="SQL that gives a row one answer cannot draw; the p_ columns have the fractions",
+    ),
     Line("majority voting, as the variant majority", "thesis 4.5.1", "finish: vote_by_majority"),
 )
 

@@ -5,9 +5,10 @@ Non-interactive: the table is generalised to the top, then made finer h times. A
 entry, a group of a taxonomy or an interval at its split point, by the exponential mechanism, and
 replaces it in the whole table. Then every cell is counted by class with half of B.
 Assumed: ε' = B / (2(numeric + 2h)) a draw: a split point of each numeric attribute at the start,
-then at each step a draw and the points of new intervals. h = 6; the max operator as the utility,
-information gain as a variant; points are the domain's bin edges, weighted by the width of the bin
-below. Taxonomies are the domain's; a column without one goes from any category to each.
+then at each step a draw and the points of new intervals. h = 6; Δ = log2 |C|; points by information
+gain too, at the domain's bin edges, weighted by the width of the bin below; the variant `max`.
+Taxonomies are the domain's; a column without one goes from any category to each. A leaf votes by
+its shares. The rigorous form draws by the max operator.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.splits.utilities import INFORMATION_GAIN, MAX_COUNT, with_factor_2
 
-MAX, GAIN = with_factor_2(MAX_COUNT), INFORMATION_GAIN
+IG, MAX = INFORMATION_GAIN, with_factor_2(MAX_COUNT)
 
 
 def plan(request: Request) -> Plan:
@@ -50,13 +51,19 @@ LINES = (
         "a specialisation of one entry at a time, by the exponential mechanism",
         "Mu et al. 2016, 2.3 and Table 1",
         "learner: specialised",
-        repaired="without the factor 2, as the max operator is monotone",
+        repaired="the same by the max operator, which is monotone, so without the factor 2",
     ),
     Line(
         "information gain",
         "Mu et al. 2016, 2.3 and Table 1",
-        "learner: GAIN",
-        assumed="the max operator; information gain as the variant ig",
+        "learner: IG",
+        repaired="the max operator, Δ = 1: no bound on information gain is below its range",
+    ),
+    Line(
+        "Δ of information gain, and other utilities",
+        NO_TEXT,
+        "learner: MAX",
+        assumed="log2 |C|, its range in bits; the variant `max`",
     ),
     Line("nothing is asked node by node", "Mu et al. 2016, 2.3", "choose: at_random"),
     Line(
@@ -77,19 +84,26 @@ _PUBLISHED = Recipe(
     split_type="mixed",
     choose=at_random,  # not asked: the learner draws
     ends_early=True,  # a step splits one entry of the cut, not every node
-    learner=specialised(MAX, point=MAX),
+    learner=specialised(IG, point=IG),
     trees=1,
     taxonomies=True,
     depth=6,
     plan=plan,
     finish=each(alone(vote_by_counts)),
-    variants={"ig": {"learner": specialised(GAIN, point=GAIN)}},
+    variants={
+        "ig": {"learner": specialised(IG, point=IG)},
+        "max": {"learner": specialised(MAX, point=MAX)},
+    },
     lines=LINES,
 )
 
 DIFFGEN = repaired(
     _PUBLISHED,
-    "It is private as published if every cell is noised, as it is here. The max operator is "
-    "monotone, so the factor 2 is left out.",
+    "It is private as published if every cell is noised, as it is here. Splits are drawn by the "
+    "max operator, which is monotone, so that the factor 2 is left out.",
     learner=specialised(MAX_COUNT, point=MAX_COUNT),
+    variants={
+        "ig": {"learner": specialised(IG, point=IG)},
+        "max": {"learner": specialised(MAX_COUNT, point=MAX_COUNT)},
+    },
 )

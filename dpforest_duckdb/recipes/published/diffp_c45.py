@@ -5,8 +5,10 @@ As DiffP-ID3, with numeric attributes: at every split a point of each is drawn f
 them compete with the discrete attributes in a second draw of the exponential mechanism.
 Assumed: all queries of a path alike, with k numeric attributes ε = B / ((2 + k)(δ − 1) + 2): a node
 asks its size, k points and a split, a leaf its size and class counts; the share of points that a
-node does not need goes to its other draws. Interval weighted draws; points are public bin edges;
-Gini (`max` and `ig` too); δ, the stop and C4.5's pruning as in DiffP-ID3.
+node does not need goes to its other draws. Points by information gain too, weighted by the
+interval, at public bin edges; Δ = log2 |C|; the variants `gini` and `max`; a child per category; δ,
+the stop and C4.5's pruning as in DiffP-ID3; a leaf votes by its shares. The rigorous form draws by
+Gini weighted by rows.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ LINES = (
         "a split point of each continuous attribute, then the split, by the exponential mechanism",
         "Mu et al. 2016, 2.3",
         "choose: by_points",
-        repaired="Gini without the factor 2",
+        repaired="the same by Gini, which is monotone, so without the factor 2",
     ),
     Line(
         "two calls of the exponential mechanism at a split share its budget",
@@ -74,7 +76,13 @@ LINES = (
         "information gain",
         "Mu et al. 2016, 2.3",
         "choose: INFORMATION_GAIN",
-        assumed="Gini weighted by rows, with Δ = 2; `ig` and `max` are variants",
+        repaired="Gini weighted by rows, Δ = 2: no bound on information gain is below its range",
+    ),
+    Line(
+        "Δ of information gain, and other utilities",
+        NO_TEXT,
+        "choose: INFORMATION_GAIN",
+        assumed="log2 |C|, its range in bits; the variants `gini` and `max`",
     ),
     Line("when a node ends", NO_TEXT, "stop: drowned", assumed="DiffP-ID3's rule"),
     Line(
@@ -92,7 +100,7 @@ _PUBLISHED = Recipe(
     paper="Data mining with differential privacy, KDD 2010",
     rows="all",
     split_type="mixed",
-    choose=choose(with_factor_2(GINI)),
+    choose=choose(INFORMATION_GAIN),
     trees=1,
     depth=5,
     depth_of_root=1,
@@ -100,19 +108,21 @@ _PUBLISHED = Recipe(
     stop=drowned,
     finish=each(with_cells(sum_upward), with_cells(prune_by_error), alone(vote_by_counts)),
     variants={
-        "max": {"choose": choose(with_factor_2(MAX_COUNT))},
         "ig": {"choose": choose(INFORMATION_GAIN)},
+        "gini": {"choose": choose(with_factor_2(GINI))},
+        "max": {"choose": choose(with_factor_2(MAX_COUNT))},
     },
     lines=LINES,
 )
 
 DIFFP_C45 = repaired(
     _PUBLISHED,
-    "It is private as published. Gini is monotone, so the factor 2 is left out, and splits are "
-    "drawn twice as sharply.",
+    "It is private as published. Splits are drawn by Gini weighted by rows, which is monotone, so "
+    "that the factor 2 is left out.",
     choose=choose(GINI),
     variants={
-        "max": {"choose": choose(MAX_COUNT)},
         "ig": {"choose": choose(INFORMATION_GAIN)},
+        "gini": {"choose": choose(GINI)},
+        "max": {"choose": choose(MAX_COUNT)},
     },
 )

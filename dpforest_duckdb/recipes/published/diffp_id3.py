@@ -2,9 +2,11 @@
 
 A node asks its noisy size and one draw of the exponential mechanism among the attributes, a leaf
 its size and its class counts: ε = B / (2δ), δ the nodes on a path (Fletcher & Islam 2015, §4 and
-Table 1). `max` scores by the max operator, `ig` by information gain, and `normalised` by Gini with
-Δ = .5, as in the comparison of Fletcher & Islam.
-Assumed: the end, the pruning, the utility by default, and Δ of information gain.
+Table 1). The utility is information gain: the system is ID3 (Mu et al. 2016, §2.3). The account of
+Fletcher & Islam, Gini with Δ = .5, is the variant `normalised`; `gini` weighs Gini by counts, `max`
+is the max operator.
+Assumed: the end, the pruning, the vote by shares, Δ = log2 |C| of information gain, and the
+variants `gini` and `max`. The rigorous form draws by Gini weighted by counts.
 """
 
 from __future__ import annotations
@@ -44,15 +46,32 @@ LINES = (
         "the exponential mechanism draws the attribute, ε u / 2Δ",
         "DiffPRFs Table 1",
         "choose: by_utility",
-        repaired="Gini weighted by counts and the max operator are monotone, so without the factor "
-        "2; `ig` and `normalised` keep it",
+        repaired="the same; Gini weighted by counts and the max operator are monotone, so without "
+        "the factor 2",
     ),
     Line(
-        "which utility",
-        "Fletcher & Islam 2015, §4: Gini with Δ = .5",
+        "ID3 by information gain",
+        "DiffPRFs §2.3, thesis §3.1.2",
+        "choose: INFORMATION_GAIN",
+        repaired="Gini weighted by counts, Δ = 2: no bound on information gain is below its range",
+    ),
+    Line(
+        "Gini with Δ = .5, as another text has it",
+        "Fletcher & Islam 2015, §4",
         "choose: NORMALISED_GINI",
-        assumed="by default Gini weighted by counts, Δ = 2; Δ = .5 is the variant `normalised`; "
-        "`ig` has Δ = log2 |C|",
+        assumed="the variant `normalised`, as ID3 is by information gain",
+    ),
+    Line(
+        "Δ of information gain",
+        NO_TEXT,
+        "choose: INFORMATION_GAIN",
+        assumed="log2 |C|, its range in bits, as DiffPRFs has it for its own",
+    ),
+    Line(
+        "other utilities",
+        NO_TEXT,
+        "choose: MAX_COUNT",
+        assumed="the variants `gini`, weighted by counts with Δ = 2, and `max` with Δ = 1",
     ),
     Line(
         "a node ends where n / (t |C|) < √2 / ε, t the largest domain of an attribute left",
@@ -81,7 +100,7 @@ _PUBLISHED = Recipe(
     paper="Data Mining with Differential Privacy, KDD 2010",
     rows="all",
     split_type="multiway",
-    choose=by_utility(with_factor_2(GINI), "exponential"),
+    choose=by_utility(INFORMATION_GAIN, "exponential"),
     trees=1,
     depth=5,
     depth_of_root=1,
@@ -89,21 +108,23 @@ _PUBLISHED = Recipe(
     stop=drowned,
     finish=each(with_cells(sum_upward), with_cells(prune_by_error), alone(vote_by_counts)),
     variants={
-        "max": {"choose": by_utility(with_factor_2(MAX_COUNT), "exponential")},
         "ig": {"choose": by_utility(INFORMATION_GAIN, "exponential")},
         "normalised": {"choose": by_utility(NORMALISED_GINI, "exponential")},
+        "gini": {"choose": by_utility(with_factor_2(GINI), "exponential")},
+        "max": {"choose": by_utility(with_factor_2(MAX_COUNT), "exponential")},
     },
     lines=LINES,
 )
 
 DIFFP_ID3 = repaired(
     _PUBLISHED,
-    "It is private as published. Gini is monotone, so the factor 2 is left out, and splits are "
-    "drawn twice as sharply.",
+    "It is private as published. Splits are drawn by Gini weighted by counts, which is monotone, "
+    "so that the factor 2 is left out.",
     choose=by_utility(GINI, "exponential"),
     variants={
-        "max": {"choose": by_utility(MAX_COUNT, "exponential")},
         "ig": {"choose": by_utility(INFORMATION_GAIN, "exponential")},
         "normalised": {"choose": by_utility(NORMALISED_GINI, "exponential")},
+        "gini": {"choose": by_utility(GINI, "exponential")},
+        "max": {"choose": by_utility(MAX_COUNT, "exponential")},
     },
 )

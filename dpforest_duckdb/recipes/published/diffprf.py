@@ -2,10 +2,11 @@
 
 ID3 trees on bootstrap samples: ε' = B/τ, at every depth half for a noisy node size and half for the
 exponential mechanism among √m random attributes; a leaf says its most frequent class. A node ends
-at its depth or when its rows are of one class; the rigorous form has no end by class. `max` and
-`ig` score by the paper's other two utilities.
-Assumed: the budget of a depth, √m, Δ of information gain, and public bins in the place of those
-that entropy finds in the rows.
+at its depth or when its rows are of one class. The utility is ID3's information gain; `max` and
+`gini` score by the paper's other two. The rigorous form has no end by class, draws by Gini and asks
+for no size of a node, which nothing would use.
+Assumed: the budget of a depth, √m, Δ of information gain and Gini, and public bins in the place of
+those that entropy finds in the rows.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
-from dpforest_duckdb.recipes.plans import LAPLACE, per_node
+from dpforest_duckdb.recipes.plans import LAPLACE, one_per_depth, per_node
 from dpforest_duckdb.recipes.recipe import BOOTSTRAP, Recipe, repaired
 from dpforest_duckdb.splits.choose import among, by_utility
 from dpforest_duckdb.splits.published import unless_pure
@@ -44,8 +45,14 @@ LINES = (
         "how a tree divides its budget",
         NO_TEXT,
         "plan: per_node",
-        assumed="as DiffPRFs, which improves on it: half of a depth for the size of a node, half "
-        "for its split or its class counts",
+        assumed="as DiffPRFs, which improves on it: d + 1 depths alike, half of a depth for the "
+        "size of a node, half for its split or its class counts",
+    ),
+    Line(
+        "the noisy size of a node, which nothing uses",
+        "DiffPRFs §3.2, step 1",
+        "plan: per_node",
+        repaired="it is not asked for, so that all of a depth goes to the split or the leaf",
     ),
     Line(
         "a random subset of the attributes",
@@ -54,11 +61,17 @@ LINES = (
         assumed="√m of them, as DiffPRFs has it",
     ),
     Line(
-        "the exponential mechanism with Gini, information gain or the max operator (4.10)",
+        "the exponential mechanism with information gain, which is ID3's",
+        "thesis §4.2 and §4.6.2",
+        "choose: by_utility",
+        repaired="the same with Gini weighted by counts, which is monotone, so without the factor "
+        "2",
+    ),
+    Line(
+        "or with the max operator (4.10) or Gini",
         "thesis §4.6.2",
         "choose: by_utility",
-        repaired="Gini weighted by counts and the max operator are monotone, so without the factor "
-        "2; information gain keeps it",
+        assumed="the variants `max` and `gini`",
     ),
     Line(
         "Δ of the max operator is 1",
@@ -93,7 +106,7 @@ _PUBLISHED = Recipe(
     paper="Differential Private Random Forest, ICACCI 2014",
     rows="bootstrap",
     split_type="multiway",
-    choose=unless_pure(among(by_utility(with_factor_2(GINI), "exponential"))),
+    choose=unless_pure(among(by_utility(INFORMATION_GAIN, "exponential"))),
     ends_early=True,
     trees=20,
     depth=5,
@@ -101,21 +114,24 @@ _PUBLISHED = Recipe(
     finish=each(alone(vote_by_majority)),
     flaws=(BOOTSTRAP, "Whether the rows of a node are of one class is read from the true rows."),
     variants={
-        "max": {"choose": unless_pure(among(by_utility(with_factor_2(MAX_COUNT), "exponential")))},
         "ig": {"choose": unless_pure(among(by_utility(INFORMATION_GAIN, "exponential")))},
+        "max": {"choose": unless_pure(among(by_utility(with_factor_2(MAX_COUNT), "exponential")))},
+        "gini": {"choose": unless_pure(among(by_utility(with_factor_2(GINI), "exponential")))},
     },
     lines=LINES,
 )
 
 DIFFPRF = repaired(
     _PUBLISHED,
-    "Every tree sees all rows once, and no node ends by its class. Gini is monotone, so the factor "
-    "2 is left out.",
+    "Every tree sees all rows once, no node ends by its class, and no size is asked for. Splits "
+    "are drawn by Gini, which is monotone, so that the factor 2 is left out.",
     rows="all",
+    plan=one_per_depth("exponential mechanism", LAPLACE),
     choose=among(by_utility(GINI, "exponential")),
     ends_early=False,
     variants={
-        "max": {"choose": among(by_utility(MAX_COUNT, "exponential"))},
         "ig": {"choose": among(by_utility(INFORMATION_GAIN, "exponential"))},
+        "max": {"choose": among(by_utility(MAX_COUNT, "exponential"))},
+        "gini": {"choose": among(by_utility(GINI, "exponential"))},
     },
 )

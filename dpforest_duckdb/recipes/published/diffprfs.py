@@ -3,9 +3,11 @@
 Bootstrap samples, √m random attributes a node; a split point of each numeric one is drawn first,
 weighted by the width of its interval, then the attribute. ε' = B/τ, ε = ε' / (2(d + 1)); a node
 with n numeric attributes divides its split budget by n + 1. τ = 25, d = 3 … 7. A node ends at its
-depth or when its rows are of one class; the rigorous form has no end by class.
-Assumed: the max operator by default, public intervals, a child per category, the class that most
-trees say rather than the largest sum of probabilities.
+depth or when its rows are of one class. The utility is information gain, or the max operator as the
+variant `max`. The rigorous form has no end by class, draws by the max operator and asks for no size
+of a node, which nothing would use.
+Assumed: Δ = log2 |C| of the two that the text has, public intervals, a child per category, the
+class that most trees say rather than the largest sum of probabilities.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.recipes.conformance import Line
-from dpforest_duckdb.recipes.plans import LAPLACE, per_node
+from dpforest_duckdb.recipes.plans import LAPLACE, one_per_depth, per_node
 from dpforest_duckdb.recipes.recipe import BOOTSTRAP, Recipe, repaired
 from dpforest_duckdb.splits.choose import Chooser, among
 from dpforest_duckdb.splits.published import by_points, unless_pure
@@ -41,6 +43,7 @@ LINES = (
         "half of a depth for a noisy size, half for the split or for the class counts of a leaf",
         "§3.2 and §3.3",
         "plan: per_node",
+        repaired="nothing uses the size, so that all of a depth goes to the split or the leaf",
     ),
     Line("f = √|F| random attributes", "§3.1, line 8, and §3.2", "choose: among"),
     Line(
@@ -52,7 +55,7 @@ LINES = (
         "a point of each numeric one with probability ∝ |R_i| exp(ε q / 2Δ)",
         "§3.1, line 10",
         "choose: by_points",
-        repaired="the max operator is monotone, so without the factor 2; information gain keeps it",
+        repaired="the same by the max operator, which is monotone, so without the factor 2",
     ),
     Line(
         "R_i are the intervals in which all points score alike",
@@ -67,12 +70,23 @@ LINES = (
         "choose: by_points",
         repaired="the same without the factor 2",
     ),
-    Line("q is the max operator, Δ = 1", "§3.2, item 3", "choose: MAX_COUNT"),
     Line(
-        "or information gain, Δ = ln |C| in the text and lb |C| in its proof, 1 for two classes",
+        "q is information gain",
         "§3.2, items 1 and 3",
         "choose: INFORMATION_GAIN",
-        assumed="lb |C|, the range of the gain in bits; it is the variant `ig`",
+        repaired="the max operator: no bound on information gain is below its range",
+    ),
+    Line(
+        "Δ = ln |C| in the text and lb |C| in its proof, 1 for two classes",
+        "§3.2, items 1 and 3",
+        "choose: INFORMATION_GAIN",
+        assumed="lb |C|, the range of the gain in bits",
+    ),
+    Line(
+        "or q is the max operator, Δ = 1",
+        "§3.2, items 1 and 3",
+        "choose: MAX_COUNT",
+        assumed="the variant `max`",
     ),
     Line(
         "a node ends when all its rows are of one class",
@@ -105,23 +119,30 @@ _PUBLISHED = Recipe(
     rows="bootstrap",
     split_type="mixed",
     bins=INTERVALS,
-    choose=unless_pure(choose(with_factor_2(MAX_COUNT))),
+    choose=unless_pure(choose(INFORMATION_GAIN)),
     ends_early=True,
     trees=25,
     depth=5,
     plan=per_node("exponential mechanism", LAPLACE),
     finish=each(alone(vote_by_majority)),
     flaws=(BOOTSTRAP, "Whether the rows of a node are of one class is read from the true rows."),
-    variants={"ig": {"choose": unless_pure(choose(INFORMATION_GAIN))}},
+    variants={
+        "ig": {"choose": unless_pure(choose(INFORMATION_GAIN))},
+        "max": {"choose": unless_pure(choose(with_factor_2(MAX_COUNT)))},
+    },
     lines=LINES,
 )
 
 DIFFPRFS = repaired(
     _PUBLISHED,
-    "Every tree sees all rows once, and no node ends by its class. The max operator is monotone, "
-    "so the factor 2 is left out.",
+    "Every tree sees all rows once, no node ends by its class, and no size is asked for. Splits "
+    "are drawn by the max operator, which is monotone, so that the factor 2 is left out.",
     rows="all",
+    plan=one_per_depth("exponential mechanism", LAPLACE),
     choose=choose(MAX_COUNT),
     ends_early=False,
-    variants={"ig": {"choose": choose(INFORMATION_GAIN)}},
+    variants={
+        "ig": {"choose": choose(INFORMATION_GAIN)},
+        "max": {"choose": choose(MAX_COUNT)},
+    },
 )

@@ -7,10 +7,9 @@ categorical one (4.15); then the attribute by −N·MSE (4.16); ε_s = ε_a = pB
 the noisy class counts of the leaves. d_m = 8, τ = 10.
 Assumed: p = ½; trees on disjoint rows; the minus signs that (4.14) to (4.16) lack in print; labels
 −1 and 1, so that P = 1 bounds them and N·MSE is twice Gini, with 0 and 1, where it is half of Gini,
-as the variant `zero-one`; more than two classes by Gini; shares of a leaf's
-counts are averaged over the trees. A point of the range is a public bin edge,
-with the width of the bin below. (4.15) is cut: not all subsets of categories are tried, but each
-category against the rest.
+as the variant `zero-one`; more than two classes by Gini; shares of a leaf's counts are averaged
+over the trees. A point of the range stands for one of 250 public intervals, with its width. (4.15)
+is cut: not all subsets of categories are tried, but each category against the rest.
 """
 
 from __future__ import annotations
@@ -36,6 +35,9 @@ SIGNED = replace(GINI, name="N MSE of labels -1 and 1", sensitivity=2, monotone=
 ZERO_ONE = replace(GINI, name="N MSE of labels 0 and 1", sensitivity=8, monotone=False)
 
 
+INTERVALS = 250  # of the public range of a numeric attribute
+
+
 def every(attributes: int) -> int:
     """A median of each attribute."""
     return attributes
@@ -54,17 +56,25 @@ LINES = (
     ),
     Line("10 trees", "thesis Table 4.1", "trees"),
     Line("the depth is 8", "thesis Table 4.1", "depth"),
+    Line("two children", "thesis §4.3.2", "split_type"),
     Line(
-        "two children; splits (C, X \\ C) of categories",
+        "all splits (C, X \\ C) of categories",
         "thesis (4.15)",
         "split_type",
-        assumed="C is one category: other subsets are cut",
+        cut="C is one category, as a node cannot be split by a larger set here",
     ),
     Line(
-        "a median of every attribute, in proportion to the width of its interval",
+        "a median of every attribute, over the reals of its range",
+        "thesis (4.14)",
+        "bins: INTERVALS",
+        cut="250 equal intervals of the range, or those that the domain names; every point of an "
+        "interval counts as its upper end",
+    ),
+    Line(
+        "a point in proportion to the width of the interval in which all points score alike",
         "thesis (4.14)",
         "choose: by_points",
-        assumed="points are public bin edges; the minus sign that print lacks",
+        assumed="the minus sign that (4.14) to (4.16) lack in print",
     ),
     Line(
         "the attribute by −MSE, with Δ = 4P²/N",
@@ -105,6 +115,7 @@ _PUBLISHED = Recipe(
     paper="Differentially Private Random Forests for Regression and Classification, AAAI 2021",
     rows="disjoint",
     split_type="binary",
+    bins=INTERVALS,
     choose=choose(SIGNED),
     trees=10,
     depth=8,

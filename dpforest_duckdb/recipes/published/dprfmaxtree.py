@@ -43,6 +43,14 @@ LINES = (
         "choose: F_MAX",
         repaired="F_Max rounded down to whole rows",
     ),
+    Line("how large the subset is", NO_TEXT, "choose: among", assumed="√m attributes"),
+    Line("Δ of F_Max", NO_TEXT, "choose: F_MAX", assumed="1, with the factor 2"),
+    Line(
+        "how points are scored, and which points a categorical attribute has",
+        NO_TEXT,
+        "choose: by_points",
+        assumed="by F_Max; one category against the rest; edges of public bins for a number",
+    ),
     Line(
         "the weight of class c in F_Max is Σ n_ic / n_i",
         "thesis (4.11)",

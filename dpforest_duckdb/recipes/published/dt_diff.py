@@ -5,9 +5,9 @@ The table is generalised to the top, then made finer step by step, as DiffGen do
 one draw: the splits of numeric intervals carry weights and compete with the categorical ones in one
 exponential mechanism. Then every cell is counted by class.
 Assumed: the weights, by which all points of an interval together weigh as much as a group of a
-taxonomy; half of B for h = 6 draws, half for the counts; the max operator as the utility,
-information gain as a variant; points are the domain's bin edges. Taxonomies are the domain's; a
-column without one goes from any category to each.
+taxonomy; half of B for h = 6 draws, half for the counts; Δ = log2 |C|; the variant `max`; points
+are the domain's bin edges. Taxonomies are the domain's; a column without one goes from any category
+to each. A leaf votes by its shares. The rigorous form draws by the max operator.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LINES = (
         "weighted splits of numbers compete with the others in one draw",
         "Mu et al. 2016, 2.3 and Table 1",
         "learner: specialised",
-        repaired="without the factor 2, as the max operator is monotone",
+        repaired="the same by the max operator, which is monotone, so without the factor 2",
     ),
     Line(
         "the weights",
@@ -47,7 +47,13 @@ LINES = (
         "information gain",
         "Mu et al. 2016, 2.3",
         "learner: INFORMATION_GAIN",
-        assumed="the max operator; information gain as the variant ig",
+        repaired="the max operator, Δ = 1: no bound on information gain is below its range",
+    ),
+    Line(
+        "Δ of information gain, and other utilities",
+        NO_TEXT,
+        "learner: MAX_COUNT",
+        assumed="log2 |C|, its range in bits; the variant `max`",
     ),
     Line("nothing is asked node by node", "Mu et al. 2016, 2.3", "choose: at_random"),
     Line(
@@ -69,19 +75,26 @@ _PUBLISHED = Recipe(
     split_type="mixed",
     choose=at_random,  # not asked: the learner draws
     ends_early=True,  # a step splits one entry of the cut, not every node
-    learner=specialised(with_factor_2(MAX_COUNT), point=None),
+    learner=specialised(INFORMATION_GAIN, point=None),
     trees=1,
     taxonomies=True,
     depth=6,
     plan=half_to_leaves("exponential mechanism", LAPLACE),
     finish=each(alone(vote_by_counts)),
-    variants={"ig": {"learner": specialised(INFORMATION_GAIN, point=None)}},
+    variants={
+        "ig": {"learner": specialised(INFORMATION_GAIN, point=None)},
+        "max": {"learner": specialised(with_factor_2(MAX_COUNT), point=None)},
+    },
     lines=LINES,
 )
 
 DT_DIFF = repaired(
     _PUBLISHED,
-    "It is private as published if every cell is noised, as it is here. The max operator is "
-    "monotone, so the factor 2 is left out.",
+    "It is private as published if every cell is noised, as it is here. Splits are drawn by the "
+    "max operator, which is monotone, so that the factor 2 is left out.",
     learner=specialised(MAX_COUNT, point=None),
+    variants={
+        "ig": {"learner": specialised(INFORMATION_GAIN, point=None)},
+        "max": {"learner": specialised(MAX_COUNT, point=None)},
+    },
 )

@@ -1,12 +1,14 @@
 """PrivaTree: Vos et al., Differentially-Private Decision Trees and Provable Robustness to Data
-Poisoning, 2023; a peer, which none of the surveys treats.
+Poisoning, 2023; a peer, known through its abstract and its authors' code,
+tudelft-cda-lab/PrivaTree.
 
-One binary tree by permute-and-flip on Gini over uniform bins, and permute-and-flip labels. The
-leaves have no more than what keeps the error by flipped labels small, at most half of B; the rest
-goes to the splits, alike at every level. d = 4.
-Assumed: "small" is an expected 1 % of the rows, for the worst chance p of K classes:
-ε = 2^d max_p 2 ln(1/p) (1 − (1 − (1 − p)^K) / (K p)) / (n 1 %). Less loses accuracy on small
-tables. Gini weighted by rows; bins are the domain's.
+One binary tree. A node asks a noisy histogram by class of every attribute and takes the split of
+least Gini in them; labels by permute-and-flip. The leaves have no more than what keeps the share of
+rows that flipped labels get wrong at 1 %, at most half of B; the rest goes to the splits, alike at
+every depth: ε = 2^d max_p 2 ln(1/p) (1 − (1 − (1 − p)^K) / (K p)) / (n 1 %) for K classes. d = 4.
+Assumed: the bins are the domain's. The rigorous form draws by permute-and-flip on Gini weighted by
+rows. Cut: a split of categories holds one of them, where the code takes any first ones by the share
+of a class.
 """
 
 from __future__ import annotations
@@ -23,10 +25,11 @@ from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.leaf_queries import LABEL
-from dpforest_duckdb.recipes.plans import NOISY_ROWS, PUBLIC_ROWS, ROWS_SHARE, spread
+from dpforest_duckdb.recipes.plans import LAPLACE, NOISY_ROWS, PUBLIC_ROWS, ROWS_SHARE, spread
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility
+from dpforest_duckdb.splits.published import by_private_histograms, unless_few_or_pure
 from dpforest_duckdb.splits.utilities import GINI
 
 ERROR = 0.01  # the share of rows that flipped labels may get wrong
@@ -41,44 +44,86 @@ def leaf_epsilon(request: Request) -> float:
     return float(2**request.depth * worst / (rows * ERROR))
 
 
-def plan(request: Request, rows: int | Fraction = ROWS_SHARE) -> Plan:
-    leaf = Fraction(round(leaf_epsilon(request) * NANO), request.epsilon)
-    leaf = min(max(leaf, LEAST_SHARE), Fraction(1, 2))
+def leaf_share(request: Request) -> Fraction:
+    """The leaves' part of B."""
+    needed = Fraction(round(leaf_epsilon(request) * NANO), request.epsilon)
+    return min(max(needed, LEAST_SHARE), Fraction(1, 2))
+
+
+def plan(request: Request) -> Plan:
+    """The rest of B to the splits, alike at every depth."""
+    leaf = leaf_share(request)
     split = ((1 - leaf) / request.depth,) * request.depth
     queries = {"split": ("permute-and-flip on Gini", split), "leaf": (LABEL.mechanism, (leaf,))}
-    return spread(request, queries, rows=rows)
+    return spread(request, queries, rows=ROWS_SHARE)
+
+
+def published_plan(request: Request) -> Plan:
+    """The same share for the histogram of each attribute, of which the charge counts one.
+
+    Before the number of rows is known, this is the most that any number leads to.
+    """
+    leaf, histograms = leaf_share(request), len(request.domain.attributes)
+    rest = 1 - leaf if request.rows else Fraction(1)
+    split = (rest * histograms / request.depth,) * request.depth
+    queries = {
+        "split": (f"{LAPLACE} on every attribute", split),
+        "leaf": (LABEL.mechanism, (leaf,)),
+    }
+    return spread(request, queries, whole=1)
 
 
 def adapt(histogram: Integers, request: Request) -> Request:
+    """The number of rows, which the leaves' part follows from."""
     return replace(request, rows=max(int(histogram.sum()), 1))
 
 
+CODE = "its code, privatree.py"
 LINES = (
-    Line("all rows", NO_TEXT, "rows", assumed="one tree has them"),
-    Line("one tree", NO_TEXT, "trees", assumed="1"),
-    Line("the depth", NO_TEXT, "depth", assumed="4"),
-    Line("binary splits at uniform bins", NO_TEXT, "split_type", assumed="the domain's bins"),
+    Line("all rows", CODE, "rows"),
+    Line("one tree", CODE, "trees"),
+    Line("depth 4 in the comparison", "its code, performance_comparison.py", "depth"),
+    Line("binary splits", CODE, "split_type"),
     Line(
-        "permute-and-flip on Gini",
-        NO_TEXT,
-        "choose: by_utility",
-        assumed="Gini weighted by rows, with Δ = 2",
+        "bins of numeric attributes by private quantiles, for the share of one depth more",
+        CODE,
+        "split_type",
+        assumed="the domain's bins, which cost nothing",
     ),
     Line(
-        "a share for the leaves that bounds the error of flipped labels",
-        NO_TEXT,
+        "categories in the order of their noisy class shares, any first ones against the rest",
+        CODE,
+        "split_type",
+        cut="one category against the rest",
+    ),
+    Line(
+        "noisy histograms by class of every attribute, and the split of least Gini in them",
+        CODE,
+        "choose: by_private_histograms",
+        repaired="one draw by permute-and-flip on Gini weighted by rows, Δ = 2",
+    ),
+    Line(
+        "a node of one class, or of one row, is not split",
+        CODE,
+        "choose: unless_few_or_pure",
+        repaired="it ends by depth alone: the true rows would tell the other ends",
+    ),
+    Line(
+        "the leaves' part is the least that keeps errors by flipped labels at 1 %, at most ½",
+        CODE,
         "plan: leaf_epsilon",
-        assumed="1 % of the rows; at least 0.1 % of the budget",
+        repaired="the same of what a noisy number of rows leaves",
     ),
+    Line("the least that this part can be", NO_TEXT, "plan: LEAST_SHARE", assumed="0.1 % of B"),
     Line(
-        "the number of rows is known",
-        "its leaf budget, which has n in it",
-        "plan: plan",
-        repaired="a noisy one is paid for",
+        "the rest alike to every depth, charged once for the histograms of all attributes",
+        CODE,
+        "plan: published_plan",
+        repaired="one draw, which is what is charged",
     ),
-    Line("the share follows the number of rows", NO_TEXT, "adapt: adapt", assumed="as above"),
-    Line("labels by permute-and-flip", NO_TEXT, "leaf: LABEL", assumed="on class counts"),
-    Line("the label of the leaf", NO_TEXT, "finish: vote_by_label", assumed="one vote"),
+    Line("that part follows the number of rows, which is known", CODE, "adapt: adapt"),
+    Line("labels by permute-and-flip on class counts", CODE, "leaf: LABEL"),
+    Line("the label of the leaf", CODE, "finish: vote_by_label"),
 )
 
 _PUBLISHED = Recipe(
@@ -88,19 +133,26 @@ _PUBLISHED = Recipe(
     paper="Differentially-Private Decision Trees and Provable Robustness to Data Poisoning, 2023",
     rows="all",
     split_type="binary",
-    choose=by_utility(GINI, "permute-and-flip"),
+    choose=unless_few_or_pure(by_private_histograms, 2),
+    ends_early=True,
     trees=1,
     depth=4,
-    plan=lambda request: plan(request, 0),
+    plan=published_plan,
     adapt=adapt,
     leaf=LABEL,
     finish=each(alone(vote_by_label)),
-    flaws=(PUBLIC_ROWS, "The budget of the leaves depends on it."),
+    flaws=(
+        PUBLIC_ROWS,
+        "The histograms of all attributes of a node are charged as one.",
+        "Nodes end by the true number of their rows and classes.",
+    ),
     lines=LINES,
 )
 
 PRIVATREE = repaired(
     _PUBLISHED,
-    NOISY_ROWS + " The leaves' share depends on that.",
+    NOISY_ROWS + " Splits are drawn by permute-and-flip on Gini, and no true count ends a node.",
+    choose=by_utility(GINI, "permute-and-flip"),
+    ends_early=False,
     plan=plan,
 )

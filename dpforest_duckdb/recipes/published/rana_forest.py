@@ -51,7 +51,7 @@ LINES = (
         "as many trees as Theorems 3 and 4 allow",
         "thesis (4.35), (4.36)",
         "trees",
-        assumed="10, without a check of the bounds",
+        cut="10 trees without a check of the bounds, which are of the true rows",
     ),
     Line("no greatest depth", "thesis 4.5.1", "depth", assumed="at most 10 splits on a path"),
     Line("numeric attributes are split in two at (4.7)", "thesis (4.7)", "split_type"),
@@ -86,6 +86,16 @@ LINES = (
     ),
 )
 
+FLAWS = (
+    "It relaxes differential privacy by design: only variances of estimates are protected.",
+    BOOTSTRAP,
+    "Every tree, and every depth of it, spends all of B.",
+    "The attribute is the one of largest true information gain, without noise.",
+    "Class means are divided by the true sizes of the classes.",
+    "A node ends by the true sizes of its children.",
+    "Their least size follows from the true number of rows.",
+)
+
 RANA_FOREST = Recipe(
     name="rana-forest",
     title="Rana et al.",
@@ -100,10 +110,7 @@ RANA_FOREST = Recipe(
     plan=plan,
     adapt=adapt,
     finish=each(alone(vote_by_majority)),
-    flaws=(
-        "It relaxes differential privacy by design: only variances of estimates are protected.",
-        BOOTSTRAP,
-    ),
+    flaws=FLAWS,
     only="It is not differentially private by design, so there is nothing to repair.",
     lines=LINES,
 )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -31,13 +32,14 @@ from dpforest_duckdb.splits.choose import at_random
 BINS = 5
 
 
-def adapt(histogram: Integers, request: Request) -> Request:
+def adapt(histogram: Integers, request: Request, spent: Fraction = ROWS_SHARE) -> Request:
     """The most trees for which θ is below |D| / δ² (4.38), from the class counts of all rows.
 
-    δ is the mean size of the attributes' declared domains.
+    δ is the mean size of the attributes' declared domains. `spent` is the part of B that the number
+    of rows has cost, so that θ is the noise of the leaves.
     """
     rows, domain = max(int(histogram.sum()), 1), request.domain
-    share = noise_scale(request.epsilon, request.rows_per_unit)
+    share = noise_scale(int(request.epsilon * (1 - spent)), request.rows_per_unit)
     theta = math.sqrt(2) * len(domain.classes) * share  # times τ
     sizes = [len(attribute.expected) for attribute in domain.attributes]
     bearable = math.ceil(rows / float(np.mean(sizes)) ** 2 / theta) - 1
@@ -52,6 +54,7 @@ LINES = (
         "the largest t ≤ |A| with √2 |C| / ε < |D| / δ², δ the mean size of a domain",
         "thesis (4.38)",
         "adapt: adapt",
+        repaired="the same, with the ε that the leaves have after the number of rows is paid for",
     ),
     Line(
         "|D| is known",
@@ -107,7 +110,7 @@ _PUBLISHED = Recipe(
     trees=lambda domain: len(domain.attributes),
     depth=lambda domain: len(domain.attributes),
     plan=leaves_only(LAPLACE),
-    adapt=adapt,
+    adapt=lambda histogram, request: adapt(histogram, request, Fraction(0)),
     stop=unsupported,
     finish=each(with_cells(sum_upward), with_noise(prune_by_signal), with_cells(vote_by_surest)),
     voting="surest",
@@ -119,4 +122,5 @@ SNR_FOREST = repaired(
     _PUBLISHED,
     NOISY_ROWS + " Trees and depth follow from that.",
     plan=leaves_only(LAPLACE, rows=ROWS_SHARE),
+    adapt=adapt,
 )

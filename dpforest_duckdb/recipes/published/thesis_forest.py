@@ -5,8 +5,8 @@ Binary trees on disjoint rows. At every node K random attributes; of each a priv
 ten equidistant points (5.1), or one category against the rest (5.2), then the attribute by −N·MSE
 (5.3), with ε_s = ε_a = B/(4 d_m) each: a node costs (K + 1)/2 of what is charged. A node ends at
 d_m, with one class, or with fewer than 4 rows. The label of a leaf by permute-and-flip with B/2;
-majority. d_m = m/2; d = 4 and τ = 9 on Banknote, d = 11 and τ = 6 on Mushroom, d = 7 and τ = 15 on
-Adult.
+majority. d_m = m/2, rounded up, as its table has 7 for 13 attributes; d = 4 and τ = 9 on Banknote,
+d = 11 and τ = 6 on Mushroom, d = 7 and τ = 15 on Adult.
 Assumed: K = √m, of which the thesis says that it is less than m; τ = 15; minus signs in (5.1) to
 (5.3); labels −1 and 1, or 0 and 1 as the variant `zero-one`; the ten points part the public range,
 without its ends, and a node that has none left, and no other split, is a leaf; a child of fewer
@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_label
 from dpforest_duckdb.recipes.conformance import Line
@@ -27,7 +28,7 @@ from dpforest_duckdb.recipes.plans import (
     half_to_leaves,
     half_to_leaves_and_full_medians,
 )
-from dpforest_duckdb.recipes.recipe import Recipe, half_the_attributes, repaired
+from dpforest_duckdb.recipes.recipe import Recipe, repaired
 from dpforest_duckdb.splits.choose import Chooser, among, attribute_first
 from dpforest_duckdb.splits.published import at_points, by_points, full_shares, unless_few_or_pure
 from dpforest_duckdb.splits.utilities import BALANCE, GINI, Utility
@@ -38,20 +39,30 @@ ZERO_ONE = replace(GINI, name="N MSE of labels 0 and 1", sensitivity=8, monotone
 POINTS, LEAST_ROWS = 10, 4
 
 
+def depth(domain: Domain) -> int:
+    """⌈m/2⌉."""
+    return (len(domain.attributes) + 1) // 2
+
+
 def choose(mse: Utility) -> Chooser:
     medians = among(by_points(BALANCE, mse, full_shares(math.isqrt)))
     return unless_few_or_pure(at_points(medians, POINTS), LEAST_ROWS)
 
 
 LINES = (
-    Line("disjoint random subsets of the rows", "thesis 5.1", "rows"),
+    Line("disjoint random subsets of the rows", "thesis §5.1", "rows"),
     Line(
         "9 trees on Banknote, 6 on Mushroom, 15 on Adult",
         "thesis Figures 5.1 to 5.3",
         "trees",
         assumed="15 elsewhere",
     ),
-    Line("d_m = m/2; 4 on Banknote", "thesis Table 5.1", "depth"),
+    Line(
+        "d_m = m/2, 7 for 13 attributes; 4 on Banknote",
+        "thesis §5.1 and Table 5.1",
+        "depth: depth",
+        assumed="rounded up",
+    ),
     Line("two children; one category against the rest", "thesis (5.2)", "split_type"),
     Line(
         "a private median among ten equidistant points of each attribute of a subset",
@@ -61,7 +72,7 @@ LINES = (
     ),
     Line(
         "the size of the subset is below m",
-        "thesis 5.1",
+        "thesis §5.1",
         "choose: among",
         assumed="√m as published, m − 1 rigorous",
     ),
@@ -73,24 +84,30 @@ LINES = (
     ),
     Line(
         "a node ends with one class, or below 4 rows",
-        "thesis 5.1",
+        "thesis §5.1",
         "choose: unless_few_or_pure",
         repaired="by depth and points alone",
     ),
     Line(
-        "a node ends if a child would have fewer than 4 rows, or if its rows are all alike",
-        "thesis 5.1",
+        "a node ends when the child would have fewer than 4 rows",
+        "thesis §5.1",
         "choose: LEAST_ROWS",
-        assumed="that child alone is a leaf; rows that are all alike end no node",
+        assumed="that child is a leaf, as in its code, Forest_434.py; the other is not",
+    ),
+    Line(
+        "a node ends if its rows are all alike",
+        "thesis §5.1",
+        "choose: LEAST_ROWS",
+        cut="one cannot tell by the counts of each attribute; such a node goes on to its depth",
     ),
     Line(
         "ε_a = ε_s = pB/(2 d_m) each, ε_l = B/2",
-        "thesis 5.1",
+        "thesis §5.1",
         "plan: half_to_leaves_and_full_medians",
         repaired="two draws a node, half of its share each",
     ),
-    Line("the label of a leaf by permute-and-flip", "thesis 5.1", "leaf: LABEL"),
-    Line("majority voting", "thesis 5.1", "finish: vote_by_label"),
+    Line("the label of a leaf by permute-and-flip", "thesis §5.1", "leaf: LABEL"),
+    Line("majority voting", "thesis §5.1", "finish: vote_by_label"),
 )
 
 _PUBLISHED = Recipe(
@@ -103,7 +120,7 @@ _PUBLISHED = Recipe(
     choose=choose(SIGNED),
     ends_early=True,
     trees=15,
-    depth=half_the_attributes,
+    depth=depth,
     plan=half_to_leaves_and_full_medians(LABEL.mechanism, math.isqrt),
     leaf=LABEL,
     finish=each(alone(vote_by_label)),

@@ -7,7 +7,8 @@ the share 1 / (d_m − d_t + 1) (4.31), (4.32), for one query, a split or the co
 Attributes are weighed by symmetrical uncertainty (4.24) and normalised interaction gain (4.26), and
 a split is drawn among those of most weight. τ = 90, d_m = 5 (30 and 8 in its figures).
 A split has a feature and a point, for a categorical one of its values against the rest.
-Assumed: α = ½; Gini by the exponential mechanism; points of numbers are public bin edges.
+Assumed: α = ½; Gini weighted by rows, Δ = 2, by the exponential mechanism; points of numbers are
+public bin edges; the class that most trees say.
 The weights of IG-RFE, the threshold of relevance and p are not given: an attribute weighs its
 uncertainty times its mean interaction, once for all trees of a phase, those below a hundredth of
 the largest uncertainty weigh nothing and come last, and p = √m of those that a node has left.
