@@ -84,7 +84,7 @@ def evaluate(
             "table (see --epsilon)."
         )
     if as_json:
-        emit(found.facts())
+        emit({"model": forest.name, "table": table, **found.facts()})
         return
     print(f"rows      {'-' if found.rows is None else found.rows}")
     print(f"accuracy  {number(found.accuracy)}")

@@ -158,7 +158,9 @@ def check_writable(path: str, *others: str | None, replace: bool) -> None:
     """Refuse an --out that cannot be written, or that names one of the `others`."""
     target = Path(path)
     if any(other and target.resolve() == Path(other).resolve() for other in others):
-        raise UsageError("--out names the database or its ledger: choose another file.")
+        raise UsageError(
+            "--out names the database, its ledger or a file that is read: choose another file."
+        )
     if target.is_dir() or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
         raise DpforestError(f"The file {path} cannot be written: check its folder and --out.")
     if target.exists() and not replace:

@@ -20,6 +20,12 @@ def report(
     model: options.Model,
     out: Annotated[str, typer.Option(metavar="FILE.html", help="The page to write.")],
     db: options.MaybeDb = None,
+    evaluation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.json", help="Show the figures that dpforest evaluate --json printed."
+        ),
+    ] = None,
     ledger: options.Ledger = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace an existing file.")] = False,
     as_json: options.AsJson = False,
@@ -27,22 +33,24 @@ def report(
 ) -> None:
     """Write a page that explains a model: its guarantee, its cost, and what matters.
 
-    One HTML file that needs no network. Only released figures are read. With --db the page also
-    shows the budget of the table that the model was trained on.
+    One HTML file that needs no network. No row is read. With --db the page also shows the budget of
+    the table that the model was trained on, and with --evaluation accuracy, calibration and ROC.
 
     \b
     Example:
       dpforest report --db data.duckdb --model visits --out visits.html
     """
     from dpforest_duckdb.model.files import write_file
+    from dpforest_duckdb.report.evaluated import load_evaluation
     from dpforest_duckdb.report.page import report_html
 
     if not out.endswith((".html", ".htm")):
         raise UsageError("--out must end in .html: the report is a page for a browser.")
-    options.check_writable(out, db, ledger, replace=replace)
+    options.check_writable(out, db, ledger, evaluation, replace=replace)
     with options.opened_for_model(db, model, show_sql=show_sql) as (engine, forest):
         spent = None if engine is None else _spent(engine, forest, ledger)
-    write_file(out, report_html(forest, spent=spent))
+    evaluated = load_evaluation(evaluation, forest) if evaluation else None
+    write_file(out, report_html(forest, spent=spent, evaluated=evaluated))
     if as_json:
         emit({"report": out, "model": forest.name, "private": forest.private})
         return

@@ -424,7 +424,9 @@ def test_a_model_file_scores_in_another_database(db: Path, tmp_path: Path) -> No
 
 def test_evaluate_exact(db: Path) -> None:
     said = dpforest("evaluate", "--db", db, "--model", "risk", "--table", "visits", "--json")
-    assert set(said.facts) == {"rows", "accuracy", "log_loss", "auc", "private"}
+    assert set(said.facts) == {
+        *("model", "table", "rows", "accuracy", "log_loss", "auc", "private", "bins")
+    }
     assert said.facts["rows"] == 1000
     assert said.facts["accuracy"] > 0.9
     assert said.facts["private"] is False
@@ -443,7 +445,7 @@ def test_evaluate_on_a_capped_table_wants_epsilon_and_debits_it(db: Path) -> Non
         refused(dpforest(*shared, *unit), unit[0], "go with --epsilon", code=2)
     assert state(db) == before
     said = dpforest(*shared, "--epsilon", "2.5", "--json")
-    figures = {"rows", "accuracy", "log_loss", "auc", "private"}
+    figures = {"model", "table", "rows", "accuracy", "log_loss", "auc", "private", "bins"}
     assert set(said.facts) == {*figures, "epsilon", "privacy_unit", "rows_per_unit", "noise"}
     assert said.facts["private"] is True
     assert (said.facts["privacy_unit"], said.facts["rows_per_unit"]) == ("row", 1)

@@ -351,6 +351,8 @@ def test_another_column_may_hold_the_classes(
     engine = DuckDBEngine(con)
     expected = evaluate(engine, forest, "t", ledger=tmp_path / "ledger").facts()
     # the groups come in any order, so sums differ in their last digits
-    assert evaluate(engine, forest, "u", target="TRUTH").facts() == pytest.approx(expected)
+    found = evaluate(engine, forest, "u", target="TRUTH").facts()
+    assert found.pop("bins") == expected.pop("bins")
+    assert found == pytest.approx(expected)
     con.execute("CREATE TABLE empty AS FROM t LIMIT 0")
     assert evaluate(engine, forest, "empty").rows == 0

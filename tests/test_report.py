@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from models import forest_of, log_odds, one_split, two_attributes
-from shell import dpforest
+from shell import dpforest, refused
 
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.report.evaluated import Evaluated
 from dpforest_duckdb.report.page import Spent, report_html
 
 pytest.importorskip("altair")
@@ -102,10 +106,80 @@ def test_the_verb_writes_the_page_whole_or_not_at_all(db: Path, tmp_path: Path) 
     assert "On the table so far: ε = 1; the table has no cap" in out.read_text(encoding="utf-8")
     assert "already" in dpforest(*words).err
     assert dpforest(*words, "--replace").code == 0
-    refused = dpforest("report", "--db", db, "--model", "risk", "--out", tmp_path / "risk.txt")
-    assert refused.code == 2
-    assert "must end in .html" in refused.err
+    wrong = dpforest("report", "--db", db, "--model", "risk", "--out", tmp_path / "risk.txt")
+    assert wrong.code == 2
+    assert "must end in .html" in wrong.err
     assert not (tmp_path / "risk.txt").exists()
+
+
+def evaluated(**changed: Any) -> Evaluated:
+    bins = ((0, 0),) * 4 + ((80, 20), (1, -2)) + ((0, 0),) * 12 + ((10, 90), (0, 3))
+    figures = Evaluated("visits", 200, 0.85, 0.4, 0.9, True, 0.5, 2.0, bins)
+    return replace(figures, **changed)
+
+
+def test_figures_that_were_paid_for_are_drawn_with_their_noise() -> None:
+    page = report_html(made(), evaluated=evaluated())
+    assert "for ε = 0.5 of its budget" in page
+    assert "0.8500" in page
+    found = payload(page)
+    points = [row for rows in found["calibration"]["datasets"].values() for row in rows]
+    shares = {row["probability"]: row for row in points if "share" in row}
+    assert set(shares) == {0.225, 0.925}, "bins with fewer rows than noise are left out"
+    assert shares[0.225]["share"] == 0.2
+    assert shares[0.225]["low"] == pytest.approx(0.2 - 2 * 2 * math.hypot(0.2, 0.8) / 100)
+    (curve,) = [rows for rows in found["roc"]["datasets"].values() if "false" in rows[0]]
+    for before, after in pairwise(curve):
+        assert before["false"] <= after["false"] <= 1
+        assert before["true"] <= after["true"] <= 1
+
+
+def test_exact_figures_carry_a_banner() -> None:
+    page = report_html(made(), evaluated=evaluated(private=False, noise=0.0, epsilon=None))
+    assert "These figures are not private." in page
+    assert "0 of its budget" not in page
+
+
+def test_figures_of_several_classes_have_no_curves() -> None:
+    page = report_html(made(), evaluated=evaluated(bins=(), auc=None))
+    assert payload(page)["calibration"] is None
+    assert payload(page)["roc"] is None
+    assert "Calibration" not in page
+
+
+def test_the_verb_shows_what_evaluate_printed(db: Path, tmp_path: Path) -> None:
+    figures, out = tmp_path / "figures.json", tmp_path / "risk.html"
+    words = ("evaluate", "--db", db, "--model", "risk", "--table", "fresh", "--json")
+    figures.write_text(dpforest(*words).out, encoding="utf-8")
+    report = ("report", "--db", db, "--model", "risk", "--out", out)
+    assert dpforest(*report, "--evaluation", figures).code == 0
+    assert "These figures are not private." in out.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        "\x00",
+        '{"model": "risk", "table": "t", "rows": 1.5}',
+        '{"model": "risk", "table": "t", "rows": 1, "accuracy": NaN, "log_loss": null, '
+        '"auc": null, "private": true}',
+        '{"model": "risk", "table": "t", "rows": 1, "accuracy": 1, "log_loss": null, '
+        '"auc": null, "private": true, "bins": [[1]]}',
+        '{"model": "other", "table": "t", "rows": 1, "accuracy": 1, "log_loss": null, '
+        '"auc": null, "private": true}',
+    ],
+)
+def test_a_file_that_is_no_evaluation_of_the_model_is_refused(
+    db: Path, tmp_path: Path, text: str
+) -> None:
+    file, out = tmp_path / "figures.json", tmp_path / "risk.html"
+    file.write_text(text, encoding="utf-8")
+    words = ("report", "--db", db, "--model", "risk", "--out", out, "--evaluation", file)
+    refused(dpforest(*words), "--evaluation")
+    assert not out.exists()
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +209,7 @@ def test_a_browser_draws_the_page_and_explains_a_row(
 
     forest = made(hostile=hostile)
     page = tmp_path / "page.html"
-    page.write_text(report_html(forest), encoding="utf-8")
+    page.write_text(report_html(forest, evaluated=evaluated()), encoding="utf-8")
     browser.get(page.as_uri())
     assert browser.execute_script("return document.images.length") == 0
     for colour in ("red", "blue"):
@@ -147,6 +221,10 @@ def test_a_browser_draws_the_page_and_explains_a_row(
     browser.find_element(By.ID, "search").send_keys("size = large")
     rows = browser.find_elements(By.CSS_SELECTOR, "#rule-table tbody tr")
     assert len(rows) == 1
+    for chart in ("importance", "calibration", "roc"):
+        WebDriverWait(browser, 20).until(
+            lambda b, chart=chart: b.find_elements(By.CSS_SELECTOR, f"[data-chart={chart}] svg")
+        )
     Select(browser.find_element(By.ID, "effect")).select_by_visible_text("size")
     WebDriverWait(browser, 20).until(
         lambda b: "large" in b.find_element(By.ID, "effect-chart").text

@@ -24,7 +24,9 @@ class Evaluation:
 
     `private` says whether they may be published, and `reasons` why not, if noise was paid for.
     Noisy figures cost `epsilon`, in nano-ε, for each privacy `unit`; `noise` is the standard
-    deviation of the noise in each count that they are computed from.
+    deviation of the noise in each count that they are computed from. With two classes, `bins[bin]`
+    are the rows of the first and of the second class whose probability of the second is above
+    bin / BINS and up to (bin + 1) / BINS; noisy if the figures are.
     """
 
     rows: int | None
@@ -36,11 +38,14 @@ class Evaluation:
     unit: PrivacyUnit | None = None
     noise: float | None = None
     reasons: tuple[str, ...] = ()
+    bins: tuple[tuple[int, int], ...] = ()
 
     def facts(self) -> dict[str, Any]:
         """The figures as a JSON object; with their cost and unit if they are noisy."""
         names = ("rows", "accuracy", "log_loss", "auc", "private")
         found = {name: getattr(self, name) for name in names}
+        if self.bins:
+            found["bins"] = [list(rows) for rows in self.bins]
         if self.epsilon is None or self.unit is None:
             return found
         return {
@@ -65,7 +70,21 @@ def exact_figures(outcomes: Outcomes, classes: int) -> Evaluation:
         accuracy=float((rows * outcomes.right).sum() / total),
         log_loss=log_loss(of_own_class, rows),
         auc=auc(value, rows * (label == 1), rows * (label == 0)) if classes == 2 else None,
+        bins=_bins(np.array([_in_bins(value, rows * (label == c)) for c in (0, 1)]))
+        if classes == 2
+        else (),
     )
+
+
+def _in_bins(value: Floats, rows: Integers) -> Integers:
+    """The rows `[bin]` by the bin of their probability."""
+    bins = np.clip(np.ceil(value * BINS).astype(np.int64) - 1, 0, BINS - 1)
+    return np.bincount(bins, weights=rows, minlength=BINS).astype(np.int64)
+
+
+def _bins(rows: Integers) -> tuple[tuple[int, int], ...]:
+    """Pairs per bin of `rows[class, bin]`."""
+    return tuple((int(first), int(second)) for first, second in rows.T)
 
 
 def log_loss(of_own_class: Floats, rows: Integers | Floats) -> float:
@@ -120,6 +139,7 @@ def noisy_figures(
         epsilon=epsilon,
         unit=unit,
         noise=laplace_deviation(epsilon, unit.rows),
+        bins=_bins(noisy.sum(axis=1)) if classes == 2 else (),
     )
     if rows < 1:
         return nothing

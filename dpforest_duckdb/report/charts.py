@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from dpforest_duckdb.model.effects import Effect
 from dpforest_duckdb.model.rules import condition
+from dpforest_duckdb.report.evaluated import Evaluated
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import LEAF, Tree
 
@@ -88,6 +90,90 @@ def effect_chart(forest: ForestContent, effect: Effect) -> dict[str, Any]:
         .encode(y="zero:Q")
     )
     return _spec(alt.layer(zero, band, points).properties(width="container", height=220))
+
+
+def calibration_chart(evaluated: Evaluated) -> dict[str, Any] | None:
+    """The share of the second class by its probability; None if there are not two classes.
+
+    A bin is shown if its noisy rows are more than the noise in them. The bar is two standard
+    deviations of the noise on either side, to first order.
+    """
+    import altair as alt
+
+    bins, rows = len(evaluated.bins), []
+    for number, (first, second) in enumerate(evaluated.bins):
+        total = first + second
+        if total < 1 or total <= BAND * math.sqrt(2) * evaluated.noise:
+            continue
+        share = min(max(second / total, 0.0), 1.0)
+        band = BAND * evaluated.noise * math.hypot(share, 1 - share) / total
+        rows.append(
+            {
+                "probability": (number + 0.5) / bins,
+                "share": share,
+                "low": max(share - band, 0.0),
+                "high": min(share + band, 1.0),
+                "rows": total,
+            }
+        )
+    if not rows:
+        return None
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        x=alt.X("probability:Q", title="predicted probability", scale=alt.Scale(domain=[0, 1])),
+        tooltip=[
+            alt.Tooltip("probability:Q", format=".3f", title="predicted"),
+            alt.Tooltip("share:Q", format=".3f", title="share of rows"),
+            alt.Tooltip("rows:Q", title="rows"),
+        ],
+    )
+    band_marks = base.mark_rule(strokeWidth=5, opacity=0.3).encode(
+        y=alt.Y("low:Q", title="share of rows", scale=alt.Scale(domain=[0, 1])), y2="high:Q"
+    )
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(y="share:Q")
+    return _spec(
+        alt.layer(_diagonal(), band_marks, points).properties(width="container", height=260)
+    )
+
+
+def roc_chart(evaluated: Evaluated) -> dict[str, Any] | None:
+    """The share of each class above a probability, for every edge of a bin; None as above.
+
+    With noise the shares may not ascend: each is raised to the one before it and limited to 1.
+    """
+    import altair as alt
+
+    counts = np.array(evaluated.bins, dtype=np.int64).reshape(-1, 2)[::-1]
+    totals = counts.sum(axis=0)
+    if not len(counts) or totals.min() < 1:
+        return None
+    shares = np.maximum.accumulate(np.clip(counts.cumsum(axis=0) / totals, 0, 1), axis=0)
+    points = [[0.0, 0.0], *shares.tolist()]
+    rows = [{"false": x, "true": y, "order": n} for n, (x, y) in enumerate(points)]
+    line = (
+        alt.Chart(alt.InlineData(values=rows))
+        .mark_line(point=True)
+        .encode(
+            x=alt.X("false:Q", title="false positives", scale=alt.Scale(domain=[0, 1])),
+            y=alt.Y("true:Q", title="true positives", scale=alt.Scale(domain=[0, 1])),
+            order="order:Q",
+            tooltip=[
+                alt.Tooltip("false:Q", format=".3f", title="false positives"),
+                alt.Tooltip("true:Q", format=".3f", title="true positives"),
+            ],
+        )
+    )
+    return _spec(alt.layer(_diagonal(), line).properties(width="container", height=260))
+
+
+def _diagonal() -> Any:
+    import altair as alt
+
+    ends = [{"x": 0, "y": 0}, {"x": 1, "y": 1}]
+    return (
+        alt.Chart(alt.InlineData(values=ends))
+        .mark_line(strokeDash=[4, 3], color="gray")
+        .encode(x="x:Q", y="y:Q")
+    )
 
 
 def tree_chart(forest: ForestContent, tree: Tree) -> dict[str, Any] | None:

@@ -18,8 +18,10 @@ function choices(select, names, show) {
 }
 
 function drawAll() {
-  const importance = document.querySelector("[data-chart=importance]");
-  if (importance && data.importance) draw(importance, data.importance);
+  for (const name of ["importance", "calibration", "roc"]) {
+    const place = document.querySelector(`[data-chart=${name}]`);
+    if (place && data[name]) draw(place, data[name]);
+  }
   if (data.effects.length) draw("#effect-chart", data.effects[Number(byId("effect").value || 0)].chart);
   if (data.trees.length) draw("#tree-chart", data.trees[Number(byId("tree").value || 0)]);
 }

@@ -14,7 +14,14 @@ from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.effects import effects
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.report.charts import effect_chart, importance_chart, tree_chart
+from dpforest_duckdb.report.charts import (
+    calibration_chart,
+    effect_chart,
+    importance_chart,
+    roc_chart,
+    tree_chart,
+)
+from dpforest_duckdb.report.evaluated import Evaluated
 from dpforest_duckdb.tree import LEAF, Tree
 
 MOST_RULES = 5_000  # rows of the table of rules
@@ -30,10 +37,13 @@ class Spent:
     left: float | None
 
 
-def report_html(forest: Forest, *, spent: Spent | None = None) -> str:
+def report_html(
+    forest: Forest, *, spent: Spent | None = None, evaluated: Evaluated | None = None
+) -> str:
     """The page as text.
 
-    Everything on it is released already: nothing is read but the model, and `spent` if it is given.
+    Nothing is read but the model, `spent`, and `evaluated` with its figures on a table. All of that
+    is released already, but exact figures, which the page says.
     Raises `DpforestError` where the packages of the extra `report` are missing.
     """
     try:
@@ -56,6 +66,8 @@ def report_html(forest: Forest, *, spent: Spent | None = None) -> str:
             }
             for effect in found
         ],
+        "calibration": calibration_chart(evaluated) if evaluated else None,
+        "roc": roc_chart(evaluated) if evaluated else None,
         "trees": [chart for chart in drawn if chart is not None],
         "rules": [_rule(rule) for rule in rules[:MOST_RULES]],
         "model": _scoring(forest),
@@ -67,6 +79,8 @@ def report_html(forest: Forest, *, spent: Spent | None = None) -> str:
             forest=forest,
             promise=_promise(forest),
             spent=spent,
+            evaluated=evaluated,
+            drawn={name for name in ("calibration", "roc") if payload[name]},
             bands=bool(found) and any(math.isfinite(d) for d in found[0].deviation.ravel()),
             effects=len(found),
             undrawn=len([chart for chart in drawn if chart is None]),

@@ -1,0 +1,91 @@
+"""The figures of an evaluation on the page, as `dpforest evaluate --json` prints them."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.scoring.content import ForestContent
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Figures of a model on a table. None, or no bins, where there is nothing to show.
+
+    `private` says whether they may be published; `noise` is the standard deviation of each count in
+    `bins`, 0 if they are exact. `bins[bin]` are the rows of the first and the second of two classes
+    by equal parts of the probability of the second.
+    """
+
+    table: str
+    rows: int | None
+    accuracy: float | None
+    log_loss: float | None
+    auc: float | None
+    private: bool
+    epsilon: float | None
+    noise: float
+    bins: tuple[tuple[int, int], ...]
+
+
+def load_evaluation(path: str | Path, forest: ForestContent) -> Evaluated:
+    """Read what `dpforest evaluate --json` printed for this model.
+
+    Raises `DpforestError` for another file, or for the figures of another model.
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        found = _parsed(content)
+    except OSError:
+        raise DpforestError(f"The file {path} cannot be read: check --evaluation.") from None
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise DpforestError(
+            f"The file {path} is not what dpforest evaluate --json prints: check --evaluation."
+        ) from None
+    if content["model"] != forest.name:
+        raise DpforestError(
+            f"The file {path} has the figures of another model: evaluate this one, or check "
+            "--evaluation."
+        )
+    return found
+
+
+def _parsed(content: Any) -> Evaluated:
+    if not isinstance(content, dict) or not isinstance(content["model"], str):
+        raise ValueError("not an evaluation")
+    private = content["private"]
+    if not isinstance(private, bool):
+        raise ValueError("private must be true or false")
+    rows = content["rows"]
+    if rows is not None and type(rows) is not int:
+        raise ValueError("rows must be a whole number")
+    bins = tuple((_count(first), _count(second)) for first, second in content.get("bins", ()))
+    return Evaluated(
+        table=str(content["table"]),
+        rows=rows,
+        accuracy=_figure(content["accuracy"]),
+        log_loss=_figure(content["log_loss"]),
+        auc=_figure(content["auc"]),
+        private=private,
+        epsilon=_figure(content.get("epsilon")),
+        noise=_figure(content.get("noise")) or 0.0,
+        bins=bins,
+    )
+
+
+def _count(value: object) -> int:
+    if type(value) is not int:
+        raise ValueError("a count must be a whole number")
+    return value
+
+
+def _figure(value: object) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError("a figure must be a finite number")
+    return float(value)
