@@ -31,3 +31,11 @@ class PlainSpillWarning(UserWarning):
 
 class NotPrivateWarning(UserWarning):
     """The result carries no privacy guarantee (seeded noise or a published flaw)."""
+
+
+class PrivacyLeakWarning(UserWarning):
+    """Something that must be public was read off the private data; the result is not private."""
+
+
+class NoBudgetWarning(UserWarning):
+    """Nothing records what is spent on these rows, and nothing limits it."""

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpforest_duckdb.engine.private import Private
+from dpforest_duckdb.engine.private import CATALOG, Places
 from dpforest_duckdb.engine.sources import Opened, selected
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo
@@ -55,7 +55,7 @@ def matched(pattern: str | Path) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(files))
 
 
-def opened_files(pattern: str | Path, private: Private) -> ParquetFiles | CsvFiles:
+def opened_files(pattern: str | Path, private: Places) -> ParquetFiles | CsvFiles:
     """The files that a path or a glob names. No row is read."""
     files = matched(pattern)
     name = _stem(files[0]) if len(files) == 1 else _stem(Path(str(pattern)))
@@ -71,9 +71,9 @@ class ParquetFiles:
     name: str
     files: tuple[Path, ...]
     columns: Mapping[str, str]
-    private: Private
+    private: Places
     schema = True
-    catalog = Private.catalog
+    catalog = CATALOG
 
     @contextmanager
     def opened(self, table: TableInfo) -> Iterator[Opened]:
@@ -97,9 +97,9 @@ class CsvFiles:
     name: str
     files: tuple[Path, ...]
     headers: tuple[Header, ...]
-    private: Private
+    private: Places
     schema = False
-    catalog = Private.catalog
+    catalog = CATALOG
 
     @property
     def columns(self) -> Mapping[str, str]:
@@ -182,7 +182,7 @@ def _header(file: Path) -> Header:
     return Header(tuple(names), delimiter)
 
 
-def _schema(files: Sequence[Path], private: Private) -> dict[str, str]:
+def _schema(files: Sequence[Path], private: Places) -> dict[str, str]:
     """The columns of Parquet files, from their footers; the same in each."""
     found: dict[str, str] = {}
     with private.opened(files) as place:

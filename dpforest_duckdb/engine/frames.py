@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from dpforest_duckdb.engine.private import Place, Private
+from dpforest_duckdb.engine.private import CATALOG, Place, Places
 from dpforest_duckdb.engine.sources import Opened, selected
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo
@@ -22,7 +22,7 @@ _LIBRARIES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table"}
 
 def is_frame(thing: object) -> bool:
     """Whether this is a table in memory that DuckDB can read more than once."""
-    if isinstance(thing, dict):
+    if type(thing) is dict:  # some sparse matrices are dictionaries too
         return bool(thing) and all(
             isinstance(name, str) and isinstance(column, np.ndarray) and column.ndim == 1
             for name, column in thing.items()
@@ -40,12 +40,12 @@ class Frame:
     name: str
     rows: Any = field(repr=False)
     columns: Mapping[str, str]
-    private: Private
+    private: Places
     schema = False
-    catalog = Private.catalog
+    catalog = CATALOG
 
     @staticmethod
-    def of(name: str, rows: Any, private: Private) -> Frame:
+    def of(name: str, rows: Any, private: Places) -> Frame:
         """The frame with its columns. No row is read."""
         names = [str(column) for column in (rows if isinstance(rows, dict) else _names(rows))]
         if len({column.casefold() for column in names}) < len(names):
@@ -60,10 +60,15 @@ class Frame:
 
     @contextmanager
     def opened(self, table: TableInfo) -> Iterator[Opened]:
-        with self.private.opened() as place:
-            frame = _registered(place, self.rows)
-            rows = Sql(f"SELECT {selected(self.columns, table.columns)} FROM {frame}")
+        with self.reading() as (place, view):
+            rows = Sql(f"SELECT {selected(self.columns, table.columns)} FROM {view}")
             yield place.opened(table, "TABLE", rows)
+
+    @contextmanager
+    def reading(self) -> Iterator[tuple[Place, Sql]]:
+        """A database, and the name of the frame as a view in it."""
+        with self.private.opened() as place:
+            yield place, _registered(place, self.rows)
 
 
 def _names(rows: Any) -> list[Any]:

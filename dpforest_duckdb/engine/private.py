@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import duckdb
 
@@ -20,13 +22,19 @@ from dpforest_duckdb.sql import Sql
 CATALOG = "memory"  # as DuckDB calls a database in memory
 
 
+class Places(Protocol):
+    """Where to find a database to read files and DataFrames in."""
+
+    def opened(self, files: Sequence[Path] = ()) -> AbstractContextManager[Place]:
+        """A database that can read these files."""
+
+
 @dataclass(frozen=True)
 class Private:
     """How to open the private database: with the user's threads, memory and temporary folder."""
 
     user: duckdb.DuckDBPyConnection
     trace: Trace | None = None
-    catalog = CATALOG
 
     @contextlib.contextmanager
     def opened(self, files: Sequence[Path] = ()) -> Iterator[Place]:
@@ -43,6 +51,17 @@ class Private:
             files=files,
         ) as connection:
             yield Place(connection, self.trace)
+
+
+@dataclass(frozen=True)
+class Same:
+    """A private database that its caller has opened, and closes."""
+
+    place: Place
+
+    @contextlib.contextmanager
+    def opened(self, files: Sequence[Path] = ()) -> Iterator[Place]:
+        yield self.place
 
 
 class Place(Statements):

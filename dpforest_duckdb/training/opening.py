@@ -74,7 +74,9 @@ def opened(con: duckdb.DuckDBPyConnection, rows: Rows, trace: Trace | None = Non
             return Opened(engine, table)
         return _of_source(SourceEngine(Relation.of("query", rows, engine), engine))
     if is_frame(rows):
-        return _of_source(SourceEngine(Frame.of("frame", rows, private), engine))
+        rows = Frame.of("frame", rows, private)
+    if isinstance(rows, Frame):
+        return _of_source(SourceEngine(rows, engine))
     raise UsageError(
         "The rows to train on must be a table's name, a DuckDB relation, a pandas, polars or Arrow "
         "table, or a pathlib.Path of Parquet or CSV files."

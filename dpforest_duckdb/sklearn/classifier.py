@@ -1,0 +1,348 @@
+"""`DPForestClassifier`: `fit` trains a differentially private forest, `predict` costs nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from dpforest_duckdb.arrays import Floats
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.engine.connect import MEMORY, open_database
+from dpforest_duckdb.engine.frames import Frame
+from dpforest_duckdb.engine.private import Place, Same
+from dpforest_duckdb.engine.sources import selected
+from dpforest_duckdb.errors import (
+    BudgetError,
+    DpforestError,
+    NoBudgetWarning,
+    NotPrivateWarning,
+    PrivacyLeakWarning,
+)
+from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.ledger.datasets import DatasetAccount, NoAccount
+from dpforest_duckdb.model.effects import importances
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.scoring.score_sql import Scored, score_sql, share_names
+from dpforest_duckdb.sklearn.declared import Declared, assembled, missing, read_off
+from dpforest_duckdb.sklearn.inputs import Columns, Labels, features, labels_of, target, texts
+from dpforest_duckdb.sql import Sql
+from dpforest_duckdb.training.prepare import prepare
+
+UNRECORDED = (
+    "No ledger and no dataset are given, so nothing adds up what is spent on these rows: each fit "
+    "costs its ε again. Give both to record and to cap it."
+)
+
+
+class InvalidInputError(DpforestError, ValueError):
+    """A refusal that scikit-learn expects as a `ValueError`."""
+
+
+class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A decision forest that is differentially private in the rows that it is fitted on.
+
+    What is public must be declared: the classes, the bounds of numbers, and the categories of all
+    other columns. What is not declared is read off the data, with a `PrivacyLeakWarning`; the model
+    then says that it is not private, and why. A column of numbers has bounds unless `categories`
+    lists its values; other columns have categories. Missing values are allowed.
+
+    Each `fit` costs ε. `predict` and `predict_proba` cost nothing. `score`, and whatever else
+    compares predictions with true classes (cross-validation, parameter search, calibration), is not
+    private; `evaluate` is.
+
+    Parameters
+    ----------
+    epsilon : float or str, default=1.0
+        ε of one fit.
+    delta : float or str, default=0
+        δ of one fit; 0 is pure ε.
+    recipe : str, default="auto"
+        The system that trains; `dpforest recipes` lists them.
+    n_estimators, max_depth : int, optional
+        The number of trees, and the most splits on a path; by default the recipe's.
+    domain : Domain or path, optional
+        A whole domain, by the names of the columns of X, instead of the next two.
+    bounds : pair or dict, optional
+        (lower, upper) of all numeric columns, as numbers or as one list each, or a pair by column.
+    categories : dict, optional
+        The values of columns that are no quantities, by the name or number of the column.
+    classes : list, optional
+        The classes; rows of other classes are left out.
+    privacy_unit : str, optional
+        A column of X that says whose row it is; by default each row is protected.
+    rows_per_unit : int, default=1
+        The most rows of each privacy unit that are used.
+    ledger, dataset : path and str, optional
+        The budget ledger, and the name that the budget belongs to. Fits on parts of the same rows
+        add up under one name. `dpforest budget` caps it.
+    random_state : int or RandomState, optional
+        Makes the noise repeatable, and the model not private.
+
+    Attributes
+    ----------
+    forest_ : Forest
+        The model, with its guarantee.
+    classes_, n_features_in_, feature_names_in_, feature_importances_
+        As in scikit-learn; importances come from released figures.
+
+    Examples
+    --------
+    >>> import numpy as np, warnings
+    >>> from dpforest_duckdb.sklearn import DPForestClassifier
+    >>> warnings.simplefilter("ignore")  # about the budget, which is not recorded here
+    >>> X = np.arange(2000.0).reshape(-1, 1) % 100
+    >>> y = X[:, 0] > 50
+    >>> model = DPForestClassifier(bounds=(0, 100), classes=[False, True]).fit(X, y)
+    >>> model.predict([[10], [90]])
+    array([False,  True])
+    >>> model.forest_.private
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any = 1.0,
+        delta: Any = 0,
+        recipe: str = "auto",
+        n_estimators: int | None = None,
+        max_depth: int | None = None,
+        domain: Domain | str | Path | None = None,
+        bounds: Any = None,
+        categories: Any = None,
+        classes: Any = None,
+        privacy_unit: str | None = None,
+        rows_per_unit: int = 1,
+        ledger: str | Path | None = None,
+        dataset: str | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.recipe = recipe
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.domain = domain
+        self.bounds = bounds
+        self.categories = categories
+        self.classes = classes
+        self.privacy_unit = privacy_unit
+        self.rows_per_unit = rows_per_unit
+        self.ledger = ledger
+        self.dataset = dataset
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> DPForestClassifier:  # noqa: N803
+        """Train on the rows of X and their classes; debits ε if a budget is recorded.
+
+        X is an array, a pandas or polars DataFrame or an Arrow table. Raises `ValueError` or
+        `TypeError` for wrong input and `BudgetError` if the cap does not allow the fit.
+        """
+        columns = features(self, X, reset=True)
+        labels = target(self, X, y)
+        with _as_value_errors():
+            account = self._account()
+            with _database() as place:
+                forest = self._trained(columns, labels, account, place, getattr(y, "name", None))
+        self.forest_ = forest
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
+        """The probability of each class `[row, class]`, in the order of `classes_`."""
+        check_is_fitted(self)
+        columns = features(self, X, reset=False)
+        with _as_value_errors(), _database() as place:
+            shares = _shares(self.forest_, columns, place)
+        return shares[:, self._order]
+
+    def predict(self, X: Any) -> Labels:  # noqa: N803
+        """The most probable class of each row."""
+        shares = self.predict_proba(X)
+        best: Labels = self.classes_[shares.argmax(axis=1)]
+        return best
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+        """The accuracy on true classes, which is not private.
+
+        Raises `BudgetError` if the dataset has a cap: `evaluate` gives noisy figures.
+        """
+        account = self._account(quiet=True)
+        if account.budget().cap:
+            raise BudgetError(
+                f'Refused: dataset "{self.dataset}" has a cap, and an exact score is not private: '
+                "ask for noisy figures with evaluate(X, y, epsilon=…)."
+            )
+        return float(super().score(X, y, sample_weight))
+
+    def to_sql(self, table: str, **options: Any) -> str:
+        """SQL that scores a table with the same columns (see `Forest.to_sql`)."""
+        check_is_fitted(self)
+        return self.forest_.to_sql(table, **options)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as JSON, for `load_forest` and the command line."""
+        check_is_fitted(self)
+        self.forest_.save(path)
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """The importance of each column of X `[column]`, from released figures."""
+        check_is_fitted(self)
+        found = importances(self.forest_)
+        place = {name: number for number, name in enumerate(self._names)}
+        total = np.zeros(self.n_features_in_)
+        for attribute, importance in zip(self.forest_.domain.attributes, found, strict=True):
+            total[place[attribute.column]] += importance
+        return total
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def _account(self, *, quiet: bool = False) -> DatasetAccount | NoAccount:
+        """The budget that fits are debited from."""
+        if self.ledger is None and self.dataset is None:
+            if not quiet:
+                _warn_once()
+            return NoAccount()
+        if self.ledger is None or self.dataset is None:
+            raise InvalidInputError(
+                "A budget needs both: ledger, the file that records it, and dataset, the name that "
+                "it belongs to."
+            )
+        return DatasetAccount(Ledger(self.ledger), (), self.dataset)
+
+    def _trained(
+        self,
+        columns: Columns,
+        labels: Labels,
+        account: DatasetAccount | NoAccount,
+        place: Place,
+        named: object,
+    ) -> Forest:
+        declared = Declared(columns, self.domain, self.bounds, self.categories, self.privacy_unit)
+        domain, leaks, classes = self._domain(declared, labels, account, place, named)
+        frame = Frame.of("sklearn", columns.with_target(domain.target, labels), Same(place))
+        seed = None
+        if self.random_state is not None:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotPrivateWarning)  # random_state is documented
+            run = prepare(
+                place.connection,
+                frame,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                domain=domain,
+                recipe=self.recipe,
+                trees=self.n_estimators,
+                depth=self.max_depth,
+                privacy_unit=self.privacy_unit,
+                rows_per_unit=self.rows_per_unit,
+                seed=seed,
+                account=account,
+                leaks=leaks,
+            )
+            forest = run.execute()
+        order = np.argsort(classes, kind="stable")
+        self.classes_, self._order, self._names = classes[order], order, columns.names
+        return forest
+
+    def _domain(
+        self,
+        declared: Declared,
+        labels: Labels,
+        account: DatasetAccount | NoAccount,
+        place: Place,
+        named: object,
+    ) -> tuple[Domain, tuple[str, ...], Labels]:
+        """The domain, why it is not public, and its classes as values of y."""
+        whole = declared.whole()
+        if whole is not None:
+            return whole, (), labels_of(whole.classes, labels)
+        known = declared.features()
+        unknown = missing(declared, known)
+        leaks = self._leaks(unknown)
+        if leaks and account.budget().cap:
+            raise BudgetError(
+                f'Refused: dataset "{self.dataset}" has a cap, and nothing may be read off its '
+                f"rows for free: {' '.join(leaks)} Declare them."
+            )
+        if leaks:
+            warnings.warn(
+                f"The model is not private: {' '.join(leaks)}", PrivacyLeakWarning, stacklevel=5
+            )
+        if unknown:
+            frame = Frame.of("sklearn", declared.columns.frame, Same(place))
+            known.update(read_off(frame, unknown))
+        classes = np.unique(labels if self.classes is None else np.asarray(self.classes))
+        if len(classes) < 2:
+            raise InvalidInputError(
+                "A classifier needs at least two classes: y has only one class."
+            )
+        columns = declared.columns
+        name = columns.free_name(named if isinstance(named, str) and named else "target")
+        return assembled(known, columns.names, name, texts(classes)), leaks, classes
+
+    def _leaks(self, unknown: list[str]) -> tuple[str, ...]:
+        """What is read off the data because no parameter declares it."""
+        found = []
+        if unknown:
+            some = ", ".join(f'"{name}"' for name in unknown[:3])
+            more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
+            found.append(f"The bounds or categories of {some}{more} were read off the data.")
+        if self.classes is None:
+            found.append("The classes were read off the data.")
+        return tuple(found)
+
+
+def _shares(forest: Forest, columns: Columns, place: Place) -> Floats:
+    """The probability of each class `[row, class]`, in the order of the forest's domain."""
+    frame = Frame.of("sklearn", columns.frame, Same(place))
+    types = {a.column: a.type for a in forest.domain.attributes}
+    unknown = set(types) - set(frame.columns)
+    if unknown:
+        raise InvalidInputError(f'X has no column "{min(unknown)}", which the model needs.')
+    with frame.reading() as (_, view):
+        rows = Sql(f"(SELECT {selected(frame.columns, types)} FROM {view})")
+        sql = score_sql(forest, Scored(rows, types), keep=(), fast=True)
+        found = place.run(sql, fetch="fetchnumpy", step="score")
+    return np.column_stack([np.asarray(found[str(name)]) for name in share_names(forest, "")])
+
+
+@contextlib.contextmanager
+def _database() -> Iterator[Place]:
+    """A private database in memory, for one call."""
+    with open_database(MEMORY) as connection:
+        yield Place(connection)
+
+
+@contextlib.contextmanager
+def _as_value_errors() -> Iterator[None]:
+    """Refusals of the library as `ValueError`, which scikit-learn expects."""
+    try:
+        yield
+    except BudgetError:
+        raise
+    except DpforestError as error:
+        raise InvalidInputError(str(error)) from None
+
+
+_warned: list[bool] = []
+
+
+def _warn_once() -> None:
+    if not _warned:
+        _warned.append(True)
+        warnings.warn(UNRECORDED, NoBudgetWarning, stacklevel=4)

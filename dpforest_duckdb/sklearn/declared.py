@@ -1,0 +1,165 @@
+"""The domain of an estimator: what its parameters declare, and what had to be read off the data.
+
+What is read off the data is not public, and whatever depends on it is not private.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.file import domain_from_mapping, load_domain
+from dpforest_duckdb.domain.types import type_family
+from dpforest_duckdb.engine.frames import Frame
+from dpforest_duckdb.scoring.codes import DuckDBDialect
+from dpforest_duckdb.sklearn.inputs import Columns
+
+_NUMBERS = ("integer", "decimal", "float", "boolean", "date", "timestamp")
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The parameters `domain`, `bounds`, `categories` and `classes` for the columns of X."""
+
+    columns: Columns
+    domain: Any
+    bounds: Any
+    categories: Any
+    unit: str | None
+
+    def whole(self) -> Domain | None:
+        """The domain, if it is given whole."""
+        if self.domain is None:
+            return None
+        if self.bounds is not None or self.categories is not None:
+            raise ValueError("Give domain, or bounds and categories, not both.")
+        if isinstance(self.domain, Domain):
+            return self.domain
+        if isinstance(self.domain, str | Path):
+            return load_domain(self.domain)
+        raise ValueError("domain must be a Domain or the path of a domain file.")
+
+    def features(self) -> dict[str, dict[str, Any]]:
+        """The columns that are declared, each as the keys of a [[column]]."""
+        found: dict[str, dict[str, Any]] = {}
+        for name, values in self._by_name("categories", self.categories).items():
+            if isinstance(values, str) or not isinstance(values, Iterable):
+                raise ValueError(f'categories of "{name}" must be a list of values.')
+            found[name] = {"kind": "categorical", "domain": [_plain(value) for value in values]}
+        for name, pair in self._pairs().items():
+            if name in found:
+                raise ValueError(f'Column "{name}" has both bounds and categories: keep one.')
+            found[name] = {"kind": "numeric", "lower": _plain(pair[0]), "upper": _plain(pair[1])}
+        return found
+
+    def _pairs(self) -> dict[str, Sequence[Any]]:
+        """Lower and upper bound of each column that has them."""
+        refusal = ValueError(
+            "bounds must be a pair (lower, upper) of numbers or of one list each for all columns, "
+            "or a dictionary of pairs by column."
+        )
+        if isinstance(self.bounds, Mapping):
+            pairs = self._by_name("bounds", self.bounds)
+            if any(isinstance(p, str) or np.ndim(p) != 1 or len(p) != 2 for p in pairs.values()):
+                raise refusal
+            return pairs
+        if self.bounds is None:
+            return {}
+        categorical = self._by_name("categories", self.categories)
+        names = [n for n in self.columns.names if n not in categorical and n != self.unit]
+        try:
+            lower, upper = self.bounds
+            lowers, uppers = (np.broadcast_to(side, len(names)).tolist() for side in (lower, upper))
+        except (TypeError, ValueError):
+            raise refusal from None
+        return dict(zip(names, zip(lowers, uppers, strict=True), strict=True))
+
+    def _by_name(self, parameter: str, given: Any) -> dict[str, Any]:
+        """A dictionary by column; a number stands for the column at that place."""
+        if given is None:
+            return {}
+        if not isinstance(given, Mapping):
+            raise ValueError(f"{parameter} must be a dictionary by column.")
+        names, found = self.columns.names, {}
+        for key, value in given.items():
+            if isinstance(key, numbers.Integral) and 0 <= int(key) < len(names):
+                key = names[int(key)]
+            if key not in names:
+                raise ValueError(f'{parameter} names the column "{key}", which X does not have.')
+            found[str(key)] = value
+        return found
+
+
+def missing(declared: Declared, known: Mapping[str, Any]) -> list[str]:
+    """The columns of X without bounds or categories."""
+    return [n for n in declared.columns.names if n not in known and n != declared.unit]
+
+
+def read_off(frame: Frame, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Bounds and categories of columns, from their values: not private.
+
+    Numbers, dates and text that is all numbers get bounds, anything else gets categories.
+    """
+    ident = DuckDBDialect().ident
+    parts = []
+    for name in names:
+        column, family = ident(name), type_family(frame.columns[name])
+        number = column if family in _NUMBERS[:4] else f"TRY_CAST({column} AS DOUBLE)"
+        finite = f"FILTER (WHERE isfinite(CAST({number} AS DOUBLE)))"
+        if family in ("date", "timestamp"):
+            number, finite = column, f"FILTER (WHERE isfinite({column}))"
+        parts.append(
+            f"min({number}) {finite}, max({number}) {finite}, "
+            f"count({column}) = count({number}), "
+            f"list(DISTINCT CAST({column} AS VARCHAR)) FILTER (WHERE {column} IS NOT NULL)"
+        )
+    with frame.reading() as (place, view):
+        (row,) = place.run(f"SELECT {', '.join(parts)} FROM {view}", step="read bounds")
+    found = {}
+    for number, name in enumerate(names):
+        low, high, all_numbers, values = row[4 * number : 4 * number + 4]
+        family = type_family(frame.columns[name])
+        numeric = family in _NUMBERS or (all_numbers and low is not None)
+        found[name] = _bounds(low, high) if numeric else _categories(values)
+    return found
+
+
+def _bounds(low: Any, high: Any) -> dict[str, Any]:
+    if low is None:
+        low, high = 0, 1
+    if isinstance(low, bool):
+        low, high = int(low), int(high)
+    if isinstance(low, int | float) and low == high:
+        high = low + max(1, abs(low)) if isinstance(low, int) else low + max(1.0, abs(low))
+    if low == high:
+        high = low.replace(year=low.year + 1, day=1)
+    return {"kind": "numeric", "lower": low, "upper": high}
+
+
+def _categories(values: list[str] | None) -> dict[str, Any]:
+    return {"kind": "categorical", "domain": sorted(values or ["missing"])}
+
+
+def assembled(
+    columns: Mapping[str, Mapping[str, Any]],
+    names: Sequence[str],
+    target: str,
+    classes: Sequence[str],
+) -> Domain:
+    """The domain of columns, in the order of X."""
+    found = [{"name": name, **columns[name]} for name in names if name in columns]
+    label = {"name": target, "kind": "categorical", "domain": list(classes)}
+    return domain_from_mapping({"target": target, "column": [*found, label]})
+
+
+def _plain(value: Any) -> Any:
+    """A NumPy number as Python's."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(plain, float) and math.isnan(plain) else plain

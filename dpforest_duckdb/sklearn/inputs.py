@@ -1,0 +1,108 @@
+"""X and y of scikit-learn as columns for DuckDB, without a loop over Python objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+from dpforest_duckdb.engine.frames import is_frame
+
+Labels = NDArray[Any]  # the classes of rows `[row]`, or the class list `[class]`
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of X by name: a DataFrame, or arrays `[row]`."""
+
+    frame: Any
+    names: tuple[str, ...]
+
+    def with_target(self, name: str, y: Labels) -> Any:
+        """The columns with one more, the target."""
+        if isinstance(self.frame, dict):
+            return {**self.frame, name: y}
+        plain = y.astype(str) if y.dtype == object else y
+        library = type(self.frame).__module__.partition(".")[0]
+        if library == "polars":
+            return self.frame.hstack(type(self.frame)({name: plain}))
+        if library == "pyarrow":
+            column = type(self.frame).from_pydict({name: plain}).column(0)
+            return self.frame.append_column(name, column)
+        return self.frame.assign(**{name: y})
+
+    def free_name(self, wanted: str) -> str:
+        """A name for the target that no column has; columns ignore case."""
+        taken = {name.casefold() for name in self.names}
+        while wanted.casefold() in taken:
+            wanted += "_"
+        return wanted
+
+
+def features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Columns:  # noqa: N803
+    """The columns of X, checked as scikit-learn checks them.
+
+    Missing and infinite values are allowed: the domain says where they go. Raises `ValueError` or
+    `TypeError`, as scikit-learn's own estimators do.
+    """
+    if is_frame(X) and not isinstance(X, dict):
+        rows, width = X.shape
+        if not rows or not width:
+            raise ValueError(
+                f"Found array with {rows} sample(s) and {width} feature(s) (shape={(rows, width)}) "
+                "while a minimum of 1 is required."
+            )
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return Columns(*_named(X))
+    array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
+    if array.dtype.kind not in "biufUSOM":
+        raise ValueError(f"X has the type {array.dtype}, which is neither numbers, text nor dates.")
+    if array.dtype.kind == "S":
+        array = array.astype(str)
+    names = tuple(getattr(estimator, "feature_names_in_", _numbered(array.shape[1])))
+    columns = np.asfortranarray(array)
+    return Columns({name: columns[:, i] for i, name in enumerate(names)}, names)
+
+
+def target(estimator: BaseEstimator, X: Any, y: Any) -> Labels:  # noqa: N803
+    """The classes of the rows, checked as scikit-learn checks them."""
+    labels = validate_data(estimator, X="no_validation", y=y)
+    check_classification_targets(labels)
+    check_consistent_length(X, labels)
+    return np.asarray(labels)
+
+
+def texts(labels: Labels) -> list[str]:
+    """Classes as a domain writes them."""
+    plain = labels.astype(str).tolist()
+    return [text.lower() for text in plain] if labels.dtype.kind == "b" else plain
+
+
+def labels_of(classes: Sequence[str], like: Labels) -> Labels:
+    """Classes of a domain as values of the type of y. Raises `ValueError` if they are not."""
+    if like.dtype.kind == "b":
+        return np.array([text == "true" for text in classes])
+    try:
+        return np.array(classes).astype(like.dtype if like.dtype.kind in "iuf" else str)
+    except ValueError:
+        raise ValueError("The classes of the domain are no values of y: correct either.") from None
+
+
+def _numbered(width: int) -> tuple[str, ...]:
+    """Names of the columns of an array, as scikit-learn writes them."""
+    return tuple(f"x{number}" for number in range(width))
+
+
+def _named(frame: Any) -> tuple[Any, tuple[str, ...]]:
+    """A frame whose columns all have names that are text, and those names."""
+    names = tuple(frame.column_names if hasattr(frame, "column_names") else frame.columns)
+    if all(isinstance(name, str) for name in names):
+        return frame, names
+    plain = _numbered(len(names))
+    return frame.set_axis(list(plain), axis=1), plain
