@@ -117,7 +117,7 @@ def _list(models: ModelStore, as_json: bool) -> None:
         try:
             listed.append(_facts(store.load(models, name)))
         except DpforestError as error:
-            listed.append({"model": name, "error": str(error)})
+            listed.append({"model": name, "error": error.sentence})
     if as_json:
         emit({"models": listed})
         return

@@ -77,7 +77,7 @@ def _known(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt):
         say("Interrupted: nothing is half-written; if the budget was debited, it stays spent.")
         return 130
-    say(f"Error: {error}")
+    say(f"Error: {error.sentence if isinstance(error, DpforestError) else error}")
     return 2 if isinstance(error, UsageError) else 1
 
 

@@ -1,20 +1,49 @@
 """Errors a user can act on: one sentence, never a value from a private row."""
 
+import re
+
+_OPTION = re.compile(r"--([a-z][a-z-]*)")
+# what Python calls the options of the command line that it does not name alike
+_PARAMETERS = {
+    "db": "the path",
+    "from": "table",
+    "as": "form",
+    "temp-dir": "DuckDB's temp_directory",
+    "memory-limit": "DuckDB's memory_limit",
+    "threads": "DuckDB's threads",
+}
+
 
 def one_line(text: object) -> str:
     """Text on one line; characters that could steer a terminal become question marks."""
     return "".join(c if c.isprintable() else "?" for c in str(text))
 
 
+def in_python(sentence: str) -> str:
+    """A sentence with Python's parameters for the options of the command line.
+
+    >>> in_python("Correct --privacy-unit, or run dpforest budget show --table t.")
+    'Correct privacy_unit, or run dpforest budget show --table t.'
+    """
+    before, command, after = sentence.partition("dpforest ")  # a whole command stays as it is
+    plain = _OPTION.sub(lambda o: _PARAMETERS.get(o[1], o[1].replace("-", "_")), before)
+    return plain + command + after
+
+
 class DpforestError(Exception):
     """Refused or failed: one sentence that says what is wrong, where, and what to do.
 
-    It may quote names and paths of any kind, and stays on one line. The command line prints it and
-    exits with 1.
+    It may quote names and paths of any kind, and stays on one line. It is written with the options
+    of the command line, which prints `sentence` and exits with 1; its text in Python names the
+    parameters instead.
     """
 
     def __init__(self, sentence: str) -> None:
-        super().__init__(one_line(sentence))
+        self.sentence = one_line(sentence)
+        super().__init__(in_python(self.sentence))
+
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return type(self), (self.sentence,)
 
 
 class UsageError(DpforestError):

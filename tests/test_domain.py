@@ -174,7 +174,7 @@ def test_columns_and_exclude() -> None:
     )
     assert [a.name for a in domain.keep(columns=["Z"]).attributes] == ["z"]
     assert [a.name for a in domain.keep(exclude=["z"]).attributes] == ["x"]
-    with pytest.raises(DpforestError, match="--exclude"):
+    with pytest.raises(DpforestError, match="exclude"):
         domain.keep(exclude=["nothing"])
 
 

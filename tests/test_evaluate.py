@@ -216,7 +216,7 @@ def test_under_a_cap_only_noisy_figures_of_its_unit(
     guard.set_cap(2 * NANO, 0, PrivacyUnit("who", 3), raise_cap=False)
     with pytest.raises(BudgetError, match="has a cap"):
         evaluate(engine, forest, "t", ledger=book)
-    with pytest.raises(DpforestError, match="--ledger"):
+    with pytest.raises(DpforestError, match="ledger"):
         evaluate(engine, forest, "t")  # leaving the ledger out is no way around the cap
     with pytest.raises(BudgetError, match="protects"):
         evaluate(engine, forest, "t", epsilon=1, unseen=True, privacy_unit="row", ledger=book)

@@ -64,7 +64,7 @@ def test_a_public_limit_is_said_and_refuses_a_depth_that_was_asked_for() -> None
     request = recipe.request(many, NANO)
     assert (request.depth, request.deepest) == (11, 6), "2,000 leaves a tree, 3^7 is more"
     assert request.cut.startswith("Depth cut from 11 to 6")
-    with pytest.raises(DpforestError, match="ask for --depth 6 at most"):
+    with pytest.raises(DpforestError, match="ask for depth 6 at most"):
         recipe.request(many, NANO, depth=11)
     assert not recipe.request(many, NANO, depth=6).cut
     assert not recipe.request(many, NANO, trees=1, depth=10).cut
@@ -125,7 +125,7 @@ def test_a_form_says_whether_its_chooser_ends_nodes(form: Recipe) -> None:
 def test_roots_that_cannot_be_split_are_refused_before_anything_is_read() -> None:
     wide = domain(cells=4000, attributes=2)
     for name in ("diffprf", "snr-forest"):
-        with pytest.raises(DpforestError, match=rf'{name} .*"a0".*--recipe dprfmaxtree'):
+        with pytest.raises(DpforestError, match=rf'{name} .*"a0".*recipe dprfmaxtree'):
             find(name).request(wide, NANO, trees=60)
         assert find(name).request(wide, NANO, trees=2).trees == 2
     assert find("dprfmaxtree").request(wide, NANO, trees=60).trees == 60

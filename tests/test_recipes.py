@@ -421,14 +421,14 @@ def test_the_greedy_tree_is_shallow_where_noise_is_large() -> None:
 
 
 def test_more_trees_than_roots_are_refused_before_anything_is_read() -> None:
-    with pytest.raises(DpforestError, match=r"dpdf .* 6.*--recipe diffprf"):
+    with pytest.raises(DpforestError, match=r"dpdf .* 6.*recipe diffprf"):
         find("dpdf").request(domain(), NANO, trees=7)
 
 
 def test_names_of_recipes() -> None:
     with pytest.raises(DpforestError, match="did you mean dpdf"):
         find("dpfd")
-    with pytest.raises(DpforestError, match="--as-published"):
+    with pytest.raises(DpforestError, match="as_published"):
         find("auto", as_published=True)
 
 

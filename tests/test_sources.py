@@ -124,7 +124,7 @@ def test_a_query_of_a_whole_table_is_that_table(tmp_path: Path) -> None:
     assert [run.table.name for run in Ledger(book).runs()] == ["t", "t", "s.a.b"]
     others = ("FROM t LIMIT 9", "FROM t ORDER BY 1", "SELECT DISTINCT * FROM t", "FROM t, range(2)")
     for query in (*others, "FROM v", "FROM t TABLESAMPLE 50%", "FROM t UNION ALL FROM t"):
-        with pytest.raises(UsageError, match="--dataset"):
+        with pytest.raises(UsageError, match="dataset"):
             fitted(con, con.sql(query), ledger=book)
 
 
@@ -325,11 +325,11 @@ def test_frames_with_bad_columns_are_refused(tmp_path: Path) -> None:
 
 def test_rows_without_a_table_need_a_ledger_and_a_name(tmp_path: Path) -> None:
     con, frame = duckdb.connect(), arrays()
-    with pytest.raises(UsageError, match="--dataset"):
+    with pytest.raises(UsageError, match="dataset"):
         fitted(con, frame, ledger=tmp_path / "ledger")
-    with pytest.raises(DpforestError, match="--ledger"):
+    with pytest.raises(DpforestError, match="ledger"):
         fitted(con, frame, dataset="d")
-    with pytest.raises(DpforestError, match="--ledger"):
+    with pytest.raises(DpforestError, match="ledger"):
         fitted(con, csv_file(tmp_path))
     with pytest.raises(UsageError, match="a table has a budget of its own"):
         fitted(database(tmp_path), "t", ledger=tmp_path / "ledger", dataset="d")

@@ -175,7 +175,7 @@ def test_bad_options_are_one_sentence_and_change_nothing(
 def test_an_identifier_asks_whom_to_protect(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     visits(con)
     con.execute('COMMENT ON COLUMN visits.who IS \'{"kind": "identifier"}\'')
-    with pytest.raises(DpforestError, match="--privacy-unit"):
+    with pytest.raises(DpforestError, match="privacy_unit"):
         ready(con, tmp_path)
     assert ready(con, tmp_path, privacy_unit="row").unit == PrivacyUnit("row")
     run = ready(con, tmp_path, privacy_unit="WHO", rows_per_unit=3)
@@ -354,7 +354,7 @@ def test_databases_that_cannot_be_opened(tmp_path: Path) -> None:
             pass
     path = home_of(tmp_path / "d.duckdb")
     for options in ({"memory_limit": "a lot"}, {"threads": 0}, {"temp_dir": tmp_path / "no"}):
-        with pytest.raises(DpforestError, match="--"), open_database(path, **options):
+        with pytest.raises(DpforestError, match=r"temp_|DuckDB"), open_database(path, **options):
             pass
     holder = subprocess.Popen(
         [

@@ -53,7 +53,7 @@ def load(models: ModelStore, name: str) -> Forest:
         try:
             return Forest.from_json(models.read(stored[name.casefold()]))
         except DpforestError as error:
-            named = str(error).replace("The model", f'The model "{name}"', 1)
+            named = error.sentence.replace("The model", f'The model "{name}"', 1)
             raise DpforestError(named) from None
     if name.endswith(".json") or os.sep in name:
         return load_forest(name)

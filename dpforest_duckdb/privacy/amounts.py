@@ -16,7 +16,7 @@ MAX_EPSILON = 10**6
 
 def _decimal(value: float | str | Decimal, name: str) -> Decimal:
     try:
-        number = Decimal(repr(value) if isinstance(value, float) else str(value))
+        number = Decimal(repr(float(value)) if isinstance(value, float) else str(value))
     except InvalidOperation:
         raise UsageError(f"{name} must be a number.") from None
     if not number.is_finite():

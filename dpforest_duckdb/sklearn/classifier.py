@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator, ClassifierMixin  # type: ignore[import-untyped]
+from sklearn.utils import check_random_state  # type: ignore[import-untyped]
+from sklearn.utils.validation import check_consistent_length, check_is_fitted  # type: ignore[import-untyped]
 
 from dpforest_duckdb.arrays import Floats
 from dpforest_duckdb.domain import Domain
@@ -40,6 +40,9 @@ UNRECORDED = (
     "No ledger and no dataset are given, so nothing adds up what is spent on these rows: each fit "
     "costs its ε again. Give both to record and to cap it."
 )
+
+
+_PARAMETERS = {"--trees": "n_estimators", "--depth": "max_depth", "--db": "domain"}
 
 
 class InvalidInputError(DpforestError, ValueError):
@@ -146,8 +149,9 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X is an array, a pandas or polars DataFrame or an Arrow table. Raises `ValueError` or
         `TypeError` for wrong input and `BudgetError` if the cap does not allow the fit.
         """
+        labels = target(self, y)
         columns = features(self, X, reset=True)
-        labels = target(self, X, y)
+        check_consistent_length(X, labels)
         with _as_value_errors():
             account = self._account()
             with _database() as place:
@@ -336,7 +340,10 @@ def _as_value_errors() -> Iterator[None]:
     except BudgetError:
         raise
     except DpforestError as error:
-        raise InvalidInputError(str(error)) from None
+        sentence = error.sentence
+        for option, parameter in _PARAMETERS.items():
+            sentence = sentence.replace(option, parameter)
+        raise InvalidInputError(sentence) from None
 
 
 _warned: list[bool] = []

@@ -123,8 +123,8 @@ def read_off(frame: Frame, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     with frame.reading() as (place, view):
         (row,) = place.run(f"SELECT {', '.join(parts)} FROM {view}", step="read bounds")
     found = {}
-    for number, name in enumerate(names):
-        low, high, all_numbers, values = row[4 * number : 4 * number + 4]
+    for at, name in enumerate(names):
+        low, high, all_numbers, values = row[4 * at : 4 * at + 4]
         family = type_family(frame.columns[name])
         numeric = family in _NUMBERS or (all_numbers and low is not None)
         found[name] = _bounds(low, high) if numeric else _categories(values)

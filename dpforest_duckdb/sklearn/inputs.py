@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
+from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
+from sklearn.utils.validation import validate_data  # type: ignore[import-untyped]
 
 from dpforest_duckdb.engine.frames import is_frame
 
@@ -59,7 +59,7 @@ def features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Columns:  # no
                 "while a minimum of 1 is required."
             )
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        return Columns(*_named(X))
+        return Columns(*_named(X, plain=not hasattr(estimator, "feature_names_in_")))
     array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
     if array.dtype.kind not in "biufUSOM":
         raise ValueError(f"X has the type {array.dtype}, which is neither numbers, text nor dates.")
@@ -70,11 +70,10 @@ def features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Columns:  # no
     return Columns({name: columns[:, i] for i, name in enumerate(names)}, names)
 
 
-def target(estimator: BaseEstimator, X: Any, y: Any) -> Labels:  # noqa: N803
-    """The classes of the rows, checked as scikit-learn checks them."""
+def target(estimator: BaseEstimator, y: Any) -> Labels:
+    """The classes of the rows, checked as scikit-learn checks them; before `features`."""
     labels = validate_data(estimator, X="no_validation", y=y)
     check_classification_targets(labels)
-    check_consistent_length(X, labels)
     return np.asarray(labels)
 
 
@@ -99,10 +98,16 @@ def _numbered(width: int) -> tuple[str, ...]:
     return tuple(f"x{number}" for number in range(width))
 
 
-def _named(frame: Any) -> tuple[Any, tuple[str, ...]]:
-    """A frame whose columns all have names that are text, and those names."""
+def _named(frame: Any, *, plain: bool) -> tuple[Any, tuple[str, ...]]:
+    """A frame whose columns have names that are text, and those names.
+
+    With `plain`, or where a name is no text, they are numbered, as those of an array are.
+    """
     names = tuple(frame.column_names if hasattr(frame, "column_names") else frame.columns)
-    if all(isinstance(name, str) for name in names):
+    if all(isinstance(name, str) for name in names) and not plain:
         return frame, names
-    plain = _numbered(len(names))
-    return frame.set_axis(list(plain), axis=1), plain
+    numbered = list(_numbered(len(names)))
+    if hasattr(frame, "set_axis"):
+        return frame.set_axis(numbered, axis=1), tuple(numbered)
+    rename = frame.rename_columns if hasattr(frame, "rename_columns") else frame.rename
+    return rename(dict(zip(names, numbered, strict=True))), tuple(numbered)

@@ -24,6 +24,7 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
+from dpforest_duckdb.training.arguments import refuse_wrong_types
 from dpforest_duckdb.training.opening import Rows, RunAccount, opened
 from dpforest_duckdb.training.run import Run
 
@@ -69,6 +70,23 @@ def prepare(
     `PlainSpillWarning` if the table's database is encrypted and DuckDB's temporary files are not.
     Raises `DpforestError` or `UsageError`.
     """
+    refuse_wrong_types(
+        target=target,
+        privacy_unit=privacy_unit,
+        rows_per_unit=rows_per_unit,
+        recipe=recipe,
+        trees=trees,
+        depth=depth,
+        columns=columns,
+        exclude=exclude,
+        name=name,
+        replace=replace,
+        as_published=as_published,
+        seed=seed,
+        rows_at_most=rows_at_most,
+        ledger=ledger,
+        dataset=dataset,
+    )
     nano, atto = nano_epsilon(epsilon), atto_delta(delta)
     for option, value, most in (("--trees", trees, 1000), ("--depth", depth, 20)):
         if value is not None and not 1 <= value <= most:

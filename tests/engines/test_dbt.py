@@ -52,7 +52,7 @@ def test_a_source_is_written_for_a_dotted_name_and_odd_names_are_refused(made: M
     model = publish_sql(case.forest, "raw.visits", form="dbt", key=["id"])
     assert "{{ source('raw', 'visits') }}" in model
     for odd in ("a.b.c", "a'b", "{{ x }}"):
-        with pytest.raises(UsageError, match="--from"):
+        with pytest.raises(UsageError, match="table"):
             publish_sql(case.forest, odd, form="dbt", key=["id"])
 
 

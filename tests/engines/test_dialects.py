@@ -121,11 +121,11 @@ def test_other_names_of_an_engine_are_known() -> None:
 
 @pytest.mark.parametrize("engine", [e for e in DIALECTS if e != "duckdb"])
 def test_columns_or_a_key_are_required_where_star_cannot_exclude(engine: str) -> None:
-    with pytest.raises(UsageError, match=r"--columns.*--key"):
+    with pytest.raises(UsageError, match=r"columns.*key"):
         visits().to_sql(dialect=engine)
     with pytest.raises(DpforestError, match='no column "city"'):
         visits().to_sql(dialect=engine, columns=("id", "age", "weight", "since"))
-    with pytest.raises(DpforestError, match="--prefix"):
+    with pytest.raises(DpforestError, match="prefix"):
         visits().to_sql(dialect=engine, columns=(*COLUMNS, "Prediction"))
 
 
@@ -174,9 +174,9 @@ def test_sql_past_the_size_an_engine_takes_is_refused_without_force(
 
 def test_forms_that_an_engine_lacks_are_refused() -> None:
     for engine in ("postgres", "polars"):
-        with pytest.raises(UsageError, match="--as must be one of"):
+        with pytest.raises(UsageError, match="form must be one of"):
             visits().to_sql(dialect=engine, form="macro", key=("id",))
-    with pytest.raises(UsageError, match="--fast"):
+    with pytest.raises(UsageError, match="fast"):
         visits().to_sql(dialect="postgres", fast=True, key=("id",))
 
 

@@ -50,7 +50,7 @@ def test_a_database_in_memory_needs_a_ledger(
     con: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
     con.execute("CREATE TABLE visits (x INTEGER)")
-    with pytest.raises(DpforestError, match="--ledger"):
+    with pytest.raises(DpforestError, match="ledger"):
         account(con)
     spend(account(con, ledger=tmp_path / "book"))
     assert account(con, ledger=tmp_path / "book").budget().spent_epsilon == NANO

@@ -106,7 +106,7 @@ def test_a_capped_dataset_takes_no_run_that_is_not_private(ledger: Ledger) -> No
 
 def test_a_dataset_needs_a_name(ledger: Ledger) -> None:
     for name in ("", "  ", "a\nb"):
-        with pytest.raises(UsageError, match="--dataset"):
+        with pytest.raises(UsageError, match="dataset"):
             DatasetAccount(ledger, dataset=name)
-    with pytest.raises(UsageError, match="--dataset"):
+    with pytest.raises(UsageError, match="dataset"):
         DatasetAccount(ledger)

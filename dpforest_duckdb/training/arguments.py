@@ -1,0 +1,42 @@
+"""Arguments of a wrong type get a sentence of our own, before anything is done."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from pathlib import Path
+
+from dpforest_duckdb.errors import UsageError
+
+Test = Callable[[object], bool]
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _is_names(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
+
+
+TEXT: tuple[Test, str] = (lambda value: isinstance(value, str), "text")
+WHOLE: tuple[Test, str] = (_is_whole, "a whole number")
+FLAG: tuple[Test, str] = (lambda value: isinstance(value, bool), "True or False")
+NAMES: tuple[Test, str] = (_is_names, "a list of column names")
+PATH: tuple[Test, str] = (lambda value: isinstance(value, str | Path), "a path")
+
+KINDS = {
+    **dict.fromkeys(("target", "privacy_unit", "recipe", "name", "dataset"), TEXT),
+    **dict.fromkeys(("trees", "depth", "rows_per_unit", "seed", "rows_at_most"), WHOLE),
+    **dict.fromkeys(("replace", "as_published"), FLAG),
+    **dict.fromkeys(("columns", "exclude"), NAMES),
+    "ledger": PATH,
+}
+
+
+def refuse_wrong_types(**given: object) -> None:
+    """Raise `UsageError` for the first argument that is not of its kind; None is left out."""
+    for name, value in given.items():
+        fits, words = KINDS[name]
+        if value is not None and not fits(value):
+            raise UsageError(f"--{name.replace('_', '-')} must be {words}.")

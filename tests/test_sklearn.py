@@ -1,0 +1,464 @@
+"""DPForestClassifier: scikit-learn's rules, and what it says of privacy."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from dpforest_duckdb import BudgetError, Domain, load_forest
+from dpforest_duckdb.domain.file import domain_from_mapping
+from dpforest_duckdb.errors import NoBudgetWarning, PrivacyLeakWarning
+from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.ledger.datasets import DatasetAccount
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+
+pandas = pytest.importorskip("pandas")
+polars = pytest.importorskip("polars")
+pytest.importorskip("sklearn")
+
+from sklearn.base import clone  # noqa: E402
+from sklearn.calibration import CalibratedClassifierCV  # noqa: E402
+from sklearn.datasets import make_classification  # noqa: E402
+from sklearn.exceptions import NotFittedError  # noqa: E402
+from sklearn.inspection import partial_dependence, permutation_importance  # noqa: E402
+from sklearn.model_selection import GridSearchCV, cross_val_score  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import StandardScaler  # noqa: E402
+from sklearn.utils.estimator_checks import estimator_checks_generator  # noqa: E402
+
+from dpforest_duckdb.sklearn import DPForestClassifier, classifier  # noqa: E402
+
+ROW = PrivacyUnit("row")
+X = np.column_stack([np.arange(1200) % 60, np.arange(1200) % 7]).astype(float)
+Y = np.where(X[:, 0] > 29, "yes", "no")
+DECLARED: dict[str, Any] = {"bounds": (0, 60), "classes": ["no", "yes"]}
+QUICK = {
+    "check_classifiers_one_label",
+    "check_complex_data",
+    "check_dict_unchanged",
+    "check_dont_overwrite_parameters",
+    "check_estimator_cloneable",
+    "check_estimator_sparse_matrix",
+    "check_estimators_empty_data_messages",
+    "check_estimators_pickle",
+    "check_estimators_unfitted",
+    "check_fit2d_1sample",
+    "check_fit_check_is_fitted",
+    "check_no_attributes_set_in_init",
+    "check_parameters_default_constructible",
+    "check_requires_y_none",
+    "check_supervised_y_no_nan",
+    "check_valid_tag_types",
+}
+
+
+@pytest.fixture(autouse=True)
+def unrecorded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Each test is the first user of a process that keeps no budget; it need not hear of it."""
+    monkeypatch.setattr(classifier, "_warned", [])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoBudgetWarning)
+        yield
+
+
+def model(**parameters: Any) -> DPForestClassifier:
+    return DPForestClassifier(**{"recipe": "joint-tables", **DECLARED, **parameters})
+
+
+CHECKS = [
+    check
+    for _, check in estimator_checks_generator(DPForestClassifier())
+    if getattr(check, "func", check).__name__ in QUICK
+]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: getattr(check, "func", check).__name__)
+@pytest.mark.filterwarnings("ignore")
+def test_a_check_of_scikit_learn_passes(check: Any) -> None:
+    check(DPForestClassifier())
+
+
+def test_the_quick_checks_are_there() -> None:
+    assert len(CHECKS) >= len(QUICK)
+
+
+@pytest.mark.estimator
+def test_all_checks_of_scikit_learn_pass_and_none_is_skipped() -> None:
+    program = (
+        "import warnings; warnings.simplefilter('ignore')\n"
+        "from sklearn.utils.estimator_checks import check_estimator\n"
+        "from dpforest_duckdb.sklearn import DPForestClassifier\n"
+        "found = check_estimator(DPForestClassifier(), on_skip=None)\n"
+        "print(len(found), {one['status'] for one in found})\n"
+        "assert len(found) > 50 and {one['status'] for one in found} == {'passed'}\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "SCIPY_ARRAY_API": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-2000:]
+
+
+def test_tags_excuse_nothing() -> None:
+    tags = DPForestClassifier().__sklearn_tags__()
+    assert not tags.classifier_tags.poor_score
+    assert not tags.non_deterministic
+    assert not tags.no_validation
+
+
+def test_a_declared_domain_gives_a_private_model() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyLeakWarning)
+        fitted = model().fit(X, Y)
+    assert fitted.forest_.private
+    assert fitted.classes_.tolist() == ["no", "yes"]
+    assert fitted.predict([[10, 1], [50, 1]]).tolist() == ["no", "yes"]
+    assert fitted.feature_importances_.argmax() == 0
+    assert fitted.feature_importances_.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        ({"bounds": None}, 'bounds or categories of "x0", "x1" were read'),
+        ({"bounds": {0: (0, 60)}}, 'bounds or categories of "x1" were read'),
+        ({"classes": None}, "classes were read off"),
+    ],
+)
+def test_what_is_read_off_the_data_warns_and_stamps_the_model(
+    missing: dict[str, Any], words: str
+) -> None:
+    with pytest.warns(PrivacyLeakWarning, match=words):
+        fitted = model(**missing).fit(X, Y)
+    assert not fitted.forest_.private
+    assert any(words in reason for reason in fitted.forest_.guarantee.reasons)
+    assert "NOT PRIVATE" in fitted.to_sql("t").upper()
+
+
+def test_a_random_state_repeats_the_noise_and_gives_no_privacy() -> None:
+    one, same, other = (model(random_state=seed).fit(X, Y) for seed in (1, 1, 2))
+    assert not one.forest_.private
+    assert (one.predict_proba(X) == same.predict_proba(X)).all()
+    assert (one.predict_proba(X) != other.predict_proba(X)).any()
+    random = np.random.RandomState(0)
+    assert not model(random_state=random).fit(X, Y).forest_.private
+
+
+def capped(path: Path, epsilon: int = 2) -> dict[str, Any]:
+    account = DatasetAccount(Ledger(path / "ledger"), dataset="survey")
+    account.set_cap(epsilon * NANO, 0, ROW, raise_cap=False)
+    return {"ledger": path / "ledger", "dataset": "survey"}
+
+
+def test_fits_on_folds_add_up_under_the_dataset(tmp_path: Path) -> None:
+    budget = {"ledger": tmp_path / "ledger", "dataset": "survey"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NoBudgetWarning)
+        scores = cross_val_score(model(**budget), X, Y, cv=3, error_score="raise")
+    assert scores.mean() > 0.9
+    account = DatasetAccount(Ledger(tmp_path / "ledger"), dataset="survey")
+    assert account.budget().spent_epsilon == 3 * NANO
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"classes": None}, "read off"),
+        ({"bounds": None}, "Declare them"),
+        ({"random_state": 1}, "not private"),
+        ({"epsilon": 3}, "only 2 of the cap"),
+    ],
+)
+def test_a_capped_dataset_refuses_what_is_not_private(
+    change: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    budget = capped(tmp_path)
+    with pytest.raises(BudgetError, match=words):
+        model(**budget, **change).fit(X, Y)
+    assert not Ledger(tmp_path / "ledger").runs()
+
+
+def test_an_exact_score_is_refused_on_a_capped_dataset(tmp_path: Path) -> None:
+    fitted = model(**capped(tmp_path)).fit(X, Y)
+    with pytest.raises(BudgetError, match="evaluate"):
+        fitted.score(X, Y)
+    assert model().fit(X, Y).score(X, Y) > 0.9
+
+
+def test_a_budget_needs_both_a_ledger_and_a_name(tmp_path: Path) -> None:
+    for half in ({"ledger": tmp_path / "ledger"}, {"dataset": "survey"}):
+        with pytest.raises(ValueError, match="needs both"):
+            model(**half).fit(X, Y)
+
+
+def test_without_a_budget_one_warning_is_given_in_a_process() -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            model().fit(X, Y)
+    assert [w.category for w in seen] == [NoBudgetWarning]
+
+
+def frames() -> dict[str, Any]:
+    table = {
+        "size": np.where(np.arange(1200) % 11 == 0, np.nan, X[:, 0]),
+        "colour": np.array(["red", "blue", None, "green"], dtype=object)[np.arange(1200) % 4],
+    }
+    pandas_frame = pandas.DataFrame(table)
+    polars_frame = polars.DataFrame({**table, "colour": table["colour"].tolist()})
+    return {
+        "pandas": pandas_frame,
+        "categories": pandas_frame.astype({"colour": "category"}),
+        "objects": pandas_frame.astype(object),
+        "turned": pandas_frame.iloc[::-1].set_index(np.arange(1200)[::-1]).iloc[::-1],
+        "polars": polars_frame,
+        "polars categories": polars_frame.with_columns(
+            polars.col("colour").cast(polars.Categorical)
+        ),
+        "arrow": polars_frame.to_arrow(),
+    }
+
+
+def test_frames_of_all_libraries_give_one_forest() -> None:
+    given = {
+        "bounds": {"size": (0, 60)},
+        "categories": {"colour": ["red", "blue"]},
+        "random_state": 1,
+    }
+    found = {name: model(**given).fit(frame, Y) for name, frame in frames().items()}
+    plain = found["pandas"]
+    expected = plain.predict_proba(frames()["pandas"])
+    assert plain.feature_names_in_.tolist() == ["size", "colour"]
+    for name, fitted in found.items():
+        assert (fitted.predict_proba(frames()[name]) == expected).all(), name
+        assert [t.votes.tolist() for t in fitted.forest_.trees] == [
+            t.votes.tolist() for t in plain.forest_.trees
+        ]
+
+
+def test_categories_of_a_frame_are_values_and_no_declarations() -> None:
+    frame = frames()["categories"]
+    with pytest.warns(PrivacyLeakWarning, match='"colour"'):
+        fitted = model(bounds={"size": (0, 60)}).fit(frame, Y)
+    assert not fitted.forest_.private
+
+
+def test_read_off_domains_hold_what_is_there() -> None:
+    with pytest.warns(PrivacyLeakWarning):
+        fitted = model(bounds=None).fit(frames()["pandas"].assign(flag=Y == "yes", one=5), Y)
+    size, colour, flag, one = fitted.forest_.domain.attributes
+    assert (size.lower, size.upper) == (0, 59)
+    assert colour.values == ("blue", "green", "red")
+    assert (flag.lower, flag.upper) == (0, 1)
+    assert (one.lower, one.upper) == (5, 10)
+
+
+def test_a_whole_domain_is_taken_by_the_names_of_the_columns(tmp_path: Path) -> None:
+    domain = domain_from_mapping(
+        {
+            "target": "reply",
+            "column": [
+                {"name": "size", "kind": "numeric", "lower": 0, "upper": 60},
+                {"name": "reply", "kind": "categorical", "domain": ["yes", "no"]},
+            ],
+        }
+    )
+    assert isinstance(domain, Domain)
+    fitted = model(domain=domain, bounds=None, classes=None, random_state=1).fit(
+        frames()["pandas"], Y
+    )
+    assert fitted.forest_.domain.classes == ("yes", "no")
+    assert fitted.classes_.tolist() == ["no", "yes"], "scikit-learn sorts classes"
+    assert fitted.predict(frames()["pandas"])[[5, 50]].tolist() == ["no", "yes"]
+    assert fitted.feature_importances_[1] == 0
+    with pytest.raises(ValueError, match="not both"):
+        model(domain=domain).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "labels", [[0, 1], [False, True], [1.0, 2.0], ["b", "a"], [-1, 1]], ids=str
+)
+def test_classes_keep_the_type_of_y(labels: list[Any]) -> None:
+    y = np.array(labels)[(X[:, 0] > 29).astype(int)]
+    fitted = model(classes=labels).fit(X, y)
+    predicted = fitted.predict([[10, 1], [50, 1]])
+    assert predicted.dtype == y.dtype
+    assert predicted.tolist() == labels
+    assert fitted.classes_.tolist() == sorted(labels)
+
+
+def test_rows_of_classes_that_are_not_declared_are_left_out() -> None:
+    y = np.where(X[:, 1] == 3, "unknown", Y)
+    fitted = model().fit(X, y)
+    assert fitted.forest_.private
+    assert set(fitted.predict(X)) == {"no", "yes"}
+
+
+def test_persons_can_be_the_privacy_unit() -> None:
+    frame = pandas.DataFrame({"size": X[:, 0], "who": np.arange(1200) // 4})
+    fitted = model(bounds={"size": (0, 60)}, privacy_unit="who", rows_per_unit=2).fit(frame, Y)
+    assert fitted.forest_.private
+    assert fitted.forest_.guarantee.unit == "who"
+    assert fitted.n_features_in_ == 2
+    assert fitted.predict(frame).shape == (1200,)
+
+
+def test_the_sql_and_the_file_give_what_predict_gives(tmp_path: Path) -> None:
+    frame = pandas.DataFrame({"size": X[:, 0], "other": X[:, 1]})
+    fitted = model(bounds={"size": (0, 60), "other": (0, 7)}).fit(frame, Y)
+    fitted.save(tmp_path / "m.json")
+    con = duckdb.connect()
+    con.register("t", frame)
+    shares = con.sql(fitted.to_sql("t")).fetchnumpy()["p_yes"]
+    assert np.allclose(shares, fitted.predict_proba(frame)[:, 1], atol=1e-12)
+    assert load_forest(tmp_path / "m.json").private
+
+
+def test_the_tools_of_scikit_learn_work() -> None:
+    scaled = make_pipeline(StandardScaler(), model(bounds=(-3, 3), random_state=1)).fit(X, Y)
+    assert scaled.score(X, Y) > 0.9
+    assert clone(model(epsilon=2)).epsilon == 2
+    search = GridSearchCV(model(random_state=1), {"epsilon": [0.1, 1]}, cv=2).fit(X, Y)
+    assert search.best_score_ > 0.9
+    calibrated = CalibratedClassifierCV(model(random_state=1), cv=2).fit(X, Y)
+    assert calibrated.predict_proba(X).shape == (1200, 2)
+    fitted = model(random_state=1).fit(X, Y)
+    assert permutation_importance(fitted, X, Y, n_repeats=2).importances_mean.argmax() == 0
+    dependence = partial_dependence(fitted, X, [0], grid_resolution=4)
+    assert np.ptp(dependence["average"]) > 0.5
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_example_of_diffprivlib_runs_with_another_import() -> None:
+    """diffprivlib.models.RandomForestClassifier's documented example."""
+    RandomForestClassifier = DPForestClassifier  # noqa: N806
+    X, y = make_classification(  # noqa: N806
+        n_samples=1000,
+        n_features=4,
+        n_informative=2,
+        n_redundant=0,
+        random_state=0,
+        shuffle=False,
+    )
+    clf = RandomForestClassifier(n_estimators=100, random_state=0)
+    clf.fit(X, y)
+    assert clf.predict([[0, 0, 0, 0]]).tolist() in ([0], [1])  # on the border of the classes
+    assert clf.score(X, y) > 0.8
+
+
+def test_categories_that_fit_has_not_seen_are_predicted() -> None:
+    fitted = model(bounds={"size": (0, 60)}, categories={"colour": ["red"]}).fit(
+        frames()["pandas"], Y
+    )
+    new = pandas.DataFrame({"size": [np.inf, -5.0, np.nan], "colour": ["violet", None, 3]})
+    assert set(fitted.predict(new)) <= {"no", "yes"}
+
+
+def sparse() -> Any:
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix(X)
+
+
+BAD: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
+    "a sparse matrix": ({}, sparse, Y, "[Ss]parse"),
+    "NaN in y": ({}, X, np.where(Y == "no", np.nan, 1), "NaN"),
+    "None in y": ({}, X, np.where(Y == "no", None, "yes"), "(?i)nan|none|type"),
+    "a number to predict": ({}, X, X[:, 0] / 7, "(?i)continuous|label type"),
+    "one class": ({"classes": None}, X, ["yes"] * 1200, "one class"),
+    "one declared class": ({"classes": ["yes"]}, X, Y, "two classes"),
+    "no rows": ({}, X[:0], Y[:0], "minimum of 1"),
+    "no rows in a frame": ({}, pandas.DataFrame(X[:0]), Y[:0], "minimum of 1"),
+    "no columns": ({}, pandas.DataFrame(index=range(1200)), Y, "feature"),
+    "uneven": ({}, X, Y[:-1], "inconsistent"),
+    "one dimension": ({}, X[:, 0], Y, "2D array"),
+    "three dimensions": ({}, X[None], Y, "dim"),
+    "y of two columns": ({}, X, np.column_stack([Y, Y]), "1d array"),
+    "complex numbers": ({}, X * 1j, Y, "[Cc]omplex"),
+    "two columns of one name": (
+        {"bounds": None},
+        pandas.DataFrame(X, columns=["a", "A"]),
+        Y,
+        "one name",
+    ),
+    "text as bounds": ({"bounds": "0:60"}, X, Y, "bounds must be"),
+    "three bounds": ({"bounds": (0, 1, 2)}, X, Y, "bounds must be"),
+    "too many bounds": ({"bounds": ([0, 0, 0], [1, 1, 1])}, X, Y, "bounds must be"),
+    "bounds in the wrong order": ({"bounds": (60, 0)}, X, Y, "less than upper"),
+    "NaN as a bound": ({"bounds": (np.nan, 60)}, X, Y, "lower and upper"),
+    "infinite bounds": ({"bounds": (-np.inf, np.inf)}, X, Y, "finite"),
+    "bounds of a missing column": ({"bounds": {"x9": (0, 1)}}, X, Y, "x9"),
+    "bounds that are no pair": ({"bounds": {"x0": 5}}, X, Y, "bounds must be"),
+    "categories as a list": ({"categories": ["a"]}, X, Y, "dictionary by column"),
+    "categories as text": ({"categories": {"x0": "abc"}, "bounds": None}, X, Y, "list of values"),
+    "both of one column": (
+        {"bounds": {0: (0, 1)}, "categories": {"x0": [1]}},
+        X,
+        Y,
+        "both bounds and categories",
+    ),
+    "a category twice": ({"categories": {0: [1, 1]}}, X, Y, "twice"),
+    "a dict as domain": ({"domain": {}, "bounds": None}, X, Y, "domain must be"),
+    "a missing domain file": ({"domain": "no.toml", "bounds": None}, X, Y, "no domain file"),
+    "no ε": ({"epsilon": 0}, X, Y, "psilon|ε"),
+    "NaN as ε": ({"epsilon": np.nan}, X, Y, "psilon|ε"),
+    "text as ε": ({"epsilon": "much"}, X, Y, "psilon|ε"),
+    "None as ε": ({"epsilon": None}, X, Y, "psilon|ε"),
+    "δ of one": ({"delta": 1}, X, Y, "δ|delta"),
+    "an unknown recipe": ({"recipe": "no-such"}, X, Y, "no-such"),
+    "a recipe that is no text": ({"recipe": 7}, X, Y, "recipe"),
+    "no trees": ({"n_estimators": 0}, X, Y, "n_estimators"),
+    "half a tree": ({"n_estimators": 1.5}, X, Y, "n_estimators"),
+    "depth of a hundred": ({"max_depth": 100}, X, Y, "max_depth"),
+    "a missing unit": ({"privacy_unit": "who"}, X, Y, "who"),
+    "many rows of no unit": ({"rows_per_unit": 3}, X, Y, "rows_per_unit"),
+    "a dataset without a name": ({"ledger": "l", "dataset": " "}, X, Y, "dataset"),
+    "a ledger in no folder": ({"ledger": "/no/such/l", "dataset": "d"}, X, Y, "ledger"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_gets_one_sentence(name: str, tmp_path: Path) -> None:
+    change, features, labels, words = BAD[name]
+    features = features() if callable(features) else features
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises((ValueError, TypeError), match=words) as refused:
+            model(**change).fit(features, labels)
+    text = str(refused.value)
+    assert "--" not in text, "the command line's options are not the parameters'"
+    assert "59.0" not in text, "no value of the data"
+
+
+@pytest.mark.parametrize(
+    "rows", [X[:, :1], pandas.DataFrame({"b": [1.0], "a": [2.0]}), [["a"]], [], "ab"]
+)
+def test_rows_of_another_shape_are_not_predicted(rows: Any) -> None:
+    fitted = model(bounds={"a": (0, 60), "b": (0, 7)}).fit(
+        pandas.DataFrame(X, columns=list("ab")), Y
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError):  # noqa: PT011  scikit-learn's own sentences
+            fitted.predict(rows)
+
+
+def test_before_a_fit_nothing_can_be_asked() -> None:
+    for call in (lambda m: m.predict(X), lambda m: m.to_sql("t"), lambda m: m.save("m.json")):
+        with pytest.raises(NotFittedError):
+            call(model())
+    with pytest.raises(NotFittedError):
+        _ = model().feature_importances_
