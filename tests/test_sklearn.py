@@ -198,6 +198,18 @@ def test_an_exact_score_is_refused_on_a_capped_dataset(tmp_path: Path) -> None:
     assert model().fit(X, Y).score(X, Y) > 0.9
 
 
+def test_noisy_figures_are_debited_from_the_dataset(tmp_path: Path) -> None:
+    fitted = model(**capped(tmp_path)).fit(X, Y)
+    figures = fitted.evaluate(X, Y, epsilon="0.5")
+    assert figures.private
+    assert figures.accuracy == pytest.approx(1, abs=0.2)
+    with pytest.raises(BudgetError, match=r"only 0\.5 of the cap"):
+        fitted.evaluate(X, Y, epsilon=1)
+    seeded = model(random_state=1).fit(X, Y)
+    assert not seeded.evaluate(X, Y, epsilon=1).private
+    assert model().fit(X, Y).evaluate(X, Y, epsilon=1).private
+
+
 def test_a_budget_needs_both_a_ledger_and_a_name(tmp_path: Path) -> None:
     for half in ({"ledger": tmp_path / "ledger"}, {"dataset": "survey"}):
         with pytest.raises(ValueError, match="needs both"):

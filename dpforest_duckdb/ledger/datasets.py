@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
+from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Chain, Closing, Outcome, Table
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -147,6 +148,11 @@ class NoAccount:
     def budget(self) -> Budget:
         return Budget((), ())
 
+    def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
+        return (
+            PrivacyUnit("row") if column in (None, "row") else PrivacyUnit(str(column), rows or 1)
+        )
+
     def debit(self, epsilon: int, delta: int, unit: PrivacyUnit, **run: object) -> tuple[int, ...]:
         return ()
 
@@ -155,6 +161,9 @@ class NoAccount:
 
     def close_run(self, runs: Sequence[int], state: Outcome) -> None:
         return None
+
+
+AnyAccount = Account | DatasetAccount | NoAccount
 
 
 def capped_files(ledger: Ledger, dataset: str) -> bool:

@@ -18,6 +18,7 @@ from dpforest_duckdb.engine.base import Engine, Snapshot
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account, has_budget
 from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.ledger.datasets import AnyAccount
 from dpforest_duckdb.ledger.entries import outcome
 from dpforest_duckdb.model.figures import BINS, Evaluation, exact_figures, noisy_figures
 from dpforest_duckdb.privacy.amounts import ATTO, nano_epsilon, show
@@ -44,6 +45,7 @@ def evaluate(
     rows_per_unit: int | None = None,
     unseen: bool = False,
     ledger: str | Path | None = None,
+    account: AnyAccount | None = None,
 ) -> Evaluation:
     """Evaluate a forest on a base table; rows without a class of the class list are left out.
 
@@ -53,8 +55,8 @@ def evaluate(
     them through its figures, whatever the noise.) So a private run in the ledger must have made the
     model, or the caller declares with `unseen` that it never saw these rows, which the ledger
     records. Otherwise a table with a cap refuses, and elsewhere the figures state that they are not
-    private, and why. The unit is that of the cap, or else the model's or a larger one. Raises
-    `DpforestError`.
+    private, and why. The unit is that of the cap, or else the model's or a larger one. `account`
+    is the budget of rows that are in no table. Raises `DpforestError`.
     """
     nano = None if epsilon is None else nano_epsilon(epsilon)
     if nano is None and (privacy_unit is not None or rows_per_unit is not None or unseen):
@@ -62,9 +64,9 @@ def evaluate(
             "--privacy-unit, --rows-per-unit and --unseen go with --epsilon: exact figures protect "
             "nobody."
         )
-    info = engine.table(table)
+    info = _typed(engine, forest, table, target, privacy_unit)
     engine.refuse_unseen(info, _read(forest, info, target, privacy_unit))
-    account = _account(engine, info, ledger, needed=nano is not None)
+    account = account or _account(engine, info, ledger, needed=nano is not None)
     if nano is None:
         if account and account.budget().cap:
             raise BudgetError(
@@ -75,7 +77,7 @@ def evaluate(
         with engine.snapshot(info) as rows:
             return exact_figures(rows.count_outcomes(forest, labels), len(forest.domain.classes))
     assert account is not None
-    unit = _unit(account, forest, privacy_unit, rows_per_unit)
+    unit = _unit(account, info, forest, privacy_unit, rows_per_unit)
     doubt = "" if unseen else _doubt(account, forest)
     if doubt and account.budget().cap:
         raise BudgetError(
@@ -109,8 +111,20 @@ def _noisy(
     return noisy_figures(grid, nano, unit, len(forest.domain.classes), OpenDPNoise())
 
 
+def _typed(
+    engine: Engine, forest: ForestContent, table: str, target: str | None, unit: str | None
+) -> TableInfo:
+    """The table with its columns in the types that they are read as."""
+    domain = replace(forest.domain, target=target or forest.domain.target)
+    return engine.typed(engine.table(table), domain, unit or forest.guarantee.unit)
+
+
 def _unit(
-    account: Account, forest: ForestContent, column: str | None, rows: int | None
+    account: AnyAccount,
+    info: TableInfo,
+    forest: ForestContent,
+    column: str | None,
+    rows: int | None,
 ) -> PrivacyUnit:
     """The privacy unit of the figures: the cap's, or else the model's or a larger one."""
     if rows is not None and (type(rows) is not int or not 1 <= rows <= MAX_ROWS_PER_UNIT):
@@ -120,7 +134,7 @@ def _unit(
     promise = forest.guarantee
     if column is None and promise.unit != "row":
         column = promise.unit
-        if column.casefold() not in {name.casefold() for name in account.info.columns}:
+        if column.casefold() not in {name.casefold() for name in info.columns}:
             raise DpforestError(
                 f'The model protects each "{column}", which the table does not have: name the '
                 "column of the same persons with --privacy-unit."
@@ -137,11 +151,16 @@ def _unit(
     return unit
 
 
-def _doubt(account: Account, forest: ForestContent) -> str:
-    """Why figures of a model may reveal rows that it was trained on; "" if they do not."""
+def _doubt(account: AnyAccount, forest: ForestContent) -> str:
+    """Why figures of a model may reveal rows that it was trained on; "" if they do not.
+
+    Without an account the caller vouches for the model.
+    """
     promise = forest.guarantee
     if not promise.private:
         return "The model is not private: a single row may have decided its figures."
+    if account.ledger is None:
+        return ""
     unit = PrivacyUnit(promise.unit, promise.rows_per_unit, promise.neighbours)
     known = any(
         run.private

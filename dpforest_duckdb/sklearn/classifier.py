@@ -16,9 +16,10 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted  #
 from dpforest_duckdb.arrays import Floats
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.connect import MEMORY, open_database
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.frames import Frame
 from dpforest_duckdb.engine.private import Place, Same
-from dpforest_duckdb.engine.sources import selected
+from dpforest_duckdb.engine.sources import SourceEngine, selected
 from dpforest_duckdb.errors import (
     BudgetError,
     DpforestError,
@@ -29,6 +30,8 @@ from dpforest_duckdb.errors import (
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount, NoAccount
 from dpforest_duckdb.model.effects import importances
+from dpforest_duckdb.model.evaluate import evaluate
+from dpforest_duckdb.model.figures import Evaluation
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.scoring.score_sql import Scored, score_sql, share_names
 from dpforest_duckdb.sklearn.declared import Declared, assembled, missing, read_off
@@ -149,8 +152,8 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X is an array, a pandas or polars DataFrame or an Arrow table. Raises `ValueError` or
         `TypeError` for wrong input and `BudgetError` if the cap does not allow the fit.
         """
-        labels = target(self, y)
         columns = features(self, X, reset=True)
+        labels = target(y)
         check_consistent_length(X, labels)
         with _as_value_errors():
             account = self._account()
@@ -185,6 +188,24 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "ask for noisy figures with evaluate(X, y, epsilon=…)."
             )
         return float(super().score(X, y, sample_weight))
+
+    def evaluate(self, X: Any, y: Any, *, epsilon: Any) -> Evaluation:  # noqa: N803
+        """Noisy accuracy, log loss and AUC on true classes, for another ε.
+
+        They are private if the model is, and are debited as a fit is. Raises as `fit`.
+        """
+        check_is_fitted(self)
+        labels = target(y)
+        columns = features(self, X, reset=False)
+        check_consistent_length(X, labels)
+        forest = self.forest_
+        with _as_value_errors():
+            account = self._account()
+            with _database() as place:
+                rows = columns.with_target(forest.domain.target, labels)
+                frame = Frame.of(forest.table, rows, Same(place))
+                engine = SourceEngine(frame, DuckDBEngine(place.connection))
+                return evaluate(engine, forest, forest.table, epsilon=epsilon, account=account)
 
     def to_sql(self, table: str, **options: Any) -> str:
         """SQL that scores a table with the same columns (see `Forest.to_sql`)."""
@@ -237,7 +258,8 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Forest:
         declared = Declared(columns, self.domain, self.bounds, self.categories, self.privacy_unit)
         domain, leaks, classes = self._domain(declared, labels, account, place, named)
-        frame = Frame.of("sklearn", columns.with_target(domain.target, labels), Same(place))
+        rows = columns.with_target(domain.target, labels)
+        frame = Frame.of(self.dataset or "sklearn", rows, Same(place))
         seed = None
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))

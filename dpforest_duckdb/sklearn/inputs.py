@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
-from sklearn.utils.validation import validate_data  # type: ignore[import-untyped]
+from sklearn.utils.validation import assert_all_finite, column_or_1d, validate_data  # type: ignore[import-untyped]
 
 from dpforest_duckdb.engine.frames import is_frame
 
@@ -70,9 +70,10 @@ def features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Columns:  # no
     return Columns({name: columns[:, i] for i, name in enumerate(names)}, names)
 
 
-def target(estimator: BaseEstimator, y: Any) -> Labels:
-    """The classes of the rows, checked as scikit-learn checks them; before `features`."""
-    labels = validate_data(estimator, X="no_validation", y=y)
+def target(y: Any) -> Labels:
+    """The classes of the rows, checked as scikit-learn checks them."""
+    labels = column_or_1d(y, warn=True)
+    assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)
     return np.asarray(labels)
 

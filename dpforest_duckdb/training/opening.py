@@ -19,10 +19,9 @@ from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account, has_cap
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.book import Ledger
-from dpforest_duckdb.ledger.datasets import DatasetAccount, NoAccount, capped_files
+from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount, capped_files
 
 Rows = Any  # a table's name, a relation, a DataFrame, or a Path (or glob) of files
-RunAccount = Account | DatasetAccount | NoAccount
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Opened:
     table: TableInfo
     files: tuple[Path, ...] = ()
 
-    def account(self, ledger: str | Path | None, dataset: str | None) -> RunAccount:
+    def account(self, ledger: str | Path | None, dataset: str | None) -> AnyAccount:
         """The budget of the rows. Raises `DpforestError` if they have no place for one."""
         if isinstance(self.engine, DuckDBEngine):
             if dataset is not None:

@@ -17,6 +17,7 @@ from dpforest_duckdb.engine.statements import Trace
 from dpforest_duckdb.engine.temp_space import refuse_if_too_large
 from dpforest_duckdb.errors import DpforestError, PlainSpillWarning, UsageError
 from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.ledger.datasets import AnyAccount
 from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
 from dpforest_duckdb.privacy.randomness import Randomness
@@ -25,7 +26,7 @@ from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.training.arguments import refuse_wrong_types
-from dpforest_duckdb.training.opening import Rows, RunAccount, opened
+from dpforest_duckdb.training.opening import Rows, opened
 from dpforest_duckdb.training.run import Run
 
 PLAIN_SPILL = (
@@ -56,7 +57,7 @@ def prepare(
     rows_at_most: int | None = None,
     ledger: str | Path | None = None,
     dataset: str | None = None,
-    account: RunAccount | None = None,
+    account: AnyAccount | None = None,
     leaks: Sequence[str] = (),
     trace: Trace | None = None,
 ) -> Run:

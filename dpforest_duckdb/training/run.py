@@ -13,6 +13,7 @@ from dpforest_duckdb.engine.temp_space import bytes_of_a_row
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.learners.private_bins import on_the_grid, recut, to_be_cut
 from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.ledger.datasets import AnyAccount
 from dpforest_duckdb.ledger.entries import outcome
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest
@@ -24,7 +25,6 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import Event, Observer, Phase, TextObserver, as_text, unobserved
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Grown, Request, TrainingContext
-from dpforest_duckdb.training.opening import RunAccount
 from dpforest_duckdb.tree import Guarantee, Tree
 from dpforest_duckdb.version import __version__
 
@@ -39,7 +39,7 @@ class Run:
     """
 
     engine: Engine
-    account: RunAccount
+    account: AnyAccount
     table: TableInfo
     recipe: Recipe
     request: Request
