@@ -261,6 +261,10 @@ def test_declared_domains_come_back_from_their_toml(
 def test_without_declared_classes_there_is_no_domain(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE t (x BOOLEAN, y VARCHAR)")
     engine = DuckDBEngine(con)
-    for target, sentence in ((None, "--target"), ("y", "not declared"), ("zzz", 'no column "zzz"')):
+    for target, sentence in (
+        (None, "with target"),
+        ("y", "not declared"),
+        ("zzz", 'no column "zzz"'),
+    ):
         with pytest.raises(DpforestError, match=sentence):
             declared_domain(engine, engine.table("t"), target)

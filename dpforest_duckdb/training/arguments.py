@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dpforest_duckdb.errors import UsageError
@@ -34,9 +34,11 @@ KINDS = {
 }
 
 
-def refuse_wrong_types(**given: object) -> None:
-    """Raise `UsageError` for the first argument that is not of its kind; None is left out."""
-    for name, value in given.items():
-        fits, words = KINDS[name]
-        if value is not None and not fits(value):
+def refuse_wrong_types(given: Mapping[str, object]) -> None:
+    """Raise `UsageError` for the first argument, by name, that is not of its kind.
+
+    None, and what has no kind here, is left out.
+    """
+    for name, (fits, words) in KINDS.items():
+        if given.get(name) is not None and not fits(given[name]):
             raise UsageError(f"--{name.replace('_', '-')} must be {words}.")

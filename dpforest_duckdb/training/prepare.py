@@ -71,23 +71,7 @@ def prepare(
     `PlainSpillWarning` if the table's database is encrypted and DuckDB's temporary files are not.
     Raises `DpforestError` or `UsageError`.
     """
-    refuse_wrong_types(
-        target=target,
-        privacy_unit=privacy_unit,
-        rows_per_unit=rows_per_unit,
-        recipe=recipe,
-        trees=trees,
-        depth=depth,
-        columns=columns,
-        exclude=exclude,
-        name=name,
-        replace=replace,
-        as_published=as_published,
-        seed=seed,
-        rows_at_most=rows_at_most,
-        ledger=ledger,
-        dataset=dataset,
-    )
+    refuse_wrong_types(locals())
     nano, atto = nano_epsilon(epsilon), atto_delta(delta)
     for option, value, most in (("--trees", trees, 1000), ("--depth", depth, 20)):
         if value is not None and not 1 <= value <= most:
