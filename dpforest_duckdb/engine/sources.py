@@ -44,11 +44,11 @@ from dpforest_duckdb.tree import Tree
 
 _NUMBERS = ("integer", "decimal", "float", "boolean")
 _WIDEST = {  # what the numeric columns of a model are read as
-    "integer": "BIGINT",
-    "decimal": "DOUBLE",
-    "float": "DOUBLE",
-    "date": "DATE",
-    "timestamp": "TIMESTAMP",
+    "integer": BIGINT,
+    "decimal": DOUBLE,
+    "float": DOUBLE,
+    "date": DATE,
+    "timestamp": TIMESTAMP,
 }
 _WHOLE = 2**53  # whole numbers up to this are exact as DOUBLE
 
@@ -231,7 +231,7 @@ def declared_type(attribute: Attribute, stored: ColumnType) -> ColumnType:
     and "false" BOOLEAN. Where a column has numbers, categories are compared with them as numbers.
     Whether it has fractions or missing values makes no difference.
     """
-    if attribute.kind == "numeric" and attribute.type:
+    if attribute.kind == "numeric" and attribute.type.usable:
         return _WIDEST[attribute.family]
     if attribute.kind == "numeric":
         limits = [attribute.lower, attribute.upper, *attribute.edges]

@@ -16,7 +16,7 @@ import numpy as np
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping, load_domain
-from dpforest_duckdb.domain.types import type_family
+from dpforest_duckdb.domain.types import column_type
 from dpforest_duckdb.engine.frames import Frame
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.sklearn.inputs import Columns
@@ -110,7 +110,7 @@ def read_off(frame: Frame, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     ident = DuckDBDialect().ident
     parts = []
     for name in names:
-        column, family = ident(name), type_family(frame.columns[name])
+        column, family = ident(name), column_type(frame.columns[name]).family
         number = column if family in _NUMBERS[:4] else f"TRY_CAST({column} AS DOUBLE)"
         finite = f"FILTER (WHERE isfinite(CAST({number} AS DOUBLE)))"
         if family in ("date", "timestamp"):
@@ -125,7 +125,7 @@ def read_off(frame: Frame, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     found = {}
     for at, name in enumerate(names):
         low, high, all_numbers, values = row[4 * at : 4 * at + 4]
-        family = type_family(frame.columns[name])
+        family = column_type(frame.columns[name]).family
         numeric = family in _NUMBERS or (all_numbers and low is not None)
         found[name] = _bounds(low, high) if numeric else _categories(values)
     return found
