@@ -2,7 +2,8 @@
 
 import re
 
-_OPTION = re.compile(r"--([a-z][a-z-]*)")
+# a whole command, which stays as it is, or an option
+_OPTION = re.compile(r"dpforest [a-z]+(?: [a-z]+)?(?: --[a-z-]+ \S+)*|--([a-z][a-z-]*)")
 # what Python calls the options of the command line that it does not name alike
 _PARAMETERS = {
     "db": "the path",
@@ -25,9 +26,12 @@ def in_python(sentence: str) -> str:
     >>> in_python("Correct --privacy-unit, or run dpforest budget show --table t.")
     'Correct privacy_unit, or run dpforest budget show --table t.'
     """
-    before, command, after = sentence.partition("dpforest ")  # a whole command stays as it is
-    plain = _OPTION.sub(lambda o: _PARAMETERS.get(o[1], o[1].replace("-", "_")), before)
-    return plain + command + after
+
+    def parameter(found: re.Match[str]) -> str:
+        name = found[1]
+        return _PARAMETERS.get(name, name.replace("-", "_")) if name else found[0]
+
+    return _OPTION.sub(parameter, sentence)
 
 
 class DpforestError(Exception):
