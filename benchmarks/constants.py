@@ -134,10 +134,11 @@ CONSTANTS = (
 
 @dataclass(frozen=True)
 class Setting:
-    """All constants as they are, but one."""
+    """All constants as they are, but one; `ours` if that one is as it is too."""
 
     constant: Constant
     value: float
+    ours: bool = False
 
     @contextlib.contextmanager
     def used(self) -> Iterator[None]:
@@ -167,27 +168,24 @@ def _stopped(request: Request) -> Recipe:
     return replace(picked, learner=Learner(_stop, learner.node_columns, learner.score_columns))
 
 
-def path(table: Table, rows: Any, epsilon: float, delta: float, seed: int, s: Setting) -> str:
-    """What determines the forest of a seed, in short: recipe, request, plan, later constants."""
+def path(table: Table, rows: Any, epsilon: float, delta: float, seed: int, changed: Setting) -> str:
+    """What determines the forest of a seed, in short: recipe, request, plan, and a changed constant
+    that the recipe uses later. The constant is changed already.
+    """
     try:
         trained(table, rows, replace(AUTO, successor=_stopped), epsilon, delta, seed=seed)
     except SettledError as settled:
         context = settled.context
     recipe = cast(Recipe, context.recipe)
-    later = s.value if recipe.name in s.constant.later else None
-    if later == s.constant.value:
-        later = None
-    cuts = auto_rules.cuts(context.request)
-    facts = (
+    facts = [
         recipe.name,
         context.request,
         context.account.plan,
-        tuple(cuts),
-        s.constant.label,
-        later,
-    )
-    facts = facts if later is not None else facts[:4]
-    return f"{recipe.name} {hashlib.sha256(repr(facts).encode()).hexdigest()[:12]}"
+        tuple(auto_rules.cuts(context.request)),
+    ]
+    if recipe.name in changed.constant.later and not changed.ours:
+        facts += [changed.constant.label, changed.value]
+    return f"{recipe.name} {hashlib.sha256(repr(tuple(facts)).encode()).hexdigest()[:12]}"
 
 
 Figure = Mapping[str, object]
@@ -219,7 +217,20 @@ def measured(
 
 def settings() -> list[Setting]:
     """For each constant the smaller value, ours and the larger one."""
-    return [Setting(c, value) for c in CONSTANTS for value in (c.smaller, c.value, c.larger)]
+    return [one for c in CONSTANTS for one in tried(c)]
+
+
+def tried(constant: Constant) -> list[Setting]:
+    """The smaller value, ours and the larger one."""
+    return [
+        Setting(constant, constant.smaller),
+        ours(constant),
+        Setting(constant, constant.larger),
+    ]
+
+
+def ours(constant: Constant) -> Setting:
+    return Setting(constant, constant.value, ours=True)
 
 
 def main() -> None:
@@ -238,15 +249,15 @@ def main() -> None:
     results, found = Results(given.results, KEYS), Found()
     for name in given.table:
         table = load(table_files()[name])
-        ours: dict[tuple[float, int], tuple[float, float]] = {}  # by δ and seed
+        base: dict[tuple[float, int], tuple[float, float]] = {}  # by δ and seed
         for setting, seed in itertools.product(settings(), range(grid.seeds)):
-            if setting.value != setting.constant.value:
+            if not setting.ours:
                 found[name, setting, seed] = measured(results, name, table, setting, grid, seed)
                 continue
             key = (setting.constant.delta, seed)
-            if key not in ours:
-                ours[key] = measured(results, name, table, setting, grid, seed)
-            found[name, setting, seed] = ours[key]
+            if key not in base:
+                base[key] = measured(results, name, table, setting, grid, seed)
+            found[name, setting, seed] = base[key]
         say(name)
     words = [
         f"docs/{w.name}" if (w := Path(word)) == given.markdown else word for word in sys.argv[1:]
@@ -289,17 +300,16 @@ def page(found: Found, tables: Sequence[str], grid: Grid, command: str) -> str:
 def _worth(
     constant: Constant, tables: Sequence[str], seeds: Sequence[int], accuracy: Mean, loss: Mean
 ) -> list[str]:
-    ours = Setting(constant, constant.value)
     cells: list[str] = []
     changed = set()
     for value in (constant.smaller, constant.larger):
         other, texts = Setting(constant, value), []
         for figure in (accuracy, loss):
-            change = [figure(t, other, seeds) - figure(t, ours, seeds) for t in tables]
+            change = [figure(t, other, seeds) - figure(t, ours(constant), seeds) for t in tables]
             changed |= {t for t, one in zip(tables, change, strict=True) if one}
             texts.append(_mean_and_error(change))
         cells += [f"{value:g}", *texts]
-    three = [Setting(constant, v) for v in (constant.smaller, constant.value, constant.larger)]
+    three = tried(constant)
     curves = np.array([[accuracy(t, s, seeds) for s in three] for t in tables])
     best, error = jackknife(curves, lambda means: best_value(means, [s.value for s in three]))
     shown = f"{best:.3g} ± {error:.2g}" if changed else "-"
@@ -344,10 +354,9 @@ def jackknife(curves: Any, estimate: Callable[[Any], float]) -> tuple[float, flo
 def _left_out(accuracy: Mean, tables: Sequence[str], grid: Grid) -> str:
     """Each table with the setting that is best on the others, and with its own best one."""
     every = settings()
-    ours = Setting(CONSTANTS[0], CONSTANTS[0].value)
     picked = {(t, s): accuracy(t, s, grid.picking) for t in tables for s in every}
     base = {
-        (t, s): accuracy(t, Setting(s.constant, s.constant.value), grid.picking)
+        (t, s): accuracy(t, ours(s.constant), grid.picking)
         for t in tables for s in every
     }  # fmt: skip
     rows, gains = [], []
@@ -360,7 +369,7 @@ def _left_out(accuracy: Mean, tables: Sequence[str], grid: Grid) -> str:
         rows.append(
             [
                 table,
-                f"{accuracy(table, ours, grid.testing):.3f}",
+                f"{accuracy(table, ours(CONSTANTS[0]), grid.testing):.3f}",
                 _name(there),
                 f"{1000 * gain[0]:+.1f}",
                 _name(own),
@@ -379,12 +388,11 @@ def _left_out(accuracy: Mean, tables: Sequence[str], grid: Grid) -> str:
 
 
 def _gain(accuracy: Mean, table: str, setting: Setting, seeds: Sequence[int]) -> float:
-    ours = Setting(setting.constant, setting.constant.value)
-    return accuracy(table, setting, seeds) - accuracy(table, ours, seeds)
+    return accuracy(table, setting, seeds) - accuracy(table, ours(setting.constant), seeds)
 
 
 def _name(setting: Setting) -> str:
-    if setting.value == setting.constant.value:
+    if setting.ours:
         return "ours"
     return f"{setting.constant.label} {setting.value:g}"
 
