@@ -62,7 +62,7 @@ class Finding:
 
     @property
     def broken(self) -> bool:
-        """Whether a claim that is made has been refuted."""
+        """Whether the audit refutes a claim."""
         return self.private and self.bound.epsilon > self.claim
 
 

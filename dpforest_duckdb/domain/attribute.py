@@ -1,4 +1,4 @@
-"""One attribute of the domain: its cells, and what binds it to a column."""
+"""One attribute of the domain: its cells, and how it is bound to a column."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ class Snapshot(Protocol):
         are, with replacement, which is never private. With "all" every tree sees all rows.
         `first_phase` are released trees on the same domain: a row that half of them or more
         classify wrongly counts `misclassified_weight` times; a bootstrap draws rows in proportion
-        to the number of trees that are wrong. With `last` nothing else will be coded, and the
+        to the number of trees that are wrong. `last` says that nothing else will be coded, so the
         snapshot need not be kept.
         """
 
@@ -209,7 +209,7 @@ class Catalogue(Anchor, Protocol):
         """What is declared of each column, in the table's order."""
 
     def refuse_unseen(self, table: TableInfo, columns: Collection[str] = ()) -> None:
-        """Raise `DpforestError` if a snapshot would not see what the user sees in some columns.
+        """Raise `DpforestError` if a snapshot would read other values than the user sees.
 
         DuckDB reads through connections of its own, which do not see an uncommitted transaction of
         the user. A computed column may change with each reading, or need a macro.

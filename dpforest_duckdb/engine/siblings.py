@@ -52,7 +52,7 @@ class Spared:
 
 
 def spared(splits: Splits, cells: Sequence[int]) -> Spared | None:
-    """The child of each split with most of the values; None if leaving it uncounted saves too
+    """The child of each split that most values lead to; None if not counting it saves too
     little.
     """
     kind, cell = np.array(splits.kind), np.array(splits.cell)

@@ -18,7 +18,8 @@ _WORD, _NODE_CLASS = 8, 4  # bytes, at most
 
 
 def bytes_of_a_row(domain: Domain, copies: int, scores: int = 0) -> int:
-    """The most bytes of a coded row: codes, node_class columns and scores, twice in routing."""
+    """The most bytes of a coded row: codes, node_class columns and scores; routing needs them
+    twice."""
     words = blocks(domain.cells, len(domain.classes))[-1].word + 1
     return 2 * (_WORD * (words + scores) + _NODE_CLASS * copies)
 

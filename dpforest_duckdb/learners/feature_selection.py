@@ -36,7 +36,7 @@ def symmetrical_uncertainty(counts: Integers) -> float:
 
 
 def interaction(counts: Integers) -> float:
-    """Normalised interaction gain (4.26) of `counts[value, value, class]`, ½ where there is none.
+    """Normalised interaction gain (4.26) of `counts[value, value, class]`; ½ means no gain.
 
     ½ + IG / (2 (H(X) + H(Y))), IG = I(X, Y; Z) − I(X; Z) − I(Y; Z) (4.25).
     """
@@ -49,8 +49,9 @@ def interaction(counts: Integers) -> float:
 def weights_of(pairs: Mapping[tuple[int, int], Integers], attributes: int) -> Floats:
     """The weight of each attribute, by `counts[value, value, class]` of every two.
 
-    Those below LEAST in symmetrical uncertainty weigh nothing. The others, as IG-RFE is not given,
-    weigh their symmetrical uncertainty times their mean interaction with the others that are left.
+    Attributes with a symmetrical uncertainty below LEAST weigh nothing. The paper does not define
+    IG-RFE, so each of the others weighs its symmetrical uncertainty times its mean interaction with
+    the rest.
     """
     uncertainty, mean = np.zeros(attributes), np.full(attributes, 0.5)
     for (one, other), counts in pairs.items():

@@ -53,7 +53,7 @@ def aggregate(
 
 
 def least(errors: Integers, turn: int) -> int:
-    """The first of the least errors. NOT private."""
+    """The index of the least error, the first in a tie. NOT private."""
     return int(errors.argmin())
 
 

@@ -35,7 +35,7 @@ from dpforest_duckdb.splits.utilities import Utility
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry of a cut that can be made finer: cells of an attribute that are not separated yet.
+    """A part of a cut that can be refined: cells of an attribute that are not separated yet.
 
     `candidates` are the splits that separate them, `nodes` the open leaves that lie in the entry.
     """
@@ -123,7 +123,8 @@ def draw_by_entry(exponent: Exponents, sizes: Sequence[int], bits: Bits) -> int:
 
 @dataclass(frozen=True)
 class _Chooser:
-    """How a step is drawn: by `point` the split point of an interval, if it is drawn first."""
+    """How a step is drawn. `point` draws the split point of each new interval, if points are drawn
+    first."""
 
     attribute: Utility
     point: Utility | None

@@ -2,8 +2,8 @@
 
 Attributes are drawn and their tables released; then a tree is grown on the same rows. Both are
 released models with log-odds of their own. The rows give points to a few mixtures of the two, and
-permute-and-flip draws one: the tree where attributes act together, the sums where many of them
-tell a little, with less weight where attributes repeat each other.
+permute-and-flip draws one. The tree is better if attributes act together. The sums are better if
+many attributes say a little each; they get less weight if attributes are correlated.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ def _with_log_odds(tree: Tree, request: Request, noise: float) -> Tree:
 
 
 def _weighed(tree: Tree, parts: int) -> Tree:
-    """The tree with votes of so many parts; they are thousandths, so this leaves whole numbers."""
+    """The tree with its votes times parts / MIXTURE_PARTS. Votes are thousandths, so they stay
+    whole.
+    """
     return replace(tree, votes=tree.votes * parts // MIXTURE_PARTS)
 
 

@@ -60,7 +60,7 @@ class Account:
             )
         own = Path(f"{place.path}.ledger")
         book = Ledger(ledger if ledger is not None else own)
-        # a ledger beside its database moves with it, so where the two lie says nothing
+        # a ledger beside its database moves with it, so its path identifies nothing
         beside = place.path and book.path.resolve() == own.resolve()
         in_memory = ":memory:" if info.catalog == "memory" else f":memory:{info.catalog}"
         home = "" if beside else str(Path(place.path).resolve()) if place.path else in_memory

@@ -284,7 +284,7 @@ class Chain:
 
 
 def outcome(error: BaseException) -> Outcome:
-    """How a run ended that an error ended."""
+    """How a run ended, by the error that ended it."""
     return "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
 
 

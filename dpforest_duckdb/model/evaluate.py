@@ -1,8 +1,8 @@
 """The quality of a model on a table with known classes: exact figures, or private ones.
 
-The rows are scored and counted inside DuckDB. The result is counts per group, which are private,
-and so are exact figures computed from them. With ε the groups are a fixed public grid, noise is
-added to their counts, and everything after that may be published.
+The rows are scored and counted inside DuckDB. Those counts are private, and so are
+exact figures computed from them. With ε the rows are counted on a fixed public grid and noise is
+added to every cell; what is computed from the noisy grid may be published.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def evaluate(
     """Evaluate a forest on a base table; rows without a class of the class list are left out.
 
     Without `epsilon` the figures are exact and as private as the rows; a table with a cap refuses
-    them. With `epsilon`, it is debited before a row is read, and the figures are free to publish if
-    the model is private. (A model that was trained on these rows without a guarantee would reveal
-    them through its figures, whatever the noise.) So a private run in the ledger must have made the
-    model, or the caller declares with `unseen` that it never saw these rows, which the ledger
-    records. Otherwise a table with a cap refuses, and elsewhere the figures state that they are not
-    private, and why. The unit is that of the cap, or else the model's or a larger one. `account`
-    is the budget of rows that are in no table. Raises `DpforestError`.
+    them. With `epsilon`, it is debited before a row is read, and the figures may be published if
+    the model is private. (The figures of a model that was trained on these rows without a guarantee
+    would reveal them, whatever the noise.) So either a private run in the ledger made the model, or
+    the caller declares with `unseen` that the model never saw these rows, which the ledger records.
+    Otherwise a table with a cap refuses, and without a cap the figures say that they are not
+    private, and why. The privacy unit is that of the cap, else the model's or a larger one.
+    `account` is the budget of rows that are in no table. Raises `DpforestError`.
     """
     nano = None if epsilon is None else nano_epsilon(epsilon)
     if nano is None and (privacy_unit is not None or rows_per_unit is not None or unseen):

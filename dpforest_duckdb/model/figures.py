@@ -22,7 +22,8 @@ LEAST = 1e-15  # smaller probabilities are replaced by this in the log loss
 class Evaluation:
     """Figures of a model on a table; None if there is nothing to compute them from.
 
-    `private` says whether they may be published, and `reasons` why not, if noise was paid for.
+    `private` says whether they may be published. If they have noise and are not private, `reasons`
+    say why.
     Noisy figures cost `epsilon`, in nano-ε, for each privacy `unit`; `noise` is the standard
     deviation of the noise in each count that they are computed from. With two classes, `bins[bin]`
     are the rows of the first and of the second class whose probability of the second is above

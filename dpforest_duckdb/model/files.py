@@ -10,7 +10,7 @@ from dpforest_duckdb.errors import DpforestError
 
 
 def write_file(path: str | Path, text: str) -> None:
-    """Write a file through a temporary one beside it, so that it is complete or absent."""
+    """Write a temporary file in the same folder, then rename it: the file is complete or absent."""
     target = Path(path)
     temporary = None
     try:

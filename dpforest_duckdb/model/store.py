@@ -1,4 +1,4 @@
-"""Stored models: in an engine's store of models, or in a JSON file; complete or absent."""
+"""Models in an engine's store or in a JSON file; each is complete or absent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def save(models: ModelStore, forest: Forest, *, replace: bool = False) -> None:
 
 
 def keep(models: ModelStore, forest: Forest, *, replace: bool = False) -> Forest:
-    """Store a forest that is paid for; under a free name if its own was taken in the meantime."""
+    """Store a forest that is already paid for.
+
+    If its name was taken in the meantime, it gets another, which the returned forest has.
+    """
     wanted, number = forest.name, 1
     while True:
         try:

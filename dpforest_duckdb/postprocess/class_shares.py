@@ -2,10 +2,10 @@
 
 Each share is a posterior mean. It combines the likelihood of the noisy counts, a Gaussian prior on
 the log-odds around the classes' shares in all rows, and an average over models of how values
-differ. In the models, values are independent with one of WIDTHS as the deviation of their log-odds;
-or ordered values are similar to their neighbours, or equal up to one or two cuts. Models are
-weighted by their evidence. So if the noise exceeds the counts, the shares are about those of all
-rows, and no tuning is needed.
+differ. In some models values are independent, with one of WIDTHS as the deviation of their
+log-odds. In others ordered values are similar to their neighbours, or equal except at one or two
+cuts. Models are weighted by their evidence. So if the noise exceeds the counts, the shares are
+about those of all rows, and no tuning is needed.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def _log_likelihood(table: Floats, label: int, grid: Floats, variance: float) ->
     others.
 
     With share p, (1-p)·own - p·others has mean 0; its variance is that of noise and of sampling.
-    A value has no fewer rows than none: where a share fits best with a negative number of them,
-    both counts are taken for noise.
+    If a share fits best
+    with a negative number of rows, both counts are treated as noise.
     """
     rest = table.shape[1] - 1
     total = np.clip(table.sum(axis=1), 0, None)[:, None]

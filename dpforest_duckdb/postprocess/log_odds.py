@@ -67,9 +67,9 @@ class Sum:
 def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
     """The evidence of trees of one multiway split with noisy counts at their leaves.
 
-    A tree without a split has the rows of each class. Cells that the domain does not describe have
-    no weight and add nothing unless they stand out: their counts are noise, except for rows that
-    contradict the domain. All tables count the same rows, so each is adjusted to the
+    A tree without a split has the rows of each class. Cells that the domain does not describe
+    hold only noise and rows that contradict the domain: they have no weight and add nothing unless
+    their counts stand out. All tables count the same rows, so each is adjusted to the
     minimum-variance estimate of the class totals.
     """
     rows = [tree for tree in trees if tree.kind[0] == LEAF]
@@ -207,7 +207,7 @@ def sums_cut(cuts: Callable[[Request], Sequence[float]]) -> ScoreRule:
 
 
 def plain_ahead(joint: Integers) -> Integers:
-    """By how many rows the plain sum is right more often than the other one, `[1]`.
+    """The rows that the plain sum predicts rightly minus those of the other sum, `[1]`.
 
     Sensitivity 1, because a row makes each sum right or wrong. Four noisy cells would cost four
     times as much.

@@ -139,7 +139,7 @@ def one_per_depth(split: str, leaf: str) -> PlanRule:
 def half_to_leaves(
     split: str, leaf: str, *, disjoint: bool = False, rows: int | Fraction = 0
 ) -> PlanRule:
-    """Half for the splits, the same at every depth; half for the leaves."""
+    """Half of the budget for the splits, equally per depth; half for the leaves."""
     return lambda request: spread(
         request,
         {"split": (split, (1,) * request.depth), "leaf": (leaf, (request.depth,))},
@@ -155,7 +155,7 @@ FULL_MEDIANS = (
 
 
 def half_to_leaves_and_full_medians(leaf: str, medians: Callable[[int], int]) -> PlanRule:
-    """ε_s = ε_a = B/(4d) to the letter: it spends (K + 1)/2 times the charge, with K medians of m
+    """ε_s = ε_a = B/(4d) as printed, which spends (K + 1)/2 times the charge, with K medians of m
     per node.
 
     Published forms of DiPriMe and the thesis; `medians` gives K of m.

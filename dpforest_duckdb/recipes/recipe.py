@@ -205,7 +205,7 @@ class Recipe:
         )
 
     def settled(self, request: Request, classes: Integers) -> tuple[Recipe, Request]:
-        """The recipe that goes on, and its sizes, once class counts of all rows are known.
+        """The recipe to continue with, and its sizes, once class counts of all rows are known.
 
         `classes[class]` are noisy, or true in a published form that takes them as public.
         """

@@ -25,8 +25,8 @@ def small_or_pure(minimum: int) -> Stop:
 def drowned(level: Level) -> Mask:
     """n / (t C) < √2 k / ε: a child's class counts would be less than their noise.
 
-    DiffP-ID3's rule, of the noisy size n; t is the largest domain among the attributes that the
-    node has left, ε that of a leaf, k the rows per privacy unit (1 in the paper).
+    DiffP-ID3's rule. n is the noisy size, t the most values of a remaining attribute, ε the budget
+    of a leaf, and k the rows per privacy unit (1 in the paper).
     """
     assert level.noisy is not None, "stopping by size needs a noisy size"
     least = _leaf_noise(level) * level.widest * len(level.request.domain.classes)

@@ -1,7 +1,6 @@
 """DuckDB SQL for training: codes of cells, classes and privacy units.
 
-Training and scoring test a column with the same few functions of a dialect, so
-both treat a row in the same way.
+Training and scoring use the same tests of a column, so both treat a row in the same way.
 """
 
 from __future__ import annotations

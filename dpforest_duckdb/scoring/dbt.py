@@ -63,5 +63,5 @@ def _column(name: str, description: str) -> list[str]:
 
 
 def _text(text: str) -> str:
-    """A YAML string with nothing that Jinja reads: a space parts its braces."""
+    """A YAML string without Jinja: a space separates its braces."""
     return json.dumps(_JINJA.sub("{ ", text))

@@ -25,7 +25,7 @@ from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree, branch_of
 
 BITS = 64
 GRID = 128  # most cells of a group: larger groups need fewer lookups but longer lists
-PAYS = 4  # a lookup takes as long as so many splits
+PAYS = 4  # splits of a CASE that take as long as one lookup
 
 _DIALECT = DuckDBDialect()
 _WORD = Sql("UBIGINT")  # the type of a bit set

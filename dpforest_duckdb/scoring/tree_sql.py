@@ -10,7 +10,7 @@ from dpforest_duckdb.scoring.dialects.base import Dialect
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.tree import MULTIWAY, THRESHOLD, Tree
 
-_BREAK = "\x00"  # between lines to be indented: no name or value holds it, as they may a newline
+_BREAK = "\x00"  # separates lines to be indented; unlike a newline, no name or value contains it
 
 
 def tree_case(
@@ -22,7 +22,8 @@ def tree_case(
 ) -> Sql:
     """One tree as nested CASE that gives `outcome[node]`; branches that give the same are one.
 
-    What follows an ELSE are arms of the same CASE: every CASE costs DuckDB vectors of its own.
+    A CASE after ELSE becomes further arms of the same CASE, because each CASE costs DuckDB memory
+    for intermediate vectors.
     """
     cells = [attribute.cells for attribute in attributes]
     written: dict[int, str] = {}

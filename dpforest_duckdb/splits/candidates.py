@@ -25,9 +25,10 @@ SplitType = Literal["multiway", "mixed", "binary"]
 
 @dataclass(frozen=True)
 class Refinement:
-    """Two attributes of one column: by a level of its taxonomy, and by a finer one or by category.
+    """A group attribute of a column, and a finer attribute of the same column.
 
-    `holds[group, cell]`: which cells of the second each cell of the first takes in.
+    `by_group` is a level of the column's taxonomy, `finer` a lower level or the categories.
+    `holds[group, cell]` says which cells of the finer attribute each group holds.
     """
 
     by_group: int
@@ -142,11 +143,11 @@ class Candidates:
         arity = self.arity[chosen]
         parent = np.repeat(np.arange(len(chosen)), arity)
         branch = np.arange(len(parent)) - np.repeat(arity.cumsum() - arity, arity)
-        spoken = np.zeros((len(self.cells), max(self.cells)), dtype=np.bool_)
+        described = np.zeros((len(self.cells), max(self.cells)), dtype=np.bool_)
         for attribute, cells in enumerate(self.declared):
-            spoken[attribute, list(cells)] = True
+            described[attribute, list(cells)] = True
         binary = self.kind[chosen] != MULTIWAY
-        full = binary[parent] | spoken[self.attribute[chosen][parent], branch]
+        full = binary[parent] | described[self.attribute[chosen][parent], branch]
         return np.where(full, (size / self.declared_branches[chosen])[parent], 0.0)
 
     @cached_property
@@ -204,23 +205,19 @@ def candidates(domain: Domain, split_type: SplitType) -> Candidates:
 
 
 def _refinements(domain: Domain) -> tuple[Refinement, ...]:
-    """Each level of a taxonomy with those below it; levels stand top first, after all columns."""
+    """Each level of a taxonomy with those below it. Levels come top first, after all columns."""
     found = []
     for number, general in enumerate(domain.attributes):
-        for finer, attribute in enumerate(domain.attributes):
-            if (
-                not general.of
-                or attribute.column != general.of
-                or (attribute.of and finer <= number)
-            ):
+        for finer, one in enumerate(domain.attributes):
+            if not general.of or one.column != general.of or (one.of and finer <= number):
                 continue
-            cells = [general.other] * attribute.cells
-            cells[attribute.null] = general.null
-            for cell in range(attribute.proper):
+            cells = [general.other] * one.cells
+            cells[one.null] = general.null
+            for cell in range(one.proper):
                 cells[cell] = next(
                     group
                     for group in range(general.proper)
-                    if attribute.categories(cell)[0] in general.categories(group)
+                    if one.categories(cell)[0] in general.categories(group)
                 )
             holds = np.array(cells)[None, :] == np.arange(general.cells)[:, None]
             found.append(Refinement(number, finer, holds))

@@ -34,11 +34,11 @@ NO_SPLIT = -1  # instead of a candidate: the node stays a leaf
 class Choice:
     """What a draw is made from: the open nodes of a depth.
 
-    `counts`: private, per attribute `[node, value, class]`; none where the recipe asks no split of
+    `counts` are private, per attribute `[node, value, class]`; empty if splits are drawn without
     the rows. `allowed[node, candidate]`, `reachable[node, cell]` and `epsilon` (nano, per node) are
-    public. `noisy[node, class]` is the released histogram or size, None where none is asked.
-    `weights[attribute]` and `rows` are the request's: what an attribute is worth for choosers that
-    prefer some, none where all are alike, and the number of all rows, 0 where it is not known.
+    public. `noisy[node, class]` is the released histogram or size, None if neither is queried.
+    `weights[attribute]` and `rows` come from the request: preferences of attributes, empty if all
+    are equal, and the number of all rows, 0 if it is not known.
     """
 
     candidates: Candidates
@@ -117,7 +117,8 @@ def random_split(splits: Candidates, allowed: Mask, bits: Bits) -> Integers:
 
 
 def where_asked(chooser: Chooser) -> Chooser:
-    """The chooser if the plan has a split query; else a random draw, as all attributes are used."""
+    """The chooser if the plan has a split query; else a random draw, because the trees use all
+    attributes."""
     return lambda choice: chooser(choice) if choice.counts else at_random(choice)
 
 
@@ -221,7 +222,7 @@ def draw_attributes(
     """Attributes drawn one after the other, without repeats, at a cost (nano-ε) each.
 
     By permute-and-flip on the rows of each value's most frequent class, of private
-    `tables[attribute][value, class]`. A row more raises one count, so every utility rises by 0 or
+    `tables[attribute][value, class]`. One more row raises one count, so every utility rises by 0 or
     1: sensitivity 1 per row, monotone.
     """
     utilities = np.array([[table.max(axis=1).sum() for table in tables]])

@@ -114,10 +114,10 @@ def at_points(chooser: Chooser, number: int) -> Chooser:
 
 
 def equidistant(splits: Candidates, number: int) -> Mask:
-    """`[candidate]`: all but the thresholds that are not nearest to one of `number` equal steps.
+    """`[candidate]`: which candidates remain if each attribute keeps `number` thresholds.
 
-    The steps part the range of an attribute, from its lower bound to its last edge and one bin
-    more, in number + 1; an attribute with no more thresholds than steps keeps them all.
+    They are the thresholds nearest to `number` equally spaced points between the lower bound of an
+    attribute and one bin above its last edge. An attribute with fewer thresholds keeps all of them.
     """
     kept = np.ones(len(splits), dtype=np.bool_)
     for a in splits.numeric:
@@ -186,7 +186,8 @@ def by_best_points(utility: Utility) -> Chooser:
 
 
 def where_points_are_left(chooser: Chooser, otherwise: Chooser) -> Chooser:
-    """One chooser if an attribute of the node has several splits, else the other; public."""
+    """One chooser if an attribute of the node has several splits, else the other. The choice is
+    public."""
 
     def choose(choice: Choice) -> Drawn:
         splits = choice.candidates
@@ -321,9 +322,9 @@ def by_private_histograms(choice: Choice) -> Drawn:
 def by_class_means(choice: Choice) -> Drawn:
     """Rana et al. 2015: numeric points from noisy class means (4.7), then the largest gain.
 
-    NOT private: the gain is that of true counts. The point of an attribute is the mean of its
-    classes' mean bins, the sums noised with the number of bins per row as sensitivity. A class
-    without rows in the node has no mean and is left out.
+    NOT private: the gain is that of true counts. The point of an attribute is the mean of
+    its classes' mean bins; the sums have noise, with the number of bins as sensitivity per row. A
+    class without rows in the node has no mean and is left out.
     """
     splits, allowed = choice.candidates, choice.allowed.copy()
     for a, counts in enumerate(choice.counts):

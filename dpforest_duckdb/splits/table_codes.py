@@ -26,7 +26,7 @@ from dpforest_duckdb.privacy.noise import joint_deviation
 from dpforest_duckdb.privacy.sampler import MAX_DENOMINATOR
 
 CODED = 4  # most values for contrasts: with more, each count gets too much noise
-WHOLE = 2**12  # a row counts as so many parts, so that rounding noise to integers costs little
+WHOLE = 2**12  # parts of a row, so that rounding noise to integers costs little
 # `[value, contrast]`: with a column of ones before them these are invertible
 SIGNS: dict[int, Integers] = {
     1: np.zeros((1, 0), dtype=np.int64),

@@ -21,7 +21,7 @@ from dpforest_duckdb.arrays import Integers
 
 MAX_ROWS = 3 * 10**9  # up to which n² < 2^63
 STEPS = 2**20  # the range of a utility in bits, and its sensitivity
-PARTS = 2**10  # a row counts as so many parts if a paper does not round
+PARTS = 2**10  # parts of a row, for utilities that a paper does not round
 
 
 @dataclass(frozen=True)
@@ -164,8 +164,8 @@ def gain_and_ratio(counts: Integers, least: float = 2**-10) -> NDArray[np.float6
 def normalised_gini(counts: Integers) -> Integers:
     """(4) of Fletcher & Islam 2015 in whole parts of 2^-20, rounded: −Σ n_v/n · Gini of branch v.
 
-    Sensitivity ½ before rounding: with G = g/n and g growing by δ, 0 ≤ δ < 2, a row more changes G
-    by (δ − G) / (n + 1), which is ½ at n = 1 and less elsewhere. Not monotone.
+    Sensitivity ½ before rounding: with G = g/n and g growing by δ, 0 ≤ δ < 2, one more row changes
+    G by (δ − G) / (n + 1), which is ½ at n = 1 and less elsewhere. Not monotone.
     """
     parts: Integers = np.rint(published_gini(counts) * STEPS).astype(np.int64)
     return parts

@@ -30,8 +30,8 @@ from dpforest_duckdb.training.opening import Rows, opened
 from dpforest_duckdb.training.run import Run
 
 PLAIN_SPILL = (
-    "The database is encrypted, but what DuckDB spills of it when memory is short is not: "
-    "SET temp_file_encryption = true on the connection first."
+    "The database is encrypted, but DuckDB's temporary files are not: SET temp_file_encryption = "
+    "true on the connection first."
 )
 
 
@@ -132,7 +132,7 @@ def _refuse_tiny_shares(recipe: Recipe, request: Request) -> None:
     """Raise `DpforestError` if a chooser could not divide the budget of a query, or if the noise of
     a count could be above 10^9 rows: the samplers have limits.
     """
-    # a chooser divides a query into no more than two shares for each attribute and two more
+    # a chooser divides the budget of a query into at most 2 shares per attribute, and 2 more
     least, k = 2 * (len(request.domain.attributes) + 1), request.rows_per_unit
     for plan in recipe.plans(request):
         for query in plan.queries:

@@ -135,7 +135,7 @@ class Run:
         self.account.check(self.cost, self.delta, self.unit, private=not self.reasons)
 
     def release_uncapped(self, observe: Observer = unobserved) -> Forest:
-        """The forest alone, without a debit and without an entry in a ledger: to audit made-up
+        """The forest, without a debit and without an entry in a ledger: for audits on made-up
         tables.
 
         Raises `BudgetError` for a table with a cap.
@@ -265,7 +265,7 @@ class RunContext(TrainingContext):
 
 
 def adapted(classes: Integers, context: RunContext) -> RunContext:
-    """The context after the noisy class counts of all rows are paid for and known.
+    """The context once the noisy class counts of all rows are known.
 
     `classes` are the private counts. A published form that takes them as public uses the true
     counts; it is not private.

@@ -53,13 +53,13 @@ def train_many(
 ) -> Iterator[Forest]:
     """Execute prepared runs on one table, one after the other; the rows are coded once for all.
 
-    Each run is debited. None is if the cap does not allow all of them. Raises as `train`.
+    Each run is debited. If the cap does not allow all of them, none is. Raises as `train`.
     """
     if progress is not None:
         observe = as_text(progress)
     first = runs[0]
     if len({(run.table.key, run.account.ledger and run.account.ledger.path) for run in runs}) > 1:
-        raise UsageError("Runs that go together need one table and one ledger.")
+        raise UsageError("Runs that share one pass need the same table and the same ledger.")
     check_together(runs)
     first.engine.refuse_unseen(first.table)
     with first.engine.snapshot(first.table, shared=len(runs) > 1) as rows:
