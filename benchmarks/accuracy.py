@@ -73,7 +73,7 @@ def main() -> None:
             for word in sys.argv[1:]
         ]
         command = " ".join(["python benchmarks/accuracy.py", *words])
-        text, charts = page(cells, given.delta, command, given.markdown.stem)
+        text, charts = page(cells, given.delta, given.seeds, command, given.markdown.stem)
         given.markdown.write_text(text, encoding="utf-8")
         drawn = sheet(charts, columns=4)
         given.markdown.with_suffix(".svg").write_text(drawn, encoding="utf-8")

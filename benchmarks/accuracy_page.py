@@ -245,7 +245,9 @@ def _others(cells: Sequence[Cell]) -> str:
     return markdown_table(["table, ε", *names], rows)
 
 
-def page(cells: Sequence[Cell], delta: float, command: str, chart: str) -> tuple[str, list[Chart]]:
+def page(
+    cells: Sequence[Cell], delta: float, seeds: int, command: str, chart: str
+) -> tuple[str, list[Chart]]:
     """The page, and the charts that it shows."""
     title = f"Accuracy, δ = {delta:g}" if delta else "Accuracy"
     given = f"(ε, {delta:g})" if delta else "pure ε"
@@ -256,7 +258,8 @@ def page(cells: Sequence[Cell], delta: float, command: str, chart: str) -> tuple
         f"# {title}\n\nWritten by `{command}`; {given}, noise from seeds.{pure} Means over tables, "
         f"AUC over those with two classes:\n\n{summary(cells, delta)}\n\n"
         "Three stratified folds, dealt three times where there are less than 8,000 rows; auto with "
-        "three seeds for a fold, other recipes with one; ± is the standard error over these runs. "
+        f"{seeds} {'seed' if seeds == 1 else 'seeds'} for a fold, other recipes with one; ± is the "
+        "standard error over these runs. "
         "Generated tables are those of `benchmarks/generated.py`. Peers are kept in "
         "`benchmarks/peer_accuracy.csv`, which `benchmarks/peer_accuracy.py` measures: "
         "diffprivlib's forest of 10 trees of depth 5, and DP-EBM as it comes, for two classes and "

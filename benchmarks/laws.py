@@ -300,13 +300,15 @@ def violations(found: Sequence[Verdict]) -> str:
 
 def page(found: Sequence[Verdict], grid: Grid, command: str, note: str) -> str:
     tables = list(dict.fromkeys(one.comparison.point.table for one in found))
+    left = [name for name in [*table_files(), *GENERATED] if name not in tables]
+    missing = f" Not measured yet: {', '.join(left)}." if left else ""
     whole = "" if grid == Grid() else f" The whole grid has ε = {_listed(EPSILONS)} for all laws."
     return (
         f"# Laws of the default\n\nWritten by `{command}`. More ε, more rows or a δ must not make "
         "the default worse; a guess must not beat it, nor another recipe of this package by more "
         "than .02 of accuracy or AUC. Figures are accuracy and log loss, for recipes accuracy and "
         f"AUC.\n\n{summary(found)}\n\n"
-        f"Tables: {', '.join(tables)}. Parts of at most {_listed(grid.sizes)} training rows, each "
+        f"Tables: {', '.join(tables)}.{missing} Parts of at most {_listed(grid.sizes)} training rows, each "
         f"part holding the smaller ones; up to {MOST_TESTED:,} test rows. ε = "
         f"{_listed(grid.epsilons)}, pure and with δ = {DELTA:g}; other recipes at ε = "
         f"{_listed(grid.recipe_epsilons)}.{whole}{note} A comparison is with the best smaller ε, "
