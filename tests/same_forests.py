@@ -75,6 +75,16 @@ kind = "numeric"
 lower = 0
 upper = 8
 """
+# seconds each with all their trees: a few of them are trained as well, for the default run
+MANY_TREES = (
+    "diffprf",
+    "diffprfs",
+    "dprf-gini",
+    "dprfmaxtree",
+    "hou-forest",
+    "rana-forest",
+    "tpdprf",
+)
 TARGETS = {"ill": ["no", "yes"], "course": ["mild", "grave", "fatal"]}
 
 
@@ -89,6 +99,8 @@ def cases() -> Iterator[tuple[str, dict[str, Any]]]:
                     full = f"{name}:{variant}" if variant else name
                     label = f"{full}{' as published' if published else ''}, {target}, pure"
                     yield label, {"recipe": full, "as_published": published, "target": target}
+        for name in MANY_TREES:
+            yield f"{name}, {target}, five trees", {"recipe": name, "target": target, "trees": 5}
         for name in ("auto", "boosted"):
             for epsilon in (1, 8):
                 yield (

@@ -644,7 +644,7 @@ ON_PATHS = [name for name in RIGOROUS if name != BOOSTED]
 def test_the_mechanisms_are_given_what_the_plan_says(name: str, rows_per_unit: int) -> None:
     recipe = RECIPES[name]
     request = recipe.request(mixed(), NANO, trees=2, rows_per_unit=rows_per_unit)
-    spent = check_that_the_plan_is_truth(recipe, request, rows=20_000)
+    spent = check_that_the_plan_is_truth(recipe, request, rows=6_000)
     assert recipe.whole_plan(request).epsilon > NANO * 0.99
     # a stopping rule may leave depths unasked
     if recipe.stop is None and recipe.adapt is None and name not in SPECIALISED:

@@ -9,23 +9,18 @@ from typing import Any
 
 import duckdb
 import pytest
-from same_forests import RECORDED, TARGETS, cases, forest_hash, prepared_connection
+from same_forests import MANY_TREES, RECORDED, TARGETS, cases, forest_hash, prepared_connection
 
 HASHES = json.loads(RECORDED.read_text(encoding="utf-8"))
-SLOW = (
-    "hou-forest",
-    "dprfmaxtree",
-    "tpdprf",
-    "diffprf",
-    "diffprfs",
-)  # seconds each: their published forms are quick
 
 
 def quick(options: dict[str, Any]) -> bool:
-    """One form of each recipe, on the table of two classes."""
+    """The rigorous form of each recipe on the table of two classes; of many trees a few."""
     if options["target"] != next(iter(TARGETS)) or ":" in options["recipe"] or "epsilon" in options:
         return False
-    return options.get("as_published", False) == (options["recipe"] in SLOW)
+    if options["recipe"] in MANY_TREES:
+        return "trees" in options
+    return not options.get("as_published", False)
 
 
 CASES = [
