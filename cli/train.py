@@ -9,7 +9,7 @@ import typer
 from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import emit, facts, listed, say, show_table, tell
 from dpforest_duckdb.cli.progress import shown_progress
-from dpforest_duckdb.errors import UsageError
+from dpforest_duckdb.errors import DpforestError, UsageError
 
 if TYPE_CHECKING:
     from dpforest_duckdb.model.forest import Forest
@@ -160,9 +160,21 @@ def train(
         with shown_progress(timings=timings) as observe:
             forests = list(train_many(runs, observe=observe))
         if out is not None:
-            forests[0].save(out)
+            _write(forests[0], out, name)
         _say_spent(runs[0])
     _show_forests(runs, forests, out, as_json)
+
+
+def _write(forest: Forest, out: str, name: str | None) -> None:
+    """Write a forest that is paid for; the error says where it is if the file cannot be written."""
+    from dpforest_duckdb.model.store import rescued
+
+    try:
+        forest.save(out)
+    except DpforestError as error:
+        if name is None:
+            raise rescued(forest, error) from None
+        raise DpforestError(f'{error} The model is stored as "{forest.name}".') from None
 
 
 def _refuse_repeated(given: dict[str, list[str]]) -> None:

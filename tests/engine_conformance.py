@@ -8,7 +8,7 @@ runs a change of the table as its user would. Everything is checked through the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -241,3 +241,26 @@ def a_snapshot_shows_one_moment(subject: Subject, info: TableInfo) -> None:
     with subject.engine.snapshot(info) as rows:
         third = rows.encode(bound(info), ROW, trees=1, sample="all", salt=1).count_leaves(0, 1)
     assert (third - second).tolist() == [[0, 5]]
+    shared_codes_are_those_of_one_moment(subject, info)
+
+
+def shared_codes_are_those_of_one_moment(subject: Subject, info: TableInfo) -> None:
+    """Runs that share codes: each one sees the rows of its start, also those coded by another."""
+
+    def seen(rows: Snapshot, domain: Domain, *, last: bool) -> np.ndarray:
+        coded = rows.encode(domain, ROW, trees=1, sample="all", salt=1, last=last)
+        return coded.count_leaves(0, 1)
+
+    domain = bound(info)
+    narrow = replace(domain, attributes=domain.attributes[:1])
+    more = [("red", 1, 9, "yes")] * 5
+    with subject.engine.snapshot(info, shared=True) as rows:
+        first = seen(rows, narrow, last=False)
+        subject.insert(more)  # within the first run
+        assert (seen(rows, domain, last=True) == first).all()
+        second = seen(rows, narrow, last=False)
+        assert (second - first).tolist() == [[0, 5]], "the second run sees them, in every reading"
+        subject.insert(more)
+        assert (seen(rows, domain, last=True) == second).all()
+        third = seen(rows, narrow, last=False)
+        assert (seen(rows, domain, last=True) == third).all()

@@ -590,8 +590,10 @@ def small_disk(db: Path) -> Iterator[Path]:
         subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_a_full_disk_after_the_debit(small_disk: Path) -> None:
-    """The ledger has room, the model does not: the debit stays, and there is no half of a model."""
+def test_a_full_disk_after_the_debit(small_disk: Path, tmp_path: Path) -> None:
+    """The ledger has room, the model does not: the debit stays, there is no half of a model, and
+    the whole one is kept elsewhere.
+    """
     db, filler = small_disk, small_disk.parent / "filler"
     long = ", ".join(f"'{number:0300}'" for number in range(300))  # every model holds its domain
     make(db, f"ALTER TABLE visits ADD COLUMN long ENUM ({long})")
@@ -604,11 +606,13 @@ def test_a_full_disk_after_the_debit(small_disk: Path) -> None:
         os.truncate(filler, filler.stat().st_size - 60_000)
 
     filled()
-    refused(run(*wide, "--out", out), "m.json", "disk")
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    refused(run(*wide, "--out", out, cwd=folder), "m.json", "disk", "visits.json")
     assert sorted(file.name for file in db.parent.iterdir() if "m.json" in file.name) == []
     filler.unlink()
     filled()
-    refused(run(*wide, "--name", "new"), "DuckDB could not", "disk")
+    refused(run(*wide, "--name", "new", cwd=folder), "DuckDB could not", "disk", "new.json")
     filler.unlink()
     ((comment,),) = query(db, "SELECT comment FROM duckdb_tables() WHERE table_name = 'visits'")
     make(db, f"COMMENT ON TABLE visits IS '{'x' * 80_000}\n{comment}'")  # is written again
@@ -618,8 +622,10 @@ def test_a_full_disk_after_the_debit(small_disk: Path) -> None:
     budget = dpforest("budget", "--db", db, "--table", "visits", "--json").facts
     assert budget["spent"] == 4
     assert [entry["state"] for entry in budget["entries"]] == [
-        *("done", "done", "failed", "failed")  # the second trained, and only its file is missing
+        *("done", "done", "done", "failed")  # two were trained, and are kept elsewhere
     ]
+    for name in ("visits", "new"):
+        assert load_forest(folder / f"{name}.json").private
     models = dpforest("models", "--db", db, "--json").facts["models"]
     assert [model["model"] for model in models] == ["risk"]
     assert query(db, "SELECT count(*) FROM visits") == [(1000,)]

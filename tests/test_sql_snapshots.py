@@ -21,7 +21,7 @@ from engine_conformance import COLUMNS, DOMAIN, ROW, ROWS
 
 import dpforest_duckdb.sql
 from dpforest_duckdb import demo
-from dpforest_duckdb.engine import outcomes
+from dpforest_duckdb.engine import outcomes, snapshot
 from dpforest_duckdb.engine import rows as coded_rows
 from dpforest_duckdb.engine.base import Gradients, Mixture, Splits
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
@@ -54,7 +54,7 @@ def statements() -> dict[str, str]:
         return made
 
     with contextlib.ExitStack() as stack:
-        for module in (coded_rows, score_sql, outcomes, demo):
+        for module in (coded_rows, snapshot, score_sql, outcomes, demo):
             stack.enter_context(mock.patch.object(module, "render", recorded))
         names = (f"{number:06d}" for number in itertools.count())
         stack.enter_context(mock.patch.object(secrets, "token_hex", side_effect=names))
@@ -86,6 +86,8 @@ def _session(con: duckdb.DuckDBPyConnection) -> None:
         alike.add_votes([SMALL])
         alike.sum_gradients([SMALL], Gradients(2**16, 1, 1))
         alike.rate_mixtures(SMALL, [Mixture(1, 1), Mixture(1, 2)])
+    with engine.snapshot(info, shared=True) as rows:
+        rows.encode(domain, ROW, trees=1, sample="all", salt=1)
     forest = Forest(
         name="model",
         recipe="auto",

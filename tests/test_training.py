@@ -18,17 +18,20 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
+from shell import dpforest, train
 
 import dpforest_duckdb
 from dpforest_duckdb import BudgetError, DpforestError, UsageError, prepare
 from dpforest_duckdb.engine.connect import open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.models import DuckDBModels
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.model import store
-from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.model.forest import Forest, load_forest
+from dpforest_duckdb.model.store import NotStoredError
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
@@ -418,3 +421,45 @@ def test_units_with_many_rows_are_bounded_and_pay_for_it(
             totals.append(int(run.execute().trees[0].counts[0, 0]))
         spread[k] = float(np.std(totals))
     assert 4 < spread[8] / spread[1] < 16
+
+
+def full(*_: object, **__: object) -> None:
+    raise DpforestError("The disk is full.")
+
+
+def test_a_forest_that_cannot_be_stored_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a file under a free name, and in the error; its run counts as done."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(DuckDBModels, "write", full)
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as con:
+        con.execute("CREATE TABLE t AS SELECT i % 2 = 0 AS a, i % 2 = 0 AS y FROM range(9) r(i)")
+        for name in ("t.json", "t 2.json"):
+            run = prepare(con, "t", target="y", epsilon=1, name="t")
+            with pytest.raises(
+                NotStoredError, match=f"disk is full.* kept in the file .*/{name}:"
+            ) as caught:
+                run.execute()
+            assert load_forest(tmp_path / name).to_json() == caught.value.forest.to_json()
+        monkeypatch.setattr(store, "write_file", full)
+        with pytest.raises(NotStoredError, match="attribute `forest`") as caught:
+            prepare(con, "t", target="y", epsilon=1, name="t").execute()
+        assert caught.value.forest.private
+        assert [entry.state for entry in run.account.budget().entries] == ["done"] * 3
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_file_that_cannot_be_written_loses_no_forest(
+    tmp_path: Path, db: Path, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Forest, "save", full)
+    words = ("--name", "new") if named else ()
+    said = dpforest(*train(db, "--out", tmp_path / "m.json", *words))
+    assert said.code == 1
+    if named:
+        assert 'The disk is full. The model is stored as "new".' in said.err
+        assert dpforest("show", "--db", db, "--model", "new").code == 0
+    else:
+        assert load_forest(tmp_path / "visits.json").private

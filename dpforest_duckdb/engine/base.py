@@ -258,8 +258,8 @@ class Engine(Catalogue, Protocol):
     ) -> AbstractContextManager[Snapshot]:
         """The rows of a table at one moment.
 
-        With `shared`, rows with the same coding are coded once; rows coded later may then include
-        what others have written in the meantime.
+        With `shared`, several runs may use it, one after the other, and rows with the same coding
+        are coded once, unless others have changed them since the run before.
         """
 
     def room(self) -> float:

@@ -131,9 +131,7 @@ class DuckDBRows:
             wrong=Sql(" + ".join(f'CAST({column} <> "class" AS INTEGER)' for column in labels)),
             misclassified_weight=misclassified_weight,
             unit=by_column,
-            row=Sql(
-                ", ".join(self._ident("t", n) for n in table.columns if n not in table.computed)
-            ),
+            row=self._statements.row_of(table),
             source=self._statements.rows_of(table, [*self._domain.columns, unit.column]),
             **{
                 "class": dialect.class_code(self._domain.classes, self._domain.target_type, target),

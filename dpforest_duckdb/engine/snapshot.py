@@ -22,14 +22,16 @@ from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
+from dpforest_duckdb.sql import render
 from dpforest_duckdb.tree import Tree
 
 
 class DuckDBSnapshot:
     """The rows of one table as they were when they were first read.
 
-    With `shared`, rows that are to be coded alike are coded once for several runs. There is then no
-    transaction: what is coded later shows later rows, if other connections write meanwhile.
+    With `shared`, rows that are to be coded alike are coded once for several runs. Each run has a
+    transaction of its own: at its start the rows are compared with those that were coded, by their
+    hashes, and codes of other rows are dropped. So a run sees the rows of one moment here too.
     """
 
     def __init__(
@@ -43,10 +45,37 @@ class DuckDBSnapshot:
         self._statements = statements
         self._table = table
         self._cursor = cursor
-        self._open = not shared
+        self._open = False
         self._shared: dict[tuple[object, ...], DuckDBRows] | None = {} if shared else None
+        self._hashes: object = None
+        if not shared:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Open the transaction of a run, unless it is open; forget the codes of other rows."""
         if self._open:
-            statements.run("BEGIN", on=cursor)
+            return
+        self._statements.run("BEGIN", on=self._cursor)
+        self._open = True
+        if self._shared is not None:
+            hashes = self._statements.run(
+                render(
+                    "hash_rows",
+                    row=self._statements.row_of(self._table),
+                    source=self._statements.rows_of(self._table, []),
+                ),
+                on=self._cursor,
+                step="hash_rows",
+            )
+            if hashes != self._hashes:
+                for rows in self._shared.values():
+                    rows.drop()
+                self._shared.clear()
+            self._hashes = hashes
+
+    def _end(self) -> None:
+        self._statements.run("COMMIT", on=self._cursor)
+        self._open = False
 
     def encode(
         self,
@@ -60,28 +89,28 @@ class DuckDBSnapshot:
         misclassified_weight: int = 1,
         last: bool = False,
     ) -> DuckDBRows:
+        self._begin()
         alike = (domain, unit, sample, trees if sample == "disjoint" else 1)
         shared = self._shared if sample != "bootstrap" and not first_phase else None
         copies = trees if sample == "all" else 1
-        if shared is not None and alike in shared:
-            return shared[alike].again(copies)
-        rows = DuckDBRows(self._statements, self._cursor, domain, copies)
-        rows.encode(
-            self._table,
-            unit,
-            parts=1 if sample == "all" else trees,
-            sample=sample,
-            salt=salt,
-            first_phase=first_phase,
-            misclassified_weight=misclassified_weight,
-        )
-        if last and self._open:
-            self._statements.run("COMMIT", on=self._cursor)
-            self._open = False
-        if shared is not None:
-            shared[alike] = rows
-            return rows.again(copies)
-        return rows
+        rows = None if shared is None else shared.get(alike)
+        if rows is None:
+            rows = DuckDBRows(self._statements, self._cursor, domain, copies)
+            rows.encode(
+                self._table,
+                unit,
+                parts=1 if sample == "all" else trees,
+                sample=sample,
+                salt=salt,
+                first_phase=first_phase,
+                misclassified_weight=misclassified_weight,
+            )
+        if last:
+            self._end()
+        if shared is None:
+            return rows
+        shared[alike] = rows
+        return rows.again(copies)
 
     def count_outcomes(self, forest: ForestContent, labels: Attribute) -> Outcomes:
         return self._outcomes(forest, labels).groups()

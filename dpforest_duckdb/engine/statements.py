@@ -47,6 +47,11 @@ class Statements:
         ]
         return Sql(f"(SELECT {', '.join(columns)} FROM {name})")
 
+    def row_of(self, table: TableInfo) -> Sql:
+        """The stored columns of a row `t`, to be hashed."""
+        stored = (name for name in table.columns if name not in table.computed)
+        return Sql(", ".join(self.dialect.ident("t", name) for name in stored))
+
     def run(
         self,
         sql: str,

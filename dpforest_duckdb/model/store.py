@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import tempfile
+from itertools import count
+from pathlib import Path
 
 from dpforest_duckdb.engine.base import ModelStore, NameTakenError
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.model.files import write_file
 from dpforest_duckdb.model.forest import Forest, load_forest
 
 
@@ -28,10 +34,42 @@ def save(models: ModelStore, forest: Forest, *, replace: bool = False) -> None:
     models.write(forest.name, forest.to_json(), instead_of=old)
 
 
+class NotStoredError(DpforestError):
+    """A forest that is paid for could not be stored where it was wanted; `forest` is the forest."""
+
+    def __init__(self, why: DpforestError, forest: Forest, kept: Path | None) -> None:
+        place = "only in the attribute `forest` of this error"
+        if kept is not None:
+            place = f"in the file {kept}: add it with dpforest models import"
+        super().__init__(f"{why} The model is paid for and kept {place}.")
+        self.forest = forest
+        self.kept = kept
+
+
+def rescued(forest: Forest, why: DpforestError) -> NotStoredError:
+    """The error to raise for a forest that could not be stored, after it was written to a file.
+
+    The file is in the current folder, in the user's, or in that of temporary files, under a free
+    name.
+    """
+    name = re.sub(r"[^\w-]+", "_", forest.name)[:100]
+    for folder in (Path.cwd, Path.home, lambda: Path(tempfile.gettempdir())):
+        for number in count(1):
+            with contextlib.suppress(DpforestError, OSError, RuntimeError):
+                place = folder() / (f"{name}.json" if number == 1 else f"{name} {number}.json")
+                if place.exists():
+                    continue
+                write_file(place, forest.to_json())
+                return NotStoredError(why, forest, place)
+            break
+    return NotStoredError(why, forest, None)
+
+
 def keep(models: ModelStore, forest: Forest, *, replace: bool = False) -> Forest:
     """Store a forest that is already paid for.
 
-    If its name was taken in the meantime, it gets another, which the returned forest has.
+    If its name was taken in the meantime, it gets another, which the returned forest has. Raises
+    `NotStoredError`, and keeps the forest in a file, if it cannot be stored.
     """
     wanted, number = forest.name, 1
     while True:
@@ -39,11 +77,18 @@ def keep(models: ModelStore, forest: Forest, *, replace: bool = False) -> Forest
             save(models, forest, replace=replace)
             return forest
         except DpforestError as error:
-            taken = forest.name.casefold() in _stored(models)
-            if not taken or (replace and not isinstance(error, NameTakenError)):
-                raise
+            if not _taken(models, forest.name) or (
+                replace and not isinstance(error, NameTakenError)
+            ):
+                raise rescued(forest, error) from None
         number += 1
         forest = forest.named(f"{wanted[:190]} {number}")
+
+
+def _taken(models: ModelStore, name: str) -> bool:
+    with contextlib.suppress(DpforestError):
+        return name.casefold() in _stored(models)
+    return False
 
 
 def load(models: ModelStore, name: str) -> Forest:

@@ -124,7 +124,8 @@ class Run:
                 forest = store.keep(self.engine.models, forest, replace=self.replace)
         except BaseException as error:
             with contextlib.suppress(DpforestError):
-                self.account.close_run(run, outcome(error))
+                released = isinstance(error, store.NotStoredError)
+                self.account.close_run(run, "done" if released else outcome(error))
             raise
         with contextlib.suppress(DpforestError):  # the debit stays, even if this line fails
             self.account.close_run(run, "done")

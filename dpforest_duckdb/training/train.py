@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 
 from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import BudgetError, UsageError
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
@@ -53,7 +54,9 @@ def train_many(
 ) -> Iterator[Forest]:
     """Execute prepared runs on one table, one after the other; the rows are coded once for all.
 
-    Each run is debited. If the cap does not allow all of them, none is. Raises as `train`.
+    Each run sees the rows of one moment: where a table has changed since the run before, its rows
+    are coded again. Each run is debited. If the cap does not allow all of them, none is. Raises as
+    `train`.
     """
     if progress is not None:
         observe = as_text(progress)
@@ -64,7 +67,19 @@ def train_many(
     first.engine.refuse_unseen(first.table)
     with first.engine.snapshot(first.table, shared=len(runs) > 1) as rows:
         for run in runs:
-            yield run.execute_on(rows, observe)
+            yield (
+                run.execute_on(rows, observe)
+                if _alike(run, first)
+                else run.execute(observe=observe)
+            )
+
+
+def _alike(run: Run, first: Run) -> bool:
+    """Whether two runs certainly read the same rows: those of a table, by one connection."""
+    engine, other = run.engine, first.engine
+    if isinstance(engine, DuckDBEngine) and isinstance(other, DuckDBEngine):
+        return engine.connection is other.connection
+    return run is first
 
 
 def check_together(runs: Sequence[Run]) -> None:

@@ -447,3 +447,16 @@ def test_no_name_steers_a_terminal(home: Path) -> None:
         assert said.code == 0, said.err
         for sign in "\x1b\x9b\u202e":
             assert sign not in said.out + said.err, words
+
+
+def test_runs_of_two_databases_in_memory_never_share_rows(tmp_path: Path) -> None:
+    """Both are called memory, and their tables alike; one ledger is named for both."""
+    with duckdb.connect(":memory:") as one, duckdb.connect(":memory:") as two:
+        for con, swapped in ((one, False), (two, True)):
+            fill(con, swapped=swapped)
+        runs = [ready(con, ledger=tmp_path / "book", epsilon=1000) for con in (one, two)]
+        learnt = [
+            forest.predict(one, "t").filter("a = 'x'").project("prediction").fetchall()
+            for forest in train_many(runs)
+        ]
+    assert [set(found) for found in learnt] == [{(True,)}, {(False,)}]

@@ -44,6 +44,7 @@ CAUGHT_BY = {
     "identity_from_the_plan": "privacy/test_budget.py::test_a_comment_written_after_a_run_was"
     "_prepared_survives",
     "transaction_per_coding": "test_conformance.py::test_duckdb_conforms",
+    "shared_codes_of_other_rows": "test_conformance.py::test_duckdb_conforms",
     "code_of_two": "test_joint.py::test_a_row_more_changes_each_block_of_its_class_by_one",
     "mixtures_rated_without_bound": "test_tree_beside_sums.py::test_a_row_more_gives_every_mixture"
     "_0_to_its_most",
