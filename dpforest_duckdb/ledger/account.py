@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
+import shlex
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.anchor import Anchor, TableInfo
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Chain, Outcome, Table
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import PrivacyUnit, check_rows
 
 _MARK = "dpforest-budget: "
 # The comment is committed just after the ledger. Writers of one database are threads of one
@@ -74,12 +75,16 @@ class Account:
         return self._identified(self.ledger.read(), self._now())
 
     def budget(self) -> Budget:
+        """Cap and spending of the table. Raises `BudgetError` if it may be a capped one that is
+        gone from its place.
+        """
         chain, info = self.ledger.read(), self._now()
-        dataset = self._known(chain, info)
-        return chain.budget(dataset) if dataset else Budget((), ())
+        return chain.budget(self._identified(chain, info).dataset)
 
     def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
         """The requested privacy unit; by default that of the present cap, else the row."""
+        if rows is not None:
+            check_rows(rows)
         cap = self.budget().cap
         if column is None and cap and (cap.unit.column != "row" or rows in (None, 1)):
             return cap.unit if rows is None else replace(cap.unit, rows=rows)
@@ -225,33 +230,25 @@ class Account:
     def _identified(self, chain: Chain, info: TableInfo) -> Table:
         """The table as the ledger knows it; a new table gets a new id.
 
-        A table that was never seen where it is now is refused while one with a cap has vanished: it
-        may be that one, renamed without its comment or with the comment of another table.
+        A table without an anchor, or with that of a table at another place, is refused while one
+        with a cap has vanished: it may be that one, renamed without its comment or with the comment
+        of another table.
         """
         dataset = self._known(chain, info)
-        if dataset is None or chain.place_of(dataset) != self._place:
+        anchored = dataset is not None and dataset == _anchor(info.comment).get("dataset")
+        if not anchored or chain.place_of(str(dataset)) != self._place:
             for lost in self._vanished(chain)[:1]:
-                if lost.place == self._place:
-                    raise BudgetError(
-                        f'The comment of table "{info.display}" carries the budget of another '
-                        "table, and the one that was here before had a cap: restore the comment, "
-                        f"or run dpforest budget retire --table {lost.name} if it was dropped."
-                    )
-                raise BudgetError(
-                    f'Table "{lost.name}", which has a cap, is gone, and "{info.display}" may be '
-                    f"it: run dpforest budget move --table {lost.name} --to {info.display} if it "
-                    f"is, or dpforest budget retire --table {lost.name} if it was dropped."
-                )
+                raise _may_be(info, lost, new=dataset is None, here=lost.place == self._place)
         return Table(dataset or secrets.token_hex(16), info.display, self._place)
 
     def _vanished(self, chain: Chain) -> list[Table]:
         """The capped tables of this database, or of a deleted one, that no longer exist."""
-        present = set()
-        for info in self.engine.tables(self.info.catalog):
+        capped, present = chain.capped(), set()
+        for info in self.engine.tables(self.info.catalog) if capped else ():
             anchor = _anchor(info.comment)
             present.add(anchor.get("dataset") or chain.find(_place(self.home, info)))
         lost = []
-        for table in chain.capped():
+        for table in capped:
             if table.place.startswith((FILE, DATASET)):
                 continue
             home = table.place.rpartition("::")[0]
@@ -280,6 +277,30 @@ class Account:
     def _refuse_read_only(self) -> None:
         if not self.writable:
             raise BudgetError("A cap is kept in the database too: open it for writing.")
+
+
+def _may_be(info: TableInfo, lost: Table, *, new: bool, here: bool) -> BudgetError:
+    """The refusal of a table that may be a capped one which is gone.
+
+    `new` tables have no budget yet, so they can take over the other. `here` says that the one that
+    is gone had the place of this table.
+    """
+    old = shlex.quote(lost.name)
+    retire = f"dpforest budget retire --table {old}"
+    if here:
+        return BudgetError(
+            f'The comment of table "{info.display}" carries the budget of another table, and the '
+            f"one that was here before had a cap: restore the comment, or run {retire} if it was "
+            "dropped."
+        )
+    gone = f'Table "{lost.name}", which has a cap, is gone, and "{info.display}" may be it'
+    if new:
+        move = f"dpforest budget move --table {old} --to {shlex.quote(info.reference)}"
+        return BudgetError(f"{gone}: run {move} if it is, or {retire} if it was dropped.")
+    return BudgetError(
+        f"{gone}, without the comment that keeps its budget: restore the comment, or run {retire} "
+        "if it was dropped."
+    )
 
 
 def _place(home: str, info: TableInfo) -> str:

@@ -19,7 +19,7 @@ from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Chain, Closing, Outcome, Table
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import PrivacyUnit, check_rows
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,8 @@ class DatasetAccount:
 
     def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
         """The requested privacy unit; by default that of the present cap, else the row."""
+        if rows is not None:
+            check_rows(rows)
         cap = self.budget().cap
         if column is None and cap and (cap.unit.column != "row" or rows in (None, 1)):
             return cap.unit if rows is None else replace(cap.unit, rows=rows)

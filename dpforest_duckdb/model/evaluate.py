@@ -28,7 +28,6 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.score_sql import fitted
 
-MAX_ROWS_PER_UNIT = 1_000_000
 ROW = PrivacyUnit("row")
 EVALUATE = "evaluate"  # stands for the recipe in the ledger
 UNSEEN = "the model never saw these rows"  # what --unseen records in the ledger
@@ -127,8 +126,6 @@ def _unit(
     rows: int | None,
 ) -> PrivacyUnit:
     """The privacy unit of the figures: the cap's, or else the model's or a larger one."""
-    if rows is not None and (type(rows) is not int or not 1 <= rows <= MAX_ROWS_PER_UNIT):
-        raise UsageError(f"--rows-per-unit must be a whole number from 1 to {MAX_ROWS_PER_UNIT:,}.")
     if account.budget().cap:
         return account.unit(column, rows)
     promise = forest.guarantee

@@ -19,6 +19,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import column_type
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.privacy.unit import MAX_ROWS
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, Guarantee, Link, Tree, Voting
 
@@ -192,7 +193,7 @@ def _forest(content: Mapping[str, Any], kind: type[Kind]) -> Kind:
         private=_bool(claimed["private"]),
         reasons=_texts(claimed["reasons"]),
         unit=_text(claimed["unit"]),
-        rows_per_unit=int(_integers(claimed["rows_per_unit"], 1, 2**62, ())),
+        rows_per_unit=int(_integers(claimed["rows_per_unit"], 1, MAX_ROWS, ())),
         neighbours=_text(claimed["neighbours"]),
         noise=_text(claimed["noise"]),
         plan=_texts(claimed["plan"]),

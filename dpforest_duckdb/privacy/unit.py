@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpforest_duckdb.errors import UsageError
+
+MAX_ROWS = 1_000_000  # of a unit: the noise of a count grows with them
+
 
 @dataclass(frozen=True)
 class PrivacyUnit:
@@ -18,3 +22,9 @@ class PrivacyUnit:
             return "each row"
         name = "row" if self.column == "row" else f'"{self.column}"'
         return f"each {name} (up to {self.rows} row{'s' if self.rows > 1 else ''})"
+
+
+def check_rows(rows: int) -> None:
+    """Raise `UsageError` unless a unit may have so many rows."""
+    if type(rows) is not int or not 1 <= rows <= MAX_ROWS:
+        raise UsageError(f"--rows-per-unit must be a whole number from 1 to {MAX_ROWS}.")

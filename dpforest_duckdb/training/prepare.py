@@ -21,7 +21,7 @@ from dpforest_duckdb.ledger.datasets import AnyAccount
 from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
 from dpforest_duckdb.privacy.randomness import Randomness
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import PrivacyUnit, check_rows
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
@@ -151,8 +151,7 @@ def _unit(domain: Domain, info: TableInfo, requested: str | None, rows: int) -> 
             f'The domain names an identifier, "{domain.identifiers[0]}": say whom to protect with '
             "--privacy-unit COLUMN or --privacy-unit row."
         )
-    if not 1 <= rows <= 1_000_000:
-        raise UsageError("--rows-per-unit must be a whole number from 1 to 1000000.")
+    check_rows(rows)
     if column is None or column == "row":
         if rows > 1:
             raise UsageError("--rows-per-unit goes with a --privacy-unit column, not with rows.")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
 import pytest
+from shell import dpforest, make
 
+from dpforest_duckdb.engine.connect import open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
@@ -196,3 +200,55 @@ def test_the_same_name_in_two_schemas_has_two_budgets(
         con.execute("CREATE TABLE s.visits (x INTEGER)")
         spend(account(con, "main.visits"))
         assert account(con, "s.visits").budget().spent_epsilon == 0
+
+
+def renamed_over_another(db: Path) -> None:
+    """The capped visits become fresh, whose budget has no cap, and lose their comment."""
+    words = ("--table", "fresh", "--target", "ill", "--epsilon", "1", "--name", "other")
+    assert dpforest("train", "--db", db, *words).code == 0
+    assert dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "2").code == 0
+    make(
+        db,
+        "DROP TABLE fresh",
+        "ALTER TABLE visits RENAME TO fresh",
+        "COMMENT ON TABLE fresh IS NULL",
+    )
+
+
+def test_a_capped_table_renamed_over_another_is_refused(db: Path) -> None:
+    """The ledger knows a table of that name and place, but not by its comment."""
+    renamed_over_another(db)
+    shared = ("--db", db, "--table", "fresh")
+    for words in (
+        ("train", *shared, "--target", "ill", "--epsilon", "1"),
+        ("evaluate", *shared, "--model", "risk"),
+        ("budget", "show", *shared),
+    ):
+        said = dpforest(*words)
+        assert said.code == 1, words
+        assert "restore the comment, or run dpforest budget retire --table visits" in said.err
+        assert "budget move" not in said.err, "a table with a budget of its own takes over none"
+
+
+def test_exact_figures_are_refused_for_a_table_that_may_be_a_capped_one(db: Path) -> None:
+    assert dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "2").code == 0
+    make(db, 'ALTER TABLE visits RENAME TO "new ones"', 'COMMENT ON TABLE "new ones" IS NULL')
+    said = dpforest("evaluate", "--db", db, "--table", "new ones", "--model", "risk")
+    assert said.code == 1
+    assert "budget move --table visits --to 'new ones'" in said.err
+    assert "accuracy" not in said.out
+
+
+def test_a_model_with_more_rows_per_unit_than_any_run_allows_is_refused(db: Path) -> None:
+    """Else the noise of its evaluation could not be drawn, and that would show after the debit."""
+    with open_database(db) as con:
+        content = json.loads(store.load(DuckDBEngine(con).models, "risk").to_json())
+    content["guarantee"] |= {"unit": "who", "rows_per_unit": 2**62}
+    file = db.parent / "huge.json"
+    file.write_text(json.dumps(content))
+    spent = Path(f"{db}.ledger").read_bytes()
+    said = dpforest("evaluate", "--db", db, "--table", "visits", "--model", file, "--epsilon", "1",
+                    "--unseen")  # fmt: skip
+    assert said.code == 1
+    assert "damaged" in said.err
+    assert Path(f"{db}.ledger").read_bytes() == spent
