@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 import duckdb
+import numpy as np
 import pytest
 from shell import dpforest
 from test_scoring import assert_agree
@@ -29,6 +30,7 @@ from dpforest_duckdb.recipes.conformance import NO_TEXT
 from dpforest_duckdb.recipes.leaf_queries import COUNTS
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
+from dpforest_duckdb.splits.utilities import Utility
 
 ROOT = Path(__file__).parent.parent
 PUBLISHED = [name for name, recipe in RECIPES.items() if recipe.only != OURS]
@@ -198,6 +200,71 @@ def test_dprf_gini_halves_every_level_as_diffprf_does() -> None:
     assert shares(plan, "size") == [0.025] * 5
     assert shares(plan, "split") == [0.025] * 4
     assert shares(plan, "leaf") == [0.025]
+
+
+@pytest.mark.parametrize("name", ["diffprf", "diffprfs"])
+def test_a_size_that_nothing_uses_is_paid_for_as_published_only(name: str) -> None:
+    """ε' / (2(d + 1)) a query as published, ε' / (d + 1) without the sizes."""
+    plan, _, _ = planned(name, of=domain(5), trees=4, depth=4, published=True)
+    assert {q.purpose: len(q.by_depth) for q in plan.queries} == {"size": 5, "split": 4, "leaf": 1}
+    assert {cost for q in plan.queries for cost in q.by_depth} == {NANO // 40}
+    plan, _, _ = planned(name, of=domain(5), trees=4, depth=4)
+    assert {q.purpose: len(q.by_depth) for q in plan.queries} == {"split": 4, "leaf": 1}
+    assert {cost for q in plan.queries for cost in q.by_depth} == {NANO // 20}
+
+
+def test_the_histograms_of_privatree_cost_once_for_each_attribute() -> None:
+    plan, request, recipe = planned("privatree", of=domain(6), published=True)
+    assert plan.epsilon == pytest.approx(6.5 * NANO, abs=10), "the most before the rows are known"
+    assert recipe.adapt is not None
+    settled = recipe.adapt(np.array([10_000, 10_000]), request)
+    plan = recipe.plan(settled)
+    (leaf,) = shares(plan, "leaf")
+    assert 0.01 < leaf < 0.2
+    assert shares(plan, "split") == pytest.approx([6 * (1 - leaf) / 4] * 4, abs=1e-8)
+
+
+@pytest.mark.parametrize(("attributes", "depth"), [(4, 2), (13, 7), (14, 7), (22, 11)])
+def test_the_thesis_rounds_half_of_the_attributes_up(attributes: int, depth: int) -> None:
+    assert planned("thesis-forest", of=domain(attributes))[1].depth == depth
+
+
+def test_a_line_that_is_cut_says_so() -> None:
+    standings = {line.standing for line in RECIPES["diprime"].lines}
+    assert standings == {"as published", "repaired", "assumed", "cut"}
+    assert "| cut: C is one category" in (ROOT / "docs" / "systems.md").read_text("utf-8")
+
+
+UTILITIES = {
+    **dict.fromkeys(("diffp-id3", "diffp-c45", "diffprf", "diffprfs"), "choose"),
+    **dict.fromkeys(("diffgen", "dt-diff"), "learner"),
+}
+
+
+@pytest.mark.parametrize(("name", "field"), UTILITIES.items())
+def test_information_gain_is_what_the_texts_name_first(name: str, field: str) -> None:
+    """So it is the default as published, and a variant of the rigorous form."""
+    recipe = RECIPES[name]
+    published = recipe.published
+    assert published is not None
+    assert set(recipe.variants) == set(published.variants)
+    lines = [line for line in recipe.lines if "information gain" in line.step]
+    assert any(line.standing == "repaired" and line.source != NO_TEXT for line in lines)
+    assert "gain" in utility_of(getattr(published, field))
+    assert "gain" in utility_of(getattr(find(f"{name}:ig", as_published=True), field))
+    assert "gain" not in utility_of(getattr(recipe, field))
+
+
+def utility_of(piece: object) -> str:
+    """The names of the utilities inside a chooser or learner, which are functions in functions."""
+    found, left = "", [piece]
+    while left:
+        inner = left.pop()
+        cells = getattr(getattr(inner, "grow", inner), "__closure__", None) or ()
+        left += [cell.cell_contents for cell in cells]
+        utilities = (inner, getattr(inner, "attribute", None), getattr(inner, "point", None))
+        found += " ".join(u.name for u in utilities if isinstance(u, Utility))
+    return found
 
 
 def test_a_single_tree_has_one_phase() -> None:
