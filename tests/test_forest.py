@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,18 +12,23 @@ import duckdb
 import pytest
 
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest, load_forest
+from dpforest_duckdb.training.prepare import prepare
 
 
-@pytest.fixture
-def forest(con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]) -> Forest:
-    con.execute(
-        "CREATE TABLE t (a ENUM ('x', 'y', 'z'), n DOUBLE CHECK (n BETWEEN 0 AND 8), k BOOLEAN)"
-    )
-    con.execute("INSERT INTO t SELECT 'x', i % 9, i % 9 > 4 FROM range(3000) r(i)")
-    return fit(con, "t", target="k", recipe="dpdf", trees=2)
+@pytest.fixture(scope="module")
+def forest(tmp_path_factory: pytest.TempPathFactory) -> Forest:
+    with duckdb.connect() as con, warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        con.execute(
+            "CREATE TABLE t (a ENUM ('x', 'y', 'z'), n DOUBLE CHECK (n BETWEEN 0 AND 8), k BOOLEAN)"
+        )
+        con.execute("INSERT INTO t SELECT 'x', i % 9, i % 9 > 4 FROM range(3000) r(i)")
+        options = {"target": "k", "epsilon": 1, "recipe": "dpdf", "trees": 2, "seed": 1}
+        ledger = tmp_path_factory.mktemp("forest") / "ledger"
+        return prepare(con, "t", ledger=ledger, **options).execute()  # type: ignore[arg-type]
 
 
 def test_a_forest_comes_back_from_json_as_it_was(forest: Forest, tmp_path: Path) -> None:

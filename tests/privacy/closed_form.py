@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
@@ -12,13 +13,18 @@ NONE = Fraction(0)
 
 def permute_and_flip(coins: Sequence[Fraction]) -> list[Fraction]:
     """P(candidate), from each one's probability of heads: 1/(1+m) of the cases with m others."""
+    # in integers: fractions would be reduced at every step
+    whole = math.lcm(*(coin.denominator for coin in coins))
+    heads = [coin.numerator * (whole // coin.denominator) for coin in coins]
+    parts = math.lcm(*range(1, len(coins) + 1))
     found = []
-    for number, coin in enumerate(coins):
-        others = [Fraction(1)]  # P(m of the others show heads)
-        for other in (*coins[:number], *coins[number + 1 :]):
-            tails, heads = [*others, NONE], [NONE, *others]
-            others = [(1 - other) * t + other * h for t, h in zip(tails, heads, strict=True)]
-        found.append(coin * sum((p / (m + 1) for m, p in enumerate(others)), NONE))
+    for number, head in enumerate(heads):
+        others = [1]  # [m]: P(m of the others show heads), in whole^(others)
+        for other in (*heads[:number], *heads[number + 1 :]):
+            pairs = zip([*others, 0], [0, *others], strict=True)
+            others = [(whole - other) * t + other * h for t, h in pairs]
+        first = sum(p * (parts // (m + 1)) for m, p in enumerate(others))
+        found.append(Fraction(head * first, whole ** len(heads) * parts))
     return found
 
 

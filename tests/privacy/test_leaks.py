@@ -163,11 +163,13 @@ def test_no_failure_of_the_database_shows_a_value(tmp_path: Path, recipe: str) -
     """Every statement of a run fails once; the whole traceback is searched, causes included."""
     logging.getLogger().setLevel(logging.DEBUG)
     failed = 0
-    for at in range(1, 60):
-        with duckdb.connect() as con:
-            con.execute("CREATE TABLE t (x INTEGER CHECK (x BETWEEN 0 AND 9), y BOOLEAN)")
+    with duckdb.connect() as con:
+        for at in range(1, 60):
+            con.execute(
+                "CREATE OR REPLACE TABLE t (x INTEGER CHECK (x BETWEEN 0 AND 9), y BOOLEAN)"
+            )
             con.execute("INSERT INTO t SELECT i % 10, i % 10 > 4 FROM range(500) r(i)")
-            run = prepare(con, "t", target="y", epsilon=1, recipe=recipe, name="m",
+            run = prepare(con, "t", target="y", epsilon=1, recipe=recipe, name=f"m{at}",
                           ledger=tmp_path / f"l{at}")  # fmt: skip
             engine = Failing(con, at)
             object.__setattr__(run, "engine", engine)
@@ -179,8 +181,12 @@ def test_no_failure_of_the_database_shows_a_value(tmp_path: Path, recipe: str) -
                 said = "".join(traceback.format_exception(error, chain=True))
                 assert PLANTED not in said
                 assert str(run.randomness.salt) not in said
-                left = con.execute("FROM duckdb_tables() WHERE temporary").fetchall()
+                left = con.execute(
+                    "SELECT table_name FROM duckdb_tables() WHERE temporary"
+                ).fetchall()
                 assert not left or engine.failed.startswith("DROP")
+                for (name,) in left:
+                    con.execute(f'DROP TABLE temp."{name}"')
             if engine.left > 0:
                 break
     assert failed > 8, "each statement failed once"

@@ -71,7 +71,9 @@ def violated(
     bound = 2 ** (epsilon * share.numerator)
     for one, other in set(zip(halvings(before), halvings(after), strict=True)):
         for p, q in zip(output(mechanism, one), output(mechanism, other), strict=True):
-            if max(p / q, q / p) ** share.denominator > bound:
+            one_way, other_way = p.numerator * q.denominator, q.numerator * p.denominator
+            least, most = sorted((one_way, other_way))  # most / least is p / q or q / p
+            if most**share.denominator > bound * least**share.denominator:
                 return True
     return False
 
