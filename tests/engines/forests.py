@@ -51,6 +51,7 @@ REAL: dict[str, tuple[str, dict[str, Any]]] = {
     "wall_following auto": ("wall_following", {}),
 }
 MADE = ("two classes", "log-odds of two", "log-odds of four", "the surest tree", "steep")
+FLOAT = column_type("FLOAT")
 CATEGORIES = (
     "private",
     "private ",
@@ -82,10 +83,9 @@ ATTRIBUTES = (
     Attribute("{{ 1 }}", "numeric", edges=(-5, 0, 7, 100), nullable=True, type=INTEGER),
     Attribute("back\\slash", "categorical", ("-1", "0", "3"), nullable=False, type=BIGINT),
     Attribute("`tick`", "numeric", edges=(-0.1, 0.0, 0.1, 1e9), nullable=True, type=DOUBLE),
-    Attribute(
-        "x; DROP TABLE t --", "numeric", edges=(0.1, 0.3), nullable=False, type=column_type("FLOAT")
-    ),
+    Attribute("x; DROP TABLE t --", "numeric", edges=(0.1, 0.3), nullable=False, type=FLOAT),
     Attribute("t", "categorical", ("0", "0.1", "1.5"), nullable=True, type=DOUBLE),
+    Attribute("-- narrow", "categorical", ("0", "0.1", "2"), nullable=True, type=FLOAT),
     Attribute(
         "A b", "numeric", edges=(-1.25, 0.0, 3.3), nullable=True, type=column_type("DECIMAL(10,2)")
     ),
@@ -107,7 +107,7 @@ _EXTREMES: dict[str, Sequence[object]] = {
     INTEGER: (0, 1, -1, -(2**31), 2**31 - 1),
     BIGINT: (0, 1, -1, -(2**63), 2**63 - 1),
     DOUBLE: (math.nan, math.inf, -math.inf, 0.0, -0.0, 1.5, 5e-324, 1.7e308, -1.7e308),
-    column_type("FLOAT"): (math.nan, math.inf, -math.inf, 0.0, -0.0, 0.1, 0.3, 0.2, 3.4e38),
+    FLOAT: (math.nan, math.inf, -math.inf, 0.0, -0.0, 0.1, 0.3, 0.2, 3.4e38),
     column_type("DECIMAL(10,2)"): tuple(
         map(Decimal, ("0.00", "-0.01", "3.30", "3.31", "1.5", "99999999.99"))
     ),

@@ -138,6 +138,8 @@ def test_columns_or_a_key_are_required_where_star_cannot_exclude(engine: str) ->
         ("mysql", visits(label="😀"), r"beyond U\+FFFF"),
         ("bigquery", visits(label="y.es"), "holds '.', which BigQuery allows in no name"),
         ("spark", visits(label="${x}"), "Spark replaces"),
+        ("polars", visits(column="*"), "several columns in Polars"),
+        ("polars", visits(column="^city$"), "several columns in Polars"),
         ("tsql", visits(depth=8), "levels of CASE and SQL Server takes 10"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.dialects.base import Dialect
 from dpforest_duckdb.sql import Sql
 
@@ -15,10 +16,17 @@ class Polars(Dialect):
     executed = True
     forms = ("select", "table")
 
+    def check_name(self, name: str) -> None:
+        super().check_name(name)
+        if name == "*" or (name.startswith("^") and name.endswith("$")):
+            raise DpforestError(
+                f'The name "{name}" means several columns in Polars, even between quotes: '
+                "rename the column or class, or write another name."
+            )
+
     def input(self, attribute: Attribute, column: Sql) -> Sql:
-        if attribute.family == "float" and attribute.kind == "numeric":
-            return self.as_double(column)
-        return super().input(attribute, column)
+        wide = self.as_double(column) if attribute.family == "float" else column
+        return super().input(attribute, wide)
 
     def is_nan(self, column: Sql) -> Sql:
         """NaN equals itself in Polars, which has no function for it in SQL."""
