@@ -7,7 +7,7 @@ Each engine runs in a process of its own and scores a table that it has loaded: 
 prediction and sums each probability, so that every row is scored and none is fetched. The first run
 is left out; the figures are the least of the others: seconds of the clock, and seconds of all cores
 together, which other work on the machine changes less. PostgreSQL and MariaDB are started as in the
-tests. What the SQL advises on top is set: `jit` in PostgreSQL, `hugeMethodLimit` in Spark. The four
+tests. What the SQL advises on top is set: `jit` in PostgreSQL, `wholeStage` in Spark. The four
 models are trained with a fixed seed.
 """
 
@@ -208,7 +208,7 @@ def _clickhouse() -> Iterator[Callable[[str], Loaded]]:
 @contextlib.contextmanager
 def _spark() -> Iterator[Callable[[str], Loaded]]:
     spark = runners.spark_session()
-    spark.conf.set("spark.sql.codegen.hugeMethodLimit", "8000")
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
 
     def load(file: str) -> Loaded:
         frame = spark.read.parquet(file).repartition(2).cache()

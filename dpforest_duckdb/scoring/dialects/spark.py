@@ -13,8 +13,9 @@ from dpforest_duckdb.sql import Sql
 class Spark(Dialect):
     """Text has backslash escapes; ${…} is replaced by Spark wherever it stands.
 
-    Spark joins a forest into one Java method. Java interprets methods of more than 8,000 bytes
-    forever; past the limit in `advice`, Spark cuts them up.
+    Spark writes a forest as one Java method. Java never compiles one of more than 8,000 bytes to
+    machine code, and past 64 KB Spark tries in vain in every query. With the setting in `advice`
+    Spark cuts the method up.
     """
 
     name = "spark"
@@ -22,7 +23,7 @@ class Spark(Dialect):
     executed = True
     quotes = ("`", "`")
     advice = (
-        "Faster after SET spark.sql.codegen.hugeMethodLimit = 8000: Java compiles no longer method."
+        "Faster after SET spark.sql.codegen.wholeStage = false: one Java method of all is too long."
     )
     types: ClassVar[Mapping[str, str]] = {
         "VARCHAR": "STRING",
