@@ -112,12 +112,9 @@ def train(
     wanted = [(each, e) for each in recipe or ["auto"] for e in epsilon]
     several = len(wanted) > 1
     _refuse_repeated({"--epsilon": epsilon, "--recipe": recipe or []})
-    if several and out is not None:
-        raise UsageError("--out is for one model: name several with --name, or train one.")
     if (seed is not None) != not_private:
         raise UsageError(SEED_ALONE)
-    if out is not None:
-        options.check_out(out, db, ledger, replace=replace)
+    _refuse_out(out, db, ledger, several=several, replace=replace)
     from dpforest_duckdb.training.prepare import prepare
     from dpforest_duckdb.training.train import check_together, train_many
 
@@ -159,14 +156,15 @@ def train(
             return
         with shown_progress(timings=timings) as observe:
             forests = list(train_many(runs, observe=observe))
-        if out is not None:
-            _write(forests[0], out, name)
+        _write(forests[0], out, name)
         _say_spent(runs[0])
     _show_forests(runs, forests, out, as_json)
 
 
-def _write(forest: Forest, out: str, name: str | None) -> None:
+def _write(forest: Forest, out: str | None, name: str | None) -> None:
     """Write a forest that is paid for; the error says where it is if the file cannot be written."""
+    if out is None:
+        return
     from dpforest_duckdb.model.store import rescued
 
     try:
@@ -175,6 +173,17 @@ def _write(forest: Forest, out: str, name: str | None) -> None:
         if name is None:
             raise rescued(forest, error) from None
         raise DpforestError(f'{error} The model is stored as "{forest.name}".') from None
+
+
+def _refuse_out(
+    out: str | None, db: str, ledger: str | None, *, several: bool, replace: bool
+) -> None:
+    """Refuse a file that cannot hold the model."""
+    if out is None:
+        return
+    if several:
+        raise UsageError("--out is for one model: name several with --name, or train one.")
+    options.check_out(out, db, ledger, replace=replace)
 
 
 def _refuse_repeated(given: dict[str, list[str]]) -> None:

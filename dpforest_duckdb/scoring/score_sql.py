@@ -92,12 +92,11 @@ def score_sql(
     widest = max(len(layer.kept) + len(layer.helpers) for layer in layers)
     dialect.check_shape(max(widest, len(layers[-1].kept) + 1 + len(names)), forest.depth)
     around = around or Around()
-    trees = f"{len(forest.trees)} tree{'s' if len(forest.trees) > 1 else ''}"
     sql = render(
         "score",
         version=forest.version,
         model=forest.name,
-        recipe=f"{forest.recipe}, {trees}, {forest.nodes} nodes, {forest.depth} deep",
+        recipe=_described(forest),
         guarantee=str(forest.guarantee),
         private=forest.private,
         advice=dialect.advice,
@@ -119,6 +118,12 @@ def score_sql(
     )
     ours = dialect.name == "duckdb" and not dialect.jinja
     return check(sql, select=not around.opening) if ours else sql
+
+
+def _described(forest: ForestContent) -> str:
+    """The recipe and the size of a forest, for the comment on top of the SQL."""
+    trees = f"{len(forest.trees)} tree{'s' if len(forest.trees) > 1 else ''}"
+    return f"{forest.recipe}, {trees}, {forest.nodes} nodes, {forest.depth} deep"
 
 
 def share_names(forest: ForestContent, prefix: str = "") -> list[str]:
