@@ -51,16 +51,17 @@ def main() -> None:
     parser.add_argument("mechanisms", type=Path)
     parser.add_argument("recipes", type=Path, nargs="+", help="logs of audit recipes")
     parser.add_argument("--runs", type=int, default=2000, help="of each recipe, on either side")
+    parser.add_argument("--trained", default=str(date.today()), help="when the recipes were run")
     parser.add_argument("--markdown", type=Path, default=Path("docs/audit.md"))
     given = parser.parse_args()
     found = json.loads(given.mechanisms.read_text(encoding="utf-8"))["findings"]
     lines = [line for log in given.recipes for line in log.read_text("utf-8").splitlines()]
     trained = [match.groupdict() for line in lines if (match := LINE.match(line))]
-    given.markdown.write_text(_page(found, trained, given.runs), encoding="utf-8")
+    given.markdown.write_text(_page(found, trained, given.runs, given.trained), encoding="utf-8")
     given.markdown.with_suffix(".svg").write_text(_plot(found), encoding="utf-8")
 
 
-def _page(found: list[dict[str, Any]], trained: list[dict[str, str]], runs: int) -> str:
+def _page(found: list[dict[str, Any]], trained: list[dict[str, str]], runs: int, when: str) -> str:
     mechanisms = [
         [
             f["name"],
@@ -93,6 +94,7 @@ def _page(found: list[dict[str, Any]], trained: list[dict[str, str]], runs: int)
         "is all noise, so that one row more is seen at many times the claim.\n\n"
         + SECOND_OPINION
         + f"## Whole trainings, {runs:,} on each table, two splits deep, at most ten trees\n\n"
+        f"Run on {when}. "
         "In DuckDB, on forty rows and one more (DPDF: on one and one more). The event is chosen on "
         "half of the runs and counted on the other half. The loss is divided over many releases, "
         "so this finds a cost that was forgotten, but not one that is slightly too small.\n\n"

@@ -16,7 +16,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -64,11 +63,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--markdown", type=Path, help="write the page here")
+    parser.add_argument("--every", type=int, default=1, help="kill at every Nth step")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="reliability-") as folder:
         place = Path(folder)
         made = home(place / "home")
-        parts = [race(place), kill(made, place), change(made, place)]
+        parts = [race(place), kill(made, place, given.every), change(made, place)]
     page = (
         "# Reliability\n\nWritten by `python benchmarks/reliability.py --markdown "
         "docs/reliability.md`, which stops at the first failure.\n\n" + "\n\n".join(parts) + "\n"
@@ -84,31 +84,29 @@ def race(place: Path) -> str:
     ledger, table = Ledger(place / "race"), Table("0", "t", "d::main.t")
     ledger.set_cap(table, NANO, 0, PrivacyUnit("row"))
     words = [sys.executable, "-c", RACER, str(ledger.path), str(NANO // FIT), str(TRIES)]
-    started = time.monotonic()
     racing = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(RACERS)]
     granted = [int(process.communicate()[0]) for process in racing]
-    took = time.monotonic() - started
     budget = ledger.budget("0")
     assert sum(granted) == FIT == len(budget.entries)
     assert budget.spent_epsilon == NANO
     return (
         f"## Races\n\n{RACERS} processes asked {RACERS * TRIES:,} times for 1/{FIT} of one cap: "
-        f"{sum(granted)} granted, 0 above the cap, {took:.0f} s."
+        f"{sum(granted)} granted, 0 above the cap."
     )
 
 
-def kill(made: Path, place: Path) -> str:
-    """Trainings killed at every step, and at moments in between."""
+def kill(made: Path, place: Path, every: int = 1) -> str:
+    """Trainings killed at every step, or at every Nth, and at moments in between."""
     steps = crashed(made, place / "whole").steps
     ends: list[tuple[str, Ending]] = []
-    for point in range(1, len(steps) + 1):
+    for point in range(1, len(steps) + 1, every):
         say(f"kill at step {point} of {len(steps)}")
         ends.append(("step", _crash(made, place, point=point)))
-    for moment in range(MOMENTS):
+    for moment in range(0, MOMENTS, every):
         say(f"kill at moment {moment + 1} of {MOMENTS}")
         ends.append(("moment", _crash(made, place, after=moment / MOMENTS)))
-    rows = []
-    for kind, when in (("step", "at each step"), ("moment", "at a moment within a second")):
+    rows, at_steps = [], "at each step" if every == 1 else f"at one step in {every}"
+    for kind, when in (("step", at_steps), ("moment", "at a moment within a second")):
         mine = [end for of, end in ends if of == kind]
         after = Counter((end.finished, end.spent > 0, end.stored or end.written) for end in mine)
         rows.append(

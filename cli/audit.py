@@ -21,7 +21,7 @@ class Subject(StrEnum):
 
 
 def audit(
-    subject: Annotated[Subject, typer.Argument()] = Subject.mechanisms,
+    subject: Annotated[Subject, options.one_of(Subject)] = Subject.mechanisms,
     recipe: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="A recipe to train; may be repeated. [default: all]"),

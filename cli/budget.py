@@ -26,7 +26,7 @@ class Action(StrEnum):
 
 def budget(
     db: options.Db,
-    action: Annotated[Action, typer.Argument()] = Action.show,
+    action: Annotated[Action, options.one_of(Action)] = Action.show,
     table: options.MaybeTable = None,
     epsilon: Annotated[
         str | None, typer.Option(metavar="E", help="The most ε that may ever be spent.")

@@ -26,7 +26,7 @@ class Action(StrEnum):
 
 
 def models(
-    action: Annotated[Action, typer.Argument()] = Action.list,
+    action: Annotated[Action, options.one_of(Action)] = Action.list,
     what: Annotated[
         str | None, typer.Argument(metavar="[NAME|FILE]", help="The model; for import, its file.")
     ] = None,

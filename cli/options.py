@@ -6,10 +6,12 @@ import contextlib
 import csv
 import os
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.models import ArgumentInfo
 
 from dpforest_duckdb.cli.output import show_statement
 from dpforest_duckdb.errors import DpforestError, UsageError
@@ -22,6 +24,20 @@ Db = Annotated[str, typer.Option(metavar="FILE", help="The DuckDB database file.
 MaybeDb = Annotated[
     str | None, typer.Option("--db", metavar="FILE", help="The DuckDB database file.")
 ]
+
+
+def one_of(kind: type[StrEnum]) -> ArgumentInfo:
+    """An argument that is one of a few words."""
+
+    def parse(word: str) -> StrEnum:
+        if word not in list(kind):
+            raise typer.BadParameter(f'"{word}" is none of these.')
+        return kind(word)
+
+    found: ArgumentInfo = typer.Argument(parser=parse, metavar="|".join(kind))
+    return found
+
+
 TableName = Annotated[str, typer.Option("--table", metavar="TABLE", help="A table: t or schema.t.")]
 MaybeTable = Annotated[
     str | None, typer.Option("--table", metavar="TABLE", help="A table: t or schema.t.")

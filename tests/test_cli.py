@@ -723,3 +723,12 @@ def test_budgets_follow_a_table_that_is_renamed(db: Path) -> None:
     make(db, "ALTER TABLE visits RENAME TO calls", "CREATE TABLE visits AS FROM fresh")
     facts = dpforest("budget", "--db", db, "--table", "calls", "--json").facts
     assert (facts["table"], facts["cap"], facts["spent"]) == ("calls", 2, 1)
+
+
+@pytest.mark.parametrize("verb", ["audit", "budget", "models"])
+def test_a_word_that_is_no_action_is_named_with_those_that_are(verb: str) -> None:
+    said = dpforest(verb, "zzz")
+    assert said.code == 2
+    assert '"zzz" is none of these' in said.err
+    assert "|" in said.err
+    assert "Value error" not in said.err
