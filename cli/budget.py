@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +17,7 @@ from dpforest_duckdb.errors import UsageError
 if TYPE_CHECKING:
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
     from dpforest_duckdb.ledger.account import Account
+    from dpforest_duckdb.ledger.datasets import DatasetAccount
     from dpforest_duckdb.ledger.entries import Budget
 
 
@@ -25,8 +29,8 @@ class Action(StrEnum):
 
 
 def budget(
-    db: options.Db,
     action: Annotated[Action, options.one_of(Action)] = Action.show,
+    db: options.MaybeDataDb = None,
     table: options.MaybeTable = None,
     epsilon: Annotated[
         str | None, typer.Option(metavar="E", help="The most ε that may ever be spent.")
@@ -41,10 +45,11 @@ def budget(
         bool, typer.Option("--raise", help="Allow a higher cap than the present one.")
     ] = False,
     ledger: options.Ledger = None,
+    dataset: options.Dataset = None,
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
 ) -> None:
-    """Cap what may be spent on a table, or show what was spent.
+    """Cap what may be spent on a table, on data files or on a dataset, or show what was spent.
 
     `move` transfers the budget of a capped table to the name that the table has now. `retire`
     records that a capped table was dropped, so that new tables can be debited.
@@ -53,25 +58,25 @@ def budget(
     Example:
       dpforest budget set --db data.duckdb --table visits --epsilon 2
     """
-    from dpforest_duckdb.ledger.account import Account
+    from dpforest_duckdb.engine.files import is_data_file
 
-    setting = action is Action.set
-    _check_options(action, table, epsilon, delta, privacy_unit, rows_per_unit, raise_cap, to)
-    with options.opened(db, read_only=action is Action.show, show_sql=show_sql) as engine:
+    of_data = dataset is not None or (db is not None and is_data_file(db))
+    named = dataset or (db if of_data else table)
+    _check_options(action, named, epsilon, delta, privacy_unit, rows_per_unit, raise_cap, to)
+    if db is None and not of_data:
+        raise UsageError("Name the database or data files with --db, or a --dataset.")
+    place: AbstractContextManager[Any]
+    place = _data(action, db, table, dataset, ledger) if of_data else _tables(action, db, show_sql)
+    with place as opened:
         if action is Action.retire:
-            account = _any(engine, ledger)
-            account.retire(str(table))
+            _any(opened, ledger).retire(str(table))
             if as_json:
                 emit({"table": table, "action": "retire"})
                 return
             tell(f'Table "{table}" is retired: its spending is kept, and no table waits for it.')
             return
-        if table is None:
-            account = _only(engine, ledger)
-        else:
-            named = to if action is Action.move else table
-            account = Account.of(engine, engine.table(str(named)), ledger)
-        if setting:
+        account = opened if of_data else _account(opened, action, table, to, ledger)
+        if action is Action.set:
             found = _set_cap(account, epsilon, delta, privacy_unit, rows_per_unit, raise_cap)
         elif action is Action.move:
             found = account.take_over(str(table))
@@ -83,6 +88,44 @@ def budget(
         emit(_facts(account, found))
     else:
         _show(account, found)
+
+
+def _tables(action: Action, db: str | None, show_sql: bool) -> AbstractContextManager[Any]:
+    """The engine of a database."""
+    return options.opened(str(db), read_only=action is Action.show, show_sql=show_sql)
+
+
+@contextlib.contextmanager
+def _data(
+    action: Action, db: str | None, table: str | None, dataset: str | None, ledger: str | None
+) -> Iterator[Any]:
+    """The budget of data files or of a dataset."""
+    from dpforest_duckdb.ledger.book import Ledger
+    from dpforest_duckdb.ledger.datasets import DatasetAccount
+    from dpforest_duckdb.training.opening import opened
+
+    if action in (Action.move, Action.retire) or table is not None:
+        raise UsageError("--table, move and retire are for tables of a database.")
+    if db is None:
+        if ledger is None:
+            raise UsageError("The budget of a dataset is in a ledger: name it with --ledger.")
+        yield DatasetAccount(Ledger(ledger), (), dataset)
+        return
+    database, rows = options.rows_of(db, None)
+    with options.opened(database) as engine:
+        yield opened(engine.connection, rows).account(ledger, dataset)
+
+
+def _account(
+    engine: DuckDBEngine, action: Action, table: str | None, to: str | None, ledger: str | None
+) -> Account:
+    """The budget of a table."""
+    from dpforest_duckdb.ledger.account import Account
+
+    if table is None:
+        return _only(engine, ledger)
+    named = to if action is Action.move else table
+    return Account.of(engine, engine.table(str(named)), ledger)
 
 
 def _check_options(
@@ -99,7 +142,8 @@ def _check_options(
     if action is Action.set:
         if table is None or (epsilon is None and privacy_unit is None and rows_per_unit is None):
             raise UsageError(
-                "budget set needs --table and one of --epsilon, --privacy-unit, --rows-per-unit."
+                "budget set needs --table, data files or --dataset, and one of --epsilon, "
+                "--privacy-unit, --rows-per-unit."
             )
     else:
         options.refuse_idle(
@@ -119,7 +163,7 @@ def _check_options(
 
 
 def _set_cap(
-    account: Account,
+    account: Account | DatasetAccount,
     epsilon: str | None,
     delta: str | None,
     privacy_unit: str | None,
@@ -165,12 +209,12 @@ def _only(engine: DuckDBEngine, ledger: str | None) -> Account:
     return known[0]
 
 
-def _facts(account: Account, budget: Budget) -> dict[str, Any]:
+def _facts(account: Account | DatasetAccount, budget: Budget) -> dict[str, Any]:
     from dpforest_duckdb.privacy.amounts import NANO
 
     left = budget.left_epsilon
     return {
-        "table": account.info.display,
+        "table": account.display,
         "cap": budget.cap.epsilon / NANO if budget.cap else None,
         "spent": budget.spent_epsilon / NANO,
         "left": None if left is None else left / NANO,
@@ -188,12 +232,12 @@ def _facts(account: Account, budget: Budget) -> dict[str, Any]:
     }
 
 
-def _show(account: Account, budget: Budget) -> None:
+def _show(account: Account | DatasetAccount, budget: Budget) -> None:
     from dpforest_duckdb.privacy.amounts import ATTO, show
 
     cap, left = budget.cap, budget.left_epsilon
     delta = f", δ = {show(cap.delta, ATTO)}" if cap and cap.delta else ""
-    tell(f"table   {account.info.display}")
+    tell(f"{account.noun:<7} {account.display}")
     tell(f"cap     {f'ε = {show(cap.epsilon)}{delta}, for {cap.unit}' if cap else 'none'}")
     tell(f"spent   ε = {show(budget.spent_epsilon)}")
     tell(f"left    {'no limit' if left is None else f'ε = {show(left)}'}")

@@ -7,23 +7,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, say
+from dpforest_duckdb.cli.output import emit, say, tell
 from dpforest_duckdb.errors import DpforestError, one_line
 
 if TYPE_CHECKING:
     from dpforest_duckdb.domain.types import ColumnType
+    from dpforest_duckdb.training.opening import Opened
 
 
 def domain(
-    db: options.Db,
-    table: options.TableName,
+    db: options.DataDb,
+    table: options.MaybeTable = None,
     target: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column to predict.")
+    ] = None,
+    check: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Compare this domain file with the table's types."),
     ] = None,
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
 ) -> None:
-    """Print a domain file for a table from DuckDB's declarations.
+    """Print a domain file for a table from DuckDB's declarations, or check one against them.
 
     No row is read. What is not declared is left blank and marked TODO.
 
@@ -33,9 +38,15 @@ def domain(
     """
     from dpforest_duckdb.domain.file import domain_toml
     from dpforest_duckdb.engine.declarations import declared_columns
+    from dpforest_duckdb.training.opening import opened as find_rows
 
-    with options.opened(db, read_only=True, show_sql=show_sql) as engine:
-        info = engine.table(table)
+    database, rows = options.rows_of(db, table)
+    with options.opened(database, read_only=True, show_sql=show_sql) as opened_database:
+        opened = find_rows(opened_database.connection, rows, opened_database.trace)
+        engine, info = opened.engine, opened.table
+        if check is not None:
+            _check(opened, check, target, as_json)
+            return
         found = {name.casefold(): name for name in info.columns}
         if target is not None and target.casefold() not in found:
             raise DpforestError(f'The table has no column "{target}": check --target.')
@@ -55,6 +66,27 @@ def domain(
         emit(content)
     else:
         print(domain_toml(content), end="")
+
+
+def _check(rows: Opened, file: str, target: str | None, as_json: bool) -> None:
+    """Compare a domain file with the columns; what cannot be is refused, the rest is listed."""
+    from dpforest_duckdb.domain.checks import remarks
+    from dpforest_duckdb.domain.file import load_domain
+
+    domain = load_domain(file, target)
+    info = rows.engine.typed(rows.table, domain, None)
+    notes = remarks(domain, info.columns)
+    bound = domain.bind(info.columns)
+    used = {name.casefold() for name in (*bound.columns, bound.target, *bound.identifiers)}
+    unused = [name for name in rows.table.columns if name.casefold() not in used]
+    if as_json:
+        emit({"attributes": len(bound.attributes), "unused": unused, "notes": list(notes)})
+        return
+    for note in notes:
+        tell(f"Note: {note}")
+    if unused:
+        tell(f"Columns not used: {', '.join(unused)}.")
+    tell(f"The domain fits the columns: {len(bound.attributes)} attributes and the target.")
 
 
 def _marked(column: dict[str, Any], kind: ColumnType, is_target: bool) -> dict[str, Any]:

@@ -20,9 +20,30 @@ if TYPE_CHECKING:
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
     from dpforest_duckdb.model.forest import Forest
 
-Db = Annotated[str, typer.Option(metavar="FILE", help="The DuckDB database file.")]
+Db = Annotated[
+    str, typer.Option(metavar="FILE", envvar="DPFOREST_DB", help="The DuckDB database file.")
+]
+DataDb = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        envvar="DPFOREST_DB",
+        help="The DuckDB database file, or Parquet or CSV files: a path or a glob in quotes.",
+    ),
+]
+MaybeDataDb = Annotated[
+    str | None,
+    typer.Option(
+        "--db", metavar="FILE", envvar="DPFOREST_DB", help="The database file, or data files."
+    ),
+]
+Dataset = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The name that the budget of data files belongs to."),
+]
 MaybeDb = Annotated[
-    str | None, typer.Option("--db", metavar="FILE", help="The DuckDB database file.")
+    str | None,
+    typer.Option("--db", metavar="FILE", envvar="DPFOREST_DB", help="The DuckDB database file."),
 ]
 
 
@@ -80,7 +101,9 @@ RowsPerUnit = Annotated[
 Ledger = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE", help="The budget ledger. [default: DB.ledger, beside the database]"
+        metavar="FILE",
+        envvar="DPFOREST_LEDGER",
+        help="The budget ledger. [default: DB.ledger, beside the database]",
     ),
 ]
 AsJson = Annotated[
@@ -118,6 +141,20 @@ def opened(
         db, read_only=read_only, threads=threads, memory_limit=memory_limit, temp_dir=temp_dir
     ) as connection:
         yield DuckDBEngine(connection, show_statement if show_sql else None)
+
+
+def rows_of(db: str, table: str | None) -> tuple[str, str | Path]:
+    """The database to open, and the rows in it or beside it: a table's name, or files."""
+    from dpforest_duckdb.engine.connect import MEMORY
+    from dpforest_duckdb.engine.files import is_data_file
+
+    if is_data_file(db):
+        if table is not None:
+            raise UsageError("--table goes with a database: data files are one table each.")
+        return MEMORY, Path(db)
+    if table is None:
+        raise UsageError("Name the table with --table, or data files with --db.")
+    return db, table
 
 
 @contextlib.contextmanager

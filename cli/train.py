@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from dpforest_duckdb.cli.progress import shown_progress
 from dpforest_duckdb.errors import DpforestError, UsageError
 
 if TYPE_CHECKING:
+    from dpforest_duckdb.domain import Domain
     from dpforest_duckdb.model.forest import Forest
     from dpforest_duckdb.privacy.plan import PlannedQuery
     from dpforest_duckdb.recipes.branches import Branch
@@ -24,9 +26,9 @@ SEED_ALONE = (
 
 
 def train(
-    db: options.Db,
-    table: options.TableName,
+    db: options.DataDb,
     epsilon: options.Epsilon,
+    table: options.MaybeTable = None,
     delta: options.Delta = "0",
     target: Annotated[
         str | None,
@@ -35,6 +37,17 @@ def train(
     domain: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="The domain file. [default: DuckDB's declarations]"),
+    ] = None,
+    numeric: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=LOW:HIGH", help="Bounds of a column; may be repeated."),
+    ] = None,
+    categories: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=A,B", help="Categories of a column; may be repeated."),
+    ] = None,
+    classes: Annotated[
+        str | None, typer.Option(metavar="A,B", help="The classes, with the two options above.")
     ] = None,
     privacy_unit: options.PrivacyUnit = None,
     rows_per_unit: Annotated[
@@ -83,6 +96,7 @@ def train(
         bool, typer.Option("--not-private", help="Confirm that --seed gives no privacy.")
     ] = False,
     ledger: options.Ledger = None,
+    dataset: options.Dataset = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show plan, cost and noise; change nothing.")
     ] = False,
@@ -112,44 +126,42 @@ def train(
     wanted = [(each, e) for each in recipe or ["auto"] for e in epsilon]
     several = len(wanted) > 1
     _refuse_repeated({"--epsilon": epsilon, "--recipe": recipe or []})
-    if (seed is not None) != not_private:
-        raise UsageError(SEED_ALONE)
+    _check_seed(seed, not_private)
+    database, rows = options.rows_of(db, table)
+    _check_place(rows, name, out, dry_run=dry_run)
     _refuse_out(out, db, ledger, several=several, replace=replace)
+    declared, source = _declared(target, domain, numeric, categories, classes)
     from dpforest_duckdb.training.prepare import prepare
     from dpforest_duckdb.training.train import check_together, train_many
 
     with options.opened(
-        db, show_sql=show_sql, threads=threads, memory_limit=memory_limit, temp_dir=temp_dir
+        database, show_sql=show_sql, threads=threads, memory_limit=memory_limit, temp_dir=temp_dir
     ) as engine:
-        if name is None and out is None:
-            name = engine.table(table).name
-        runs = [
-            prepare(
-                engine.connection,
-                table,
-                epsilon=one_epsilon,
-                delta=delta,
-                domain=domain,
-                target=target,
-                privacy_unit=privacy_unit,
-                rows_per_unit=rows_per_unit,
-                recipe=one_recipe,
-                trees=trees,
-                depth=depth,
-                columns=options.listed("--columns", columns),
-                exclude=options.listed("--exclude", exclude),
-                name=" ".join([name or "", one_recipe, one_epsilon]) if several else name,
-                replace=replace,
-                as_published=as_published,
-                seed=seed,
-                rows_at_most=rows_at_most,
-                ledger=ledger,
-                trace=engine.trace,
-            )
-            for one_recipe, one_epsilon in wanted
-        ]
-        for run in runs:
-            _say_public(run, domain)
+        if name is None and out is None and isinstance(rows, str):
+            name = engine.table(rows).name
+        given: dict[str, Any] = {
+            "delta": delta,
+            "domain": declared,
+            "target": target,
+            "privacy_unit": privacy_unit,
+            "rows_per_unit": rows_per_unit,
+            "trees": trees,
+            "depth": depth,
+            "columns": options.listed("--columns", columns),
+            "exclude": options.listed("--exclude", exclude),
+            "replace": replace,
+            "as_published": as_published,
+            "seed": seed,
+            "rows_at_most": rows_at_most,
+            "ledger": ledger,
+            "dataset": dataset,
+            "trace": engine.trace,
+        }
+        runs = []
+        for one, e in wanted:
+            own = " ".join([name or "", one, e]) if several and name is not None else name
+            runs.append(prepare(engine.connection, rows, epsilon=e, recipe=one, name=own, **given))
+            _say_public(runs[-1], source)
         if dry_run:
             _show_plans(runs, as_json)
             check_together(runs)
@@ -172,7 +184,7 @@ def _write(forest: Forest, out: str | None, name: str | None) -> None:
     except DpforestError as error:
         if name is None:
             raise rescued(forest, error) from None
-        raise DpforestError(f'{error} The model is stored as "{forest.name}".') from None
+        raise DpforestError(f'{error.sentence} The model is stored as "{forest.name}".') from None
 
 
 def _refuse_out(
@@ -186,6 +198,42 @@ def _refuse_out(
     options.check_out(out, db, ledger, replace=replace)
 
 
+def _check_seed(seed: int | None, not_private: bool) -> None:
+    """Refuse a seed without the confirmation, and the other way around."""
+    if (seed is not None) != not_private:
+        raise UsageError(SEED_ALONE)
+
+
+def _check_place(rows: str | Path, name: str | None, out: str | None, *, dry_run: bool) -> None:
+    """Refuse models of data files that have no place."""
+    if isinstance(rows, str):
+        return
+    if name is not None:
+        raise UsageError("--name stores a model in a database: data files have none, pass --out.")
+    if out is None and not dry_run:
+        raise UsageError("Models of data files go to a file: name one with --out FILE.json.")
+
+
+def _declared(
+    target: str | None,
+    domain: str | None,
+    numeric: list[str] | None,
+    categories: list[str] | None,
+    classes: str | None,
+) -> tuple[Domain | str | None, str]:
+    """The domain as the options give it, and its source in words."""
+    if not (numeric or categories or classes is not None):
+        if domain is not None:
+            return domain, f"the file {domain}"
+        return None, "DuckDB's declarations (they must not contain private values)"
+    if domain is not None:
+        raise UsageError("--domain stands for --numeric, --categories and --classes: give either.")
+    from dpforest_duckdb.domain.flags import domain_from_flags
+
+    declared = domain_from_flags(target, numeric or [], categories or [], classes)
+    return declared, "the options (they must not contain private values)"
+
+
 def _refuse_repeated(given: dict[str, list[str]]) -> None:
     for option, words in given.items():
         if len(set(words)) < len(words):
@@ -196,14 +244,9 @@ def _attributes(number: int) -> str:
     return "1 attribute with its" if number == 1 else f"{number} attributes with their"
 
 
-def _say_public(run: Run, domain: str | None) -> None:
+def _say_public(run: Run, source: str) -> None:
     """Print what the guarantee takes as public, and so does not protect."""
     public = run.request.domain
-    source = (
-        f"the file {domain}"
-        if domain
-        else "DuckDB's declarations (they must not contain private values)"
-    )
     say(
         f'Taken as public: "{public.target}" and its {len(public.classes)} classes, '
         f"{_attributes(len(public.attributes))} categories and bounds, from {source}."
@@ -217,7 +260,9 @@ def _say_public(run: Run, domain: str | None) -> None:
         say(
             f'One row of each "{run.unit.column}" is used at most: allow more with --rows-per-unit.'
         )
-    if note := run.request.cut:
+    if run.copies_start_anew:
+        say("A copy of these files, or files of other names, have a budget of their own.")
+    for note in (*run.notes, *([run.request.cut] if run.request.cut else [])):
         say(f"Note: {note}")
     for reason in run.recipe.flaws:
         say(f"Warning: not private: {reason}")
@@ -228,13 +273,13 @@ def _say_public(run: Run, domain: str | None) -> None:
 def _say_spent(run: Run) -> None:
     from dpforest_duckdb.privacy.amounts import ATTO, show
 
-    budget, name = run.account.budget(), run.table.display
+    budget, name = run.account.budget(), run.account.display
     left = budget.left_epsilon
     cap = f" of a cap of {show(budget.cap.epsilon)}, {show(left or 0)} left" if budget.cap else ""
     spent = f"ε = {show(budget.spent_epsilon)}"
     if budget.spent_delta:
         spent += f", δ = {show(budget.spent_delta, ATTO)}"
-    say(f'Spent on table "{name}" so far: {spent}{cap}.')
+    say(f'Spent on {run.account.noun} "{name}" so far: {spent}{cap}.')
 
 
 def _show_forests(runs: list[Run], forests: list[Forest], out: str | None, as_json: bool) -> None:

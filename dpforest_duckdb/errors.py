@@ -72,3 +72,7 @@ class PrivacyLeakWarning(UserWarning):
 
 class NoBudgetWarning(UserWarning):
     """Nothing records what is spent on these rows, and nothing limits it."""
+
+
+class PublicFactWarning(UserWarning):
+    """Something public deserves a second look: a label that the domain lacks, a large ε."""

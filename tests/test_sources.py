@@ -347,3 +347,25 @@ def test_a_path_or_a_dict_in_the_wrong_place_gets_a_sentence(tmp_path: Path) -> 
         fitted(
             duckdb.connect(), arrays(), domain={"size": (0, 9)}, dataset="d", ledger=tmp_path / "l"
         )
+
+
+@pytest.mark.parametrize(
+    "way", ["arrays", "pandas", "pandas objects", "polars", "arrow", "relation"]
+)
+def test_frames_and_relations_are_predicted_as_the_table_is(way: str, tmp_path: Path) -> None:
+    con = database(tmp_path)
+    forest = fitted(con, con.table("t"), ledger=tmp_path / "ledger")
+    rows = "FROM t WHERE true" if way == "relation" else None
+    frame = con.sql(rows) if rows else WAYS[way](con, tmp_path)
+    found = forest.predict(con, frame)
+    assert {"colour", "size", "prediction", "p_no"} <= set(found.columns)
+    expected = forest.predict(con, "t").fetchnumpy()["p_yes"]
+    assert (found.fetchnumpy()["p_yes"] == expected).all()
+
+
+def test_what_is_no_table_is_not_predicted(tmp_path: Path) -> None:
+    con = database(tmp_path)
+    forest = fitted(con, "t", ledger=tmp_path / "ledger")
+    for rows in (None, [1], Path("x.csv"), 7):
+        with pytest.raises(UsageError, match="rows to predict"):
+            forest.predict(con, rows)

@@ -6,7 +6,8 @@ import datetime as dt
 import json
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,11 @@ from dpforest_duckdb.domain.domain import Domain
 from dpforest_duckdb.domain.types import Number
 from dpforest_duckdb.domain.values import category_text
 from dpforest_duckdb.errors import DpforestError
+
+_COLUMN_KEYS = (
+    *("name", "kind", "domain", "ordered", "lower", "upper", "bins", "edges", "scale"),
+    *("nullable", "taxonomy"),
+)
 
 
 def load_domain(path: str | Path, target: str | None = None) -> Domain:
@@ -31,7 +37,11 @@ def load_domain(path: str | Path, target: str | None = None) -> Domain:
 
 
 def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -> Domain:
-    """A domain from the keys of a domain file; unknown keys are ignored."""
+    """A domain from the keys of a domain file; unknown keys are ignored.
+
+    A key that looks like a known one is refused.
+    """
+    _refuse_misspelt("The domain", content, ("target", "privacy_unit"))
     wanted = target or content.get("target")
     if not isinstance(wanted, str) or not wanted:
         raise DpforestError('The domain names no target: add target = "…" or pass --target.')
@@ -46,6 +56,7 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
         name = column.get("name")
         if not isinstance(name, str) or not name:
             raise DpforestError("A [[column]] of the domain has no name: add one.")
+        _refuse_misspelt(f'Column "{name}" of the domain', column, _COLUMN_KEYS)
         if column.get("kind") == "identifier":
             identifiers.append(name)
         elif name.casefold() == wanted.casefold():
@@ -80,6 +91,14 @@ def domain_toml(domain: Mapping[str, Any]) -> str:
         if "todo" in column:
             lines.append(f"# TODO: {column['todo']}")
     return "\n".join(lines) + "\n"
+
+
+def _refuse_misspelt(where: str, content: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Raise `DpforestError` for a key that is probably meant to be a known one."""
+    for key in content:
+        close = get_close_matches(str(key).casefold(), known, 1, 0.8)
+        if key not in known and close:
+            raise DpforestError(f'{where} has the key "{key}": did you mean {close[0]}?')
 
 
 def _toml(value: object) -> str:

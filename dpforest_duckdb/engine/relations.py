@@ -58,6 +58,12 @@ def read_tables(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list
     return [table for table in tables if table.key in read]
 
 
+def columns_of(relation: duckdb.DuckDBPyRelation) -> dict[str, str]:
+    """The names of a query's columns and of their types."""
+    kinds = map(str, relation.types)
+    return dict(zip(relation.columns, kinds, strict=True))
+
+
 def reads_files(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> bool:
     """Whether a query may read something else than tables of the connection's databases."""
     scans = _scans(engine, relation)
@@ -109,8 +115,9 @@ class Relation:
             raise DpforestError(
                 "The relation belongs to another connection: make it with the one that is given."
             ) from None
-        columns = {name: str(kind) for name, kind in zip(names, relation.types, strict=True)}
-        return Relation(name, relation, columns, engine, f"dpforest_{secrets.token_hex(6)}")
+        return Relation(
+            name, relation, columns_of(relation), engine, f"dpforest_{secrets.token_hex(6)}"
+        )
 
     @contextlib.contextmanager
     def opened(self, table: TableInfo) -> Iterator[Opened]:

@@ -70,6 +70,16 @@ class Account:
         return account
 
     @property
+    def noun(self) -> str:
+        """What the budget belongs to, for people."""
+        return "table"
+
+    @property
+    def display(self) -> str:
+        """The name for people."""
+        return self.info.display
+
+    @property
     def table(self) -> Table:
         """The table as the ledger knows it now, or as its first entry will record it."""
         return self._identified(self.ledger.read(), self._now())

@@ -46,6 +46,11 @@ class DatasetAccount:
             raise UsageError("Name the dataset that the budget belongs to with --dataset.")
 
     @property
+    def noun(self) -> str:
+        """What the budget belongs to, for people."""
+        return "file" if self.dataset is None else "dataset"
+
+    @property
     def display(self) -> str:
         """The name for people."""
         if self.dataset is not None:
@@ -146,6 +151,7 @@ class NoAccount:
 
     ledger: None = None
     display: str = "these rows"
+    noun: str = "dataset"
 
     def budget(self) -> Budget:
         return Budget((), ())

@@ -10,8 +10,11 @@ from typing import Any
 
 import duckdb
 
+from dpforest_duckdb.domain.types import column_types
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.engine.frames import is_frame
+from dpforest_duckdb.engine.sources import selected
+from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.model.files import write_file
 from dpforest_duckdb.model.json_format import MAX_BYTES, from_json, to_json
 from dpforest_duckdb.model.plot import plot_effects, plot_importances, plot_tree
@@ -20,7 +23,8 @@ from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.dialects import Form
 from dpforest_duckdb.scoring.dialects import dialect as find_dialect
 from dpforest_duckdb.scoring.publish import publish_sql
-from dpforest_duckdb.scoring.score_sql import score_sql
+from dpforest_duckdb.scoring.score_sql import Scored, score_sql
+from dpforest_duckdb.sql import Sql
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,11 +32,49 @@ class Forest(ForestContent):
     """A trained forest: public domain, trees, guarantee. Free to publish if `private`."""
 
     def predict(
-        self, con: duckdb.DuckDBPyConnection, table: str, *, prefix: str = ""
+        self, con: duckdb.DuckDBPyConnection, table: Any, *, prefix: str = ""
     ) -> duckdb.DuckDBPyRelation:
-        """The rows of a table with `prediction` and `p_<class>`, as a DuckDB relation."""
-        scored = DuckDBEngine(con).scored(table)
-        return con.sql(score_sql(self, scored, prefix=prefix, fast=True))
+        """The rows of a table with `prediction` and `p_<class>`, as a DuckDB relation.
+
+        `table` is a name, a relation of the connection, or a DataFrame, whose columns are read in
+        the types that the model was trained on.
+        """
+        engine = DuckDBEngine(con)
+        if isinstance(table, str):
+            return con.sql(score_sql(self, engine.scored(table), prefix=prefix, fast=True))
+        name = engine.dialect.ident("dpforest_rows")
+        relation = self._relation(con, table, name)
+        kinds = {
+            column: str(kind) for column, kind in zip(relation.columns, relation.types, strict=True)
+        }
+        scored = Scored(name, column_types(kinds))
+        return relation.query("dpforest_rows", score_sql(self, scored, prefix=prefix, fast=True))
+
+    def _relation(
+        self, con: duckdb.DuckDBPyConnection, rows: Any, name: Sql
+    ) -> duckdb.DuckDBPyRelation:
+        """Rows as a relation; a DataFrame with its columns in the model's types."""
+        if isinstance(rows, duckdb.DuckDBPyRelation):
+            return rows
+        if not is_frame(rows):
+            raise UsageError(
+                "The rows to predict must be a table's name, a DuckDB relation, or a pandas, "
+                "polars or Arrow table."
+            )
+        relation = con.sql("FROM rows")
+        stored = {
+            column: str(kind) for column, kind in zip(relation.columns, relation.types, strict=True)
+        }
+        found = {column.casefold(): column for column in stored}
+        types = {
+            found[a.column.casefold()]: a.type
+            for a in self.domain.attributes
+            if a.column.casefold() in found
+        }
+        if not types:
+            return relation
+        sql = f"SELECT * REPLACE ({selected(stored, types)}) FROM {name}"
+        return _asked(relation, sql)
 
     def to_sql(
         self,
@@ -116,6 +158,13 @@ class Forest(ForestContent):
         Raises `DpforestError` for a damaged, newer or oversized model.
         """
         return from_json(text, Forest)
+
+
+def _asked(relation: duckdb.DuckDBPyRelation, sql: str) -> duckdb.DuckDBPyRelation:
+    """A query of a relation, by the name `dpforest_rows`."""
+    found = relation.query("dpforest_rows", sql)
+    assert found is not None, "a SELECT gives a relation"
+    return found
 
 
 def load_forest(path: str | Path) -> Forest:

@@ -12,6 +12,7 @@ from dpforest_duckdb.errors import UsageError
 NANO = 10**9
 ATTO = 10**18
 MAX_EPSILON = 10**6
+LARGE_EPSILON = 10
 
 
 def _decimal(value: float | str | Decimal, name: str) -> Decimal:
@@ -40,6 +41,16 @@ def nano_epsilon(
     if nano < 1:
         raise UsageError(f"{name} must be at least 1e-9, the smallest unit of the ledger.")
     return nano
+
+
+def large_epsilon(nano: int) -> tuple[str, ...]:
+    """A sentence about an ε, in nano-ε, that protects little; none for a usual one."""
+    if nano <= LARGE_EPSILON * NANO:
+        return ()
+    return (
+        f"ε = {show(nano)} is above {LARGE_EPSILON} and protects little: one row may change the "
+        f"odds of an outcome by a factor of e^{show(nano)}.",
+    )
 
 
 def atto_delta(value: float | str | Decimal, name: str = "--delta", *, cap: bool = False) -> int:

@@ -10,15 +10,16 @@ from pathlib import Path
 import duckdb
 
 from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.checks import remarks
 from dpforest_duckdb.domain.file import load_domain
 from dpforest_duckdb.engine.base import Catalogue, Trace
 from dpforest_duckdb.engine.declarations import declared_domain
 from dpforest_duckdb.engine.temp_space import refuse_if_too_large
-from dpforest_duckdb.errors import DpforestError, PlainSpillWarning, UsageError
+from dpforest_duckdb.errors import DpforestError, PlainSpillWarning, PublicFactWarning, UsageError
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount
 from dpforest_duckdb.model import store
-from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
+from dpforest_duckdb.privacy.amounts import atto_delta, large_epsilon, nano_epsilon
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit, check_rows
 from dpforest_duckdb.recipes import find
@@ -80,6 +81,9 @@ def prepare(
     engine, info = rows.engine, rows.table
     public = _public(engine, info, domain, target).keep(columns, exclude)
     info = engine.typed(info, public, privacy_unit)
+    notes = (*remarks(public, info.columns), *large_epsilon(nano))
+    for note in notes:
+        warnings.warn(note, PublicFactWarning, stacklevel=2)
     unit = _unit(public, info, privacy_unit, rows_per_unit)
     public = public.without(unit.column).bind(info.columns)
     request = chosen.request(
@@ -104,6 +108,7 @@ def prepare(
         name=name,
         replace=replace,
         leaks=tuple(leaks),
+        notes=notes,
     )
     if rows_at_most is not None:
         if rows_at_most < 1:

@@ -13,7 +13,7 @@ from dpforest_duckdb.engine.temp_space import bytes_of_a_row
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.learners.private_bins import on_the_grid, recut, to_be_cut
 from dpforest_duckdb.ledger.anchor import TableInfo
-from dpforest_duckdb.ledger.datasets import AnyAccount
+from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount
 from dpforest_duckdb.ledger.entries import outcome
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest
@@ -35,7 +35,8 @@ SEEDED = "The noise comes from a seed and can be repeated."
 class Run:
     """A training run that is planned and checked, and has not read any row.
 
-    Everything in it is public. `execute` debits the whole cost, then reads the rows.
+    Everything in it is public; `notes` are sentences about it. `execute` debits the whole cost,
+    then reads the rows.
     """
 
     engine: Engine
@@ -49,6 +50,7 @@ class Run:
     name: str | None
     replace: bool
     leaks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -74,6 +76,12 @@ class Run:
         copies = max(learner.node_columns(self.request) for learner in learners)
         scores = max(learner.score_columns(self.request) for learner in learners)
         return bytes_of_a_row(self.request.domain, copies if self.shares_rows else 1, scores)
+
+    @property
+    def copies_start_anew(self) -> bool:
+        """Whether the rows are files that are known by their paths alone."""
+        account = self.account
+        return isinstance(account, DatasetAccount) and account.dataset is None
 
     @property
     def unused_columns(self) -> tuple[str, ...]:

@@ -1,0 +1,71 @@
+"""A domain beside the types of a table's columns: what cannot be meant, and what is worth a word.
+
+Both are declared, so nothing private is compared.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+
+from dpforest_duckdb.domain.attribute import Attribute
+from dpforest_duckdb.domain.domain import Domain
+from dpforest_duckdb.domain.types import ColumnType
+from dpforest_duckdb.errors import DpforestError
+
+
+def remarks(domain: Domain, columns: Mapping[str, ColumnType]) -> tuple[str, ...]:
+    """Sentences about labels that the domain or an ENUM lacks.
+
+    Raises `DpforestError` if the domain misspells a label, if no class is a label, or if dates
+    bound a column of numbers.
+    """
+    found = {name.casefold(): (name, kind) for name, kind in columns.items()}
+    label = Attribute(domain.target, "categorical", domain.classes)
+    sentences: list[str] = []
+    for attribute in (*domain.attributes, label):
+        name, kind = found.get(attribute.column.casefold(), ("", None))
+        if kind is None:
+            continue
+        _refuse_dates_for_numbers(attribute, name, kind)
+        if attribute.kind == "categorical" and kind.labels and not attribute.of:
+            sentences += _labels(attribute, name, kind.labels, is_target=attribute is label)
+    return tuple(sentences)
+
+
+def _refuse_dates_for_numbers(attribute: Attribute, name: str, kind: ColumnType) -> None:
+    limits = (attribute.lower, attribute.upper, *attribute.edges)
+    dates = any(isinstance(limit, dt.date) for limit in limits)
+    if attribute.kind == "numeric" and dates and kind.family in ("integer", "decimal", "float"):
+        raise DpforestError(
+            f'Column "{name}" is {kind.base}, but its bounds are dates: write numbers in the '
+            "domain, or convert the column."
+        )
+
+
+def _labels(
+    attribute: Attribute, name: str, labels: tuple[str, ...], *, is_target: bool
+) -> Iterator[str]:
+    """What the labels of an ENUM and the categories of the domain do not share."""
+    missing = [label for label in labels if label not in attribute.values]
+    plain = {label.casefold().strip(): label for label in missing}
+    for value in attribute.values:
+        if value not in labels:
+            close = get_close_matches(value.casefold().strip(), plain, 1, 0.8)
+            if close:
+                raise DpforestError(
+                    f'The domain of "{name}" lists "{value}", which its ENUM type does not have: '
+                    f'did you mean "{plain[close[0]]}"?'
+                )
+            yield f'The domain of "{name}" lists "{value}", which its ENUM type does not have.'
+    if is_target and len(missing) == len(labels):
+        raise DpforestError(
+            f'No class of the domain is a label of the ENUM column "{name}": no row could be used, '
+            "so correct the domain."
+        )
+    if missing:
+        some = ", ".join(f'"{label}"' for label in missing[:5])
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        fate = "Rows of these classes are left out" if is_target else "They count as other"
+        yield f'The domain of "{name}" lacks {some}{more} of its ENUM type. {fate}.'

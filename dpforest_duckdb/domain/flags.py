@@ -1,0 +1,89 @@
+"""A domain from short texts, as the command line takes them: `age=17:90`, `sex=F,M`."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from dpforest_duckdb.domain.domain import Domain
+from dpforest_duckdb.domain.file import domain_from_mapping
+from dpforest_duckdb.errors import UsageError
+
+_WHOLE = re.compile(r"[+-]?\d+")
+
+
+def domain_from_flags(
+    target: str | None,
+    numeric: Sequence[str],
+    categories: Sequence[str],
+    classes: str | None,
+) -> Domain:
+    """The domain that the options declare.
+
+    Bounds without a decimal point declare whole numbers. Raises `UsageError` for text that is not
+    of the form, `DpforestError` for a domain that is none.
+
+    >>> domain = domain_from_flags("ill", ["age=0:99"], ["sex=F,M"], "no,yes")
+    >>> [attribute.name for attribute in domain.attributes], domain.classes
+    (['age', 'sex'], ('no', 'yes'))
+    """
+    if not target:
+        raise UsageError("Name the column to predict with --target.")
+    if classes is None:
+        raise UsageError(f'List the classes of "{target}" with --classes A,B.')
+    columns = [*map(_numeric, numeric), *map(_categorical, categories)]
+    names = [column["name"].casefold() for column in columns]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f'--numeric and --categories name "{name}" twice: give it once.')
+    label = {"name": target, "kind": "categorical", "domain": _listed("--classes", classes)}
+    kept = [column for column in columns if column["name"].casefold() != target.casefold()]
+    return domain_from_mapping({"target": target, "column": [*kept, label]})
+
+
+def _numeric(text: str) -> dict[str, Any]:
+    name, bounds = _named("--numeric", text, "NAME=LOW:HIGH, such as age=0:99")
+    parts = bounds.split(":")
+    if len(parts) % 2:  # times of day have colons too, the same number in both bounds
+        raise UsageError(f'--numeric "{text}" needs two bounds: write NAME=LOW:HIGH.')
+    half = len(parts) // 2
+    lower, upper = (_limit(text, ":".join(s).strip()) for s in (parts[:half], parts[half:]))
+    return {"name": name, "kind": "numeric", "lower": lower, "upper": upper}
+
+
+def _categorical(text: str) -> dict[str, Any]:
+    name, values = _named("--categories", text, "NAME=A,B, such as sex=F,M")
+    return {"name": name, "kind": "categorical", "domain": _listed("--categories", values)}
+
+
+def _named(option: str, text: str, form: str) -> tuple[str, str]:
+    name, equals, rest = text.partition("=")
+    if not equals or not name.strip() or not rest.strip():
+        raise UsageError(f'{option} "{text}" is not of the form {form}.')
+    return name.strip(), rest
+
+
+def _listed(option: str, text: str) -> list[str]:
+    """Values between commas; double quotes protect a comma in a value."""
+    try:
+        (values,) = csv.reader([text], skipinitialspace=True, strict=True)
+    except (csv.Error, ValueError):
+        raise UsageError(f"{option} has a quote that is not closed: check it.") from None
+    return [value.strip() for value in values]
+
+
+def _limit(text: str, part: str) -> int | float | dt.date:
+    """A whole number, a number, or a date."""
+    if _WHOLE.fullmatch(part):
+        return int(part)
+    try:
+        return float(part)
+    except ValueError:
+        pass
+    try:
+        return dt.date.fromisoformat(part) if len(part) == 10 else dt.datetime.fromisoformat(part)
+    except ValueError:
+        raise UsageError(f'--numeric "{text}" has a bound that is no number and no date.') from None

@@ -1,0 +1,218 @@
+"""Data files on the command line: domain by options, budgets by path and by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+from shell import SECRET, dpforest, refused
+
+from dpforest_duckdb import load_forest
+
+DECLARED = ("--numeric", "age=0:99", "--categories", "city=Bern,Genf", "--classes", "no,yes")
+FIXED = ("--target", "ill", "--epsilon", "1")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with two parts of a table as CSV and the whole as Parquet."""
+    monkeypatch.chdir(tmp_path)
+    con = duckdb.connect()
+    con.execute(
+        f"CREATE TABLE people AS SELECT '{SECRET}-' || i AS who, i % 100 AS age, "
+        "['Bern', 'Genf'][i % 2 + 1] AS city, ['no', 'yes'][1 + (i % 100 > 50)::INTEGER] AS ill "
+        "FROM range(600) r(i)"
+    )
+    con.sql("FROM people LIMIT 300").write_csv("part-1.csv")
+    con.sql("FROM people OFFSET 300").write_csv("part-2.csv")
+    con.table("people").write_parquet("people.parquet")
+    return tmp_path
+
+
+def trained(*words: str, ledger: bool = True, out: str = "m.json") -> tuple[object, ...]:
+    kept = ("--ledger", "book") if ledger else ()
+    return ("train", *FIXED, *kept, "--out", out, "--replace", *words)
+
+
+@pytest.mark.parametrize("db", ["part-1.csv", "part-*.csv", "people.parquet"])
+def test_files_are_trained_on_with_a_domain_by_options(db: str, folder: Path) -> None:
+    said = dpforest(*trained("--db", db, *DECLARED))
+    assert said.code == 0, said.err
+    assert "from the options" in said.err
+    assert "A copy of these files" in said.err
+    forest = load_forest("m.json")
+    assert forest.private
+    assert [attribute.name for attribute in forest.domain.attributes] == ["age", "city"]
+
+
+def test_a_domain_file_and_the_variables_do_too(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DPFOREST_DB", "part-1.csv")
+    monkeypatch.setenv("DPFOREST_LEDGER", "book")
+    Path("people.toml").write_text(
+        'target = "ill"\n[[column]]\nname = "age"\nkind = "numeric"\nlower = 0\nupper = 99\n'
+        '[[column]]\nname = "ill"\nkind = "categorical"\ndomain = ["no", "yes"]\n'
+    )
+    assert dpforest("domain", "--check", "people.toml").code == 0
+    assert dpforest(*trained("--domain", "people.toml", ledger=False)).code == 0
+    assert dpforest("budget", "--json").facts["spent"] == 1
+
+
+def test_each_file_of_a_glob_is_debited_and_capped(folder: Path) -> None:
+    budget = ("--ledger", "book", "--json")
+    set_cap = ("budget", "set", "--db", "part-2.csv", "--epsilon", "1.5", *budget)
+    assert dpforest(*set_cap).facts["left"] == 1.5
+    assert dpforest(*trained("--db", "part-*.csv", *DECLARED)).code == 0
+    refused(dpforest(*trained("--db", "part-*.csv", *DECLARED)), '"part-2.csv"', "0.5")
+    assert dpforest("budget", "--db", "part-1.csv", *budget).facts["spent"] == 1
+    assert dpforest("budget", "--db", "part-2.csv", *budget).facts["left"] == 0.5
+
+
+def test_a_dataset_binds_its_files_to_one_budget(folder: Path) -> None:
+    for part in ("part-1.csv", "part-2.csv"):
+        said = dpforest(*trained("--db", part, "--dataset", "people", *DECLARED))
+        assert said.code == 0, said.err
+        assert "A copy" not in said.err
+    again = dpforest(*trained("--db", "part-1.csv", *DECLARED))
+    assert 'Spent on file "part-1.csv" so far: ε = 3' in again.err, "the file stays in the dataset"
+    shown = dpforest("budget", "--dataset", "people", "--ledger", "book", "--json").facts
+    assert shown["table"] == "people"
+    assert shown["spent"] == 3
+
+
+def test_dry_runs_and_domain_files_of_data_files_change_nothing(folder: Path) -> None:
+    before = sorted(folder.iterdir())
+    plan = ("train", *FIXED, "--db", "part-1.csv", *DECLARED, "--ledger", "book", "--dry-run")
+    assert dpforest(*plan, "--json").facts["cost"] == 1
+    skeleton = dpforest("domain", "--db", "people.parquet", "--target", "ill").text
+    assert 'name = "age"' in skeleton
+    assert sorted(folder.iterdir()) == before
+
+
+BAD: dict[str, tuple[tuple[str, ...], str, int]] = {
+    "no ledger": (("--db", "part-1.csv", *DECLARED), "--ledger", 1),
+    "a glob that matches nothing": (("--db", "none-*.csv", *DECLARED), "no data file", 1),
+    "a missing file": (("--db", "none.parquet", *DECLARED), "no data file", 1),
+    "a glob of two kinds": (("--db", "p*", *DECLARED), "CSV files alone", 1),
+    "a table too": (("--db", "part-1.csv", "--table", "t", *DECLARED), "--table goes", 2),
+    "a name": (("--db", "part-1.csv", "--name", "m", *DECLARED), "--out", 2),
+    "two models": (
+        ("--db", "part-1.csv", "--recipe", "auto", "--recipe", "dpdf", *DECLARED),
+        "one",
+        2,
+    ),
+    "no domain": (
+        (
+            "--db",
+            "part-1.csv",
+        ),
+        "not declared",
+        1,
+    ),
+    "both domains": (("--db", "part-1.csv", "--domain", "x.toml", *DECLARED), "give either", 2),
+    "no classes": (("--db", "part-1.csv", "--numeric", "age=0:99"), "--classes", 2),
+    "one class": (("--db", "part-1.csv", *DECLARED[:4], "--classes", "no"), "two classes", 1),
+    "no attribute": (("--db", "part-1.csv", "--classes", "no,yes"), "no attribute", 1),
+    "a missing column": (
+        ("--db", "part-1.csv", *DECLARED, "--numeric", "size=0:9"),
+        'no column "size"',
+        1,
+    ),
+    "a column twice": (("--db", "part-1.csv", *DECLARED, "--numeric", "AGE=0:9"), "twice", 2),
+    "no bounds": (("--db", "part-1.csv", *DECLARED, "--numeric", "size"), "NAME=LOW:HIGH", 2),
+    "one bound": (("--db", "part-1.csv", *DECLARED, "--numeric", "size=4"), "two bounds", 2),
+    "no name": (("--db", "part-1.csv", *DECLARED, "--numeric", "=0:9"), "NAME=LOW:HIGH", 2),
+    "text as bounds": (("--db", "part-1.csv", *DECLARED, "--numeric", "size=a:b"), "no number", 2),
+    "infinite bounds": (("--db", "part-1.csv", *DECLARED, "--numeric", "size=0:inf"), "finite", 1),
+    "turned bounds": (("--db", "part-1.csv", *DECLARED, "--numeric", "size=9:0"), "less than", 1),
+    "no categories": (("--db", "part-1.csv", *DECLARED, "--categories", "who="), "NAME=A,B", 2),
+    "a category twice": (("--db", "part-1.csv", *DECLARED, "--categories", "who=a,a"), "twice", 1),
+    "an open quote": (("--db", "part-1.csv", *DECLARED, "--categories", 'who="a'), "quote", 2),
+    "a bad unit": (("--db", "part-1.csv", "--privacy-unit", "nobody", *DECLARED), "nobody", 1),
+    "an empty name": (("--db", "part-1.csv", "--dataset", " ", *DECLARED), "--dataset", 2),
+    "a dataset of a database": (
+        ("--db", "d.duckdb", "--table", "t", "--dataset", "d"),
+        "d.duckdb",
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_options_for_files_are_refused_before_the_debit(name: str, folder: Path) -> None:
+    words, sentence, code = BAD[name]
+    said = dpforest(*trained(*words, ledger=name != "no ledger"))
+    text = refused(said, code=code)
+    assert sentence in text
+    assert not Path("book").exists()
+    assert not Path("m.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence", "code"),
+    [
+        (("show",), "--dataset", 2),
+        (("show", "--dataset", "d"), "--ledger", 2),
+        (("move", "--dataset", "d", "--table", "t", "--to", "u"), "database", 2),
+        (("set", "--db", "part-1.csv", "--ledger", "book"), "--epsilon", 2),
+        (("set", "--db", "part-1.csv", "--epsilon", "1"), "--ledger", 1),
+        (("set", "--db", "x.csv", "--epsilon", "1", "--ledger", "book"), "no data file", 1),
+    ],
+)
+def test_budgets_of_nothing_are_refused(
+    words: tuple[str, ...], sentence: str, code: int, folder: Path
+) -> None:
+    assert sentence in refused(dpforest("budget", *words), code=code)
+    assert not Path("book").exists()
+
+
+@pytest.mark.parametrize(
+    ("types", "domain", "sentence", "code"),
+    [
+        ("ENUM('no', 'yes')", ["No", "Yes"], 'did you mean "no"', 1),
+        ("ENUM('no', 'yes')", ["never", "always"], "No class of the domain is a label", 1),
+        ("ENUM('no', 'yes', 'maybe')", ["no", "yes"], 'lacks "maybe"', 0),
+        ("ENUM('no', 'yes')", ["no", "yes", "perhaps"], '"perhaps", which its ENUM', 0),
+    ],
+)
+def test_labels_are_compared_before_the_debit(
+    types: str, domain: list[str], sentence: str, code: int, folder: Path
+) -> None:
+    with duckdb.connect("d.duckdb") as con:
+        con.execute(f"CREATE TABLE t (age INTEGER, ill {types})")
+    words = (
+        "--db",
+        "d.duckdb",
+        "--table",
+        "t",
+        "--numeric",
+        "age=0:9",
+        "--classes",
+        ",".join(domain),
+    )
+    said = dpforest("train", *FIXED, *words)
+    assert said.code == code
+    assert sentence in said.err
+    assert Path("d.duckdb.ledger").exists() == (code == 0)
+
+
+def test_dates_for_numbers_misspelt_keys_and_large_budgets_get_a_sentence(folder: Path) -> None:
+    with duckdb.connect("d.duckdb") as con:
+        con.execute("CREATE TABLE t (age INTEGER, ill BOOLEAN)")
+    table = ("--db", "d.duckdb", "--table", "t", "--target", "ill")
+    dates = ("--numeric", "age=2000-01-01:2009-12-31", "--classes", "true,false")
+    refused(dpforest("train", *table, *dates, "--epsilon", "1"), "bounds are dates")
+    Path("d.toml").write_text(
+        'target = "ill"\n[[column]]\nname = "age"\nkind = "numeric"\nlower = 0\nupper = 9\n'
+        'nulable = false\n[[column]]\nname = "ill"\nkind = "categorical"\ndomain = [true, false]\n'
+    )
+    words = ("train", *table, "--domain", "d.toml", "--epsilon")
+    refused(dpforest(*words, "1"), '"nulable": did you mean nullable?')
+    refused(dpforest("domain", *table[:4], "--check", "d.toml"), "did you mean nullable?")
+    assert not Path("d.duckdb.ledger").exists()
+    Path("d.toml").write_text(Path("d.toml").read_text().replace("nulable", "remarks"))
+    said = dpforest(*words, "20")
+    assert said.code == 0, said.err
+    assert "Note: ε = 20 is above 10" in said.err
