@@ -13,6 +13,7 @@ import duckdb
 from dpforest_duckdb.domain.types import column_types
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.frames import is_frame
+from dpforest_duckdb.engine.relations import columns_of
 from dpforest_duckdb.engine.sources import selected
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.model.files import write_file
@@ -44,11 +45,8 @@ class Forest(ForestContent):
             return con.sql(score_sql(self, engine.scored(table), prefix=prefix, fast=True))
         name = engine.dialect.ident("dpforest_rows")
         relation = self._relation(con, table, name)
-        kinds = {
-            column: str(kind) for column, kind in zip(relation.columns, relation.types, strict=True)
-        }
-        scored = Scored(name, column_types(kinds))
-        return relation.query("dpforest_rows", score_sql(self, scored, prefix=prefix, fast=True))
+        scored = Scored(name, column_types(columns_of(relation)))
+        return _asked(relation, score_sql(self, scored, prefix=prefix, fast=True))
 
     def _relation(
         self, con: duckdb.DuckDBPyConnection, rows: Any, name: Sql
@@ -62,9 +60,7 @@ class Forest(ForestContent):
                 "polars or Arrow table."
             )
         relation = con.sql("FROM rows")
-        stored = {
-            column: str(kind) for column, kind in zip(relation.columns, relation.types, strict=True)
-        }
+        stored = columns_of(relation)
         found = {column.casefold(): column for column in stored}
         types = {
             found[a.column.casefold()]: a.type
