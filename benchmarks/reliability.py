@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from crash import Ending, crashed, home
 from shell import dpforest, make, state, train
 
-from dpforest_duckdb.ledger import book as ledgers
+from dpforest_duckdb.ledger import entries as ledgers
 from dpforest_duckdb.ledger.book import Ledger, Table
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit

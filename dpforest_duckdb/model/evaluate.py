@@ -65,7 +65,10 @@ def evaluate(
         )
     info = _typed(engine, forest, table, target, privacy_unit)
     engine.refuse_unseen(info, _read(forest, info, target, privacy_unit))
-    account = account or _account(engine, info, ledger, needed=nano is not None)
+    if account is None:
+        account = _account(engine, info, ledger, needed=nano is not None)
+    elif any(found.key == info.key for found in engine.tables(info.catalog)):
+        raise UsageError("account is for rows in no table: a table has a budget of its own.")
     if nano is None:
         if account and account.budget().cap:
             raise BudgetError(

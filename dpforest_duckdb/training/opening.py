@@ -8,13 +8,13 @@ from typing import Any
 
 import duckdb
 
-from dpforest_duckdb.engine.base import Trace
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.files import opened_files
 from dpforest_duckdb.engine.frames import Frame, is_frame
 from dpforest_duckdb.engine.private import Private
 from dpforest_duckdb.engine.relations import Relation, read_tables, reads_files, scanned_table
 from dpforest_duckdb.engine.sources import SourceEngine
+from dpforest_duckdb.engine.statements import Trace
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account, has_cap
 from dpforest_duckdb.ledger.anchor import TableInfo
@@ -32,8 +32,19 @@ class Opened:
     table: TableInfo
     files: tuple[Path, ...] = ()
 
-    def account(self, ledger: str | Path | None, dataset: str | None) -> AnyAccount:
-        """The budget of the rows. Raises `DpforestError` if they have no place for one."""
+    def account(
+        self, ledger: str | Path | None, dataset: str | None, given: AnyAccount | None = None
+    ) -> AnyAccount:
+        """The budget of the rows, which may be `given` for a DataFrame alone.
+
+        Raises `DpforestError` if they have no place for one.
+        """
+        if given is not None:
+            if isinstance(self.engine, SourceEngine) and isinstance(self.engine.source, Frame):
+                return given
+            raise UsageError(
+                "account is for DataFrames: tables, queries and files have budgets of their own."
+            )
         if isinstance(self.engine, DuckDBEngine):
             if dataset is not None:
                 raise UsageError(

@@ -12,8 +12,9 @@ import duckdb
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.checks import remarks
 from dpforest_duckdb.domain.file import load_domain
-from dpforest_duckdb.engine.base import Catalogue, Trace
+from dpforest_duckdb.engine.base import Catalogue
 from dpforest_duckdb.engine.declarations import declared_domain
+from dpforest_duckdb.engine.statements import Trace
 from dpforest_duckdb.engine.temp_space import refuse_if_too_large
 from dpforest_duckdb.errors import DpforestError, PlainSpillWarning, PublicFactWarning, UsageError
 from dpforest_duckdb.ledger.anchor import TableInfo
@@ -98,7 +99,7 @@ def prepare(
         warnings.warn(PLAIN_SPILL, PlainSpillWarning, stacklevel=2)
     run = Run(
         engine=engine,
-        account=rows.account(ledger, dataset) if account is None else account,
+        account=rows.account(ledger, dataset, account),
         table=info,
         recipe=chosen,
         request=request,

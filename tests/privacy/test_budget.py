@@ -11,10 +11,13 @@ import duckdb
 import pytest
 from shell import dpforest
 
-from dpforest_duckdb import BudgetError, DpforestError, prepare
+from dpforest_duckdb import BudgetError, DpforestError, UsageError, prepare
+from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.ledger.datasets import DatasetAccount, NoAccount
+from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.training.train import train_many
@@ -124,7 +127,7 @@ def test_each_database_has_its_own_budget_and_rows(home: Path) -> None:
         account(con, "two.t", ledger=book).set_cap(NANO, 0, ROW, raise_cap=False)
         first = ready(con, "one.t", ledger=book, epsilon=1)
         second = ready(con, "two.t", ledger=book, epsilon=5)
-        with pytest.raises(DpforestError, match="one table"):
+        with pytest.raises(DpforestError, match="same table"):
             list(train_many([first, second]))
         first.execute()
         with pytest.raises(BudgetError, match="only 1 of the cap"):
@@ -460,3 +463,23 @@ def test_runs_of_two_databases_in_memory_never_share_rows(tmp_path: Path) -> Non
             for forest in train_many(runs)
         ]
     assert [set(found) for found in learnt] == [{(True,)}, {(False,)}]
+
+
+def test_no_other_account_stands_in_for_that_of_a_table(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    """Else a table would be trained on, or evaluated, past its cap."""
+    account(con).set_cap(NANO, 0, ROW, raise_cap=False)
+    book = Ledger(tmp_path / "book")
+    others = (NoAccount(), DatasetAccount(book, (), "other"))
+    forest = ready(con).execute()
+    domain = Domain((Attribute("a", "categorical", ("x", "y")),), "k", ("false", "true"))
+    for other in others:
+        for rows in ("t", con.table("t"), con.sql("SELECT a, k FROM t")):
+            with pytest.raises(UsageError, match="account is for DataFrames"):
+                ready(con, rows, epsilon=50, account=other, domain=domain)
+        for epsilon in (None, 50):
+            with pytest.raises(UsageError, match="a table has a budget of its own"):
+                evaluate(DuckDBEngine(con), forest, "t", epsilon=epsilon, account=other)
+    assert account(con).budget().spent_epsilon == NANO
+    assert not book.path.exists()
