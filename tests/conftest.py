@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import duckdb
+import hypothesis
 import pytest
 from shell import VISITS, dpforest, make, train
 
@@ -20,6 +21,10 @@ from dpforest_duckdb.training.prepare import prepare
 
 _BESIDE = Path(__file__).parent.parent.parent / "shared" / "data"
 _NO_TABLES = "set DPFOREST_DATA to the folder that holds nursery.parquet and the other real tables"
+
+# a busy machine fails no test: there is no limit to the time of one example
+hypothesis.settings.register_profile("patient", hypothesis.settings.default, deadline=None)
+hypothesis.settings.load_profile("patient")
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
