@@ -13,6 +13,7 @@ import pytest
 import sqlglot
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from models import forest_of, one_split, two_attributes
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
@@ -21,7 +22,7 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.scoring.publish import publish_sql
 from dpforest_duckdb.scoring.score_sql import score_sql, share_names
-from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Guarantee, Tree
+from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Guarantee, Link, Tree
 
 TABLES = [
     "adult_train",
@@ -264,8 +265,8 @@ def test_scoring_keeps_rows_columns_and_strangers(
         ("age INTEGER", 'no column "city"'),
         ("age VARCHAR, city VARCHAR", 'Column "age" has type VARCHAR'),
         ("age DATE, city VARCHAR", 'Column "age" has type DATE'),
-        ("age INTEGER, city VARCHAR, Prediction INTEGER", "--prefix"),
-        ("age INTEGER, city VARCHAR, P_TRUE INTEGER", "--prefix"),
+        ("age INTEGER, city VARCHAR, Prediction INTEGER", "pass prefix"),
+        ("age INTEGER, city VARCHAR, P_TRUE INTEGER", "pass prefix"),
     ],
 )
 def test_a_table_that_does_not_fit_is_refused(
@@ -284,6 +285,24 @@ def test_classes_that_differ_by_case_get_columns_of_their_own(
     forest = fit(con, "t", target="y")
     assert share_names(forest) == ["p_Yes", "p_yes_2"]
     assert_agree(con, forest, "t")
+
+
+@pytest.mark.parametrize("link", ["shares", "softmax"])
+def test_sql_grows_with_the_number_of_classes_and_not_with_its_square(
+    con: duckdb.DuckDBPyConnection, link: Link
+) -> None:
+    sizes = []
+    for classes in (25, 100):
+        domain = two_attributes(labels=tuple(f"class {n}" for n in range(classes)))
+        drawn = np.random.default_rng(classes).integers(1, 3_000_000, (4, classes)).tolist()
+        forest = forest_of(domain, one_split(domain, 0, drawn), link=link)
+        sizes.append(len(forest.to_sql("colours")))
+    assert sizes[1] < 5 * sizes[0]
+    con.execute("CREATE TABLE colours AS SELECT 'red' AS colour, 'small' AS size")
+    (row,) = forest.predict(con, "colours").fetchall()
+    votes = forest.votes([{"colour": "red", "size": "small"}])
+    assert row[2] == f"class {votes[0].argmax()}"
+    assert np.abs(np.array(row[3:]) - forest.probabilities(votes)[0]).max() < 1e-12
 
 
 def test_ties_go_to_the_first_class() -> None:

@@ -24,14 +24,13 @@ from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.dialects import Dialect
 from dpforest_duckdb.scoring.layers import Helper, Layer, Terms
+from dpforest_duckdb.scoring.outcome import combined, outcome, reach
 from dpforest_duckdb.scoring.quickscorer import fast_layers
 from dpforest_duckdb.scoring.tree_sql import leaf_votes, tree_case
 from dpforest_duckdb.sql import Sql, render
-from dpforest_duckdb.tree import SCALE, Voting
 
 _DUCKDB = DuckDBDialect()
 _NOTHING = Sql("")
-_STEEPEST = 700 * SCALE  # log-odds beyond which e^x overflows: an error in some engines
 
 
 @dataclass(frozen=True)
@@ -75,22 +74,17 @@ def score_sql(
     # where votes sum to a constant, the last class has what the others leave
     emitted = len(names) - 1 if whole else len(names)
     writer = _Writer(dialect, table, keep)
-    layers, terms = writer.terms(forest, emitted, fast)
-    wide = max(_reach(forest), whole) >= 2**31
-    scores = [
-        Helper(
-            f"votes for {label}",
-            _combined(dialect, [_term(dialect, t, wide) for t in terms[number]], forest.voting),
-            writer.helper(f"votes_{number}"),
-        )
-        for number, label in enumerate(domain.classes[:emitted])
-    ]
-    layers = writer.linked([*layers, Layer(writer.cte("votes"), scores)])
+    layers, scores = _summed(writer, forest, emitted, whole, fast)
     votes = [Sql(f"t.{score.column}") for score in scores]
     if whole:
         votes.append(Sql(f"({' - '.join([str(whole), *votes])})"))
+    found = outcome(dialect, forest, votes, whole, writer.helper)
+    added = [*scores]
+    for name, helpers in found.layers.items():
+        layers.append(Layer(writer.cte(name), helpers, writer.carried(added)))
+        added += helpers
     widest = max(len(layer.kept) + len(layer.helpers) for layer in layers)
-    dialect.check_shape(max(widest, len(layers[-1].kept) + 1 + len(names)), forest.depth)
+    dialect.check_shape(max(widest, len(writer.kept()) + 1 + len(names)), forest.depth)
     around = around or Around()
     sql = render(
         "score",
@@ -107,17 +101,35 @@ def score_sql(
         cte_end=dialect.cte_end,
         layers=layers,
         source=table.name,
-        kept=writer.kept(scores),
+        kept=writer.kept(added),
         cast=dialect.target_type(domain.target_type),
-        prediction=_prediction(dialect, forest, votes),
+        prediction=found.prediction,
         prediction_column=dialect.ident(f"{prefix}prediction"),
         shares=[
             SimpleNamespace(share=share, column=dialect.ident(name))
-            for share, name in zip(_shares(dialect, forest, votes, whole), names, strict=True)
+            for share, name in zip(found.shares, names, strict=True)
         ],
     )
     ours = dialect.name == "duckdb" and not dialect.jinja
     return check(sql, select=not around.opening) if ours else sql
+
+
+def _summed(
+    writer: _Writer, forest: ForestContent, emitted: int, whole: int, fast: bool
+) -> tuple[list[Layer], list[Helper]]:
+    """The layers that find the leaves and sum their votes, and the columns of the sums."""
+    dialect = writer.dialect
+    layers, terms = writer.terms(forest, emitted, fast)
+    wide = max(reach(forest), whole) >= 2**31
+    scores = [
+        Helper(
+            f"votes for {label}",
+            combined(dialect, [_term(dialect, t, wide) for t in terms[number]], forest.voting),
+            writer.helper(f"votes_{number}"),
+        )
+        for number, label in enumerate(forest.domain.classes[:emitted])
+    ]
+    return writer.linked([*layers, Layer(writer.cte("votes"), scores)]), scores
 
 
 def _described(forest: ForestContent) -> str:
@@ -152,22 +164,28 @@ class _Writer:
     """Writes the layers of one statement: names that are free, and the columns each layer keeps."""
 
     def __init__(self, dialect: Dialect, table: Scored, keep: Sequence[str] | None) -> None:
-        self._dialect, self._table, self._keep = dialect, table, keep
+        self.dialect, self._table, self._keep = dialect, table, keep
         taken = [*table.columns, *(keep or [])]
         self._taken = {column.casefold() for column in taken}
 
     def helper(self, name: str) -> Sql:
         """A quoted name that starts with none of the table's."""
-        return self._dialect.ident(self._free(f"dpforest_{name}"))
+        return self.dialect.ident(self._free(f"dpforest_{name}"))
 
     cte = helper
 
     def kept(self, dropped: Sequence[Helper] = ()) -> list[Sql]:
         """The columns to keep of a row `t` that has the helpers `dropped` too."""
         if self._keep is not None:
-            return [Sql(f"t.{self._dialect.ident(name)}") for name in self._keep]
+            return [Sql(f"t.{self.dialect.ident(name)}") for name in self._keep]
         left_out = ", ".join(helper.column for helper in dropped)
         return [Sql(f"t.* EXCLUDE ({left_out})" if dropped else "t.*")]
+
+    def carried(self, helpers: Sequence[Helper]) -> list[Sql]:
+        """The columns to keep of a row `t`, with its helpers."""
+        if self._keep is None:
+            return self.kept()
+        return [*self.kept(), *(Sql(f"t.{helper.column}") for helper in helpers)]
 
     def linked(self, layers: Sequence[Layer]) -> list[Layer]:
         """The layers with what each keeps of the one before."""
@@ -187,7 +205,7 @@ class _Writer:
         """
         attributes = [fitted(a, self._table.columns) for a in forest.domain.attributes]
         names = [_column(a, self._table.columns) for a in forest.domain.attributes]
-        raw = [Sql(f"t.{self._dialect.ident(name)}") for name in names]
+        raw = [Sql(f"t.{self.dialect.ident(name)}") for name in names]
         kept = {name.casefold() for name in self._keep or []}
         read = {c: None for n, c in zip(names, raw, strict=True) if n.casefold() not in kept}
         if fast:
@@ -203,9 +221,9 @@ class _Writer:
             leaf[at] = number_of.reshape(-1)
             if emitted == 1 or len(tree.leaves) == 1:
                 for own, mine in zip(terms, tree.votes.T, strict=False):
-                    own.append(tree_case(self._dialect, tree, attributes, columns, mine))
+                    own.append(tree_case(self.dialect, tree, attributes, columns, mine))
                 continue
-            value = tree_case(self._dialect, tree, attributes, columns, leaf)
+            value = tree_case(self.dialect, tree, attributes, columns, leaf)
             leaves.append(
                 Helper(f"leaf of tree {number + 1}", value, self.helper(f"leaf_{number}"))
             )
@@ -222,7 +240,7 @@ class _Writer:
         helpers: dict[str, Helper] = {}
         columns: list[Sql] = []
         for attribute, name, column in zip(attributes, names, raw, strict=True):
-            value = self._dialect.input(attribute, column)
+            value = self.dialect.input(attribute, column)
             if value != column and value not in helpers:
                 made = self.helper(f"input_{len(helpers)}")
                 helpers[value] = Helper(f"{name} as it is compared", value, made)
@@ -265,61 +283,8 @@ def _refuse_taken(names: Sequence[str], columns: Iterable[str]) -> None:
             )
 
 
-def _reach(forest: ForestContent) -> int:
-    """The largest absolute value that the votes of a class can sum to."""
-    return sum(int(np.abs(tree.votes).max()) for tree in forest.trees)
-
-
 def _term(dialect: Dialect, votes: Sql, wide: bool) -> Sql:
     return dialect.as_integer(votes) if wide else dialect.votes(votes)
-
-
-def _combined(dialect: Dialect, terms: Sequence[Sql], voting: Voting) -> Sql:
-    """The sum of trees, or the largest of them, as a balanced expression."""
-    if len(terms) == 1:
-        return terms[0]
-    half = len(terms) // 2
-    left = _combined(dialect, terms[:half], voting)
-    right = _combined(dialect, terms[half:], voting)
-    if voting == "surest":
-        return dialect.greatest(left, f"\n    {right}")
-    return Sql(f"({left}\n    + {right})")
-
-
-def _shares(dialect: Dialect, forest: ForestContent, votes: Sequence[Sql], whole: int) -> list[Sql]:
-    """The probability of each class: its part of the votes, or their softmax."""
-    if forest.link == "shares":
-        total = whole or f"({' + '.join(votes)})"
-        return [Sql(f"{dialect.as_double(vote)} / {total}") for vote in votes]
-    steep = 2 * _reach(forest) > _STEEPEST
-
-    def odds(other: Sql, own: Sql) -> str:
-        more = f"({other} - {own})"
-        more = dialect.clamped(more, _STEEPEST) if steep else more
-        return f"exp({dialect.as_double(more)} / {SCALE})"
-
-    if len(votes) == 2:
-        second = f"1.0 / (1.0 + {odds(votes[0], votes[1])})"
-        return [Sql(f"1.0 - {second}"), Sql(second)]
-    return [
-        Sql(f"1.0 / (1.0 + {' + '.join(odds(other, own) for other in votes if other is not own)})")
-        for own in votes
-    ]
-
-
-def _prediction(dialect: Dialect, forest: ForestContent, votes: Sequence[Sql]) -> Sql:
-    """The class with most votes; the first of the public class list where votes are equal."""
-    family = forest.domain.target_type.family
-    labels = [dialect.literal(label, family) for label in forest.domain.classes]
-    if len(votes) == 2:
-        test = f"{votes[0]} >= {votes[1]}"
-        return Sql(f"CASE WHEN {test} THEN {labels[0]} ELSE {labels[1]} END")
-    best = dialect.greatest(*votes)
-    whens = "".join(
-        f"\n    WHEN {vote} = {best} THEN {label}"
-        for vote, label in zip(votes[:-1], labels[:-1], strict=True)
-    )
-    return Sql(f"CASE{whens}\n    ELSE {labels[-1]}\n  END")
 
 
 def _whole(forest: ForestContent) -> int:

@@ -50,7 +50,15 @@ REAL: dict[str, tuple[str, dict[str, Any]]] = {
     "credit_default with delta": ("credit_default", {"delta": "1e-5"}),
     "wall_following auto": ("wall_following", {}),
 }
-MADE = ("two classes", "log-odds of two", "log-odds of four", "the surest tree", "steep")
+MADE = (
+    "two classes",
+    "log-odds of two",
+    "log-odds of four",
+    "the surest tree",
+    "steep",
+    "log-odds of twelve",
+    "votes for twelve",
+)
 FLOAT = column_type("FLOAT")
 CATEGORIES = (
     "private",
@@ -161,6 +169,8 @@ def made_case(name: str, folder: Path) -> Case:
     number = MADE.index(name)
     random = np.random.default_rng(number)
     classes = LABELS if name in ("log-odds of four", "the surest tree") else LABELS[:2]
+    if "twelve" in name:
+        classes = (*LABELS, *(f"class {number}" for number in range(8)))
     domain = Domain(ATTRIBUTES, "y", classes, VARCHAR)
     reach = 1_000_000_000 if name == "steep" else 2_000_000
     trees = tuple(_tree(domain, random, reach, exact=name == "two classes") for _ in range(6))
@@ -170,7 +180,7 @@ def made_case(name: str, folder: Path) -> Case:
         Guarantee("1"),
         domain,
         trees,
-        link="shares" if name in ("two classes", "the surest tree") else "softmax",
+        link="softmax" if "log-odds" in name or name == "steep" else "shares",
         voting="surest" if name == "the surest tree" else "sum",
     )
     with duckdb.connect() as con:
