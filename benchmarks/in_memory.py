@@ -217,7 +217,7 @@ class MemoryRows:
             odds = (mixture.scores * self._scores + mixture.tree * votes) / (MIXTURE_PARTS * SCALE)
             own, top = odds[self._labels, np.arange(odds.shape[1])], odds.max(axis=0)
             loss = np.log(np.exp(odds - top).sum(axis=0)) + top - own
-            part = np.clip(loss / (2 * math.log(self._classes)), 0, 1)
+            part = np.clip(loss / (4 * math.log(self._classes)), 0, 1)
             points.append(int((half * (own == top) + np.floor(half * (1 - part))).sum()))
         return np.array(points, dtype=np.int64)
 

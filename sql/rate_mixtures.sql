@@ -39,7 +39,7 @@ SELECT
 {% set number = loop.index0 %}
   CAST(COALESCE(SUM(
     CASE WHEN "own{{ number }}" = "top{{ number }}" THEN {{ whole // 2 }} ELSE 0 END
-    + CAST(floor({{ whole // 2 }} * (1 - greatest(0, least(1, "loss{{ number }}" / (2 * ln({{ scores | length }})))))) AS BIGINT)
+    + CAST(floor({{ whole // 2 }} * (1 - greatest(0, least(1, "loss{{ number }}" / (4 * ln({{ scores | length }})))))) AS BIGINT)
   ), 0) AS BIGINT) AS "points{{ number }}"{% if not loop.last %},{% endif %}
 
 {% endfor %}

@@ -71,7 +71,7 @@ def expected(scores: np.ndarray, tree: np.ndarray, labels: np.ndarray, m: Mixtur
     odds = (m.scores * scores + m.tree * tree) / (MIXTURE_PARTS * SCALE)
     own, top = odds[np.arange(len(labels)), labels], odds.max(axis=1)
     loss = np.log(np.exp(odds - top[:, None]).sum(axis=1)) + top - own
-    part = np.clip(loss / (2 * math.log(odds.shape[1])), 0, 1)
+    part = np.clip(loss / (4 * math.log(odds.shape[1])), 0, 1)
     half = POINTS // 2
     points: np.ndarray = half * (top - own < 1e-9) + np.floor(half * (1 - part) + 1e-9)
     return points.astype(np.int64)

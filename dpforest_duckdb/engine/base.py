@@ -123,7 +123,7 @@ class CodedRows(Protocol):
 
         A row gives each mixture a whole number from 0 to `POINTS`: half of `POINTS` if its class
         has the highest odds, and part of the other half, from all at a log loss of 0 down to
-        nothing at 2 ln(classes).
+        nothing at 4 ln(classes).
         """
 
     def route(self, splits: Splits, nodes: int) -> None:

@@ -46,6 +46,34 @@ def class_shares(table: Floats, prior: Floats, variance: float, ordered: int = 0
     return shares / total
 
 
+def shares_around(table: Floats, prior: Floats, variance: float) -> Floats:
+    """Shares `[cell, class]` from noisy counts, each around its own `prior[cell, class]`.
+
+    As `class_shares` for values that are not in order, with one width for all cells, averaged over.
+    A share is that of the mean log-odds, so that noise alone moves none.
+    """
+    shares = np.empty(table.shape)
+    for label in range(table.shape[1]) if table.shape[1] > 2 else [1]:
+        share, offsets = np.clip(prior[:, label], 1e-4, 1 - 1e-4), OFFSETS[::3]
+        odds = np.log(share / (1 - share))
+        likelihood = _log_likelihood(table, label, _share(odds[:, None] + offsets), variance)
+        mass = np.exp(-((offsets / np.array(WIDTHS)[:, None]) ** 2) / 2)
+        mass /= mass.sum(axis=1, keepdims=True)
+        likely = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
+        evidence = np.maximum(likely @ mass.T, LEAST_LIKELY)
+        (weights,) = _weights(np.log(evidence).sum(axis=0))
+        shares[:, label] = _share(odds + ((likely * offsets) @ mass.T / evidence) @ weights)
+    if table.shape[1] == 2:
+        shares[:, 0] = 1 - shares[:, 1]
+    total: Floats = shares.sum(axis=1, keepdims=True)
+    return shares / total
+
+
+def _share(odds: Floats) -> Floats:
+    share: Floats = 1 / (1 + np.exp(-odds))
+    return share
+
+
 def _log_likelihood(table: Floats, label: int, grid: Floats, variance: float) -> Floats:
     """`[value, grid]`: the log-likelihood of each share, given a class's count and those of the
     others.

@@ -11,6 +11,7 @@ from dpforest_duckdb.recipes.ours.boosted import BOOSTED
 from dpforest_duckdb.recipes.ours.greedy_tree import GREEDY_TREE
 from dpforest_duckdb.recipes.ours.joint_tables import JOINT_TABLES
 from dpforest_duckdb.recipes.ours.log_odds import LOG_ODDS
+from dpforest_duckdb.recipes.ours.rooted_tables import ROOTED_TABLES
 from dpforest_duckdb.recipes.ours.tree_beside_sums import TREE_BESIDE_SUMS
 from dpforest_duckdb.recipes.published.bojarski_forest import BOJARSKI_FOREST
 from dpforest_duckdb.recipes.published.diffgen import DIFFGEN
@@ -41,7 +42,7 @@ from dpforest_duckdb.recipes.recipe import Recipe
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
-        AUTO, LOG_ODDS, JOINT_TABLES, TREE_BESIDE_SUMS, BOOSTED, GREEDY_TREE,
+        AUTO, LOG_ODDS, JOINT_TABLES, ROOTED_TABLES, TREE_BESIDE_SUMS, BOOSTED, GREEDY_TREE,
         SULQ_ID3, PINQ_ID3, PRIVATE_RDT, DIFFP_ID3, DIFFP_C45, DIFFGEN, DT_DIFF, DIFFPRF,
         DPDF, SNR_FOREST, BOJARSKI_FOREST, RANA_FOREST, DIFFPRFS, SMOOTH_FOREST, DPRF_GINI,
         HOU_FOREST, XIN_DPGDF, GUAN_DPGDF, DPRFMAXTREE, DIPRIME, TPDPRF,

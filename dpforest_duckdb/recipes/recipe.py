@@ -211,7 +211,8 @@ class Recipe:
         """
         recipe = self
         if self.successor is not None:
-            recipe = self.successor(replace(request, rows=max(int(classes.sum()), 1)))
+            rows, histogram = max(int(classes.sum()), 1), tuple(classes.tolist())
+            recipe = self.successor(replace(request, rows=rows, histogram=histogram))
             if recipe.plan is not self.plan:  # else trees and depth stay as requested
                 request = recipe.request(
                     request.domain,

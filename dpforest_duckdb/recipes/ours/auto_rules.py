@@ -11,13 +11,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.postprocess.log_odds import COARSE, FINE
 from dpforest_duckdb.privacy.noise import gaussian_variance, noise_scale
 from dpforest_duckdb.recipes.plans import row_count_query
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.splits.table_codes import blocks
+from dpforest_duckdb.splits.table_codes import blocks, deviation
 
 ATTRIBUTES = 0.22  # attributes for each √(strength / √classes); all of them, if that is half
 BINS = 0.18  # bins for each strength / attributes / √classes: the fewer, the more rows in each
@@ -26,16 +28,18 @@ CAUTION = 0.75  # standard deviations; too large a forest loses more than too sm
 WARY = 2.0  # the same, for the choice of joint tables
 ONE_TABLE = 0.6  # about the share of ε for one chosen attribute's table
 # strength / classes^1.5 from which a greedy tree is added to sums of several classes
-BESIDE = 110
+BESIDE = 104
 ROUGH, CLEAN = 0.7, 0.1  # noise in joint figures over a class's rows: the most, if few or many
 FINE_ENOUGH = 0.15  # the same, up to which attributes are cut finer
 FEW_FIGURES = 30  # so few joint figures may be rough
-WHOLE_NUMBERS = 8  # coarse bins are enough for so few values
+WHOLE_NUMBERS = 10  # coarse bins are enough for so few values
+ROOT_NOISE = 1.2  # most noise in a sum of log-odds below a root
 LEAST_ROWS = 300  # floor on n: at small ε the noise hides small counts
 OUT_OF_REACH = 0.67  # least (rows in a cell) / (noise of a count)
 # the signal from which boosting pays, with a δ: two classes; several, by kind of attributes
 CLEAR = {"two": 22, "numeric": 10, "categorical": 30}
 CLEAR_PURE = 1500  # the same without a δ
+MODELS = 1000  # the strength from which a choice among models of joint tables beats the plain sum
 COMPARE, FIT = 250, 1500  # the strength from which sums of log-odds are compared, and fitted
 
 
@@ -101,8 +105,15 @@ def tree_percent(request: Request) -> int:
 
 
 def _strength_by_classes(request: Request) -> float:
-    """Strength divided by the classes of a leaf, and by √classes for the noise in them."""
-    return strength(request) / math.pow(len(request.domain.classes), 1.5)
+    """Strength divided by the classes of a leaf, and by √classes for the noise in them.
+
+    Rows count as far as the classes are mixed: 1 if all are as frequent, 0 if there is only one.
+    """
+    classes = len(request.domain.classes)
+    seen = np.clip(np.array(request.histogram or [1] * classes), 0, None)
+    shares = seen / max(seen.sum(), 1)
+    mixed = float(1 - (shares**2).sum()) * classes / (classes - 1)
+    return strength(request) * mixed / math.pow(classes, 1.5)
 
 
 def careful(rows: int, request: Request, caution: float = CAUTION) -> Request:
@@ -133,13 +144,14 @@ def joint_tables_fit(request: Request) -> bool:
     """Whether the tables of all attributes can be released together, by a careful number of rows.
 
     Not if most attributes are numbers of many values, which coarse bins may miss; not if sums are
-    to be fitted. Neighbouring ordered values support each other, so a few noisy figures are enough,
-    and an ordered attribute counts as one figure.
+    to be fitted, unless the tables of all attributes together have less noise than those of the few
+    that would be chosen. Neighbouring ordered values support each other, so a few noisy figures are
+    enough, and an ordered attribute counts as one figure.
     """
     attributes = request.domain.attributes
     if 2 * sum(_of_few_values(each) for each in attributes) <= len(attributes):
         return False
-    if len(request.domain.classes) == 2 and strength(request) >= FIT:
+    if _classes(request) == 2 and strength(request) >= FIT and not _finer_together(request):
         return False
     coarse = recut(request.domain, COARSEST).attributes
     figures = _figures(request.domain, COARSEST)
@@ -190,13 +202,37 @@ def together(histogram: Integers, request: Request) -> Request:
     return replace(seen, trees=trees, depth=1, domain=recut(seen.domain, bins))
 
 
+def models_differ(request: Request) -> bool:
+    """Whether the rows can tell models of the same tables apart, in a choice for 5 % of ε."""
+    return strength(request) >= MODELS
+
+
+def _finer_together(request: Request) -> bool:
+    """Whether joint tables of all attributes have less noise than tables of a chosen few."""
+    attributes, k = request.domain.attributes, request.rows_per_unit
+    if _wanted(request) == len(attributes):
+        return False
+    joint = [deviation(own, attributes, request.epsilon, k) for own in attributes]
+    alone = math.sqrt(2) * _wanted(request) / ONE_TABLE * noise_scale(request.epsilon, k)
+    return float(np.mean(joint)) < alone
+
+
+def _wanted(request: Request) -> int:
+    """The number of attributes that are worth a table each; all, if that is half of them."""
+    attributes = len(request.domain.attributes)
+    wanted = max(1, round(ATTRIBUTES * math.sqrt(strength(request) / math.sqrt(_classes(request)))))
+    return attributes if wanted >= attributes / 2 else wanted
+
+
+def _classes(request: Request) -> int:
+    return len(request.domain.classes)
+
+
 def adapt(histogram: Integers, request: Request) -> Request:
     """Trees and bins by strength, from noisy class counts of all rows, minus CAUTION deviations."""
     seen = replace(careful(int(histogram.sum()), request), histogram=tuple(histogram.tolist()))
-    attributes, classes = len(request.domain.attributes), len(request.domain.classes)
-    wanted = max(1, round(ATTRIBUTES * math.sqrt(strength(seen) / math.sqrt(classes))))
-    trees = min(request.trees, attributes if wanted >= attributes / 2 else wanted)
-    bins = 2 * round(BINS / 2 * strength(seen) / trees / math.sqrt(classes))
+    trees = min(request.trees, _wanted(seen))
+    bins = 2 * round(BINS / 2 * strength(seen) / trees / math.sqrt(_classes(request)))
     bins = min(max(bins, FEWEST), MOST)
     return replace(seen, trees=trees, depth=1, domain=recut(request.domain, bins))
 

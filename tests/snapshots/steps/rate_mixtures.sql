@@ -33,10 +33,10 @@ WITH placed AS (
 SELECT
   CAST(COALESCE(SUM(
     CASE WHEN "own0" = "top0" THEN 2048 ELSE 0 END
-    + CAST(floor(2048 * (1 - greatest(0, least(1, "loss0" / (2 * ln(2)))))) AS BIGINT)
+    + CAST(floor(2048 * (1 - greatest(0, least(1, "loss0" / (4 * ln(2)))))) AS BIGINT)
   ), 0) AS BIGINT) AS "points0",
   CAST(COALESCE(SUM(
     CASE WHEN "own1" = "top1" THEN 2048 ELSE 0 END
-    + CAST(floor(2048 * (1 - greatest(0, least(1, "loss1" / (2 * ln(2)))))) AS BIGINT)
+    + CAST(floor(2048 * (1 - greatest(0, least(1, "loss1" / (4 * ln(2)))))) AS BIGINT)
   ), 0) AS BIGINT) AS "points1"
 FROM lost

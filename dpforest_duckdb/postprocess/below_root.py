@@ -1,0 +1,200 @@
+"""Models from tables below roots: post-processing of released figures, free.
+
+The first root divides the rows by its values, a second one each part again, and below each of
+these children stands a table of every other attribute and the class. Their sums over the children
+are the tables of all rows. So one release gives sums of log-odds over all rows, and for each child
+sums of its own (NBTree: Kohavi 1996; AODE: Webb et al. 2005), which see how the roots interact with
+the others. The class shares of a child are estimated around those without interaction, by the noise
+of its counts, level by level.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Floats, Integers
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.postprocess.additive import Odds, bayes, fitted, without_interaction
+from dpforest_duckdb.postprocess.class_shares import class_shares, shares_around
+from dpforest_duckdb.splits.table_codes import code_of
+
+LEAST_VARIANCE = 1e-9  # of a noisy count, which is about 0 at a huge ε
+EMPTY = 1e-3  # of the rows, divided by the cells: what an empty cell counts for in its weight
+WAYS: tuple[Callable[[Floats, Sequence[Floats], Sequence[Floats]], Odds], ...] = (bayes, fitted)
+
+
+@dataclass(frozen=True)
+class ChildTables:
+    """Released tables: `totals[child, class]` and, per attribute, `counts[child, value, class]`.
+
+    A child is a combination of the values of all `roots`, the last root's first; without roots
+    there is one. Values are the cells that the domain describes. `attributes` are those of the
+    tables; `noise` and `noise_of_totals` are standard deviations of one count.
+    """
+
+    domain: Domain
+    roots: list[int]
+    attributes: list[int]
+    totals: Integers
+    counts: list[Integers]
+    noise: list[float]
+    noise_of_totals: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of values of each root."""
+        return tuple(len(self.domain.attributes[root].expected) for root in self.roots)
+
+
+@dataclass(frozen=True)
+class Model:
+    """Log-odds of each node below the first `level` roots: of the later roots, then the attributes.
+
+    `otherwise[class]` are those of rows below no node.
+    """
+
+    level: int
+    nodes: tuple[Odds, ...]
+    otherwise: Floats
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Noisy `counts[root, …, value, class]` of an attribute with the variance of one count.
+
+    `ordered` is how many of its first values are in order, `level` how many roots divide it.
+    """
+
+    counts: Floats
+    variance: float
+    ordered: int
+
+    def at(self, level: int, roots: int) -> tuple[Floats, float]:
+        """Counts `[node, value, class]` and their variance below the first `level` of the roots."""
+        below = tuple(range(level, roots))
+        summed = math.prod(self.counts.shape[axis] for axis in below)
+        counts = self.counts.sum(axis=below)
+        return counts.reshape(-1, *counts.shape[-2:]), self.variance * summed
+
+
+@dataclass(frozen=True)
+class _Shares:
+    """Class shares `of[node, value, class]`, and `parts[node, value]` of the rows."""
+
+    of: Floats
+    parts: Floats
+
+
+def models(tables: ChildTables) -> list[Model]:
+    """By naive Bayes and fitted, over all rows and below one root after the other."""
+    prior, levels = _estimated(tables)
+    found, starts = [], prior[None]
+    for level, shares in enumerate(levels):
+        nodes = range(len(starts))
+        for way in WAYS:
+            odds = tuple(way(starts[node], *_of_node(shares, node)) for node in nodes)
+            found.append(Model(level, odds, np.log(prior)))
+        starts = shares[0].of.reshape(-1, len(prior))
+    return found
+
+
+def _of_node(shares: Sequence[_Shares], node: int) -> tuple[list[Floats], list[Floats]]:
+    return [own.of[node] for own in shares], [own.parts[node] for own in shares]
+
+
+def _estimated(tables: ChildTables) -> tuple[Floats, list[list[_Shares]]]:
+    """The classes' shares, and per level those of every attribute whose root is not above it.
+
+    The first level is that of all rows. The next root is the first attribute of a level.
+    """
+    totals, spread = _totals(tables)
+    roots = len(tables.roots)
+    prior = np.clip(totals.sum(axis=0), 0, None) + math.sqrt(spread * len(totals))
+    prior /= prior.sum()
+    own = [*_of_roots(tables, totals, spread), *_of_attributes(tables, totals, spread)]
+    levels = [[_over_all(table, roots, prior) for table in own]]
+    for level in range(1, roots + 1):
+        own = own[1:]
+        root, *others = levels[-1]
+        levels.append(
+            [
+                _below(table, level, roots, root, above)
+                for table, above in zip(own, others, strict=True)
+            ]
+        )
+    return prior, levels
+
+
+def _over_all(table: _Table, roots: int, prior: Floats) -> _Shares:
+    counts, variance = table.at(0, roots)
+    shares = class_shares(counts[0], prior, variance, table.ordered)
+    return _Shares(shares[None], _parts(counts, np.ones(1)))
+
+
+def _below(table: _Table, level: int, roots: int, root: _Shares, above: _Shares) -> _Shares:
+    """Class shares one level further down, around those without interaction with its root."""
+    counts, variance = table.at(level, roots)
+    parts = _parts(counts, root.parts.ravel())
+    nodes, values = root.parts.shape
+    grouped = parts.reshape(nodes, values, -1)
+    expected = np.stack(
+        [without_interaction(root.of[node], above.of[node], grouped[node]) for node in range(nodes)]
+    )
+    flat = (-1, counts.shape[2])
+    shares = shares_around(counts.reshape(flat), expected.reshape(flat), variance)
+    return _Shares(shares.reshape(counts.shape), parts)
+
+
+def _parts(counts: Floats, nodes: Floats) -> Floats:
+    """The parts of all rows `[node, value]`, from noisy counts and the `nodes`' parts."""
+    held = counts.sum(axis=2)
+    parts = np.clip(held, 0, None) + EMPTY * max(float(held.sum()), 1.0) / held.size
+    scaled: Floats = parts * (nodes / parts.sum(axis=1))[:, None]
+    return scaled
+
+
+def _totals(tables: ChildTables) -> tuple[Floats, float]:
+    """The minimum-variance rows `[child, class]` of every child, and their variance.
+
+    A table with more values than contrasts has a figure of its own for them: its sum.
+    """
+    variance = max(tables.noise_of_totals**2, LEAST_VARIANCE)
+    weighted, exactness = tables.totals / variance, 1 / variance
+    for number, counts, noise in zip(tables.attributes, tables.counts, tables.noise, strict=True):
+        if not code_of(tables.domain.attributes[number]).coded:
+            variance = counts.shape[1] * max(noise**2, LEAST_VARIANCE)
+            weighted, exactness = weighted + counts.sum(axis=1) / variance, exactness + 1 / variance
+    return weighted / exactness, 1 / exactness
+
+
+def _of_roots(tables: ChildTables, totals: Floats, spread: float) -> list[_Table]:
+    """The tables of the roots themselves; a root's own axis becomes that of the values."""
+    shaped = totals.reshape(*tables.shape, -1)
+    return [
+        _Table(np.expand_dims(np.moveaxis(shaped, axis, -2), axis), spread, _ordered(tables, root))
+        for axis, root in enumerate(tables.roots)
+    ]
+
+
+def _of_attributes(tables: ChildTables, totals: Floats, spread: float) -> list[_Table]:
+    """The tables of the other attributes, adjusted to add up to the totals of every child.
+
+    Least squares under that condition: every value takes an equal part of the difference.
+    """
+    found = []
+    for number, counts, noise in zip(tables.attributes, tables.counts, tables.noise, strict=True):
+        values = counts.shape[1]
+        moved = counts + ((totals - counts.sum(axis=1)) / values)[:, None]
+        variance = max(noise**2, LEAST_VARIANCE) * (1 - 1 / values) + spread / values**2
+        shaped = moved.reshape(*tables.shape, *moved.shape[1:])
+        found.append(_Table(shaped, variance, _ordered(tables, number)))
+    return found
+
+
+def _ordered(tables: ChildTables, number: int) -> int:
+    attribute = tables.domain.attributes[number]
+    return attribute.proper if attribute.kind == "numeric" or attribute.ordered else 0

@@ -1,0 +1,107 @@
+"""rooted-tables: the log-odds of all attributes below the values of a chosen one.
+
+Sums of log-odds miss what attributes say only together. Below each value of a root, all attributes
+have log-odds of their own. That costs no more than one set of tables, as a row is below one value,
+but each has fewer rows. Where rows do not allow a root, there is none. Either way one of several
+models of the same tables is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.learners import rooted_tables as learner
+from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
+from dpforest_duckdb.recipes.ours import auto_rules
+from dpforest_duckdb.recipes.plans import row_count_query
+from dpforest_duckdb.recipes.recipe import OURS, Recipe
+from dpforest_duckdb.request import Request
+from dpforest_duckdb.splits.choose import at_random
+from dpforest_duckdb.splits.table_codes import deviation
+
+ROOT, MIXTURE = 5, 5  # percent of ε for the choice of a root, and of a model
+
+
+def roots(request: Request) -> tuple[list[int], int]:
+    """The attributes that may be roots and how many are drawn: public.
+
+    Two or one if half of the attributes have so few values that tables below them are still well
+    above their noise, else none.
+    """
+    cells = [len(attribute.expected) for attribute in request.domain.attributes]
+    most = auto_rules.ROOT_NOISE / max(noise_below(request, 1), 1e-9)
+    for drawn in (2, 1):
+        allowed = [own for own, values in enumerate(cells) if 1 < values <= most ** (1 / drawn)]
+        if 2 * len(allowed) >= len(cells) > drawn:
+            return allowed, drawn
+    return [], 0
+
+
+def noise_below(request: Request, children: int) -> float:
+    """The standard deviation that noise adds to a sum of all attributes' log-odds, about.
+
+    In a child with equal parts of the rows and classes, and cells of equal size. 0 before the rows
+    are known.
+    """
+    if not request.rows:
+        return 0.0
+    attributes, k = request.domain.attributes, request.rows_per_unit
+    noise = [
+        len(own.expected) * deviation(own, attributes, request.epsilon, k) for own in attributes
+    ]
+    rows = request.rows / children / len(request.domain.classes)
+    return math.sqrt(len(attributes)) * float(np.mean(noise)) / rows
+
+
+def roots_see_enough(request: Request) -> bool:
+    """Whether the roots are in a quarter of all pairs of attributes: then little is left to boost.
+
+    Not with two classes, whose boosted trees see the rest.
+    """
+    attributes, classes = len(request.domain.attributes), len(request.domain.classes)
+    _, drawn = roots(adapt(np.array(request.histogram), request))
+    seen = drawn * (2 * attributes - 1 - drawn)  # twice the pairs with a root
+    return classes > 2 and 4 * seen >= attributes * (attributes - 1)
+
+
+def plan(request: Request) -> Plan:
+    rows = row_count_query(request)
+    root, model = (request.epsilon * percent // 100 for percent in (ROOT, MIXTURE))
+    _, drawn = roots(request)
+    tables = request.epsilon - rows.total - drawn * root - model
+    draws = PlannedQuery("root", "permute-and-flip on max count", (root,) * drawn)
+    return Plan(
+        (
+            rows,
+            *((draws,) if drawn else ()),
+            PlannedQuery("tables", "joint noise", (tables,)),
+            PlannedQuery("mixture", "permute-and-flip on points", (model,)),
+        )
+    )
+
+
+def adapt(histogram: Integers, request: Request) -> Request:
+    return replace(auto_rules.together(histogram, request), trees=request.trees, depth=3)
+
+
+ROOTED_TABLES = Recipe(
+    name="rooted-tables",
+    title="Log-odds of every attribute below a chosen one, by joint noise",
+    year=2026,
+    paper="this package",
+    rows="all",
+    split_type="multiway",
+    choose=at_random,
+    trees=lambda domain: len(domain.attributes),
+    depth=3,
+    plan=plan,
+    learner=learner.rooted_tables(lambda request: roots(request)[0]),
+    adapt=adapt,
+    finish=lambda grown, request, plan: list(grown.trees),
+    link="softmax",
+    only=OURS,
+)

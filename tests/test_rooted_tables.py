@@ -1,0 +1,242 @@
+"""Tables below roots: what a row changes, what follows from the tables, which model is drawn."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+
+import duckdb
+import numpy as np
+import pytest
+from steps import encode
+
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import VARCHAR
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.errors import NotPrivateWarning
+from dpforest_duckdb.learners import rooted_tables
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.postprocess.additive import bayes, fitted, without_interaction
+from dpforest_duckdb.postprocess.below_root import ChildTables, models
+from dpforest_duckdb.postprocess.class_shares import shares_around
+from dpforest_duckdb.privacy.accountant import Accountant
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.randomness import Randomness
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.recipes import find
+from dpforest_duckdb.request import TrainingContext
+from dpforest_duckdb.splits import choose
+from dpforest_duckdb.splits.table_codes import blocks, parts
+
+SIZES = (2, 3, 6)
+
+
+def public(sizes: Sequence[int] = SIZES, classes: int = 3) -> Domain:
+    made = tuple(
+        Attribute(f"c{number}", "categorical", tuple("abcdefgh"[:size]), nullable=False)
+        for number, size in enumerate(sizes)
+    )
+    types = {attribute.name: VARCHAR for attribute in made} | {"k": VARCHAR}
+    return Domain(made, "k", tuple(f"k{i}" for i in range(classes))).bind(types)
+
+
+class Recorded:
+    """Noise of 0 that keeps what it was asked."""
+
+    name, private = "recorded", False
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[np.ndarray, list[int], int, int]] = []
+
+    def joint(
+        self, sums: np.ndarray, dimensions: Sequence[int], epsilon: int, sensitivity: int
+    ) -> np.ndarray:
+        self.asked.append((sums, list(dimensions), epsilon, sensitivity))
+        return sums
+
+
+def released(
+    con: duckdb.DuckDBPyConnection, rows: Sequence[Sequence[str]], k: int = 1
+) -> tuple[ChildTables, Recorded]:
+    """The tables without noise, and what was asked for, below two of the first two attributes."""
+    con.execute("CREATE OR REPLACE TABLE t (c0 VARCHAR, c1 VARCHAR, c2 VARCHAR, k VARCHAR)")
+    con.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", [list(row) for row in rows])
+    recipe, engine = find("rooted-tables"), DuckDBEngine(con)
+    request = recipe.request(public(), NANO, rows_per_unit=k, rows=10**9)
+    plan = recipe.plan(request)
+    assert len(plan.query("root").by_depth) == 2  # type: ignore[union-attr]
+    coded = encode(
+        engine, engine.table("t"), public(), PrivacyUnit("row"), trees=1, sample="all", salt=1
+    )
+    noise = Recorded()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        random = Randomness(noise, Randomness.seeded(1).bits, 1)  # type: ignore[arg-type]
+    context = TrainingContext(recipe, request, Accountant(plan, NANO, 0), random, lambda _: None)
+    found = rooted_tables._released(coded, context, range(2))
+    coded.drop()
+    return found, noise
+
+
+def some_rows(number: int) -> list[tuple[str, ...]]:
+    random = np.random.default_rng(number)
+    return [
+        (*("abcdefgh"[random.integers(size)] for size in SIZES), f"k{random.integers(3)}")
+        for _ in range(number)
+    ]
+
+
+def norm(difference: np.ndarray, dimensions: Sequence[int]) -> int:
+    """The norm of `CountNoise.joint`: over vectors, the sum of the largest L1 norm of a block."""
+    ends = np.cumsum(dimensions)[:-1]
+    blocked = [np.abs(part).sum(axis=1) for part in np.split(difference, ends, axis=1)]
+    return int(np.stack(blocked).max(axis=0).sum())
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_row_more_changes_the_released_vectors_by_the_sensitivity_at_most(
+    con: duckdb.DuckDBPyConnection, k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the norm of the noise; k rows of a unit change them by the stated sensitivity."""
+    monkeypatch.setattr(rooted_tables, "draw_attributes", lambda *_: [0])
+    rows = some_rows(40)
+    before = released(con, rows, k)[1].asked[-1]
+    for start in range(3):
+        more = [*rows, *some_rows(41 + start)[:k]]
+        sums, dimensions, _, sensitivity = released(con, more, k)[1].asked[-1]
+        assert 0 < norm(sums - before[0], dimensions) <= sensitivity
+    assert before[3] == k * parts(public().attributes[2:], k)
+
+
+def test_every_combination_of_values_is_released_with_noise(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those below which there is no row: the grid is public."""
+    monkeypatch.setattr(rooted_tables, "draw_attributes", lambda *_: [0])
+    tables, noise = released(con, [("a", "b", "c", "k1")] * 7)
+    assert tables.roots == [0, 1]
+    (sums, dimensions, _, _) = noise.asked[-1]
+    assert dimensions == blocks(public().attributes[2:])
+    assert sums.shape == (2 * 3 * 3, sum(dimensions))
+    assert tables.totals.tolist() == [[0, 7 * (child == 1), 0] for child in range(6)]
+    assert tables.counts[0].shape == (6, 6, 3)
+    assert tables.counts[0][1, 2].tolist() == [0, 7, 0]
+
+
+@pytest.mark.parametrize("k", [1, 4])
+def test_draws_are_monotone_with_the_sensitivity_of_counts_and_points(
+    con: duckdb.DuckDBPyConnection, k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A unit raises each most frequent class of a root by k at most, in children too."""
+    given, exponents = [], choose.exponents
+
+    def recorded(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
+        given.append((utilities.tolist(), sensitivity, monotone))
+        return exponents(utilities, allowed, epsilon, sensitivity, monotone)
+
+    monkeypatch.setattr(choose, "exponents", recorded)
+    rows = [("a", "b", "c", "k1"), ("a", "b", "c", "k2"), ("a", "c", "d", "k2")]
+    released(con, rows, k)
+    assert [(sensitivity, monotone) for _, sensitivity, monotone in given] == [(k, True)] * 2
+    assert given[0][0] == [[2, 2]]
+    assert given[1][0] == [[2]]  # whichever is first, the pair of values (a, b) has both classes
+
+
+def test_class_shares_without_interaction_have_the_given_margins() -> None:
+    random = np.random.default_rng(3)
+    weights = random.dirichlet(np.ones(12)).reshape(3, 4)
+    true = random.dirichlet(np.ones(5), (3, 4))
+    root = (true * weights[..., None]).sum(axis=1) / weights.sum(axis=1)[:, None]
+    other = (true * weights[..., None]).sum(axis=0) / weights.sum(axis=0)[:, None]
+    found = without_interaction(root, other, weights)
+    assert np.allclose(found.sum(axis=2), 1)
+    again = (found * weights[..., None]).sum(axis=0) / weights.sum(axis=0)[:, None]
+    assert np.abs(again - other).max() < 1e-3
+    odds = np.log(found)  # no three-way term: differences of differences are equal
+    mixed = odds - odds[:1] - odds[:, :1] + odds[:1, :1]
+    assert np.ptp(mixed, axis=2).max() < 1e-9
+
+
+def test_fitted_log_odds_give_the_released_shares_where_attributes_are_independent() -> None:
+    """Naive Bayes does not: its attributes are independent within each class only."""
+    random = np.random.default_rng(4)
+    effects, weights = random.normal(0, 1.5, (3, 4, 3)), [np.full(4, 0.25)] * 3
+    grid = np.stack(np.meshgrid(*[np.arange(4)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+
+    def shares_of(odds: np.ndarray) -> np.ndarray:
+        mass = np.exp(odds - odds.max(axis=1, keepdims=True))
+        shares: np.ndarray = mass / mass.sum(axis=1, keepdims=True)
+        return shares
+
+    true = shares_of(sum(effects[a][grid[:, a]] for a in range(3)))
+    marginal = [
+        np.stack([true[grid[:, a] == value].mean(axis=0) for value in range(4)]) for a in range(3)
+    ]
+    loss = {}
+    for way in (bayes, fitted):
+        found = way(true.mean(axis=0), marginal, weights)
+        odds = found.start + sum(found.added[a][grid[:, a]] for a in range(3))
+        loss[way.__name__] = float(-(true * np.log(shares_of(odds))).sum(axis=1).mean())
+    entropy = float(-(true * np.log(true)).sum(axis=1).mean())
+    assert loss["fitted"] < entropy + 0.01
+    assert loss["bayes"] > entropy + 0.03
+
+
+def test_shares_stay_where_they_were_expected_if_the_noise_hides_the_counts() -> None:
+    expected = np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]])
+    counts = np.array([[30.0, 40, 30], [500, 0, 0]])
+    hidden = shares_around(counts, expected, 1e8)
+    assert np.abs(hidden - expected).max() < 0.02
+    shown = shares_around(counts * 100, expected, 1.0)
+    assert np.abs(shown[0] - [0.3, 0.4, 0.3]).max() < 0.02
+    assert shown[1, 0] > 0.9
+
+
+def exclusive_or() -> ChildTables:
+    """Two classes that two roots tell together, and neither alone, with some noise."""
+    random = np.random.default_rng(6)
+    totals = np.array([[900, 100], [100, 900], [100, 900], [900, 100]])
+    counts = [np.stack([totals // 2, totals - totals // 2], axis=1)]
+    noisy = [own + random.integers(-5, 6, own.shape) for own in counts]
+    return ChildTables(public((2, 2, 2), 2), [0, 1], [2], totals, noisy, [4.0], 4.0)
+
+
+def test_models_below_two_roots_see_what_neither_root_tells_alone() -> None:
+    found = models(exclusive_or())
+    assert [model.level for model in found] == [0, 0, 1, 1, 2, 2]
+    for model in found[:2]:
+        assert np.ptp([own.max() for own in model.nodes[0].added]) < 0.1
+    for model in found[4:]:
+        ahead = [own.start[1] - own.start[0] for own in model.nodes]
+        assert [odds > 1.5 for odds in ahead] == [False, True, True, False]
+        assert [odds < -1.5 for odds in ahead] == [True, False, False, True]
+
+
+@pytest.mark.parametrize("rows", [1, 300, 4000, 10**6])
+def test_the_whole_budget_is_planned_for_any_number_of_rows(rows: int) -> None:
+    recipe = find("rooted-tables")
+    plan = recipe.plan(recipe.request(public(), NANO, rows=rows))
+    assert NANO * 0.999 < plan.epsilon <= NANO
+    roots = plan.query("root")
+    assert (len(roots.by_depth) if roots else 0) == {1: 0, 300: 1}.get(rows, 2)
+
+
+def test_an_exclusive_or_is_learnt_and_one_of_the_models_drawn(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+) -> None:
+    con.execute(
+        "CREATE TABLE t AS SELECT x, y, z, 'c' || CAST((x = 'a') = (y = 'a') AS INTEGER) AS c "
+        "FROM (SELECT ['a', 'b'][1 + i % 2] AS x, ['a', 'b'][1 + i // 2 % 2] AS y, "
+        "['a', 'b', 'c'][1 + i // 4 % 3] AS z FROM range(4000) AS r(i))"
+    )
+    attributes = tuple(
+        Attribute(name, "categorical", tuple(values), nullable=False)
+        for name, values in (("x", "ab"), ("y", "ab"), ("z", "abc"))
+    )
+    forest = fit(
+        con, "t", domain=Domain(attributes, "c", ("c0", "c1")), epsilon=1, recipe="rooted-tables"
+    )
+    assert any(line.startswith("root: permute-and-flip") for line in forest.guarantee.plan)
+    assert any(line.startswith("mixture: permute-and-flip") for line in forest.guarantee.plan)
+    corners = [{"x": x, "y": y, "z": "b"} for x in "ab" for y in "ab"]
+    assert forest.votes(corners).argmax(axis=1).tolist() == [1, 0, 0, 1]
