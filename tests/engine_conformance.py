@@ -96,6 +96,7 @@ def a_table_is_resolved_with_its_columns(engine: Engine) -> TableInfo:
     assert [column.name for column in engine.declared(info)] == list(COLUMNS)
     assert [column.type for column in engine.declared(info)] == list(COLUMNS.values())
     engine.refuse_unseen(info)
+    assert engine.same_rows(engine)
     assert engine.room() > 0
     with pytest.raises(DpforestError, match="no_such_table"):
         engine.table("no_such_table")

@@ -16,6 +16,8 @@ from dpforest_duckdb.domain.types import DATE, DOUBLE, INTEGER, VARCHAR, column_
 from dpforest_duckdb.engine.declarations import declared_columns, declared_domain
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.scoring.codes import DuckDBDialect
+from dpforest_duckdb.sql import Sql
 
 TARGET = {"name": "y", "kind": "categorical", "domain": ["a", "b"]}
 
@@ -268,3 +270,36 @@ def test_without_declared_classes_there_is_no_domain(con: duckdb.DuckDBPyConnect
     ):
         with pytest.raises(DpforestError, match=sentence):
             declared_domain(engine, engine.table("t"), target)
+
+
+@pytest.mark.parametrize(
+    ("name", "family", "low", "high"),
+    [
+        ("INTEGER", "integer", -(2**126), 2**126),
+        ("UHUGEINT", "integer", -1, 2**126),
+        ("DECIMAL(10,2)", "decimal", -(10**36), 10**36),
+        ("DOUBLE", "float", -1e300, 1e300),
+        ("TIMESTAMP_NS", "timestamp", -9_223_372_036, 9_223_372_036),
+    ],
+)
+def test_a_type_knows_what_its_column_compares_with(
+    name: str, family: str, low: float, high: float
+) -> None:
+    kind = column_type(name)
+    assert (kind.family, str(kind)) == (family, name)
+    assert kind.limits == (low, high)
+
+
+def test_the_names_of_types_give_width_scale_and_labels() -> None:
+    decimal, coarse = column_type("DECIMAL(10,2)"), column_type("TIMESTAMP_S")
+    assert (decimal.digits, decimal.scale, decimal.base) == (10, 2, "DECIMAL")
+    assert (coarse.microseconds, column_type("TIMESTAMP_NS").microseconds) == (10**6, 1)
+    assert column_type("ENUM('it''s', 'b')").labels == ("it's", "b")
+    assert [column_type(name).bits for name in ("TINYINT", "UTINYINT", "UHUGEINT")] == [8, 9, 129]
+
+
+def test_codes_of_an_enum_are_used_if_its_labels_are_the_categories_in_order() -> None:
+    given = Attribute("c", "categorical", ("a", "b"))
+    for labels, used in (("'a', 'b'", True), ("'b', 'a'", False), ("'a', 'b', 'c'", False)):
+        bound = given.bound(column_type(f"ENUM({labels})"))
+        assert ("enum_code" in DuckDBDialect().code(bound, Sql("c"))) == used

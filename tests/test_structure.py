@@ -42,6 +42,11 @@ LATE = {
     "model": {"matplotlib"},
     "report": {"altair", "vl_convert"},
 }
+ENGINE = f"{PACKAGE}.engine"
+EDGES = {
+    f"{PACKAGE}.training.opening",
+    f"{PACKAGE}.model.forest",
+}  # pick the engine of a connection
 TYPES_ONLY = {PACKAGE, f"{PACKAGE}.cli"}  # may import for annotations alone, for the same reason
 
 
@@ -110,6 +115,21 @@ def test_no_module_imports_from_a_room_above_its_own() -> None:
         if room_of(module) and floor.get(room_of(other), 0) > floor.get(room_of(module), 0)
     ]
     assert not upward
+
+
+def test_what_is_above_the_engine_knows_its_protocols_only() -> None:
+    """Another engine then needs no change there; no SQL text is written there either."""
+    public = {f"{ENGINE}.{name}" for name in ("base", "declarations", "temp_space")}
+    above = {"request", "postprocess", "learners", "recipes", "model", "report", "training"}
+    below = {"privacy", "ledger", "splits"}
+    known = {
+        f"{module} imports {other}"
+        for module in FILES
+        if room_of(module) in above | below and module not in EDGES
+        for other in imports(module)
+        if (other.startswith(f"{ENGINE}.") and other not in public) or room_of(other) == "sql"
+    }
+    assert not known
 
 
 def test_every_room_is_listed_and_they_are_few() -> None:

@@ -8,7 +8,7 @@ An engine gives the columns of its tables as `ColumnType`, the package's own typ
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -22,6 +22,7 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import Tree
 
+Trace = Callable[[str], None]  # gets the text of each statement before it runs
 Sample = Literal["all", "disjoint", "bootstrap"]
 
 
@@ -261,6 +262,9 @@ class Engine(Catalogue, Protocol):
         With `shared`, several runs may use it, one after the other, and rows with the same coding
         are coded once, unless others have changed them since the run before.
         """
+
+    def same_rows(self, other: Engine) -> bool:
+        """Whether a table certainly has the same rows when it is read by another engine."""
 
     def room(self) -> float:
         """Bytes of memory and of temporary disk that coded rows may use."""

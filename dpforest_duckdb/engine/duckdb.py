@@ -9,11 +9,11 @@ import duckdb
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type, column_types
-from dpforest_duckdb.engine.base import DeclaredColumn
+from dpforest_duckdb.engine.base import DeclaredColumn, Engine, Trace
 from dpforest_duckdb.engine.constraints import checked
 from dpforest_duckdb.engine.models import DuckDBModels
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot, new_cursor, taken
-from dpforest_duckdb.engine.statements import Statements, Trace
+from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.engine.temp_space import room
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.ledger.anchor import Home, TableInfo
@@ -169,6 +169,10 @@ class DuckDBEngine(Statements):
     def read_only(self) -> bool:
         """Whether the connection's own database cannot be written."""
         return not self.models.writable
+
+    def same_rows(self, other: Engine) -> bool:
+        """Whether both read through one connection."""
+        return isinstance(other, DuckDBEngine) and other.connection is self.connection
 
     def room(self) -> float:
         """Bytes of memory plus the disk that DuckDB may use for temporary files."""

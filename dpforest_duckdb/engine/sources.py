@@ -29,7 +29,7 @@ from dpforest_duckdb.domain.types import (
     column_type,
     column_types,
 )
-from dpforest_duckdb.engine.base import DeclaredColumn, ModelStore, Outcomes, Sample
+from dpforest_duckdb.engine.base import DeclaredColumn, Engine, ModelStore, Outcomes, Sample
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
@@ -155,6 +155,10 @@ class SourceEngine:
 
     def spills_plain(self, table: TableInfo) -> bool:
         return False
+
+    def same_rows(self, other: Engine) -> bool:
+        """Only if it is this engine: each engine reads the rows of its source again."""
+        return other is self
 
     def room(self) -> float:
         return self._user.room()

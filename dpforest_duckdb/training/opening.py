@@ -8,13 +8,13 @@ from typing import Any
 
 import duckdb
 
+from dpforest_duckdb.engine.base import Trace
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.files import opened_files
 from dpforest_duckdb.engine.frames import Frame, is_frame
 from dpforest_duckdb.engine.private import Private
 from dpforest_duckdb.engine.relations import Relation, read_tables, reads_files, scanned_table
 from dpforest_duckdb.engine.sources import SourceEngine
-from dpforest_duckdb.engine.statements import Trace
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account, has_cap
 from dpforest_duckdb.ledger.anchor import TableInfo

@@ -12,9 +12,8 @@ import duckdb
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.checks import remarks
 from dpforest_duckdb.domain.file import load_domain
-from dpforest_duckdb.engine.base import Catalogue
+from dpforest_duckdb.engine.base import Catalogue, Trace
 from dpforest_duckdb.engine.declarations import declared_domain
-from dpforest_duckdb.engine.statements import Trace
 from dpforest_duckdb.engine.temp_space import refuse_if_too_large
 from dpforest_duckdb.errors import DpforestError, PlainSpillWarning, PublicFactWarning, UsageError
 from dpforest_duckdb.ledger.anchor import TableInfo

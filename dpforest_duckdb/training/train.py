@@ -9,7 +9,6 @@ from pathlib import Path
 import duckdb
 
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import BudgetError, UsageError
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
@@ -69,17 +68,9 @@ def train_many(
         for run in runs:
             yield (
                 run.execute_on(rows, observe)
-                if _alike(run, first)
+                if run.engine.same_rows(first.engine)
                 else run.execute(observe=observe)
             )
-
-
-def _alike(run: Run, first: Run) -> bool:
-    """Whether two runs certainly read the same rows: those of a table, by one connection."""
-    engine, other = run.engine, first.engine
-    if isinstance(engine, DuckDBEngine) and isinstance(other, DuckDBEngine):
-        return engine.connection is other.connection
-    return run is first
 
 
 def check_together(runs: Sequence[Run]) -> None:
