@@ -213,6 +213,10 @@ forest it is {{hou-forest/mushroom/0.1/as-published}}, with ε as that of each t
 its labels by smooth sensitivity; the rigorous form does neither, and gains 10 to 25 points. Its
 paper has figures, not numbers.
 
+**TpDPRF's** paper has figures only, so its runs stand beside no number. Cells of fewer than ten
+runs, and those that were not run, are of forests near the limit of leaves, which take minutes each
+on a busy machine.
+
 **DiffP-ID3 as published** scores by information gain, or by Gini with Δ = .5 as DPDF compared
 itself with; both are close to random draws at these budgets. DPDF's claim, almost 25 points on
 Nursery, is in [dpdf.md](dpdf.md).
