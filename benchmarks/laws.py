@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import functools
 import math
+import shlex
 import statistics
 import sys
 import time
@@ -357,7 +358,7 @@ def main() -> None:
             f"docs/{w.name}" if (w := Path(word)) == given.markdown else word
             for word in sys.argv[1:]
         ]
-        command = " ".join(["python benchmarks/laws.py", *words])
+        command = shlex.join(["python", "benchmarks/laws.py", *words])
         given.markdown.write_text(page(found, grid, command, given.note), encoding="utf-8")
 
 
