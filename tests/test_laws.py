@@ -24,6 +24,7 @@ from dpforest_duckdb.training.train import train
 RECIPES = [
     ("log-odds", 0),
     ("joint-tables", 0),
+    ("rooted-tables", 0),
     ("greedy-tree", 0),
     ("tree-beside-sums", 0),
     ("boosted", 0),

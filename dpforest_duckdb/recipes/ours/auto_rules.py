@@ -116,11 +116,12 @@ def _strength_by_classes(request: Request) -> float:
     return strength(request) * mixed / math.pow(classes, 1.5)
 
 
-def careful(rows: int, request: Request, caution: float = CAUTION) -> Request:
+def careful(rows: int, request: Request, caution: float | None = None) -> Request:
     """The request with the noisy number of rows minus `caution` standard deviations of
-    its noise.
+    its noise, CAUTION of them by default.
     """
     noise = noise_scale(row_count_query(request).total, request.rows_per_unit)
+    caution = CAUTION if caution is None else caution
     less = caution * noise * math.sqrt(2 * len(request.domain.classes))
     return replace(request, rows=max(int(rows - less), 1))
 
