@@ -159,8 +159,11 @@ class Failing(DuckDBEngine):
 
 
 @pytest.mark.parametrize("recipe", ["auto", "greedy-tree"])
-def test_no_failure_of_the_database_shows_a_value(tmp_path: Path, recipe: str) -> None:
+def test_no_failure_of_the_database_shows_a_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recipe: str
+) -> None:
     """Every statement of a run fails once; the whole traceback is searched, causes included."""
+    monkeypatch.chdir(tmp_path)  # a model that cannot be stored is written to the present folder
     logging.getLogger().setLevel(logging.DEBUG)
     failed = 0
     with duckdb.connect() as con:
