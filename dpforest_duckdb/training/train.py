@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -23,27 +23,81 @@ def train(
     table: Rows,
     *,
     epsilon: float | str | Decimal,
+    delta: float | str | Decimal = 0,
     domain: Domain | str | Path | None = None,
+    target: str | None = None,
+    privacy_unit: str | None = None,
+    rows_per_unit: int = 1,
     recipe: str = "auto",
+    trees: int | None = None,
+    depth: int | None = None,
+    columns: Sequence[str] = (),
+    exclude: Sequence[str] = (),
     name: str | None = None,
+    replace: bool = False,
+    as_published: bool = False,
+    seed: int | None = None,
+    rows_at_most: int | None = None,
+    ledger: str | Path | None = None,
+    dataset: str | None = None,
+    trace: Callable[[str], None] | None = None,
     progress: TextObserver | None = None,
-    **options: object,
 ) -> Forest:
-    """Train a forest on a table inside DuckDB; the options are those of `prepare`.
+    """Train a forest; what it gives was released under the budget if `forest.private`.
 
-    With `name` the forest is also stored in the connection's database. The table's rows stay in the
-    database. The result was released under the budget and is free to publish if `forest.private`.
-    Raises `DpforestError`, one sentence, before anything is read or debited if the reason is known
-    by then.
+    Parameters
+    ----------
+    con : the DuckDB connection; models and the ledger lie in its database or beside it.
+    table : a table's name, a relation, a DataFrame (pandas, polars, Arrow, a dictionary of NumPy
+        arrays), or a `pathlib.Path` of Parquet or CSV files.
+    epsilon, delta : the cost; 0 as δ is pure ε, and recipes that use no δ spend none.
+    domain : a `Domain`, a domain file, or None for what DuckDB declares.
+    target, privacy_unit : the column to predict, and a column or "row"; by default the domain's.
+    rows_per_unit : the most rows of each privacy unit that are used.
+    recipe, trees, depth : the system that trains (`dpforest recipes`), and its size.
+    columns, exclude : the attributes to use, or to leave out; by default all are used.
+    name, replace : store the model under a name, in the place of another if `replace`.
+    as_published : follow the paper, with its flaws.
+    seed : repeatable noise, which is not private.
+    rows_at_most : a public bound on the rows; refuse if temporary space could run out.
+    ledger : the file of the budget; by default beside the connection's database.
+    dataset : the name of the budget of rows that are in no table.
+    trace, progress : called with every statement, and with each step as text.
+
+    Raises `DpforestError`, one sentence, before the debit if the reason is known by then.
+
+    >>> import duckdb, tempfile
+    >>> from dpforest_duckdb.domain.flags import domain_from_flags
+    >>> con = duckdb.connect()
+    >>> visits = con.sql("SELECT i % 99 AS age, i % 99 > 60 AS ill FROM range(5000) r(i)")
+    >>> domain = domain_from_flags("ill", ["age=0:99"], [], "false,true")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = f"{folder}/ledger"
+    ...     train(con, visits, domain=domain, epsilon=1, recipe="dpdf", ledger=ledger, dataset="v")
+    <Forest 'query': dpdf, 1 tree, ε = 1, δ = 0, per row, add-remove neighbours>
     """
     run = prepare(
         con,
         table,
         epsilon=epsilon,
+        delta=delta,
         domain=domain,
+        target=target,
+        privacy_unit=privacy_unit,
+        rows_per_unit=rows_per_unit,
         recipe=recipe,
+        trees=trees,
+        depth=depth,
+        columns=columns,
+        exclude=exclude,
         name=name,
-        **options,  # type: ignore[arg-type]
+        replace=replace,
+        as_published=as_published,
+        seed=seed,
+        rows_at_most=rows_at_most,
+        ledger=ledger,
+        dataset=dataset,
+        trace=trace,
     )
     return run.execute(progress)
 
