@@ -6,11 +6,16 @@ import doctest
 import importlib
 import inspect
 import re
+import shlex
 import warnings
+from pathlib import Path
 
 import pytest
+from shell import dpforest
 
 from dpforest_duckdb import prepare, train
+
+ROOT = Path(__file__).parent.parent
 
 MODULES = (
     "dpforest_duckdb.errors",
@@ -29,6 +34,33 @@ def test_the_examples_of_a_module_run(name: str) -> None:
         failed, tried = doctest.testmod(importlib.import_module(name))
     assert tried
     assert not failed
+
+
+def block(page: str, name: str) -> str:
+    """The Python code below a mark of a page."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    found = re.search(rf"<!-- {name} -->\n```python\n(.*?)```", text, re.DOTALL)
+    assert found
+    return found[1]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_code_of_the_pages_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("sklearn")
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{17 + i % 70},{'FM'[i % 2]},{'<=50K' if i % 70 < 40 else '>50K'}" for i in range(900)]
+    Path("people.csv").write_text("\n".join(["age,sex,income", *rows]))
+    Path("people.toml").write_text(
+        'target = "income"\n[[column]]\nname = "age"\nkind = "numeric"\nlower = 17\nupper = 90\n'
+        '[[column]]\nname = "income"\nkind = "categorical"\ndomain = ["<=50K", ">50K"]\n'
+    )
+    for page, name in (("comparison.md", "comparison"), ("files.md", "files python")):
+        exec(compile(block(page, name), page, "exec"), {})
+    assert Path("budget.ledger").exists()
+    text = (ROOT / "docs" / "files.md").read_text(encoding="utf-8")
+    for command in re.findall(r"^\$ dpforest (.*people\.csv.*|show .*)$", text, re.MULTILINE):
+        assert dpforest(*shlex.split(command)).code == 0, command
 
 
 def test_help_lists_every_option_with_its_type_and_default() -> None:
