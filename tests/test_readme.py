@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import shlex
 from collections.abc import Iterator
@@ -83,6 +84,7 @@ def test_the_hospital_session_runs_as_printed(
         con.execute(Path("readmission.sql").read_text(encoding="utf-8"))
         assert con.execute("SELECT count(*) FROM readmission_scored").fetchall() == [(500,)]
     exec(compile(block("hospital python"), "README.md", "exec"), {})
+    gc.collect()  # the script leaves its connection open, which blocks other ones
     assert Path("readmission.json").is_file()
     left = dpforest("budget", "--db", "hospital.duckdb", "--table", "visits", "--json").facts[
         "left"
