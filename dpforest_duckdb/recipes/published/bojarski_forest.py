@@ -1,11 +1,12 @@
 """dpRF: Bojarski, Choromanska, Choromanski & LeCun, Differentially- and non-differentially-private
 random decision trees, arXiv:1410.6973, 2015; known through the thesis.
 
-Random complete binary trees of a fixed depth on all rows, a uniform attribute at each node, B/τ for
-the class counts of the leaves. A tree votes for its majority (dpRFMV), or fractions are
-averaged and the largest wins (threshold averaging, dpRFTA). Depths 6 and 14 in its figures.
-Assumed: τ = 10 for O(log n), so that n is not asked; a uniform split of the attribute; depth 6,
-with 14 as the variant `deep`; more than two classes.
+Random complete binary trees of a fixed depth, on all rows. The attribute of a node is drawn
+uniformly. Each tree has B/τ for the class counts of its leaves. A tree votes for its majority
+(dpRFMV), or fractions are averaged and the largest wins (threshold averaging, dpRFTA). The figures
+of the paper have depths 6 and 14.
+Assumed: τ = 10 instead of O(log n), so that n needs no query; a uniform split of the attribute;
+depth 6, with 14 as the variant `deep`; more than two classes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dpforest_duckdb.splits.choose import at_random
 
 LINES = (
     Line("all rows in every tree", "thesis 4.4.1: ε = B/t", "rows"),
-    Line("O(log n) trees", "thesis 4.5.1", "trees", assumed="10, so that n is not asked"),
+    Line("O(log n) trees", "thesis 4.5.1", "trees", assumed="10, so that n needs no query"),
     Line(
         "complete trees of a fixed depth, 6 and 14 in the figures",
         "thesis 4.5.1 and Figure 4.4",

@@ -1,14 +1,15 @@
 """DiffGen: Mohammed, Chen, Fung et al., Differentially private data release for data mining,
 KDD 2011; known through the account and Table 1 of Mu et al. 2016.
 
-Non-interactive: the table is generalised to the top, then made finer h times. A step draws one
-entry, a group of a taxonomy or an interval at its split point, by the exponential mechanism, and
-replaces it in the whole table. Then every cell is counted by class with half of B.
-Assumed: ε' = B / (2(numeric + 2h)) a draw: a split point of each numeric attribute at the start,
-then at each step a draw and the points of new intervals. h = 6; Δ = log2 |C|; points by information
-gain too, at the domain's bin edges, weighted by the width of the bin below; the variant `max`.
-Taxonomies are the domain's; a column without one goes from any category to each. A leaf votes by
-its shares. The rigorous form draws by the max operator.
+The table is generalised to the top of every taxonomy and interval, then refined h times. A step
+draws one entry (a group of a taxonomy, or an interval with its split point) by the exponential
+mechanism, and replaces it by its parts in the whole table. In the end half of B pays for counting
+every cell by class.
+Assumed: each draw has ε' = B / (2(numeric + 2h)): one for the split point of each numeric attribute
+at the start, then two for each step, the draw of an entry and the points of new intervals. h = 6.
+Δ = log2 |C|. Points are also drawn by information gain, at the domain's bin edges, weighted by the
+width of the bin below. The variant `max`. Taxonomies are the domain's; a column without one has one
+group of all categories. A leaf votes by its shares. The private form draws by the max operator.
 """
 
 from __future__ import annotations

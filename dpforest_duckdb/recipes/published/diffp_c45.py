@@ -1,14 +1,15 @@
 """DiffP-C4.5: Friedman & Schuster, Data mining with differential privacy, KDD 2010; known through
 the account and Table 1 of Mu et al. 2016.
 
-As DiffP-ID3, with numeric attributes: at every split a point of each is drawn first, then all of
-them compete with the discrete attributes in a second draw of the exponential mechanism.
-Assumed: all queries of a path alike, with k numeric attributes ε = B / ((2 + k)(δ − 1) + 2): a node
-asks its size, k points and a split, a leaf its size and class counts; the share of points that a
-node does not need goes to its other draws. Points by information gain too, weighted by the
-interval, at public bin edges; Δ = log2 |C|; the variants `gini` and `max`; a child per category; δ,
-the stop and C4.5's pruning as in DiffP-ID3; a leaf votes by its shares. The rigorous form draws by
-Gini weighted by rows.
+Like DiffP-ID3, but with numeric attributes. At every split a point of each numeric attribute is
+drawn first. Then all of them compete with the discrete attributes in a second draw of the
+exponential mechanism.
+Assumed: all queries on a path cost the same, with k numeric attributes ε = B / ((2 + k)(δ − 1) +
+2). A node has queries for its size, k points and a split; a leaf for its size and class counts. If
+a node needs fewer points, its other draws get their share. Points are also drawn by information
+gain, weighted by the interval, at public bin edges. Δ = log2 |C|. The variants `gini` and `max`. A
+child per category. δ, the stop and C4.5's pruning are as in DiffP-ID3. A leaf votes by its shares.
+The private form draws by Gini weighted by rows.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """DiffP-ID3: Friedman & Schuster, Data Mining with Differential Privacy, KDD 2010.
 
-A node asks its noisy size and one draw of the exponential mechanism among the attributes, a leaf
-its size and its class counts: ε = B / (2δ), δ the nodes on a path (Fletcher & Islam 2015, §4 and
-Table 1). The utility is information gain: the system is ID3 (Mu et al. 2016, §2.3). The account of
-Fletcher & Islam, Gini with Δ = .5, is the variant `normalised`; `gini` weighs Gini by counts, `max`
-is the max operator.
-Assumed: the end, the pruning, the vote by shares, Δ = log2 |C| of information gain, and the
-variants `gini` and `max`. The rigorous form draws by Gini weighted by counts.
+A node has two queries: its noisy size, and a draw of one attribute by the exponential mechanism. A
+leaf has two as well: its size and its class counts. So ε = B / (2δ), with δ nodes on a path
+(Fletcher & Islam 2015, §4 and Table 1). The utility is information gain, because the system is ID3
+(Mu et al. 2016, §2.3). The variant `normalised` uses Gini with Δ = .5, as Fletcher & Islam describe
+the system; `gini` uses Gini weighted by counts, and `max` the max operator.
+Assumed: when a node ends, the pruning, the vote by shares, Δ = log2 |C| of information gain, and
+the variants `gini` and `max`. The private form draws by Gini weighted by counts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ LINES = (
         "plan: per_node",
     ),
     Line(
-        "the size is asked of leaves too, which makes 2δ queries", "Table 1 there", "plan: per_node"
+        "the size of leaves is queried too, which makes 2δ queries",
+        "Table 1 there",
+        "plan: per_node",
     ),
     Line(
         "the exponential mechanism draws the attribute, ε u / 2Δ",
@@ -59,7 +61,7 @@ LINES = (
         "Gini with Δ = .5, as another text has it",
         "Fletcher & Islam 2015, §4",
         "choose: NORMALISED_GINI",
-        assumed="the variant `normalised`, as ID3 is by information gain",
+        assumed="only the variant `normalised` uses it, because ID3 uses information gain",
     ),
     Line(
         "Δ of information gain",

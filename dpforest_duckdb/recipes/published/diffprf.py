@@ -1,12 +1,13 @@
 """DiffPRF: Patil & Singh, Differential Private Random Forest, ICACCI 2014.
 
-ID3 trees on bootstrap samples: ε' = B/τ, at every depth half for a noisy node size and half for the
-exponential mechanism among √m random attributes; a leaf says its most frequent class. A node ends
-at its depth or when its rows are of one class. The utility is ID3's information gain; `max` and
-`gini` score by the paper's other two. The rigorous form has no end by class, draws by Gini and asks
-for no size of a node, which nothing would use.
-Assumed: the budget of a depth, √m, Δ of information gain and Gini, and public bins in the place of
-those that entropy finds in the rows.
+ID3 trees on bootstrap samples. A tree has ε' = B/τ. At every depth, half pays for a noisy node size
+and half for the exponential mechanism among √m random attributes. A leaf predicts its most frequent
+class. A node ends at the greatest depth, or if its rows are of one class. The utility is ID3's
+information gain; the variants `max` and `gini` use the paper's other two. In the private form no
+node ends by its class, splits are drawn by Gini, and there is no query for the size of a node,
+because nothing would use it.
+Assumed: the budget of a depth, √m, Δ of information gain and Gini, and public bins instead of those
+that entropy finds in the rows.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ LINES = (
         assumed="public bins in both forms: these cuts are read from the rows",
     ),
     Line(
-        "a tree has ε' = B / τ; the published figures are by ε'",
+        "a tree has ε' = B / τ; the published figures state ε'",
         "thesis §4.4.1 and Figure 4.11",
         "plan: per_node",
     ),
@@ -52,7 +53,7 @@ LINES = (
         "the noisy size of a node, which nothing uses",
         "DiffPRFs §3.2, step 1",
         "plan: per_node",
-        repaired="it is not asked for, so that all of a depth goes to the split or the leaf",
+        repaired="not queried, so that all of a depth goes to the split or the leaf",
     ),
     Line(
         "a random subset of the attributes",
@@ -88,7 +89,7 @@ LINES = (
         "a node of a random forest ends at the greatest depth or when its rows are of one class",
         "DiffPRFs §2.2.1",
         "choose: unless_pure",
-        repaired="it ends at the greatest depth: the true rows would tell the other end, and "
+        repaired="it ends at the greatest depth only: the true classes are private, and "
         "n / (t |C|) < √2 / ε is DiffP-ID3's rule",
     ),
     Line(
@@ -96,7 +97,7 @@ LINES = (
         "thesis (4.3)",
         "finish: vote_by_majority",
     ),
-    Line("the class that most trees say", "DiffPRFs §2.2", "finish: vote_by_majority"),
+    Line("the class that most trees predict", "DiffPRFs §2.2", "finish: vote_by_majority"),
 )
 
 _PUBLISHED = Recipe(

@@ -1,13 +1,13 @@
 """DiffPRFs: Mu, Ding, Song & Lu, random forest under differential privacy, 2016.
 
-Bootstrap samples, √m random attributes a node; a split point of each numeric one is drawn first,
-weighted by the width of its interval, then the attribute. ε' = B/τ, ε = ε' / (2(d + 1)); a node
-with n numeric attributes divides its split budget by n + 1. τ = 25, d = 3 … 7. A node ends at its
-depth or when its rows are of one class. The utility is information gain, or the max operator as the
-variant `max`. The rigorous form has no end by class, draws by the max operator and asks for no size
-of a node, which nothing would use.
-Assumed: Δ = log2 |C| of the two that the text has, public intervals, a child per category, the
-class that most trees say rather than the largest sum of probabilities.
+Bootstrap samples, √m random attributes per node. A split point of each numeric attribute is drawn
+first, weighted by the width of its interval, then the attribute. ε' = B/τ, ε = ε' / (2(d + 1)); a
+node with n numeric attributes divides its split budget by n + 1. τ = 25, d = 3 … 7. A node ends at
+the greatest depth, or if its rows are of one class. The utility is information gain; the variant
+`max` uses the max operator. In the private form no node ends by its class, splits are drawn by the
+max operator, and there is no query for the size of a node, because nothing would use it.
+Assumed: Δ = log2 |C|, one of two in the text; public intervals; a child per category; the class
+that most trees predict rather than the largest sum of probabilities.
 """
 
 from __future__ import annotations
@@ -92,22 +92,22 @@ LINES = (
         "a node ends when all its rows are of one class",
         "§3.1, input",
         "choose: unless_pure",
-        repaired="it has no such end: the true rows would tell it",
+        repaired="no node ends by its class: the classes of the true rows are private",
     ),
     Line(
-        "the rows of a node are parted by the value of the attribute, in 2 children",
+        "the rows of a node are divided by the value of the attribute, into 2 children",
         "§3.1, line 12",
         "split_type",
-        assumed="a child per category, as the Partition there has it, and 2 of a numeric attribute",
+        assumed="a child per category, as in the paper's Partition, and 2 for a numeric attribute",
     ),
     Line(
         "a leaf is labelled max_c N_c of noisy counts", "§3.1, line 7", "finish: vote_by_majority"
     ),
     Line(
-        "the majority of the trees, glossed as the class of the largest sum of probabilities",
+        "the majority of the trees, explained as the class of the largest sum of probabilities",
         "§3.1, classification, line 5",
         "finish: vote_by_majority",
-        assumed="the class that most trees say",
+        assumed="the class that most trees predict",
     ),
 )
 

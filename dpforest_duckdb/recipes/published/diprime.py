@@ -1,10 +1,10 @@
 """DiPriMe: Consul & Williamson, Differentially Private Random Forests for Regression and
 Classification, AAAI 2021; known through the thesis.
 
-Binary trees. A private median of every attribute by the exponential mechanism on the balance of its
-sides, over the range of a numeric one in proportion to the interval (4.14), over the splits of a
-categorical one (4.15); then the attribute by −N·MSE (4.16); ε_s = ε_a = pB / (2 d_m), the rest for
-the noisy class counts of the leaves. d_m = 8, τ = 10.
+Binary trees. A private median of every attribute is drawn by the exponential mechanism on the
+balance of its sides: over the range of a numeric attribute, in proportion to the interval (4.14),
+and over the splits of a categorical one (4.15). Then the attribute is drawn by −N·MSE (4.16).
+ε_s = ε_a = pB / (2 d_m); the rest pays for the noisy class counts of the leaves. d_m = 8, τ = 10.
 Assumed: p = ½; trees on disjoint rows; the minus signs that (4.14) to (4.16) lack in print; labels
 −1 and 1, so that P = 1 bounds them and N·MSE is twice Gini, with 0 and 1, where it is half of Gini,
 as the variant `zero-one`; more than two classes by Gini; shares of a leaf's counts are averaged

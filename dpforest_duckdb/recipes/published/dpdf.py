@@ -1,7 +1,7 @@
 """DPDF: Fletcher & Islam, A Differentially Private Decision Forest, AusDM 2015, Algorithm 1.
 
-Every node tells a noisy class histogram (Q1); a node is split by the attribute that the exponential
-mechanism draws by Gini (Q2), into one child per category. Depth δ in the paper counts nodes on a
+Every node releases a noisy class histogram (Q1). The exponential mechanism draws the attribute of a
+split by Gini (Q2); a split has one child per category. The depth δ of the paper counts nodes on a
 path, so there are δ − 1 splits and 2δ − 1 queries: ε = B / (τ(2δ − 1)), (10).
 Assumed: class labels are the public domain's in both forms; Σf of line 15, not the Σ|f| of (26).
 """
@@ -23,7 +23,7 @@ from dpforest_duckdb.splits.utilities import GINI, published_gini, published_sen
 
 
 def plan(request: Request, whole: int | None = None) -> Plan:
-    """A histogram at every node and a split at every inner one, all alike."""
+    """A histogram at every node and a split at every inner one, at equal costs."""
     queries = {
         "histogram": (LAPLACE, (1,) * (request.depth + 1)),
         "split": ("exponential mechanism on Gini", (1,) * request.depth),
@@ -33,7 +33,7 @@ def plan(request: Request, whole: int | None = None) -> Plan:
 
 LINES = (
     Line("all rows in every tree", "Algorithm 1, lines 5 and 6", "rows"),
-    Line("as many trees as are asked for; the experiments have 1 and 4", "Section 5", "trees"),
+    Line("as many trees as requested; the experiments have 1 and 4", "Section 5", "trees"),
     Line("a split has one child per category", "Algorithm 1, lines 20 to 23", "split_type"),
     Line(
         "numeric attributes are made discrete beforehand",
@@ -80,11 +80,11 @@ LINES = (
     ),
     Line("two trees have different attributes at their roots", "line 29", "distinct_roots"),
     Line(
-        "leaves go if they are no purer on average than their parent",
+        "leaves are removed if they are no purer on average than their parent",
         "(27) has ≥, line 43 has <",
         "finish: prune_by_gini",
-        assumed="≥ as in (27); the two differ at a tie alone, and of 621 nodes grown on "
-        "Nursery, Car and Tic-tac-toe none was one",
+        assumed="≥ as in (27); the two differ only at a tie, and none of 621 nodes grown on "
+        "Nursery, Car and Tic-tac-toe was one",
     ),
     Line("a leaf votes by its confidence", "Section 3", "finish: vote_by_confidence"),
     Line(
@@ -105,7 +105,7 @@ _PUBLISHED = Recipe(
     choose=by_published(published_gini, published_sensitivity),
     trees=1,
     depth=5,
-    plan=lambda request: plan(request, 2 * request.depth - 1),  # charged; 2 δ + 1 are asked
+    plan=lambda request: plan(request, 2 * request.depth - 1),  # charged; 2 δ + 1 are made
     stop=small_or_pure(100),
     finish=each(with_cells(prune_by_gini), alone(vote_by_confidence)),
     distinct_roots=True,

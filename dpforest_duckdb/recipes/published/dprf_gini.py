@@ -1,13 +1,14 @@
 """DPRF-Gini: Li & Li, Random forest algorithm under differential privacy, ICCT 2017; known through
 the thesis.
 
-Trees on bootstrap samples. The best point of a numeric attribute, of the midpoints of neighbouring
-values (4.5), is the one of least Gini (4.6); the attribute is then drawn by the exponential
-mechanism on Gini; the class counts of the leaves have Laplace noise.
-Assumed: τ = 20, d = 5, and the budget as in DiffPRF, as the thesis supposes alike parameters: B/τ a
-tree, at every level half for a noisy node size and half for the split; a node whose noisy size is
-within its own noise is a leaf; √m random attributes a node; Gini weighted by rows, with Δ = 2; a
-child per category; points are public bin edges, for the midpoints, which are private; majority.
+Trees on bootstrap samples. The points of a numeric attribute are the midpoints of neighbouring
+values (4.5); the best is the one of least Gini (4.6). Then the attribute is drawn by the
+exponential mechanism on Gini. The class counts of the leaves have Laplace noise.
+Assumed: τ = 20, d = 5, and the budget as in DiffPRF, because the thesis supposes similar
+parameters: B/τ per tree, at every level half for a noisy node size and half for the split. A node
+whose noisy size is within its own noise is a leaf. √m random attributes per node. Gini weighted by
+rows, with Δ = 2. A child per category. Points are public bin edges instead of the midpoints, which
+are private. Majority.
 """
 
 from __future__ import annotations

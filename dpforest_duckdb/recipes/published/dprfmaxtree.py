@@ -1,13 +1,14 @@
 """DPRFMaxTree: Zhang, Feng & Ning, Random Forest Algorithm Based on Differential Privacy
 Protection, TrustCom 2021; known through the thesis.
 
-Binary CART trees on bootstrap samples, B/τ each; the points of continuous attributes by the
-exponential mechanism, the attribute by F_Max = Σ_c n_c/n · max_v n_vc (4.11) among random ones;
-noisy class counts at the leaves. τ = 50.
-Assumed: its allocation of a tree's budget is not given: half for the splits, alike at every depth,
-half for the leaves, and a node's share in equal parts for a point of each attribute and the last
-draw; √m attributes; Δ = 1; d = 5; n, the rows of the node, where (4.11) prints n_i; F_Max for
-points too; one category against the rest is a point as well; points are public bin edges; majority.
+Binary CART trees on bootstrap samples, with B/τ each. The points of continuous attributes are drawn
+by the exponential mechanism, and the attribute, among random ones, by
+F_Max = Σ_c n_c/n · max_v n_vc (4.11). Leaves have noisy class counts. τ = 50.
+Assumed: the allocation of a tree's budget, which is not given: half for the splits, with equal
+parts at every depth, and half for the leaves; a node's share in equal parts for a point of each
+attribute and the last draw. √m attributes; Δ = 1; d = 5. n is the rows of the node, where (4.11)
+prints n_i. F_Max for points too; one category against the rest is a point as well; points are
+public bin edges; majority.
 """
 
 from __future__ import annotations

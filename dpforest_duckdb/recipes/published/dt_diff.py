@@ -1,13 +1,13 @@
 """DT-Diff: Zhu, Xiong, Xiang et al., An effective differentially private data releasing algorithm
 for decision tree, TrustCom 2013; known through the account and Table 1 of Mu et al. 2016.
 
-The table is generalised to the top, then made finer step by step, as DiffGen does. But a step is
-one draw: the splits of numeric intervals carry weights and compete with the categorical ones in one
-exponential mechanism. Then every cell is counted by class.
+The table is generalised to the top, then refined step by step, as in DiffGen. But a step is one
+draw: the splits of numeric intervals carry weights and compete with the categorical ones in one
+exponential mechanism. In the end every cell is counted by class.
 Assumed: the weights, by which all points of an interval together weigh as much as a group of a
 taxonomy; half of B for h = 6 draws, half for the counts; Δ = log2 |C|; the variant `max`; points
-are the domain's bin edges. Taxonomies are the domain's; a column without one goes from any category
-to each. A leaf votes by its shares. The rigorous form draws by the max operator.
+are the domain's bin edges. Taxonomies are the domain's; a column without one has one group of all
+categories. A leaf votes by its shares. The private form draws by the max operator.
 """
 
 from __future__ import annotations

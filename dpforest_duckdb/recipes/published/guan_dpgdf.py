@@ -1,10 +1,11 @@
 """DPGDF: Guan, Sun, Shi, Wu & Du, A differentially private greedy decision forest classification
 algorithm with high utility, Computers & Security 96, 2020; known through the thesis.
 
-Trees on disjoint rows, each with all of B: ε1 = B/2 for the splits, alike at every layer, ε2 = B/2
-for the class counts of leaves, more for those of deeper layers by the cube root of 2 (4.33). As
-printed (4.34) has i + 1 in its exponent and its layers add up to 1.587 ε2. Then Algorithm 2 removes
-trees one by one by the error of the rest, and keeps the set that errs least. d = m/2, τ = 50.
+Trees on disjoint rows, each with all of B: ε1 = B/2 for the splits, equal at every layer, and ε2 =
+B/2 for the class counts of leaves. Each deeper layer of leaves has more by the cube root of 2
+(4.33). As printed, (4.34) has i + 1 in its exponent, and its layers add up to 1.587 ε2. Then
+Algorithm 2 removes trees one by one by the error of the rest, and keeps the set with the least
+error. d = m/2, τ = 50.
 Assumed: Gini weighted by rows, with Δ = 2, as its sensitivity is not given; a child per category,
 two for a number; errors are those on the training rows; public bins for the averages of every five
 values; majority. Cut: Algorithm 2 runs once, on all trees, not on random subsets of them.
@@ -99,7 +100,7 @@ LINES = (
         repaired="every leaf has all of ε2, as a row lies in one",
     ),
     Line(
-        "trees leave one by one by the error of the rest, and the set of least error is kept",
+        "trees are removed one by one by the error of the rest; the set of least error is kept",
         "thesis, Algorithm 4.2",
         "learner: BY_TRUE_ERRORS",
         repaired="the least errors are drawn by permute-and-flip and paid for",
@@ -111,7 +112,7 @@ LINES = (
         cut="once, on all trees",
     ),
     Line(
-        "the errors are those of",
+        "which rows the errors are counted on",
         "thesis, Algorithm 4.2, line 4",
         "learner: BY_TRUE_ERRORS",
         assumed="the training rows",

@@ -3,9 +3,9 @@ Access 2019; thesis (4.8), (4.9), (4.28) to (4.30) and §4.6.2.
 
 Bootstrap samples. A split point of each numeric attribute is drawn first, then the attribute, by
 w1 · information gain + w2 · gain ratio. A tree has ε = B/τ; layer i of d_m has the weight
-2/(d_m − i + 1), halved between class counts and a split, the last layer only counts, with weight 1.
-The unit of weight is ε_u = ε/w here; `sparing` has the ε/(2d_m − 1) of (4.30), which leaves much
-unspent. τ = 50, d_m = 7, which counts nodes on a path.
+2/(d_m − i + 1), half for class counts and half for a split. The last layer has class counts only,
+with weight 1. The unit of weight is ε_u = ε/w here; the variant `sparing` has the ε/(2d_m − 1) of
+(4.30), which leaves much unspent. τ = 50; d_m = 7 counts nodes on a path.
 Assumed: w1, w2, Δ, the share of the split points, and a child per category.
 """
 
@@ -56,7 +56,7 @@ LINES = (
         "how large that part is",
         NO_TEXT,
         "choose: halves",
-        assumed="half of what a split has, shared alike by the numeric attributes",
+        assumed="half of what a split has, in equal parts for the numeric attributes",
     ),
     Line(
         "among which attributes",
@@ -79,8 +79,8 @@ LINES = (
         "w1, w2 and Δ",
         NO_TEXT,
         "choose: GAIN_AND_RATIO",
-        assumed="w1 = w2 = ½; Δ = log2 |C|, the range of IG_GR, as IG is never above SI; 0 / 0 is "
-        "settled by SI of 2^-10 bits at least",
+        assumed="w1 = w2 = ½; Δ = log2 |C|, the range of IG_GR, as IG is never above SI; SI is at "
+        "least 2^-10 bits, to avoid 0 / 0",
     ),
     Line(
         "a split has a child per category, a numeric attribute two",
@@ -97,7 +97,7 @@ LINES = (
         "how trees vote",
         NO_TEXT,
         "finish: vote_by_majority",
-        assumed="the class that most trees say",
+        assumed="the class that most trees predict",
     ),
 )
 

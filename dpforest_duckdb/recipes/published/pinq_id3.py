@@ -1,8 +1,9 @@
 """PINQ-based ID3: McSherry, SIGMOD 2009; Friedman & Schuster, KDD 2010; Table 1 of DiffPRFs.
 
-As SuLQ-based ID3, but rows are parted into disjoint cells, which cost once: a depth pays half for a
-noisy node size and shares the other half among the attributes that are left.
-Assumed: the budget of a depth, the leaves, the end (DiffP-ID3's rule), and depth.
+Like SuLQ-based ID3, but the values of an attribute divide the rows into disjoint cells, which cost
+only once. At each depth, half pays for a noisy node size; the attributes that are left share the
+other half.
+Assumed: the budget of a depth, the leaves, when a node ends (DiffP-ID3's rule), and the depth.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dpforest_duckdb.splits.published import by_noisy_counts
 LINES = (
     Line("all rows in one tree", "DiffPRFs §2.3", "rows"),
     Line("one tree", "DiffPRFs §2.3", "trees"),
-    Line("rows are parted by the values of an attribute", "DiffPRFs Table 1", "split_type"),
+    Line("rows are divided by the values of an attribute", "DiffPRFs Table 1", "split_type"),
     Line("information gain by noisy counts", "DiffPRFs §2.3", "choose: by_noisy_counts"),
     Line("the attribute with the smallest (4.1)", "thesis (4.1)", "choose: by_noisy_counts"),
     Line(

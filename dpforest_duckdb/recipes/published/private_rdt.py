@@ -1,8 +1,8 @@
 """Private-RDT: Jagannathan, Pillaipakkamnatt & Wright, A Practical Differentially Private Random
 Decision Tree Classifier, ICDMW 2009; thesis §4.2 and §4.5.1.
 
-Random trees, which ask no row; B/τ for the class counts of the leaves of each, all rows in every
-tree; class probabilities are averaged. Depth m/2.
+Random trees, whose splits do not depend on the rows. Every tree sees all rows, and has B/τ for the
+class counts of its leaves. Class probabilities are averaged. Depth m/2.
 Assumed: numeric attributes split in two at a random bin edge; averaged probabilities.
 """
 
@@ -19,7 +19,7 @@ LINES = (
     Line("all rows in every tree", "thesis §4.4.1", "rows"),
     Line("10 trees; 5 give acceptable accuracy", "thesis §4.5.1", "trees"),
     Line("depth d_m = m/2", "thesis §4.5.1", "depth: half_the_attributes"),
-    Line("random trees, which ask the rows nothing", "thesis §4.1.2", "choose: at_random"),
+    Line("random trees, drawn without the rows", "thesis §4.1.2", "choose: at_random"),
     Line(
         "how an attribute is split",
         NO_TEXT,

@@ -1,14 +1,14 @@
 """PrivaTree: Vos et al., Differentially-Private Decision Trees and Provable Robustness to Data
-Poisoning, 2023; a peer, known through its abstract and its authors' code,
-tudelft-cda-lab/PrivaTree.
+Poisoning, 2023; known through its abstract and its authors' code, tudelft-cda-lab/PrivaTree.
 
-One binary tree. A node asks a noisy histogram by class of every attribute and takes the split of
-least Gini in them; labels by permute-and-flip. The leaves have no more than what keeps the share of
-rows that flipped labels get wrong at 1 %, at most half of B; the rest goes to the splits, alike at
-every depth: ε = 2^d max_p 2 ln(1/p) (1 − (1 − (1 − p)^K) / (K p)) / (n 1 %) for K classes. d = 4.
-Assumed: the bins are the domain's. The rigorous form draws by permute-and-flip on Gini weighted by
-rows. Cut: a split of categories holds one of them, where the code takes any first ones by the share
-of a class.
+One binary tree. A node queries a noisy histogram by class of every attribute and takes the split of
+least Gini in them. Labels are drawn by permute-and-flip. The leaves get just enough budget that
+flipped labels misclassify at most 1 % of the rows, and at most half of B. The rest goes to the
+splits, in equal parts for every depth. The leaves need
+ε = 2^d max_p 2 ln(1/p) (1 − (1 − (1 − p)^K) / (K p)) / (n 1 %) for K classes. d = 4.
+Assumed: the bins are the domain's. The private form draws by permute-and-flip on Gini weighted by
+rows. Cut: a split of categories separates one category from the rest. The code orders categories by
+their share of a class and separates any first ones.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def plan(request: Request) -> Plan:
 
 
 def published_plan(request: Request) -> Plan:
-    """The same share for the histogram of each attribute, of which the charge counts one.
+    """Each attribute's histogram has the whole share, but only one of them is charged.
 
-    Before the number of rows is known, this is the most that any number leads to.
+    Before the number of rows is known, this is the largest plan that any number of rows leads to.
     """
     leaf, histograms = leaf_share(request), len(request.domain.attributes)
     rest = 1 - leaf if request.rows else Fraction(1)
@@ -74,7 +74,7 @@ def published_plan(request: Request) -> Plan:
 
 
 def adapt(histogram: Integers, request: Request) -> Request:
-    """The number of rows, which the leaves' part follows from."""
+    """The number of rows, on which the leaves' part depends."""
     return replace(request, rows=max(int(histogram.sum()), 1))
 
 
@@ -106,7 +106,7 @@ LINES = (
         "a node of one class, or of one row, is not split",
         CODE,
         "choose: unless_few_or_pure",
-        repaired="it ends by depth alone: the true rows would tell the other ends",
+        repaired="it ends by depth alone: the true rows and classes are private",
     ),
     Line(
         "the leaves' part is the least that keeps errors by flipped labels at 1 %, at most ½",
@@ -121,7 +121,7 @@ LINES = (
         "plan: published_plan",
         repaired="one draw, which is what is charged",
     ),
-    Line("that part follows the number of rows, which is known", CODE, "adapt: adapt"),
+    Line("that part depends on the number of rows, which is known", CODE, "adapt: adapt"),
     Line("labels by permute-and-flip on class counts", CODE, "leaf: LABEL"),
     Line("the label of the leaf", CODE, "finish: vote_by_label"),
 )

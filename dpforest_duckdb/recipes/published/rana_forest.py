@@ -1,11 +1,12 @@
 """Rana, Gupta & Venkatesh, Differentially Private Random Forest with High Utility, ICDM 2015; known
 through the thesis.
 
-Bootstrap samples; a numeric attribute is split at the mean of its noisy class means (4.7), the
-attribute has the largest information gain, and a node is not split if a child would have fewer rows
-than n_l, a small fraction of all rows. There is no greatest depth. Every tree has all of B for its
-leaves: B/τ is what the paper rejects. It protects the variance of an adversary's estimates, by a
-bound on τ (Theorems 3 and 4), and is not ε-differentially private by design: no rigorous form.
+Bootstrap samples. A numeric attribute is split at the mean of its noisy class means (4.7). A node
+is split by the attribute of largest information gain, unless a child would have fewer rows than
+n_l, a small fraction of all rows. There is no greatest depth. Every tree has all of B for its
+leaves, because the paper rejects B/τ. It bounds the variance of an adversary's estimates, by a
+bound on τ (Theorems 3 and 4). By design it is not ε-differentially private, so there is no private
+form.
 Assumed: τ = 10, without a check of the bounds, which depend on the rows; n_l = 1 % of the rows, of
 children that hold any; √m random attributes a node; B for the class means of a depth too, the noise
 on sums of bin numbers, no noise on their sizes; at most 10 splits on a path; majority. The paper is

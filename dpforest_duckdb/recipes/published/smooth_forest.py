@@ -4,8 +4,8 @@ Systems with Applications 78, 2017; known through the thesis.
 Random trees, so that all of a tree's budget goes to the labels of its leaves: as published by the
 exponential mechanism with smooth sensitivity (4.22), in the addendum of 2021 by report one-sided
 noisy arg max, which is permute-and-flip. About 100 trees; majority.
-Depth: m/2 for discrete attributes, which serve once on a path; with s numeric ones, the d at which
-the expected number of those untried, s((s − 1)/s)^d (4.37), falls below s/2.
+Depth: m/2 for discrete attributes, which are used once on a path. With s numeric attributes, it is
+the d at which the expected number of unused ones, s((s − 1)/s)^d (4.37), falls below s/2.
 Assumed: the two depths are added, of discrete and of numeric attributes; the rule is read as the
 first such d, as (4.37) as printed has no least value; disjoint rows; utility 1 of the most frequent
 class and 0 of the others, whose smooth sensitivity is e^(−jε) at a lead of j rows; τ = 100.
@@ -45,7 +45,7 @@ LINES = (
         "depth: depth",
         assumed="added to it, of the discrete attributes alone",
     ),
-    Line("a discrete attribute serves once on a path", "thesis 4.5.1", "split_type"),
+    Line("a discrete attribute is used once on a path", "thesis 4.5.1", "split_type"),
     Line("random trees", "thesis 4.2", "choose: at_random"),
     Line(
         "all of the budget for the leaves",

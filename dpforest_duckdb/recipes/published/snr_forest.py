@@ -1,10 +1,11 @@
 """DP-RF: Fletcher & Islam, A Differentially Private Random Decision Forest Using Reliable
 Signal-to-Noise Ratios, AI 2015; thesis §4.5 and (4.38) to (4.40).
 
-Random multiway trees on all rows; a node is split while its estimated support is above
-θ = √2 |C| / ε, and as many trees are made as leave θ below the support of nodes of depth 3. Leaves
-are asked class counts with B/τ; counts are summed upward, nodes of more noise than signal pruned. A
-leaf votes as the most confident node of its path, and the most confident tree wins.
+Random multiway trees on all rows. A node is split while its estimated support is above
+θ = √2 |C| / ε. The number of trees is the largest that leaves θ below the support of nodes of depth
+3. The class counts of leaves are queried with B/τ and summed upward. Nodes with more noise than
+signal are pruned. A leaf votes as the most confident node of its path, and the most confident tree
+wins.
 Assumed: numeric attributes split into their five bins at once; pruning from the leaves upward.
 """
 
@@ -87,7 +88,7 @@ LINES = (
         "thesis (4.39); (4.40) prints √2 × |Leafs|",
         "finish: prune_by_signal",
         assumed="(4.39), by which the noise of a sum is averaged; from the leaves upward, a node "
-        "goes if no child of it stays",
+        "is pruned if none of its children stays",
     ),
     Line(
         "a leaf predicts as the most confident node of its path",

@@ -1,9 +1,10 @@
 """SuLQ-based ID3: Blum, Dwork, McSherry & Nissim, PODS 2005; thesis §4.1.1.
 
-Every node asks noisy counts n_v,c and n_v of every attribute, two queries each: ε = B / (2dm). It
-is split by the attribute with the smallest (4.1) of these counts, and the counts of that attribute
-are its children's histograms. All of it is post-processing of Laplace counts: nothing is repaired.
-Assumed: what the leaves are asked, where trees end, and depth.
+Every node queries noisy counts n_v,c and n_v of every attribute, two queries each: ε = B / (2dm).
+It is split by the attribute with the smallest (4.1) of these counts, and the counts of that
+attribute are its children's histograms. All of it is post-processing of Laplace counts, so nothing
+needs repair.
+Assumed: which counts leaves have, where trees end, and the depth.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ LINES = (
     Line("the attribute with the smallest (4.1)", "thesis (4.1)", "choose: by_noisy_counts"),
     Line("a query has ε_Q = B / (2dm)", "thesis §4.1.1", "plan: plan"),
     Line(
-        "leaves are asked nothing, as all of B goes to the splits",
+        "leaves have no queries, as all of B goes to the splits",
         NO_TEXT,
         "plan: plan",
         assumed="they have the counts of their parents' split",
@@ -45,7 +46,7 @@ LINES = (
 
 
 def plan(request: Request) -> Plan:
-    """All of B for the splits, alike at every depth."""
+    """All of B for the splits, in equal parts for every depth."""
     counts = ("discrete Laplace on every attribute", (1,) * request.depth)
     return spread(request, {"split": counts})
 

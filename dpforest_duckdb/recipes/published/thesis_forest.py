@@ -1,16 +1,16 @@
 """DPRF_thesis: Suihkonen, Differential Privacy applied to Random Forest Classification, MSc thesis,
 Helsinki 2023, chapter 5.
 
-Binary trees on disjoint rows. At every node K random attributes; of each a private median among
-ten equidistant points (5.1), or one category against the rest (5.2), then the attribute by −N·MSE
-(5.3), with ε_s = ε_a = B/(4 d_m) each: a node costs (K + 1)/2 of what is charged. A node ends at
-d_m, with one class, or with fewer than 4 rows. The label of a leaf by permute-and-flip with B/2;
-majority. d_m = m/2, rounded up, as its table has 7 for 13 attributes; d = 4 and τ = 9 on Banknote,
-d = 11 and τ = 6 on Mushroom, d = 7 and τ = 15 on Adult.
+Binary trees on disjoint rows. A node has K random attributes. For each, a private median is drawn
+among ten equidistant points (5.1), or one category against the rest (5.2). Then the attribute is
+drawn by −N·MSE (5.3). Each draw has ε_s = ε_a = B/(4 d_m), so a node costs (K + 1)/2 times what is
+charged. A node ends at d_m, with one class, or with fewer than 4 rows. The label of a leaf is drawn
+by permute-and-flip with B/2; majority. d_m = m/2, rounded up, as its table has 7 for 13 attributes;
+d = 4 and τ = 9 on Banknote, d = 11 and τ = 6 on Mushroom, d = 7 and τ = 15 on Adult.
 Assumed: K = √m, of which the thesis says that it is less than m; τ = 15; minus signs in (5.1) to
-(5.3); labels −1 and 1, or 0 and 1 as the variant `zero-one`; the ten points part the public range,
-without its ends, and a node that has none left, and no other split, is a leaf; a child of fewer
-than 4 rows is a leaf, and its parent is split; no node ends because its rows are all alike.
+(5.3); labels −1 and 1, or 0 and 1 as the variant `zero-one`; the ten points divide the public
+range, without its ends, and a node that has none left, and no other split, is a leaf; a child of
+fewer than 4 rows is a leaf, and its parent is split; no node ends because its rows are all alike.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ LINES = (
         "a node ends with one class, or below 4 rows",
         "thesis §5.1",
         "choose: unless_few_or_pure",
-        repaired="by depth and points alone",
+        repaired="a node ends at its depth, or if no point is left",
     ),
     Line(
         "a node ends when the child would have fewer than 4 rows",
@@ -98,7 +98,7 @@ LINES = (
         "a node ends if its rows are all alike",
         "thesis §5.1",
         "choose: LEAST_ROWS",
-        cut="one cannot tell by the counts of each attribute; such a node goes on to its depth",
+        cut="the counts of single attributes do not show it; such a node is split down to d_m",
     ),
     Line(
         "ε_a = ε_s = pB/(2 d_m) each, ε_l = B/2",

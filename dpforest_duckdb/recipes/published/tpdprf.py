@@ -1,17 +1,19 @@
 """TpDPRF: Liu, Li, Wei, Liu, Liu & Wang, A two-phase random forest with differential privacy,
 Applied Intelligence 2022; known through the thesis (4.3.4, 4.4.1, 4.5.2).
 
-Trees on bootstrap samples in two phases: the second draws row i with the weight v_i / Σv, v_i the
-trees of the first that misclassify it. B/τ a tree, in d_m layers, the root the first: layer d_t has
-the share 1 / (d_m − d_t + 1) (4.31), (4.32), for one query, a split or the counts of the leaves.
-Attributes are weighed by symmetrical uncertainty (4.24) and normalised interaction gain (4.26), and
-a split is drawn among those of most weight. τ = 90, d_m = 5 (30 and 8 in its figures).
-A split has a feature and a point, for a categorical one of its values against the rest.
+Trees on bootstrap samples in two phases. The second phase draws row i with the weight v_i / Σv,
+where v_i is the number of trees of the first phase that misclassify it. A tree has B/τ in d_m
+layers, the root being the first. Layer d_t has the share 1 / (d_m − d_t + 1) (4.31), (4.32), for
+one query: a split, or the counts of the leaves. Attributes are weighted by symmetrical uncertainty
+(4.24) and normalised interaction gain (4.26), and a split is drawn among those of most weight. τ =
+90, d_m = 5 (30 and 8 in its figures). A split has a feature and a point; the point of a categorical
+feature is one of its values, against the rest.
 Assumed: α = ½; Gini weighted by rows, Δ = 2, by the exponential mechanism; points of numbers are
-public bin edges; the class that most trees say.
-The weights of IG-RFE, the threshold of relevance and p are not given: an attribute weighs its
-uncertainty times its mean interaction, once for all trees of a phase, those below a hundredth of
-the largest uncertainty weigh nothing and come last, and p = √m of those that a node has left.
+public bin edges; the class that most trees predict.
+The weights of IG-RFE, the threshold of relevance and p are not given, so they are assumed: the
+weight of an attribute is its uncertainty times its mean interaction, computed once for all trees of
+a phase. Attributes below a hundredth of the largest uncertainty have weight 0 and come last. p = √m
+of the attributes that a node has left.
 """
 
 from __future__ import annotations
@@ -86,7 +88,7 @@ LINES = (
         "the second phase draws row i with weight v_i / Σv",
         "thesis 4.5.2",
         "second: Second",
-        repaired="a row that half of the trees get wrong counts twice, at twice the sensitivity",
+        repaired="a row that half of the trees misclassify counts twice, at twice the sensitivity",
     ),
     Line("α, the share of the first phase", NO_TEXT, "second: Second", assumed="½"),
     Line(
