@@ -7,15 +7,14 @@ adds a Newton step at each leaf. Everything but the sums is public or released.
 A row adds (g, h) for the second of two classes, or for each of several, to one leaf of each tree.
 Let p be the class shares and y the class, in parts of `WHOLE` rounded down.
 
-- Two classes: |g| + h <= 1, because |g| + p(1-p) <= 1 - p². And g² + (3.33 h)² <= 1, because
-  (1-p)²(1 + 3.33² p²) is 1 at p = 0 and .99993 at about p = .382, where its derivative is zero
-  again.
+- Two classes: |g| + h <= 1, because |g| + p(1-p) <= 1 - p². And g² + (3.33 h)² <= 1, because the
+  maxima of (1-p)²(1 + 3.33² p²) are 1 at p = 0 and .99993 at about p = .382.
 - Several classes: Σ|g| + Σh <= 3, because with q = 1 - p_y it is at most 2q + q(1-q) + q = 4q - q².
   And Σg² + Σ(2h)² <= 2, because x² + 4x²(1-x)² <= x on [0, 1], applied to q and to the other
   classes' shares.
 
-The shares may be any that sum to 1 or less, so rounding them down keeps this true; so does rounding
-hessians down.
+The bounds hold for any shares that sum to 1 or less, so also for shares that are rounded down, and
+for hessians that are rounded down.
 """
 
 from __future__ import annotations

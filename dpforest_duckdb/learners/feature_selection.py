@@ -1,6 +1,6 @@
-"""Attributes weighed by the true rows before trees are grown (Liu et al. 2022, thesis 4.3.4).
+"""Weights of attributes by the true rows, before trees are grown (Liu et al. 2022, thesis 4.3.4).
 
-NOT private: nothing pays for the weights.
+NOT private: no budget is spent on the weights.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def mutual_information(counts: Integers) -> float:
 
 
 def symmetrical_uncertainty(counts: Integers) -> float:
-    """2 I(X; Y) / (H(X) + H(Y)) of `counts[value, class]` (4.24); 0 where both entropies are."""
+    """2 I(X; Y) / (H(X) + H(Y)) of `counts[value, class]` (4.24); 0 if both entropies are 0."""
     both = entropy(counts.sum(axis=1)) + entropy(counts.sum(axis=0))
     return 2 * mutual_information(counts) / both if both else 0.0
 
@@ -47,11 +47,11 @@ def interaction(counts: Integers) -> float:
 
 
 def weights_of(pairs: Mapping[tuple[int, int], Integers], attributes: int) -> Floats:
-    """The weight of each attribute, by `counts[value, value, class]` of every two.
+    """The weight of each attribute, from `counts[value, value, class]` of every pair.
 
-    Attributes with a symmetrical uncertainty below LEAST weigh nothing. The paper does not define
-    IG-RFE, so each of the others weighs its symmetrical uncertainty times its mean interaction with
-    the rest.
+    Attributes with a symmetrical uncertainty below LEAST have weight 0. The paper does not define
+    IG-RFE, so the weight of each other attribute is its symmetrical uncertainty times its mean
+    interaction with the rest.
     """
     uncertainty, mean = np.zeros(attributes), np.full(attributes, 0.5)
     for (one, other), counts in pairs.items():

@@ -1,4 +1,4 @@
-"""Releases the class counts of all attributes' values together, with joint noise.
+"""Release the class counts of all attributes' values together, with joint noise.
 
 `dpforest_duckdb.splits.table_codes` explains the vectors and why joint noise is smaller than noise
 for each table.

@@ -1,6 +1,7 @@
 """The level loop: count, release what was planned, choose splits, route; until no node is open.
 
-Only noisy counts and drawn splits go into the trees; true counts stay in this file.
+Only noisy counts and drawn splits go into the trees. True counts stay here and in the functions
+that choose splits.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dpforest_duckdb.tree import LEAF
 
 @dataclass
 class _Frontier:
-    """The open nodes of a depth; all of it is public or released.
+    """The open nodes of a depth; all fields are public or released.
 
     `nodes[i]` is a node's number. `reachable[i, cell]` are the cells that its rows can be in.
     `expected[i]` is its number of rows if every split sends equal parts to its branches.
@@ -171,7 +172,7 @@ class _Levels:
 
 
 def release_leaves(rows: CodedRows, context: TrainingContext, growth: Growth) -> Growth:
-    """Release what the recipe asks of leaves: all at once, or tree by tree at a cost for each."""
+    """Release what the recipe queries at leaves: all at once, or at a cost for each tree."""
     query = context.account.plan.query("leaf")
     if query is None:
         return growth

@@ -23,7 +23,7 @@ from dpforest_duckdb.privacy.plan import Measure
 from dpforest_duckdb.privacy.selection import exponents, select
 from dpforest_duckdb.request import Request
 
-FINEST = 240  # cells of the grid, half of them equally wide, half of them by asinh
+FINEST = 240  # cells of the grid, half of equal width, half of equal width in asinh
 
 
 def on_the_grid(domain: Domain) -> Domain:

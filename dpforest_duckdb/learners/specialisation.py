@@ -124,7 +124,8 @@ def draw_by_entry(exponent: Exponents, sizes: Sequence[int], bits: Bits) -> int:
 @dataclass(frozen=True)
 class _Chooser:
     """How a step is drawn. `point` draws the split point of each new interval, if points are drawn
-    first."""
+    first.
+    """
 
     attribute: Utility
     point: Utility | None
@@ -163,9 +164,10 @@ class _Chooser:
 def specialised(attribute: Utility, point: Utility | None) -> Learner:
     """Refine cuts `request.depth` times, then query the leaves.
 
-    With `point` every new interval first draws its split point, once, in proportion to the width of
-    the bin below it. Its parts hold different rows, so the points of a step cost once. Without it,
-    all points of all entries compete in one draw, in which every entry has the same weight.
+    With `point`, the split point of every new interval is drawn first, once, in proportion to the
+    width of the bin below it. The new intervals hold different rows, so together their points cost
+    as much as one. Without `point`, all points of all entries compete in one draw, in which every
+    entry has the same weight.
     """
     chooser = _Chooser(attribute, point)
 

@@ -15,7 +15,7 @@ from dpforest_duckdb.domain.types import ColumnType
 
 @dataclass(frozen=True)
 class TableInfo:
-    """What the catalogue says about a base table: its full name and its columns' types. Public.
+    """What the catalogue has on a base table: its full name and its columns' types. Public.
 
     `computed` are the columns that the database computes whenever they are read.
     """

@@ -20,7 +20,7 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 _WAIT_SECONDS = 30.0
 _APPLICATION = 0x64706664  # "dpfd" marks a SQLite file as a ledger
-_LAYOUT = 2  # 1 knew no moved and no retired tables
+_LAYOUT = 2  # 1 had no moved and no retired tables
 _SCHEMA = (
     "CREATE TABLE entries (seq INTEGER PRIMARY KEY, content TEXT NOT NULL,"
     " previous TEXT NOT NULL, hash TEXT NOT NULL)",
@@ -178,8 +178,8 @@ class Ledger:
                     uri=True,
                 )
             ) as connection:
-                # FULL, and the folder synced too: else a power cut just after the commit can bring
-                # the rollback journal back, and with it a debit that is spent but not recorded.
+                # EXTRA syncs the folder too. Otherwise a power cut just after the commit can bring
+                # the rollback journal back, and a debit that is spent would not be recorded.
                 connection.execute("PRAGMA synchronous=EXTRA")
                 yield connection
         except (sqlite3.Error, UnicodeDecodeError) as error:

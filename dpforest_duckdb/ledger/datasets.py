@@ -1,4 +1,4 @@
-"""The account of rows that are in no table: files by their paths, anything else by a name.
+"""The account of rows that are in no table: files are known by paths, anything else by a name.
 
 Nothing can be stored with a file or a DataFrame, so its identity, budget and cap are in the ledger
 alone. A file is known by its resolved path: a copy has a budget of its own. A dataset is known by

@@ -24,7 +24,7 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 Outcome = Literal["done", "failed", "interrupted"]
 State = Literal["open", "done", "failed", "interrupted"]
-# how the places of budgets begin that belong to no table
+# prefixes of the places of budgets that belong to no table
 FILE, DATASET = "file::", "dataset::"
 
 
@@ -217,7 +217,7 @@ class Chain:
                 continue
             dataset = entry.table.dataset
             last[dataset] = entry.table
-            retired.discard(dataset)  # what is written of it later brings it back
+            retired.discard(dataset)  # a later entry brings a retired table back
             if isinstance(entry, Retired):
                 retired.add(dataset)
             elif isinstance(entry, Cap):

@@ -48,14 +48,14 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate a forest on a base table; rows without a class of the class list are left out.
 
-    Without `epsilon` the figures are exact and as private as the rows; a table with a cap refuses
-    them. With `epsilon`, it is debited before a row is read, and the figures may be published if
-    the model is private. (The figures of a model that was trained on these rows without a guarantee
-    would reveal them, whatever the noise.) So either a private run in the ledger made the model, or
-    the caller declares with `unseen` that the model never saw these rows, which the ledger records.
-    Otherwise a table with a cap refuses, and without a cap the figures say that they are not
-    private, and why. The privacy unit is that of the cap, else the model's or a larger one.
-    `account` is the budget of rows that are in no table. Raises `DpforestError`.
+    Without `epsilon` the figures are exact and must be kept as secret as the rows; a table with a
+    cap refuses them. With `epsilon`, it is debited before a row is read, and the figures may be
+    published if the model is private. (The figures of a model that was trained on these rows
+    without a guarantee would reveal them, whatever the noise.) So a private run in the ledger must
+    have made the model, or the caller declares with `unseen` that the model never saw these rows;
+    the ledger records that. Otherwise a table with a cap refuses, and without a cap the figures are
+    marked as not private, with the reason. The privacy unit is that of the cap, else the model's or
+    a larger one. `account` is the budget of rows that are in no table. Raises `DpforestError`.
     """
     nano = None if epsilon is None else nano_epsilon(epsilon)
     if nano is None and (privacy_unit is not None or rows_per_unit is not None or unseen):

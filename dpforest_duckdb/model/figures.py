@@ -23,11 +23,10 @@ class Evaluation:
     """Figures of a model on a table; None if there is nothing to compute them from.
 
     `private` says whether they may be published. If they have noise and are not private, `reasons`
-    say why.
-    Noisy figures cost `epsilon`, in nano-ε, for each privacy `unit`; `noise` is the standard
-    deviation of the noise in each count that they are computed from. With two classes, `bins[bin]`
-    are the rows of the first and of the second class whose probability of the second is above
-    bin / BINS and up to (bin + 1) / BINS; noisy if the figures are.
+    say why. Noisy figures cost `epsilon`, in nano-ε, for each privacy `unit`; `noise` is the
+    standard deviation of the noise in each count that they are computed from. With two classes,
+    `bins[bin]` are the rows of the first and of the second class whose probability of the second is
+    above bin / BINS and up to (bin + 1) / BINS; noisy if the figures are.
     """
 
     rows: int | None
@@ -60,7 +59,7 @@ class Evaluation:
 
 
 def exact_figures(outcomes: Outcomes, classes: int) -> Evaluation:
-    """The figures of counted rows. They are as private as the rows."""
+    """The figures of counted rows. They are not private: keep them as secret as the rows."""
     rows, total = outcomes.rows, int(outcomes.rows.sum())
     if not total:
         return Evaluation(0, None, None, None)

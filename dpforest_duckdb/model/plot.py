@@ -32,7 +32,8 @@ def plot_importances(forest: ForestContent, ax: Any = None) -> Any:
 def plot_effects(forest: ForestContent, attribute: str | None = None, ax: Any = None) -> Any:
     """The effect of an attribute, by default the most important, with a band for the noise.
 
-    Of two classes the second is drawn. Raises `UsageError` for an attribute that no tree splits by.
+    With two classes only the second is drawn. Raises `UsageError` for an attribute that no tree
+    splits by.
     """
     found = {forest.domain.attributes[one.attribute].name: one for one in effects(forest)}
     if not found:

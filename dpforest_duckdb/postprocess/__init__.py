@@ -1,1 +1,4 @@
-"""From released figures to votes. Nothing here reads private numbers, so it costs no budget."""
+"""From released figures to votes, at no cost.
+
+Nothing here reads private numbers but `plain_ahead`, whose result a learner releases with noise.
+"""

@@ -36,9 +36,10 @@ COARSE = (0.0,)  # a cut that shows only the prediction
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the tables say. `added[tree][value, class]`: log-odds to add; `shares`: P(c|v).
+    """What follows from the tables.
 
-    `weight[tree][value]` is the part of all rows, `prior[class]` the shares of the classes.
+    `added[tree][value, class]` are the log-odds to add, `shares[tree][value, class]` is P(c|v),
+    `weight[tree][value]` the part of all rows, and `prior[class]` the shares of the classes.
     """
 
     added: list[Floats]
@@ -207,10 +208,10 @@ def sums_cut(cuts: Callable[[Request], Sequence[float]]) -> ScoreRule:
 
 
 def plain_ahead(joint: Integers) -> Integers:
-    """The rows that the plain sum predicts rightly minus those of the other sum, `[1]`.
+    """The number of rows that the plain sum predicts correctly, minus that of the other sum, `[1]`.
 
-    Sensitivity 1, because a row makes each sum right or wrong. Four noisy cells would cost four
-    times as much.
+    `joint` is private, and so is the result. Its sensitivity is 1: a row adds 1, 0 or -1. A single
+    figure has less noise than a difference of sums of four noisy cells.
     """
     plain, led = joint[0, 1, 0] + joint[1, 0, 1], joint[0, 1, 1] + joint[1, 0, 0]
     return np.array([plain - led])

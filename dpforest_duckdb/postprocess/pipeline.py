@@ -1,4 +1,4 @@
-"""From grown trees to votes: post-processing steps in sequence, tree by tree."""
+"""From grown trees to votes: a sequence of post-processing steps for each tree."""
 
 from __future__ import annotations
 

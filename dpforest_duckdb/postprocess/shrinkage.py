@@ -36,10 +36,10 @@ def _added_up(descents: Descents, values: NDArray[Number]) -> NDArray[Number]:
 def shrink_to_parent(tree: Tree, cells: Sequence[int], noise: float) -> NDArray[np.float64]:
     """Class shares `[node, class]`, each moved towards the parent's share by the noise in it.
 
-    `noise` is the standard deviation of one leaf count. A node whose counts sum `k` leaves has
-    noise of √k·noise in each class. So many rows with the parent's shares are added to the node: an
-    empty node gets its parent's shares, and a large one keeps its own. The root is moved towards
-    equal shares.
+    `noise` is the standard deviation of one leaf count. If the counts of a node are sums over `k`
+    leaves, their noise is √k·noise in each class, √(k C)·noise over all C classes. As many rows,
+    and one more, with the parent's shares are added to the node: an empty node gets its parent's
+    shares, and a large one keeps its own. The root is moved towards equal shares.
     """
     assert tree.counts is not None, "only counts can be smoothed"
     classes, descents = tree.counts.shape[1], tree.descents(cells)

@@ -18,8 +18,8 @@ from dpforest_duckdb.tree import LEAF, SCALE, Tree
 def confidence(tree: Tree) -> NDArray[np.float64]:
     """The share of the most frequent class `[node]` (Fletcher & Islam 2015, footnote 6).
 
-    Of noisy counts, with negative ones as zero. Without a positive count it is 1/C; no text gives
-    that case.
+    Negative noisy counts are taken as zero. Without a positive count it is 1/C; no paper gives that
+    case.
     """
     assert tree.counts is not None, "confidence needs counts"
     present = np.clip(tree.counts, 0, None).astype(np.float64)

@@ -42,7 +42,7 @@ def importance_chart(forest: ForestContent, found: Sequence[Effect]) -> dict[str
 def effect_chart(forest: ForestContent, effect: Effect) -> dict[str, Any]:
     """Points for each value and class, with a band of two standard deviations of the noise.
 
-    Of two classes the second alone is drawn: the first is its mirror image.
+    With two classes only the second is drawn: the first is its mirror image.
     """
     import altair as alt
 
@@ -66,7 +66,7 @@ def effect_chart(forest: ForestContent, effect: Effect) -> dict[str, Any]:
                     "rows": float(effect.weights[cell]),
                 }
             )
-    # no name or label may stand in a title: Vega puts titles into its expressions
+    # titles must not contain names or labels, because Vega evaluates titles as expressions
     title = f"change in {_unit(forest)}"
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         x=alt.X("value:N", sort=alt.SortField("order"), title=None, axis=alt.Axis(labelLimit=160)),

@@ -42,9 +42,9 @@ def report_html(
 ) -> str:
     """The page as text.
 
-    Nothing is read but the model, `spent`, and `evaluated` with its figures on a table. All of that
-    is released already, but exact figures, which the page says.
-    Raises `DpforestError` where the packages of the extra `report` are missing.
+    Only the model, `spent`, and `evaluated` with its figures on a table are read. All of it is
+    released already, except exact figures; the page says so if it shows them. Raises
+    `DpforestError` if the packages of the extra `report` are missing.
     """
     try:
         import altair  # noqa: F401  the charts need both

@@ -37,9 +37,10 @@ def publish_sql(
 
     `table` is the table to score (any columns; `scored` says what is known of it), `name` the view,
     table or macro to make, in place of one of that name with `replace`. A macro takes the table's
-    name as its argument instead. `columns` names the table's columns where `scored` is not given,
-    `key` the columns to keep. Raises `UsageError` where engines other than DuckDB would have to
-    guess them, `DpforestError` past a limit of the engine, the size of a statement without `force`.
+    name as its argument instead. `columns` names the table's columns if `scored` is not given,
+    `key` the columns to keep. Raises `UsageError` if an engine other than DuckDB needs the columns
+    and they are not known. Raises `DpforestError` if a limit of the engine is exceeded; with
+    `force` the size of the statement is not limited.
     """
     if form not in dialect.forms:
         raise UsageError(f"--as must be one of {', '.join(dialect.forms)} for {dialect.title}.")

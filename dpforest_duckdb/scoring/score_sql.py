@@ -1,11 +1,11 @@
 """A forest as SQL: one SELECT of nested CASEs over integer votes, in the dialect of an engine.
 
-Each tree is one CASE. Where the votes of one class give those of the other (two classes whose votes
-sum to a constant), the CASE gives them; else it gives the number of a leaf, and a CASE per class
-the votes of the leaves. Trees are summed, or the surest is taken, in balanced pairs (an expression
-may nest a thousand deep in DuckDB, no deeper), and one division makes shares of the sums. DuckDB's
-fast form finds the leaves by bit sets instead (`dpforest_duckdb.scoring.quickscorer`) and gives the
-same.
+Each tree is one CASE. If there are two classes whose votes sum to a constant, the CASE gives the
+votes of one class. Otherwise it gives the number of a leaf, and one CASE per class gives the votes
+of that leaf. The votes of all trees are added up, or the largest is taken. This is written in
+balanced pairs, because DuckDB allows expressions of at most a thousand levels. One division turns
+the sums into shares. DuckDB's fast form finds the leaves by bit sets instead
+(`dpforest_duckdb.scoring.quickscorer`), with the same result.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def score_sql(
         keep = list(table.columns)
     _refuse_taken([f"{prefix}prediction", *names], table.columns if keep is None else keep)
     whole = _whole(forest)
-    # where votes sum to a constant, the last class has what the others leave
+    # if votes sum to a constant, those of the last class follow from the others
     emitted = len(names) - 1 if whole else len(names)
     writer = _Writer(dialect, table, keep)
     layers, scores = _summed(writer, forest, emitted, whole, fast)

@@ -1,4 +1,4 @@
-"""What every engine's scoring SQL has in common, and what one of them may write differently.
+"""What the scoring SQL of all engines has in common; an engine may override each part.
 
 A `Dialect` writes names, literals, types and the tests on one column. Its defaults are standard
 SQL; an engine's own file overrides what that engine does differently. Every test gives what DuckDB

@@ -13,9 +13,9 @@ from dpforest_duckdb.sql import Sql
 class Spark(Dialect):
     """Text has backslash escapes; ${…} is replaced by Spark wherever it stands.
 
-    Spark writes a forest as one Java method. Java never compiles one of more than 8,000 bytes to
-    machine code, and past 64 KB Spark tries in vain in every query. With the setting in `advice`
-    Spark cuts the method up.
+    Spark writes a forest as one Java method. Java does not compile methods of more than 8,000 bytes
+    to machine code, and beyond 64 KB Spark fails to generate the method, again in every query. With
+    the setting in `advice` Spark writes several smaller methods.
     """
 
     name = "spark"
