@@ -12,7 +12,7 @@ import numpy as np
 from generated import HARD
 from peer_accuracy import known_peers
 from plots import Chart
-from shared import data_folder, markdown_table
+from shared import data_folder, markdown_table, table_files
 
 DEFAULT, CEILING = "auto", "random forest without privacy"
 OURS = (
@@ -261,9 +261,11 @@ def page(
     given = f"(ε, {delta:g})" if delta else "pure ε"
     head = ["table", "ε", "auto: accuracy", "behind by", "best other", "AUC", "best other's"]
     head += ["log loss", "guess: accuracy", "log loss", "without privacy"]
+    left = [name for name in (*table_files(), *HARD) if name not in {c.table for c in cells}]
+    missing = f" Not measured yet: {', '.join(left)}." if left else ""
     pure = " Recipes other than auto and boosted spend no δ." if delta else ""
     return (
-        f"# {title}\n\nWritten by `{command}`; {given}, noise from seeds.{pure} Means over tables, "
+        f"# {title}\n\nWritten by `{command}`; {given}, noise from seeds.{pure}{missing} Means over tables, "
         f"AUC over those with two classes:\n\n{summary(cells, delta)}\n\n"
         "Three stratified folds, dealt three times where there are less than 8,000 rows; auto with "
         f"{seeds} {'seed' if seeds == 1 else 'seeds'} for a fold, other recipes with one, on "
