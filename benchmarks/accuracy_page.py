@@ -265,8 +265,8 @@ def page(
     missing = f" Not measured yet: {', '.join(left)}." if left else ""
     pure = " Recipes other than auto and boosted spend no δ." if delta else ""
     return (
-        f"# {title}\n\nWritten by `{command}`; {given}, noise from seeds.{pure}{missing} Means over "
-        f"tables, AUC over those with two classes:\n\n{summary(cells, delta)}\n\n"
+        f"# {title}\n\nWritten by `{command}`; {given}, noise from seeds.{pure}{missing} Means "
+        f"over tables, AUC over those with two classes:\n\n{summary(cells, delta)}\n\n"
         "Three stratified folds, dealt three times where there are less than 8,000 rows; auto with "
         f"{seeds} {'seed' if seeds == 1 else 'seeds'} for a fold, other recipes with one, on "
         "the first three folds; ± is the standard error over these runs. "
