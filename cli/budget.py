@@ -73,7 +73,7 @@ def budget(
             if as_json:
                 emit({"table": table, "action": "retire"})
                 return
-            tell(f'Table "{table}" is retired: its spending is kept, and no table waits for it.')
+            tell(f'Table "{table}" is retired: its spending is kept, and it blocks no other table.')
             return
         account = opened if of_data else _account(opened, action, table, to, ledger)
         if action is Action.set:
@@ -191,7 +191,7 @@ def _any(engine: DuckDBEngine, ledger: str | None) -> Account:
 
     for table in engine.tables(engine.run("SELECT current_database()")[0][0]):
         return Account.of(engine, table, ledger)
-    raise UsageError("The database has no table: budget retire is for making room for new ones.")
+    raise UsageError("The database has no table: create one before budget retire.")
 
 
 def _only(engine: DuckDBEngine, ledger: str | None) -> Account:

@@ -64,7 +64,7 @@ def sql(
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
 ) -> None:
-    """Print a model as SQL that gives the same as score.
+    """Print a model as SQL with the same result as score.
 
     \b
     Example:
@@ -109,12 +109,12 @@ def _weigh(text: str, *, force: bool) -> None:
     size = len(text.encode())
     if size > TOO_MUCH and not force:
         raise DpforestError(
-            f"The SQL has {size / 1e6:.1f} MB, more than many databases take: use dpforest score, "
+            f"The SQL has {size / 1e6:.1f} MB, too much for many databases: use dpforest score, "
             "train fewer or shallower trees, or pass --force."
         )
     say(f"{size / 1000:.0f} KB of SQL")
     if size > MUCH:
-        say("Warning: that is more than some databases take in one statement (Athena: 262 KB).")
+        say("Warning: some databases do not accept so much in one statement (Athena: 262 KB).")
 
 
 def _known(engine: DuckDBEngine, table: str) -> Scored | None:

@@ -194,7 +194,7 @@ def _refuse_out(
     if out is None:
         return
     if several:
-        raise UsageError("--out is for one model: name several with --name, or train one.")
+        raise UsageError("--out holds one model: leave it out to store several under --name.")
     options.check_out(out, db, ledger, replace=replace)
 
 
@@ -297,7 +297,7 @@ def _report(forest: Forest, name: str | None, out: str | None) -> None:
     tell(f"recipe     {forest.recipe}")
     tell(f"forest     trees {len(forest.trees)}, nodes {forest.nodes}, depth {forest.depth}")
     if forest.limited:
-        tell(f"limit      {forest.limited} nodes stayed leaves, as a forest has a greatest size")
+        tell(f"limit      {forest.limited} nodes stayed leaves: the size of a forest is limited")
     tell(f"guarantee  {forest.guarantee}")
 
 

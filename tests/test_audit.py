@@ -45,7 +45,7 @@ def test_intervals_of_a_million_draws_are_the_normal_ones() -> None:
     assert interval(3, 10**6, 0.025)[1] == pytest.approx(8.767e-6, rel=1e-3)  # Poisson
 
 
-def test_a_bound_goes_the_way_that_says_more_and_is_nothing_for_equals() -> None:
+def test_a_bound_is_larger_in_the_direction_with_more_evidence_and_zero_for_equals() -> None:
     assert lower_bound((700, 100), 1000).epsilon == lower_bound((100, 700), 1000).epsilon
     assert 1.5 < lower_bound((700, 100), 1000).epsilon < math.log(7)
     assert lower_bound((500, 510), 1000).epsilon == 0

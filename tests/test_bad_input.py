@@ -396,7 +396,7 @@ def test_no_extension_is_fetched(db: Path) -> None:
         assert con.execute(setting).fetchall() == [(False,)]
 
 
-def test_a_ledger_that_is_none(db: Path) -> None:
+def test_a_file_that_is_not_a_ledger(db: Path) -> None:
     Path(f"{db}.ledger").write_text("no ledger" * 1000)
     before = state(db)
     refused(dpforest(*train(db, "--name", "new")), "not a dpforest ledger", "--ledger")
@@ -629,7 +629,7 @@ def test_a_full_disk_after_the_debit(small_disk: Path, tmp_path: Path) -> None:
     assert query(db, "SELECT count(*) FROM visits") == [(1000,)]
 
 
-def test_ctrl_c_keeps_the_debit_and_leaves_nothing_else(db: Path) -> None:
+def test_ctrl_c_leaves_only_the_debit(db: Path) -> None:
     make(
         db,
         "INSERT INTO visits SELECT 'x' || i, i % 100, 'Bern', i % 7 = 0 FROM range(300_000) r(i)",

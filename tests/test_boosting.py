@@ -276,7 +276,7 @@ def numeric() -> Domain:
     return Domain((own, chosen), "c", ("p", "q")).bind(types)
 
 
-def test_private_medians_part_rows_evenly_where_the_budget_is_large() -> None:
+def test_private_medians_divide_rows_evenly_at_a_large_budget() -> None:
     domain = numeric()
     assert [a.name for a in to_be_cut(domain)] == ["n"], "bins that the domain chose stay"
     grid = on_the_grid(domain)
@@ -331,7 +331,7 @@ def test_the_grid_is_counted_in_the_database(
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_boosting_learns_what_attributes_do_together(
+def test_boosting_learns_interactions_of_attributes(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], classes: int
 ) -> None:
     con.execute("CREATE TABLE x (a ENUM ('p', 'q'), b ENUM ('p', 'q'), e BOOLEAN, k VARCHAR)")
@@ -351,7 +351,7 @@ def test_boosting_learns_what_attributes_do_together(
     assert (votes.argmax(axis=1) == 0).tolist() == [True, False, False, True]
 
 
-def test_auto_stays_with_evidence_where_rows_are_few(
+def test_auto_does_not_pick_boosted_for_few_rows(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(con, 300, 2)
@@ -364,7 +364,7 @@ def test_auto_stays_with_evidence_where_rows_are_few(
     assert pure.guarantee.delta == "0"
 
 
-def test_auto_goes_on_as_boosted_without_a_delta_where_rows_are_very_many(
+def test_auto_picks_boosted_without_a_delta_for_very_many_rows(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
 ) -> None:
     """An effect of two attributes together: random trees find it, one-split trees cannot."""
@@ -430,7 +430,7 @@ def test_steps_are_bounded_and_shrink_with_noise(
 
 
 @pytest.mark.parametrize("largest", [1.0, 2.0])
-def test_a_step_is_bounded_where_hessians_are_almost_zero(largest: float) -> None:
+def test_a_step_is_bounded_if_hessians_are_almost_zero(largest: float) -> None:
     """A model too sure of a wrong class has large gradients and hardly any hessians."""
     gradients, hessians = np.array([-500.0, 400.0, 300.0]), np.array([3.0, 2.0, 4.0])
     found = steps(gradients, hessians, 1.0, largest=largest)
@@ -439,7 +439,7 @@ def test_a_step_is_bounded_where_hessians_are_almost_zero(largest: float) -> Non
     assert (np.abs(found) > largest / 2).all()
 
 
-def test_a_plan_without_bins_asks_for_none() -> None:
+def test_a_plan_without_bins_has_no_query_for_bins() -> None:
     domain = Domain((Attribute("a", "categorical", ("x", "y")),), "c", ("p", "q"))
     for delta in (0, DELTA):
         request = find("boosted").request(domain, NANO, delta=delta)

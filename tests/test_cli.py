@@ -104,7 +104,7 @@ def test_show_sql_is_on_stderr_and_hides_the_salt(db: Path) -> None:
         assert "CASE" in said.err
 
 
-def test_show_sql_says_of_every_statement_whether_it_reads_rows(db: Path) -> None:
+def test_show_sql_marks_every_statement_that_reads_rows(db: Path) -> None:
     model = ("--db", db, "--model", "risk")
     for words, reads in (
         (train(db, "--name", "again"), True),
@@ -259,7 +259,7 @@ def test_rows_per_unit_are_bounded_and_printed(db: Path) -> None:
     assert all(wide > 2.5 * narrow for narrow, wide in zip(one, three, strict=True))
 
 
-def test_sql_gives_what_score_gives(db: Path) -> None:
+def test_sql_gives_the_same_result_as_score(db: Path) -> None:
     scored = dpforest(
         *("score", "--db", db, "--model", "risk", "--table", "fresh", "--into", "scored", "--json")
     ).facts
@@ -377,7 +377,7 @@ def test_the_size_of_large_sql_is_printed_and_refused(
     assert dpforest(*words, "--force").text == said.text
 
 
-def test_score_keeps_rows_columns_and_what_is_there(db: Path) -> None:
+def test_score_keeps_rows_and_columns_and_replaces_only_on_request(db: Path) -> None:
     shared = ("score", "--db", db, "--model", "risk", "--table")
     assert dpforest(*shared, "visits", "--into", "scored").code == 0
     assert query(db, "SELECT count(*) FROM scored") == [(1000,)]
@@ -460,7 +460,7 @@ def test_evaluate_on_a_capped_table_wants_epsilon_and_debits_it(db: Path) -> Non
     assert "noise     2.8 (standard deviation of a count)" in text
 
 
-def test_evaluate_says_of_a_model_that_is_not_private_that_its_figures_are_not(db: Path) -> None:
+def test_evaluate_marks_figures_of_a_model_that_is_not_private(db: Path) -> None:
     made = dpforest(*train(db, "--name", "seeded", "--seed", "1", "--not-private"))
     assert made.code == 0, made.err
     shared = ("evaluate", "--db", db, "--model", "seeded", "--table", "fresh", "--epsilon", "1")
@@ -499,7 +499,7 @@ def test_budget_json_and_raising(db: Path) -> None:
     assert shown == said.facts, "the one table with a budget needs no --table"
 
 
-def test_budget_wants_what_it_needs(db: Path) -> None:
+def test_budget_names_the_options_that_are_missing(db: Path) -> None:
     before = state(db)
     shared = ("--db", db)
     refused(dpforest("budget", "set", *shared, "--epsilon", "1"), "--table", code=2)
@@ -668,7 +668,9 @@ def test_importing_and_help_load_no_database_and_no_numbers() -> None:
     assert ended.stdout.decode().splitlines()[-1] == "[]"
 
 
-def test_an_unexpected_error_hides_what_it_says(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_does_not_show_its_text(
+    db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from dpforest_duckdb.model import store
 
     def load(*args: object) -> None:

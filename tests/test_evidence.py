@@ -144,7 +144,7 @@ def log_odds(total: object, value: int) -> float:
     return total.start + sum(float(own[value]) for own in total.added)  # type: ignore[attr-defined]
 
 
-def test_a_fine_histogram_takes_back_what_attributes_repeat() -> None:
+def test_a_fine_histogram_corrects_for_correlated_attributes() -> None:
     """Eight copies of one attribute say what one says, once the joint histogram is seen."""
     found, truth = repeated(8), math.log(4)
     plain, led = sums(found)
@@ -243,7 +243,7 @@ def test_bins_that_the_domain_chose_stay() -> None:
     assert len(more.recut(4).edges) == 4
 
 
-def test_the_default_learns_what_attributes_say_together(
+def test_the_default_learns_interactions_of_attributes(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
 ) -> None:
     """Four fair witnesses, each right seven times in ten, are right more often together."""

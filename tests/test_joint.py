@@ -259,7 +259,7 @@ def sized(request: Request, rows: int) -> Request:
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.2])
-def test_attributes_are_cut_finer_where_rows_are_many(epsilon: float) -> None:
+def test_attributes_are_cut_more_finely_if_there_are_more_rows(epsilon: float) -> None:
     made = tuple(Attribute(f"n{i}", "numeric", lower=0, upper=99) for i in range(3))
     types = {attribute.name: INTEGER for attribute in made}
     domain = Domain(made, "k", ("a", "b")).bind({**types, "k": VARCHAR})

@@ -13,7 +13,7 @@ from shell import PROGRAM, dpforest, run, train
 FULL = Path("/dev/full")
 
 
-def test_a_reader_that_goes_away_is_no_error(db: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(db: Path) -> None:
     """As in `dpforest sql … | head -1`: the pipe is closed before anything is written."""
     reading, writing = os.pipe()
     os.close(reading)

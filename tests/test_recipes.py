@@ -263,7 +263,7 @@ def test_dpdf_finds_the_attributes_that_matter() -> None:
     assert {a for path in paths(trees[0], public.cells) for a in path[:2]} >= {0, 3}
 
 
-def test_dpdf_asks_its_histogram_at_every_node() -> None:
+def test_dpdf_queries_a_histogram_at_every_node() -> None:
     trees, account, _ = grown(find("dpdf"))
     assert trees[0].counts is not None
     assert abs(int(trees[0].counts[0].sum()) - 4000) < 50
@@ -374,7 +374,7 @@ def test_pruning_goes_on_until_nothing_changes() -> None:
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=30, deadline=None)
-def test_pruned_again_nothing_changes(seed: int) -> None:
+def test_pruning_twice_changes_nothing(seed: int) -> None:
     trees, _, public = grown(find("dpdf"), epsilon=NANO // 2, rows=600, seed=seed)
     once = prune_by_gini(trees[0], public.cells)
     again = prune_by_gini(once, public.cells)

@@ -69,7 +69,7 @@ def test_a_model_that_is_not_private_carries_a_banner() -> None:
     assert "Nothing: the model is not private." in page
 
 
-def test_the_page_asks_for_nothing_from_a_network() -> None:
+def test_the_page_needs_no_network() -> None:
     page = report_html(made())
     assert "default-src 'none'" in page
     own = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)

@@ -201,7 +201,7 @@ def exclusive_or() -> ChildTables:
     return ChildTables(public((2, 2, 2), 2), [0, 1], [2], totals, noisy, [4.0], 4.0)
 
 
-def test_models_below_two_roots_see_what_neither_root_tells_alone() -> None:
+def test_models_below_two_roots_learn_what_neither_root_shows_alone() -> None:
     found = models(exclusive_or())
     assert [model.level for model in found] == [0, 0, 1, 1, 2, 2]
     for model in found[:2]:

@@ -249,7 +249,7 @@ def test_prediction_has_the_type_of_the_target(
     assert str(forest.predict(con, "visits").types[3]) == "ENUM('Bern', 'Genf')"
 
 
-def test_scoring_keeps_rows_columns_and_strangers(
+def test_scoring_keeps_rows_columns_and_values_outside_the_domain(
     con: duckdb.DuckDBPyConnection, small: Forest
 ) -> None:
     con.execute("CREATE TABLE new (extra VARCHAR, CITY VARCHAR, Age DOUBLE)")

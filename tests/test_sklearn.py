@@ -468,7 +468,7 @@ def test_rows_of_another_shape_are_not_predicted(rows: Any) -> None:
             fitted.predict(rows)
 
 
-def test_before_a_fit_nothing_can_be_asked() -> None:
+def test_predictions_before_a_fit_are_refused() -> None:
     for call in (lambda m: m.predict(X), lambda m: m.to_sql("t"), lambda m: m.save("m.json")):
         with pytest.raises(NotFittedError):
             call(model())

@@ -130,7 +130,7 @@ def test_guan_by_4_34_which_adds_up_to_more_than_its_half() -> None:
 
 
 @pytest.mark.parametrize(("name", "medians"), [("thesis-forest", 2), ("diprime", 8)])
-def test_medians_cost_what_the_published_form_does_not_charge(name: str, medians: int) -> None:
+def test_medians_cost_more_than_the_published_form_charges(name: str, medians: int) -> None:
     """B(½ + (K + 1)/4) for K medians a node: 1.25 B at K = 2."""
     published, _, recipe = planned(name, published=True, of=domain(8), depth=4)
     assert published.epsilon / NANO == pytest.approx(0.5 + (medians + 1) / 4, abs=1e-6)
@@ -203,7 +203,7 @@ def test_dprf_gini_halves_every_level_as_diffprf_does() -> None:
 
 
 @pytest.mark.parametrize("name", ["diffprf", "diffprfs"])
-def test_a_size_that_nothing_uses_is_paid_for_as_published_only(name: str) -> None:
+def test_only_the_published_form_pays_for_a_size_that_nothing_uses(name: str) -> None:
     """ε' / (2(d + 1)) a query as published, ε' / (d + 1) without the sizes."""
     plan, _, _ = planned(name, of=domain(5), trees=4, depth=4, published=True)
     assert {q.purpose: len(q.by_depth) for q in plan.queries} == {"size": 5, "split": 4, "leaf": 1}

@@ -178,7 +178,9 @@ def test_bad_options_are_one_sentence_and_change_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_identifier_asks_whom_to_protect(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_an_identifier_without_a_privacy_unit_asks_for_one(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
     visits(con)
     con.execute('COMMENT ON COLUMN visits.who IS \'{"kind": "identifier"}\'')
     with pytest.raises(DpforestError, match="privacy_unit"):

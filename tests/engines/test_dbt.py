@@ -39,7 +39,7 @@ def test_jinja_changes_no_name_and_no_category(made: MakeCase, name: str) -> Non
 
 
 @pytest.mark.parametrize("engine", [e for e, own in DIALECTS.items() if "dbt" in own.forms])
-def test_literals_hold_nothing_that_jinja_reads(engine: str) -> None:
+def test_literals_contain_no_jinja(engine: str) -> None:
     own = dialect(engine, jinja=True)
     for text in ("{{ 1+1 }}", "{% endraw %}", "{# no #}", "{{{", "a{{b{%c"):
         written = own.text(text)

@@ -164,7 +164,7 @@ def test_numbers_and_dates_beyond_an_engine_are_refused() -> None:
         dialect("clickhouse").literal("1815-06-18", "date")
 
 
-def test_sql_past_the_size_an_engine_takes_is_refused_without_force(
+def test_sql_beyond_the_size_limit_of_an_engine_is_refused_without_force(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     own = dialect("clickhouse")
