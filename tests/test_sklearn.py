@@ -474,3 +474,14 @@ def test_predictions_before_a_fit_are_refused() -> None:
             call(model())
     with pytest.raises(NotFittedError):
         _ = model().feature_importances_
+
+
+@pytest.mark.parametrize("rows", [X + 1j * 4711, X[:, 0] + 4711])
+def test_messages_of_scikit_learn_do_not_quote_rows(rows: Any) -> None:
+    model = DPForestClassifier(**DECLARED)
+    with pytest.raises(
+        ValueError, match=r"Complex data not supported|Expected 2D array"
+    ) as refused:
+        model.fit(rows, Y)
+    assert "47" not in str(refused.value)
+    assert "\n" not in str(refused.value).partition("\nReshape")[0]

@@ -18,7 +18,9 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.types import BIGINT, DOUBLE, VARCHAR
 from dpforest_duckdb.engine.files import matched
+from dpforest_duckdb.engine.sources import SourceEngine
 from dpforest_duckdb.errors import NotPrivateWarning
+from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.privacy.amounts import NANO
@@ -154,6 +156,42 @@ def test_a_query_that_reads_a_capped_table_is_refused(query: str, tmp_path: Path
     fitted(con, con.sql("FROM u WHERE size > 0"), ledger=book, dataset="d")
 
 
+def test_caps_are_checked_again_when_a_query_is_debited(tmp_path: Path) -> None:
+    con, book = database(tmp_path), tmp_path / "ledger"
+    con.execute("CREATE TABLE u AS FROM t; CREATE VIEW v AS FROM u WHERE size > 0")
+    given: dict[str, Any] = {"domain": DOMAIN, "epsilon": 1, "ledger": book, "dataset": "d"}
+    view, query = (prepare(con, con.sql(q), **given) for q in ("FROM v", "FROM t LIMIT 9"))
+    opened(con, "t").account(book, None).set_cap(9 * NANO, 0, ROW, raise_cap=False)  # type: ignore[union-attr]
+    con.execute("CREATE OR REPLACE VIEW v AS FROM t WHERE size > 0")
+    for run in (view, query):
+        with pytest.raises(BudgetError, match='table "t", which has a cap'):
+            run.execute()
+    assert not Ledger(book).runs()
+
+
+def test_the_schema_of_the_models_holds_no_table_to_train_on(tmp_path: Path) -> None:
+    con, book = database(tmp_path), tmp_path / "ledger"
+    con.execute("CREATE SCHEMA dpforest; CREATE TABLE dpforest.t AS FROM t")
+    for rows in ("dpforest.t", "memory.dpforest.t"):
+        with pytest.raises(DpforestError, match="schema of the models"):
+            opened(con, rows).account(book, None)
+
+
+def test_macros_of_the_user_do_not_change_how_a_query_is_read() -> None:
+    con = duckdb.connect()
+    con.execute("CREATE TABLE t AS SELECT size::DOUBLE AS size FROM range(9) r(size)")
+    for macro in ("ceil(x)", "isnan(x)", "greatest(x, y)", "least(x, y)", '"-"(x)'):
+        con.execute(f"CREATE MACRO {macro} AS (SELECT 7 FROM t LIMIT 1)")
+    relation = con.sql("SELECT size FROM t LIMIT 9")
+    engine = opened(con, relation).engine
+    assert isinstance(engine, SourceEngine)
+    table = TableInfo(engine.source.catalog, "main", "query", {"size": BIGINT})
+    with engine.source.opened(table) as rows:
+        rows.fill()
+        name = f'"{table.catalog}".main.query'
+        assert rows.cursor.sql(f"SELECT sum(size) FROM {name}").fetchall() == [(36,)]
+
+
 def test_a_query_cannot_read_a_capped_file(tmp_path: Path) -> None:
     con, book, path = duckdb.connect(), tmp_path / "ledger", parquet_file(tmp_path)
     query = f"FROM '{path}'"
@@ -271,6 +309,7 @@ BAD_FILES: dict[str, tuple[bytes | None, str]] = {
     "twice.csv": (b"size,Size,label\n1,2,no\n", "names a column twice"),
     "latin.csv": (b"gr\xf6sse,label\n1,no\n", "not UTF-8"),
     "headless.csv": (b"secret-value,17,no\n", 'no column "label"'),
+    "open.csv": (b'colour,label,size,"who\nsecret-value,no,1,2\n', "no header"),
     "broken.parquet": (b"PAR1 no", "cannot be read as Parquet"),
     "empty.parquet": (b"", "cannot be read as Parquet"),
     "text.csv.gz": (b"colour,size,label\n", "cannot be read"),
@@ -287,6 +326,24 @@ def test_a_bad_file_is_refused_before_the_debit(name: str, tmp_path: Path) -> No
         fitted(duckdb.connect(), tmp_path / name, ledger=tmp_path / "ledger")
     assert "secret-value" not in str(refused.value)
     assert not (tmp_path / "ledger").exists()
+
+
+@pytest.mark.parametrize("name", ["rows[1].csv", "row?.csv", "rows*.csv"])
+def test_a_file_whose_name_is_a_pattern_is_refused(name: str, tmp_path: Path) -> None:
+    path = csv_file(tmp_path)
+    path.rename(tmp_path / "rows1.csv")
+    (tmp_path / name).write_bytes((tmp_path / "rows1.csv").read_bytes())
+    for rows in (tmp_path / name, tmp_path / "*.csv"):
+        with pytest.raises(DpforestError, match="pattern of other files"):
+            matched(rows)
+
+
+def test_a_file_with_two_names_is_not_read_twice(tmp_path: Path) -> None:
+    path = csv_file(tmp_path)
+    (tmp_path / "same.csv").hardlink_to(path)
+    with pytest.raises(DpforestError, match="hard links"):
+        matched(tmp_path / "*.csv")
+    assert matched(path) == (path.resolve(),)
 
 
 def test_a_folder_and_mixed_kinds_are_refused(tmp_path: Path) -> None:

@@ -37,8 +37,8 @@ class DuckDBEngine(Statements):
     def table(self, name: str) -> TableInfo:
         """Resolve a table name (`t`, `schema.t` or `catalog.schema.t`) to a base table.
 
-        Raises `DpforestError` for a missing or ambiguous table, a view, or a base table with a
-        temporary table of the same name.
+        Raises `DpforestError` for a missing or ambiguous table, a view, a table in the schema of
+        the models, or a base table with a temporary table of the same name.
         """
         parts = split_name(name)
         rows = self.run(
@@ -65,6 +65,8 @@ class DuckDBEngine(Statements):
             raise DpforestError(
                 f'"{name}" is a view, whose rows the budget cannot follow: name its base table.'
             )
+        if schema.casefold() == "dpforest":
+            raise DpforestError(f'"{name}" is in the schema of the models: name a table of yours.')
         if temporary:
             raise DpforestError(f'"{name}" is a temporary table: store it as a table first.')
         return self._info(catalog, schema, table, note)

@@ -38,7 +38,8 @@ def is_data_file(path: str | Path) -> bool:
 def matched(pattern: str | Path) -> tuple[Path, ...]:
     """The resolved paths of the files that a path or a glob names, in their order.
 
-    Raises `DpforestError` if there are none, or if they are not of one kind.
+    Raises `DpforestError` if there are none, if they are not of one kind, or if DuckDB would read
+    one of them twice.
     """
     text = str(pattern)
     if Path(text).is_dir():
@@ -52,7 +53,19 @@ def matched(pattern: str | Path) -> tuple[Path, ...]:
         raise DpforestError(
             f"{text} must name Parquet files alone, or CSV files alone: give a narrower pattern."
         )
-    return tuple(dict.fromkeys(files))
+    files = list(dict.fromkeys(files))
+    for file in files:
+        if _PATTERN & set(str(file)):
+            raise DpforestError(
+                f"The path {file} has a *, ? or [, which DuckDB takes as a pattern of other files: "
+                "rename it."
+            )
+    if len({(found.st_dev, found.st_ino) for found in map(os.stat, files)}) < len(files):
+        raise DpforestError(
+            f"{text} names one file by two hard links, so its rows would count twice: give a "
+            "narrower pattern."
+        )
+    return tuple(files)
 
 
 def opened_files(pattern: str | Path, private: Places) -> ParquetFiles | CsvFiles:
@@ -175,7 +188,7 @@ def _header(file: Path) -> Header:
     except csv.Error:
         raise refusal from None
     names = [name.strip() for name in names]
-    if not any(names):
+    if not any(names) or any("\n" in name for name in names):  # an open quote goes on into rows
         raise refusal
     if len({name.casefold() for name in names if name}) < len([name for name in names if name]):
         raise DpforestError(f"The header of {file} names a column twice: rename one.")

@@ -267,15 +267,18 @@ def selected(stored: Mapping[str, str], columns: Mapping[str, ColumnType]) -> Sq
 def _cast(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
     """A column in another type, NULL where that is impossible.
 
-    Whole numbers are rounded up: a number is at most a whole edge exactly if it is then.
+    Whole numbers are rounded up: a number is at most a whole edge exactly if it is then. Functions
+    are named in full, because a query is read where the user's macros are.
     """
     if stored == kind:
         return column
     if kind != BIGINT or stored.family == "integer":
         return Sql(f"TRY_CAST({column} AS {kind})")
     number = f"TRY_CAST({column} AS DOUBLE)"
-    limited = f"greatest(least(ceil({number}), {_WHOLE}), -{_WHOLE})"
-    return Sql(f"CASE WHEN NOT isnan({number}) THEN CAST({limited} AS BIGINT) END")
+    own = "system.main"
+    rounded = f"{own}.ceil({number})"
+    limited = f"{own}.greatest({own}.least({rounded}, {_WHOLE}), -{_WHOLE})"
+    return Sql(f"CASE WHEN NOT {own}.isnan({number}) THEN CAST({limited} AS BIGINT) END")
 
 
 def _plain(stored: ColumnType) -> ColumnType:

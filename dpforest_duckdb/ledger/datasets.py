@@ -9,11 +9,11 @@ dataset: its earlier spending is added to the dataset's, and later runs on it ar
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account
@@ -22,19 +22,25 @@ from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Chain, Closing
 from dpforest_duckdb.privacy.unit import PrivacyUnit, check_rows
 
 
+def _nothing() -> None:
+    """Refuses nothing: the rows come from nowhere else."""
+
+
 @dataclass(frozen=True)
 class DatasetAccount:
     """The budgets that a run on files, or on a named dataset, is debited from.
 
     `files` are resolved paths. Without `dataset` each of them has a budget, and every one is
     debited with the whole cost, in one transaction. `columns` are those that a privacy unit may be;
-    None if they are not known.
+    None if they are not known. `refuse_others` raises `BudgetError` if the rows also come from what
+    has a cap of its own; it is asked at each debit, because views and caps may have changed.
     """
 
     ledger: Ledger
     files: tuple[Path, ...] = ()
     dataset: str | None = None
     columns: tuple[str, ...] | None = None
+    refuse_others: Callable[[], None] = field(default=_nothing, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         name = self.dataset
@@ -59,12 +65,12 @@ class DatasetAccount:
         return first if len(self.files) == 1 else f"{first} and {len(self.files) - 1} more"
 
     def budget(self) -> Budget:
-        """The budget that leaves least, or else has spent most."""
+        """The budget that leaves least, or else has spent most.
+
+        Raises `BudgetError` if a file cannot join the dataset.
+        """
         chain = self.ledger.read()
-        with suppress(BudgetError):  # a file that cannot join the dataset: a debit says why
-            budgets = [chain.budget(table.dataset) for table in self._debited(chain)]
-            return min(budgets, key=_room)
-        return Budget((), ())
+        return min((chain.budget(table.dataset) for table in self._debited(chain)), key=_room)
 
     def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
         """The requested privacy unit; by default that of the present cap, else the row."""
@@ -99,6 +105,7 @@ class DatasetAccount:
         Raises `BudgetError` or `DpforestError`, and spends nothing, if one of them does not allow
         the run.
         """
+        self.refuse_others()
         with self.ledger.writing() as chain:
             return tuple(
                 chain.debit(
@@ -116,6 +123,7 @@ class DatasetAccount:
 
     def check(self, epsilon: int, delta: int, unit: PrivacyUnit, *, private: bool) -> None:
         """Raise what `debit` would raise; nothing is written."""
+        self.refuse_others()
         chain = self.ledger.read()
         for table in self._debited(chain):
             chain.debit(table, epsilon, delta, unit, recipe="", model="", private=private, plan=[])
@@ -193,7 +201,8 @@ def _table(chain: Chain, place: str, name: str) -> Table:
 
 
 def _place_of(dataset: str) -> str:
-    return DATASET + dataset.strip().casefold()
+    """One place for all spellings of a name: of case, and of Unicode's composed characters."""
+    return DATASET + normalize("NFKC", normalize("NFKC", dataset).strip().casefold())
 
 
 def _first(chain: Chain, dataset: str) -> Table:

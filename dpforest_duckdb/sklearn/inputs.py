@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,9 @@ from sklearn.utils.multiclass import check_classification_targets  # type: ignor
 from sklearn.utils.validation import assert_all_finite, column_or_1d, validate_data  # type: ignore[import-untyped]
 
 from dpforest_duckdb.engine.frames import is_frame
+
+# how scikit-learn quotes X in a message about complex numbers, or about one dimension
+_QUOTED = re.compile(r"(?s)(?<=not supported)\n.*|\narray=.*?(?=\nReshape|$)")
 
 Labels = NDArray[Any]  # the classes of rows `[row]`, or the class list `[class]`
 
@@ -60,7 +64,7 @@ def features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Columns:  # no
             )
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return Columns(*_named(X, plain=not hasattr(estimator, "feature_names_in_")))
-    array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
+    array = _validated(estimator, X, reset=reset)
     if array.dtype.kind not in "biufUSOM":
         raise ValueError(f"X has the type {array.dtype}, which is neither numbers, text nor dates.")
     if array.dtype.kind == "S":
@@ -68,6 +72,17 @@ def features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Columns:  # no
     names = tuple(getattr(estimator, "feature_names_in_", _numbered(array.shape[1])))
     columns = np.asfortranarray(array)
     return Columns({name: columns[:, i] for i, name in enumerate(names)}, names)
+
+
+def _validated(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any]:  # noqa: N803
+    """X as scikit-learn validates it. Its errors are raised without the values that they quote."""
+    try:
+        array: NDArray[Any] = validate_data(
+            estimator, X, reset=reset, dtype=None, ensure_all_finite=False
+        )
+    except ValueError as error:
+        raise ValueError(_QUOTED.sub("", str(error))) from None
+    return array
 
 
 def target(y: Any) -> Labels:

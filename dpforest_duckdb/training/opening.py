@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +59,12 @@ class Opened:
                 "--dataset."
             )
         book = Ledger(_ledger_path(self.engine, ledger))
-        source = self.engine.source
-        if isinstance(source, Relation):
-            _refuse_capped(source, ledger, book, str(dataset))
-        return DatasetAccount(book, self.files, dataset, tuple(self.table.columns))
+        source, columns = self.engine.source, tuple(self.table.columns)
+        if not isinstance(source, Relation):
+            return DatasetAccount(book, self.files, dataset, columns)
+        refuse = partial(_refuse_capped, source, ledger, book, str(dataset))
+        refuse()
+        return DatasetAccount(book, (), dataset, columns, refuse)
 
 
 def opened(con: duckdb.DuckDBPyConnection, rows: Rows, trace: Trace | None = None) -> Opened:

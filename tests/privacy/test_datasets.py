@@ -110,3 +110,17 @@ def test_a_dataset_needs_a_name(ledger: Ledger) -> None:
             DatasetAccount(ledger, dataset=name)
     with pytest.raises(UsageError, match="dataset"):
         DatasetAccount(ledger)
+
+
+def test_all_spellings_of_a_name_are_one_dataset(ledger: Ledger) -> None:
+    DatasetAccount(ledger, dataset="Caf\u00e9").set_cap(NANO, 0, ROW, raise_cap=False)
+    for name in ("cafe\u0301", "CAF\u00c9 ", "\uff43af\u00e9"):
+        with pytest.raises(BudgetError, match="only 1 of the cap"):
+            spend(DatasetAccount(ledger, dataset=name), 2 * NANO)
+        assert spent(ledger, dataset=name) == 0
+
+
+def test_a_file_with_a_cap_shows_no_empty_budget_under_another_name(ledger: Ledger) -> None:
+    DatasetAccount(ledger, (A,)).set_cap(NANO, 0, ROW, raise_cap=False)
+    with pytest.raises(BudgetError, match="cap of its own"):
+        DatasetAccount(ledger, (A,), "other").budget()
