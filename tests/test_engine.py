@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -16,6 +18,7 @@ from steps import encode
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping, load_domain
 from dpforest_duckdb.engine.base import Sample, Splits
+from dpforest_duckdb.engine.connect import MEMORY, open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.packing import MAX_CELLS, MAX_GRID, WORD, blocks
 from dpforest_duckdb.engine.rows import DuckDBRows
@@ -509,3 +512,21 @@ def test_the_salt_is_bound_not_written(con: duckdb.DuckDBPyConnection) -> None:
     )
     assert shown
     assert "123456789123" not in "".join(shown)
+
+
+def test_a_new_spill_folder_that_another_run_swept_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    make = tempfile.mkdtemp
+
+    def swept_once(**given: Any) -> str:
+        made.append(make(**given))
+        if len(made) == 1:
+            Path(made[0]).rmdir()
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkdtemp", swept_once)
+    with open_database(MEMORY, temp_dir=tmp_path):
+        assert [str(path) for path in tmp_path.iterdir()] == made[1:]
+    assert not list(tmp_path.iterdir())

@@ -116,20 +116,31 @@ def _spill_folder(database: Path | None, temp_dir: str | Path | None) -> Iterato
         base = _system_folder()
     if fcntl is not None:
         _sweep(base)
+    folder, lock = _locked_folder(base)
     try:
-        folder = Path(tempfile.mkdtemp(prefix=".dpforest-spill-", dir=base))
-    except OSError:
-        raise DpforestError(
-            f"No temporary folder can be created in {base}: choose another with --temp-dir."
-        ) from None
-    lock = os.open(folder, os.O_RDONLY) if fcntl is not None else -1
-    try:
-        if fcntl is not None:
-            fcntl.flock(lock, fcntl.LOCK_EX)
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         if lock >= 0:
+            os.close(lock)
+
+
+def _locked_folder(base: Path) -> tuple[Path, int]:
+    """A new folder, and the lock on it (-1 if there are none); made again if a sweep took it."""
+    while True:
+        try:
+            folder = Path(tempfile.mkdtemp(prefix=".dpforest-spill-", dir=base))
+        except OSError:
+            raise DpforestError(
+                f"No temporary folder can be created in {base}: choose another with --temp-dir."
+            ) from None
+        if fcntl is None:
+            return folder, -1
+        with contextlib.suppress(FileNotFoundError):
+            lock = os.open(folder, os.O_RDONLY)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if folder.exists():
+                return folder, lock
             os.close(lock)
 
 

@@ -22,6 +22,9 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 
+# table functions that read no table of DuckDB; others may, as json_execute_serialized_sql does
+_NO_TABLE = {"range", "generate_series", "unnest", "json_each", "json_tree"}
+_NO_TABLE |= {"read_parquet", "read_csv", "read_csv_auto"}
 _NOWHERE: dict[str, list[str]] = {"path": []}
 
 
@@ -43,13 +46,13 @@ def scanned_table(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> Ta
 def read_tables(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list[TableInfo]:
     """The base tables that a query reads, through views and macros too.
 
-    Where DuckDB cannot say, because the query has parameters or reads a DataFrame, these are all
-    tables of all databases of the connection.
+    Where DuckDB cannot say, because the query has parameters, reads a DataFrame, or calls a table
+    function that may read tables, these are all tables of all databases of the connection.
     """
     scans = _scans(engine, relation)
     databases = engine.run("SELECT database_name FROM duckdb_databases() WHERE NOT internal")
     tables = [table for (database,) in databases for table in engine.tables(database)]
-    if scans is None:
+    if scans is None or not all(map(_is_plain, scans)):
         return tables
     read = {
         tuple(scan.get("function_data", {}).get("qualified_name", _NOWHERE)["path"])
@@ -88,6 +91,12 @@ def _scans(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list[dict
     except RecursionError:
         return None
     return None if whole["error"] else found
+
+
+def _is_plain(scan: dict[str, Any]) -> bool:
+    """Whether a scan is of the table that it names, or of no table of DuckDB."""
+    name = scan["qname"]["path"][-1]
+    return name in _NO_TABLE or name.endswith("_scan")  # also of databases of other systems
 
 
 @dataclass(frozen=True)
