@@ -635,7 +635,7 @@ def test_ctrl_c_leaves_only_the_debit(db: Path) -> None:
         "INSERT INTO visits SELECT 'x' || i, i % 100, 'Bern', i % 7 = 0 FROM range(300_000) r(i)",
     )
     before = state(db)
-    words = train(db, "--name", "new", "--recipe", "greedy-tree", "--trees", "200", "--depth", "9")
+    words = train(db, "--name", "new", "--recipe", "greedy-tree", "--trees", "200", "--depth", "8")
     running = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *map(str, words)],
         stdout=subprocess.PIPE,

@@ -193,7 +193,7 @@ def test_a_cap_binds_unit_and_rows(ledger: Ledger) -> None:
     assert "each row (up to 2 rows)" in refusal(ledger, 1, unit=PrivacyUnit("row", 2))
     refusal(ledger, 1, unit=replace(PERSON, neighbours="replace-one"))
     debit(ledger, 1, unit=PERSON)
-    assert "train with --privacy-unit person_id --rows-per-unit 3." in refusal(ledger, 1)
+    assert "train with privacy_unit person_id rows_per_unit 3." in refusal(ledger, 1)
     with pytest.raises(BudgetError) as caught:
         ledger.set_cap(VISITS, NANO, 0, ROW, raise_cap=True)
     assert "cannot be changed to each row" in sentence(caught)
@@ -222,11 +222,11 @@ def test_raising_a_cap_needs_the_flag(ledger: Ledger) -> None:
     with pytest.raises(BudgetError) as caught:
         ledger.set_cap(VISITS, 2 * NANO, 0, ROW)
     assert sentence(caught) == (
-        'Refused: table "visits" has a cap of ε = 1; add --raise if it is to become 2.'
+        'Refused: table "visits" has a cap of ε = 1; add raise if it is to become 2.'
     )
     with pytest.raises(BudgetError) as caught:
         ledger.set_cap(VISITS, NANO // 2, atto_delta("1e-9"), ROW)
-    assert "has a cap of δ = 0; add --raise if it is to become 0.000000001" in sentence(caught)
+    assert "has a cap of δ = 0; add raise if it is to become 0.000000001" in sentence(caught)
     ledger.set_cap(VISITS, NANO, 0, ROW)  # the same again, and lower, are no raise
     ledger.set_cap(VISITS, NANO // 2, 0, ROW)
     budget = ledger.set_cap(VISITS, 2 * NANO, 1, ROW, raise_cap=True)
@@ -520,7 +520,7 @@ def test_any_plan_that_is_json_survives_the_round_trip(ledger: Ledger) -> None:
 def test_a_file_that_is_no_ledger(ledger: Ledger) -> None:
     text = (
         f"The ledger at {ledger.path} is not a dpforest ledger, or no longer; "
-        "restore it from a backup, or name another place with --ledger."
+        "restore it from a backup, or name another place with ledger."
     )
     ledger.path.write_bytes(b"age,income\n39,0\n" * 400)
     for use in (ledger.head, lambda: debit(ledger, 1)):
@@ -573,7 +573,7 @@ def test_a_folder_that_cannot_hold_it(tmp_path: Path) -> None:
             debit(Ledger(path), 1)
         assert sentence(caught) == (
             f"The ledger at {path} cannot be opened or created; check that its folder exists and "
-            "is writable, or name another place with --ledger."
+            "is writable, or name another place with ledger."
         )
 
 
