@@ -4,11 +4,12 @@
     python benchmarks/accuracy.py --delta 1e-5 --markdown docs/accuracy-delta.md
     python benchmarks/accuracy.py --table nursery mushroom --recipe auto dpdf --epsilon 0.5
 
-Three stratified folds, dealt three times for tables of less than 8,000 rows. The package's learners
-run on rows in memory, which gives the forests of DuckDB (tests compare them). Noise comes from
-seeds: an experiment on public data, not private. Figures are kept in a file, so that a stopped run
-goes on where it was. What other people's models reach is kept in peer_accuracy.csv; what to aim for
-is read from the folder targets beside the tables, and left out where there is none.
+Three stratified folds; tables of fewer than 8,000 rows are split into folds three times. The
+package's learners run on rows in memory, which gives the forests of DuckDB (tests compare them).
+Noise comes from seeds: an experiment on public data, not private. Figures are kept in a file, so
+that a stopped run goes on where it was. What other people's models reach is kept in
+peer_accuracy.csv; what to aim for is read from the folder targets beside the tables, and left out
+where there is none.
 """
 
 from __future__ import annotations

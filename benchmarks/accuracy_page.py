@@ -267,9 +267,10 @@ def page(
     return (
         f"# {title}\n\nWritten by `{command}`; {given}, noise from seeds.{pure}{missing} Means "
         f"over tables, AUC over those with two classes:\n\n{summary(cells, delta)}\n\n"
-        "Three stratified folds, dealt three times where there are less than 8,000 rows; auto with "
-        f"{seeds} {'seed' if seeds == 1 else 'seeds'} for a fold, other recipes with one, on "
-        "the first three folds; ± is the standard error over these runs. "
+        "Cross-validation with three stratified folds; tables of fewer than 8,000 rows are split "
+        f"into folds three times. Each fold has {seeds} {'seed' if seeds == 1 else 'seeds'} for "
+        "auto. Other recipes have one seed, on the first three folds. ± is the standard error over "
+        "these runs. "
         "Generated tables are those of `benchmarks/generated.py`. Peers are kept in "
         "`benchmarks/peer_accuracy.csv`, which `benchmarks/peer_accuracy.py` measures: "
         "diffprivlib's forest of 10 trees of depth 5, and DP-EBM as it comes, for two classes and "

@@ -1,4 +1,4 @@
-"""The folds of a cross-validation: three stratified parts, dealt three times for small tables."""
+"""The folds of a cross-validation: three stratified parts, split three times for small tables."""
 
 from __future__ import annotations
 

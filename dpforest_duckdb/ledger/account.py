@@ -15,15 +15,15 @@ import secrets
 import shlex
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
+from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.ledger.anchor import Anchor, TableInfo
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Chain, Outcome, Table
-from dpforest_duckdb.privacy.unit import PrivacyUnit, check_rows
+from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 
 _MARK = "dpforest-budget: "
 # The comment is committed just after the ledger. Writers of one database are threads of one
@@ -92,20 +92,11 @@ class Account:
         return chain.budget(self._identified(chain, info).dataset)
 
     def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
-        """The requested privacy unit; by default that of the present cap, else the row."""
-        if rows is not None:
-            check_rows(rows)
+        """The privacy unit that is asked for; by default that of the present cap, else the row."""
         cap = self.budget().cap
-        if column is None and cap and (cap.unit.column != "row" or rows in (None, 1)):
-            return cap.unit if rows is None else replace(cap.unit, rows=rows)
-        if column is None or column == "row":
-            if rows not in (None, 1):
-                raise UsageError("--rows-per-unit goes with a --privacy-unit column, not rows.")
-            return PrivacyUnit("row")
-        declared = {name.casefold(): name for name in self.info.columns}
-        if column.casefold() not in declared:
-            raise DpforestError(f'The table has no column "{column}": correct --privacy-unit.')
-        return PrivacyUnit(declared[column.casefold()], rows or 1)
+        return requested_unit(
+            column, rows, cap=cap.unit if cap else None, columns=self.info.columns, noun=self.noun
+        )
 
     def debit(
         self,

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
-from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
+from dpforest_duckdb.errors import BudgetError, UsageError
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Chain, Closing, Outcome, Table
-from dpforest_duckdb.privacy.unit import PrivacyUnit, check_rows
+from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 
 
 def _nothing() -> None:
@@ -73,21 +73,12 @@ class DatasetAccount:
         return min((chain.budget(table.dataset) for table in self._debited(chain)), key=_room)
 
     def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
-        """The requested privacy unit; by default that of the present cap, else the row."""
-        if rows is not None:
-            check_rows(rows)
+        """The privacy unit that is asked for; by default that of the present cap, else the row."""
         cap = self.budget().cap
-        if column is None and cap and (cap.unit.column != "row" or rows in (None, 1)):
-            return cap.unit if rows is None else replace(cap.unit, rows=rows)
-        if column is None or column == "row":
-            if rows not in (None, 1):
-                raise UsageError("--rows-per-unit goes with a --privacy-unit column, not rows.")
-            return PrivacyUnit("row")
-        known = (column,) if self.columns is None else self.columns
-        declared = {name.casefold(): name for name in known}
-        if column.casefold() not in declared:
-            raise DpforestError(f'There is no column "{column}": correct --privacy-unit.')
-        return PrivacyUnit(declared[column.casefold()], rows or 1)
+        known = (column or "",) if self.columns is None else self.columns
+        return requested_unit(
+            column, rows, cap=cap.unit if cap else None, columns=known, noun=self.noun
+        )
 
     def debit(
         self,

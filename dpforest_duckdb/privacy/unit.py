@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-from dpforest_duckdb.errors import UsageError
+from dpforest_duckdb.errors import DpforestError, UsageError
 
 MAX_ROWS = 1_000_000  # of a unit: the noise of a count grows with them
 
@@ -28,3 +29,29 @@ def check_rows(rows: int) -> None:
     """Raise `UsageError` unless a unit may have so many rows."""
     if type(rows) is not int or not 1 <= rows <= MAX_ROWS:
         raise UsageError(f"--rows-per-unit must be a whole number from 1 to {MAX_ROWS}.")
+
+
+def requested_unit(
+    column: str | None,
+    rows: int | None,
+    *,
+    cap: PrivacyUnit | None,
+    columns: Iterable[str],
+    noun: str,
+) -> PrivacyUnit:
+    """The privacy unit that is asked for; by default that of the present cap, else the row.
+
+    `columns` may be units, and `noun` says what has them. Raises `UsageError` or `DpforestError`.
+    """
+    if rows is not None:
+        check_rows(rows)
+    if column is None and cap and (cap.column != "row" or rows in (None, 1)):
+        return cap if rows is None else replace(cap, rows=rows)
+    if column is None or column == "row":
+        if rows not in (None, 1):
+            raise UsageError("--rows-per-unit goes with a --privacy-unit column, not rows.")
+        return PrivacyUnit("row")
+    declared = {name.casefold(): name for name in columns}
+    if column.casefold() not in declared:
+        raise DpforestError(f'The {noun} has no column "{column}": correct --privacy-unit.')
+    return PrivacyUnit(declared[column.casefold()], rows or 1)

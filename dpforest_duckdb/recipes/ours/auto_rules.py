@@ -1,8 +1,8 @@
 """How `auto` decides: the size of a forest, from public figures and a noisy number of rows.
 
-The main quantity is the strength n·ε: the rows in a count divided by the noise in it. All constants
-of the decision are in this file. They were set on eighteen public tables together, none for a
-single table.
+The main quantity is the strength n·ε: the rows in a count divided by the noise in it. The constants
+were set by hand on public tables, most of them on eighteen tables together. BESIDE and
+WHOLE_NUMBERS each depend on one or two of these tables.
 """
 
 from __future__ import annotations
