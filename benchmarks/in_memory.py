@@ -189,9 +189,9 @@ class MemoryRows:
                 score += votes[leaf]
         self._parts = None
 
-    def sum_gradients(self, trees: Sequence[Tree], unit: Gradients) -> list[Integers]:
-        if self._parts is None or self._parts[0] != unit:
-            self._parts = unit, self._gradients(unit)
+    def sum_gradients(self, trees: Sequence[Tree], scale: Gradients) -> list[Integers]:
+        if self._parts is None or self._parts[0] != scale:
+            self._parts = scale, self._gradients(scale)
         sums = []
         for tree in trees:
             leaf = find_leaves(tree, self._codes)
@@ -199,14 +199,14 @@ class MemoryRows:
             sums.append(np.rint(np.stack(columns, axis=1)).astype(np.int64))
         return sums
 
-    def _gradients(self, unit: Gradients) -> Floats:
+    def _gradients(self, scale: Gradients) -> Floats:
         """A gradient and a hessian `[part, row]` of each class, or of the second of two."""
         weight = np.exp((self._scores - self._scores.max(axis=0)) / SCALE)
-        share = np.floor(weight * (unit.whole / weight.sum(axis=0)))
+        share = np.floor(weight * (scale.whole / weight.sum(axis=0)))
         gradient = -share
-        gradient[self._labels, np.arange(len(self._labels))] += unit.whole
-        steepness = unit.steep / (unit.whole * unit.flat)
-        hessian = np.floor(share * (unit.whole - share) * steepness)
+        gradient[self._labels, np.arange(len(self._labels))] += scale.whole
+        steepness = scale.steep / (scale.whole * scale.flat)
+        hessian = np.floor(share * (scale.whole - share) * steepness)
         parts = np.stack([gradient, hessian], axis=1)[1 if self._classes == 2 else 0 :]
         return parts.reshape(-1, len(self._labels))
 

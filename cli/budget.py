@@ -79,7 +79,7 @@ def budget(
         if action is Action.set:
             found = _set_cap(account, epsilon, delta, privacy_unit, rows_per_unit, raise_cap)
         elif action is Action.move:
-            found = account.take_over(str(table))
+            found = account.move_from(str(table))
         else:
             found = account.budget()
     if found.overspent:

@@ -98,6 +98,8 @@ def a_table_is_resolved_with_its_columns(engine: Engine) -> TableInfo:
     engine.refuse_unseen(info)
     assert engine.same_rows(engine)
     assert engine.room() > 0
+    narrow = engine.bytes_of_a_row(DOMAIN, copies=1, scores=0)
+    assert 0 < narrow <= engine.bytes_of_a_row(DOMAIN, copies=9, scores=2)
     with pytest.raises(DpforestError, match="no_such_table"):
         engine.table("no_such_table")
     return info
@@ -105,7 +107,7 @@ def a_table_is_resolved_with_its_columns(engine: Engine) -> TableInfo:
 
 def a_note_is_kept_with_the_table(engine: Engine, info: TableInfo) -> None:
     text = "the user's\nour own: {\"a\": 'b'}"
-    with engine.noting(info) as note:
+    with engine.budget_note(info) as note:
         assert note.read().key == info.key
         note.write(text)
     assert engine.table("t").comment == text
@@ -115,7 +117,7 @@ def a_note_is_kept_with_the_table(engine: Engine, info: TableInfo) -> None:
 
 
 def written_and_failed(engine: Engine, info: TableInfo) -> None:
-    with engine.noting(info) as note:
+    with engine.budget_note(info) as note:
         note.write("never")
         engine.table("no_such_table")
 

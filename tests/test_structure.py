@@ -119,7 +119,7 @@ def test_no_module_imports_from_a_room_above_its_own() -> None:
 
 def test_what_is_above_the_engine_knows_its_protocols_only() -> None:
     """Another engine then needs no change there; no SQL text is written there either."""
-    public = {f"{ENGINE}.{name}" for name in ("base", "declarations", "temp_space")}
+    public = {f"{ENGINE}.{name}" for name in ("base", "declarations")}
     above = {"request", "postprocess", "learners", "recipes", "model", "report", "training"}
     below = {"privacy", "ledger", "splits"}
     known = {

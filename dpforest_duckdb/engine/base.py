@@ -212,8 +212,8 @@ class Catalogue(Anchor, Protocol):
     def refuse_unseen(self, table: TableInfo, columns: Collection[str] = ()) -> None:
         """Raise `DpforestError` if a snapshot would read other values than the user sees.
 
-        DuckDB reads through connections of its own, which do not see an uncommitted transaction of
-        the user. A computed column may change with each reading, or need a macro.
+        A snapshot may not see what the user has changed and not committed. The values of a computed
+        column may change with each reading.
         """
 
     def spills_plain(self, table: TableInfo) -> bool:
@@ -268,3 +268,9 @@ class Engine(Catalogue, Protocol):
 
     def room(self) -> float:
         """Bytes of memory and of temporary disk that coded rows may use."""
+
+    def bytes_of_a_row(self, domain: Domain, *, copies: int, scores: int) -> int:
+        """The most bytes of memory and of temporary disk that a coded row needs.
+
+        `copies` is the number of columns of nodes, and `scores` that of columns of scores.
+        """

@@ -14,7 +14,7 @@ from dpforest_duckdb.engine.constraints import checked
 from dpforest_duckdb.engine.models import DuckDBModels
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot, new_cursor, taken
 from dpforest_duckdb.engine.statements import Statements
-from dpforest_duckdb.engine.temp_space import room
+from dpforest_duckdb.engine.temp_space import bytes_of_a_row, room
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.ledger.anchor import Home, TableInfo
 from dpforest_duckdb.scoring.dialects.base import split_name
@@ -139,7 +139,7 @@ class DuckDBEngine(Statements):
         return Home(path or "", bool(read_only))
 
     @contextlib.contextmanager
-    def noting(self, table: TableInfo) -> Iterator[DuckDBNote]:
+    def budget_note(self, table: TableInfo) -> Iterator[DuckDBNote]:
         """A table's comment, read and replaced in one transaction, committed at the end."""
         with self._cursor() as cursor:
             note = DuckDBNote(self, cursor, table)
@@ -179,6 +179,10 @@ class DuckDBEngine(Statements):
     def room(self) -> float:
         """Bytes of memory plus the disk that DuckDB may use for temporary files."""
         return room(self.connection)
+
+    def bytes_of_a_row(self, domain: Domain, *, copies: int, scores: int) -> int:
+        """The most bytes of a coded row (see `dpforest_duckdb.engine.temp_space`)."""
+        return bytes_of_a_row(domain, copies=copies, scores=scores)
 
     def spills_plain(self, table: TableInfo) -> bool:
         """Whether a database is encrypted, but its temporary files are not: DuckDB's default."""

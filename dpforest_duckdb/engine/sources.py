@@ -35,7 +35,7 @@ from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
 from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.ledger.anchor import Home, Note, TableInfo
+from dpforest_duckdb.ledger.anchor import BudgetNote, Home, TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.scoring.content import ForestContent
@@ -163,13 +163,16 @@ class SourceEngine:
     def room(self) -> float:
         return self._user.room()
 
+    def bytes_of_a_row(self, domain: Domain, *, copies: int, scores: int) -> int:
+        return self._user.bytes_of_a_row(domain, copies=copies, scores=scores)
+
     def home(self, table: TableInfo) -> Home:
         return Home("", read_only=True)
 
     def tables(self, catalog: str) -> list[TableInfo]:
         return []
 
-    def noting(self, table: TableInfo) -> AbstractContextManager[Note]:
+    def budget_note(self, table: TableInfo) -> AbstractContextManager[BudgetNote]:
         """Raises `DpforestError`: nothing can be stored with these rows."""
         raise DpforestError(f'No note can be stored with "{table.display}", which is no table.')
 

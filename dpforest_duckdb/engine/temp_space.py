@@ -1,4 +1,4 @@
-"""The memory and temporary disk that a run may need, from public facts, and what is available."""
+"""The memory and temporary disk that DuckDB may need for a run, and what is available."""
 
 from __future__ import annotations
 
@@ -10,27 +10,19 @@ import duckdb
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.packing import blocks
-from dpforest_duckdb.errors import DpforestError
 
 _UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _SIZE = re.compile(r"([\d.]+) ?(bytes|[KMGT]iB)")
 _WORD, _NODE_CLASS = 8, 4  # bytes, at most
 
 
-def bytes_of_a_row(domain: Domain, copies: int, scores: int = 0) -> int:
-    """The most bytes of a coded row: codes, node_class columns and scores; routing needs them
-    twice."""
+def bytes_of_a_row(domain: Domain, *, copies: int, scores: int) -> int:
+    """The most bytes of a coded row: packed codes, node_class columns and scores.
+
+    Routing needs them twice, because it copies the rows.
+    """
     words = blocks(domain.cells, len(domain.classes))[-1].word + 1
     return 2 * (_WORD * (words + scores) + _NODE_CLASS * copies)
-
-
-def refuse_if_too_large(room: float, rows: int, each: int) -> None:
-    """Raise `DpforestError` if that many rows may not fit into memory and temporary disk."""
-    if rows * each > room:
-        raise DpforestError(
-            f"{rows:,} rows may need {rows * each / 1e9:.1f} GB of temporary space, more than "
-            "is available: raise --memory-limit, free some disk, or name a larger --temp-dir."
-        )
 
 
 def room(connection: duckdb.DuckDBPyConnection) -> float:

@@ -49,24 +49,24 @@ class Account:
 
     @staticmethod
     def of(engine: Anchor, info: TableInfo, ledger: str | Path | None = None) -> Account:
-        """The account of a table; the ledger is beside the table's database unless it is named.
+        """The account of a table; without `ledger`, the ledger is beside the table's database.
 
-        Raises `DpforestError` for a database in memory without a ledger, and if the ledger is not
-        the one of the table's last debit.
+        Raises `DpforestError` for a database in memory without a ledger, and for a ledger that does
+        not have the table's last debit.
         """
         place = engine.home(info)
         if ledger is None and not place.path:
             raise DpforestError(
                 "A database in memory has no place for its budget: name one with --ledger."
             )
-        own = Path(f"{place.path}.ledger")
-        book = Ledger(ledger if ledger is not None else own)
+        default = Path(f"{place.path}.ledger")
+        book = Ledger(ledger if ledger is not None else default)
         # a ledger beside its database moves with it, so its path identifies nothing
-        beside = place.path and book.path.resolve() == own.resolve()
+        beside = place.path and book.path.resolve() == default.resolve()
         in_memory = ":memory:" if info.catalog == "memory" else f":memory:{info.catalog}"
         home = "" if beside else str(Path(place.path).resolve()) if place.path else in_memory
         account = Account(engine, info, book, home, not place.read_only)
-        account._known(book.read(), info)
+        account._dataset_of(book.read(), info)
         return account
 
     @property
@@ -82,14 +82,15 @@ class Account:
     @property
     def table(self) -> Table:
         """The table as the ledger knows it now, or as its first entry will record it."""
-        return self._identified(self.ledger.read(), self._now())
+        return self._identify(self.ledger.read(), self._current_info())
 
     def budget(self) -> Budget:
-        """Cap and spending of the table. Raises `BudgetError` if it may be a capped one that is
-        gone from its place.
+        """Cap and spending of the table.
+
+        Raises `BudgetError` if it may be a vanished capped table under a new name.
         """
-        chain, info = self.ledger.read(), self._now()
-        return chain.budget(self._identified(chain, info).dataset)
+        chain, info = self.ledger.read(), self._current_info()
+        return chain.budget(self._identify(chain, info).dataset)
 
     def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
         """The privacy unit that is asked for; by default that of the present cap, else the row."""
@@ -121,19 +122,19 @@ class Account:
                     f'The columns of table "{info.display}" have changed since the run was '
                     "planned: plan it again."
                 )
-            table = self._identified(chain, info)
+            table = self._identify(chain, info)
             self._refuse_unanchored(chain.budget(table.dataset))
             run = chain.debit(
                 table, epsilon, delta, unit, recipe=recipe, model=model, private=private, plan=plan
             )
             return (run,), table
 
-        return self._entered(spend)
+        return self._enter(spend)
 
     def check(self, epsilon: int, delta: int, unit: PrivacyUnit, *, private: bool) -> None:
         """Raise what `debit` would raise about the budget; nothing is written."""
-        chain, info = self.ledger.read(), self._now()
-        table = self._identified(chain, info)
+        chain, info = self.ledger.read(), self._current_info()
+        table = self._identify(chain, info)
         self._refuse_unanchored(chain.budget(table.dataset))
         chain.debit(table, epsilon, delta, unit, recipe="", model="", private=private, plan=[])
 
@@ -146,47 +147,47 @@ class Account:
         """Cap the table; the database must be writable, because it stores the cap too."""
 
         def cap(chain: Chain, info: TableInfo) -> tuple[Budget, Table]:
-            table = self._identified(chain, info)
+            table = self._identify(chain, info)
             chain.set_cap(table, epsilon, delta, unit, raise_cap=raise_cap)
             return chain.budget(table.dataset), table
 
         self._refuse_read_only()
-        return self._entered(cap)
+        return self._enter(cap)
 
-    def take_over(self, vanished: str) -> Budget:
-        """Continue the budget of a table that has vanished: it is this one, renamed.
+    def move_from(self, vanished: str) -> Budget:
+        """Continue the budget of a vanished table, which this table is under a new name.
 
-        Raises `DpforestError` if no capped table of that name has vanished, or if this table has a
-        budget of its own.
+        `vanished` is its old name. Raises `DpforestError` if no capped table of that name has
+        vanished, or if this table has a budget already.
         """
 
         def move(chain: Chain, info: TableInfo) -> tuple[Budget, Table]:
-            if self._known(chain, info):
+            if self._dataset_of(chain, info):
                 raise DpforestError(
                     f'Table "{info.display}" has a budget of its own: name another with --to.'
                 )
-            table = Table(self._vanished_as(chain, vanished).dataset, info.display, self._place)
+            table = Table(self._vanished_named(chain, vanished).dataset, info.display, self._place)
             chain.move(table)
             return chain.budget(table.dataset), table
 
         self._refuse_read_only()
-        return self._entered(move)
+        return self._enter(move)
 
     def retire(self, vanished: str) -> None:
-        """Record that a capped table is gone for good, so that no other needs to wait for it."""
+        """Record that a capped table was dropped, so that it can no longer be a renamed one."""
         with self.ledger.writing() as chain:
-            chain.retire(self._vanished_as(chain, vanished))
+            chain.retire(self._vanished_named(chain, vanished))
 
-    def _entered(self, enter: Callable[[Chain, TableInfo], tuple[T, Table]]) -> T:
+    def _enter(self, enter: Callable[[Chain, TableInfo], tuple[T, Table]]) -> T:
         """Add an entry to the ledger, and anchor it in the table's comment.
 
-        `enter` adds to the entries, given the table as it is now. The comment is written before the
-        ledger commits, so that a conflict shows before anything is spent. It is committed after the
-        ledger: an anchor must never be ahead of its ledger.
+        `enter` gets the table as it is now, and adds to the entries. The comment is written before
+        the ledger commits, so a conflict shows before anything is spent. The comment is committed
+        after the ledger, because an anchor must never be ahead of its ledger.
         """
         entered: int | None = None
         try:
-            with _ONE_WRITER, self.engine.noting(self.info) as note:
+            with _ONE_WRITER, self.engine.budget_note(self.info) as note:
                 with self.ledger.writing() as chain:
                     info = note.read()
                     outcome, table = enter(chain, info)
@@ -201,15 +202,15 @@ class Account:
             raise
         return outcome
 
-    def _now(self) -> TableInfo:
-        with self.engine.noting(self.info) as note:
+    def _current_info(self) -> TableInfo:
+        with self.engine.budget_note(self.info) as note:
             return note.read()
 
     @property
     def _place(self) -> str:
         return _place(self.home, self.info)
 
-    def _known(self, chain: Chain, info: TableInfo) -> str | None:
+    def _dataset_of(self, chain: Chain, info: TableInfo) -> str | None:
         """The table's id, by its comment or by its place; None if it is new.
 
         Raises `DpforestError` if comment and ledger contradict each other.
@@ -228,18 +229,20 @@ class Account:
             )
         return dataset
 
-    def _identified(self, chain: Chain, info: TableInfo) -> Table:
+    def _identify(self, chain: Chain, info: TableInfo) -> Table:
         """The table as the ledger knows it; a new table gets a new id.
 
-        A table without an anchor, or with that of a table at another place, is refused while one
-        with a cap has vanished: it may be that one, renamed without its comment or with the comment
-        of another table.
+        While a capped table has vanished, two kinds of tables are refused: those without an anchor,
+        and those with the anchor of a table at another place. Each may be the vanished table, which
+        was renamed without its comment or with the comment of another table.
         """
-        dataset = self._known(chain, info)
+        dataset = self._dataset_of(chain, info)
         anchored = dataset is not None and dataset == _anchor(info.comment).get("dataset")
         if not anchored or chain.place_of(str(dataset)) != self._place:
             for lost in self._vanished(chain)[:1]:
-                raise _may_be(info, lost, new=dataset is None, here=lost.place == self._place)
+                raise _may_be_renamed(
+                    lost, info, new=dataset is None, here=lost.place == self._place
+                )
         return Table(dataset or secrets.token_hex(16), info.display, self._place)
 
     def _vanished(self, chain: Chain) -> list[Table]:
@@ -258,7 +261,7 @@ class Account:
                 lost.append(table)
         return lost
 
-    def _vanished_as(self, chain: Chain, name: str) -> Table:
+    def _vanished_named(self, chain: Chain, name: str) -> Table:
         lost = self._vanished(chain)
         for table in lost:
             if table.name.casefold() == name.casefold():
@@ -280,11 +283,11 @@ class Account:
             raise BudgetError("A cap is kept in the database too: open it for writing.")
 
 
-def _may_be(info: TableInfo, lost: Table, *, new: bool, here: bool) -> BudgetError:
-    """The refusal of a table that may be a capped one which is gone.
+def _may_be_renamed(lost: Table, info: TableInfo, *, new: bool, here: bool) -> BudgetError:
+    """The refusal of table `info`, which may be the vanished capped table `lost`, renamed.
 
-    `new` tables have no budget yet, so they can take over the other. `here` says that the one that
-    is gone had the place of this table.
+    A `new` table has no budget yet, so the other budget can move to it. `here` says that the
+    vanished table was at the place of `info`.
     """
     old = shlex.quote(lost.name)
     retire = f"dpforest budget retire --table {old}"

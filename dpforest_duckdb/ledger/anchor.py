@@ -54,7 +54,7 @@ class Home:
     read_only: bool
 
 
-class Note(Protocol):
+class BudgetNote(Protocol):
     """The note stored with a table, within one transaction of its database."""
 
     def read(self) -> TableInfo:
@@ -75,5 +75,5 @@ class Anchor(Protocol):
     def tables(self, catalog: str) -> list[TableInfo]:
         """The base tables of a database, with their notes."""
 
-    def noting(self, table: TableInfo) -> AbstractContextManager[Note]:
+    def budget_note(self, table: TableInfo) -> AbstractContextManager[BudgetNote]:
         """The note of a table; changes are committed at the end, or rolled back after an error."""

@@ -23,7 +23,7 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 
 
 def _nothing() -> None:
-    """Refuses nothing: the rows come from nowhere else."""
+    """Refuse nothing: the rows come from nowhere else."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,9 @@ class DatasetAccount:
 
     `files` are resolved paths. Without `dataset` each of them has a budget, and every one is
     debited with the whole cost, in one transaction. `columns` are those that a privacy unit may be;
-    None if they are not known. `refuse_others` raises `BudgetError` if the rows also come from what
-    has a cap of its own; it is asked at each debit, because views and caps may have changed.
+    None if they are not known. `refuse_others` raises `BudgetError` if the rows also come from a
+    table or a file with a cap of its own. It is called at each debit, because views and caps may
+    have changed.
     """
 
     ledger: Ledger
@@ -156,9 +157,7 @@ class NoAccount:
         return Budget((), ())
 
     def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
-        return (
-            PrivacyUnit("row") if column in (None, "row") else PrivacyUnit(str(column), rows or 1)
-        )
+        return requested_unit(column, rows, cap=None, columns=(column or "",), noun=self.noun)
 
     def debit(self, epsilon: int, delta: int, unit: PrivacyUnit, **run: object) -> tuple[int, ...]:
         return ()
@@ -209,18 +208,18 @@ def _join(chain: Chain, file: Path, named: Table) -> None:
     the dataset's cap allows.
     """
     place = FILE + str(file)
-    own = chain.find(place)
-    if own == named.dataset:
+    present = chain.find(place)
+    if present == named.dataset:
         return
     if chain.find(named.place) is None:
         chain.move(named)
-    if own is not None:
-        if _first(chain, own).place.startswith(DATASET):
+    if present is not None:
+        if _first(chain, present).place.startswith(DATASET):
             raise BudgetError(
                 f"The file {file} is in another dataset already: give the name of that one with "
                 "--dataset."
             )
-        budget = chain.budget(own)
+        budget = chain.budget(present)
         if budget.cap:
             raise BudgetError(
                 f"The file {file} has a cap of its own, so it cannot join a dataset: leave "
@@ -241,6 +240,6 @@ def _join(chain: Chain, file: Path, named: Table) -> None:
 
 
 def _room(budget: Budget) -> tuple[float, int]:
-    """Sorts budgets by what is left, and by what is spent where nothing is capped."""
+    """A key to sort budgets: by what is left, and without a cap by what is spent."""
     left = budget.left_epsilon
     return (float("inf") if left is None else left, -budget.spent_epsilon)

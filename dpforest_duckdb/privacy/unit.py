@@ -39,9 +39,10 @@ def requested_unit(
     columns: Iterable[str],
     noun: str,
 ) -> PrivacyUnit:
-    """The privacy unit that is asked for; by default that of the present cap, else the row.
+    """The privacy unit of a request: `column` with `rows`, else that of the cap, else the row.
 
-    `columns` may be units, and `noun` says what has them. Raises `UsageError` or `DpforestError`.
+    `columns` are the names that `column` may have, in any case; `noun` says what has them. Raises
+    `UsageError` or `DpforestError`.
     """
     if rows is not None:
         check_rows(rows)
@@ -49,7 +50,7 @@ def requested_unit(
         return cap if rows is None else replace(cap, rows=rows)
     if column is None or column == "row":
         if rows not in (None, 1):
-            raise UsageError("--rows-per-unit goes with a --privacy-unit column, not rows.")
+            raise UsageError("--rows-per-unit goes with a --privacy-unit column, not with rows.")
         return PrivacyUnit("row")
     declared = {name.casefold(): name for name in columns}
     if column.casefold() not in declared:

@@ -14,14 +14,13 @@ from dpforest_duckdb.domain.checks import remarks
 from dpforest_duckdb.domain.file import load_domain
 from dpforest_duckdb.engine.base import Catalogue, Trace
 from dpforest_duckdb.engine.declarations import declared_domain
-from dpforest_duckdb.engine.temp_space import refuse_if_too_large
 from dpforest_duckdb.errors import DpforestError, PlainSpillWarning, PublicFactWarning, UsageError
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount
 from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import atto_delta, large_epsilon, nano_epsilon
 from dpforest_duckdb.privacy.randomness import Randomness
-from dpforest_duckdb.privacy.unit import PrivacyUnit, check_rows
+from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
@@ -111,9 +110,7 @@ def prepare(
         notes=notes,
     )
     if rows_at_most is not None:
-        if rows_at_most < 1:
-            raise UsageError("--rows-at-most must be a whole number from 1.")
-        refuse_if_too_large(engine.room(), rows_at_most, run.bytes_of_a_row)
+        _refuse_if_too_large(rows_at_most, run)
     return run
 
 
@@ -147,6 +144,18 @@ def _refuse_tiny_shares(recipe: Recipe, request: Request) -> None:
                 )
 
 
+def _refuse_if_too_large(rows: int, run: Run) -> None:
+    """Raise `DpforestError` if that many rows may not fit into memory and temporary disk."""
+    if rows < 1:
+        raise UsageError("--rows-at-most must be a whole number from 1.")
+    needed = rows * run.bytes_of_a_row
+    if needed > run.engine.room():
+        raise DpforestError(
+            f"{rows:,} rows may need {needed / 1e9:.1f} GB of temporary space, more than "
+            "is available: raise --memory-limit, free some disk, or name a larger --temp-dir."
+        )
+
+
 def _unit(domain: Domain, info: TableInfo, requested: str | None, rows: int) -> PrivacyUnit:
     """The privacy unit: as requested, else the domain's, else the row if there is no identifier."""
     column = requested or domain.privacy_unit
@@ -155,14 +164,7 @@ def _unit(domain: Domain, info: TableInfo, requested: str | None, rows: int) -> 
             f'The domain names an identifier, "{domain.identifiers[0]}": say whom to protect with '
             "--privacy-unit COLUMN or --privacy-unit row."
         )
-    check_rows(rows)
-    if column is None or column == "row":
-        if rows > 1:
-            raise UsageError("--rows-per-unit goes with a --privacy-unit column, not with rows.")
-        return PrivacyUnit("row")
-    found = {name.casefold(): name for name in info.columns}
-    if column.casefold() not in found:
-        raise DpforestError(f'The table has no column "{column}": correct --privacy-unit.')
-    if column.casefold() == domain.target.casefold():
+    unit = requested_unit(column, rows, cap=None, columns=info.columns, noun="table")
+    if unit.column.casefold() == domain.target.casefold():
         raise DpforestError("The target cannot be the privacy unit: correct --privacy-unit.")
-    return PrivacyUnit(found[column.casefold()], rows)
+    return unit

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, replace
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import CodedRows, Engine, Sample, Snapshot
-from dpforest_duckdb.engine.temp_space import bytes_of_a_row
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.learners.private_bins import on_the_grid, recut, to_be_cut
 from dpforest_duckdb.ledger.anchor import TableInfo
@@ -75,7 +74,9 @@ class Run:
         learners = [recipe.learner for recipe in (self.recipe, *self.recipe.successors)]
         copies = max(learner.node_columns(self.request) for learner in learners)
         scores = max(learner.score_columns(self.request) for learner in learners)
-        return bytes_of_a_row(self.request.domain, copies if self.shares_rows else 1, scores)
+        return self.engine.bytes_of_a_row(
+            self.request.domain, copies=copies if self.shares_rows else 1, scores=scores
+        )
 
     @property
     def copies_start_anew(self) -> bool:

@@ -166,8 +166,8 @@ def test_a_capped_table_that_lost_its_comment_and_name_is_not_a_new_one(
         with pytest.raises(BudgetError, match="budget move --table t --to fresh"):
             run()
     with pytest.raises(DpforestError, match='No capped table "x" has vanished'):
-        account(con, "fresh").take_over("x")
-    assert account(con, "fresh").take_over("t").spent_epsilon == NANO
+        account(con, "fresh").move_from("x")
+    assert account(con, "fresh").move_from("t").spent_epsilon == NANO
     with pytest.raises(BudgetError, match="only 0 of the cap"):
         ready(con, "fresh").execute()
 
@@ -260,7 +260,7 @@ def test_a_table_with_a_budget_takes_over_no_other(con: duckdb.DuckDBPyConnectio
     account(con).set_cap(NANO, 0, ROW, raise_cap=False)
     con.execute("DROP TABLE t")
     with pytest.raises(DpforestError, match="has a budget of its own"):
-        account(con, "own").take_over("t")
+        account(con, "own").move_from("t")
     spend(account(con, "own"))
 
 
