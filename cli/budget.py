@@ -175,7 +175,7 @@ def _set_cap(
 
     old = account.budget().cap
     if epsilon is None and old is None:
-        raise UsageError("The table has no cap yet: name one with --epsilon.")
+        raise UsageError(f"The {account.noun} has no cap yet: name one with --epsilon.")
     kept = old if epsilon is None and delta is None else None
     return account.set_cap(
         nano_epsilon(epsilon, cap=True) if epsilon is not None else old.epsilon if old else 0,

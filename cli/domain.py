@@ -49,7 +49,7 @@ def domain(
             return
         found = {name.casefold(): name for name in info.columns}
         if target is not None and target.casefold() not in found:
-            raise DpforestError(f'The table has no column "{target}": check --target.')
+            raise DpforestError(f'There is no column "{target}": check --target.')
         named = found[target.casefold()] if target else None
         columns = [
             _marked(column, info.columns[column["name"]], column["name"] == named)

@@ -255,7 +255,9 @@ def _say_public(run: Run, source: str) -> None:
     say(f"Temporary space: at most {each} bytes per row, {each / 10:g} GB for 100 million rows.")
     if unused := run.unused_columns:
         say(f"Columns not used: {listed(unused)}.")
-    say(f'Privacy unit: {run.unit} of table "{run.table.display}", added or removed.')
+    say(
+        f'Privacy unit: {run.unit} of {run.account.noun} "{run.account.display}", added or removed.'
+    )
     if run.unit.column != "row" and run.unit.rows == 1:
         say(
             f'One row of each "{run.unit.column}" is used at most: allow more with --rows-per-unit.'

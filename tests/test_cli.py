@@ -332,7 +332,7 @@ def test_several_models_in_one_pass(db: Path) -> None:
     assert dpforest("budget", "set", *shown[1:5], "--epsilon", "8").code == 0
     before = state(db)
     more = ("--name", "k", "--epsilon", "1", "--epsilon", "1.5")
-    refused(dpforest(*train(db, *more)), "2.5 together", "only 2", "visits")
+    refused(dpforest(*train(db, *more)), "needs ε = 1.5", "only 1 of", "before it count", "visits")
     small = ("--name", "k", "--epsilon", "0.1", "--epsilon", "0.2", "--delta", "1e-6")
     refused(dpforest(*train(db, *small)), "δ = 0.000001", "only 0", "visits")
     refused(dpforest(*train(db, *more, "--out", "x.json")), "--out", code=2)

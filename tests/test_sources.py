@@ -26,6 +26,7 @@ from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.training.opening import opened
+from dpforest_duckdb.training.train import train_many
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
@@ -381,6 +382,20 @@ def test_frames_with_bad_columns_are_refused(tmp_path: Path) -> None:
         with pytest.raises(DpforestError, match=words):
             fitted(con, frame, ledger=tmp_path / "ledger", dataset="d")
     assert not (tmp_path / "ledger").exists()
+
+
+def test_runs_under_several_names_are_checked_under_each(tmp_path: Path) -> None:
+    """Runs in one pass: if one of their budgets does not allow all of its runs, none is started."""
+    con, book, frame = duckdb.connect(), tmp_path / "ledger", arrays()
+    DatasetAccount(Ledger(book), dataset="small").set_cap(NANO, 0, ROW, raise_cap=False)
+    runs = [
+        prepare(con, frame, domain=DOMAIN, ledger=book, dataset=name, epsilon="0.6")
+        for name in ("open", "small", "small")
+    ]
+    with pytest.raises(BudgetError, match=r'0.4 .* dataset "small"\. The runs before it count too'):
+        list(train_many(runs))
+    assert not Ledger(book).runs()
+    assert len(list(train_many(runs[:2]))) == 2
 
 
 def test_rows_without_a_table_need_a_ledger_and_a_name(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ class Domain:
         def column(name: str) -> str:
             if name.casefold() not in found:
                 raise DpforestError(
-                    f'The table has no column "{name}", which the domain names: correct the domain '
+                    f'There is no column "{name}", which the domain names: correct the domain '
                     "or pass --exclude."
                 )
             return found[name.casefold()]

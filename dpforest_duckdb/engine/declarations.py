@@ -39,7 +39,7 @@ def declared_domain(engine: Catalogue, info: TableInfo, target: str | None) -> D
     if not target:
         raise DpforestError("Name the column to predict with --target, or a file with --domain.")
     if target.casefold() not in {name.casefold() for name in info.columns}:
-        raise DpforestError(f'The table has no column "{target}": check --target.')
+        raise DpforestError(f'There is no column "{target}": check --target.')
     columns = [c for c in declared_columns(engine, info) if "kind" in c]
     if target.casefold() not in {c["name"].casefold() for c in columns}:
         raise DpforestError(

@@ -96,7 +96,7 @@ class Account:
         """The privacy unit that is asked for; by default that of the present cap, else the row."""
         cap = self.budget().cap
         return requested_unit(
-            column, rows, cap=cap.unit if cap else None, columns=self.info.columns, noun=self.noun
+            column, rows, cap=cap.unit if cap else None, columns=self.info.columns
         )
 
     def debit(
@@ -131,10 +131,11 @@ class Account:
 
         return self._enter(spend)
 
-    def check(self, epsilon: int, delta: int, unit: PrivacyUnit, *, private: bool) -> None:
-        """Raise what `debit` would raise about the budget; nothing is written."""
-        chain, info = self.ledger.read(), self._current_info()
-        table = self._identify(chain, info)
+    def check(
+        self, chain: Chain, epsilon: int, delta: int, unit: PrivacyUnit, *, private: bool
+    ) -> None:
+        """Raise what `debit` would raise about the budget, or enter the run in `chain` alone."""
+        table = self._identify(chain, self._current_info())
         self._refuse_unanchored(chain.budget(table.dataset))
         chain.debit(table, epsilon, delta, unit, recipe="", model="", private=private, plan=[])
 

@@ -77,9 +77,7 @@ class DatasetAccount:
         """The privacy unit that is asked for; by default that of the present cap, else the row."""
         cap = self.budget().cap
         known = (column or "",) if self.columns is None else self.columns
-        return requested_unit(
-            column, rows, cap=cap.unit if cap else None, columns=known, noun=self.noun
-        )
+        return requested_unit(column, rows, cap=cap.unit if cap else None, columns=known)
 
     def debit(
         self,
@@ -113,10 +111,11 @@ class DatasetAccount:
                 for table in self._debited(chain)
             )
 
-    def check(self, epsilon: int, delta: int, unit: PrivacyUnit, *, private: bool) -> None:
-        """Raise what `debit` would raise; nothing is written."""
+    def check(
+        self, chain: Chain, epsilon: int, delta: int, unit: PrivacyUnit, *, private: bool
+    ) -> None:
+        """Raise what `debit` would raise, or enter the run in `chain` alone."""
         self.refuse_others()
-        chain = self.ledger.read()
         for table in self._debited(chain):
             chain.debit(table, epsilon, delta, unit, recipe="", model="", private=private, plan=[])
 
@@ -157,12 +156,14 @@ class NoAccount:
         return Budget((), ())
 
     def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
-        return requested_unit(column, rows, cap=None, columns=(column or "",), noun=self.noun)
+        return requested_unit(column, rows, cap=None, columns=(column or "",))
 
     def debit(self, epsilon: int, delta: int, unit: PrivacyUnit, **run: object) -> tuple[int, ...]:
         return ()
 
-    def check(self, epsilon: int, delta: int, unit: PrivacyUnit, *, private: bool) -> None:
+    def check(
+        self, chain: Chain, epsilon: int, delta: int, unit: PrivacyUnit, *, private: bool
+    ) -> None:
         return None
 
     def close_run(self, runs: Sequence[int], state: Outcome) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -30,7 +31,7 @@ FILE, DATASET = "file::", "dataset::"
 
 @dataclass(frozen=True)
 class Table:
-    """A table as the ledger knows it.
+    """A table, a file or a dataset as the ledger knows it.
 
     `dataset` is the opaque id of its budget. `name` is for people only, and `place`
     ("path::schema.table") is what `Ledger.find` looks up.
@@ -39,6 +40,24 @@ class Table:
     dataset: str
     name: str
     place: str
+
+    def __str__(self) -> str:
+        """How messages name it."""
+        return f'{self.noun} "{self.name}"'
+
+    @property
+    def noun(self) -> str:
+        """What has the budget, for people."""
+        if self.place.startswith(FILE):
+            return "file"
+        return "dataset" if self.place.startswith(DATASET) else "table"
+
+    @property
+    def option(self) -> str:
+        """The option of the command line that names it."""
+        if self.place.startswith(FILE):
+            return f"--db {shlex.quote(self.place.removeprefix(FILE))}"
+        return f"--{self.noun} {shlex.quote(self.name)}"
 
 
 @dataclass(frozen=True)
@@ -298,42 +317,42 @@ def check_amounts(epsilon: int, delta: int) -> None:
 
 
 def _check_cap(new: Cap, budget: Budget, raise_cap: bool) -> None:
-    old, name = budget.cap, new.table.name
+    old, table = budget.cap, new.table
     if old and old.unit != new.unit and budget.entries:
         raise BudgetError(
-            f'Refused: the cap of table "{name}" protects {old.unit}, and something was spent '
+            f"Refused: the cap of {table} protects {old.unit}, and something was spent "
             f"under it already, so that cannot be changed to {new.unit}."
         )
     for run in budget.entries:
         if not run.private:
             raise BudgetError(
-                f'Refused: run {run.seq} on table "{name}" was not private, so no cap can count it.'
+                f"Refused: run {run.seq} on {table} was not private, so no cap can count it."
             )
         if run.unit != new.unit:
             raise BudgetError(
-                f'Refused: run {run.seq} on table "{name}" protected {run.unit}, '
+                f"Refused: run {run.seq} on {table} protected {run.unit}, "
                 f"so a cap that protects {new.unit} cannot count it."
             )
     if old and not raise_cap:
-        _check_not_raised("ε", NANO, old.epsilon, new.epsilon, name)
-        _check_not_raised("δ", ATTO, old.delta, new.delta, name)
+        _check_not_raised("ε", NANO, old.epsilon, new.epsilon, table)
+        _check_not_raised("δ", ATTO, old.delta, new.delta, table)
 
 
-def _check_not_raised(symbol: str, scale: int, old: int, new: int, name: str) -> None:
+def _check_not_raised(symbol: str, scale: int, old: int, new: int, table: Table) -> None:
     if new > old:
         raise BudgetError(
-            f'Refused: table "{name}" has a cap of {symbol} = {show(old, scale)}; '
+            f"Refused: {table} has a cap of {symbol} = {show(old, scale)}; "
             f"add --raise if it is to become {show(new, scale)}."
         )
 
 
 def _check_run(run: Run, budget: Budget) -> None:
-    cap, name = budget.cap, run.table.name
+    cap, table = budget.cap, run.table
     if cap is None:
         return
     if not run.private:
         raise BudgetError(
-            f'Refused: table "{name}" has a cap, and a run that is not private cannot be counted '
+            f"Refused: {table} has a cap, and a run that is not private cannot be counted "
             "against it."
         )
     if run.unit != cap.unit:
@@ -341,22 +360,22 @@ def _check_run(run: Run, budget: Budget) -> None:
         hint = (
             f"train with --privacy-unit {cap.unit.column} --rows-per-unit {cap.unit.rows}"
             if budget.entries
-            else f"nothing is spent yet, so run dpforest budget set --table {name} {words}"
+            else f"nothing is spent yet, so run dpforest budget set {table.option} {words}"
         )
         raise BudgetError(
-            f'Refused: the cap of table "{name}" protects {cap.unit}, '
+            f"Refused: the cap of {table} protects {cap.unit}, "
             f"but this run would protect {run.unit}: {hint}."
         )
-    _check_left("ε", NANO, run.epsilon, budget.spent_epsilon, cap.epsilon, name)
-    _check_left("δ", ATTO, run.delta, budget.spent_delta, cap.delta, name)
+    _check_left("ε", NANO, run.epsilon, budget.spent_epsilon, cap.epsilon, table)
+    _check_left("δ", ATTO, run.delta, budget.spent_delta, cap.delta, table)
 
 
-def _check_left(symbol: str, scale: int, needed: int, spent: int, cap: int, name: str) -> None:
+def _check_left(symbol: str, scale: int, needed: int, spent: int, cap: int, table: Table) -> None:
     if spent + needed > cap:
         raise BudgetError(
             f"Refused: this run needs {symbol} = {show(needed, scale)} but only "
             f"{show(max(0, cap - spent), scale)} of the cap of {show(cap, scale)} is left "
-            f'for table "{name}".'
+            f"for {table}."
         )
 
 

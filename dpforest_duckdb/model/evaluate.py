@@ -72,8 +72,8 @@ def evaluate(
     if nano is None:
         if account and account.budget().cap:
             raise BudgetError(
-                f'Refused: table "{info.display}" has a cap, and exact figures are not private: '
-                "ask for noisy ones with --epsilon."
+                f'Refused: {account.noun} "{account.display}" has a cap, and exact figures are not '
+                "private: ask for noisy ones with --epsilon."
             )
         labels = _labels(forest, info, target)
         with engine.snapshot(info) as rows:
@@ -83,8 +83,8 @@ def evaluate(
     doubt = "" if unseen else _doubt(account, forest)
     if doubt and account.budget().cap:
         raise BudgetError(
-            f'Refused: table "{info.display}" has a cap. {doubt} Pass --unseen if the model never '
-            "saw these rows."
+            f'Refused: {account.noun} "{account.display}" has a cap. {doubt} Pass --unseen if the '
+            "model never saw these rows."
         )
     labels = _labels(forest, info, target, unit)
     planned = asdict(PlannedQuery("figures", "discrete Laplace", (nano,)))
@@ -136,8 +136,8 @@ def _unit(
         column = promise.unit
         if column.casefold() not in {name.casefold() for name in info.columns}:
             raise DpforestError(
-                f'The model protects each "{column}", which the table does not have: name the '
-                "column of the same persons with --privacy-unit."
+                f'The model protects each "{column}", and there is no such column: name the column '
+                "of the same persons with --privacy-unit."
             )
     if rows is None and column not in (None, "row"):
         rows = promise.rows_per_unit
@@ -202,11 +202,11 @@ def _labels(
     found = {name.casefold(): name for name in info.columns}
     wanted = target or forest.domain.target
     if wanted.casefold() not in found:
-        raise DpforestError(f'The table has no column "{wanted}": name the classes with --target.')
+        raise DpforestError(f'There is no column "{wanted}": name the classes with --target.')
     column = found[wanted.casefold()]
     labels = Attribute(column, "categorical", forest.domain.classes).bound(info.columns[column])
     for attribute in forest.domain.attributes:
         fitted(attribute, info.columns)
     if unit.column not in ("row", *info.columns):
-        raise DpforestError(f'The table has no column "{unit.column}", which its cap protects.')
+        raise DpforestError(f'There is no column "{unit.column}", which its cap protects.')
     return labels

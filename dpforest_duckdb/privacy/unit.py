@@ -37,12 +37,11 @@ def requested_unit(
     *,
     cap: PrivacyUnit | None,
     columns: Iterable[str],
-    noun: str,
 ) -> PrivacyUnit:
     """The privacy unit of a request: `column` with `rows`, else that of the cap, else the row.
 
-    `columns` are the names that `column` may have, in any case; `noun` says what has them. Raises
-    `UsageError` or `DpforestError`.
+    `columns` are the names that `column` may have, in any case. Raises `UsageError` or
+    `DpforestError`.
     """
     if rows is not None:
         check_rows(rows)
@@ -54,5 +53,5 @@ def requested_unit(
         return PrivacyUnit("row")
     declared = {name.casefold(): name for name in columns}
     if column.casefold() not in declared:
-        raise DpforestError(f'The {noun} has no column "{column}": correct --privacy-unit.')
+        raise DpforestError(f'There is no column "{column}": correct --privacy-unit.')
     return PrivacyUnit(declared[column.casefold()], rows or 1)

@@ -164,7 +164,7 @@ def _unit(domain: Domain, info: TableInfo, requested: str | None, rows: int) -> 
             f'The domain names an identifier, "{domain.identifiers[0]}": say whom to protect with '
             "--privacy-unit COLUMN or --privacy-unit row."
         )
-    unit = requested_unit(column, rows, cap=None, columns=info.columns, noun="table")
+    unit = requested_unit(column, rows, cap=None, columns=info.columns)
     if unit.column.casefold() == domain.target.casefold():
         raise DpforestError("The target cannot be the privacy unit: correct --privacy-unit.")
     return unit

@@ -13,7 +13,7 @@ from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.learners.private_bins import on_the_grid, recut, to_be_cut
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount
-from dpforest_duckdb.ledger.entries import outcome
+from dpforest_duckdb.ledger.entries import Chain, outcome
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant
@@ -140,9 +140,12 @@ class Run:
             self.account.close_run(run, "done")
         return forest
 
-    def check(self) -> None:
-        """Raise `BudgetError` if the budget would refuse `execute`; nothing is spent."""
-        self.account.check(self.cost, self.delta, self.unit, private=not self.reasons)
+    def check(self, chain: Chain) -> None:
+        """Raise `BudgetError` if the budget would refuse `execute` after the entries of `chain`.
+
+        The run is entered in `chain`, and nowhere else.
+        """
+        self.account.check(chain, self.cost, self.delta, self.unit, private=not self.reasons)
 
     def release_uncapped(self, observe: Observer = unobserved) -> Forest:
         """The forest, without a debit and without an entry in a ledger: for audits on made-up

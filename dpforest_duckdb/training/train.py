@@ -10,8 +10,8 @@ import duckdb
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.errors import BudgetError, UsageError
+from dpforest_duckdb.ledger.entries import Chain
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
 from dpforest_duckdb.progress import Observer, TextObserver, as_text, unobserved
 from dpforest_duckdb.training.opening import Rows
 from dpforest_duckdb.training.prepare import prepare
@@ -108,14 +108,14 @@ def train_many(
     """Execute prepared runs on one table, one after the other; the rows are coded once for all.
 
     Each run sees the rows of one moment: where a table has changed since the run before, its rows
-    are coded again. Each run is debited. If the cap does not allow all of them, none is. Raises as
+    are coded again. Each run is debited. If a cap does not allow all of them, none is. Raises as
     `train`.
     """
     if progress is not None:
         observe = as_text(progress)
     first = runs[0]
     if len({(run.table.key, run.account.ledger and run.account.ledger.path) for run in runs}) > 1:
-        raise UsageError("Runs that share one pass need the same table and the same ledger.")
+        raise UsageError("Runs that share one pass need the same rows and the same ledger.")
     check_together(runs)
     first.engine.refuse_unseen(first.table)
     with first.engine.snapshot(first.table, shared=len(runs) > 1) as rows:
@@ -128,17 +128,15 @@ def train_many(
 
 
 def check_together(runs: Sequence[Run]) -> None:
-    """Raise `BudgetError` unless the cap of the table allows all runs; nothing is debited."""
-    for run in runs:
-        run.check()
-    budget, table = runs[0].account.budget(), runs[0].table
-    for symbol, scale, wanted, left in (
-        ("ε", NANO, sum(run.cost for run in runs), budget.left_epsilon),
-        ("δ", ATTO, sum(run.delta for run in runs), budget.left_delta),
-    ):
-        if len(runs) > 1 and left is not None and wanted > left:
+    """Raise `BudgetError` unless all runs fit into their budgets; nothing is debited."""
+    ledger = runs[0].account.ledger
+    chain = Chain() if ledger is None else ledger.read()
+    for number, run in enumerate(runs):
+        try:
+            run.check(chain)
+        except BudgetError as error:
+            if number == 0:
+                raise
             raise BudgetError(
-                f"Refused: these runs need {symbol} = {show(wanted, scale)} together but only "
-                f'{show(left, scale)} of the cap is left for table "{table.display}": ask '
-                "for fewer or raise the cap."
-            )
+                f"{error.sentence} The runs before it count too; none was started."
+            ) from None

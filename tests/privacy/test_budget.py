@@ -127,7 +127,7 @@ def test_each_database_has_its_own_budget_and_rows(home: Path) -> None:
         account(con, "two.t", ledger=book).set_cap(NANO, 0, ROW, raise_cap=False)
         first = ready(con, "one.t", ledger=book, epsilon=1)
         second = ready(con, "two.t", ledger=book, epsilon=5)
-        with pytest.raises(DpforestError, match="same table"):
+        with pytest.raises(DpforestError, match="same rows"):
             list(train_many([first, second]))
         first.execute()
         with pytest.raises(BudgetError, match="only 1 of the cap"):
@@ -360,7 +360,7 @@ def test_the_unit_of_a_cap_can_change_while_nothing_is_spent(
 
 def test_a_check_refuses_what_a_debit_would(con: duckdb.DuckDBPyConnection) -> None:
     found = account(con)
-    found.check(NANO, 0, ROW, private=True)
+    found.check(found.ledger.read(), NANO, 0, ROW, private=True)
     found.set_cap(NANO, 0, ROW, raise_cap=False)
     for epsilon, unit, private in (
         (2 * NANO, ROW, True),
@@ -368,7 +368,7 @@ def test_a_check_refuses_what_a_debit_would(con: duckdb.DuckDBPyConnection) -> N
         (NANO, ROW, False),
     ):
         with pytest.raises(BudgetError):
-            found.check(epsilon, 0, unit, private=private)
+            found.check(found.ledger.read(), epsilon, 0, unit, private=private)
     assert len(found.ledger.read().entries) == 1
 
 

@@ -43,10 +43,10 @@ def test_a_cap_on_one_file_refuses_the_whole_glob(ledger: Ledger) -> None:
     DatasetAccount(ledger, (B,)).set_cap(NANO, 0, ROW, raise_cap=False)
     both = DatasetAccount(ledger, (A, B))
     for refused in (
-        lambda: both.check(2 * NANO, 0, ROW, private=True),
+        lambda: both.check(ledger.read(), 2 * NANO, 0, ROW, private=True),
         lambda: spend(both, 2 * NANO),
     ):
-        with pytest.raises(BudgetError, match=r'only 1 .* "b.csv"'):
+        with pytest.raises(BudgetError, match=r'only 1 .* file "b.csv"'):
             refused()
     assert spent(ledger, A) == 0, "one transaction: nothing is debited"
     assert both.budget().left_epsilon == NANO, "the budget that leaves least"
