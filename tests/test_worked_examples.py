@@ -126,6 +126,16 @@ def test_pruning_by_error_on_five_nodes() -> None:
     assert kept.nodes == 3
 
 
+def test_pruning_by_error_has_a_confidence_of_25_percent() -> None:
+    """z = .69: leaves of 16:0 and 1:1 err 1.900 times, together 1.899; with 17:0 1.901 and 1.903.
+
+    At z = .67 the first split would stay, and at .71 the second would go.
+    """
+    for pure, nodes in ((16, 1), (17, 3)):
+        tree = tree_of([[pure + 1, 1], [pure, 0], [1, 1]], [1, 0, 0], [1, -1, -1])
+        assert prune_by_error(tree, (2, 2)).nodes == nodes
+
+
 def test_the_leaves_of_five_nodes_vote_in_five_ways() -> None:
     # leaves are 1, 3 and 4; the counts of 4 are noise below zero
     tree = five([[9, 9], [6, 2], [3, 7], [1, 4], [-2, -1]])

@@ -6,14 +6,14 @@ uniformly. Each tree has B/τ for the class counts of its leaves. A tree votes f
 (dpRFMV), or fractions are averaged and the largest wins (threshold averaging, dpRFTA). The figures
 of the paper have depths 6 and 14.
 Assumed: τ = 10 instead of O(log n), so that n needs no query; a uniform split of the attribute;
-depth 6, with 14 as the variant `deep`; more than two classes.
+depth 6, with 14 as the variant `deep`; more than two classes; threshold averaging as the default.
 """
 
 from __future__ import annotations
 
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_counts, vote_by_majority
-from dpforest_duckdb.recipes.conformance import Line
+from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, leaves_only
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.splits.choose import at_random
@@ -22,11 +22,30 @@ LINES = (
     Line("all rows in every tree", "thesis 4.4.1: ε = B/t", "rows"),
     Line("O(log n) trees", "thesis 4.5.1", "trees", assumed="10, so that n needs no query"),
     Line(
-        "complete trees of a fixed depth, 6 and 14 in the figures",
-        "thesis 4.5.1 and Figure 4.4",
+        "complete trees of a fixed depth, 14 in the table, 6 and 14 in the figures",
+        "thesis 4.5.1, Table 4.1 and Figure 4.4",
         "depth",
+        assumed="6, as ten trees of depth 14 exceed the limit of leaves; 14 as the variant deep",
     ),
     Line("binary trees", "thesis 4.5.1", "split_type"),
+    Line(
+        "how a node is split by its attribute",
+        NO_TEXT,
+        "choose: at_random",
+        assumed="uniformly among the splits of the attribute",
+    ),
+    Line(
+        "the class labels are binary",
+        "thesis 4.5.1",
+        "finish: vote_by_counts",
+        assumed="any number of classes: the one of the largest mean fraction",
+    ),
+    Line(
+        "which of the three ways of voting is the first",
+        NO_TEXT,
+        "finish: vote_by_counts",
+        assumed="threshold averaging, whose fractions are the p_ columns",
+    ),
     Line(
         "the attribute is chosen uniformly at random at each node",
         "thesis 4.2",

@@ -66,6 +66,13 @@ LINES = (
         "learner: MAX",
         assumed="log2 |C|, its range in bits; the variant `max`",
     ),
+    Line(
+        "how points of numbers are drawn",
+        NO_TEXT,
+        "learner: specialised",
+        assumed="by the same utility, among the domain's bin edges, each weighted by the width of "
+        "the bin below",
+    ),
     Line("nothing is asked node by node", "Mu et al. 2016, 2.3", "choose: at_random"),
     Line(
         "ε' = B/(2(numeric + 2h))",
@@ -73,7 +80,8 @@ LINES = (
         "plan: plan",
         assumed="a point for each number, then a draw and new points a step",
     ),
-    Line("Laplace noise at the leaves", "Mu et al. 2016, 2.3", "finish: vote_by_counts"),
+    Line("Laplace noise at the leaves", "Mu et al. 2016, 2.3", "plan: LAPLACE"),
+    Line("the class of a leaf", NO_TEXT, "finish: vote_by_counts", assumed="shares of its counts"),
 )
 
 _PUBLISHED = Recipe(

@@ -70,8 +70,16 @@ LINES = (
         "two calls of the exponential mechanism at a split share its budget",
         "Mu et al. 2016, 2.3",
         "plan: plan",
-        assumed="all queries alike, one for each continuous attribute",
+        assumed="all queries alike, one for each continuous attribute; what a node does not need "
+        "goes to its other draws",
     ),
+    Line(
+        "how points are drawn",
+        NO_TEXT,
+        "choose: by_points",
+        assumed="by the same utility, among public bin edges, weighted by the width of the bin",
+    ),
+    Line("a child per category", NO_TEXT, "split_type", assumed="as ID3 has it; two for a number"),
     Line("noisy class counts of the leaves", "thesis 4.1.2: commonly (4.3)", "plan: LAPLACE"),
     Line(
         "information gain",
@@ -90,7 +98,7 @@ LINES = (
         "pruning and vote",
         NO_TEXT,
         "finish: prune_by_error",
-        assumed="C4.5's, on counts summed upward",
+        assumed="C4.5's, on counts summed upward; a leaf votes by its shares",
     ),
 )
 

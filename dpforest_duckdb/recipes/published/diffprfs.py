@@ -71,6 +71,12 @@ LINES = (
         repaired="the same without the factor 2",
     ),
     Line(
+        "the words of these lines have all attributes, the sum in the formula has the f",
+        "§3.1, line 11, and §3.3",
+        "choose: among",
+        assumed="the f, as line 8 has no other use",
+    ),
+    Line(
         "q is information gain",
         "§3.2, items 1 and 3",
         "choose: INFORMATION_GAIN",

@@ -86,7 +86,7 @@ LINES = (
         "labels in [−P, P]",
         "thesis 4.3.2",
         "choose: SIGNED",
-        assumed="−1 and 1; 0 and 1 as the variant zero-one",
+        assumed="−1 and 1; 0 and 1 as the variant zero-one; Gini for more than two classes",
     ),
     Line(
         "ε_s = ε_a = pB/(2 d_m), for each query",

@@ -63,7 +63,8 @@ LINES = (
         "the allocation inside a tree",
         NO_TEXT,
         "plan: half_to_leaves",
-        assumed="half for the splits, half for the leaves",
+        assumed="half for the splits, half for the leaves; a node's share in equal parts for a "
+        "point of each attribute and the last draw",
     ),
     Line("noisy class counts of the leaves", "thesis 4.1.2: commonly (4.3)", "plan: LAPLACE"),
     Line(

@@ -55,6 +55,12 @@ LINES = (
         "learner: MAX_COUNT",
         assumed="log2 |C|, its range in bits; the variant `max`",
     ),
+    Line(
+        "the points of numbers",
+        NO_TEXT,
+        "learner: specialised",
+        assumed="the domain's bin edges",
+    ),
     Line("nothing is asked node by node", "Mu et al. 2016, 2.3", "choose: at_random"),
     Line(
         "how the budget is divided",
@@ -62,7 +68,8 @@ LINES = (
         "plan: half_to_leaves",
         assumed="half for the draws, half for the leaves",
     ),
-    Line("the noisy counts of the leaves", "Mu et al. 2016, 2.3", "finish: vote_by_counts"),
+    Line("the noisy counts of the leaves", "Mu et al. 2016, 2.3", "plan: LAPLACE"),
+    Line("the class of a leaf", NO_TEXT, "finish: vote_by_counts", assumed="shares of its counts"),
 )
 
 _PUBLISHED = Recipe(

@@ -65,12 +65,23 @@ LINES = (
         "the attribute has the largest information gain", "thesis 4.3.2", "choose: by_class_means"
     ),
     Line(
+        "the paper is for two classes, C1 and C2",
+        "thesis (4.7)",
+        "choose: by_class_means",
+        assumed="with more, the mean of all class means; the sums of bin numbers have the noise, "
+        "the sizes none",
+    ),
+    Line("a random subset of the attributes", NO_TEXT, "choose: among", assumed="√m of them"),
+    Line(
         "a node is not split if a child has less than n_l rows",
         "thesis 4.5.1",
         "choose: unless_a_child_is_small",
     ),
     Line(
-        "n_l is a small fraction of all rows", "thesis 4.5.1", "adapt: adapt", assumed="a hundredth"
+        "n_l is a small fraction of all rows",
+        "thesis 4.5.1",
+        "adapt: adapt",
+        assumed="a hundredth, of children that hold any",
     ),
     Line(
         "ε at every tree, not ε/τ",

@@ -35,9 +35,10 @@ LINES = (
     Line("the rows of a tree", NO_TEXT, "rows", assumed="a disjoint part of them"),
     Line("100 trees", "thesis 4.5.1 and Table 4.1", "trees"),
     Line(
-        "the first d with s((s − 1)/s)^d < s/2 for s numeric attributes",
+        "the arg min over d of s((s − 1)/s)^d < s/2 for s numeric attributes",
         "thesis (4.37)",
         "depth: depth",
+        assumed="the first such d, as there is no least value",
     ),
     Line(
         "m/2, which assumes discrete attributes",
@@ -58,6 +59,13 @@ LINES = (
         "thesis 4.3.3",
         "leaf: SMOOTH_LABEL",
         repaired="ROSNAM, as in the addendum",
+    ),
+    Line(
+        "the utility of a class",
+        NO_TEXT,
+        "leaf: SMOOTH_LABEL",
+        assumed="1 for the most frequent, 0 for the others; e^(−jε) is its smooth sensitivity at a "
+        "lead of j rows",
     ),
     Line("the trees' votes", NO_TEXT, "finish: vote_by_label", assumed="majority"),
 )

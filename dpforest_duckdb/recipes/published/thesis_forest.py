@@ -95,6 +95,12 @@ LINES = (
         assumed="that child is a leaf, as in its code, Forest_434.py; the other is not",
     ),
     Line(
+        "a node ends with |A| = 0",
+        "thesis §5.1",
+        "split_type",
+        assumed="if no split is left: an attribute can be split again by another category",
+    ),
+    Line(
         "a node ends if its rows are all alike",
         "thesis §5.1",
         "choose: LEAST_ROWS",

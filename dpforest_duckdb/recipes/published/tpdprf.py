@@ -53,6 +53,7 @@ LINES = (
         "a split has a feature and a point, one of its values or of its range",
         "thesis 4.3.2",
         "split_type",
+        assumed="points of numbers are public bin edges",
     ),
     Line(
         "relevance by symmetrical uncertainty, interaction by NIG, the top p by weight",
@@ -64,7 +65,8 @@ LINES = (
         "IG-RFE, the threshold of relevance and p",
         NO_TEXT,
         "learner: relevant",
-        assumed="see the top of the file",
+        assumed="uncertainty times mean interaction, once for all trees of a phase; attributes "
+        "below a hundredth of the largest uncertainty come last; p = √m of those left",
     ),
     Line(
         "the split is chosen from the subset",
