@@ -163,9 +163,11 @@ class Learner:
 
     `grow` may read the rows only through what it spends from the context's account. `node_columns`
     and `score_columns` are the columns of nodes and of scores that a coded row needs for a request:
-    public facts, which bound the temporary space.
+    public facts, which bound the temporary space. `compares_trees` if all trees label every row in
+    the end, also where a row is in one tree alone.
     """
 
     grow: Callable[[CodedRows, TrainingContext], Grown]
     node_columns: Callable[[Request], int]
     score_columns: Callable[[Request], int] = lambda request: 0
+    compares_trees: bool = False

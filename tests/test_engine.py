@@ -145,6 +145,47 @@ def test_routing_agrees_with_branches(
     assert (rows.count_leaves(0, 15)[8] == expected[5]).all()
 
 
+def labelling(kind: list[int], attribute: list[int], cell: list[int], first: list[int]) -> Tree:
+    """A tree whose node n votes for class n % 2."""
+    votes = np.eye(2, dtype=np.int64)[np.arange(len(kind)) % 2]
+    return Tree(*map(np.array, (kind, attribute, cell, first)), None, votes)
+
+
+@pytest.mark.parametrize("disjoint", [False, True])
+def test_trees_label_rows_as_python_does(con: duckdb.DuckDBPyConnection, disjoint: bool) -> None:
+    """Trees of depth 2, 1 and 0, after the rows were routed elsewhere, each row in one or both."""
+    made = fill(con)
+    bound = domain().bind(DuckDBEngine(con).table("t").columns)
+    kept = [row for row in made if row[-1] in bound.classes]
+    codes = np.array(
+        [[a.code(v) for a, v in zip(bound.attributes, row, strict=False)] for row in kept]
+    )
+    wide = bound.cells[0]
+    leaf = [0] * (wide - 1)
+    trees = [
+        labelling(
+            [MULTIWAY, THRESHOLD, *leaf, 0, 0],
+            [0, 1, *[-1] * (wide + 1)],
+            [0, 1, *leaf, 0, 0],
+            [1, wide + 1, *[-1] * (wide + 1)],
+        ),
+        labelling([EQUALS, 0, 0], [3, -1, -1], [2, 0, 0], [1, -1, -1]),
+        labelling([0], [-1], [0], [-1]),
+    ]
+    rows = coded(con, trees=2, disjoint=disjoint)
+    nodes = 2 + bound.cells[2]
+    rows.route(Splits([0], [2], [MULTIWAY], [0], [2]), nodes)
+    before = rows.count_leaves(0, nodes)
+    labels, truth, counted = rows.count_labels(trees)
+    found = Counter()
+    for key, number in zip(np.column_stack([labels, truth]).tolist(), counted, strict=True):
+        found[tuple(key)] += int(number)
+    given = [tree.votes.argmax(axis=1)[tree.find(codes)] for tree in trees]
+    classes = [bound.classes.index(row[-1]) for row in kept]
+    assert found == Counter(zip(*(g.tolist() for g in given), classes, strict=True))
+    assert (rows.count_leaves(0, nodes) == before).all(), "the rows stay where they were"
+
+
 def test_spared_children_have_the_counts_that_counting_gives(
     con: duckdb.DuckDBPyConnection,
 ) -> None:

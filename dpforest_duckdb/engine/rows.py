@@ -66,6 +66,7 @@ class DuckDBRows:
         self._node_class_type = unsigned(copies * self._classes)
         self._version = 0
         self._scored = False
+        self._restarted = False
         self._last_counts = _NO_COUNTS
         self._spared: Spared | None = None
         self._coded = self._ident("temp", "main", f"{self._name}_0")
@@ -77,6 +78,12 @@ class DuckDBRows:
         other._coded, other._owned = self._coded, False
         if copies == 1:  # else the node_classes are computed again
             other._node_class_type = self._node_class_type
+        return other
+
+    def _at_roots(self, copies: int) -> DuckDBRows:
+        """The same rows as they are now, at the roots of `copies` trees whatever their nodes."""
+        other = self.again(copies)
+        other._coded, other._restarted = self._codes, True
         return other
 
     @property
@@ -171,11 +178,13 @@ class DuckDBRows:
         """The codes with a node_class for every tree: only one is stored, because all
         start equal.
         """
-        if self._version or len(self._node_classes) == 1:
+        if self._version or (len(self._node_classes) == 1 and not self._restarted):
             return self._codes
+        label = self._node_classes[0]
+        if self._restarted:
+            label = Sql(f"{label} % {self._classes}")
         node_classes = ", ".join(
-            f"CAST({self._node_classes[0]} + {copy * self._classes} AS {self._node_class_type})"
-            f" AS {node_class}"
+            f"CAST({label} + {copy * self._classes} AS {self._node_class_type}) AS {node_class}"
             for copy, node_class in enumerate(self._node_classes)
         )
         return Sql(f"(SELECT {', '.join(self._words)}, {node_classes} FROM {self._codes})")
@@ -299,19 +308,34 @@ class DuckDBRows:
         return counts
 
     def count_labels(self, trees: Sequence[Tree]) -> tuple[Integers, Integers, Integers]:
+        walk = self._at_roots(len(trees))
+        try:
+            return walk._count_labels(trees)
+        finally:
+            walk.drop()
+
+    def _count_labels(self, trees: Sequence[Tree]) -> tuple[Integers, Integers, Integers]:
+        """Walk down the trees depth by depth: as CASE, large trees take long to plan."""
+        # node n of a tree is number shift + n, so that the roots are 0, 1, 2 …
+        shifts = len(trees) - 1 + np.cumsum([0, *(tree.nodes - 1 for tree in trees)])
+        nodes = int(shifts[-1]) + 1
+        for splits in _by_depth(trees, shifts, self._domain.cells):
+            self.route(splits, nodes)
         columns = [self._ident(f"label{number}") for number in range(len(trees))]
         sql = render(
             "count_labels",
-            codes=self._codes,
-            node_class=self._node_classes[0],
+            codes=self._with_node_classes,
             classes=self._classes,
             trees=[
                 SimpleNamespace(
-                    leaf=self._node(tree, 0),
+                    node_class=node_class,
+                    shift=int(shift),
                     label=column,
                     labels=Sql(tree.votes.argmax(axis=1).tolist()),
                 )
-                for column, tree in zip(columns, trees, strict=True)
+                for node_class, shift, column, tree in zip(
+                    self._node_classes, shifts[:-1], columns, trees, strict=True
+                )
             ],
         )
         found = self._run(sql, step="count_labels", fetch="fetchnumpy")
@@ -492,6 +516,32 @@ class DuckDBRows:
     def _drop(self, version: int) -> None:
         if version or self._owned:
             self._run(f"DROP TABLE IF EXISTS {self._named(version)}")
+
+
+def _by_depth(trees: Sequence[Tree], shifts: Integers, cells: Sequence[int]) -> list[Splits]:
+    """The splits of several trees, depth by depth.
+
+    Node n > 0 of a tree has the number `shifts[tree]` + n, and its root the number of the tree.
+    """
+    levels = [[np.unique(above) for _, above in tree.descents(cells)] for tree in trees]
+    found = []
+    for depth in range(max(map(len, levels))):
+        parts = [
+            np.stack(
+                [
+                    at + shift if depth else np.full(1, number),
+                    tree.attribute[at],
+                    tree.kind[at],
+                    tree.cell[at],
+                    tree.first[at] + shift,
+                ]
+            )
+            for number, (tree, shift) in enumerate(zip(trees, shifts[:-1], strict=True))
+            if depth < len(levels[number])
+            for at in [levels[number][depth]]
+        ]
+        found.append(Splits(*np.concatenate(parts, axis=1).tolist()))
+    return found
 
 
 def _scores_of(votes: Integers) -> list[Integers]:

@@ -99,5 +99,5 @@ def _paid(rows: CodedRows, context: TrainingContext) -> Grown:
     return _kept(rows, context, grow_levels(rows, context), drawn(context))
 
 
-BY_TRUE_ERRORS = Learner(_as_published, LEVELS.node_columns)
-BY_DRAWN_ERRORS = Learner(_paid, LEVELS.node_columns)
+BY_TRUE_ERRORS = Learner(_as_published, LEVELS.node_columns, compares_trees=True)
+BY_DRAWN_ERRORS = Learner(_paid, LEVELS.node_columns, compares_trees=True)

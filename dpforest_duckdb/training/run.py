@@ -74,8 +74,9 @@ class Run:
         learners = [recipe.learner for recipe in (self.recipe, *self.recipe.successors)]
         copies = max(learner.node_columns(self.request) for learner in learners)
         scores = max(learner.score_columns(self.request) for learner in learners)
+        several = self.shares_rows or any(learner.compares_trees for learner in learners)
         return self.engine.bytes_of_a_row(
-            self.request.domain, copies=copies if self.shares_rows else 1, scores=scores
+            self.request.domain, copies=copies if several else 1, scores=scores
         )
 
     @property

@@ -1,10 +1,11 @@
 -- Count the rows of each class in every combination of the labels that trees give them.
--- inputs: the TEMP table of codes, the trees as CASE over codes, the labels of their nodes as
+-- inputs: the TEMP table of codes at the leaves of every tree, the labels of their nodes as
 -- constants; outputs: one row per combination and class that holds rows
+-- node_class = node * classes + class; node n > 0 of a tree is number shift + n
 -- reads private rows: yes
 SELECT
-  [0, 0, 1][(CASE WHEN CAST(("codes0" >> 3) & 3 AS UTINYINT) = 0 THEN 1 ELSE 2 END) + 1] AS "label0",
+  [0, 0, 1][greatest(CAST("node_class0" // 2 AS BIGINT) - 0, 0) + 1] AS "label0",
   "node_class0" % 2 AS "class",
   COUNT(*) AS "rows"
-FROM "temp"."main"."dpforest_000001_0"
+FROM "temp"."main"."dpforest_000002_1"
 GROUP BY ALL
