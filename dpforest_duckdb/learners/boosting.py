@@ -19,6 +19,7 @@ for hessians that are rounded down.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -118,16 +119,14 @@ def _fitted(
     found = []
     for tree, sums in zip(trees, rows.sum_gradients(trees, scale), strict=True):
         private = sums[tree.leaves]
-        if query.measure == "ε":
-            noisy, variance = noise.laplace(private, cost, bound), 2 * noise_scale(cost, bound) ** 2
-        else:
-            noisy, variance = noise.gaussian(private, cost, bound), gaussian_variance(cost, bound)
+        draw = noise.laplace if query.measure == "ε" else noise.gaussian
+        noisy = draw(private, cost, bound)
         gradients = noisy[:, 0::2] / WHOLE
         hessians = noisy[:, 1::2] * (scale.flat / scale.steep / WHOLE)
         ordered = _in_order(tree, request.domain)
         added = np.stack(
             [
-                steps(g, h, float(variance / WHOLE**2), ordered, largest=largest_step(classes))
+                steps(g, h, _variance(query, cost, bound), ordered, largest=largest_step(classes))
                 for g, h in zip(gradients.T, hessians.T, strict=True)
             ],
             axis=1,
@@ -136,6 +135,22 @@ def _fitted(
         votes[tree.leaves] = integer_votes(rate * (of_two(added[:, 0]) if classes == 2 else added))
         found.append(replace(tree, votes=votes))
     return found
+
+
+def _variance(query: PlannedQuery, cost: int, bound: int) -> float:
+    """The variance of the noise in a sum of gradients."""
+    noise = 2 * noise_scale(cost, bound) ** 2
+    if query.measure == "ρ":
+        noise = gaussian_variance(cost, bound)
+    return float(noise / WHOLE**2)
+
+
+def _deviation(query: PlannedQuery, request: Request) -> float | None:
+    """The standard deviation of the noise in a sum of gradients, to which a row adds at most 1."""
+    if query.purpose not in ("sweep", "forest"):
+        return query.count_noise(request.rows_per_unit)
+    bound = sensitivity(query, len(request.domain.classes), request.rows_per_unit)
+    return math.sqrt(_variance(query, min(query.by_depth), bound))
 
 
 def largest_step(classes: int) -> float:
@@ -182,4 +197,9 @@ def _score_columns(request: Request) -> int:
     return len(request.domain.classes) if len(request.domain.classes) > 2 else 1
 
 
-BOOSTING = Learner(boost, node_columns=lambda request: 1, score_columns=_score_columns)
+BOOSTING = Learner(
+    boost,
+    node_columns=lambda request: 1,
+    score_columns=_score_columns,
+    deviation=_deviation,
+)
