@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import emit, number, say
 
+if TYPE_CHECKING:
+    from dpforest_duckdb.model.figures import Evaluation
+
 
 def evaluate(
-    db: options.Db,
+    db: options.DataDb,
     model: options.Model,
-    table: options.TableName,
+    table: options.MaybeTable = None,
     target: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="The column with the classes. [default: the model's]"),
@@ -32,6 +35,7 @@ def evaluate(
         ),
     ] = False,
     ledger: options.Ledger = None,
+    dataset: options.Dataset = None,
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
     threads: options.Threads = None,
@@ -51,21 +55,27 @@ def evaluate(
     """
     from dpforest_duckdb.model import store
     from dpforest_duckdb.model.evaluate import evaluate as figures_of
-    from dpforest_duckdb.privacy.amounts import show
+    from dpforest_duckdb.training.opening import opened
 
+    database, rows = options.rows_of(db, table)
     with options.opened(
-        db,
+        database,
         read_only=epsilon is None,
         show_sql=show_sql,
         threads=threads,
         memory_limit=memory_limit,
         temp_dir=temp_dir,
     ) as engine:
-        forest = store.load(engine.models, model)
+        of_table = isinstance(rows, str)
+        forest = store.load(engine.models, model) if of_table else options.file_model(model)
+        source = opened(engine.connection, rows, engine.trace)
+        account = None if of_table and dataset is None else source.account(ledger, dataset)
+        name = table or source.table.name
         found = figures_of(
-            engine,
+            source.engine,
             forest,
-            table,
+            name,
+            account=account,
             target=target,
             epsilon=epsilon,
             privacy_unit=privacy_unit,
@@ -84,12 +94,19 @@ def evaluate(
             "table (see --epsilon)."
         )
     if as_json:
-        emit({"model": forest.name, "table": table, **found.facts()})
+        emit({"model": forest.name, "table": name, **found.facts()})
         return
+    _show(found, len(forest.domain.classes))
+
+
+def _show(found: Evaluation, classes: int) -> None:
+    """Print the figures for people."""
+    from dpforest_duckdb.privacy.amounts import show
+
     print(f"rows      {'-' if found.rows is None else found.rows}")
     print(f"accuracy  {number(found.accuracy)}")
     print(f"log loss  {number(found.log_loss)}")
-    print(f"AUC       {number(found.auc)}{_why(found.auc, len(forest.domain.classes))}")
+    print(f"AUC       {number(found.auc)}{_why(found.auc, classes)}")
     if found.epsilon is not None:
         print(f"protects  {found.unit}, at ε = {show(found.epsilon)}")
         print(f"noise     {found.noise:.3g} (standard deviation of a count)")

@@ -175,6 +175,15 @@ def opened_for_model(
         yield engine, store.load(engine.models, model)
 
 
+def file_model(model: str) -> Forest:
+    """A model for data files, which hold none."""
+    if not is_file(model):
+        raise UsageError("Data files hold no models: name the model's .json file with --model.")
+    from dpforest_duckdb.model.forest import load_forest
+
+    return load_forest(model)
+
+
 def is_file(model: str) -> bool:
     """Whether --model is a JSON file, if no stored model has that name."""
     return model.endswith(".json") or os.sep in model
@@ -207,14 +216,14 @@ def check_out(path: str, *others: str | None, replace: bool) -> None:
     check_writable(path, *others, replace=replace)
 
 
-def check_writable(path: str, *others: str | None, replace: bool) -> None:
-    """Refuse an --out that cannot be written, or that names one of the `others`."""
+def check_writable(path: str, *others: str | None, replace: bool, option: str = "--out") -> None:
+    """Refuse a file that cannot be written, or that is one of the `others`."""
     target = Path(path)
     if any(other and target.resolve() == Path(other).resolve() for other in others):
         raise UsageError(
-            "--out names the database, its ledger or a file that is read: choose another file."
+            f"{option} names the database, its ledger or a file that is read: choose another file."
         )
     if target.is_dir() or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
-        raise DpforestError(f"The file {path} cannot be written: check its folder and --out.")
+        raise DpforestError(f"The file {path} cannot be written: check its folder and {option}.")
     if target.exists() and not replace:
         raise DpforestError(f"There is a file {path} already: choose another or pass --replace.")

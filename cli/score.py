@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,21 +13,21 @@ from dpforest_duckdb.errors import DpforestError, UsageError
 
 if TYPE_CHECKING:
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
+    from dpforest_duckdb.model.forest import Forest
 
 
 def score(
-    db: options.Db,
+    db: options.DataDb,
     model: options.Model,
-    table: options.TableName,
+    table: options.MaybeTable = None,
     into: Annotated[
         str | None,
         typer.Option(
-            metavar="TABLE", help="The new table, with all rows and columns of --table. [required]"
+            metavar="TABLE|FILE",
+            help="The new table, with all rows and columns of --table, or the file. [required]",
         ),
     ] = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace the table that --into names.")
-    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace what --into names.")] = False,
     prefix: options.Prefix = "",
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
@@ -34,10 +35,10 @@ def score(
     memory_limit: options.MemoryLimit = None,
     temp_dir: options.TempDir = None,
 ) -> None:
-    """Add predictions and probabilities to every row of a table.
+    """Add predictions and probabilities to every row of a table or of data files.
 
-    Writes a new table of the same database: all rows and columns, then `prediction` and one
-    `p_<class>` per class.
+    Writes a new table of the same database, or a new Parquet or CSV file: all rows and columns,
+    then `prediction` and one `p_<class>` per class.
 
     \b
     Example:
@@ -45,35 +46,72 @@ def score(
     """
     if into is None:
         raise UsageError("Name the new table with --into, or see dpforest sql for a SELECT.")
-    from dpforest_duckdb.model import store
     from dpforest_duckdb.scoring.dialects.base import split_name
+
+    database, rows = options.rows_of(db, table)
+    with options.opened(
+        database, show_sql=show_sql, threads=threads, memory_limit=memory_limit, temp_dir=temp_dir
+    ) as engine:
+        if isinstance(rows, str):
+            forest, columns = _score_table(engine, model, rows, into, prefix, replace=replace)
+        else:
+            forest, columns = _score_files(engine, model, rows, into, prefix, replace=replace)
+    if not forest.private:
+        say(f"Warning: the model is {forest.guarantee}")
+    if as_json:
+        emit({"into": into, "model": forest.name, "columns": columns})
+        return
+    source = str(rows) if isinstance(rows, Path) else ".".join(split_name(rows))
+    kind = "File" if isinstance(rows, Path) else "Table"
+    tell(f'{kind} "{into}" holds every row of "{source}", scored by model "{forest.name}".')
+
+
+def _score_files(
+    engine: DuckDBEngine, model: str, files: Path, into: str, prefix: str, *, replace: bool
+) -> tuple[Forest, list[str]]:
+    """Write a file; gives the forest, and the columns of the file."""
+    from dpforest_duckdb.engine.files import matched
+    from dpforest_duckdb.engine.scored_files import check_format, score_files
+    from dpforest_duckdb.model.files import replacing
+
+    forest = options.file_model(model)
+    check_format(into)
+    options.check_writable(into, *map(str, matched(files)), model, replace=replace, option="--into")
+    with replacing(into) as out:
+        columns = score_files(
+            engine.connection,
+            forest,
+            files,
+            out,
+            suffix=Path(into).suffix,
+            prefix=prefix,
+            trace=engine.trace,
+        )
+    return forest, columns
+
+
+def _score_table(
+    engine: DuckDBEngine, model: str, table: str, into: str, prefix: str, *, replace: bool
+) -> tuple[Forest, list[str]]:
+    """Write a table; gives the forest, and the columns of the table."""
+    from dpforest_duckdb.model import store
     from dpforest_duckdb.scoring.publish import publish_sql
     from dpforest_duckdb.scoring.score_sql import share_names
 
-    with options.opened(
-        db, show_sql=show_sql, threads=threads, memory_limit=memory_limit, temp_dir=temp_dir
-    ) as engine:
-        forest = store.load(engine.models, model)
-        scored = engine.scored(table)
-        _check_into(engine, table, into, replace=replace)
-        statement = publish_sql(
-            forest,
-            form="table",
-            name=into,
-            prefix=prefix,
-            scored=scored,
-            replace=replace,
-            fast=True,
-        )
-        engine.run(statement, step="score")
-    if not forest.private:
-        say(f"Warning: the model is {forest.guarantee}")
-    columns = [*scored.columns, f"{prefix}prediction", *share_names(forest, prefix)]
-    if as_json:
-        emit({"into": into, "model": forest.name, "columns": columns})
-    else:
-        source = ".".join(split_name(table))
-        tell(f'Table "{into}" holds every row of "{source}", scored by model "{forest.name}".')
+    forest = store.load(engine.models, model)
+    scored = engine.scored(table)
+    _check_into(engine, table, into, replace=replace)
+    statement = publish_sql(
+        forest,
+        form="table",
+        name=into,
+        prefix=prefix,
+        scored=scored,
+        replace=replace,
+        fast=True,
+    )
+    engine.run(statement, step="score")
+    return forest, [*scored.columns, f"{prefix}prediction", *share_names(forest, prefix)]
 
 
 def _check_into(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -> None:

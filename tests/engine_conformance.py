@@ -79,13 +79,36 @@ def conforms(subject: Subject) -> None:
     info = a_table_is_resolved_with_its_columns(subject.engine)
     a_note_is_kept_with_the_table(subject.engine, info)
     models_are_stored_and_replaced(subject.engine)
-    with subject.engine.snapshot(info) as rows:
+    rows_are_counted(subject.engine, info)
+    a_snapshot_shows_one_moment(subject, info)
+    shared_codes_are_those_of_one_moment(subject, info)
+
+
+def conforms_without_tables(subject: Subject) -> None:
+    """The same for rows in no table: there are no other tables, and no note is kept with them."""
+    engine = subject.engine
+    info = engine.typed(engine.table("t"), DOMAIN, "who")
+    assert info.columns.keys() == COLUMNS.keys()
+    assert engine.tables(info.catalog) == []
+    assert [column.name for column in engine.declared(info)] == list(info.columns)
+    assert engine.home(info).path == ""
+    engine.refuse_unseen(info)
+    assert engine.same_rows(engine)
+    assert engine.room() > 0
+    with pytest.raises(DpforestError):
+        written_and_failed(engine, info)
+    models_are_stored_and_replaced(engine)
+    rows_are_counted(engine, info)
+    a_snapshot_shows_one_moment(subject, info)
+
+
+def rows_are_counted(engine: Engine, info: TableInfo) -> None:
+    with engine.snapshot(info) as rows:
         counts_are_dense_and_routing_moves_rows(rows, info)
         units_are_bounded(rows, info)
         first_phase_trees_give_weights(rows, info)
         scores_and_gradients_are_summed(rows, info)
         outcomes_are_counted(rows, info)
-    a_snapshot_shows_one_moment(subject, info)
 
 
 def a_table_is_resolved_with_its_columns(engine: Engine) -> TableInfo:
@@ -244,7 +267,6 @@ def a_snapshot_shows_one_moment(subject: Subject, info: TableInfo) -> None:
     with subject.engine.snapshot(info) as rows:
         third = rows.encode(bound(info), ROW, trees=1, sample="all", salt=1).count_leaves(0, 1)
     assert (third - second).tolist() == [[0, 5]]
-    shared_codes_are_those_of_one_moment(subject, info)
 
 
 def shared_codes_are_those_of_one_moment(subject: Subject, info: TableInfo) -> None:

@@ -91,6 +91,98 @@ def test_dry_runs_and_domain_files_of_data_files_change_nothing(folder: Path) ->
     assert sorted(folder.iterdir()) == before
 
 
+SCORED = ("score", "--model", "m.json", "--into")
+
+
+def test_files_are_scored_into_a_file_with_all_rows_and_columns(folder: Path) -> None:
+    assert dpforest(*trained("--db", "people.parquet", *DECLARED)).code == 0
+    odd = Path("odd.csv")
+    odd.write_text("who,age,city,extra\n1,60.5,Bern,x\n2,old,Zug,\n3,,,7\n")
+    found = {}
+    for db, into in (
+        ("people.parquet", "a.parquet"),
+        ("part-*.csv", "b.csv"),
+        ("part-*.csv", "c.parquet"),
+        ("odd.csv", "odd.parquet"),
+    ):
+        columns = dpforest(*SCORED, into, "--db", db, "--json").facts["columns"]
+        assert columns[-3:] == ["prediction", "p_no", "p_yes"]
+        found[into] = duckdb.sql(f"FROM '{into}'").fetchall()
+        assert duckdb.sql(f"FROM '{into}'").columns == columns
+    assert [row[:4] for row in found["a.parquet"]] == duckdb.sql("FROM 'people.parquet'").fetchall()
+    assert sorted(row[5:] for row in found["a.parquet"]) == sorted(r[5:] for r in found["b.csv"])
+    assert sorted(map(str, found["c.parquet"])) == sorted(
+        str((who, str(age), *rest)) for who, age, *rest in found["a.parquet"]
+    )
+    assert [row[:4] for row in found["odd.parquet"]] == [
+        ("1", "60.5", "Bern", "x"),
+        ("2", "old", "Zug", None),
+        ("3", None, None, "7"),
+    ]
+    assert found["odd.parquet"][0][4] == "yes"
+    refused(dpforest(*SCORED, "a.parquet", "--db", "odd.csv"), "already", "--replace")
+    assert dpforest(*SCORED, "a.parquet", "--db", "odd.csv", "--replace").code == 0
+    assert not [entry for entry in folder.iterdir() if entry.name.startswith(".")]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence", "code"),
+    [
+        (("--into", "s.parquet", "--model", "m"), ".json file with --model", 2),
+        (("--into", "scored"), "--into FILE.parquet", 2),
+        (("--into", "no/s.csv"), "--into", 1),
+        (("--into", "part-1.csv", "--replace"), "--into names", 2),
+        (("--into", "s.csv", "--table", "t"), "--table goes", 2),
+        (("--into", "s.csv", "--db", "none-*.csv"), "no data file", 1),
+        (("--into", "s.csv", "--db", "narrow.csv"), 'no column "city"', 1),
+        (("--into", "s.csv", "--db", "taken.csv"), "--prefix", 1),
+    ],
+)
+def test_files_that_cannot_be_scored_are_refused(
+    words: tuple[str, ...], sentence: str, code: int, folder: Path
+) -> None:
+    assert dpforest(*trained("--db", "part-1.csv", *DECLARED)).code == 0
+    Path("narrow.csv").write_text("age\n1\n")
+    Path("taken.csv").write_text("age,city,p_no\n1,Bern,2\n")
+    before = sorted(folder.iterdir())
+    said = dpforest("score", "--db", "part-1.csv", "--model", "m.json", *words)
+    assert sentence in refused(said, code=code)
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("db", ["part-*.csv", "people.parquet"])
+def test_files_are_evaluated_as_tables_are(db: str, folder: Path) -> None:
+    named = ("--ledger", "book", "--dataset", "people", "--json")
+    assert dpforest(*trained("--db", db, "--dataset", "people", *DECLARED)).code == 0
+    evaluate = ("evaluate", "--db", db, "--model", "m.json", *named)
+    facts = dpforest(*evaluate).facts
+    assert facts["rows"] == 600
+    assert facts["accuracy"] > 0.9
+    assert not facts["private"]
+    set_cap = ("budget", "set", "--dataset", "people", "--epsilon", "2", "--ledger", "book")
+    assert dpforest(*set_cap).code == 0
+    refused(dpforest(*evaluate), 'dataset "people" has a cap', "--epsilon")
+    noisy = dpforest(*evaluate, "--epsilon", "0.5").facts
+    assert noisy["private"]
+    assert noisy["epsilon"] == 0.5
+    refused(dpforest(*evaluate, "--epsilon", "1"), "only 0.5 of the cap", 'dataset "people"')
+    Path("other.csv").write_text("age,city,ill\n1,Bern,no\n")
+    other = ("evaluate", "--db", "other.csv", "--model", "m.json", "--ledger", "book")
+    assert not dpforest(*other, "--json").facts["private"], "exact"
+    assert dpforest("budget", "--dataset", "people", *named[:2], "--json").facts["spent"] == 1.5
+    assert dpforest("budget", "--db", "other.csv", *named[:2], "--json").facts["spent"] == 0
+
+
+def test_a_model_of_files_is_known_to_their_ledger(folder: Path) -> None:
+    assert dpforest(*trained("--db", "part-1.csv", *DECLARED)).code == 0
+    words = ("evaluate", "--db", "part-1.csv", "--epsilon", "1", "--model", "m.json", "--json")
+    assert dpforest(*words, "--ledger", "book").facts["private"]
+    refused(dpforest(*words), "--ledger")
+    stranger = dpforest(*words, "--ledger", "another").facts
+    assert not stranger["private"]
+    assert "no private run" in stranger["reasons"][0]
+
+
 BAD: dict[str, tuple[tuple[str, ...], str, int]] = {
     "no ledger": (("--db", "part-1.csv", *DECLARED), "--ledger", 1),
     "a glob that matches nothing": (("--db", "none-*.csv", *DECLARED), "no data file", 1),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gzip
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import pytest
-from engine_conformance import COLUMNS, DOMAIN, ROWS, codes
+from engine_conformance import COLUMNS, DOMAIN, ROWS, Subject, codes, conforms_without_tables
 
 from dpforest_duckdb import BudgetError, DpforestError, Forest, UsageError, prepare, train
 from dpforest_duckdb.domain import Domain
@@ -110,6 +110,20 @@ def test_every_source_gives_the_codes_of_its_rows(way: str, tmp_path: Path) -> N
     assert bounded == len({r[2] for r in ROWS if r[2] is not None and r[3] in ("no", "yes")})
     databases = con.execute("SELECT database_name FROM duckdb_databases()").fetchall()
     assert len(databases) == 3, "nothing stays attached"
+
+
+@pytest.mark.parametrize("way", ["csv", "relation"])
+def test_rows_in_no_table_conform(way: str, tmp_path: Path) -> None:
+    con = database(tmp_path)
+    rows = WAYS[way](con, tmp_path)
+
+    def insert(more: Sequence[tuple[object, ...]]) -> None:
+        con.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", more)
+        if isinstance(rows, Path):
+            with rows.open("a") as file:
+                file.writelines(",".join(map(str, row)) + "\n" for row in more)
+
+    conforms_without_tables(Subject(opened(con, rows).engine, insert))
 
 
 def fitted(con: duckdb.DuckDBPyConnection, rows: Any, **options: Any) -> Forest:
@@ -303,6 +317,22 @@ def test_a_file_that_is_written_during_a_run_fails_it(tmp_path: Path) -> None:
     ):
         path.touch()
     assert run.execute().private, "the file as it is now"
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_files_that_are_gone_or_have_other_columns_are_refused_before_the_debit(
+    kind: str, tmp_path: Path
+) -> None:
+    con, book = duckdb.connect(), tmp_path / "ledger"
+    path = csv_file(tmp_path) if kind == "csv" else parquet_file(tmp_path)
+    run = prepare(con, path, domain=DOMAIN, epsilon=1, ledger=book)
+    duckdb.sql(f"COPY (SELECT 1 AS size, 'secret-value' AS label) TO '{path}'")
+    with pytest.raises(DpforestError, match='columns of "rows" have changed since'):
+        run.execute()
+    path.unlink()
+    with pytest.raises(DpforestError, match="is gone since the run was planned"):
+        run.execute()
+    assert not book.exists()
 
 
 BAD_FILES: dict[str, tuple[bytes | None, str]] = {

@@ -11,12 +11,12 @@ import glob
 import gzip
 import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpforest_duckdb.engine.private import CATALOG, Places
+from dpforest_duckdb.engine.private import CATALOG, Places, Same
 from dpforest_duckdb.engine.sources import Opened, selected
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo
@@ -74,7 +74,7 @@ def opened_files(pattern: str | Path, private: Places) -> ParquetFiles | CsvFile
     name = _stem(files[0]) if len(files) == 1 else _stem(Path(str(pattern)))
     if _kind(files[0]) == "parquet":
         return ParquetFiles(name, files, _schema(files, private), private)
-    return CsvFiles(name, files, tuple(map(_header, files)), private)
+    return CsvFiles(name, files, _headers(files), private)
 
 
 @dataclass(frozen=True)
@@ -92,14 +92,15 @@ class ParquetFiles:
     def opened(self, table: TableInfo) -> Iterator[Opened]:
         before = [_state(file) for file in self.files]
         with self.private.opened(self.files) as place:
+            _refuse_changed(self, self.columns, lambda: _schema(self.files, Same(place)))
             rows = Sql(
                 f"SELECT {selected(self.columns, table.columns)} FROM {_parquet(self.files)}"
             )
             yield place.opened(table, "VIEW", rows)
         if before != [_state(file) for file in self.files]:
             raise DpforestError(
-                f'The files of "{self.name}" changed while they were read: train again (what was '
-                "debited stays spent)."
+                f'The files of "{self.name}" changed while they were read: run the command again '
+                "(what was debited stays spent)."
             )
 
 
@@ -133,6 +134,7 @@ class CsvFiles:
             f"SELECT {selected(self.columns, table.columns)} FROM {_csv(files, header)}"
             for header, files in alike.items()
         ]
+        _refuse_changed(self, self.headers, lambda: _headers(self.files))
         with self.private.opened(self.files) as place:
             yield place.opened(table, "TABLE", Sql(" UNION ALL ".join(parts)))
 
@@ -165,6 +167,23 @@ def _state(file: Path) -> tuple[int, int, int]:
     except OSError:
         return (0, 0, 0)
     return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _refuse_changed(
+    source: ParquetFiles | CsvFiles, planned: object, columns: Callable[[], object]
+) -> None:
+    """Raise `DpforestError` if files are gone, or their columns are no longer those of the plan."""
+    for file in source.files:
+        if not file.is_file():
+            raise DpforestError(f"The file {file} is gone since the run was planned: restore it.")
+    if columns() != planned:
+        raise DpforestError(
+            f'The columns of "{source.name}" have changed since the run was planned: plan it again.'
+        )
+
+
+def _headers(files: Sequence[Path]) -> tuple[Header, ...]:
+    return tuple(map(_header, files))
 
 
 def _header(file: Path) -> Header:

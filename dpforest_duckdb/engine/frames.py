@@ -35,7 +35,10 @@ def is_frame(thing: object) -> bool:
 
 @dataclass(frozen=True)
 class Frame:
-    """A table in memory. It is read once, without a loop over Python objects."""
+    """A table in memory, which is read where it is, without a loop over Python objects.
+
+    No other thread may change it meanwhile: a copy of its text would cost more than all readings.
+    """
 
     name: str
     rows: Any = field(repr=False)
@@ -55,20 +58,22 @@ class Frame:
         if len({len(rows[column]) for column in names}) > 1:
             raise DpforestError("The columns of the frame differ in length: make them equal.")
         with private.opened() as place:
-            found = place.run(f"DESCRIBE FROM {_registered(place, rows)}")
+            found = place.run(f"DESCRIBE FROM {_registered(place.connection, rows)}")
         return Frame(name, rows, {row[0]: row[1] for row in found}, private)
 
     @contextmanager
     def opened(self, table: TableInfo) -> Iterator[Opened]:
         with self.reading() as (place, view):
             rows = Sql(f"SELECT {selected(self.columns, table.columns)} FROM {view}")
-            yield place.opened(table, "TABLE", rows)
+            opened = place.opened(table, "VIEW", rows)
+            _registered(opened.cursor, self.rows)  # each connection has views of its own
+            yield opened
 
     @contextmanager
     def reading(self) -> Iterator[tuple[Place, Sql]]:
         """A database, and the name of the frame as a view in it."""
         with self.private.opened() as place:
-            yield place, _registered(place, self.rows)
+            yield place, _registered(place.connection, self.rows)
 
 
 def _names(rows: Any) -> list[Any]:
@@ -76,11 +81,11 @@ def _names(rows: Any) -> list[Any]:
     return list(rows.column_names if hasattr(rows, "column_names") else rows.columns)
 
 
-def _registered(place: Place, rows: Any) -> Sql:
+def _registered(connection: duckdb.DuckDBPyConnection, rows: Any) -> Sql:
     """The frame as a view, by its name as SQL."""
     name = "dpforest frame"
     try:
-        place.connection.register(name, rows)
+        connection.register(name, rows)
     except (duckdb.Error, TypeError, ValueError, ImportError):
         raise DpforestError(
             "DuckDB cannot read this frame: convert it to a pandas DataFrame or an Arrow table "

@@ -32,14 +32,18 @@ class Places(Protocol):
 
 @dataclass(frozen=True)
 class Private:
-    """How to open the private database: with the user's threads, memory and temporary folder."""
+    """How to open the private database: with the user's threads, memory and temporary folder.
+
+    `out` is a file that it may write.
+    """
 
     user: duckdb.DuckDBPyConnection
     trace: Trace | None = None
+    out: Path | None = None
 
     @contextlib.contextmanager
     def opened(self, files: Sequence[Path] = ()) -> Iterator[Place]:
-        """An empty database that can read these files and nothing else; gone at the end."""
+        """An empty database that can reach these files and no others; gone at the end."""
         threads, memory, folder = self.user.execute(
             "SELECT current_setting('threads'), current_setting('memory_limit'), "
             "current_setting('temp_directory')"
@@ -49,7 +53,7 @@ class Private:
             threads=threads,
             memory_limit=memory,
             temp_dir=folder if folder and Path(folder).is_dir() else None,
-            files=files,
+            files=[*files, *([self.out] if self.out else [])],
         ) as connection:
             yield Place(connection, self.trace)
 

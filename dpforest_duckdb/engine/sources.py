@@ -258,13 +258,17 @@ def declared_type(attribute: Attribute, stored: ColumnType) -> ColumnType:
 
 def selected(stored: Mapping[str, str], columns: Mapping[str, ColumnType]) -> Sql:
     """The columns to read, each in its type; `stored` are the types that they are stored in."""
-    ident = DuckDBDialect().ident
     return Sql(
         ", ".join(
-            f"{_cast(ident(name), column_type(stored[name]), kind)} AS {ident(name)}"
-            for name, kind in columns.items()
+            cast(name, column_type(stored[name]), kind, name) for name, kind in columns.items()
         )
     )
+
+
+def cast(name: str, stored: ColumnType, kind: ColumnType, alias: str) -> Sql:
+    """A column in another type and under another name."""
+    ident = DuckDBDialect().ident
+    return Sql(f"{_cast(ident(name), stored, kind)} AS {ident(alias)}")
 
 
 def _cast(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:

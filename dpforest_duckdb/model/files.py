@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from dpforest_duckdb.errors import DpforestError
 
 
-def write_file(path: str | Path, text: str) -> None:
-    """Write a temporary file in the same folder, then rename it: the file is complete or absent."""
+@contextlib.contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """A temporary file in the same folder, which takes the name `path` if the block succeeds."""
     target = Path(path)
     temporary = None
     try:
         with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", delete=False
+            dir=target.parent, prefix=f".{target.name}.", delete=False
         ) as file:
             temporary = Path(file.name)
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        yield temporary
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
         temporary.replace(target)
     except OSError:
         raise DpforestError(f"The file {path} cannot be written: check folder and disk.") from None
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def write_file(path: str | Path, text: str) -> None:
+    """Write a file completely or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

@@ -10,11 +10,11 @@ from typing import Any
 
 import duckdb
 
-from dpforest_duckdb.domain.types import column_types
+from dpforest_duckdb.domain.types import column_type, column_types
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.frames import is_frame
 from dpforest_duckdb.engine.relations import columns_of
-from dpforest_duckdb.engine.sources import selected
+from dpforest_duckdb.engine.sources import declared_type, selected
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.model.files import write_file
 from dpforest_duckdb.model.json_format import MAX_BYTES, from_json, to_json
@@ -63,9 +63,9 @@ class Forest(ForestContent):
         stored = columns_of(relation)
         found = {column.casefold(): column for column in stored}
         types = {
-            found[a.column.casefold()]: a.type
+            column: declared_type(a, column_type(stored[column]))
             for a in self.domain.attributes
-            if a.column.casefold() in found
+            if (column := found.get(a.column.casefold()))
         }
         if not types:
             return relation

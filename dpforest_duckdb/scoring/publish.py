@@ -116,5 +116,5 @@ def _kept(
     found = {name.casefold(): name for name in source.columns}
     for name in key:
         if found and name.casefold() not in found:
-            raise DpforestError(f'The table has no column "{name}": correct --key.')
+            raise DpforestError(f'There is no column "{name}": correct --key.')
     return source, [found.get(name.casefold(), name) for name in key]

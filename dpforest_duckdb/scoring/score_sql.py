@@ -268,10 +268,15 @@ def _column(attribute: Attribute, columns: Mapping[str, ColumnType]) -> str:
         return attribute.column
     found = {name.casefold(): name for name in columns}
     if attribute.column.casefold() not in found:
-        raise DpforestError(
-            f'The table has no column "{attribute.column}", which the model reads: check --table.'
-        )
+        raise no_column(attribute)
     return found[attribute.column.casefold()]
+
+
+def no_column(attribute: Attribute) -> DpforestError:
+    """The refusal of rows without a column that a forest needs."""
+    return DpforestError(
+        f'There is no column "{attribute.column}", which the model reads: score other rows.'
+    )
 
 
 def _refuse_taken(names: Sequence[str], columns: Iterable[str]) -> None:
@@ -279,7 +284,7 @@ def _refuse_taken(names: Sequence[str], columns: Iterable[str]) -> None:
     for name in names:
         if name.casefold() in taken:
             raise DpforestError(
-                f'The table has a column "{name}" already: pass --prefix to name ours differently.'
+                f'There is a column "{name}" already: pass --prefix to name ours differently.'
             )
 
 

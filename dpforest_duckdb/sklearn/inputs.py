@@ -18,6 +18,8 @@ from dpforest_duckdb.engine.frames import is_frame
 # how scikit-learn quotes X in a message about complex numbers, or about one dimension
 _QUOTED = re.compile(r"(?s)(?<=not supported)\n.*|\narray=.*?(?=\nReshape|$)")
 
+_FEW = 20  # classes; where there are more, scikit-learn may warn of too many for the rows
+
 Labels = NDArray[Any]  # the classes of rows `[row]`, or the class list `[class]`
 
 
@@ -89,8 +91,19 @@ def target(y: Any) -> Labels:
     """The classes of the rows, checked as scikit-learn checks them."""
     labels = column_or_1d(y, warn=True)
     assert_all_finite(labels, input_name="y")
-    check_classification_targets(labels)
+    check_classification_targets(_distinct(labels))
     return np.asarray(labels)
+
+
+def _distinct(labels: Labels) -> Labels:
+    """A few classes of Python objects each once, because scikit-learn would sort all of them."""
+    if labels.dtype != object:
+        return labels
+    try:
+        found = list(dict.fromkeys(labels.tolist()))
+    except TypeError:  # no classes at all
+        return labels
+    return np.array(found, dtype=object) if len(found) <= _FEW else labels
 
 
 def texts(labels: Labels) -> list[str]:

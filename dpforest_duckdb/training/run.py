@@ -123,7 +123,7 @@ class Run:
             self.delta,
             self.unit,
             recipe=self.recipe.label,
-            model=self.name or "",
+            model=self.name or self.table.name,
             private=not self.reasons,
             plan=[asdict(query) for query in self.plan.queries],
         )

@@ -19,57 +19,51 @@ from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.splits.choose import at_random
 
 LINES = (
-    Line("Every tree sees all rows.", "thesis 4.4.1: ε = B/t", "rows"),
+    Line("all rows in every tree", "thesis 4.4.1: ε = B/t", "rows"),
+    Line("O(log n) trees", "thesis 4.5.1", "trees", assumed="10, so that n needs no query"),
     Line(
-        "The forest has O(log n) trees.",
-        "thesis 4.5.1",
-        "trees",
-        assumed="The forest has 10 trees, so that n needs no query.",
-    ),
-    Line(
-        "Trees are complete, of a fixed depth: 14 in the table, 6 and 14 in the figures.",
+        "complete trees of a fixed depth, 14 in the table, 6 and 14 in the figures",
         "thesis 4.5.1, Table 4.1 and Figure 4.4",
         "depth",
-        assumed="The depth is 6, because ten trees of depth 14 exceed the limit of leaves. The "
-        "variant `deep` has 14.",
+        assumed="6, as ten trees of depth 14 exceed the limit of leaves; 14 as the variant deep",
     ),
-    Line("Trees are binary.", "thesis 4.5.1", "split_type"),
+    Line("binary trees", "thesis 4.5.1", "split_type"),
     Line(
-        "A node is split by its attribute.",
+        "how a node is split by its attribute",
         NO_TEXT,
         "choose: at_random",
-        assumed="The split is drawn uniformly among those of the attribute.",
+        assumed="uniformly among the splits of the attribute",
     ),
     Line(
-        "The class labels are binary.",
+        "the class labels are binary",
         "thesis 4.5.1",
         "finish: vote_by_counts",
-        assumed="There may be more classes. The one with the largest mean fraction wins.",
+        assumed="any number of classes: the one of the largest mean fraction",
     ),
     Line(
-        "One of the three ways of voting is the main one.",
+        "which of the three ways of voting is the first",
         NO_TEXT,
         "finish: vote_by_counts",
-        assumed="It is threshold averaging, whose fractions are the p_ columns.",
+        assumed="threshold averaging, whose fractions are the p_ columns",
     ),
     Line(
-        "The attribute is drawn uniformly at each node.",
+        "the attribute is chosen uniformly at random at each node",
         "thesis 4.2",
         "choose: at_random",
     ),
-    Line("The statistics of the leaves get Laplace noise.", "thesis 4.5.1", "plan: leaves_only"),
+    Line("Laplace noise on the statistics of the leaves", "thesis 4.5.1", "plan: leaves_only"),
     Line(
-        "Threshold averaging: fractions are averaged over the trees.",
+        "threshold averaging: fractions are averaged over the trees",
         "thesis 4.5.1",
         "finish: vote_by_counts",
     ),
     Line(
-        "Probabilistic averaging: a class is drawn for every row by its fraction.",
+        "probabilistic averaging: a class is drawn for every row by its fraction",
         "thesis 4.5.1",
         "finish: vote_by_counts",
-        cut="SQL that gives a row one answer cannot draw. The p_ columns have the fractions.",
+        cut="SQL that gives a row one answer cannot draw; the p_ columns have the fractions",
     ),
-    Line("Majority voting, as the variant `majority`.", "thesis 4.5.1", "finish: vote_by_majority"),
+    Line("majority voting, as the variant majority", "thesis 4.5.1", "finish: vote_by_majority"),
 )
 
 BOJARSKI_FOREST = Recipe(

@@ -49,69 +49,62 @@ def choose(mse: Utility) -> Chooser:
 
 LINES = (
     Line(
-        "The trees have rows of their own.",
+        "disjoint rows in the trees",
         NO_TEXT,
         "rows",
-        assumed="The rows of the trees are disjoint, as in the thesis's own system.",
+        assumed="as the thesis has it for its own system",
     ),
-    Line("The forest has 10 trees.", "thesis Table 4.1", "trees"),
-    Line("The depth is 8.", "thesis Table 4.1", "depth"),
-    Line("A split has two children.", "thesis §4.3.2", "split_type"),
+    Line("10 trees", "thesis Table 4.1", "trees"),
+    Line("the depth is 8", "thesis Table 4.1", "depth"),
+    Line("two children", "thesis §4.3.2", "split_type"),
     Line(
-        "Categories are split by any set, (C, X \\ C).",
+        "all splits (C, X \\ C) of categories",
         "thesis (4.15)",
         "split_type",
-        cut="C is one category. A node cannot be split by a larger set here.",
+        cut="C is one category, as a node cannot be split by a larger set here",
     ),
     Line(
-        "Each attribute has a median, over the reals of its range.",
+        "a median of every attribute, over the reals of its range",
         "thesis (4.14)",
         "bins: INTERVALS",
-        cut="The range has 250 equal intervals, or the bins that the domain names. Every "
-        "point of an interval counts as its upper end.",
+        cut="250 equal intervals of the range, or those that the domain names; every point of an "
+        "interval counts as its upper end",
     ),
     Line(
-        "A point is drawn in proportion to the width of the interval in which all "
-        "points score alike.",
+        "a point in proportion to the width of the interval in which all points score alike",
         "thesis (4.14)",
         "choose: by_points",
-        assumed="(4.14) to (4.16) are read with a minus sign, which they lack in print.",
+        assumed="the minus sign that (4.14) to (4.16) lack in print",
     ),
     Line(
-        "The attribute is drawn by −MSE, with Δ = 4P²/N.",
+        "the attribute by −MSE, with Δ = 4P²/N",
         "thesis (4.16)",
         "choose: SIGNED",
-        repaired="It is drawn by Gini weighted by rows, which is monotone with Δ = 2.",
+        repaired="Gini weighted by rows, monotone with Δ = 2",
     ),
     Line(
-        "Labels are in [−P, P].",
+        "labels in [−P, P]",
         "thesis 4.3.2",
         "choose: SIGNED",
-        assumed="They are −1 and 1, and 0 and 1 in the variant `zero-one`. More than two "
-        "classes have Gini.",
+        assumed="−1 and 1; 0 and 1 as the variant zero-one; Gini for more than two classes",
     ),
     Line(
-        "Each query has ε_s = ε_a = pB / (2 d_m).",
+        "ε_s = ε_a = pB/(2 d_m), for each query",
         "thesis 4.3.2",
         "plan: half_to_leaves_and_full_medians",
-        repaired="The medians of a node share their half.",
+        repaired="the medians of a node share their half",
     ),
+    Line("p", NO_TEXT, "plan: half_to_leaves", assumed="½, as in the thesis's own system"),
     Line(
-        "p is a part of the budget.",
-        NO_TEXT,
-        "plan: half_to_leaves",
-        assumed="p is ½, as in the thesis's own system.",
-    ),
-    Line(
-        "The classes of a leaf get Laplace noise.",
+        "Laplace noise on the classes of a leaf",
         "thesis 4.4.1 and 5.3",
         "plan: half_to_leaves",
     ),
     Line(
-        "The trees vote.",
+        "how trees vote",
         NO_TEXT,
         "finish: vote_by_counts",
-        assumed="The shares of a leaf's counts are averaged over the trees.",
+        assumed="shares of a leaf's counts are averaged over the trees",
     ),
 )
 

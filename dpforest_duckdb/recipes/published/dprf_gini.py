@@ -39,64 +39,56 @@ def within_noise(level: Level) -> Mask:
 
 LINES = (
     Line(
-        "Each tree has a bootstrap sample.",
+        "a bootstrap sample for each tree",
         "thesis 3.2: bagging",
         "rows",
-        repaired="Every tree sees all rows once.",
+        repaired="every tree sees all rows once",
     ),
+    Line("the number of trees", NO_TEXT, "trees", assumed="20, as in DiffPRF"),
+    Line("the depth", NO_TEXT, "depth", assumed="5, as in DiffPRF"),
     Line(
-        "The forest has a number of trees.", NO_TEXT, "trees", assumed="It has 20, as DiffPRF does."
-    ),
-    Line("The trees have a depth.", NO_TEXT, "depth", assumed="It is 5, as in DiffPRF."),
-    Line(
-        "The points of a numeric attribute are the midpoints of neighbouring values.",
+        "midpoints of neighbouring values are the points of a number",
         "thesis (4.5)",
         "split_type",
-        assumed="The points are the edges of public bins.",
+        assumed="edges of public bins",
     ),
     Line(
-        "The best point of an attribute by Gini is taken. The exponential mechanism on "
-        "Gini draws the attribute.",
+        "the best point of an attribute by Gini, then the exponential mechanism on Gini",
         "thesis (4.6) and 4.2",
         "choose: by_best_points",
-        repaired="Two paid draws are made: of the attribute by its best point, then of a point.",
+        repaired="the attribute by its best point, then a point, by two paid draws",
     ),
+    Line("a child per category, two for a number", NO_TEXT, "split_type", assumed="as C4.5 has it"),
     Line(
-        "A split has children.",
-        NO_TEXT,
-        "split_type",
-        assumed="A category has a child of its own, and a numeric attribute two, as in C4.5.",
-    ),
-    Line(
-        "The split is chosen among a random subset of the attributes.",
+        "the split is chosen among a random subset of the attributes",
         "thesis 4.3.4",
         "choose: among",
-        assumed="The subset has √m attributes.",
+        assumed="√m of them",
     ),
     Line(
-        "Gini has a sensitivity.",
+        "the sensitivity of Gini",
         NO_TEXT,
         "choose: GINI",
-        assumed="It is 2, for Gini weighted by rows.",
+        assumed="Gini weighted by rows, with Δ = 2",
     ),
-    Line("The class counts of leaves have Laplace noise.", "thesis 4.2", "plan: per_node"),
+    Line("the class counts of leaves have Laplace noise", "thesis 4.2", "plan: per_node"),
     Line(
-        "The budget is divided.",
+        "how the budget is divided",
         NO_TEXT,
         "plan: per_node",
-        assumed="A tree has B/τ. Every level gives half of its part to a size and half to a split.",
+        assumed="B/τ, at every level half for a size and half for a split",
     ),
     Line(
-        "A rule ends nodes.",
+        "when a node ends",
         NO_TEXT,
         "stop: within_noise",
-        assumed="A node ends if its noisy size is within its noise.",
+        assumed="if its noisy size is within its noise",
     ),
     Line(
-        "The majority of the trees' votes decides.",
+        "the majority of the trees' votes",
         NO_TEXT,
         "finish: vote_by_majority",
-        assumed="Each tree has one vote, for the class with most noisy rows.",
+        assumed="one vote a tree, for its class of most noisy rows",
     ),
 )
 

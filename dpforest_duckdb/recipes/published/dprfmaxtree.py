@@ -24,57 +24,54 @@ from dpforest_duckdb.splits.utilities import F_MAX, WEIGHTED_MAX
 
 LINES = (
     Line(
-        "Each tree has a bootstrap sample.",
+        "a bootstrap sample for each tree",
         "thesis 3.2: bagging",
         "rows",
-        repaired="Every tree sees all rows once.",
+        repaired="every tree sees all rows once",
     ),
-    Line("The forest has 50 trees.", "thesis Table 4.1", "trees"),
-    Line("The trees have a depth.", NO_TEXT, "depth", assumed="It is 5."),
-    Line("CART makes two children.", "thesis 4.2", "split_type"),
+    Line("50 trees", "thesis Table 4.1", "trees"),
+    Line("the depth", NO_TEXT, "depth", assumed="5"),
+    Line("CART: two children", "thesis 4.2", "split_type"),
     Line(
-        "Continuous attributes are made discrete with the exponential mechanism.",
+        "continuous attributes are made discrete with the exponential mechanism",
         "thesis 4.3.1",
         "choose: by_points",
-        repaired="One draw is made among the points of all attributes.",
+        repaired="one draw among the points of all attributes",
     ),
     Line(
-        "The attribute is drawn by F_Max, among a random subset.",
+        "the attribute by F_Max, among a random subset",
         "thesis (4.11) to (4.13)",
         "choose: F_MAX",
-        repaired="F_Max is rounded down to whole rows.",
+        repaired="F_Max rounded down to whole rows",
     ),
-    Line("The subset has a size.", NO_TEXT, "choose: among", assumed="It has √m attributes."),
+    Line("how large the subset is", NO_TEXT, "choose: among", assumed="√m attributes"),
+    Line("Δ of F_Max", NO_TEXT, "choose: F_MAX", assumed="1, with the factor 2"),
     Line(
-        "F_Max has a sensitivity.", NO_TEXT, "choose: F_MAX", assumed="It is 1, with the factor 2."
-    ),
-    Line(
-        "Points have scores, and categorical attributes have points.",
+        "how points are scored, and which points a categorical attribute has",
         NO_TEXT,
         "choose: by_points",
-        assumed="Points are scored by F_Max. They are one category against the rest, or an edge "
-        "of a public bin.",
+        assumed="by F_Max; one category against the rest; edges of public bins for a number",
     ),
     Line(
-        "The weight of class c in F_Max is Σ n_ic / n_i.",
+        "the weight of class c in F_Max is Σ n_ic / n_i",
         "thesis (4.11)",
         "choose: WEIGHTED_MAX",
-        assumed="n_i is replaced by n, the rows of the node.",
+        assumed="n, the rows of the node, in the place of n_i",
     ),
-    Line("A tree has ε = B/τ.", "thesis 4.4.1", "plan: half_to_leaves"),
+    Line("ε = B/τ a tree", "thesis 4.4.1", "plan: half_to_leaves"),
     Line(
-        "A tree divides its budget.",
+        "the allocation inside a tree",
         NO_TEXT,
         "plan: half_to_leaves",
-        assumed="Half is for the splits and half for the leaves. A node's share has equal "
-        "parts: one for a point of each attribute, and one for the last draw.",
+        assumed="half for the splits, half for the leaves; a node's share in equal parts for a "
+        "point of each attribute and the last draw",
     ),
-    Line("The leaves have noisy class counts.", "thesis 4.1.2: commonly (4.3)", "plan: LAPLACE"),
+    Line("noisy class counts of the leaves", "thesis 4.1.2: commonly (4.3)", "plan: LAPLACE"),
     Line(
-        "The majority of the trees' votes decides.",
+        "the majority of the trees' votes",
         NO_TEXT,
         "finish: vote_by_majority",
-        assumed="Each tree has one vote, for the class with most noisy rows.",
+        assumed="one vote a tree, for its class of most noisy rows",
     ),
 )
 

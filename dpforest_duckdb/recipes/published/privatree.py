@@ -33,7 +33,7 @@ from dpforest_duckdb.splits.published import by_private_histograms, unless_few_o
 from dpforest_duckdb.splits.utilities import GINI
 
 ERROR = 0.01  # the share of rows that flipped labels may get wrong
-LEAST_SHARE = Fraction(1, 1000)  # of the budget, for the leaves, however many rows there are
+LEAST_SHARE = Fraction(1, 1000)  # of the budget, for the leaves of however many rows
 
 
 def leaf_epsilon(request: Request) -> float:
@@ -51,7 +51,7 @@ def leaf_share(request: Request) -> Fraction:
 
 
 def plan(request: Request) -> Plan:
-    """The rest of B goes to the splits, in equal parts to every depth."""
+    """The rest of B to the splits, alike at every depth."""
     leaf = leaf_share(request)
     split = ((1 - leaf) / request.depth,) * request.depth
     queries = {"split": ("permute-and-flip on Gini", split), "leaf": (LABEL.mechanism, (leaf,))}
@@ -80,52 +80,50 @@ def adapt(histogram: Integers, request: Request) -> Request:
 
 CODE = "its code, privatree.py"
 LINES = (
-    Line("The tree sees all rows.", CODE, "rows"),
-    Line("There is one tree.", CODE, "trees"),
-    Line("The depth is 4 in the comparison.", "its code, performance_comparison.py", "depth"),
-    Line("Splits are binary.", CODE, "split_type"),
+    Line("all rows", CODE, "rows"),
+    Line("one tree", CODE, "trees"),
+    Line("depth 4 in the comparison", "its code, performance_comparison.py", "depth"),
+    Line("binary splits", CODE, "split_type"),
     Line(
-        "Numeric attributes get bins by private quantiles, which cost as much as one more depth.",
+        "bins of numeric attributes by private quantiles, for the share of one depth more",
         CODE,
         "split_type",
-        assumed="The domain's bins are used, which cost nothing.",
+        assumed="the domain's bins, which cost nothing",
     ),
     Line(
-        "Categories are sorted by their noisy class shares, and any first ones are "
-        "split from the rest.",
+        "categories in the order of their noisy class shares, any first ones against the rest",
         CODE,
         "split_type",
-        cut="One category is split from the rest.",
+        cut="one category against the rest",
     ),
     Line(
-        "Every attribute has noisy histograms by class, and the split with the least "
-        "Gini in them is taken.",
+        "noisy histograms by class of every attribute, and the split of least Gini in them",
         CODE,
         "choose: by_private_histograms",
-        repaired="One draw is made, by permute-and-flip on Gini weighted by rows, Δ = 2.",
+        repaired="one draw by permute-and-flip on Gini weighted by rows, Δ = 2",
     ),
     Line(
-        "A node of one class, or of one row, is not split.",
+        "a node of one class, or of one row, is not split",
         CODE,
         "choose: unless_few_or_pure",
-        repaired="A node ends by its depth alone, because the true rows and classes are private.",
+        repaired="it ends by depth alone: the true rows and classes are private",
     ),
     Line(
-        "The leaves' part is the least that keeps errors by flipped labels at 1 %, at most ½.",
+        "the leaves' part is the least that keeps errors by flipped labels at 1 %, at most ½",
         CODE,
         "plan: leaf_epsilon",
-        repaired="It is that part of what the noisy number of rows leaves.",
+        repaired="the same of what a noisy number of rows leaves",
     ),
-    Line("This part has a lower limit.", NO_TEXT, "plan: LEAST_SHARE", assumed="It is 0.1 % of B."),
+    Line("the least that this part can be", NO_TEXT, "plan: LEAST_SHARE", assumed="0.1 % of B"),
     Line(
-        "Every depth has an equal part of the rest, charged once for all attributes.",
+        "the rest alike to every depth, charged once for the histograms of all attributes",
         CODE,
         "plan: published_plan",
-        repaired="Each depth makes one draw, which is what is charged.",
+        repaired="one draw, which is what is charged",
     ),
-    Line("That part depends on the number of rows, which is known.", CODE, "adapt: adapt"),
-    Line("Labels are drawn by permute-and-flip on class counts.", CODE, "leaf: LABEL"),
-    Line("A leaf votes for its label.", CODE, "finish: vote_by_label"),
+    Line("that part depends on the number of rows, which is known", CODE, "adapt: adapt"),
+    Line("labels by permute-and-flip on class counts", CODE, "leaf: LABEL"),
+    Line("the label of the leaf", CODE, "finish: vote_by_label"),
 )
 
 _PUBLISHED = Recipe(

@@ -47,64 +47,54 @@ def adapt(histogram: Integers, request: Request) -> Request:
 
 
 LINES = (
-    Line("Each tree has a bootstrap sample.", "thesis 4.4.2", "rows"),
+    Line("a bootstrap sample for each tree", "thesis 4.4.2", "rows"),
     Line(
-        "There are as many trees as Theorems 3 and 4 allow.",
+        "as many trees as Theorems 3 and 4 allow",
         "thesis (4.35), (4.36)",
         "trees",
-        cut="There are 10 trees. The bounds are not checked, because they depend on the true rows.",
+        cut="10 trees without a check of the bounds, which are of the true rows",
     ),
+    Line("no greatest depth", "thesis 4.5.1", "depth", assumed="at most 10 splits on a path"),
+    Line("numeric attributes are split in two at (4.7)", "thesis (4.7)", "split_type"),
     Line(
-        "There is no greatest depth.",
-        "thesis 4.5.1",
-        "depth",
-        assumed="A path has at most 10 splits.",
-    ),
-    Line("Numeric attributes are split in two at (4.7).", "thesis (4.7)", "split_type"),
-    Line(
-        "The split point is the mean of the class means with Laplace noise.",
+        "the split point is the mean of the class means, noised by Laplace",
         "thesis (4.7)",
         "choose: by_class_means",
     ),
     Line(
-        "The attribute has the largest information gain.", "thesis 4.3.2", "choose: by_class_means"
+        "the attribute has the largest information gain", "thesis 4.3.2", "choose: by_class_means"
     ),
     Line(
-        "There are two classes, C1 and C2.",
+        "the paper is for two classes, C1 and C2",
         "thesis (4.7)",
         "choose: by_class_means",
-        assumed="With more classes the point is the mean of all class means. The sums of bin "
-        "numbers have the noise, the sizes have none.",
+        assumed="with more, the mean of all class means; the sums of bin numbers have the noise, "
+        "the sizes none",
     ),
+    Line("a random subset of the attributes", NO_TEXT, "choose: among", assumed="√m of them"),
     Line(
-        "Each node has a random subset of the attributes.",
-        NO_TEXT,
-        "choose: among",
-        assumed="The subset has √m attributes.",
-    ),
-    Line(
-        "A node is not split if a child has fewer than n_l rows.",
+        "a node is not split if a child has less than n_l rows",
         "thesis 4.5.1",
         "choose: unless_a_child_is_small",
     ),
     Line(
-        "n_l is a small fraction of all rows.",
+        "n_l is a small fraction of all rows",
         "thesis 4.5.1",
         "adapt: adapt",
-        assumed="It is a hundredth, and children without rows do not count.",
+        assumed="a hundredth, of children that hold any",
     ),
     Line(
-        "Every tree has ε, not ε/τ.",
+        "ε at every tree, not ε/τ",
         "thesis 4.4.1",
         "plan: plan",
-        assumed="B is spent at the leaves, and again at each depth for the class means.",
+        assumed="B at the leaves, and again for the class means of a depth",
     ),
-    Line("The leaves have noisy class counts.", "thesis 4.1.2: commonly (4.3)", "plan: LAPLACE"),
+    Line("noisy class counts of the leaves", "thesis 4.1.2: commonly (4.3)", "plan: LAPLACE"),
     Line(
-        "The majority of the trees' votes decides.",
+        "the majority of the trees' votes",
         NO_TEXT,
         "finish: vote_by_majority",
-        assumed="Each tree has one vote, for the class with most noisy rows.",
+        assumed="one vote a tree, for its class of most noisy rows",
     ),
 )
 

@@ -1,0 +1,78 @@
+"""Predictions for the rows of Parquet and CSV files, as a new file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+
+from dpforest_duckdb.domain.types import column_types
+from dpforest_duckdb.engine.base import Trace
+from dpforest_duckdb.engine.files import opened_files
+from dpforest_duckdb.engine.private import Private
+from dpforest_duckdb.engine.sources import cast, declared_type
+from dpforest_duckdb.errors import UsageError
+from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.scoring.codes import DuckDBDialect
+from dpforest_duckdb.scoring.content import ForestContent
+from dpforest_duckdb.scoring.score_sql import Scored, no_column, score_sql, share_names
+from dpforest_duckdb.sql import Sql
+
+_FORMATS = {".parquet": "FORMAT parquet", ".csv": "FORMAT csv, HEADER"}
+
+
+def check_format(out: str) -> None:
+    """Raise `UsageError` for a file that is neither Parquet nor CSV."""
+    if Path(out).suffix not in _FORMATS:
+        raise UsageError(
+            "Scored data files go to a file: name it with --into FILE.parquet or .csv."
+        )
+
+
+def score_files(
+    con: duckdb.DuckDBPyConnection,
+    forest: ForestContent,
+    files: Path,
+    out: Path,
+    *,
+    suffix: str,
+    prefix: str = "",
+    trace: Trace | None = None,
+) -> list[str]:
+    """Write the rows of files as they are, with predictions and probabilities; gives the columns.
+
+    `suffix` is that of the kind of file to write. Raises `DpforestError`.
+    """
+    dialect = DuckDBDialect()
+    source = opened_files(files, Private(con, trace, out))
+    columns = column_types(source.columns)
+    table = TableInfo(source.catalog, "main", source.name, columns)
+    rows = Scored(dialect.ident(*table.key), columns)
+    if not source.schema:
+        forest, rows = _as_read(forest, rows)
+    sql = score_sql(forest, rows, prefix=prefix, fast=True, keep=list(columns))
+    copy = f"COPY ({sql}) TO {dialect.text(str(out))} ({_FORMATS[suffix]}, USE_TMP_FILE false)"
+    with source.opened(table) as opened:
+        opened.fill()
+        opened.statements.run(copy, step="score", on=opened.cursor)
+    return [*columns, f"{prefix}prediction", *share_names(forest, prefix)]
+
+
+def _as_read(forest: ForestContent, rows: Scored) -> tuple[ForestContent, Scored]:
+    """Rows of text with more columns, in the types that the model reads, and a forest of those."""
+    found = {name.casefold(): name for name in rows.columns}
+    attributes, types, casts = [], dict(rows.columns), []
+    for number, attribute in enumerate(forest.domain.attributes):
+        stored = found.get(attribute.column.casefold())
+        if stored is None:
+            raise no_column(attribute)
+        name = f"dpforest_read_{number}"
+        types[name] = declared_type(attribute, rows.columns[stored])
+        casts.append(cast(stored, rows.columns[stored], types[name], name))
+        attributes.append(
+            replace(attribute, of=name) if attribute.of else replace(attribute, name=name)
+        )
+    domain = replace(forest.domain, attributes=tuple(attributes))
+    read = Sql(f"(SELECT *, {', '.join(casts)} FROM {rows.name})")
+    return replace(forest, domain=domain), Scored(read, types)
