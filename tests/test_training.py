@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import re
 import signal
@@ -12,6 +13,7 @@ import sys
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -465,3 +467,26 @@ def test_a_file_that_cannot_be_written_loses_no_forest(
         assert dpforest("show", "--db", db, "--model", "new").code == 0
     else:
         assert load_forest(tmp_path / "visits.json").private
+
+
+@pytest.mark.parametrize("name", ["risk", "no\nname"], ids=["trained", "refused"])
+def test_a_run_keeps_no_reference_to_the_connection(tmp_path: Path, name: str) -> None:
+    """Else it would stay open, and the database locked, until Python looks for cycles."""
+    con = duckdb.connect(tmp_path / "clinic.duckdb")
+    visits(con, rows=50)
+    kept = weakref.ref(con)
+    gc.collect()
+    gc.disable()
+    try:
+        with contextlib.suppress(DpforestError):
+            dpforest_duckdb.train(con, "visits", target="ill", epsilon=1, recipe="dpdf", name=name)
+        with contextlib.suppress(DpforestError):
+            DuckDBEngine(con).call(failing)
+        del con
+        assert kept() is None
+    finally:
+        gc.enable()
+
+
+def failing() -> None:
+    raise DpforestError("An error that is not DuckDB's.")

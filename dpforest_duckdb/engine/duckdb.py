@@ -24,9 +24,10 @@ from dpforest_duckdb.scoring.score_sql import Scored
 class DuckDBEngine(Statements):
     """The catalogue of one connection, the rows of its tables, and its models."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, trace: Trace | None = None) -> None:
-        super().__init__(connection, trace)
-        self.models = DuckDBModels(self, self._cursor)
+    @property
+    def models(self) -> DuckDBModels:
+        """The store of models; made anew, since a cycle of references would keep the connection."""
+        return DuckDBModels(self, self._cursor)
 
     @contextlib.contextmanager
     def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:

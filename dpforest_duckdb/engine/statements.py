@@ -105,7 +105,8 @@ class Statements:
                 connection.interrupt()  # again, in case the query had not started
             raise
         if "error" in outcome:
-            raise _plain_error(outcome["error"], step) from None
+            # not kept: an error and its frame would keep each other, and the connection
+            raise _plain_error(outcome.pop("error"), step) from None
         return outcome["result"]
 
 
