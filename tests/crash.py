@@ -2,66 +2,79 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import shutil
 import signal
-import subprocess
+import sqlite3
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from shell import make, query, train
 
+from dpforest_duckdb.cli import main
 from dpforest_duckdb.engine.connect import open_database
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.model.forest import load_forest
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.training.prepare import prepare
 
-# A step is a statement of DuckDB, before and after it runs; one of the ledger's, before; or what is
-# done to a file. The child writes the name of each to a file, and at the given one kills
-# itself.
-CHILD = """
-import os, signal, sqlite3, sys
-from pathlib import Path
+# Trainings are copies of one process that has imported everything, so each starts at once.
+WARM = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
+WARM.set_forkserver_preload(["crash", "dpforest_duckdb.training.train"])
 
-point, log = int(sys.argv[1]), os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-sys.argv = ["dpforest", *sys.argv[3:]]
-seen = 0
 
-def step(name):
-    global seen
-    seen += 1
-    os.write(log, (name + "\\n").encode())
-    if seen == point:
-        os.kill(os.getpid(), signal.SIGKILL)
+def _killed_at(point: int, log: Path, words: list[str]) -> None:
+    """The command line, which ends itself by SIGKILL at its point-th step; none is 0.
 
-def around(owner, method, named):
-    original = getattr(owner, method)
-    def wrapped(*args, **options):
-        name = named(*args, **options)
-        step("before " + name)
-        outcome = original(*args, **options)
-        step("after " + name)
-        return outcome
-    setattr(owner, method, wrapped)
+    A step is a statement of DuckDB, before and after it runs; one of the ledger's, before; or what
+    is done to a file. The name of each is written to the log.
+    """
+    names = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
+    seen = 0
 
-from dpforest_duckdb.cli import main
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+    def step(name: str) -> None:
+        nonlocal seen
+        seen += 1
+        os.write(names, f"{name}\n".encode())
+        if seen == point:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-around(DuckDBEngine, "run", lambda self, sql, *a, step="", **o: step or sql.split()[0].lower())
-around(os, "fsync", lambda *a: "sync")
-around(Path, "replace", lambda *a: "rename")
-connect = sqlite3.connect
+    def around(owner: Any, method: str, named: Callable[..., str]) -> None:
+        original = getattr(owner, method)
 
-def traced(*args, **options):
-    connection = connect(*args, **options)
-    connection.set_trace_callback(lambda sql: step("ledger " + sql.split()[0].lower()))
-    return connection
+        def wrapped(*args: Any, **options: Any) -> Any:
+            name = named(*args, **options)
+            step(f"before {name}")
+            outcome = original(*args, **options)
+            step(f"after {name}")
+            return outcome
 
-sqlite3.connect = traced
-main()
-"""
+        setattr(owner, method, wrapped)
+
+    around(DuckDBEngine, "run", lambda _, sql, *a, step="", **o: step or sql.split()[0].lower())
+    around(os, "fsync", lambda *a: "sync")
+    around(Path, "replace", lambda *a: "rename")
+    connect = sqlite3.connect
+
+    def traced(*args: Any, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*args, **options)
+        connection.set_trace_callback(lambda sql: step("ledger " + sql.split()[0].lower()))
+        return connection
+
+    sqlite3.connect = traced  # type: ignore[assignment]
+    sys.argv = ["dpforest", *words]
+    main()
+
+
 READS = "before encode"  # from here on private rows may have been read
 
 
@@ -93,15 +106,13 @@ def crashed(home: Path, into: Path, *, point: int = 0, after: float | None = Non
     before = Ledger(f"{db}.ledger").budget(_dataset(db)).spent_epsilon
     rows = query(db, "SELECT count(*), hash(string_agg(visits::VARCHAR, '')) FROM visits")
     words = [str(w) for w in train(db, "--name", "new", "--out", out, "--depth", "2")]
-    process = subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(point), str(log), *words],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    process = WARM.Process(target=_killed_at, args=(point, log, words))
+    process.start()
     if after is not None:
         time.sleep(after)
         process.kill()
-    code = process.wait(timeout=120)
+    process.join(timeout=120)
+    code = process.exitcode
     assert code in (0, -signal.SIGKILL), code
     steps = tuple(log.read_text().splitlines()) if log.exists() else ()
     ledger = Ledger(f"{db}.ledger")

@@ -9,7 +9,7 @@ import duckdb
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type, column_types
-from dpforest_duckdb.engine.base import DeclaredColumn, Engine, Trace
+from dpforest_duckdb.engine.base import DeclaredColumn, Engine
 from dpforest_duckdb.engine.constraints import checked
 from dpforest_duckdb.engine.models import DuckDBModels
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot, new_cursor, taken
