@@ -20,6 +20,7 @@ STEPS = (0.8, 1.6, 3.0)  # the same, if values between cuts are equal
 SLOPES = (0.3, 0.8, 1.6, 3.0)  # the same, if neighbours are correlated by NEARBY
 NEARBY = 0.9
 LEAST_LIKELY = 1e-100  # relative to the likeliest, so that unlikely chains keep some mass
+TINY = 1e-300  # the mass of points that no chain passes: changes no mean of a chain that has some
 STEP_WIDTHS = (0.1, 0.3, 1.0, 2.5)  # prior standard deviations of a step
 LIKENESS = (0.5, 0.9)  # correlations of neighbouring steps, besides 0
 LEAST_HESSIAN = 0.25
@@ -146,7 +147,7 @@ def _chains(likelihood: Floats, grid: Floats) -> tuple[Floats, Floats]:
         before.append(state[:, 0])
     means, after = np.empty((len(likely), len(SLOPES))), np.ones((len(SLOPES), len(offsets), 1))
     for number in range(len(likely) - 1, -1, -1):
-        joint = before[number] * after[:, :, 0]
+        joint = before[number] * after[:, :, 0] + TINY
         means[number] = joint @ grid / joint.sum(axis=1)
         after = move @ (likely[number][:, None] * after)
         after = after / after.max(axis=1, keepdims=True)
