@@ -18,6 +18,8 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 
 from shared import ROOT, markdown_table, say
@@ -71,7 +73,9 @@ def main() -> None:
         parts = [race(place), kill(made, place, given.every), change(made, place)]
     page = (
         "# Reliability\n\nWritten by `python benchmarks/reliability.py --markdown "
-        "docs/reliability.md`, which stops at the first failure.\n\n" + "\n\n".join(parts) + "\n"
+        "docs/reliability.md`, which stops at the first failure. Run on "
+        f"{date.today()} with dpforest-duckdb {version('dpforest-duckdb')} and duckdb "
+        f"{version('duckdb')}.\n\n" + "\n\n".join(parts) + "\n"
     )
     print(page)
     if given.markdown:

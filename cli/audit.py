@@ -47,7 +47,7 @@ def audit(
     """
     from dpforest_duckdb.audit.mechanisms import audit as audit_mechanism
     from dpforest_duckdb.audit.mechanisms import cases
-    from dpforest_duckdb.audit.recipes import audit_recipe
+    from dpforest_duckdb.audit.recipes import DELTA, WITH_DELTA, audit_recipe
     from dpforest_duckdb.recipes import RECIPES, find
 
     if not 100 <= draws <= 10**9 or not 100 <= runs <= 10**6:
@@ -65,8 +65,10 @@ def audit(
         for name in names:
             find(name, as_published=as_published)  # refuse a wrong name before hours of work
         for name in names:
-            findings.append(audit_recipe(name, runs, as_published=as_published))
-            say(_line(findings[-1]))
+            for delta in ("0", DELTA) if name in WITH_DELTA else ("0",):
+                found = audit_recipe(name, runs, delta=delta, as_published=as_published)
+                findings.append(found)
+                say(_line(found))
     if as_json:
         emit({"findings": [_facts(finding) for finding in findings]})
     else:
