@@ -24,7 +24,8 @@ from pathlib import Path
 
 from shared import ROOT, markdown_table, say
 
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "privacy")]
+sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "privacy"))
 
 import test_races
 from crash import Ending, crashed, home

@@ -292,7 +292,11 @@ def test_a_model_of_unknown_origin_needs_a_declaration(
     assert not evaluate(engine, forest, "u", epsilon=1, ledger=tmp_path / "unknown").private
     con.execute("COMMENT ON TABLE u IS NULL")
     forged = replace(forest, guarantee=replace(forest.guarantee, epsilon="0.5"))
-    assert "no private run" in evaluate(engine, forged, "u", epsilon=1, ledger=book).reasons[0]
+    swapped = replace(forest, trees=tuple(replace(t, votes=t.votes[:, ::-1]) for t in forest.trees))
+    for model in (forged, swapped, replace(forest, trees=forest.trees[::-1])):
+        assert "no private run" in evaluate(engine, model, "u", epsilon=1, ledger=book).reasons[0]
+    kept = Forest.from_json(replace(forest, name="another name").to_json())
+    assert evaluate(engine, kept, "u", epsilon=1, ledger=book).private
     Account.of(engine, engine.table("t"), other).set_cap(NANO, 0, ROW, raise_cap=False)
     with pytest.raises(BudgetError, match="no private run"):
         evaluate(engine, forest, "t", epsilon=1, ledger=other)

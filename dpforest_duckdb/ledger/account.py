@@ -139,10 +139,10 @@ class Account:
         self._refuse_unanchored(chain.budget(table.dataset))
         chain.debit(table, epsilon, delta, unit, recipe="", model="", private=private, plan=[])
 
-    def close_run(self, runs: Sequence[int], state: Outcome) -> None:
-        """Record how the run of a debit ended; nothing is refunded."""
+    def close_run(self, runs: Sequence[int], state: Outcome, forest: str = "") -> None:
+        """Record how the run of a debit ended, and its forest's hash; nothing is refunded."""
         for run in runs:
-            self.ledger.close_run(run, state)
+            self.ledger.close_run(run, state, forest)
 
     def set_cap(self, epsilon: int, delta: int, unit: PrivacyUnit, *, raise_cap: bool) -> Budget:
         """Cap the table; the database must be writable, because it stores the cap too."""

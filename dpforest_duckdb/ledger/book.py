@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.ledger.entries import Budget, Chain, Outcome, Run, Table, check_amounts, parse
+from dpforest_duckdb.ledger.entries import Budget, Chain, Outcome, Table, check_amounts, parse
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 _WAIT_SECONDS = 30.0
 _APPLICATION = 0x64706664  # "dpfd" marks a SQLite file as a ledger
-_LAYOUT = 2  # 1 had no moved and no retired tables
+_LAYOUT = 3  # 1 had no moved and no retired tables, 2 no hashes of forests
 _SCHEMA = (
     "CREATE TABLE entries (seq INTEGER PRIMARY KEY, content TEXT NOT NULL,"
     " previous TEXT NOT NULL, hash TEXT NOT NULL)",
@@ -108,18 +108,21 @@ class Ledger:
                 table, epsilon, delta, unit, recipe=recipe, model=model, private=private, plan=plan
             )
 
-    def close_run(self, run: int, state: Outcome) -> None:
-        """Record how an open run ended. Raises `DpforestError` for any other number."""
+    def close_run(self, run: int, state: Outcome, forest: str = "") -> None:
+        """Record how an open run ended, and the hash of the forest that it released.
+
+        Raises `DpforestError` for any other number.
+        """
         with self.writing() as chain:
-            chain.close_run(run, state)
+            chain.close_run(run, state, forest)
 
     def head(self) -> str:
         """The hash of the last entry, to be anchored in the database; "" for an empty ledger."""
         return self.read().head
 
-    def runs(self) -> tuple[Run, ...]:
-        """The runs on all tables, oldest first, as they were debited."""
-        return tuple(entry for entry in self.read().entries if isinstance(entry, Run))
+    def released(self, forest: str) -> bool:
+        """Whether a private run on any table released the forest with this hash."""
+        return self.read().released(forest)
 
     def holds(self, anchor: str) -> bool:
         """Whether this ledger continues the one whose `head` was `anchor`.

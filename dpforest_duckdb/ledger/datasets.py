@@ -119,11 +119,11 @@ class DatasetAccount:
         for table in self._debited(chain):
             chain.debit(table, epsilon, delta, unit, recipe="", model="", private=private, plan=[])
 
-    def close_run(self, runs: Sequence[int], state: Outcome) -> None:
-        """Record how the runs of one debit ended; nothing is refunded."""
+    def close_run(self, runs: Sequence[int], state: Outcome, forest: str = "") -> None:
+        """Record how the runs of one debit ended, and their forest's hash; nothing is refunded."""
         with self.ledger.writing() as chain:
             for run in runs:
-                chain.close_run(run, state)
+                chain.close_run(run, state, forest)
 
     def set_cap(self, epsilon: int, delta: int, unit: PrivacyUnit, *, raise_cap: bool) -> Budget:
         """Cap every budget: each file's own, or the dataset's."""
@@ -166,7 +166,7 @@ class NoAccount:
     ) -> None:
         return None
 
-    def close_run(self, runs: Sequence[int], state: Outcome) -> None:
+    def close_run(self, runs: Sequence[int], state: Outcome, forest: str = "") -> None:
         return None
 
 

@@ -94,12 +94,13 @@ class Run:
 
 @dataclass(frozen=True)
 class Closing:
-    """How the run with sequence number `run` ended."""
+    """How the run with sequence number `run` ended; `forest` is the hash of what it released."""
 
     kind: ClassVar[str] = "close"
     seq: int
     run: int
     state: Outcome
+    forest: str = ""
 
 
 @dataclass(frozen=True)
@@ -201,6 +202,15 @@ class Chain:
                     runs[entry.seq] = entry
         return Budget(tuple(caps), tuple(runs.values()))
 
+    def released(self, forest: str) -> bool:
+        """Whether a private run released the forest with this hash."""
+        private = {run.seq for run in self.entries if isinstance(run, Run) and run.private}
+        return bool(forest) and any(
+            entry.forest == forest and entry.run in private
+            for entry in self.entries
+            if isinstance(entry, Closing)
+        )
+
     def holds(self, anchor: str) -> bool:
         """Whether this ledger continues the one whose head was `anchor`; "" is always held."""
         return not anchor or any(row[3] == anchor for row in self.rows)
@@ -283,15 +293,18 @@ class Chain:
         self.add(run)
         return run.seq
 
-    def close_run(self, run: int, state: Outcome) -> None:
-        """Record how an open run ended. Raises `DpforestError` for any other number."""
+    def close_run(self, run: int, state: Outcome, forest: str = "") -> None:
+        """Record how an open run ended, and the hash of its forest.
+
+        Raises `DpforestError` for any other number.
+        """
         opened = {entry.seq for entry in self.entries if isinstance(entry, Run)}
         closed = {entry.run for entry in self.entries if isinstance(entry, Closing)}
         if run not in opened - closed:
             raise DpforestError(
                 f"The ledger has no open run {run}; it was closed before, or debited elsewhere."
             )
-        self.add(Closing(self.next, run, state))
+        self.add(Closing(self.next, run, state, forest))
 
     def move(self, table: Table) -> None:
         """Record that a budget continues at another place."""

@@ -21,7 +21,8 @@ from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount
 from dpforest_duckdb.ledger.entries import outcome
 from dpforest_duckdb.model.figures import BINS, Evaluation, exact_figures, noisy_figures
-from dpforest_duckdb.privacy.amounts import ATTO, nano_epsilon, show
+from dpforest_duckdb.model.json_format import fingerprint
+from dpforest_duckdb.privacy.amounts import nano_epsilon
 from dpforest_duckdb.privacy.noise import OpenDPNoise
 from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -51,11 +52,11 @@ def evaluate(
     Without `epsilon` the figures are exact and must be kept as secret as the rows; a table with a
     cap refuses them. With `epsilon`, it is debited before a row is read, and the figures may be
     published if the model is private. (The figures of a model that was trained on these rows
-    without a guarantee would reveal them, whatever the noise.) So a private run in the ledger must
-    have made the model, or the caller declares with `unseen` that the model never saw these rows;
-    the ledger records that. Otherwise a table with a cap refuses, and without a cap the figures are
-    marked as not private, with the reason. The privacy unit is that of the cap, else the model's or
-    a larger one. `account` is the budget of rows that are in no table. Raises `DpforestError`.
+    without a guarantee would reveal them, whatever the noise.) So the ledger must know the model as
+    what a private run released, by a hash, or the caller declares with `unseen` that the model
+    never saw these rows; the ledger records that. Otherwise a table with a cap refuses, and without
+    a cap the figures are marked as not private, with the reason. The privacy unit is that of the
+    cap, else the model's or a larger one. `account` is the budget of rows that are in no table. Raises `DpforestError`.
     """
     nano = None if epsilon is None else nano_epsilon(epsilon)
     if nano is None and (privacy_unit is not None or rows_per_unit is not None or unseen):
@@ -161,15 +162,7 @@ def _doubt(account: AnyAccount, forest: ForestContent) -> str:
         return "The model is not private: a single row may have decided its figures."
     if account.ledger is None:
         return ""
-    unit = PrivacyUnit(promise.unit, promise.rows_per_unit, promise.neighbours)
-    known = any(
-        run.private
-        and run.recipe == forest.recipe != EVALUATE
-        and (run.model or run.table.name) in (forest.name, forest.table)
-        and run.unit == unit
-        and (show(run.epsilon), show(run.delta, ATTO)) == (promise.epsilon, promise.delta)
-        for run in account.ledger.runs()
-    )
+    known = account.ledger.released(fingerprint(forest))
     return "" if known else "The ledger has no private run that made this model."
 
 

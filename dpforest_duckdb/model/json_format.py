@@ -5,6 +5,7 @@ Reading checks everything, so that a hostile file never reaches SQL.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -48,6 +49,11 @@ def to_json(forest: ForestContent) -> str:
         "trees": [_tree_json(tree) for tree in forest.trees],
     }
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def fingerprint(forest: ForestContent) -> str:
+    """A hash of all of a forest but its name, which may be changed."""
+    return hashlib.sha256(to_json(replace(forest, name="")).encode()).hexdigest()
 
 
 def from_json(text: str, kind: type[Kind]) -> Kind:

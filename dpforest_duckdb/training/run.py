@@ -16,6 +16,7 @@ from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount
 from dpforest_duckdb.ledger.entries import Chain, outcome
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.model.json_format import fingerprint
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, show
 from dpforest_duckdb.privacy.plan import Plan, PlanError, PlannedQuery
@@ -134,11 +135,13 @@ class Run:
                 forest = store.keep(self.engine.models, forest, replace=self.replace)
         except BaseException as error:
             with contextlib.suppress(DpforestError):
-                released = isinstance(error, store.NotStoredError)
-                self.account.close_run(run, "done" if released else outcome(error))
+                if isinstance(error, store.NotStoredError):
+                    self.account.close_run(run, "done", fingerprint(error.forest))
+                else:
+                    self.account.close_run(run, outcome(error))
             raise
         with contextlib.suppress(DpforestError):  # the debit stays, even if this line fails
-            self.account.close_run(run, "done")
+            self.account.close_run(run, "done", fingerprint(forest))
         return forest
 
     def check(self, chain: Chain) -> None:

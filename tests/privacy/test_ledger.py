@@ -536,7 +536,7 @@ def test_a_file_that_is_no_ledger(ledger: Ledger) -> None:
 
 def test_a_ledger_of_a_newer_version(ledger: Ledger) -> None:
     debit(ledger, 1)
-    edit(ledger, "PRAGMA user_version=3")
+    edit(ledger, "PRAGMA user_version=4")
     with pytest.raises(DpforestError) as caught:
         debit(ledger, 1)
     assert "was written by a newer dpforest-duckdb; update the package" in sentence(caught)
