@@ -151,10 +151,10 @@ def _page(
         f"Run on {_days(trained)} with {versions}. "
         "In DuckDB, on forty rows and one more (DPDF: on one and one more). The event is chosen on "
         "half of the runs and counted on the other half. Figures without any noise would give a "
-        f"bound of {lower_bound((0, runs - runs // 2), runs - runs // 2).epsilon:.1f}. Recipes other than `auto` and "
-        "`boosted` make the same forest with a δ as without. The loss is divided over many "
-        "releases, of which an event shows some, so this finds a cost that was forgotten, but not "
-        "one that is slightly too small.\n\n"
+        f"bound of {lower_bound((0, runs - runs // 2), runs - runs // 2).epsilon:.1f}. "
+        "Recipes other than `auto` and `boosted` make the same forest with a δ as without. The "
+        "loss is divided over many releases, of which an event shows some, so this finds a cost "
+        "that was forgotten, but not one that is slightly too small.\n\n"
         + markdown_table(["recipe", "claim", "bound", "events", "verdict"], recipes)
         + "\n"
     )

@@ -56,7 +56,8 @@ def evaluate(
     what a private run released, by a hash, or the caller declares with `unseen` that the model
     never saw these rows; the ledger records that. Otherwise a table with a cap refuses, and without
     a cap the figures are marked as not private, with the reason. The privacy unit is that of the
-    cap, else the model's or a larger one. `account` is the budget of rows that are in no table. Raises `DpforestError`.
+    cap, else the model's or a larger one. `account` is the budget of rows that are in no table.
+    Raises `DpforestError`.
     """
     nano = None if epsilon is None else nano_epsilon(epsilon)
     if nano is None and (privacy_unit is not None or rows_per_unit is not None or unseen):
