@@ -1,14 +1,17 @@
 """Times of scoring 100,000 rows in every engine, beside DuckDB's plain form.
 
-    python benchmarks/engines.py
+    python benchmarks/engines.py --markdown docs/engines.md     # goes on where it was stopped
     python benchmarks/engines.py --engines postgres sqlite --rows 20000
 
 Each engine runs in a process of its own and scores a table that it has loaded: it counts one
-prediction and sums each probability, so that every row is scored and none is fetched. The first run
-is left out; the figures are the least of the others: seconds of the clock, and seconds of all cores
-together, which other work on the machine changes less. PostgreSQL and MariaDB are started as in the
-tests. What the SQL advises on top is set: `jit` in PostgreSQL, `wholeStage` in Spark. The four
-models are trained with a fixed seed.
+prediction and sums each probability, so that every row is scored and none is fetched. PostgreSQL
+and MariaDB are started as in the tests. What the SQL advises on top is set: `jit` in PostgreSQL,
+`wholeStage` in Spark. The four models are trained with a fixed seed.
+
+A figure is the mean of as many runs in a row as take half a second. An engine is warm when ten
+figures in a row have brought no new least one: a Java engine compiles its planner over dozens of
+queries. The least figures are shown: seconds of the clock, and seconds of all cores together, which
+other work on the machine changes less. Finished engines are kept in engines-results.jsonl.
 """
 
 from __future__ import annotations
@@ -21,13 +24,14 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
-from shared import ROOT, data_folder, markdown_table, say
+from shared import ROOT, Results, data_folder, markdown_table, say
 
 sys.path.insert(0, str(ROOT / "tests" / "engines"))
 
@@ -52,7 +56,15 @@ ENGINES = (
     "polars",
     "spark",
 )
+SET = {
+    "postgres": "postgres (`jit` off)",
+    "mysql": "mysql (MariaDB)",
+    "spark": "spark (`wholeStage` off)",
+}
+PATIENCE, MOST = 10, 100  # figures without a new least one, and figures in all
+BATCH = 0.5  # seconds
 Loaded = Callable[[str], object]  # runs a statement on the table that is loaded
+Times = list[tuple[float, float, float, float]]  # clock, cores, and both of the first run; by model
 
 
 def main() -> None:
@@ -62,18 +74,75 @@ def main() -> None:
     )
     parser.add_argument("--engines", nargs="+", default=ENGINES, choices=ENGINES)
     parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--results", type=Path, default=Path("engines-results.jsonl"))
+    parser.add_argument("--markdown", type=Path, help="the page whose section Times is written")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
-        print(json.dumps(_times(given.engines[0], Path(given.child), given.runs)))
+        print(json.dumps(_times(given.engines[0], Path(given.child))))
         return
+    kept = Results(given.results, ("engine", "rows"))
+    missing = [engine for engine in given.engines if kept.get(engine, given.rows) is None]
     with tempfile.TemporaryDirectory() as folder:
-        _make(Path(folder), given.rows)
-        found = {engine: _in_a_process(engine, folder, given.runs) for engine in given.engines}
-    for number, title in enumerate(("seconds", "seconds of all cores")):
-        rows = [[e, *(f"{t[number]:.2f}" if t else "—" for t in ts)] for e, ts in found.items()]
-        print(markdown_table([title, *MODELS], rows), end="\n\n")
+        if missing:
+            _make(Path(folder), given.rows)
+        for engine in missing:
+            times = _in_a_process(engine, folder)
+            kept.add({"engine": engine, "rows": given.rows, "times": times})
+    found = {engine: kept.get(engine, given.rows)["times"] for engine in given.engines}
+    section = _section(found, given.rows)
+    print(section)
+    if given.markdown:
+        before, _, rest = given.markdown.read_text(encoding="utf-8").partition("## Times\n")
+        after = rest.partition("\n## ")[2]
+        text = f"{before}## Times\n\n{section}\n\n## {after}"
+        given.markdown.write_text(text, encoding="utf-8")
+
+
+def _section(found: dict[str, Times], rows: int) -> str:
+    """What the page says of the times."""
+    parts = [
+        f"Seconds to score {rows:,} rows, warm and without the start of the engine: the clock's, "
+        "and in brackets those of all cores together (`python benchmarks/engines.py --markdown "
+        "docs/engines.md`, on two cores without other work). DuckDB runs the plain form. DuckDB, "
+        "DataFusion, Polars, ClickHouse and Spark use both cores, the others one.",
+        markdown_table(
+            ["seconds (of all cores)", *MODELS],
+            [
+                [SET.get(engine, engine), *(f"{c:.2f} ({a:.2f})" for c, a, *_ in times)]
+                for engine, times in found.items()
+            ],
+        ),
+    ]
+    if "duckdb" in found:
+        parts.append(_ratios(found))
+    if "spark" in found:
+        _, cores, *_ = zip(*found["spark"], strict=True)
+        first = max(each[3] for each in found["spark"])
+        parts.append(
+            "Spark is warm only after dozens of queries, because Java compiles Spark's planner as "
+            f"it runs. The first query of a session takes up to {first:.1f} seconds of all cores, "
+            f"a warm one {min(cores):.2f} to {max(cores):.2f}."
+        )
+    return "\n\n".join(textwrap.fill(p, 100) if p[0] != "|" else p for p in parts)
+
+
+def _ratios(found: dict[str, Times]) -> str:
+    """How much longer than DuckDB the engines take at most, in words."""
+
+    def most(number: int) -> tuple[float, str, str]:
+        ratios = [
+            (own[number] / duckdb[number], engine, model)
+            for engine, times in found.items()
+            for own, duckdb, model in zip(times, found["duckdb"], MODELS, strict=True)
+        ]
+        return max(ratios)
+
+    clock, cores = most(0), most(1)
+    return (
+        f"No engine takes more than {clock[0]:.1f} times DuckDB's time by the clock ({clock[1]}, "
+        f"{clock[2]}), or {cores[0]:.1f} times that of all cores ({cores[1]}, {cores[2]})."
+    )
 
 
 def _make(folder: Path, rows: int) -> None:
@@ -88,21 +157,19 @@ def _make(folder: Path, rows: int) -> None:
             )
 
 
-def _in_a_process(engine: str, folder: str, runs: int) -> list[list[float] | None]:
+def _in_a_process(engine: str, folder: str) -> Times:
     say(engine)
-    command = [sys.executable, __file__, "--engines", engine, "--runs", str(runs)]
-    done = subprocess.run([*command, "--child", folder], stdout=subprocess.PIPE, text=True)
-    if done.returncode:
-        return [None] * len(MODELS)
-    times: list[list[float] | None] = json.loads(done.stdout.splitlines()[-1])
+    command = [sys.executable, __file__, "--engines", engine, "--child", folder]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    times: Times = json.loads(done.stdout.splitlines()[-1])
     say(f"{engine}: {times}")
     return times
 
 
-def _times(engine: str, folder: Path, runs: int) -> list[tuple[float, float]]:
-    """The least time of each model, by the clock and of all cores."""
+def _times(engine: str, folder: Path) -> Times:
+    """The least times of each model, and those of its first run."""
     own = dialect(engine)
-    least = []
+    found = []
     with LOADERS[engine]() as load:
         for number in range(len(MODELS)):
             file = str(folder / f"{number}.parquet")
@@ -118,14 +185,26 @@ def _times(engine: str, folder: Path, runs: int) -> list[tuple[float, float]]:
                 f"SELECT sum(CASE WHEN r.{own.ident('prediction')} = {first} THEN 1 ELSE 0 END), "
                 f"{sums} FROM (\n{sql.rstrip(chr(10) + ';')}\n) AS r"
             )
-            spent = []
-            for _ in range(runs + 1):
-                start, busy = time.perf_counter(), _busy()
-                query(statement if engine != "polars" else sql.rstrip("\n;"))
-                spent.append((time.perf_counter() - start, _busy() - busy))
-            clock, cores = zip(*spent[1:], strict=True)
-            least.append((min(clock), min(cores)))
-    return least
+            text = statement if engine != "polars" else sql.rstrip("\n;")
+            found.append(_warm(lambda query=query, text=text: query(text)))
+    return found
+
+
+def _warm(run: Callable[[], object]) -> tuple[float, float, float, float]:
+    """The least times of a run, by the clock and of all cores, and those of the first run."""
+
+    def spent(times: int) -> tuple[float, float]:
+        start, busy = time.perf_counter(), _busy()
+        for _ in range(times):
+            run()
+        return (time.perf_counter() - start) / times, (_busy() - busy) / times
+
+    first = spent(1)
+    figures = [spent(max(1, round(BATCH / spent(1)[0])))]
+    while len(figures) < MOST and min(figures[-PATIENCE:]) <= min(figures):
+        figures.append(spent(max(1, round(BATCH / figures[-1][0]))))
+    clock, cores = zip(*figures, strict=True)
+    return (min(clock), min(cores), *first)
 
 
 def _busy() -> float:

@@ -13,6 +13,29 @@ if TYPE_CHECKING:
     from dpforest_duckdb.privacy.plan import Plan
     from dpforest_duckdb.recipes.recipe import Recipe
 
+INTRODUCTION = """\
+# The published systems, and what they really guarantee
+
+Written by `dpforest recipes --markdown`. Every system trains in its rigorous form by default.
+`--as-published` follows the paper; where its proof fails, the model is stamped not private.
+
+A table for each system lists its algorithm line by line, with the source of each line and the piece
+of the recipe that does it. The last column says what is done here:
+
+- *as published*: both forms do the line.
+- *repaired*: the form as published does the line; the rigorous form does what follows.
+- *assumed*: both forms do what follows, because no text gives the line or because they depart from
+  the text.
+- *cut*: both forms leave the line out or shorten it.
+
+A forest has at most {leaves:,} leaves, so that it can be trained and scored in about half a minute
+of one core. Budgets are divided by the published depth all the same. A system that splits every
+node gets shallower trees if complete ones would be larger, and `train` says so before the debit.
+For example, smooth-forest asks for complete trees of depth 11 on Mushroom with a child per
+category, which are too large. In other systems the largest nodes are split first. Nodes past the
+limit stay leaves, and `models show` says how many.
+"""
+
 
 def recipes(
     name: Annotated[str | None, typer.Argument(help="Show only this one, in full.")] = None,
@@ -115,22 +138,7 @@ def _document(facts: list[dict[str, Any]]) -> str:
 
     words = {True: "yes", False: "**no**", None: "-"}
     lines = [
-        "# The published systems, and what they really guarantee",
-        "",
-        "Written by `dpforest recipes --markdown`. Every system trains in its rigorous form by "
-        "default; `--as-published` follows the paper, and is stamped not private where the proof "
-        "fails. Each system is stated line by line: the source of a line, the piece of the recipe "
-        "that does it, and whether both forms do it as published, the rigorous form repairs it, or "
-        "it is assumed, because no text gives it or both forms depart from the text, or it is cut: "
-        "left out or shortened.",
-        "",
-        f"A forest has at most {MAX_LEAVES:,} leaves: what can be trained and scored in about half "
-        "a minute of one core. Budgets follow the published depth all the same. Trees that split "
-        "every node are cut where even the smallest of them would be larger, which `train` says "
-        "before the debit: so a complete random tree of depth 11 with a child per category, as "
-        "smooth-forest wants on Mushroom, stays out of reach. Other nodes past the limit stay "
-        "leaves, the largest being split first, and `models show` says how many.",
-        "",
+        INTRODUCTION.format(leaves=MAX_LEAVES),
         "| recipe | system | year | private as published | private here |",
         "|---|---|---|---|---|",
     ]
@@ -139,7 +147,7 @@ def _document(facts: list[dict[str, Any]]) -> str:
         lines.append(f"| `{f['name']}` | {f['title']} | {f['year']} | {published} | {here} |")
     for f in facts:
         pieces = f["pieces"]
-        asked = ", ".join(f"{purpose} by {how}" for purpose, how in pieces["mechanisms"].items())
+        queries = ", ".join(f"{purpose} by {how}" for purpose, how in pieces["mechanisms"].items())
         lines += ["", f"## {f['name']}", "", f"{f['title']}, {f['year']}. *{f['paper']}.*", ""]
         lines += [f"- Flaw: {' '.join(f['flaws'])}"] if f["flaws"] else []
         lines += [f"- Repair: {f['rigorous_repair']}"] if f["rigorous_repair"] else []
@@ -147,14 +155,15 @@ def _document(facts: list[dict[str, Any]]) -> str:
         lines += [f"- Variants: {', '.join(f['variants'])}"] if f["variants"] else []
         lines.append(
             f"- Rows per tree: {pieces['rows']}; splits: {pieces['splits']}; trees: "
-            f"{pieces['trees']}; depth: {pieces['depth']}; leaves give {pieces['leaf']}; {asked}."
+            f"{pieces['trees']}; depth: {pieces['depth']}; leaves give {pieces['leaf']}; "
+            f"queries: {queries}."
         )
         lines += _conformance(f["lines"])
     return "\n".join(lines) + "\n"
 
 
 def _conformance(lines: list[dict[str, str]]) -> list[str]:
-    """A system line by line: where it is from, what does it here, and whether it was changed."""
+    """The lines of a system: source of each, piece that does it, and whether it was changed."""
     if not lines:
         return []
     rows = []

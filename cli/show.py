@@ -23,7 +23,8 @@ def show(
     model: options.Model,
     db: options.MaybeDb = None,
     tree: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Draw this tree. [default: the effects]")
+        int | None,
+        typer.Option(metavar="N", min=0, help="Draw this tree, from 0. [default: the effects]"),
     ] = None,
     attribute: Annotated[
         str | None, typer.Option(metavar="NAME", help="Show the effect of one attribute only.")
@@ -37,15 +38,15 @@ def show(
 
     \b
     Example:
-      dpforest show --db data.duckdb --model visits --tree 1
+      dpforest show --db data.duckdb --model visits --tree 0
     """
     if tree is not None and attribute is not None:
         raise UsageError("--tree and --attribute exclude each other: choose one.")
     with options.opened_for_model(db, model, show_sql=show_sql) as (_, forest):
-        if tree is not None and tree > len(forest.trees):
-            raise UsageError(f"--tree must be from 1 to {len(forest.trees)}, the model's trees.")
+        if tree is not None and tree >= len(forest.trees):
+            raise UsageError(f"--tree must be from 0 to {len(forest.trees) - 1}, as in its rules.")
     if tree is not None:
-        _show_tree(forest, tree - 1, as_json)
+        _show_tree(forest, tree, as_json)
     else:
         _show_effects(forest, attribute, as_json)
 
@@ -108,7 +109,7 @@ def _show_tree(forest: Forest, number: int, as_json: bool) -> None:
 
     rules = [rule for rule in forest.rules() if rule["tree"] == number]
     if as_json:
-        emit({"tree": number + 1, "rules": rules})
+        emit({"tree": number, "rules": rules})
         return
     tree = forest.trees[number]
     parents = tree.parents(forest.domain.cells)

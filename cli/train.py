@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dpforest_duckdb.model.forest import Forest
     from dpforest_duckdb.privacy.plan import PlannedQuery
     from dpforest_duckdb.recipes.branches import Branch
+    from dpforest_duckdb.recipes.recipe import Recipe
     from dpforest_duckdb.request import Request
     from dpforest_duckdb.training.run import Run
 
@@ -318,7 +319,7 @@ def _plan(run: Run) -> dict[str, Any]:
         "trees": run.request.trees,
         "depth": run.request.depth,
         "plan": [
-            _query_facts(query, phase.rows_per_unit)
+            _query_facts(query, run.recipe, phase)
             for phase in run.recipe.phases(run.request)
             for query in run.recipe.plan(phase).queries
         ],
@@ -326,7 +327,7 @@ def _plan(run: Run) -> dict[str, Any]:
     }
 
 
-def _query_facts(query: PlannedQuery, rows_per_unit: int) -> dict[str, Any]:
+def _query_facts(query: PlannedQuery, recipe: Recipe, request: Request) -> dict[str, Any]:
     return {
         "purpose": query.purpose,
         "mechanism": query.mechanism,
@@ -334,7 +335,7 @@ def _query_facts(query: PlannedQuery, rows_per_unit: int) -> dict[str, Any]:
             cost / query.divisor for cost in query.by_depth
         ],
         "trees": query.times,
-        "noise": _deviation(query, rows_per_unit),
+        "noise": recipe.learner.deviation(query, request),
     }
 
 
@@ -345,7 +346,7 @@ def _branch_facts(branch: Branch) -> dict[str, Any]:
         "recipe": branch.recipe.name,
         "trees": [branch.first.trees, branch.last.trees],
         "depth": [branch.first.depth, branch.last.depth],
-        "plan": [_query_facts(q, branch.first.rows_per_unit) for q in branch.plans[0].queries],
+        "plan": [_query_facts(q, branch.recipe, branch.first) for q in branch.plans[0].queries],
     }
 
 
@@ -359,7 +360,8 @@ def _show_plans(runs: list[Run], as_json: bool) -> None:
 
 
 ROWS = "rows"  # the query for a noisy number of rows
-COLUMNS = ("query", "mechanism", "cost of one", "depths", "trees", "noise (sd of a count)")
+COLUMNS = ("query", "mechanism", "cost of one", "depths", "trees", "noise (sd in rows)")
+Ends = tuple[tuple["PlannedQuery", "Request"], tuple["PlannedQuery", "Request"]]
 
 
 def _show_plan(run: Run) -> None:
@@ -368,17 +370,17 @@ def _show_plan(run: Run) -> None:
 
     sizes = ""
     if found := branches(run.recipe, run.request):
-        count = run.plan.query(ROWS)
-        first = (
-            [["any", run.recipe.name, *_query_line((count, count), run.request)]] if count else []
-        )
-        rest = [line for branch in found for line in _branch_lines(branch)]
-        show_table(("noisy rows", "recipe", *COLUMNS), [*first, *rest])
+        lines = [line for branch in found for line in _branch_lines(branch)]
+        if count := run.plan.query(ROWS):
+            end = count, run.request
+            lines.insert(0, ["any", run.recipe.name, *_query_line((end, end), run.recipe)])
+        show_table(("noisy rows", "recipe", *COLUMNS), lines)
     else:
         sizes = f", trees {run.request.trees}, depth at most {run.request.depth}"
         phases = run.recipe.phases(run.request)
         asked = [(query, phase) for phase in phases for query in run.recipe.plan(phase).queries]
-        show_table(COLUMNS, [_query_line((query, query), phase) for query, phase in asked])
+        show_table(COLUMNS, [_query_line((each, each), run.recipe) for each in asked])
+    tell("noise: the standard deviation of a count, or of a sum to which a row adds at most 1")
     left = run.account.budget().left_epsilon
     delta = f", δ = {show(run.delta, ATTO)}" if run.delta else ""
     tell(
@@ -395,20 +397,25 @@ def _branch_lines(branch: Branch) -> list[list[object]]:
     It shows ranges where figures depend on the number of rows.
     """
     first, last = branch.plans
-    only_first = [query for query in first.queries if last.query(query.purpose) is None]
-    ends = [(first.query(query.purpose) or query, query) for query in last.queries]
+    ends: list[Ends] = []
+    for query in last.queries:
+        before = first.query(query.purpose)
+        most = query, branch.last
+        ends.append(((before, branch.first) if before else most, most))
+    only_first = [(q, branch.first) for q in first.queries if last.query(q.purpose) is None]
+    ends += [(query, query) for query in only_first]
     rows = f"{branch.least:,} to {branch.most:,}" if branch.most else f"{branch.least:,} and more"
     return [
-        [rows, branch.recipe.name, *_query_line(pair, branch.first)]
-        for pair in [*ends, *((query, query) for query in only_first)]
-        if pair[1].purpose != ROWS
+        [rows, branch.recipe.name, *_query_line(pair, branch.recipe)]
+        for pair in ends
+        if pair[1][0].purpose != ROWS
     ]
 
 
-def _query_line(ends: tuple[PlannedQuery, PlannedQuery], request: Request) -> list[object]:
+def _query_line(ends: Ends, recipe: Recipe) -> list[object]:
     """What is shown of a query, from its forms with the fewest and with the most rows."""
-    few, many = ends
-    noise = [_rounded(_deviation(query, request.rows_per_unit)) for query in ends]
+    (few, _), (many, _) = ends
+    noise = [_rounded(recipe.learner.deviation(*end)) for end in ends]
     return [
         many.purpose,
         many.mechanism,
@@ -421,15 +428,6 @@ def _query_line(ends: tuple[PlannedQuery, PlannedQuery], request: Request) -> li
 
 def _range(low: str, high: str) -> str:
     return low if low.endswith(high) else f"{low} to {high}"
-
-
-def _deviation(query: PlannedQuery, rows_per_unit: int) -> float | None:
-    """The largest standard deviation of a noisy count; None if the query returns no counts."""
-    from dpforest_duckdb.privacy.noise import laplace_deviation
-
-    if query.mechanism != "discrete Laplace":
-        return None
-    return laplace_deviation(min(query.by_depth), rows_per_unit)
 
 
 def _rounded(noise: float | None) -> str:

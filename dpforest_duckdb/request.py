@@ -12,7 +12,7 @@ from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.noise import CountNoise
-from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.zcdp import rho_of
 from dpforest_duckdb.progress import Observer
@@ -164,10 +164,14 @@ class Learner:
     `grow` may read the rows only through what it spends from the context's account. `node_columns`
     and `score_columns` are the columns of nodes and of scores that a coded row needs for a request:
     public facts, which bound the temporary space. `compares_trees` if all trees label every row in
-    the end, also where a row is in one tree alone.
+    the end, also where a row is in one tree alone. `deviation` is the largest standard deviation of
+    the noise in what a planned query returns, in rows: None if it returns a choice. It is public.
     """
 
     grow: Callable[[CodedRows, TrainingContext], Grown]
     node_columns: Callable[[Request], int]
     score_columns: Callable[[Request], int] = lambda request: 0
     compares_trees: bool = False
+    deviation: Callable[[PlannedQuery, Request], float | None] = lambda query, request: (
+        query.count_noise(request.rows_per_unit)
+    )

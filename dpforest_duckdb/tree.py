@@ -39,7 +39,8 @@ class Tree:
     the recipe has them. `votes` [node, class] are the integer votes of the leaves, zero elsewhere.
     `noise` [node] is the standard deviation of the noise in each of a node's counts, which is
     public: NaN for a node whose counts were not released, None if no node's were, or if it is not
-    known.
+    known. `vote_noise` [node, class] is that in the votes of leaves whose counts were not released,
+    minus their mean over the classes, to first order; None if it is not known.
     """
 
     kind: Integers
@@ -49,6 +50,7 @@ class Tree:
     counts: Integers | None
     votes: Integers
     noise: NDArray[np.float64] | None = None
+    vote_noise: NDArray[np.float64] | None = None
 
     @property
     def nodes(self) -> int:
@@ -119,6 +121,7 @@ class Tree:
             counts=None if self.counts is None else self.counts[keep],
             votes=self.votes[keep],
             noise=None if self.noise is None else self.noise[keep],
+            vote_noise=None if self.vote_noise is None else self.vote_noise[keep],
         )
 
 

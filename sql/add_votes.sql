@@ -1,5 +1,7 @@
 -- Add the votes of trees to the scores of every row (log-odds in millionths).
--- inputs: the TEMP table of codes, the trees as CASE over codes, their votes as constants
+-- A tree's value is its vote as CASE over codes, or, with several scores, its leaf; then the votes
+-- of the leaves are constants.
+-- inputs: the TEMP table of codes, the trees
 -- outputs: a new table of codes and scores
 -- reads private rows: yes
 CREATE TEMP TABLE {{ voted }} AS
@@ -9,14 +11,14 @@ SELECT
 {% endfor %}
 {% for score in scores %}
 {% set number = loop.index0 %}
-  {% if scored %}{{ score }}{% else %}CAST(0 AS BIGINT){% endif %}{% for tree in trees %} + {{ tree.votes[number] }}[{{ tree.leaf }} + 1]{% endfor %} AS {{ score }}{% if not loop.last %},{% endif %}
+  {% if scored %}{{ score }}{% else %}CAST(0 AS BIGINT){% endif %}{% for tree in trees %} + {{ tree.votes[number] }}{% endfor %} AS {{ score }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
 FROM (
   SELECT
     *,
 {% for tree in trees %}
-    {{ tree.node }} AS {{ tree.leaf }}{% if not loop.last %},{% endif %}
+    {{ tree.value }} AS {{ tree.column }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
   FROM {{ codes }}

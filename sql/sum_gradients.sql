@@ -8,19 +8,29 @@ WITH weighed AS (
 {% for tree in trees %}
     {{ tree.node }} AS {{ tree.leaf }},
 {% endfor %}
+{% if scores | length == 1 %}
+    -- the other class has score 0: of the two weights, relative to the larger one, one is 1
+    exp(-abs({{ scores[0] }}) / {{ scale }}e0) AS "smaller",
+    {{ scores[0] }} > 0 AS "likely",
+{% else %}
 {% for score in scores %}
     exp(({{ score }} - {{ highest }}) / {{ scale }}e0) AS "e{{ loop.index0 }}",
 {% endfor %}
-    {{ node_class }} % {{ scores | length }} AS "class"
+{% endif %}
+    {{ node_class }} % {{ classes }} AS "class"
   FROM {{ codes }}
 )
 , shares AS (
   SELECT
     *,
+{% if scores | length == 1 %}
+    CAST(floor({{ whole }} * CASE WHEN "likely" THEN 1e0 ELSE "smaller" END / (1e0 + "smaller")) AS INTEGER) AS "p1"
+{% else %}
 {% for label in labels %}
-    CAST(floor({{ whole }} * "e{{ label }}" / ({% for score in scores %}"e{{ loop.index0 }}"{% if not loop.last %} + {% endif %}{% endfor %})) AS BIGINT) AS "p{{ label }}"{% if not loop.last %},{% endif %}
+    CAST(floor({{ whole }} * "e{{ label }}" / ({% for score in scores %}"e{{ loop.index0 }}"{% if not loop.last %} + {% endif %}{% endfor %})) AS INTEGER) AS "p{{ label }}"{% if not loop.last %},{% endif %}
 
 {% endfor %}
+{% endif %}
   FROM weighed
 )
 , gradients AS MATERIALIZED (
@@ -30,7 +40,7 @@ WITH weighed AS (
 {% endfor %}
 {% for label in labels %}
     CASE "class" WHEN {{ label }} THEN {{ whole }} ELSE 0 END - "p{{ label }}" AS "g{{ label }}",
-    {{ steep }} * "p{{ label }}" * ({{ whole }} - "p{{ label }}") // {{ whole * flat }} AS "h{{ label }}"{% if not loop.last %},{% endif %}
+    CAST({{ steep }} AS BIGINT) * "p{{ label }}" * ({{ whole }} - "p{{ label }}") // {{ whole * flat }} AS "h{{ label }}"{% if not loop.last %},{% endif %}
 
 {% endfor %}
   FROM shares

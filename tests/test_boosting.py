@@ -417,7 +417,7 @@ def test_steps_are_bounded_and_shrink_with_noise(
     gradients, hessians = random.normal(0, 50, values), random.normal(20, 40, values)
 
     def taken(gradients: np.ndarray, variance: float) -> np.ndarray:
-        return steps(gradients, hessians, variance, values if ordered else 0, largest=2)
+        return steps(gradients, hessians, variance, values if ordered else 0, largest=2)[0]
 
     found = taken(gradients, variance)
     assert found.shape == (values,)
@@ -428,11 +428,27 @@ def test_steps_are_bounded_and_shrink_with_noise(
     assert np.abs(zero).max() < 1e-9
 
 
+@pytest.mark.parametrize("ordered", [0, 12])
+def test_the_noise_in_steps_is_as_stated(ordered: int) -> None:
+    """Steps from the same sums with fresh noise; models share weight, so to first order only."""
+    random = np.random.default_rng(1)
+    hessians = np.linspace(20.0, 200.0, 12)
+    gradients, variance = np.sin(np.arange(12) / 3) * hessians, 15.0**2
+    found = [
+        steps(gradients + random.normal(0, 15, 12), hessians, variance, ordered, largest=2)
+        for _ in range(200)
+    ]
+    taken, stated = map(np.array, zip(*found, strict=True))
+    ratio = taken.std(axis=0) / np.sqrt((stated**2).mean(axis=0))
+    assert ratio.min() > 0.7
+    assert ratio.max() < 1.4
+
+
 @pytest.mark.parametrize("largest", [1.0, 2.0])
 def test_a_step_is_bounded_if_hessians_are_almost_zero(largest: float) -> None:
     """A model too sure of a wrong class has large gradients and hardly any hessians."""
     gradients, hessians = np.array([-500.0, 400.0, 300.0]), np.array([3.0, 2.0, 4.0])
-    found = steps(gradients, hessians, 1.0, largest=largest)
+    found, _ = steps(gradients, hessians, 1.0, largest=largest)
     assert (np.abs(found) <= largest).all()
     assert (np.sign(found) == np.sign(gradients)).all()
     assert (np.abs(found) > largest / 2).all()

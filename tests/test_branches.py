@@ -48,3 +48,33 @@ def test_branches_end_where_the_recipe_changes_and_cost_no_more_than_epsilon(
 def test_a_recipe_that_does_not_adapt_has_no_branches() -> None:
     recipe = find("dpdf")
     assert branches(recipe, recipe.request(domain(2), NANO)) == []
+
+
+def noises(name: str, classes: int, k: int = 1) -> dict[str, tuple[float | None, int]]:
+    """The noise that a plan states for each query, and the query's cost per depth."""
+    recipe = find(name)
+    request = recipe.request(domain(classes), NANO, rows_per_unit=k)
+    few = branches(recipe, request)[0].first
+    plan = recipe.plan(few)
+    return {q.purpose: (recipe.learner.deviation(q, few), min(q.by_depth)) for q in plan.queries}
+
+
+@pytest.mark.parametrize(("classes", "bound"), [(2, 1), (5, 3)])
+@pytest.mark.parametrize("k", [1, 4])
+def test_the_noise_of_gradients_is_that_of_their_sensitivity(
+    classes: int, bound: int, k: int
+) -> None:
+    """One row changes the sums of two classes by 1 in L1, those of more by 3."""
+    found = noises("boosted", classes, k)
+    for purpose in {"sweep", "forest"} & set(found):
+        deviation, cost = found[purpose]
+        assert deviation == pytest.approx(2**0.5 * k * bound * NANO / cost)
+    assert found["bins"][0] is None, "a choice has no noise to state"
+
+
+@pytest.mark.parametrize("name", ["joint-tables", "rooted-tables"])
+def test_joint_noise_is_stated_and_grows_with_the_rows_of_a_unit(name: str) -> None:
+    one, four = (noises(name, 3, k)["tables"][0] for k in (1, 4))
+    assert one is not None
+    assert four is not None
+    assert 2 * one < four < 4.01 * one

@@ -47,9 +47,9 @@ def test_the_effects_of_a_sum_are_what_its_values_add() -> None:
     colour, size = effects(additive())
     assert (colour.attribute, size.attribute) == (0, 1)
     assert colour.labels == ("red", "green", "blue")
-    assert colour.values[:, 1] == pytest.approx([-0.5, 0.0, 0.5])
-    assert colour.values[:, 0] == pytest.approx([0.5, 0.0, -0.5])
-    assert size.values[:, 1] == pytest.approx([-0.125, 0.125])
+    assert colour.values[:, 1] == pytest.approx([-1.0, 0.0, 1.0])
+    assert colour.values[:, 0] == pytest.approx([1.0, 0.0, -1.0])
+    assert size.values[:, 1] == pytest.approx([-0.25, 0.25])
 
 
 def test_importances_are_in_the_order_of_the_attributes_and_sum_to_one() -> None:
@@ -74,11 +74,11 @@ def test_without_counts_branches_weigh_by_their_part_of_the_domain() -> None:
 
 
 def test_the_band_is_that_of_log_odds_of_noisy_counts() -> None:
-    """Var of (log n1 - log n0)/2 is (s²/n0² + s²/n1²)/4; counts below s are taken as s."""
+    """Var of log n1 - log n0 is s²/n0² + s²/n1²; counts below s are taken as s."""
     table = [[100, 50], [3, 200], [80, 80], [0, 0]]
     tree = one_split(DOMAIN, 0, log_odds(*[[0.0]] * 4), table, noise=10.0)
     (effect,) = effects(forest_of(DOMAIN, tree))
-    expected = [np.sqrt((10 / n0) ** 2 + (10 / n1) ** 2) / 2 for n0, n1 in ((100, 50), (10, 200))]
+    expected = [np.sqrt((10 / n0) ** 2 + (10 / n1) ** 2) for n0, n1 in ((100, 50), (10, 200))]
     assert effect.deviation[:2, 1] == pytest.approx(expected)
     assert effect.weights == pytest.approx(np.array([150, 203, 160]) / 513)
 
@@ -98,7 +98,7 @@ def test_plots_show_every_attribute_and_value() -> None:
     bars = forest.plot_importances()
     assert [text.get_text() for text in bars.get_yticklabels()] == ["size", "colour"]
     axes = forest.plot_effects("size")
-    assert axes.get_lines()[0].get_ydata() == pytest.approx([-0.125, 0.125])
+    assert axes.get_lines()[0].get_ydata() == pytest.approx([-0.25, 0.25])
     assert [text.get_text() for text in axes.get_xticklabels()] == ["small", "large"]
     shown = [text.get_text() for text in deep(counts=True).plot_tree().texts]
     assert "colour = red" in shown
@@ -129,7 +129,7 @@ def test_show_draws_effects_within_80_columns(saved: Path) -> None:
     lines = dpforest("show", "--model", saved).text.splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[0].startswith("colour")
-    assert [float(line.split()[1]) for line in lines[1:4]] == [-0.5, 0.0, 0.5]
+    assert [float(line.split()[1]) for line in lines[1:4]] == [-1.0, 0.0, 1.0]
     facts = dpforest("show", "--model", saved, "--attribute", "SIZE", "--json").facts
     assert [effect["attribute"] for effect in facts["effects"]] == ["size"]
 
@@ -141,17 +141,18 @@ def test_show_marks_a_label_that_it_cut_off() -> None:
 
 
 def test_show_draws_a_tree(saved: Path) -> None:
-    drawn = dpforest("show", "--model", saved, "--tree", 2).text
+    drawn = dpforest("show", "--model", saved, "--tree", 1).text
     assert "size = small → no" in drawn
     assert "size = large → yes" in drawn
-    facts = dpforest("show", "--model", saved, "--tree", 2, "--json").facts
+    facts = dpforest("show", "--model", saved, "--tree", 1, "--json").facts
+    assert {rule["tree"] for rule in facts["rules"]} == {facts["tree"]} == {1}
     assert [rule["node"] for rule in facts["rules"]] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (("--tree", 3), "--tree must be from 1 to 2"),
+        (("--tree", 2), "--tree must be from 0 to 1"),
         (("--attribute", "weight"), 'no attribute "weight"'),
         (("--tree", 1, "--attribute", "size"), "exclude each other"),
     ],

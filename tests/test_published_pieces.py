@@ -30,7 +30,7 @@ from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.selection import Exponents
 from dpforest_duckdb.recipes import find
-from dpforest_duckdb.recipes.published import diprime
+from dpforest_duckdb.recipes.published import diprime, thesis_forest
 from dpforest_duckdb.recipes.published.privatree import leaf_epsilon
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.choose import NO_SPLIT, Choice, Drawn
@@ -199,6 +199,27 @@ def test_the_thesis_ends_nodes_of_few_rows_or_one_class() -> None:
     tables[3, :2] = [[9, 1], [1, 9]]
     drawn = unless_few_or_pure(first, 4)(choice_of(domain, [tables])).candidate
     assert (drawn == NO_SPLIT).tolist() == [True, True, False, False]
+    own = find("thesis-forest", as_published=True).choose(choice_of(domain, [tables])).candidate
+    assert (own == NO_SPLIT).tolist() == [True, True, False, False]
+
+
+def test_privatree_splits_two_rows_of_two_classes_and_no_single_row() -> None:
+    domain = numbers(1)
+    tables = np.zeros((3, domain.cells[0], 2), dtype=np.int64)
+    tables[0, 0], tables[1, :2], tables[2, :2] = [1, 0], [[1, 0], [1, 0]], [[1, 0], [0, 1]]
+    drawn = find("privatree", as_published=True).choose(choice_of(domain, [tables])).candidate
+    assert (drawn == NO_SPLIT).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_the_thesis_draws_one_of_ten_points(published: bool) -> None:
+    """Ten equal sizes of rows lie between the points: no threshold but the ten is ever drawn."""
+    domain = numbers(109)
+    tables = [np.tile(np.eye(2, dtype=np.int64)[[0, 1]], (400, domain.cells[0] // 2 + 1, 1))]
+    tables = [tables[0][:, : domain.cells[0]]]
+    choice = choice_of(domain, tables, NANO // 1000)  # next to no ε: all points are about as likely
+    drawn = find("thesis-forest", as_published=published).choose(choice).candidate
+    assert set(drawn.tolist()) == set(np.flatnonzero(equidistant(choice.candidates, 10)).tolist())
 
 
 def test_rana_does_not_split_where_a_child_has_little_support() -> None:
@@ -255,13 +276,15 @@ def test_f_max_by_hand() -> None:
 
 
 def test_the_codings_of_labels_give_a_quarter_and_a_sixteenth() -> None:
-    """(4.16) at P = 1 is exp(−ε N MSE / 8): ε n G / 4 with ±1, ε n G / 16 with 0 and 1."""
+    """(4.16) and (5.3) at P = 1 are exp(−ε N MSE / 8): ε n G / 4 with ±1, / 16 with 0 and 1."""
     counts = np.array([[6.0, 2.0], [1.0, 7.0]])
     n = counts.sum(axis=1)
     gini = (n - (counts**2).sum(axis=1) / n).sum()
     for labels, utility, part in (
         ((-1.0, 1.0), diprime.SIGNED, 4),
         ((0.0, 1.0), diprime.ZERO_ONE, 16),
+        ((-1.0, 1.0), thesis_forest.SIGNED, 4),
+        ((0.0, 1.0), thesis_forest.ZERO_ONE, 16),
     ):
         y = np.array(labels)
         mean = (counts * y).sum(axis=1) / n

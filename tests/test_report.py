@@ -8,10 +8,12 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from models import forest_of, log_odds, one_split, two_attributes
 from shell import dpforest, refused
@@ -56,10 +58,56 @@ def test_the_page_says_what_was_promised_and_spent() -> None:
     page = report_html(made(), spent=Spent(cap=3.0, spent=1.5, left=1.5))
     assert "by a factor of at most 2.72" in page
     assert "ε = 1.5 of a cap of 3, 1.5 left" in page
-    assert "leaf: by hand, ε = 1" in page
+    assert "This model cost ε = 1." in page
+    assert "<td>count the classes of leaves</td><td>by hand</td><td>ε = 1</td>" in page
     assert "not private" not in page
     assert "SELECT" in page
     assert [effect["name"] for effect in payload(page)["effects"]] == ["colour", "size"]
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of #rrggbb (WCAG 2.2)."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_texts_and_marks_have_the_contrast_of_level_aa() -> None:
+    """Text 4.5:1, edges of controls and marks of charts 3:1, on the light and the dark page."""
+    folder = files("dpforest_duckdb.report")
+    style, script = (folder.joinpath(f"page.{end}").read_text("utf-8") for end in ("html", "js"))
+    rules = re.findall(r":root {(.*?)}", style)
+    themes = [dict(re.findall(r"--([\w-]+): (#\w{6})", rule)) for rule in rules]
+    (colours,) = re.findall(r"const COLOURS = \[(.*?)\]", script)
+    marks = re.findall(r"#\w{6}", colours)
+    assert len(themes) == 2
+    assert len(marks) == 10
+    for theme in themes:
+        for text in ("text", "soft", "link"):
+            for ground in ("page", "card"):
+                assert contrast(theme[text], theme[ground]) >= 4.5
+        assert contrast(theme["warn"], theme["warn-page"]) >= 4.5
+        assert contrast(theme["edge"], theme["page"]) >= 3
+        assert min(contrast(mark, theme["page"]) for mark in marks) >= 3
+
+
+def test_a_page_of_a_boosted_model_has_bands() -> None:
+    forest = made()
+    noisy = tuple(
+        replace(tree, counts=None, noise=None, vote_noise=np.full(tree.votes.shape, 250_000.0))
+        for tree in forest.trees
+    )
+    page = report_html(replace(forest, trees=noisy))
+    assert "The pale bar" in page
+    rows = [r for rows in payload(page)["effects"][0]["chart"]["datasets"].values() for r in rows]
+    first = next(row for row in rows if "effect" in row)
+    # 0.25 in the log-odds of each class, of which the two are opposite: 0.5, two deviations are 1
+    assert first["high"] - first["effect"] == pytest.approx(1.0)
 
 
 def test_a_model_that_is_not_private_carries_a_banner() -> None:
@@ -216,6 +264,10 @@ def test_a_browser_draws_the_page_and_explains_a_row(
         Select(browser.find_element(By.ID, "value0")).select_by_visible_text(colour)
         row = {forest.domain.attributes[0].name: colour, "size": "small"}
         votes = forest.votes([row])
+        reasons = browser.find_elements(By.CSS_SELECTOR, "#because td:last-child")
+        adds = sum(float(reason.text) for reason in reasons)
+        best = forest.probabilities(votes)[0].max()
+        assert adds == pytest.approx(math.log(best / (1 - best)), abs=0.002)
         answer = browser.find_element(By.ID, "answer").text
         assert f"{forest.probabilities(votes)[0].max():.3f}" in answer
     browser.find_element(By.ID, "search").send_keys("size = large")

@@ -6,11 +6,11 @@ import importlib
 import re
 import warnings
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import duckdb
 import numpy as np
@@ -28,6 +28,7 @@ from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes import RECIPES, find
 from dpforest_duckdb.recipes.conformance import NO_TEXT
 from dpforest_duckdb.recipes.leaf_queries import COUNTS
+from dpforest_duckdb.recipes.published import rana_forest
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.utilities import Utility
@@ -60,6 +61,72 @@ def shares(plan: Plan, purpose: str) -> list[float]:
     query = plan.query(purpose)
     assert query is not None
     return [epsilon / NANO for epsilon in query.by_depth]
+
+
+# trees and depth as the texts count them; the root has depth 1 where the last is 1
+PARAMETERS = {
+    # thesis, Table 4.1
+    "private-rdt": (10, "m/2", 0),
+    "bojarski-forest:deep": (None, 14, 0),
+    "smooth-forest": (100, "(4.37)", 0),
+    "diprime": (10, 8, 0),
+    "diffprf": (20, 5, 0),
+    "hou-forest": (50, 7, 1),
+    "guan-dpgdf": (50, "m/2", 0),
+    "dprfmaxtree": (50, None, 0),
+    "tpdprf": (90, 5, 1),
+    # its caption: parameters as in DiffPRF are likely
+    "dprf-gini": (20, 5, 0),
+    # its Figures 4.4 and 5.3
+    "bojarski-forest": (None, 6, 0),
+    "thesis-forest": (15, "m/2", 0),
+    # Mu et al. 2016, 4.2; Fletcher & Islam 2015, 4 and 5; the code of Vos et al. 2023
+    "diffprfs": (25, 5, 0),
+    "dpdf": (1, 5, 1),
+    "diffp-id3": (1, 5, 1),
+    "privatree": (1, 4, 0),
+}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_trees_and_depth_are_those_of_the_texts(name: str) -> None:
+    recipe, (trees, depth, root) = find(name), PARAMETERS[name]
+    assert trees is None or recipe.trees == trees
+    assert recipe.depth_of_root == root
+    if isinstance(depth, int):
+        assert recipe.depth == depth
+        assert recipe.request(domain(4), NANO).depth == depth - root
+    elif depth is not None:
+        assert callable(recipe.depth)
+
+
+def test_numbers_are_cut_into_as_many_intervals_as_the_lines_say() -> None:
+    for name in ("diprime", "diffprfs", "snr-forest"):
+        recipe = RECIPES[name]
+        (line,) = [line for line in recipe.lines if line.field == "bins"]
+        said = re.search(r"\b\d+\b", line.assumed or line.cut or line.step)
+        assert said is not None
+        assert recipe.bins == int(said[0])
+    assert RECIPES["snr-forest"].bins == 5, "thesis 4.3.1"
+
+
+def test_rana_asks_for_a_hundredth_of_all_rows_in_a_child() -> None:
+    (line,) = [line for line in RECIPES["rana-forest"].lines if line.field == "adapt"]
+    assert "a hundredth" in line.assumed
+    counted = np.array([600, 400])
+    adapt = RECIPES["rana-forest"].adapt
+    assert adapt is not None
+    request = adapt(counted, planned("rana-forest", of=domain(5))[1])
+    assert rana_forest.least_support(SimpleNamespace(rows=request.rows)) == 10  # type: ignore[arg-type]
+
+
+def test_privatree_gives_leaves_a_thousandth_at_least_and_a_half_at_most() -> None:
+    """However many rows there are: 2^d / (e n 1 %) is far outside."""
+    recipe = find("privatree", as_published=True)
+    _, request, _ = planned("privatree", of=domain(6), published=True)
+    for rows, share in ((10**9, 0.001), (10, 0.5)):
+        plan = recipe.plan(replace(request, rows=rows))
+        assert shares(plan, "leaf") == [share]
 
 
 @pytest.mark.parametrize(

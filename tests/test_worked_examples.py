@@ -23,7 +23,7 @@ from dpforest_duckdb.postprocess.voting import (
 from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
 from dpforest_duckdb.recipes import RECIPES, find
 from dpforest_duckdb.recipes.published.dprf_gini import within_noise
-from dpforest_duckdb.recipes.stopping import drowned, small_or_pure, unsupported
+from dpforest_duckdb.recipes.stopping import drowned, unsupported
 from dpforest_duckdb.request import Level
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.utilities import NORMALISED_GINI, STEPS, within_branches
@@ -161,8 +161,11 @@ def test_the_leaves_of_five_nodes_vote_in_five_ways() -> None:
 def test_which_of_five_nodes_dpdf_ends() -> None:
     """Line 16: |D| < 100, or a class has all of |D|, or more, as another count is negative."""
     noisy = np.array([[60, 40], [60, 39], [200, 0], [150, -1], [199, 1]])
-    found = small_or_pure(100)(replace(level("dpdf", [0] * 5, [0.0] * 5, [3] * 5), noisy=noisy))
-    assert found.tolist() == [False, True, True, True, False]
+    for published in (False, True):
+        stop = find("dpdf", as_published=published).stop
+        assert stop is not None
+        found = stop(replace(level("dpdf", [0] * 5, [0.0] * 5, [3] * 5), noisy=noisy))
+        assert found.tolist() == [False, True, True, True, False]
 
 
 def test_which_nodes_dprf_gini_ends() -> None:

@@ -357,35 +357,40 @@ class DuckDBRows:
             kept=[*self._words, *self._node_classes],
             scores=self._scores,
             scored=self._scored,
-            trees=[
-                SimpleNamespace(
-                    node=self._node(tree, 0),
-                    leaf=self._ident(f"leaf{number}"),
-                    votes=[Sql(values.tolist()) for values in _scores_of(tree.votes)],
-                )
-                for number, tree in enumerate(trees)
-            ],
+            trees=[self._votes(tree, f"leaf{number}") for number, tree in enumerate(trees)],
         )
         self._run(sql, step="add_votes")
         self._scored = True
         self._next_version()
 
+    def _votes(self, tree: Tree, leaf: str) -> SimpleNamespace:
+        """What the template needs to add a tree's votes: a column, and from it each score's votes.
+
+        One score is looked up at once; several share the number of the leaf.
+        """
+        column, votes = self._ident(leaf), [values.tolist() for values in _scores_of(tree.votes)]
+        if len(votes) == 1:
+            value = self._at_leaf(tree, votes[0])
+            return SimpleNamespace(column=column, value=value, votes=[column])
+        entries = [Sql(f"{values}[{column} + 1]") for values in votes]
+        return SimpleNamespace(column=column, value=self._node(tree), votes=entries)
+
     def sum_gradients(self, trees: Sequence[Tree], scale: Gradients) -> list[Integers]:
         labels = range(self._classes) if self._classes > 2 else range(1, 2)
-        scores = [*([Sql("0")] if self._classes == 2 else []), *self._scores]
         sql = render(
             "sum_gradients",
             codes=self._codes,
             node_class=self._node_classes[0],
-            scores=scores,
-            highest=Sql(f"greatest({', '.join(scores)})"),
+            classes=self._classes,
+            scores=self._scores,
+            highest=Sql(f"greatest({', '.join(self._scores)})"),
             labels=list(labels),
             scale=SCALE,
             whole=scale.whole,
             steep=scale.steep,
             flat=scale.flat,
             trees=[
-                SimpleNamespace(node=self._node(tree, 0), leaf=self._ident(f"leaf{number}"))
+                SimpleNamespace(node=self._node(tree), leaf=self._ident(f"leaf{number}"))
                 for number, tree in enumerate(trees)
             ],
         )
@@ -410,7 +415,7 @@ class DuckDBRows:
             node_class=self._node_classes[0],
             scores=[*([Sql("0")] if self._classes == 2 else []), *self._scores],
             tree=SimpleNamespace(
-                node=self._node(tree, 0),
+                node=self._node(tree),
                 votes=[Sql(values.tolist()) for values in (*without, *votes)],
             ),
             mixtures=mixtures,
@@ -420,26 +425,38 @@ class DuckDBRows:
         found = self._run(sql, step="rate_mixtures", fetch="fetchnumpy")
         return np.array([found[f"points{m}"][0] for m in range(len(mixtures))], dtype=np.int64)
 
-    def _node(self, tree: Tree, node: int) -> Sql:
-        """The number of the leaf of a row below a node of a tree, by its codes."""
+    def _at_leaf(self, tree: Tree, values: Sequence[int], node: int = 0) -> Sql:
+        """The value at the leaf of a row below a node of a tree, by the codes of the row.
+
+        `values[node]` has a value for each node; those of inner nodes are not used.
+        """
         kind, first = int(tree.kind[node]), int(tree.first[node])
         if kind == LEAF:
-            return Sql(node)
-        code = self._code(self._place(int(tree.attribute[node])))
+            return Sql(values[node])
+        place = self._place(int(tree.attribute[node]))
         children = tree.children(node, self._domain.cells)
         if kind == MULTIWAY:
+            code = self._code(place)
             if all(tree.kind[child] == LEAF for child in children):
-                return Sql(f"CAST({code} AS INTEGER) + {first}")
-            branches = [f"WHEN {c - first} THEN {self._node(tree, c)}" for c in children]
+                return _entry(code, [values[child] for child in children])
+            branches = [f"WHEN {c - first} THEN {self._at_leaf(tree, values, c)}" for c in children]
             return Sql(f"CASE {code} {' '.join(branches)} END")
-        test = f"{code} {'<=' if kind == THRESHOLD else '='} {int(tree.cell[node])}"
-        branches = [self._node(tree, child) for child in children]
-        return Sql(f"CASE WHEN {test} THEN {branches[0]} ELSE {branches[1]} END")
+        test = self._test(place, "<=" if kind == THRESHOLD else "=", int(tree.cell[node]))
+        yes, no = (self._at_leaf(tree, values, child) for child in children)
+        return Sql(f"CASE WHEN {test} THEN {yes} ELSE {no} END")
+
+    def _test(self, place: Place, comparison: str, cell: int) -> Sql:
+        """A comparison of a code with a cell, where the code is: a shift would take longer."""
+        word = self._words[place.word]
+        return Sql(f"({word} & {place.mask << place.shift}) {comparison} {cell << place.shift}")
+
+    def _node(self, tree: Tree) -> Sql:
+        """The number of the leaf of a row, by its codes."""
+        return self._at_leaf(tree, range(tree.nodes))
 
     def _label(self, tree: Tree) -> Sql:
         """The number of the class that a tree votes for, by the codes of a row."""
-        labels = tree.votes.argmax(axis=1).tolist()
-        return Sql(f"{labels}[{self._node(tree, 0)} + 1]")
+        return self._at_leaf(tree, tree.votes.argmax(axis=1).tolist())
 
     def _next_version(self) -> None:
         self._version += 1
@@ -547,6 +564,13 @@ def _by_depth(trees: Sequence[Tree], shifts: Integers, cells: Sequence[int]) -> 
 def _scores_of(votes: Integers) -> list[Integers]:
     """What `votes[node, class]` add to each score; for two classes, the difference of the two."""
     return [votes[:, 1] - votes[:, 0]] if votes.shape[1] == 2 else list(votes.T)
+
+
+def _entry(code: Sql, values: Sequence[int]) -> Sql:
+    """The value with the number `code`."""
+    if list(values) == list(range(values[0], values[0] + len(values))):
+        return Sql(f"CAST({code} AS INTEGER) + {values[0]}")
+    return Sql(f"{list(values)}[{code} + 1]")
 
 
 def _dense(keys: Sequence[Any], rows: Any, shape: tuple[int, ...]) -> Integers:

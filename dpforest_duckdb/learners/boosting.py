@@ -19,11 +19,13 @@ for hessians that are rounded down.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from dpforest_duckdb.arrays import Floats
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.attribute import MAX_BINS
 from dpforest_duckdb.engine.base import CodedRows, Gradients
@@ -37,7 +39,7 @@ from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.choose import random_split
-from dpforest_duckdb.tree import MULTIWAY, Tree
+from dpforest_duckdb.tree import MULTIWAY, SCALE, Tree
 
 WHOLE = 2**16  # gradients and hessians are multiples of 1 / WHOLE
 BLOCK = 4  # random trees fitted to the same gradients
@@ -91,7 +93,7 @@ def boost(rows: CodedRows, context: TrainingContext) -> Grown:
             done += 1
             context.observe(Event(Phase.BOOST, done, rounds, "round"))
             (step,) = fitted([single[number]], sweep, cost, 1.0)
-            single[number] = replace(step, votes=single[number].votes + step.votes)
+            single[number] = _added(single[number], step)
     trees: list[Tree] = []
     if forest:
         cost = account.spend("forest")
@@ -118,24 +120,59 @@ def _fitted(
     found = []
     for tree, sums in zip(trees, rows.sum_gradients(trees, scale), strict=True):
         private = sums[tree.leaves]
-        if query.measure == "ε":
-            noisy, variance = noise.laplace(private, cost, bound), 2 * noise_scale(cost, bound) ** 2
-        else:
-            noisy, variance = noise.gaussian(private, cost, bound), gaussian_variance(cost, bound)
+        draw = noise.laplace if query.measure == "ε" else noise.gaussian
+        noisy = draw(private, cost, bound)
         gradients = noisy[:, 0::2] / WHOLE
         hessians = noisy[:, 1::2] * (scale.flat / scale.steep / WHOLE)
         ordered = _in_order(tree, request.domain)
-        added = np.stack(
-            [
-                steps(g, h, float(variance / WHOLE**2), ordered, largest=largest_step(classes))
-                for g, h in zip(gradients.T, hessians.T, strict=True)
-            ],
-            axis=1,
-        )
+        by_score = [
+            steps(g, h, _variance(query, cost, bound), ordered, largest=largest_step(classes))
+            for g, h in zip(gradients.T, hessians.T, strict=True)
+        ]
+        added, spread = (rate * np.stack(part, axis=1) for part in zip(*by_score, strict=True))
         votes = np.zeros_like(tree.votes)
-        votes[tree.leaves] = integer_votes(rate * (of_two(added[:, 0]) if classes == 2 else added))
-        found.append(replace(tree, votes=votes))
+        votes[tree.leaves] = integer_votes(of_two(added[:, 0]) if classes == 2 else added)
+        vote_noise = np.zeros(tree.votes.shape)
+        vote_noise[tree.leaves] = SCALE * _centred(spread)
+        found.append(replace(tree, votes=votes, vote_noise=vote_noise))
     return found
+
+
+def _centred(spread: Floats) -> Floats:
+    """The noise `[leaf, class]` in log-odds minus their mean, from that `[leaf, score]` in scores.
+
+    Two classes have one score, of which each has half.
+    """
+    classes = spread.shape[1]
+    if classes == 1:
+        return np.repeat(spread / 2, 2, axis=1)
+    variance = spread**2
+    own: Floats = variance * (1 - 2 / classes) + variance.sum(axis=1, keepdims=True) / classes**2
+    return np.sqrt(own)
+
+
+def _added(tree: Tree, step: Tree) -> Tree:
+    """A tree with the votes of a step added; their noise is independent."""
+    before = np.zeros(tree.votes.shape) if tree.vote_noise is None else tree.vote_noise
+    assert step.vote_noise is not None
+    noise = np.hypot(before, step.vote_noise)
+    return replace(tree, votes=tree.votes + step.votes, vote_noise=noise)
+
+
+def _variance(query: PlannedQuery, cost: int, bound: int) -> float:
+    """The variance of the noise in a sum of gradients."""
+    noise = 2 * noise_scale(cost, bound) ** 2
+    if query.measure == "ρ":
+        noise = gaussian_variance(cost, bound)
+    return float(noise / WHOLE**2)
+
+
+def _deviation(query: PlannedQuery, request: Request) -> float | None:
+    """The standard deviation of the noise in a sum of gradients, to which a row adds at most 1."""
+    if query.purpose not in ("sweep", "forest"):
+        return query.count_noise(request.rows_per_unit)
+    bound = sensitivity(query, len(request.domain.classes), request.rows_per_unit)
+    return math.sqrt(_variance(query, min(query.by_depth), bound))
 
 
 def largest_step(classes: int) -> float:
@@ -182,4 +219,9 @@ def _score_columns(request: Request) -> int:
     return len(request.domain.classes) if len(request.domain.classes) > 2 else 1
 
 
-BOOSTING = Learner(boost, node_columns=lambda request: 1, score_columns=_score_columns)
+BOOSTING = Learner(
+    boost,
+    node_columns=lambda request: 1,
+    score_columns=_score_columns,
+    deviation=_deviation,
+)

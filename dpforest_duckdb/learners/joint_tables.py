@@ -11,8 +11,9 @@ import numpy as np
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.growth import Growth
+from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.progress import Event, Phase
-from dpforest_duckdb.request import Grown, Learner, TrainingContext
+from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.splits.table_codes import blocks, deviation, parts, sums, table_of
 from dpforest_duckdb.tree import MULTIWAY
 
@@ -48,4 +49,13 @@ def _whole(counts: Floats) -> Integers:
     return np.rint(counts).astype(np.int64)
 
 
-JOINT_TABLES = Learner(release_tables, node_columns=lambda request: 1)
+def tables_deviation(query: PlannedQuery, request: Request) -> float | None:
+    """The largest standard deviation of a count in the tables of all attributes."""
+    if query.purpose != "tables":
+        return query.count_noise(request.rows_per_unit)
+    attributes, k = request.domain.attributes if request.trees else (), request.rows_per_unit
+    (cost,) = query.by_depth
+    return max(deviation(own, attributes, cost, k) for own in (None, *attributes))
+
+
+JOINT_TABLES = Learner(release_tables, node_columns=lambda request: 1, deviation=tables_deviation)

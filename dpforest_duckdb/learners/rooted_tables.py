@@ -21,6 +21,7 @@ from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS, CodedRows, Mixture
 from dpforest_duckdb.learners.growth import Growth
+from dpforest_duckdb.learners.joint_tables import tables_deviation
 from dpforest_duckdb.postprocess.below_root import ChildTables, Model, models
 from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.progress import Event, Phase
@@ -42,7 +43,12 @@ def rooted_tables(roots: Roots) -> Learner:
         tried = [_trees(tables, model) for model in models(tables)]
         return Grown(_drawn(tried, rows, context))
 
-    return Learner(grow, node_columns=lambda request: 1, score_columns=_score_columns)
+    return Learner(
+        grow,
+        node_columns=lambda request: 1,
+        score_columns=_score_columns,
+        deviation=tables_deviation,
+    )
 
 
 def _released(rows: CodedRows, context: TrainingContext, allowed: Sequence[int]) -> ChildTables:

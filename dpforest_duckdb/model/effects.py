@@ -22,8 +22,9 @@ from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Tree, branch_of
 class Effect:
     """The effect of one attribute, over the cells that its domain describes.
 
-    `values[cell, class]` are log-odds minus their mean over the classes (softmax link), or class
-    probabilities minus those of the mean row (shares link). `deviation[cell, class]` is the
+    `values[cell, class]` are log-odds (softmax link), or class probabilities minus those of the
+    mean row (shares link). Log-odds are against the other of two classes, or minus the mean over
+    several. `deviation[cell, class]` is the
     standard deviation of the noise in them, to first order, NaN if the noise is not recorded.
     `weights` `[cell]` are the parts of the rows, from noisy counts, or equal if none were released.
     """
@@ -62,6 +63,8 @@ def _effect(forest: ForestContent, attribute: int) -> Effect:
     values = np.zeros((len(cells), len(domain.classes)))
     variance, rows = np.zeros_like(values), np.zeros(len(cells))
     for tree in forest.trees:
+        if not (tree.attribute == attribute).any():
+            continue  # the same for every value
         parts = _branch_weights(tree, domain.cells)
         for number, cell in enumerate(cells):
             reached = _reached(tree, domain.cells, attribute, cell, parts)
@@ -75,7 +78,9 @@ def _effect(forest: ForestContent, attribute: int) -> Effect:
     weights = weights / weights.sum() if weights.any() else np.full(len(cells), 1 / len(cells))
     values = values - weights @ values
     if forest.link == "softmax":
-        values = values - values.mean(axis=1, keepdims=True)
+        against = 2.0 if len(domain.classes) == 2 else 1.0  # the other class has the opposite
+        values = against * (values - values.mean(axis=1, keepdims=True))
+        variance = against**2 * variance
     labels = tuple(described.label(cell) for cell in cells)
     return Effect(attribute, labels, values, np.sqrt(variance), weights)
 
@@ -132,9 +137,12 @@ def _variances(forest: ForestContent, tree: Tree) -> Floats:
 
     With noise of deviation s in counts n_c, the variance of log n_c is s²/n_c², and log-odds are
     log n_c minus the mean over the classes; the variance of shares is s²/n². Counts below s are
-    replaced by s, so that the band stays finite. Shrinkage, which lowers the noise, is ignored. NaN
-    without recorded noise.
+    replaced by s, so that the band stays finite. Shrinkage, which lowers the noise, is ignored.
+    Boosted trees record the noise in their votes instead. NaN without recorded noise.
     """
+    if tree.vote_noise is not None and forest.link == "softmax":
+        recorded: Floats = (tree.vote_noise / SCALE) ** 2
+        return recorded
     leaf = (tree.kind == LEAF)[:, None]
     if tree.counts is None or tree.noise is None:
         return np.where(leaf, math.nan, 0.0) * np.ones(tree.votes.shape)

@@ -24,7 +24,7 @@ from dpforest_duckdb.model.figures import BINS, Evaluation, exact_figures, noisy
 from dpforest_duckdb.model.json_format import fingerprint
 from dpforest_duckdb.privacy.amounts import nano_epsilon
 from dpforest_duckdb.privacy.noise import OpenDPNoise
-from dpforest_duckdb.privacy.plan import PlannedQuery
+from dpforest_duckdb.privacy.plan import LAPLACE, PlannedQuery
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.score_sql import fitted
@@ -89,7 +89,7 @@ def evaluate(
             "model never saw these rows."
         )
     labels = _labels(forest, info, target, unit)
-    planned = asdict(PlannedQuery("figures", "discrete Laplace", (nano,)))
+    planned = asdict(PlannedQuery("figures", LAPLACE, (nano,)))
     plan = [{**planned, **({"declared": UNSEEN} if unseen else {})}]
     run = account.debit(
         nano, 0, unit, recipe=EVALUATE, model=forest.name, private=not doubt, plan=plan

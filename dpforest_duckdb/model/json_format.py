@@ -90,7 +90,15 @@ def _tree_json(tree: Tree) -> dict[str, Any]:
         "counts": None if tree.counts is None else tree.counts.tolist(),
         "votes": tree.votes[tree.leaves].tolist(),
         "noise": None if tree.noise is None else [_known(value) for value in tree.noise],
+        **({} if tree.vote_noise is None else {"vote_noise": _vote_noise_json(tree)}),
     }
+
+
+def _vote_noise_json(tree: Tree) -> list[list[int]]:
+    """By leaf and class, in whole votes."""
+    assert tree.vote_noise is not None
+    found: list[list[int]] = np.rint(tree.vote_noise[tree.leaves]).astype(np.int64).tolist()
+    return found
 
 
 def _known(value: float) -> float | None:
@@ -233,16 +241,21 @@ def _tree(content: Mapping[str, Any], domain: Domain, link: Link) -> Tree:
     kind = _integers(content["kind"], LEAF, EQUALS, (nodes,))
     leaves = int((kind == LEAF).sum())
     counts = content["counts"]
-    votes = np.zeros((nodes, classes), dtype=np.int64)
-    votes[kind == LEAF] = _integers(content["votes"], 0, 2**31, (leaves, classes))
+
+    def of_leaves(field: str) -> Integers:
+        found = np.zeros((nodes, classes), dtype=np.int64)
+        found[kind == LEAF] = _integers(content[field], 0, 2**31, (leaves, classes))
+        return found
+
     tree = Tree(
         kind=kind,
         attribute=_integers(content["attribute"], -1, len(domain.attributes) - 1, (nodes,)),
         cell=_integers(content["cell"], 0, max(domain.cells), (nodes,)),
         first=_integers(content["first"], -1, nodes, (nodes,)),
         counts=None if counts is None else _integers(counts, -(2**62), 2**62, (nodes, classes)),
-        votes=votes,
+        votes=of_leaves("votes"),
         noise=_noise(content.get("noise"), nodes),
+        vote_noise=of_leaves("vote_noise").astype(np.float64) if "vote_noise" in content else None,
     )
     if link == "shares" and (tree.votes[tree.leaves].sum(axis=1) < 1).any():
         raise ValueError("a leaf without votes")

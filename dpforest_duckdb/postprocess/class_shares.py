@@ -182,8 +182,9 @@ def steps(
     ordered: int = 0,
     *,
     largest: float,
-) -> Floats:
-    """The log-odds `[value]` to add, from noisy sums of gradients and hessians at each value.
+) -> tuple[Floats, Floats]:
+    """The log-odds `[value]` to add, from noisy sums of gradients and hessians at each value, and
+    the standard deviation `[value]` of the noise in them, to first order.
 
     A gradient is hessian · step plus an error of sampling and of noise, with variances hessian and
     `variance`. A hessian is at least |gradient| / `largest`, so that no step is larger: where a
@@ -193,11 +194,11 @@ def steps(
     """
     bend = np.maximum(np.maximum(hessians, LEAST_HESSIAN), np.abs(gradients) / largest)
     spread = variance + bend
-    worths, means = [], []
+    worths, slopes = [], []  # of each model: its evidence, and the steps by gradients
     for width in STEP_WIDTHS:  # steps that do not depend on each other
         whole = bend**2 * width**2 + spread
         worths.append(-(gradients**2 / whole + np.log(whole)).sum() / 2)
-        means.append(width**2 * bend * gradients / whole)
+        slopes.append(np.diag(width**2 * bend / whole))
     if ordered > 2:
         place = np.arange(len(bend))
         apart = np.abs(place[:, None] - place[None])
@@ -207,9 +208,11 @@ def steps(
             for width in STEP_WIDTHS:
                 prior = width**2 * kernel * bend[None]
                 root = np.linalg.cholesky(bend[:, None] * prior + np.diag(spread))
-                half = np.linalg.solve(root, gradients)
+                inverse = np.linalg.solve(root, np.eye(len(bend)))
+                half = inverse @ gradients
                 worths.append(-half @ half / 2 - np.log(np.diag(root)).sum())
-                means.append(prior @ np.linalg.solve(root.T, half))
+                slopes.append(prior @ inverse.T @ inverse)
     weights = np.exp(np.array(worths) - max(worths))
-    mean: Floats = (weights / weights.sum()) @ np.array(means)
-    return np.clip(mean, -largest, largest)
+    slope: Floats = np.tensordot(weights / weights.sum(), np.array(slopes), axes=1)
+    deviation: Floats = np.sqrt(variance * (slope**2).sum(axis=1))
+    return np.clip(slope @ gradients, -largest, largest), deviation

@@ -18,9 +18,11 @@ from fractions import Fraction
 from typing import Literal
 
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
+from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.privacy.zcdp import rho_of
 
 Measure = Literal["ε", "ρ"]
+LAPLACE = "discrete Laplace"  # the mechanism of queries that return counts
 
 
 class PlanError(AssertionError):
@@ -58,6 +60,12 @@ class PlannedQuery:
     def divisor(self) -> int:
         """What a cost is divided by to give ε or ρ."""
         return NANO if self.measure == "ε" else ATTO
+
+    def count_noise(self, rows_per_unit: int) -> float | None:
+        """The largest standard deviation of a noisy count; None if the query returns no counts."""
+        if self.mechanism != LAPLACE:
+            return None
+        return laplace_deviation(min(self.by_depth), rows_per_unit)
 
     @property
     def each(self) -> str:

@@ -3,10 +3,11 @@
 `docs/systems.md` prints these lines as a table. A recipe's file declares them:
 
     lines=(
-        Line("the most frequent class of a leaf", "thesis (4.3)", "finish: vote_by_majority"),
-        Line("a bootstrap sample for each tree", "3.1, line 3", "rows",
-             repaired="every tree sees all rows"),
-        Line("20 trees", NO_TEXT, "trees", assumed="as DiffPRF has it"),
+        Line("Each leaf has one vote.", "thesis (4.3)", "finish: vote_by_majority"),
+        Line("Each tree has a bootstrap sample.", "3.1, line 3", "rows",
+             repaired="Every tree sees all rows."),
+        Line("The forest has a number of trees.", NO_TEXT, "trees",
+             assumed="It has 20, as DiffPRF does."),
     )
 """
 
@@ -23,11 +24,14 @@ NO_TEXT = "no text"  # the source of a line that no text gives
 class Line:
     """One line of a published algorithm.
 
-    `step` says what the system does, in its source's terms; both forms do it unless `repaired` says
-    what the rigorous form does instead. `source` is the place in a text that was read, or
-    `NO_TEXT`. `assumed` says what both forms take where no text gives it or where they depart from
-    the text. `cut` says what both forms do where they leave out, or shorten, what the line says.
-    `piece` is "field" or "field: name": a field of `Recipe`, and a name in the recipe's own file.
+    `step` says what the system does, in its source's terms. `source` is the place in a text that
+    was read, or `NO_TEXT`. `piece` is "field" or "field: name": a field of `Recipe`, and a name in
+    the recipe's own file.
+
+    Both forms do the step as published unless one of the others says what is done instead:
+    `repaired` what the rigorous form does, `assumed` what both forms do because no text gives it or
+    because they depart from the text, `cut` what both forms do in place of a step that they leave
+    out or shorten. All of them are sentences.
     """
 
     step: str
@@ -57,5 +61,5 @@ class Line:
 
     @property
     def note(self) -> str:
-        """What is done instead of, or besides, what the source says."""
+        """What is done instead of the step, or how a step without a text is done."""
         return self.cut or self.repaired or self.assumed

@@ -10,6 +10,7 @@ import numpy as np
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.noise import CountNoise, noise_scale
+from dpforest_duckdb.privacy.plan import LAPLACE
 from dpforest_duckdb.privacy.selection import Exponents, exponents, select
 
 
@@ -59,7 +60,7 @@ def _one_hot(label: Integers, classes: int) -> Integers:
     return np.eye(classes, dtype=np.int64)[label]
 
 
-COUNTS = Leaf("discrete Laplace", _counts)
+COUNTS = Leaf(LAPLACE, _counts)
 LABEL = Leaf("permute-and-flip on class counts", _label, "label")
 SMOOTH_FLAWS = (
     "The exponential mechanism is not private with smooth sensitivity.",

@@ -7,10 +7,10 @@ from fractions import Fraction
 from math import isqrt
 
 from dpforest_duckdb.learners.private_bins import to_be_cut
+from dpforest_duckdb.privacy.plan import LAPLACE as LAPLACE
 from dpforest_duckdb.privacy.plan import Measure, Plan, PlannedQuery, share
 from dpforest_duckdb.request import Request
 
-LAPLACE = "discrete Laplace"
 BINS = 5  # percent of boosting's budget for bins
 ROWS_SHARE = Fraction(1, 25)  # of the budget, for a noisy number of rows
 ROWS_SHARE_OF_SEVERAL = Fraction(1, 10)  # the same for several classes, whose noise adds up

@@ -16,6 +16,7 @@ from dpforest_duckdb.tree import LEAF, Tree
 
 BAND = 2.0  # standard deviations of the noise on either side
 MOST_NODES = 400  # of a drawn tree: more cannot be read
+LEVEL, LAST = 165, 250  # pixels of a level of a tree, and of the text of its leaves
 
 
 def importance_chart(forest: ForestContent, found: Sequence[Effect]) -> dict[str, Any]:
@@ -48,12 +49,11 @@ def effect_chart(forest: ForestContent, effect: Effect) -> dict[str, Any]:
 
     classes = forest.domain.classes
     shown = range(1, 2) if len(classes) == 2 else range(len(classes))
-    scale = 2.0 if len(classes) == 2 and forest.link == "softmax" else 1.0
     rows = []
     for number in shown:
         for cell, label in enumerate(effect.labels):
-            value = scale * float(effect.values[cell, number])
-            band = scale * BAND * float(effect.deviation[cell, number])
+            value = float(effect.values[cell, number])
+            band = BAND * float(effect.deviation[cell, number])
             known = bool(np.isfinite(band))
             rows.append(
                 {
@@ -70,7 +70,9 @@ def effect_chart(forest: ForestContent, effect: Effect) -> dict[str, Any]:
     title = f"change in {_unit(forest)}"
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         x=alt.X("value:N", sort=alt.SortField("order"), title=None, axis=alt.Axis(labelLimit=160)),
-        color=alt.Color("class:N", title="class", sort=list(classes)),
+        color=alt.Color(
+            "class:N", title="class", sort=list(classes), legend=alt.Legend(symbolOpacity=1)
+        ),
         tooltip=[
             "value:N",
             "class:N",
@@ -232,10 +234,10 @@ def _tree_spec(rows: list[dict[str, Any]], *, depth: int) -> dict[str, Any]:
             "from": {"data": "nodes"},
             "encode": {
                 "update": {
-                    "x": {"field": "x", "offset": 8},
-                    "y": {"field": "y"},
-                    "baseline": {"value": "middle"},
-                    "limit": {"value": 190},
+                    "x": {"field": "x", "offset": {"signal": "datum.label ? 8 : -4"}},
+                    "y": {"field": "y", "offset": {"signal": "datum.label ? 0 : -7"}},
+                    "baseline": {"signal": "datum.label ? 'middle' : 'bottom'"},
+                    "limit": {"signal": "datum.label ? 240 : 170"},
                     "fill": {"signal": "textColor"},
                     "text": {
                         "signal": "datum.label ? datum.step + ' → ' + datum.label : datum.step"
@@ -246,7 +248,7 @@ def _tree_spec(rows: list[dict[str, Any]], *, depth: int) -> dict[str, Any]:
     ]
     return {
         "$schema": "https://vega.github.io/schema/vega/v6.json",
-        "width": 220 * (depth + 1),
+        "width": LEVEL * depth + LAST,
         "height": max(60, 18 * leaves),
         "padding": 6,
         "background": None,
@@ -260,7 +262,7 @@ def _tree_spec(rows: list[dict[str, Any]], *, depth: int) -> dict[str, Any]:
                     {
                         "type": "tree",
                         "method": "tidy",
-                        "size": [{"signal": "height"}, {"signal": "width - 190"}],
+                        "size": [{"signal": "height"}, {"signal": f"width - {LAST}"}],
                         "as": ["y", "x", "depth", "children"],
                     },
                 ],

@@ -3,18 +3,20 @@ const data = JSON.parse(document.getElementById("payload").textContent);
 const byId = (id) => document.getElementById(id);
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
+// at least 3:1 against the light and the dark page, as marks need
+const COLOURS = ["#4c78a8", "#c4621b", "#3f8f55", "#b5509b", "#8a6fc0", "#9a7424", "#d0485c", "#2f8f9d", "#7d7f86", "#6f8a1f"];
+
 function draw(target, spec) {
   const mode = spec.$schema.includes("vega-lite") ? "vega-lite" : "vega";
   const text = getComputedStyle(document.body).color;
   if (mode === "vega") spec.signals.find((s) => s.name === "textColor").value = text;
-  const config = { axis: { labelColor: text, titleColor: text, gridOpacity: 0.25 }, legend: { labelColor: text, titleColor: text } };
+  const config = { axis: { labelColor: text, titleColor: text, gridOpacity: 0.25 }, legend: { labelColor: text, titleColor: text }, rule: { color: text }, range: { category: COLOURS } };
   return vegaEmbed(target, spec, { mode, actions: false, renderer: "svg", config });
 }
 
 function choices(select, names, show) {
   names.forEach((name, number) => select.add(new Option(name, number)));
   select.addEventListener("change", () => show(Number(select.value)));
-  if (names.length) show(0);
 }
 
 function drawAll() {
@@ -22,14 +24,24 @@ function drawAll() {
     const place = document.querySelector(`[data-chart=${name}]`);
     if (place && data[name]) draw(place, data[name]);
   }
-  if (data.effects.length) draw("#effect-chart", data.effects[Number(byId("effect").value || 0)].chart);
-  if (data.trees.length) draw("#tree-chart", data.trees[Number(byId("tree").value || 0)]);
+  if (data.effects.length) showEffect(Number(byId("effect").value || 0));
+  if (data.trees.length) showTree(Number(byId("tree").value || 0));
 }
 
-if (data.effects.length) choices(byId("effect"), data.effects.map((e) => e.name), (n) => draw("#effect-chart", data.effects[n].chart));
+function showEffect(n) {
+  byId("effect-name").textContent = data.effects[n].name;
+  draw("#effect-chart", data.effects[n].chart);
+}
+
+function showTree(n) {
+  byId("tree-name").textContent = `Tree ${data.trees[n].number}`;
+  draw("#tree-chart", data.trees[n].chart);
+}
+
+if (data.effects.length) choices(byId("effect"), data.effects.map((e) => e.name), showEffect);
 if (data.trees.length) {
   byId("trees").hidden = false;
-  choices(byId("tree"), data.trees.map((_, n) => `${n + 1} of ${data.trees.length}`), (n) => draw("#tree-chart", data.trees[n]));
+  choices(byId("tree"), data.trees.map((tree) => tree.number), showTree);
 }
 drawAll();
 dark.addEventListener("change", drawAll);
@@ -37,6 +49,8 @@ dark.addEventListener("change", drawAll);
 // one row through the trees
 const model = data.model;
 const MULTIWAY = 1, THRESHOLD = 2, SCALE = 1e6;
+const softmax = model.link === "softmax";
+const REASONS = 15, RULES = 50; // rows that are shown
 
 function path(tree, codes) {
   let node = 0;
@@ -60,20 +74,21 @@ function explain() {
     const key = names.map((a) => `${model.attributes[a].name}: ${label(a, codes[a])}`).join(" and ") || "all rows";
     const mean = votes.reduce((sum, vote) => sum + vote, 0) / votes.length;
     const before = reasons.get(key) || model.classes.map(() => 0);
-    reasons.set(key, before.map((sum, c) => sum + votes[c] - (model.link === "softmax" ? mean : 0)));
+    reasons.set(key, before.map((sum, c) => sum + votes[c] - (softmax ? mean : 0)));
   }
   const highest = Math.max(...total);
-  const weight = total.map((vote) => (model.link === "softmax" ? Math.exp((vote - highest) / SCALE) : vote));
+  const weight = total.map((vote) => (softmax ? Math.exp((vote - highest) / SCALE) : vote));
   const all = weight.reduce((sum, w) => sum + w, 0) || 1;
   const best = total.indexOf(highest);
   byId("answer").textContent = `${model.classes[best]}, with probability ${(weight[best] / all).toFixed(3)}. ` +
     model.classes.map((name, c) => `${name}: ${(weight[c] / all).toFixed(3)}`).join("; ");
-  const rows = [...reasons].map(([key, votes]) => {
-    const strongest = model.link === "softmax" ? votes.map(Math.abs).indexOf(Math.max(...votes.map(Math.abs))) : votes.indexOf(Math.max(...votes));
-    return [key, strongest, votes[strongest] / SCALE];
-  }).sort((a, b) => Math.abs(b[2]) - Math.abs(a[2])).slice(0, 40);
-  const most = Math.max(...rows.map((row) => Math.abs(row[2])), 1e-9);
-  byId("because").replaceChildren(...rows.map(([key, c, value]) => line([key, (value < 0 ? "against " : "") + model.classes[c], value.toFixed(3)], Math.abs(value) / most)));
+  byId("best").textContent = `Adds to the ${softmax ? "log-odds of" : "votes for"} ${model.classes[best]}`;
+  const unit = softmax && total.length === 2 ? SCALE / 2 : SCALE; // of two classes, against the other
+  const sorted = [...reasons].map(([key, votes]) => [key, votes[best] / unit]).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
+  const rows = sorted.slice(0, REASONS), others = sorted.slice(REASONS);
+  if (others.length && model.voting === "sum") rows.push([`${others.length} more`, others.reduce((sum, row) => sum + row[1], 0)]);
+  const most = Math.max(...rows.map((row) => Math.abs(row[1])), 1e-9);
+  byId("because").replaceChildren(...rows.map(([key, value]) => line([key, value.toFixed(3)], value / most)));
 }
 
 function line(texts, share) {
@@ -81,8 +96,8 @@ function line(texts, share) {
   for (const text of texts) row.insertCell().textContent = text;
   if (share !== undefined) {
     const bar = document.createElement("span");
-    bar.className = "bar";
-    bar.style.width = `${Math.round(share * 80)}px`;
+    bar.className = share < 0 ? "bar against" : "bar";
+    bar.style.width = `${Math.round(Math.abs(share) * 80)}px`;
     row.lastChild.append(" ", bar);
   }
   return row;
@@ -115,8 +130,8 @@ function listRules() {
     const sign = typeof x === "number" && typeof y === "number" ? x - y : shownText(x).localeCompare(shownText(y));
     return ascending ? sign : -sign;
   });
-  document.querySelector("#rule-table tbody").replaceChildren(...found.slice(0, 200).map((rule) => line(columns.map((key) => shownText(rule[key])))));
-  byId("shown").textContent = `${found.length} rules${found.length > 200 ? ", the first 200 shown" : ""}`;
+  document.querySelector("#rule-table tbody").replaceChildren(...found.slice(0, RULES).map((rule) => line(columns.map((key) => shownText(rule[key])))));
+  byId("shown").textContent = `${found.length} rules${found.length > RULES ? `, the first ${RULES} shown` : ""}`;
 }
 
 for (const key of columns) {

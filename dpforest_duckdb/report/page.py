@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,21 @@ from dpforest_duckdb.tree import LEAF, Tree
 
 MOST_RULES = 5_000  # rows of the table of rules
 MOST_TREES = 100  # trees that can be drawn
+STEPS = {
+    "rows": "count the rows of each class",
+    "bins": "cut numbers into bins",
+    "sweep": "fit each attribute",
+    "forest": "fit random trees to the rest",
+    "tables": "count the classes of each value",
+    "attribute": "choose attributes",
+    "root": "choose attributes for the root",
+    "mixture": "choose between models",
+    "split": "choose splits",
+    "size": "count the rows of nodes",
+    "histogram": "count the classes of nodes",
+    "leaf": "count the classes of leaves",
+    "scores": "weigh the trees",
+}
 
 
 @dataclass(frozen=True)
@@ -54,8 +70,8 @@ def report_html(
             "A report needs charts: install them with pip install altair vl-convert-python."
         ) from None
     found = effects(forest)
-    trees = [tree for tree in forest.trees if tree.nodes > 1][:MOST_TREES]
-    drawn = [tree_chart(forest, tree) for tree in trees if _deep(tree)]
+    trees = [(n, tree) for n, tree in enumerate(forest.trees) if tree.nodes > 1][:MOST_TREES]
+    drawn = {n: tree_chart(forest, tree) for n, tree in trees if _deep(tree)}
     rules = [rule for rule in forest.rules() if rule["leaf"]]
     payload = {
         "importance": importance_chart(forest, found) if found else None,
@@ -68,7 +84,7 @@ def report_html(
         ],
         "calibration": calibration_chart(evaluated) if evaluated else None,
         "roc": roc_chart(evaluated) if evaluated else None,
-        "trees": [chart for chart in drawn if chart is not None],
+        "trees": [{"number": n, "chart": chart} for n, chart in drawn.items() if chart],
         "rules": [_rule(rule) for rule in rules[:MOST_RULES]],
         "model": _scoring(forest),
     }
@@ -83,7 +99,11 @@ def report_html(
             drawn={name for name in ("calibration", "roc") if payload[name]},
             bands=bool(found) and any(math.isfinite(d) for d in found[0].deviation.ravel()),
             effects=len(found),
-            undrawn=len([chart for chart in drawn if chart is None]),
+            undrawn=len([chart for chart in drawn.values() if chart is None]),
+            most=[forest.domain.attributes[one.attribute].name for one in found[:3]],
+            steps=[_step(line) for line in forest.guarantee.plan],
+            most_rules=MOST_RULES,
+            concentrated=any("ρ = " in line for line in forest.guarantee.plan),
             all_rules=len(rules),
             attributes=[_described(attribute) for attribute in forest.domain.attributes],
             sql=forest.to_sql() if forest.table else "",
@@ -132,14 +152,26 @@ def _promise(forest: Forest) -> str:
     )
 
 
+def _step(line: str) -> tuple[str, str, str]:
+    """A line of a plan as its step in words, its mechanism and its cost."""
+    found = re.fullmatch(r"(\w+): (.*), ([ερ] = .*)", line)
+    if found is None:
+        return line, "", ""
+    return STEPS.get(found[1], found[1]), found[2], found[3]
+
+
 def _deep(tree: Tree) -> bool:
     """Whether a tree has more than one split: others are shown by their effects."""
     return int((tree.kind != LEAF).sum()) > 1
 
 
 def _rule(rule: Mapping[str, Any]) -> dict[str, Any]:
+    """A rule's cells; of two classes, the log-odds of the prediction against the other."""
     keys = ("tree", "rule", "prediction", "confidence", "support", "counts")
-    return {key: rule[key] for key in keys} | {"log_odds": rule.get("log_odds")}
+    odds = rule.get("log_odds")
+    if odds is not None and len(odds) == 2:
+        odds = round(2 * odds[rule["prediction"]], 3)
+    return {key: rule[key] for key in keys} | {"log_odds": odds}
 
 
 def _described(attribute: Attribute) -> dict[str, Any]:

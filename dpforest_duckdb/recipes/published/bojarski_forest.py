@@ -19,51 +19,57 @@ from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.splits.choose import at_random
 
 LINES = (
-    Line("all rows in every tree", "thesis 4.4.1: ε = B/t", "rows"),
-    Line("O(log n) trees", "thesis 4.5.1", "trees", assumed="10, so that n needs no query"),
+    Line("Every tree sees all rows.", "thesis 4.4.1: ε = B/t", "rows"),
     Line(
-        "complete trees of a fixed depth, 14 in the table, 6 and 14 in the figures",
+        "The forest has O(log n) trees.",
+        "thesis 4.5.1",
+        "trees",
+        assumed="The forest has 10 trees, so that n needs no query.",
+    ),
+    Line(
+        "Trees are complete, of a fixed depth: 14 in the table, 6 and 14 in the figures.",
         "thesis 4.5.1, Table 4.1 and Figure 4.4",
         "depth",
-        assumed="6, as ten trees of depth 14 exceed the limit of leaves; 14 as the variant deep",
+        assumed="The depth is 6, because ten trees of depth 14 exceed the limit of leaves. The "
+        "variant `deep` has 14.",
     ),
-    Line("binary trees", "thesis 4.5.1", "split_type"),
+    Line("Trees are binary.", "thesis 4.5.1", "split_type"),
     Line(
-        "how a node is split by its attribute",
+        "A node is split by its attribute.",
         NO_TEXT,
         "choose: at_random",
-        assumed="uniformly among the splits of the attribute",
+        assumed="The split is drawn uniformly among those of the attribute.",
     ),
     Line(
-        "the class labels are binary",
+        "The class labels are binary.",
         "thesis 4.5.1",
         "finish: vote_by_counts",
-        assumed="any number of classes: the one of the largest mean fraction",
+        assumed="There may be more classes. The one with the largest mean fraction wins.",
     ),
     Line(
-        "which of the three ways of voting is the first",
+        "One of the three ways of voting is the main one.",
         NO_TEXT,
         "finish: vote_by_counts",
-        assumed="threshold averaging, whose fractions are the p_ columns",
+        assumed="It is threshold averaging, whose fractions are the p_ columns.",
     ),
     Line(
-        "the attribute is chosen uniformly at random at each node",
+        "The attribute is drawn uniformly at each node.",
         "thesis 4.2",
         "choose: at_random",
     ),
-    Line("Laplace noise on the statistics of the leaves", "thesis 4.5.1", "plan: leaves_only"),
+    Line("The statistics of the leaves get Laplace noise.", "thesis 4.5.1", "plan: leaves_only"),
     Line(
-        "threshold averaging: fractions are averaged over the trees",
+        "Threshold averaging: fractions are averaged over the trees.",
         "thesis 4.5.1",
         "finish: vote_by_counts",
     ),
     Line(
-        "probabilistic averaging: a class is drawn for every row by its fraction",
+        "Probabilistic averaging: a class is drawn for every row by its fraction.",
         "thesis 4.5.1",
         "finish: vote_by_counts",
-        cut="SQL that gives a row one answer cannot draw; the p_ columns have the fractions",
+        cut="SQL that gives a row one answer cannot draw. The p_ columns have the fractions.",
     ),
-    Line("majority voting, as the variant majority", "thesis 4.5.1", "finish: vote_by_majority"),
+    Line("Majority voting, as the variant `majority`.", "thesis 4.5.1", "finish: vote_by_majority"),
 )
 
 BOJARSKI_FOREST = Recipe(

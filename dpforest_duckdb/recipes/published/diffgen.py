@@ -39,49 +39,57 @@ def plan(request: Request) -> Plan:
 
 
 LINES = (
-    Line("the whole table", "Mu et al. 2016, 2.3", "rows"),
-    Line("one tree, from the root to the leaves", "Mu et al. 2016, 2.3", "trees"),
-    Line("the number of specialisations", NO_TEXT, "depth", assumed="6"),
+    Line("The tree sees the whole table.", "Mu et al. 2016, 2.3", "rows"),
+    Line("There is one tree, from the root to the leaves.", "Mu et al. 2016, 2.3", "trees"),
+    Line("There is a number of specialisations.", NO_TEXT, "depth", assumed="There are 6."),
     Line(
-        "a taxonomy tree for each attribute",
+        "Each attribute has a taxonomy tree.",
         "Mu et al. 2016, 2.3",
         "split_type",
-        assumed="the domain's; without one, any category to each",
+        assumed="It is the domain's. An attribute without one is split into its categories at "
+        "once.",
     ),
     Line(
-        "a specialisation of one entry at a time, by the exponential mechanism",
+        "One entry at a time is specialised, drawn by the exponential mechanism.",
         "Mu et al. 2016, 2.3 and Table 1",
         "learner: specialised",
-        repaired="the same by the max operator, which is monotone, so without the factor 2",
+        repaired="It is drawn by the max operator, which is monotone, so the factor 2 is left out.",
     ),
     Line(
-        "information gain",
+        "The utility is information gain.",
         "Mu et al. 2016, 2.3 and Table 1",
         "learner: IG",
-        repaired="the max operator, Δ = 1: no bound on information gain is below its range",
+        repaired="The utility is the max operator, Δ = 1: no bound on the sensitivity of "
+        "information gain is below its range.",
     ),
     Line(
-        "Δ of information gain, and other utilities",
+        "Information gain has a sensitivity, and there are other utilities.",
         NO_TEXT,
         "learner: MAX",
-        assumed="log2 |C|, its range in bits; the variant `max`",
+        assumed="Its sensitivity is log2 |C|, its range in bits. The variant `max` has the max "
+        "operator.",
     ),
     Line(
-        "how points of numbers are drawn",
+        "Split points of numbers are drawn.",
         NO_TEXT,
         "learner: specialised",
-        assumed="by the same utility, among the domain's bin edges, each weighted by the width of "
-        "the bin below",
+        assumed="They are drawn by the same utility among the domain's bin edges, each weighted "
+        "by the width of the bin below.",
     ),
-    Line("nothing is asked node by node", "Mu et al. 2016, 2.3", "choose: at_random"),
+    Line("No query is made node by node.", "Mu et al. 2016, 2.3", "choose: at_random"),
     Line(
-        "ε' = B/(2(numeric + 2h))",
+        "A query has ε' = B / (2(numeric + 2h)), with h specialisations.",
         NO_TEXT,
         "plan: plan",
-        assumed="a point for each number, then a draw and new points a step",
+        assumed="Each numeric attribute has a first point, and each step one draw and new points.",
     ),
-    Line("Laplace noise at the leaves", "Mu et al. 2016, 2.3", "plan: LAPLACE"),
-    Line("the class of a leaf", NO_TEXT, "finish: vote_by_counts", assumed="shares of its counts"),
+    Line("The leaves get Laplace noise.", "Mu et al. 2016, 2.3", "plan: LAPLACE"),
+    Line(
+        "A leaf votes.",
+        NO_TEXT,
+        "finish: vote_by_counts",
+        assumed="It gives each class its share of the counts.",
+    ),
 )
 
 _PUBLISHED = Recipe(

@@ -51,54 +51,65 @@ def choose(utility: Utility) -> Chooser:
 
 
 LINES = (
-    Line("one tree on all rows", "Mu et al. 2016, 2.3", "rows"),
-    Line("one tree", "Mu et al. 2016, 2.3", "trees"),
+    Line("The tree sees all rows.", "Mu et al. 2016, 2.3", "rows"),
+    Line("There is one tree.", "Mu et al. 2016, 2.3", "trees"),
     Line(
-        "the depth",
+        "The tree has a greatest depth.",
         NO_TEXT,
         "depth",
-        assumed="5 nodes on a path, as Fletcher & Islam 2015 compare DiffP-ID3",
+        assumed="It has 5 nodes on a path, as in Fletcher & Islam's comparison with DiffP-ID3 "
+        "(2015).",
     ),
-    Line("continuous and discrete attributes", "Mu et al. 2016, 2.3 and Table 1", "split_type"),
+    Line("Attributes are continuous or discrete.", "Mu et al. 2016, 2.3 and Table 1", "split_type"),
     Line(
-        "a split point of each continuous attribute, then the split, by the exponential mechanism",
+        "A split point of each continuous attribute and then the split are drawn by the "
+        "exponential mechanism.",
         "Mu et al. 2016, 2.3",
         "choose: by_points",
-        repaired="the same by Gini, which is monotone, so without the factor 2",
+        repaired="They are drawn by Gini, which is monotone, so the factor 2 is left out.",
     ),
     Line(
-        "two calls of the exponential mechanism at a split share its budget",
+        "The two calls of the exponential mechanism at a split share its budget.",
         "Mu et al. 2016, 2.3",
         "plan: plan",
-        assumed="all queries alike, one for each continuous attribute; what a node does not need "
-        "goes to its other draws",
+        assumed="Every query gets an equal part, and each continuous attribute has one. What a "
+        "node does not need goes to its other draws.",
     ),
     Line(
-        "how points are drawn",
+        "Split points are drawn.",
         NO_TEXT,
         "choose: by_points",
-        assumed="by the same utility, among public bin edges, weighted by the width of the bin",
+        assumed="They are drawn by the same utility among public bin edges, weighted by the "
+        "width of the bin.",
     ),
-    Line("a child per category", NO_TEXT, "split_type", assumed="as ID3 has it; two for a number"),
-    Line("noisy class counts of the leaves", "thesis 4.1.2: commonly (4.3)", "plan: LAPLACE"),
     Line(
-        "information gain",
+        "A split has children.",
+        NO_TEXT,
+        "split_type",
+        assumed="A category has a child of its own, as in ID3, and a number two.",
+    ),
+    Line("The leaves have noisy class counts.", "thesis 4.1.2: commonly (4.3)", "plan: LAPLACE"),
+    Line(
+        "The utility is information gain.",
         "Mu et al. 2016, 2.3",
         "choose: INFORMATION_GAIN",
-        repaired="Gini weighted by rows, Δ = 2: no bound on information gain is below its range",
+        repaired="The utility is Gini weighted by rows, Δ = 2: no bound on the sensitivity of "
+        "information gain is below its range.",
     ),
     Line(
-        "Δ of information gain, and other utilities",
+        "Information gain has a sensitivity, and there are other utilities.",
         NO_TEXT,
         "choose: INFORMATION_GAIN",
-        assumed="log2 |C|, its range in bits; the variants `gini` and `max`",
+        assumed="Its sensitivity is log2 |C|, its range in bits. The variants are `gini` and "
+        "`max`.",
     ),
-    Line("when a node ends", NO_TEXT, "stop: drowned", assumed="DiffP-ID3's rule"),
+    Line("A rule ends nodes.", NO_TEXT, "stop: drowned", assumed="It is DiffP-ID3's rule."),
     Line(
-        "pruning and vote",
+        "The tree is pruned and votes.",
         NO_TEXT,
         "finish: prune_by_error",
-        assumed="C4.5's, on counts summed upward; a leaf votes by its shares",
+        assumed="It is pruned by C4.5's rule, on counts summed upward. A leaf gives each class "
+        "its share of the counts.",
     ),
 )
 

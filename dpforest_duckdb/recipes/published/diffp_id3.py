@@ -29,69 +29,71 @@ from dpforest_duckdb.splits.utilities import (
 )
 
 LINES = (
-    Line("all rows in one tree", "Fletcher & Islam 2015, §4", "rows"),
-    Line("one tree", "Fletcher & Islam 2015, §4", "trees"),
-    Line("a split has a child per category", "DiffPRFs Table 1", "split_type"),
-    Line("δ = 5 nodes on a path", "Fletcher & Islam 2015, §5", "depth"),
-    Line("a query has ε = β / (2δ)", "Fletcher & Islam 2015, §4", "plan: per_node"),
+    Line("The tree sees all rows.", "Fletcher & Islam 2015, §4", "rows"),
+    Line("There is one tree.", "Fletcher & Islam 2015, §4", "trees"),
+    Line("A split has a child per category.", "DiffPRFs Table 1", "split_type"),
+    Line("A path has δ = 5 nodes.", "Fletcher & Islam 2015, §5", "depth"),
+    Line("A query has ε = β / (2δ).", "Fletcher & Islam 2015, §4", "plan: per_node"),
     Line(
-        "Q1 is a noisy size of a node",
+        "Q1 is a noisy size of a node.",
         "Fletcher & Islam 2015, §4",
         "plan: per_node",
     ),
     Line(
-        "the size of leaves is queried too, which makes 2δ queries",
+        "The size of leaves is queried too, which makes 2δ queries.",
         "Table 1 there",
         "plan: per_node",
     ),
     Line(
-        "the exponential mechanism draws the attribute, ε u / 2Δ",
+        "The exponential mechanism draws the attribute by ε u / 2Δ.",
         "DiffPRFs Table 1",
         "choose: by_utility",
-        repaired="the same; Gini weighted by counts and the max operator are monotone, so without "
-        "the factor 2",
+        repaired="It leaves out the factor 2, because Gini weighted by counts and the max "
+        "operator are monotone.",
     ),
     Line(
-        "ID3 by information gain",
+        "ID3 uses information gain.",
         "DiffPRFs §2.3, thesis §3.1.2",
         "choose: INFORMATION_GAIN",
-        repaired="Gini weighted by counts, Δ = 2: no bound on information gain is below its range",
+        repaired="It uses Gini weighted by counts, Δ = 2: no bound on the sensitivity of "
+        "information gain is below its range.",
     ),
     Line(
-        "Gini with Δ = .5, as another text has it",
+        "Another text uses Gini with Δ = .5.",
         "Fletcher & Islam 2015, §4",
         "choose: NORMALISED_GINI",
-        assumed="only the variant `normalised` uses it, because ID3 uses information gain",
+        assumed="Only the variant `normalised` uses it, because ID3 uses information gain.",
     ),
     Line(
-        "Δ of information gain",
+        "Information gain has a sensitivity.",
         NO_TEXT,
         "choose: INFORMATION_GAIN",
-        assumed="log2 |C|, its range in bits, as DiffPRFs has it for its own",
+        assumed="It is log2 |C|, its range in bits, as DiffPRFs has it for its own.",
     ),
     Line(
-        "other utilities",
+        "There are other utilities.",
         NO_TEXT,
         "choose: MAX_COUNT",
-        assumed="the variants `gini`, weighted by counts with Δ = 2, and `max` with Δ = 1",
+        assumed="The variants are `gini`, weighted by counts with Δ = 2, and `max` with Δ = 1.",
     ),
     Line(
-        "a node ends where n / (t |C|) < √2 / ε, t the largest domain of an attribute left",
+        "A node ends if n / (t |C|) < √2 / ε, where t is the largest domain of an attribute left.",
         NO_TEXT,
         "stop: drowned",
-        assumed="the rule is DiffP-ID3's own; no text here prints it",
+        assumed="The rule is DiffP-ID3's own, but no text that was read prints it.",
     ),
     Line(
-        "pruning without class counts at inner nodes",
+        "The tree is pruned without class counts at inner nodes.",
         "Fletcher & Islam 2015, §4",
         "finish: prune_by_error",
-        assumed="C4.5's rule on the leaves' counts summed upward",
+        assumed="It is pruned by C4.5's rule, on the leaves' counts summed upward.",
     ),
     Line(
-        "a leaf gives each class its share of the counts",
+        "A leaf votes.",
         NO_TEXT,
         "finish: vote_by_counts",
-        assumed="shares rather than the label alone: with one tree the label is the same",
+        assumed="It gives each class its share of the counts. With one tree the label is the "
+        "same as by majority.",
     ),
 )
 

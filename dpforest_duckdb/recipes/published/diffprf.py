@@ -23,81 +23,84 @@ from dpforest_duckdb.splits.utilities import GINI, INFORMATION_GAIN, MAX_COUNT, 
 
 LINES = (
     Line(
-        "a random forest draws a bootstrap sample for each tree",
+        "A random forest draws a bootstrap sample for each tree.",
         "DiffPRFs §2.2 and §2.3",
         "rows",
-        repaired="every tree sees all rows once",
+        repaired="Every tree sees all rows once.",
     ),
-    Line("20 trees", "thesis Table 4.1", "trees"),
-    Line("depth 5", "thesis Table 4.1", "depth"),
-    Line("ID3: a child per value of an attribute", "thesis §4.2", "split_type"),
+    Line("The forest has 20 trees.", "thesis Table 4.1", "trees"),
+    Line("The depth is 5.", "thesis Table 4.1", "depth"),
+    Line("ID3 makes a child per value of an attribute.", "thesis §4.2", "split_type"),
     Line(
-        "numeric attributes are cut by entropy until the MDL rule (4.4) ends it",
+        "Numeric attributes are cut by entropy until the MDL rule (4.4) ends it.",
         "thesis §4.3.1",
         "split_type",
-        assumed="public bins in both forms: these cuts are read from the rows",
+        assumed="Both forms have public bins, because these cuts are read from the rows.",
     ),
     Line(
-        "a tree has ε' = B / τ; the published figures state ε'",
+        "A tree has ε' = B / τ. The published figures state ε'.",
         "thesis §4.4.1 and Figure 4.11",
         "plan: per_node",
     ),
     Line(
-        "how a tree divides its budget",
+        "A tree divides its budget.",
         NO_TEXT,
         "plan: per_node",
-        assumed="as DiffPRFs, which improves on it: d + 1 depths alike, half of a depth for the "
-        "size of a node, half for its split or its class counts",
+        assumed="It does so as in DiffPRFs, which improves on it: d + 1 depths have equal "
+        "parts, half for the size of a node and half for its split or its class counts.",
     ),
     Line(
-        "the noisy size of a node, which nothing uses",
+        "A node has a noisy size, which nothing uses.",
         "DiffPRFs §3.2, step 1",
         "plan: per_node",
-        repaired="not queried, so that all of a depth goes to the split or the leaf",
+        repaired="It is not queried, so all of a depth's budget goes to the split or the leaf.",
     ),
     Line(
-        "a random subset of the attributes",
+        "Each node has a random subset of the attributes.",
         "DiffPRFs §2.2.1",
         "choose: among",
-        assumed="√m of them, as DiffPRFs has it",
+        assumed="The subset has √m attributes, as in DiffPRFs.",
     ),
     Line(
-        "the exponential mechanism with information gain, which is ID3's",
+        "The exponential mechanism has ID3's utility, information gain.",
         "thesis §4.2 and §4.6.2",
         "choose: by_utility",
-        repaired="the same with Gini weighted by counts, which is monotone, so without the factor "
-        "2",
+        repaired="It has Gini weighted by counts, which is monotone, so the factor 2 is left out.",
     ),
     Line(
-        "or with the max operator (4.10) or Gini",
+        "Or it has the max operator (4.10) or Gini.",
         "thesis §4.6.2",
         "choose: by_utility",
-        assumed="the variants `max` and `gini`",
+        assumed="These are the variants `max` and `gini`.",
     ),
     Line(
-        "Δ of the max operator is 1",
+        "The max operator has Δ = 1.",
         "thesis §4.3.2",
         "choose: MAX_COUNT",
     ),
     Line(
-        "Δ of the others",
+        "The other utilities have sensitivities.",
         NO_TEXT,
         "choose: INFORMATION_GAIN",
-        assumed="Gini weighted by counts, Δ = 2; information gain in bits, Δ = log2 |C|",
+        assumed="Gini weighted by counts has Δ = 2. Information gain in bits has Δ = log2 |C|.",
     ),
     Line(
-        "a node of a random forest ends at the greatest depth or when its rows are of one class",
+        "A node of a random forest ends at the greatest depth or when its rows are of one class.",
         "DiffPRFs §2.2.1",
         "choose: unless_pure",
-        repaired="it ends at the greatest depth only: the true classes are private, and "
-        "n / (t |C|) < √2 / ε is DiffP-ID3's rule",
+        repaired="It ends at the greatest depth only, because the true classes are private. (n / "
+        "(t |C|) < √2 / ε is DiffP-ID3's rule.)",
     ),
     Line(
-        "the most frequent class of a leaf, by noisy counts",
+        "A leaf votes for its most frequent class by noisy counts.",
         "thesis (4.3)",
         "finish: vote_by_majority",
     ),
-    Line("the class that most trees predict", "DiffPRFs §2.2", "finish: vote_by_majority"),
+    Line(
+        "The forest predicts the class that most trees predict.",
+        "DiffPRFs §2.2",
+        "finish: vote_by_majority",
+    ),
 )
 
 _PUBLISHED = Recipe(

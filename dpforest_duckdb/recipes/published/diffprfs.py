@@ -31,89 +31,95 @@ def choose(utility: Utility) -> Chooser:
 
 LINES = (
     Line(
-        "a bootstrap sample of |S| rows for each tree",
+        "Each tree has a bootstrap sample of |S| rows.",
         "§3.1, line 3",
         "rows",
-        repaired="every tree sees all rows once",
+        repaired="Every tree sees all rows once.",
     ),
-    Line("t = 25 trees", "§4.2", "trees"),
-    Line("depth 5; the experiments have 3 to 7", "§4.2", "depth"),
-    Line("ε' = B / t, ε = ε' / (2(d + 1))", "§3.1, lines 1 and 4", "plan: per_node"),
+    Line("The forest has t = 25 trees.", "§4.2", "trees"),
+    Line("The depth is 5; the experiments have 3 to 7.", "§4.2", "depth"),
     Line(
-        "half of a depth for a noisy size, half for the split or for the class counts of a leaf",
+        "A tree has ε' = B / t, and a query ε = ε' / (2(d + 1)).",
+        "§3.1, lines 1 and 4",
+        "plan: per_node",
+    ),
+    Line(
+        "Half of a depth's budget is for a noisy size, half for the split or the leaf.",
         "§3.2 and §3.3",
         "plan: per_node",
-        repaired="nothing uses the size, so that all of a depth goes to the split or the leaf",
+        repaired="Nothing uses the size, so all of it goes to the split or the leaf.",
     ),
-    Line("f = √|F| random attributes", "§3.1, line 8, and §3.2", "choose: among"),
+    Line("Each node has f = √|F| random attributes.", "§3.1, line 8, and §3.2", "choose: among"),
     Line(
-        "n numeric attributes among them divide the ε of the split by n + 1",
+        "If n of them are numeric, the ε of the split is divided by n + 1.",
         "§3.1, line 10",
         "choose: by_points",
     ),
     Line(
-        "a point of each numeric one with probability ∝ |R_i| exp(ε q / 2Δ)",
+        "Each numeric attribute has a point, drawn with probability ∝ |R_i| exp(ε q / 2Δ).",
         "§3.1, line 10",
         "choose: by_points",
-        repaired="the same by the max operator, which is monotone, so without the factor 2",
+        repaired="The factor 2 is left out, because the max operator is monotone.",
     ),
     Line(
-        "R_i are the intervals in which all points score alike",
+        "R_i are the intervals in which all points score alike.",
         "§3.1, line 10",
         "bins: INTERVALS",
-        assumed="250 equal intervals of the public range, or those that the domain names: the "
-        "values between which all points score alike are private",
+        assumed="R_i are 250 equal intervals of the public range, or the bins that the domain "
+        "names. The paper's intervals follow from private values.",
     ),
     Line(
-        "then one of the f attributes by the exponential mechanism",
+        "Then one of the f attributes is drawn by the exponential mechanism.",
         "§3.1, line 11, and §3.3",
         "choose: by_points",
-        repaired="the same without the factor 2",
+        repaired="The factor 2 is left out.",
     ),
     Line(
-        "the words of these lines have all attributes, the sum in the formula has the f",
+        "These lines draw it among all attributes, the formula among the f.",
         "§3.1, line 11, and §3.3",
         "choose: among",
-        assumed="the f, as line 8 has no other use",
+        assumed="It is drawn among the f, because line 8 has no other use.",
     ),
     Line(
-        "q is information gain",
+        "q is information gain.",
         "§3.2, items 1 and 3",
         "choose: INFORMATION_GAIN",
-        repaired="the max operator: no bound on information gain is below its range",
+        repaired="q is the max operator: no bound on the sensitivity of information gain is "
+        "below its range.",
     ),
     Line(
-        "Δ = ln |C| in the text and lb |C| in its proof, 1 for two classes",
+        "Δ is ln |C| in the text and lb |C| in its proof, which is 1 for two classes.",
         "§3.2, items 1 and 3",
         "choose: INFORMATION_GAIN",
-        assumed="lb |C|, the range of the gain in bits",
+        assumed="Δ is lb |C|, the range of the gain in bits.",
     ),
     Line(
-        "or q is the max operator, Δ = 1",
+        "Or q is the max operator, with Δ = 1.",
         "§3.2, items 1 and 3",
         "choose: MAX_COUNT",
-        assumed="the variant `max`",
+        assumed="This is the variant `max`.",
     ),
     Line(
-        "a node ends when all its rows are of one class",
+        "A node ends when all its rows are of one class.",
         "§3.1, input",
         "choose: unless_pure",
-        repaired="no node ends by its class: the classes of the true rows are private",
+        repaired="No node ends by its class, because the classes of the true rows are private.",
     ),
     Line(
-        "the rows of a node are divided by the value of the attribute, into 2 children",
+        "The rows of a node are divided by the value of the attribute, into 2 children.",
         "§3.1, line 12",
         "split_type",
-        assumed="a child per category, as in the paper's Partition, and 2 for a numeric attribute",
+        assumed="A category has a child of its own, as in the paper's Partition. A numeric "
+        "attribute has 2 children.",
     ),
     Line(
-        "a leaf is labelled max_c N_c of noisy counts", "§3.1, line 7", "finish: vote_by_majority"
+        "A leaf is labelled max_c N_c of noisy counts.", "§3.1, line 7", "finish: vote_by_majority"
     ),
     Line(
-        "the majority of the trees, explained as the class of the largest sum of probabilities",
+        "The majority decides, explained as the class of the largest sum of probabilities.",
         "§3.1, classification, line 5",
         "finish: vote_by_majority",
-        assumed="the class that most trees predict",
+        assumed="The forest predicts the class that most trees predict.",
     ),
 )
 

@@ -49,62 +49,69 @@ def choose(mse: Utility) -> Chooser:
 
 LINES = (
     Line(
-        "disjoint rows in the trees",
+        "The trees have rows of their own.",
         NO_TEXT,
         "rows",
-        assumed="as the thesis has it for its own system",
+        assumed="The rows of the trees are disjoint, as in the thesis's own system.",
     ),
-    Line("10 trees", "thesis Table 4.1", "trees"),
-    Line("the depth is 8", "thesis Table 4.1", "depth"),
-    Line("two children", "thesis §4.3.2", "split_type"),
+    Line("The forest has 10 trees.", "thesis Table 4.1", "trees"),
+    Line("The depth is 8.", "thesis Table 4.1", "depth"),
+    Line("A split has two children.", "thesis §4.3.2", "split_type"),
     Line(
-        "all splits (C, X \\ C) of categories",
+        "Categories are split by any set, (C, X \\ C).",
         "thesis (4.15)",
         "split_type",
-        cut="C is one category, as a node cannot be split by a larger set here",
+        cut="C is one category. A node cannot be split by a larger set here.",
     ),
     Line(
-        "a median of every attribute, over the reals of its range",
+        "Each attribute has a median, over the reals of its range.",
         "thesis (4.14)",
         "bins: INTERVALS",
-        cut="250 equal intervals of the range, or those that the domain names; every point of an "
-        "interval counts as its upper end",
+        cut="The range has 250 equal intervals, or the bins that the domain names. Every "
+        "point of an interval counts as its upper end.",
     ),
     Line(
-        "a point in proportion to the width of the interval in which all points score alike",
+        "A point is drawn in proportion to the width of the interval in which all "
+        "points score alike.",
         "thesis (4.14)",
         "choose: by_points",
-        assumed="the minus sign that (4.14) to (4.16) lack in print",
+        assumed="(4.14) to (4.16) are read with a minus sign, which they lack in print.",
     ),
     Line(
-        "the attribute by −MSE, with Δ = 4P²/N",
+        "The attribute is drawn by −MSE, with Δ = 4P²/N.",
         "thesis (4.16)",
         "choose: SIGNED",
-        repaired="Gini weighted by rows, monotone with Δ = 2",
+        repaired="It is drawn by Gini weighted by rows, which is monotone with Δ = 2.",
     ),
     Line(
-        "labels in [−P, P]",
+        "Labels are in [−P, P].",
         "thesis 4.3.2",
         "choose: SIGNED",
-        assumed="−1 and 1; 0 and 1 as the variant zero-one; Gini for more than two classes",
+        assumed="They are −1 and 1, and 0 and 1 in the variant `zero-one`. More than two "
+        "classes have Gini.",
     ),
     Line(
-        "ε_s = ε_a = pB/(2 d_m), for each query",
+        "Each query has ε_s = ε_a = pB / (2 d_m).",
         "thesis 4.3.2",
         "plan: half_to_leaves_and_full_medians",
-        repaired="the medians of a node share their half",
+        repaired="The medians of a node share their half.",
     ),
-    Line("p", NO_TEXT, "plan: half_to_leaves", assumed="½, as in the thesis's own system"),
     Line(
-        "Laplace noise on the classes of a leaf",
+        "p is a part of the budget.",
+        NO_TEXT,
+        "plan: half_to_leaves",
+        assumed="p is ½, as in the thesis's own system.",
+    ),
+    Line(
+        "The classes of a leaf get Laplace noise.",
         "thesis 4.4.1 and 5.3",
         "plan: half_to_leaves",
     ),
     Line(
-        "how trees vote",
+        "The trees vote.",
         NO_TEXT,
         "finish: vote_by_counts",
-        assumed="shares of a leaf's counts are averaged over the trees",
+        assumed="The shares of a leaf's counts are averaged over the trees.",
     ),
 )
 

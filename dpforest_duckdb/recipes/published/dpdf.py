@@ -32,66 +32,69 @@ def plan(request: Request, whole: int | None = None) -> Plan:
 
 
 LINES = (
-    Line("all rows in every tree", "Algorithm 1, lines 5 and 6", "rows"),
-    Line("as many trees as requested; the experiments have 1 and 4", "Section 5", "trees"),
-    Line("a split has one child per category", "Algorithm 1, lines 20 to 23", "split_type"),
+    Line("Every tree sees all rows.", "Algorithm 1, lines 5 and 6", "rows"),
     Line(
-        "numeric attributes are made discrete beforehand",
+        "There are as many trees as requested. The experiments have 1 and 4.", "Section 5", "trees"
+    ),
+    Line("A split has one child per category.", "Algorithm 1, lines 20 to 23", "split_type"),
+    Line(
+        "Numeric attributes are made discrete beforehand.",
         "footnote 2",
         "split_type",
-        assumed="a child per public bin",
+        assumed="They have a child per public bin.",
     ),
-    Line("the greatest depth is 5", "Section 5", "depth"),
-    Line("a query has ε = β / (τ(2δ − 1))", "(10) and line 2", "plan: plan"),
+    Line("The greatest depth is 5.", "Section 5", "depth"),
+    Line("A query has ε = β / (τ(2δ − 1)).", "(10) and line 2", "plan: plan"),
     Line(
-        "a node is split while d ≤ δ, which makes 2δ + 1 queries on a path",
+        "A node is split while d ≤ δ, which makes 2δ + 1 queries on a path.",
         "line 16",
         "plan: plan",
-        repaired="it is split while d < δ, which makes the 2δ − 1 queries that (10) charges",
+        repaired="It is split while d < δ, which makes the 2δ − 1 queries that (10) charges.",
     ),
     Line(
-        "Q1: a noisy count of each class at every node, of the classes c ∈ C ∈ D",
+        "Q1 is a noisy count of each class at every node, of the classes c ∈ C ∈ D.",
         "(7) and line 14",
         "plan: plan",
-        assumed="the classes are the public domain's in both forms",
+        assumed="In both forms the classes are those of the public domain.",
     ),
     Line(
-        "a node ends below 100 noisy rows, if one class has all, or with no attribute left",
+        "A node ends below 100 noisy rows, if one class has all of them, or if no "
+        "attribute is left.",
         "line 16",
         "stop: small_or_pure",
     ),
     Line(
-        "the size of a node is the sum of its noisy counts f, where (26) has |f|",
+        "The size of a node is the sum of its noisy counts f; (26) has |f|.",
         "line 15",
         "stop: small_or_pure",
-        assumed="line 15",
+        assumed="The sum of f is used, as in line 15.",
     ),
     Line(
-        "Q2: the exponential mechanism on Gini, ε G / 2Δ",
+        "Q2 is the exponential mechanism on Gini, by ε G / 2Δ.",
         "(8) and line 32",
         "choose: by_published",
-        repaired="Gini weighted by counts, which is monotone, so without the factor 2",
+        repaired="Gini is weighted by counts, which is monotone, so the factor 2 is left out.",
     ),
     Line(
-        "Δ(G) is computed from the noisy size of the node",
+        "Δ(G) is computed from the noisy size of the node.",
         "Theorem 1 and line 17",
         "choose: published_sensitivity",
-        repaired="Δ = 2, whatever the size of the node",
+        repaired="Δ is 2, whatever the size of the node.",
     ),
-    Line("two trees have different attributes at their roots", "line 29", "distinct_roots"),
+    Line("Two trees have different attributes at their roots.", "line 29", "distinct_roots"),
     Line(
-        "leaves are removed if they are no purer on average than their parent",
+        "Leaves are removed if they are no purer on average than their parent.",
         "(27) has ≥, line 43 has <",
         "finish: prune_by_gini",
-        assumed="≥ as in (27); the two differ only at a tie, and none of 621 nodes grown on "
-        "Nursery, Car and Tic-tac-toe was one",
+        assumed="The test is ≥, as in (27). The two differ only at a tie, and none of 621 nodes "
+        "grown on Nursery, Car and Tic-tac-toe was one.",
     ),
-    Line("a leaf votes by its confidence", "Section 3", "finish: vote_by_confidence"),
+    Line("A leaf votes by its confidence.", "Section 3", "finish: vote_by_confidence"),
     Line(
-        "the confidence of a leaf without a positive count",
+        "A leaf may have no positive count.",
         NO_TEXT,
         "finish: vote_by_confidence",
-        assumed="1/|C|, for the class of its largest count",
+        assumed="Its confidence is 1/|C|, for the class of its largest count.",
     ),
 )
 

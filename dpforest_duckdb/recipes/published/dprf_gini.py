@@ -39,56 +39,64 @@ def within_noise(level: Level) -> Mask:
 
 LINES = (
     Line(
-        "a bootstrap sample for each tree",
+        "Each tree has a bootstrap sample.",
         "thesis 3.2: bagging",
         "rows",
-        repaired="every tree sees all rows once",
+        repaired="Every tree sees all rows once.",
     ),
-    Line("the number of trees", NO_TEXT, "trees", assumed="20, as in DiffPRF"),
-    Line("the depth", NO_TEXT, "depth", assumed="5, as in DiffPRF"),
     Line(
-        "midpoints of neighbouring values are the points of a number",
+        "The forest has a number of trees.", NO_TEXT, "trees", assumed="It has 20, as DiffPRF does."
+    ),
+    Line("The trees have a depth.", NO_TEXT, "depth", assumed="It is 5, as in DiffPRF."),
+    Line(
+        "The points of a numeric attribute are the midpoints of neighbouring values.",
         "thesis (4.5)",
         "split_type",
-        assumed="edges of public bins",
+        assumed="The points are the edges of public bins.",
     ),
     Line(
-        "the best point of an attribute by Gini, then the exponential mechanism on Gini",
+        "The best point of an attribute by Gini is taken. The exponential mechanism on "
+        "Gini draws the attribute.",
         "thesis (4.6) and 4.2",
         "choose: by_best_points",
-        repaired="the attribute by its best point, then a point, by two paid draws",
+        repaired="Two paid draws are made: of the attribute by its best point, then of a point.",
     ),
-    Line("a child per category, two for a number", NO_TEXT, "split_type", assumed="as C4.5 has it"),
     Line(
-        "the split is chosen among a random subset of the attributes",
+        "A split has children.",
+        NO_TEXT,
+        "split_type",
+        assumed="A category has a child of its own, and a numeric attribute two, as in C4.5.",
+    ),
+    Line(
+        "The split is chosen among a random subset of the attributes.",
         "thesis 4.3.4",
         "choose: among",
-        assumed="√m of them",
+        assumed="The subset has √m attributes.",
     ),
     Line(
-        "the sensitivity of Gini",
+        "Gini has a sensitivity.",
         NO_TEXT,
         "choose: GINI",
-        assumed="Gini weighted by rows, with Δ = 2",
+        assumed="It is 2, for Gini weighted by rows.",
     ),
-    Line("the class counts of leaves have Laplace noise", "thesis 4.2", "plan: per_node"),
+    Line("The class counts of leaves have Laplace noise.", "thesis 4.2", "plan: per_node"),
     Line(
-        "how the budget is divided",
+        "The budget is divided.",
         NO_TEXT,
         "plan: per_node",
-        assumed="B/τ, at every level half for a size and half for a split",
+        assumed="A tree has B/τ. Every level gives half of its part to a size and half to a split.",
     ),
     Line(
-        "when a node ends",
+        "A rule ends nodes.",
         NO_TEXT,
         "stop: within_noise",
-        assumed="if its noisy size is within its noise",
+        assumed="A node ends if its noisy size is within its noise.",
     ),
     Line(
-        "the majority of the trees' votes",
+        "The majority of the trees' votes decides.",
         NO_TEXT,
         "finish: vote_by_majority",
-        assumed="one vote a tree, for its class of most noisy rows",
+        assumed="Each tree has one vote, for the class with most noisy rows.",
     ),
 )
 

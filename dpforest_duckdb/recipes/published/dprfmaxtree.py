@@ -24,54 +24,57 @@ from dpforest_duckdb.splits.utilities import F_MAX, WEIGHTED_MAX
 
 LINES = (
     Line(
-        "a bootstrap sample for each tree",
+        "Each tree has a bootstrap sample.",
         "thesis 3.2: bagging",
         "rows",
-        repaired="every tree sees all rows once",
+        repaired="Every tree sees all rows once.",
     ),
-    Line("50 trees", "thesis Table 4.1", "trees"),
-    Line("the depth", NO_TEXT, "depth", assumed="5"),
-    Line("CART: two children", "thesis 4.2", "split_type"),
+    Line("The forest has 50 trees.", "thesis Table 4.1", "trees"),
+    Line("The trees have a depth.", NO_TEXT, "depth", assumed="It is 5."),
+    Line("CART makes two children.", "thesis 4.2", "split_type"),
     Line(
-        "continuous attributes are made discrete with the exponential mechanism",
+        "Continuous attributes are made discrete with the exponential mechanism.",
         "thesis 4.3.1",
         "choose: by_points",
-        repaired="one draw among the points of all attributes",
+        repaired="One draw is made among the points of all attributes.",
     ),
     Line(
-        "the attribute by F_Max, among a random subset",
+        "The attribute is drawn by F_Max, among a random subset.",
         "thesis (4.11) to (4.13)",
         "choose: F_MAX",
-        repaired="F_Max rounded down to whole rows",
+        repaired="F_Max is rounded down to whole rows.",
     ),
-    Line("how large the subset is", NO_TEXT, "choose: among", assumed="√m attributes"),
-    Line("Δ of F_Max", NO_TEXT, "choose: F_MAX", assumed="1, with the factor 2"),
+    Line("The subset has a size.", NO_TEXT, "choose: among", assumed="It has √m attributes."),
     Line(
-        "how points are scored, and which points a categorical attribute has",
+        "F_Max has a sensitivity.", NO_TEXT, "choose: F_MAX", assumed="It is 1, with the factor 2."
+    ),
+    Line(
+        "Points have scores, and categorical attributes have points.",
         NO_TEXT,
         "choose: by_points",
-        assumed="by F_Max; one category against the rest; edges of public bins for a number",
+        assumed="Points are scored by F_Max. They are one category against the rest, or an edge "
+        "of a public bin.",
     ),
     Line(
-        "the weight of class c in F_Max is Σ n_ic / n_i",
+        "The weight of class c in F_Max is Σ n_ic / n_i.",
         "thesis (4.11)",
         "choose: WEIGHTED_MAX",
-        assumed="n, the rows of the node, in the place of n_i",
+        assumed="n_i is replaced by n, the rows of the node.",
     ),
-    Line("ε = B/τ a tree", "thesis 4.4.1", "plan: half_to_leaves"),
+    Line("A tree has ε = B/τ.", "thesis 4.4.1", "plan: half_to_leaves"),
     Line(
-        "the allocation inside a tree",
+        "A tree divides its budget.",
         NO_TEXT,
         "plan: half_to_leaves",
-        assumed="half for the splits, half for the leaves; a node's share in equal parts for a "
-        "point of each attribute and the last draw",
+        assumed="Half is for the splits and half for the leaves. A node's share has equal "
+        "parts: one for a point of each attribute, and one for the last draw.",
     ),
-    Line("noisy class counts of the leaves", "thesis 4.1.2: commonly (4.3)", "plan: LAPLACE"),
+    Line("The leaves have noisy class counts.", "thesis 4.1.2: commonly (4.3)", "plan: LAPLACE"),
     Line(
-        "the majority of the trees' votes",
+        "The majority of the trees' votes decides.",
         NO_TEXT,
         "finish: vote_by_majority",
-        assumed="one vote a tree, for its class of most noisy rows",
+        assumed="Each tree has one vote, for the class with most noisy rows.",
     ),
 )
 

@@ -22,54 +22,62 @@ from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.splits.utilities import INFORMATION_GAIN, MAX_COUNT, with_factor_2
 
 LINES = (
-    Line("the whole table", "Mu et al. 2016, 2.3", "rows"),
-    Line("one tree, from the root to the leaves", "Mu et al. 2016, 2.3", "trees"),
-    Line("the number of specialisations", NO_TEXT, "depth", assumed="6"),
+    Line("The tree sees the whole table.", "Mu et al. 2016, 2.3", "rows"),
+    Line("There is one tree, from the root to the leaves.", "Mu et al. 2016, 2.3", "trees"),
+    Line("There is a number of specialisations.", NO_TEXT, "depth", assumed="There are 6."),
     Line(
-        "generalised to the top, then made finer",
+        "Attributes are generalised to the top, then made finer.",
         "Mu et al. 2016, 2.3",
         "split_type",
-        assumed="by the domain's taxonomies",
+        assumed="The domain's taxonomies are used.",
     ),
     Line(
-        "weighted splits of numbers compete with the others in one draw",
+        "Weighted splits of numbers compete with the others in one draw.",
         "Mu et al. 2016, 2.3 and Table 1",
         "learner: specialised",
-        repaired="the same by the max operator, which is monotone, so without the factor 2",
+        repaired="They are drawn by the max operator, which is monotone, so the factor 2 is left "
+        "out.",
     ),
     Line(
-        "the weights",
+        "The splits of numbers have weights.",
         NO_TEXT,
         "learner: specialised",
-        assumed="an interval's points weigh as much as a group",
+        assumed="The points of an interval together weigh as much as a group of categories.",
     ),
     Line(
-        "information gain",
+        "The utility is information gain.",
         "Mu et al. 2016, 2.3",
         "learner: INFORMATION_GAIN",
-        repaired="the max operator, Δ = 1: no bound on information gain is below its range",
+        repaired="The utility is the max operator, Δ = 1: no bound on the sensitivity of "
+        "information gain is below its range.",
     ),
     Line(
-        "Δ of information gain, and other utilities",
+        "Information gain has a sensitivity, and there are other utilities.",
         NO_TEXT,
         "learner: MAX_COUNT",
-        assumed="log2 |C|, its range in bits; the variant `max`",
+        assumed="Its sensitivity is log2 |C|, its range in bits. The variant `max` has the max "
+        "operator.",
     ),
     Line(
-        "the points of numbers",
+        "Numbers have split points.",
         NO_TEXT,
         "learner: specialised",
-        assumed="the domain's bin edges",
+        assumed="They are the domain's bin edges.",
     ),
-    Line("nothing is asked node by node", "Mu et al. 2016, 2.3", "choose: at_random"),
+    Line("No query is made node by node.", "Mu et al. 2016, 2.3", "choose: at_random"),
     Line(
-        "how the budget is divided",
+        "The budget is divided.",
         NO_TEXT,
         "plan: half_to_leaves",
-        assumed="half for the draws, half for the leaves",
+        assumed="Half is for the draws and half for the leaves.",
     ),
-    Line("the noisy counts of the leaves", "Mu et al. 2016, 2.3", "plan: LAPLACE"),
-    Line("the class of a leaf", NO_TEXT, "finish: vote_by_counts", assumed="shares of its counts"),
+    Line("The leaves have noisy counts.", "Mu et al. 2016, 2.3", "plan: LAPLACE"),
+    Line(
+        "A leaf votes.",
+        NO_TEXT,
+        "finish: vote_by_counts",
+        assumed="It gives each class its share of the counts.",
+    ),
 )
 
 _PUBLISHED = Recipe(

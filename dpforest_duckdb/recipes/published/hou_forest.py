@@ -23,81 +23,82 @@ from dpforest_duckdb.splits.utilities import GAIN_AND_RATIO
 
 LINES = (
     Line(
-        "a bootstrap sample for each tree",
+        "Each tree has a bootstrap sample.",
         "thesis §3.2",
         "rows",
-        repaired="every tree sees all rows once",
+        repaired="Every tree sees all rows once.",
     ),
-    Line("50 trees", "thesis Table 4.1", "trees"),
-    Line("d_m = 7 layers", "thesis Table 4.1 and §4.4.1", "depth"),
-    Line("a tree has ε = B / t", "thesis §4.4.1", "plan: plan"),
+    Line("The forest has 50 trees.", "thesis Table 4.1", "trees"),
+    Line("A tree has d_m = 7 layers.", "thesis Table 4.1 and §4.4.1", "depth"),
+    Line("A tree has ε = B / t.", "thesis §4.4.1", "plan: plan"),
     Line(
-        "layer i has the weight 2 / (d_m − i + 1), the last one 1 / (d_m − d + 1)",
+        "Layer i has the weight 2 / (d_m − i + 1), the last one 1 / (d_m − d + 1).",
         "thesis (4.29)",
         "plan: harmonic",
     ),
     Line(
-        "half of a layer counts classes, half chooses the split; the last layer counts",
+        "Half of a layer's budget counts classes, half chooses the split. The last "
+        "layer counts only.",
         "thesis §4.4.1",
         "plan: plan",
     ),
     Line(
-        "a unit of weight is ε_u = ε / w, and in (4.30) ε / (2d_m − 1)",
+        "The ε of weight 1 is ε_u = ε / w, and in (4.30) ε / (2d_m − 1).",
         "thesis §4.4.1",
         "plan: plan",
-        assumed="ε / w, by which the layers add up to ε; the other is the variant `sparing`",
+        assumed="It is ε / w, by which the layers add up to ε. The other is the variant `sparing`.",
     ),
     Line(
-        "part of the budget chooses the split points of numeric attributes",
+        "Part of the budget chooses the split points of numeric attributes.",
         "thesis §4.6.2",
         "choose: by_points",
     ),
     Line(
-        "how large that part is",
+        "That part has a size.",
         NO_TEXT,
         "choose: halves",
-        assumed="half of what a split has, in equal parts for the numeric attributes",
+        assumed="It is half of what a split has, in equal parts for the numeric attributes.",
     ),
     Line(
-        "among which attributes",
+        "The split is chosen among some attributes.",
         NO_TEXT,
         "choose: by_points",
-        assumed="all that a node has left",
+        assumed="It is chosen among all that a node has left.",
     ),
     Line(
-        "the attribute by IG_GR = (w1 + w2 / SI) · IG in the exponential mechanism",
+        "The exponential mechanism draws the attribute by IG_GR = (w1 + w2 / SI) · IG.",
         "thesis (4.8), (4.9)",
         "choose: GAIN_AND_RATIO",
     ),
     Line(
-        "points are scored by the gain ratio",
+        "Points are scored by the gain ratio.",
         "thesis §4.3.2",
         "choose: GAIN_AND_RATIO",
-        assumed="by IG_GR as well",
+        assumed="They are scored by IG_GR too.",
     ),
     Line(
-        "w1, w2 and Δ",
+        "IG_GR has weights w1 and w2, and a sensitivity.",
         NO_TEXT,
         "choose: GAIN_AND_RATIO",
-        assumed="w1 = w2 = ½; Δ = log2 |C|, the range of IG_GR, as IG is never above SI; SI is at "
-        "least 2^-10 bits, to avoid 0 / 0",
+        assumed="w1 = w2 = ½. Δ = log2 |C| is the range of IG_GR, because IG is never above SI. "
+        "SI is at least 2^-10 bits, to avoid 0 / 0.",
     ),
     Line(
-        "a split has a child per category, a numeric attribute two",
+        "A split has a child per category, and two for a numeric attribute.",
         NO_TEXT,
         "split_type",
-        assumed="as ID3 and C4.5, which IG_GR combines, have it; numeric points are bin edges",
+        assumed="ID3 and C4.5, which IG_GR combines, do so. Numeric points are bin edges.",
     ),
     Line(
-        "the most frequent class of a leaf, by noisy counts",
+        "A leaf votes for its most frequent class by noisy counts.",
         "thesis (4.3)",
         "finish: vote_by_majority",
     ),
     Line(
-        "how trees vote",
+        "The trees vote.",
         NO_TEXT,
         "finish: vote_by_majority",
-        assumed="the class that most trees predict",
+        assumed="The forest predicts the class that most trees predict.",
     ),
 )
 

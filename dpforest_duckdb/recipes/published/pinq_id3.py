@@ -17,35 +17,49 @@ from dpforest_duckdb.recipes.stopping import drowned
 from dpforest_duckdb.splits.published import by_noisy_counts
 
 LINES = (
-    Line("all rows in one tree", "DiffPRFs §2.3", "rows"),
-    Line("one tree", "DiffPRFs §2.3", "trees"),
-    Line("rows are divided by the values of an attribute", "DiffPRFs Table 1", "split_type"),
-    Line("information gain by noisy counts", "DiffPRFs §2.3", "choose: by_noisy_counts"),
-    Line("the attribute with the smallest (4.1)", "thesis (4.1)", "choose: by_noisy_counts"),
+    Line("The tree sees all rows.", "DiffPRFs §2.3", "rows"),
+    Line("There is one tree.", "DiffPRFs §2.3", "trees"),
+    Line("Rows are divided by the values of an attribute.", "DiffPRFs Table 1", "split_type"),
     Line(
-        "disjoint parts of the rows cost their budget once",
+        "Information gain is computed from noisy counts.",
+        "DiffPRFs §2.3",
+        "choose: by_noisy_counts",
+    ),
+    Line(
+        "The attribute with the smallest (4.1) is chosen.",
+        "thesis (4.1)",
+        "choose: by_noisy_counts",
+    ),
+    Line(
+        "Disjoint parts of the rows cost their budget once.",
         "DiffPRFs Table 1",
         "plan: per_node",
     ),
     Line(
-        "how a depth divides its budget",
+        "A depth divides its budget.",
         NO_TEXT,
         "plan: per_node",
-        assumed="half for the size of a node, half for the attributes left; at a leaf half for its "
-        "size and half for its class counts; a depth is one of d + 1",
+        assumed="Half is for the size of a node and half for the attributes left. At a leaf "
+        "half is for its size and half for its class counts. A depth is one of d + 1.",
     ),
     Line(
-        "a node ends where n / (t |C|) < √2 / ε",
+        "A node ends if n / (t |C|) < √2 / ε.",
         NO_TEXT,
         "stop: drowned",
-        assumed="the rule is DiffP-ID3's, by the same authors",
+        assumed="The rule is DiffP-ID3's, by the same authors.",
     ),
-    Line("the depth", NO_TEXT, "depth", assumed="3 splits, or until no attribute is left"),
     Line(
-        "a leaf gives each class its share of the counts",
+        "The tree has a greatest depth.",
+        NO_TEXT,
+        "depth",
+        assumed="It has 3 splits on a path, or fewer if no attribute is left.",
+    ),
+    Line(
+        "A leaf votes.",
         NO_TEXT,
         "finish: vote_by_counts",
-        assumed="shares rather than the label alone: with one tree the label is the same",
+        assumed="It gives each class its share of the counts. With one tree the label is the "
+        "same as by majority.",
     ),
 )
 

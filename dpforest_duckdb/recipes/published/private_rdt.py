@@ -16,27 +16,29 @@ from dpforest_duckdb.recipes.recipe import Recipe, half_the_attributes
 from dpforest_duckdb.splits.choose import at_random
 
 LINES = (
-    Line("all rows in every tree", "thesis §4.4.1", "rows"),
-    Line("10 trees; 5 give acceptable accuracy", "thesis §4.5.1", "trees"),
-    Line("depth d_m = m/2", "thesis §4.5.1", "depth: half_the_attributes"),
-    Line("random trees, drawn without the rows", "thesis §4.1.2", "choose: at_random"),
+    Line("Every tree sees all rows.", "thesis §4.4.1", "rows"),
+    Line("The forest has 10 trees; 5 give acceptable accuracy.", "thesis §4.5.1", "trees"),
+    Line("The depth is d_m = m/2.", "thesis §4.5.1", "depth: half_the_attributes"),
     Line(
-        "how an attribute is split",
-        NO_TEXT,
-        "split_type",
-        assumed="a child per category; a number in two at a random bin edge",
+        "Trees are random: they are drawn without the rows.", "thesis §4.1.2", "choose: at_random"
     ),
     Line(
-        "a tree has B / t, all of it for the class counts of leaves",
+        "An attribute is split.",
+        NO_TEXT,
+        "split_type",
+        assumed="A category has a child of its own. A number is split in two at a random bin edge.",
+    ),
+    Line(
+        "A tree has B / t, all of it for the class counts of leaves.",
         "thesis §4.1.2, §4.4.1",
         "plan: leaves_only",
     ),
-    Line("class counts of leaves with Laplace noise", "thesis (4.3)", "plan: leaves_only"),
+    Line("The class counts of leaves have Laplace noise.", "thesis (4.3)", "plan: leaves_only"),
     Line(
-        "how trees vote",
+        "The trees vote.",
         NO_TEXT,
         "finish: vote_by_counts",
-        assumed="shares of a leaf's counts are averaged over the trees",
+        assumed="The shares of a leaf's counts are averaged over the trees.",
     ),
 )
 

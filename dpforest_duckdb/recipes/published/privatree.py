@@ -33,7 +33,7 @@ from dpforest_duckdb.splits.published import by_private_histograms, unless_few_o
 from dpforest_duckdb.splits.utilities import GINI
 
 ERROR = 0.01  # the share of rows that flipped labels may get wrong
-LEAST_SHARE = Fraction(1, 1000)  # of the budget, for the leaves of however many rows
+LEAST_SHARE = Fraction(1, 1000)  # of the budget, for the leaves, however many rows there are
 
 
 def leaf_epsilon(request: Request) -> float:
@@ -51,7 +51,7 @@ def leaf_share(request: Request) -> Fraction:
 
 
 def plan(request: Request) -> Plan:
-    """The rest of B to the splits, alike at every depth."""
+    """The rest of B goes to the splits, in equal parts to every depth."""
     leaf = leaf_share(request)
     split = ((1 - leaf) / request.depth,) * request.depth
     queries = {"split": ("permute-and-flip on Gini", split), "leaf": (LABEL.mechanism, (leaf,))}
@@ -80,50 +80,52 @@ def adapt(histogram: Integers, request: Request) -> Request:
 
 CODE = "its code, privatree.py"
 LINES = (
-    Line("all rows", CODE, "rows"),
-    Line("one tree", CODE, "trees"),
-    Line("depth 4 in the comparison", "its code, performance_comparison.py", "depth"),
-    Line("binary splits", CODE, "split_type"),
+    Line("The tree sees all rows.", CODE, "rows"),
+    Line("There is one tree.", CODE, "trees"),
+    Line("The depth is 4 in the comparison.", "its code, performance_comparison.py", "depth"),
+    Line("Splits are binary.", CODE, "split_type"),
     Line(
-        "bins of numeric attributes by private quantiles, for the share of one depth more",
+        "Numeric attributes get bins by private quantiles, which cost as much as one more depth.",
         CODE,
         "split_type",
-        assumed="the domain's bins, which cost nothing",
+        assumed="The domain's bins are used, which cost nothing.",
     ),
     Line(
-        "categories in the order of their noisy class shares, any first ones against the rest",
+        "Categories are sorted by their noisy class shares, and any first ones are "
+        "split from the rest.",
         CODE,
         "split_type",
-        cut="one category against the rest",
+        cut="One category is split from the rest.",
     ),
     Line(
-        "noisy histograms by class of every attribute, and the split of least Gini in them",
+        "Every attribute has noisy histograms by class, and the split with the least "
+        "Gini in them is taken.",
         CODE,
         "choose: by_private_histograms",
-        repaired="one draw by permute-and-flip on Gini weighted by rows, Δ = 2",
+        repaired="One draw is made, by permute-and-flip on Gini weighted by rows, Δ = 2.",
     ),
     Line(
-        "a node of one class, or of one row, is not split",
+        "A node of one class, or of one row, is not split.",
         CODE,
         "choose: unless_few_or_pure",
-        repaired="it ends by depth alone: the true rows and classes are private",
+        repaired="A node ends by its depth alone, because the true rows and classes are private.",
     ),
     Line(
-        "the leaves' part is the least that keeps errors by flipped labels at 1 %, at most ½",
+        "The leaves' part is the least that keeps errors by flipped labels at 1 %, at most ½.",
         CODE,
         "plan: leaf_epsilon",
-        repaired="the same of what a noisy number of rows leaves",
+        repaired="It is that part of what the noisy number of rows leaves.",
     ),
-    Line("the least that this part can be", NO_TEXT, "plan: LEAST_SHARE", assumed="0.1 % of B"),
+    Line("This part has a lower limit.", NO_TEXT, "plan: LEAST_SHARE", assumed="It is 0.1 % of B."),
     Line(
-        "the rest alike to every depth, charged once for the histograms of all attributes",
+        "Every depth has an equal part of the rest, charged once for all attributes.",
         CODE,
         "plan: published_plan",
-        repaired="one draw, which is what is charged",
+        repaired="Each depth makes one draw, which is what is charged.",
     ),
-    Line("that part depends on the number of rows, which is known", CODE, "adapt: adapt"),
-    Line("labels by permute-and-flip on class counts", CODE, "leaf: LABEL"),
-    Line("the label of the leaf", CODE, "finish: vote_by_label"),
+    Line("That part depends on the number of rows, which is known.", CODE, "adapt: adapt"),
+    Line("Labels are drawn by permute-and-flip on class counts.", CODE, "leaf: LABEL"),
+    Line("A leaf votes for its label.", CODE, "finish: vote_by_label"),
 )
 
 _PUBLISHED = Recipe(

@@ -47,54 +47,64 @@ def adapt(histogram: Integers, request: Request) -> Request:
 
 
 LINES = (
-    Line("a bootstrap sample for each tree", "thesis 4.4.2", "rows"),
+    Line("Each tree has a bootstrap sample.", "thesis 4.4.2", "rows"),
     Line(
-        "as many trees as Theorems 3 and 4 allow",
+        "There are as many trees as Theorems 3 and 4 allow.",
         "thesis (4.35), (4.36)",
         "trees",
-        cut="10 trees without a check of the bounds, which are of the true rows",
+        cut="There are 10 trees. The bounds are not checked, because they depend on the true rows.",
     ),
-    Line("no greatest depth", "thesis 4.5.1", "depth", assumed="at most 10 splits on a path"),
-    Line("numeric attributes are split in two at (4.7)", "thesis (4.7)", "split_type"),
     Line(
-        "the split point is the mean of the class means, noised by Laplace",
+        "There is no greatest depth.",
+        "thesis 4.5.1",
+        "depth",
+        assumed="A path has at most 10 splits.",
+    ),
+    Line("Numeric attributes are split in two at (4.7).", "thesis (4.7)", "split_type"),
+    Line(
+        "The split point is the mean of the class means with Laplace noise.",
         "thesis (4.7)",
         "choose: by_class_means",
     ),
     Line(
-        "the attribute has the largest information gain", "thesis 4.3.2", "choose: by_class_means"
+        "The attribute has the largest information gain.", "thesis 4.3.2", "choose: by_class_means"
     ),
     Line(
-        "the paper is for two classes, C1 and C2",
+        "There are two classes, C1 and C2.",
         "thesis (4.7)",
         "choose: by_class_means",
-        assumed="with more, the mean of all class means; the sums of bin numbers have the noise, "
-        "the sizes none",
+        assumed="With more classes the point is the mean of all class means. The sums of bin "
+        "numbers have the noise, the sizes have none.",
     ),
-    Line("a random subset of the attributes", NO_TEXT, "choose: among", assumed="√m of them"),
     Line(
-        "a node is not split if a child has less than n_l rows",
+        "Each node has a random subset of the attributes.",
+        NO_TEXT,
+        "choose: among",
+        assumed="The subset has √m attributes.",
+    ),
+    Line(
+        "A node is not split if a child has fewer than n_l rows.",
         "thesis 4.5.1",
         "choose: unless_a_child_is_small",
     ),
     Line(
-        "n_l is a small fraction of all rows",
+        "n_l is a small fraction of all rows.",
         "thesis 4.5.1",
         "adapt: adapt",
-        assumed="a hundredth, of children that hold any",
+        assumed="It is a hundredth, and children without rows do not count.",
     ),
     Line(
-        "ε at every tree, not ε/τ",
+        "Every tree has ε, not ε/τ.",
         "thesis 4.4.1",
         "plan: plan",
-        assumed="B at the leaves, and again for the class means of a depth",
+        assumed="B is spent at the leaves, and again at each depth for the class means.",
     ),
-    Line("noisy class counts of the leaves", "thesis 4.1.2: commonly (4.3)", "plan: LAPLACE"),
+    Line("The leaves have noisy class counts.", "thesis 4.1.2: commonly (4.3)", "plan: LAPLACE"),
     Line(
-        "the majority of the trees' votes",
+        "The majority of the trees' votes decides.",
         NO_TEXT,
         "finish: vote_by_majority",
-        assumed="one vote a tree, for its class of most noisy rows",
+        assumed="Each tree has one vote, for the class with most noisy rows.",
     ),
 )
 

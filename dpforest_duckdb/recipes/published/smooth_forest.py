@@ -32,42 +32,50 @@ def depth(domain: Domain) -> int:
 
 
 LINES = (
-    Line("the rows of a tree", NO_TEXT, "rows", assumed="a disjoint part of them"),
-    Line("100 trees", "thesis 4.5.1 and Table 4.1", "trees"),
     Line(
-        "the arg min over d of s((s − 1)/s)^d < s/2 for s numeric attributes",
+        "A tree has some of the rows.", NO_TEXT, "rows", assumed="It has a disjoint part of them."
+    ),
+    Line("The forest has 100 trees.", "thesis 4.5.1 and Table 4.1", "trees"),
+    Line(
+        "The depth is arg min over d of s((s − 1)/s)^d < s/2, for s numeric attributes.",
         "thesis (4.37)",
         "depth: depth",
-        assumed="the first such d, as there is no least value",
+        assumed="It is the first such d, because there is no least value.",
     ),
     Line(
-        "m/2, which assumes discrete attributes",
+        "The depth is m/2, which assumes discrete attributes.",
         "thesis 4.5.1",
         "depth: depth",
-        assumed="added to it, of the discrete attributes alone",
+        assumed="Half of the number of discrete attributes is added to the depth of the line "
+        "above.",
     ),
-    Line("a discrete attribute is used once on a path", "thesis 4.5.1", "split_type"),
-    Line("random trees", "thesis 4.2", "choose: at_random"),
+    Line("A discrete attribute is used once on a path.", "thesis 4.5.1", "split_type"),
+    Line("Trees are random.", "thesis 4.2", "choose: at_random"),
     Line(
-        "all of the budget for the leaves",
+        "All of the budget is for the leaves.",
         "thesis 4.1.2",
         "plan: leaves_only",
-        repaired="the same, with another mechanism",
+        repaired="It is, with another mechanism.",
     ),
     Line(
-        "the most frequent class by the exponential mechanism with smooth sensitivity",
+        "The most frequent class is drawn by the exponential mechanism with smooth sensitivity.",
         "thesis 4.3.3",
         "leaf: SMOOTH_LABEL",
-        repaired="ROSNAM, as in the addendum",
+        repaired="It is drawn by ROSNAM, as in the addendum.",
     ),
     Line(
-        "the utility of a class",
+        "A class has a utility.",
         NO_TEXT,
         "leaf: SMOOTH_LABEL",
-        assumed="1 for the most frequent, 0 for the others; e^(−jε) is its smooth sensitivity at a "
-        "lead of j rows",
+        assumed="It is 1 for the most frequent class and 0 for the others. At a lead of j rows "
+        "its smooth sensitivity is e^(−jε).",
     ),
-    Line("the trees' votes", NO_TEXT, "finish: vote_by_label", assumed="majority"),
+    Line(
+        "The trees vote.",
+        NO_TEXT,
+        "finish: vote_by_label",
+        assumed="The majority of their votes decides.",
+    ),
 )
 
 _PUBLISHED = Recipe(

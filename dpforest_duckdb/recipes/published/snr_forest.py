@@ -48,54 +48,59 @@ def adapt(histogram: Integers, request: Request, spent: Fraction = ROWS_SHARE) -
 
 
 LINES = (
-    Line("all rows in every tree, ε = B / t", "thesis §4.4.1", "plan: leaves_only"),
-    Line("all rows in every tree", "thesis §4.4.1", "rows"),
-    Line("numeric attributes are cut into 5 bins of equal size", "thesis §4.3.1", "bins: BINS"),
+    Line("Every tree sees all rows and has ε = B / t.", "thesis §4.4.1", "plan: leaves_only"),
+    Line("Every tree sees all rows.", "thesis §4.4.1", "rows"),
+    Line("Numeric attributes are cut into 5 bins of equal size.", "thesis §4.3.1", "bins: BINS"),
     Line(
-        "the largest t ≤ |A| with √2 |C| / ε < |D| / δ², δ the mean size of a domain",
+        "t is the largest t ≤ |A| with √2 |C| / ε < |D| / δ², where δ is the mean size "
+        "of a domain.",
         "thesis (4.38)",
         "adapt: adapt",
-        repaired="the same, with the ε that the leaves have after the number of rows is paid for",
+        repaired="ε is what the leaves have after the number of rows is paid for.",
     ),
     Line(
-        "|D| is known",
+        "The number of rows, |D|, is known.",
         "thesis §4.5.1",
         "plan: leaves_only",
-        repaired="a noisy number of rows is paid for with 4 % of the budget",
+        repaired="A noisy number of rows is paid for with 4 % of the budget.",
     ),
-    Line("t is |A| at first", "thesis §4.5.1", "trees"),
-    Line("there is no greatest depth", "thesis Table 4.1", "depth"),
-    Line("a random attribute, once on a path", "thesis §4.2 and §4.5.3", "choose: at_random"),
-    Line("a child for each value", "thesis §4.5.3", "split_type"),
+    Line("t is |A| at first.", "thesis §4.5.1", "trees"),
+    Line("There is no greatest depth.", "thesis Table 4.1", "depth"),
     Line(
-        "which of the two sides of a bin edge a number goes to",
+        "A random attribute is used, once on a path.", "thesis §4.2 and §4.5.3", "choose: at_random"
+    ),
+    Line("A split has a child for each value.", "thesis §4.5.3", "split_type"),
+    Line(
+        "A number lies on one of the two sides of a bin edge.",
         NO_TEXT,
         "split_type",
-        assumed="a child for each of the five bins; a value equal to an edge lies below it",
+        assumed="Each of the five bins has a child. A value equal to an edge lies below it.",
     ),
     Line(
-        "a node's estimated support, that of its parent over the domain size of the attribute, "
-        "must be above θ",
+        "The estimated support of a node must be above θ. It is that of its parent "
+        "divided by the domain size of the attribute.",
         "thesis §4.5.3",
         "stop: unsupported",
     ),
-    Line("one noisy class count at each leaf", "thesis §4.5.3", "plan: leaves_only"),
+    Line("Each leaf has one noisy count per class.", "thesis §4.5.3", "plan: leaves_only"),
     Line(
-        "counts of a parent are the sums of its children's", "thesis §4.5.3", "finish: sum_upward"
+        "The counts of a parent are the sums of its children's.",
+        "thesis §4.5.3",
+        "finish: sum_upward",
     ),
     Line(
-        "nodes of SNR < 1 are pruned, SNR = ε ΣΣ L_c / (|C| √(2 |Leafs|))",
+        "Nodes of SNR < 1 are pruned, with SNR = ε ΣΣ L_c / (|C| √(2 |Leafs|)).",
         "thesis (4.39); (4.40) prints √2 × |Leafs|",
         "finish: prune_by_signal",
-        assumed="(4.39), by which the noise of a sum is averaged; from the leaves upward, a node "
-        "is pruned if none of its children stays",
+        assumed="(4.39) is used, in which the noise of a sum averages out. From the leaves "
+        "upward, a node is pruned if none of its children stays.",
     ),
     Line(
-        "a leaf predicts as the most confident node of its path",
+        "A leaf predicts as the most confident node of its path.",
         "thesis §4.5.2",
         "finish: vote_by_surest",
     ),
-    Line("the class of highest confidence wins", "thesis §4.5.2", "voting"),
+    Line("The class with the highest confidence wins.", "thesis §4.5.2", "voting"),
 )
 
 _PUBLISHED = Recipe(

@@ -19,28 +19,38 @@ from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.published import by_noisy_counts
 
 LINES = (
-    Line("all rows in one tree", "thesis §4.1.1", "rows"),
-    Line("one tree", "thesis §4.1.1", "trees"),
-    Line("a split has a child per value v of an attribute", "thesis (4.1)", "split_type"),
+    Line("The tree sees all rows.", "thesis §4.1.1", "rows"),
+    Line("There is one tree.", "thesis §4.1.1", "trees"),
+    Line("A split has a child per value v of an attribute.", "thesis (4.1)", "split_type"),
     Line(
-        "Q1 = n_v,c and Q2 = n_v with Laplace noise, of every attribute",
+        "Q1 = n_v,c and Q2 = n_v have Laplace noise, for every attribute.",
         "thesis (4.2)",
         "choose: by_noisy_counts",
     ),
-    Line("the attribute with the smallest (4.1)", "thesis (4.1)", "choose: by_noisy_counts"),
-    Line("a query has ε_Q = B / (2dm)", "thesis §4.1.1", "plan: plan"),
     Line(
-        "leaves have no queries, as all of B goes to the splits",
+        "The attribute with the smallest (4.1) is chosen.",
+        "thesis (4.1)",
+        "choose: by_noisy_counts",
+    ),
+    Line("A query has ε_Q = B / (2dm).", "thesis §4.1.1", "plan: plan"),
+    Line(
+        "Leaves have no queries, because all of B goes to the splits.",
         NO_TEXT,
         "plan: plan",
-        assumed="they have the counts of their parents' split",
+        assumed="Leaves have the counts of their parents' split.",
     ),
-    Line("the depth", NO_TEXT, "depth", assumed="3 splits, or until no attribute is left"),
     Line(
-        "a leaf gives each class its share of the counts",
+        "The tree has a greatest depth.",
+        NO_TEXT,
+        "depth",
+        assumed="It has 3 splits on a path, or fewer if no attribute is left.",
+    ),
+    Line(
+        "A leaf votes.",
         NO_TEXT,
         "finish: vote_by_counts",
-        assumed="shares rather than the label alone: with one tree the label is the same",
+        assumed="It gives each class its share of the counts. With one tree the label is the "
+        "same as by majority.",
     ),
 )
 

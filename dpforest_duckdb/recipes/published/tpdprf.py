@@ -42,62 +42,64 @@ def plan(request: Request) -> Plan:
 
 LINES = (
     Line(
-        "a bootstrap sample for each tree",
+        "Each tree has a bootstrap sample.",
         "thesis 4.5.2, lines 6 and 11",
         "rows",
-        repaired="every tree sees all rows once",
+        repaired="Every tree sees all rows once.",
     ),
-    Line("90 trees; 30 in the figures", "thesis Table 4.1 and 4.6.2", "trees"),
-    Line("d_m = 5, the root at 1; 8 in the figures", "thesis Table 4.1 and 4.4.1", "depth"),
+    Line("The forest has 90 trees; 30 in the figures.", "thesis Table 4.1 and 4.6.2", "trees"),
+    Line("d_m = 5, with the root at 1; 8 in the figures.", "thesis Table 4.1 and 4.4.1", "depth"),
     Line(
-        "a split has a feature and a point, one of its values or of its range",
+        "A split has a feature and a point, which is one of its values or in its range.",
         "thesis 4.3.2",
         "split_type",
-        assumed="points of numbers are public bin edges",
+        assumed="The points of numbers are public bin edges.",
     ),
     Line(
-        "relevance by symmetrical uncertainty, interaction by NIG, the top p by weight",
+        "Features have a relevance by symmetrical uncertainty and an interaction by "
+        "NIG. The top p by weight are kept.",
         "thesis 4.3.4, (4.24) to (4.26)",
         "learner: relevant",
-        repaired="√m random attributes instead",
+        repaired="√m random attributes are used instead.",
     ),
     Line(
-        "IG-RFE, the threshold of relevance and p",
+        "IG-RFE, the threshold of relevance and p have values.",
         NO_TEXT,
         "learner: relevant",
-        assumed="uncertainty times mean interaction, once for all trees of a phase; attributes "
-        "below a hundredth of the largest uncertainty come last; p = √m of those left",
+        assumed="The weight is uncertainty times mean interaction, computed once for all trees "
+        "of a phase. Attributes below a hundredth of the largest uncertainty come last. "
+        "p is √m of the attributes left.",
     ),
     Line(
-        "the split is chosen from the subset",
+        "The split is chosen from the subset.",
         "thesis 4.3.4",
         "choose: among_the_relevant",
-        repaired="Gini without the factor 2, among √m random attributes",
+        repaired="It is chosen by Gini without the factor 2, among √m random attributes.",
     ),
     Line(
-        "the utility of a split",
+        "A split has a utility.",
         NO_TEXT,
         "choose: GINI",
-        assumed="Gini weighted by rows, with Δ = 2",
+        assumed="It is Gini weighted by rows, with Δ = 2.",
     ),
     Line(
-        "B/τ a tree; layer d_t has 1/(d_m − d_t + 1) of s_t, for one query",
+        "A tree has B/τ. Layer d_t has 1/(d_m − d_t + 1) of s_t, for one query.",
         "thesis (4.31), (4.32)",
         "plan: plan",
     ),
-    Line("noisy class counts of the leaves", "thesis 4.1.2: commonly (4.3)", "plan: LAPLACE"),
+    Line("The leaves have noisy class counts.", "thesis 4.1.2: commonly (4.3)", "plan: LAPLACE"),
     Line(
-        "the second phase draws row i with weight v_i / Σv",
+        "The second phase draws row i with weight v_i / Σv.",
         "thesis 4.5.2",
         "second: Second",
-        repaired="a row that half of the trees misclassify counts twice, at twice the sensitivity",
+        repaired="A row that half of the trees misclassify counts twice, at twice the sensitivity.",
     ),
-    Line("α, the share of the first phase", NO_TEXT, "second: Second", assumed="½"),
+    Line("The first phase has a share α.", NO_TEXT, "second: Second", assumed="It is ½."),
     Line(
-        "the majority of the trees' votes",
+        "The majority of the trees' votes decides.",
         NO_TEXT,
         "finish: vote_by_majority",
-        assumed="one vote a tree, for its class of most noisy rows",
+        assumed="Each tree has one vote, for the class with most noisy rows.",
     ),
 )
 

@@ -29,35 +29,55 @@ def depth(domain: Domain) -> int:
 
 
 LINES = (
-    Line("the data sets of the trees do not overlap", "poster, 3", "rows"),
-    Line("the number of trees is adjusted to the data set", "poster, 2a", "trees", assumed="10"),
-    Line("d from m/2 to m, d − 1 layers split", "poster, 2a and 3", "depth", assumed="⌈m/2⌉"),
-    Line("a child per category", NO_TEXT, "split_type", assumed="and two for a number"),
+    Line("The data sets of the trees do not overlap.", "poster, 3", "rows"),
     Line(
-        "P(a) ∝ exp(−ε Gini(a) / (2(d − 1) Δ(Gini)))",
+        "The number of trees is adjusted to the data set.",
+        "poster, 2a",
+        "trees",
+        assumed="There are 10 trees.",
+    ),
+    Line(
+        "d is from m/2 to m, and d − 1 layers split.",
+        "poster, 2a and 3",
+        "depth",
+        assumed="d is ⌈m/2⌉.",
+    ),
+    Line(
+        "A split has a child per category.",
+        NO_TEXT,
+        "split_type",
+        assumed="A numeric attribute has two children.",
+    ),
+    Line(
+        "P(a) ∝ exp(−ε Gini(a) / (2(d − 1) Δ(Gini))).",
         "poster, 3",
         "choose: by_published",
-        repaired="Gini weighted by rows, with Δ = 2",
+        repaired="Gini is weighted by rows, with Δ = 2.",
     ),
     Line(
-        "Δ(Gini)",
+        "Gini has a sensitivity.",
         NO_TEXT,
         "choose: constant",
-        assumed="½, the most that one row can change the mean over the rows",
+        assumed="It is ½, the most that one row can change the mean over the rows.",
     ),
     Line(
-        "ε/(2(d − 1)) a layer, ε/2 at the leaves",
+        "A layer has ε/(2(d − 1)), and the leaves have ε/2.",
         "poster, 2c",
         "plan: half_to_leaves",
-        repaired="the same parts, with another mechanism at the leaves",
+        repaired="The parts are the same, with another mechanism at the leaves.",
     ),
     Line(
-        "smooth sensitivity at the leaves",
+        "Leaves use smooth sensitivity.",
         "poster, 2b",
         "leaf: SMOOTH_LABEL",
-        repaired="permute-and-flip on class counts",
+        repaired="They use permute-and-flip on class counts.",
     ),
-    Line("the trees' votes", NO_TEXT, "finish: vote_by_label", assumed="majority"),
+    Line(
+        "The trees vote.",
+        NO_TEXT,
+        "finish: vote_by_label",
+        assumed="The majority of their votes decides.",
+    ),
 )
 
 _PUBLISHED = Recipe(

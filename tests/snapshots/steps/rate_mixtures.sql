@@ -7,7 +7,7 @@ WITH placed AS (
   SELECT
     CAST(0 AS DOUBLE) AS "s0",
     CAST("score1" AS DOUBLE) AS "s1",
-    CASE WHEN CAST(("codes0" >> 3) & 3 AS UTINYINT) = 0 THEN 1 ELSE 2 END AS "leaf",
+    CASE WHEN ("codes0" & 24) = 0 THEN 1 ELSE 2 END AS "leaf",
     "node_class0" % 2 AS "class"
   FROM "temp"."main"."dpforest_000001_1"
 )

@@ -5,23 +5,24 @@
 -- reads private rows: yes
 WITH weighed AS (
   SELECT
-    CASE WHEN CAST(("codes0" >> 3) & 3 AS UTINYINT) = 0 THEN 1 ELSE 2 END AS "leaf0",
-    exp((0 - greatest(0, "score1")) / 1000000e0) AS "e0",
-    exp(("score1" - greatest(0, "score1")) / 1000000e0) AS "e1",
+    CASE WHEN ("codes0" & 24) = 0 THEN 1 ELSE 2 END AS "leaf0",
+    -- the other class has score 0: of the two weights, relative to the larger one, one is 1
+    exp(-abs("score1") / 1000000e0) AS "smaller",
+    "score1" > 0 AS "likely",
     "node_class0" % 2 AS "class"
   FROM "temp"."main"."dpforest_000001_1"
 )
 , shares AS (
   SELECT
     *,
-    CAST(floor(65536 * "e1" / ("e0" + "e1")) AS BIGINT) AS "p1"
+    CAST(floor(65536 * CASE WHEN "likely" THEN 1e0 ELSE "smaller" END / (1e0 + "smaller")) AS INTEGER) AS "p1"
   FROM weighed
 )
 , gradients AS MATERIALIZED (
   SELECT
     "leaf0",
     CASE "class" WHEN 1 THEN 65536 ELSE 0 END - "p1" AS "g1",
-    1 * "p1" * (65536 - "p1") // 65536 AS "h1"
+    CAST(1 AS BIGINT) * "p1" * (65536 - "p1") // 65536 AS "h1"
   FROM shares
 )
 SELECT
