@@ -83,7 +83,7 @@ def _show_effects(forest: Forest, attribute: str | None, as_json: bool) -> None:
         )
         return
     console = Console(markup=False, highlight=False, emoji=False)
-    unit = "log-odds" if forest.link == "softmax" else "probability"
+    scale = "log-odds" if forest.link == "softmax" else "probability"
     if not found:
         console.print("No tree splits by it." if attribute else "No tree splits.")
     longest = 43 if len(classes) == 2 else 42 - CLASS  # so that a line fits into 80 columns
@@ -100,7 +100,7 @@ def _show_effects(forest: Forest, attribute: str | None, as_json: bool) -> None:
                 text if len(classes) == 2 else f"{text} {_shortened(classes[best], CLASS)}"
             )
     last = f' of "{one_line(classes[1])}"' if len(classes) == 2 else " of the class named"
-    console.print(f"Changes are in {unit}{last}.")
+    console.print(f"Changes are in {scale}{last}.")
 
 
 def _show_tree(forest: Forest, number: int, as_json: bool) -> None:

@@ -78,7 +78,7 @@ def sql(
         raise UsageError(f"--as must be one of {', '.join(get_args(Form))}.")
     if form in ("select", "dbt") and into is not None:
         raise UsageError("--into goes with --as view, table or macro: a select makes nothing.")
-    own = find(dialect)
+    chosen = find(dialect)
     with options.opened_for_model(db, model, show_sql=show_sql) as (engine, forest):
         table = source or forest.table
         scored = None if engine is None or form == "macro" else _known(engine, table)
@@ -90,14 +90,14 @@ def sql(
             prefix=prefix,
             scored=scored,
             fast=fast,
-            dialect=own,
+            dialect=chosen,
             columns=options.listed("--columns", columns),
             key=options.listed("--key", key),
             force=force,
         )
     _weigh(text, force=force)
     if as_json:
-        emit({"model": forest.name, "as": form, "dialect": own.name, "sql": text})
+        emit({"model": forest.name, "as": form, "dialect": chosen.name, "sql": text})
     else:
         print(text, end="")
 

@@ -124,8 +124,8 @@ def train(
     Example:
       dpforest train --db data.duckdb --table visits --target ill --epsilon 1
     """
-    wanted = [(each, e) for each in recipe or ["auto"] for e in epsilon]
-    several = len(wanted) > 1
+    pairs = [(each, e) for each in recipe or ["auto"] for e in epsilon]
+    several = len(pairs) > 1
     _refuse_repeated({"--epsilon": epsilon, "--recipe": recipe or []})
     _check_seed(seed, not_private)
     database, rows = options.rows_of(db, table)
@@ -140,7 +140,7 @@ def train(
     ) as engine:
         if name is None and out is None and isinstance(rows, str):
             name = engine.table(rows).name
-        given: dict[str, Any] = {
+        settings: dict[str, Any] = {
             "delta": delta,
             "domain": declared,
             "target": target,
@@ -159,9 +159,11 @@ def train(
             "trace": engine.trace,
         }
         runs = []
-        for one, e in wanted:
-            own = " ".join([name or "", one, e]) if several and name is not None else name
-            runs.append(prepare(engine.connection, rows, epsilon=e, recipe=one, name=own, **given))
+        for one, e in pairs:
+            stored_as = " ".join([name or "", one, e]) if several and name is not None else name
+            runs.append(
+                prepare(engine.connection, rows, epsilon=e, recipe=one, name=stored_as, **settings)
+            )
             _say_public(runs[-1], source)
         if dry_run:
             _show_plans(runs, as_json)
@@ -378,8 +380,8 @@ def _show_plan(run: Run) -> None:
     else:
         sizes = f", trees {run.request.trees}, depth at most {run.request.depth}"
         phases = run.recipe.phases(run.request)
-        asked = [(query, phase) for phase in phases for query in run.recipe.plan(phase).queries]
-        show_table(COLUMNS, [_query_line((each, each), run.recipe) for each in asked])
+        planned = [(query, phase) for phase in phases for query in run.recipe.plan(phase).queries]
+        show_table(COLUMNS, [_query_line((each, each), run.recipe) for each in planned])
     tell("noise: the standard deviation of a count, or of a sum to which a row adds at most 1")
     left = run.account.budget().left_epsilon
     delta = f", δ = {show(run.delta, ATTO)}" if run.delta else ""

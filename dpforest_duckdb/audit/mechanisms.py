@@ -116,7 +116,7 @@ def _gaussian(name: str, noise: CountNoise, delta: float = 1e-5, least: int = 12
     rho = rho_of(NANO, round(delta * ATTO))
     x = np.arange(-200, 201)
     chances = [np.exp(-((x - side) ** 2) * (rho / ATTO)) for side in (0, 1)]
-    one, other = (own[x >= least].sum() / own.sum() for own in reversed(chances))
+    one, other = (chance[x >= least].sum() / chance.sum() for chance in reversed(chances))
 
     def event(side: int, draws: int) -> int:
         noisy = noise.gaussian(np.full(draws, side, dtype=np.int64), rho, 1)

@@ -282,10 +282,10 @@ def _cast(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
     if kind != BIGINT or stored.family == "integer":
         return Sql(f"TRY_CAST({column} AS {kind})")
     number = f"TRY_CAST({column} AS DOUBLE)"
-    own = "system.main"
-    rounded = f"{own}.ceil({number})"
-    limited = f"{own}.greatest({own}.least({rounded}, {_WHOLE}), -{_WHOLE})"
-    return Sql(f"CASE WHEN NOT {own}.isnan({number}) THEN CAST({limited} AS BIGINT) END")
+    schema = "system.main"
+    rounded = f"{schema}.ceil({number})"
+    limited = f"{schema}.greatest({schema}.least({rounded}, {_WHOLE}), -{_WHOLE})"
+    return Sql(f"CASE WHEN NOT {schema}.isnan({number}) THEN CAST({limited} AS BIGINT) END")
 
 
 def _plain(stored: ColumnType) -> ColumnType:

@@ -198,18 +198,18 @@ def _one_split(domain: Domain, attribute: int) -> Tree:
 
 def random_trees(domain: Domain, trees: int, depth: int, bits: Bits) -> list[Tree]:
     """Trees of random binary splits, without votes; they depend on the domain only."""
-    ways, growth = candidates(domain, "binary"), Growth(domain.cells, trees, len(domain.classes))
+    splits, growth = candidates(domain, "binary"), Growth(domain.cells, trees, len(domain.classes))
     frontier = np.arange(trees)
     reachable = np.ones((trees, sum(domain.cells)), dtype=np.bool_)
     for _ in range(depth):
-        allowed = ways.allowed(reachable)
-        split = np.flatnonzero(allowed.any(axis=1))
-        if not len(split):
+        allowed = splits.allowed(reachable)
+        divided = np.flatnonzero(allowed.any(axis=1))
+        if not len(divided):
             break
-        chosen = random_split(ways, allowed[split], bits)
-        frontier, born = frontier[split], growth.nodes
-        growth.split(frontier, ways.attribute[chosen], ways.kind[chosen], ways.cell[chosen])
-        reachable, _ = ways.descend(reachable[split], chosen)
+        chosen = random_split(splits, allowed[divided], bits)
+        frontier, born = frontier[divided], growth.nodes
+        growth.split(frontier, splits.attribute[chosen], splits.kind[chosen], splits.cell[chosen])
+        reachable, _ = splits.descend(reachable[divided], chosen)
         frontier = np.arange(born, growth.nodes)
     return [replace(tree, counts=None, noise=None) for tree in growth.finished()]
 

@@ -57,7 +57,7 @@ class _Cut:
     A step that would make more than `most` leaves is not offered.
     """
 
-    ways: Candidates
+    splits: Candidates
     most: int
     nodes: Integers
     reachable: Mask
@@ -65,42 +65,42 @@ class _Cut:
 
     def entries(self) -> list[Entry]:
         """The entries that can be refined, in a public order."""
-        ways, found = self.ways, []
-        allowed = ways.allowed(self.reachable)
-        arity = [ways.branches(a).shape[1] for a in range(len(ways.cells))]
-        for a, cells in enumerate(ways.slices):
+        splits, found = self.splits, []
+        allowed = splits.allowed(self.reachable)
+        arity = [splits.branches(a).shape[1] for a in range(len(splits.cells))]
+        for a, cells in enumerate(splits.slices):
             for reach in np.unique(self.reachable[:, cells], axis=0):
                 nodes = np.flatnonzero((self.reachable[:, cells] == reach).all(axis=1))
-                own = np.flatnonzero(allowed[nodes].any(axis=0) & (ways.attribute == a))
+                splitting = np.flatnonzero(allowed[nodes].any(axis=0) & (splits.attribute == a))
                 leaves = len(self.nodes) + len(nodes) * (arity[a] - 1)
-                if len(own) and leaves <= self.most:
-                    found.append(Entry(a, reach, own, nodes))
+                if len(splitting) and leaves <= self.most:
+                    found.append(Entry(a, reach, splitting, nodes))
         return found
 
     def split(self, entry: Entry, candidate: int, growth: Growth, rows: CodedRows) -> None:
         """Replace an entry by the parts of a candidate."""
-        ways, old = self.ways, entry.nodes
+        splits, old = self.splits, entry.nodes
         born, chosen = growth.nodes, np.full(len(old), candidate)
         made = growth.split(
-            self.nodes[old], ways.attribute[chosen], ways.kind[chosen], ways.cell[chosen]
+            self.nodes[old], splits.attribute[chosen], splits.kind[chosen], splits.cell[chosen]
         )
         rows.route(made, growth.nodes)
-        below, _ = ways.descend(self.reachable[old], chosen)
+        below, _ = splits.descend(self.reachable[old], chosen)
         self.nodes = np.concatenate([np.delete(self.nodes, old), np.arange(born, growth.nodes)])
         self.reachable = np.concatenate([np.delete(self.reachable, old, axis=0), below])
 
 
 def _exponents(
-    tables: Sequence[Integers], ways: Candidates, offered: Sequence[Entry], utility: Utility,
+    tables: Sequence[Integers], splits: Candidates, offered: Sequence[Entry], utility: Utility,
     cost: int, k: int,
 ) -> Exponents:  # fmt: skip
     """Exponents `[1, candidate]` of a draw among the candidates of entries, by the rows in them."""
     worth = []
     for entry in offered:
-        own = list(tables)
-        own[entry.attribute] = tables[entry.attribute] * entry.reach[:, None]
-        each = utility.function(ways.branch_counts([t[None] for t in own], entry.attribute))[0]
-        worth.append(each[np.isin(ways.of(entry.attribute), entry.candidates)])
+        inside = list(tables)
+        inside[entry.attribute] = tables[entry.attribute] * entry.reach[:, None]
+        each = utility.function(splits.branch_counts([t[None] for t in inside], entry.attribute))[0]
+        worth.append(each[np.isin(splits.of(entry.attribute), entry.candidates)])
     every = np.ones((1, sum(map(len, worth))), dtype=np.bool_)
     values = np.concatenate(worth)[None]
     return exponents(values, every, cost, utility.sensitivity * k, utility.monotone)
@@ -130,32 +130,32 @@ class _Chooser:
     attribute: Utility
     point: Utility | None
 
-    def shares(self, depth: int, ways: Candidates) -> int:
+    def shares(self, depth: int, splits: Candidates) -> int:
         """The draws that divide the budget of a step, along one row's entries."""
         if self.point is None:
             return 1
-        return 2 + (len(ways.numeric) if depth == 0 else 0)
+        return 2 + (len(splits.numeric) if depth == 0 else 0)
 
     def draw(
         self, cut: _Cut, tables: Sequence[Integers], cost: int, k: int, bits: Bits
     ) -> tuple[Entry, int] | None:
         """The entry to refine and the candidate that refines it; None if nothing is left."""
-        ways, offered = cut.ways, cut.entries()
+        splits, offered = cut.splits, cut.entries()
         if not offered:
             return None
         if self.point is not None:
             for number, entry in enumerate(offered):
                 if len(entry.candidates) > 1 and entry.key not in cut.points:
-                    weights = _exponents(tables, ways, [entry], self.point, cost, k)
+                    weights = _exponents(tables, splits, [entry], self.point, cost, k)
                     every = np.ones(weights.numerator.shape, dtype=np.bool_)
-                    widths = ways.width[entry.candidates]
+                    widths = splits.width[entry.candidates]
                     drawn = exponential_mechanism(weights, every, bits, widths)
                     cut.points[entry.key] = int(entry.candidates[drawn[0]])
                 if len(entry.candidates) > 1:
                     point = np.array([cut.points[entry.key]])
                     offered[number] = replace(entry, candidates=point)
         sizes = [len(entry.candidates) for entry in offered]
-        weights = _exponents(tables, ways, offered, self.attribute, cost, k)
+        weights = _exponents(tables, splits, offered, self.attribute, cost, k)
         place = draw_by_entry(weights, sizes, bits)
         number = int(np.searchsorted(np.cumsum(sizes), place, side="right"))
         return offered[number], int(np.concatenate([e.candidates for e in offered])[place])
@@ -173,20 +173,22 @@ def specialised(attribute: Utility, point: Utility | None) -> Learner:
 
     def grow(rows: CodedRows, context: TrainingContext) -> Grown:
         request = context.request
-        ways = candidates(request.domain, context.recipe.split_type)
+        splits = candidates(request.domain, context.recipe.split_type)
         growth = Growth(request.domain.cells, request.trees, len(request.domain.classes))
         roots, most = (
             np.ones((1, sum(request.domain.cells)), dtype=np.bool_),
             MAX_LEAVES // request.trees,
         )
-        cuts = [_Cut(ways, most, np.array([tree]), roots) for tree in range(request.trees)]
+        cuts = [_Cut(splits, most, np.array([tree]), roots) for tree in range(request.trees)]
         tables = rows.count_classes(0, request.trees)
         for depth in range(request.depth):
             context.observe(Event(Phase.CHOOSE_SPLITS, depth + 1, request.depth, "depth"))
-            cost = context.account.spend("split", depth) // chooser.shares(depth, ways)
+            cost = context.account.spend("split", depth) // chooser.shares(depth, splits)
             for tree, cut in enumerate(cuts):
-                own = [table[tree] for table in tables]
-                drawn = chooser.draw(cut, own, cost, request.rows_per_unit, context.randomness.bits)
+                counts = [table[tree] for table in tables]
+                drawn = chooser.draw(
+                    cut, counts, cost, request.rows_per_unit, context.randomness.bits
+                )
                 if drawn is not None:
                     cut.split(*drawn, growth, rows)
         return Grown(release_leaves(rows, context, growth).finished())

@@ -79,19 +79,18 @@ def _log_likelihood(table: Floats, label: int, grid: Floats, variance: float) ->
     """`[value, grid]`: the log-likelihood of each share, given a class's count and those of the
     others.
 
-    With share p, (1-p)·own - p·others has mean 0; its variance is that of noise and of sampling.
-    If a share fits best
-    with a negative number of rows, both counts are treated as noise.
+    With share p, (1-p)·count - p·others has mean 0; its variance is that of noise and of sampling.
+    If a share fits best with a negative number of rows, both counts are treated as noise.
     """
     rest = table.shape[1] - 1
     total = np.clip(table.sum(axis=1), 0, None)[:, None]
-    own = table[:, [label]]
-    others = table.sum(axis=1, keepdims=True) - own
+    count = table[:, [label]]
+    others = table.sum(axis=1, keepdims=True) - count
     noise = variance * ((1 - grid) ** 2 + rest * grid**2)
     spread = noise + np.maximum(total, 1) * grid * (1 - grid)
-    misfit = ((1 - grid) * own - grid * others) ** 2 / spread
-    without_rows = (own**2 + others**2 / rest) / variance
-    below_zero = grid * own + (1 - grid) * others / rest < 0
+    misfit = ((1 - grid) * count - grid * others) ** 2 / spread
+    without_rows = (count**2 + others**2 / rest) / variance
+    below_zero = grid * count + (1 - grid) * others / rest < 0
     likelihood: Floats = -np.where(below_zero, without_rows, misfit) / 2
     precision: Floats = np.log(spread) / 2
     return likelihood - precision
@@ -113,14 +112,16 @@ def _averaged(likelihood: Floats, grid: Floats, ordered: bool) -> Floats:
     single = below + above - np.log(below.size)
     double = below[two[0] - 1] + middle + above[two[1] - 1] - np.log(max(middle.size, 1))
     chains, chain_means = _chains(likelihood[:, ::2], grid[::2])
-    own, by_one, by_two, by_chain = _weights(worth, single, double, chains - np.log(len(SLOPES)))
+    by_value, by_one, by_two, by_chain = _weights(
+        worth, single, double, chains - np.log(len(SLOPES))
+    )
     # a segment's mean counts for the values from its first to before its last
     rise = np.zeros(values + 1)
     rise[0] = (by_one * below_mean).sum() + (by_two * below_mean[two[0] - 1]).sum()
     np.add.at(rise, one, (by_one * (above_mean - below_mean)).sum(axis=1))
     np.add.at(rise, two[0], (by_two * (middle_mean - below_mean[two[0] - 1])).sum(axis=1))
     np.add.at(rise, two[1], (by_two * (above_mean[two[1] - 1] - middle_mean)).sum(axis=1))
-    mean: Floats = means @ own + rise.cumsum()[:values] + chain_means @ by_chain
+    mean: Floats = means @ by_value + rise.cumsum()[:values] + chain_means @ by_chain
     return mean
 
 

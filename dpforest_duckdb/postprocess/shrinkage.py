@@ -45,10 +45,10 @@ def shrink_to_parent(tree: Tree, cells: Sequence[int], noise: float) -> NDArray[
     classes, descents = tree.counts.shape[1], tree.descents(cells)
     leaves = _added_up(descents, (tree.kind == LEAF).astype(np.float64))
     weight = (noise * np.sqrt(leaves * classes) + 1.0)[:, None]
-    own = np.clip(tree.counts, 0, None)
-    total = own.sum(axis=1, keepdims=True) + weight
-    shares: NDArray[np.float64] = (own + weight / classes) / total
+    counts = np.clip(tree.counts, 0, None)
+    total = counts.sum(axis=1, keepdims=True) + weight
+    shares: NDArray[np.float64] = (counts + weight / classes) / total
     for children, parents in descents:
-        added = own[children] + weight[children] * shares[parents]
+        added = counts[children] + weight[children] * shares[parents]
         shares[children] = added / total[children]
     return shares

@@ -91,16 +91,18 @@ def _shares(dialect: Dialect, forest: ForestContent, votes: Sequence[Sql], whole
     return [
         Sql(
             "1.0 / (1.0 + "
-            + " + ".join(_odds(dialect, forest, other, own) for other in votes if other is not own)
+            + " + ".join(
+                _odds(dialect, forest, other, vote) for other in votes if other is not vote
+            )
             + ")"
         )
-        for own in votes
+        for vote in votes
     ]
 
 
-def _odds(dialect: Dialect, forest: ForestContent, other: Sql, own: Sql) -> str:
-    """How many times as likely as the class of `own` that of `other` is."""
-    more = f"({other} - {own})"
+def _odds(dialect: Dialect, forest: ForestContent, other: Sql, vote: Sql) -> str:
+    """The odds of the class of `other` against the class of `vote`."""
+    more = f"({other} - {vote})"
     if 2 * reach(forest) > STEEPEST:
         more = dialect.clamped(more, STEEPEST)
     return f"exp({dialect.as_double(more)} / {SCALE})"

@@ -59,28 +59,30 @@ def fast_layers(
             name(f"key_{number}"),
         )
         for number, group in enumerate(found)
-        if any(group in mine for mine in looked)
+        if any(group in of_tree for of_tree in looked)
     }
-    for number, (tree, mine) in enumerate(zip(forest.trees, looked, strict=True)):
-        if len(mine) == 1:
-            for votes, own in zip(votes_of_key(tree, mine[0], cells).T, terms, strict=False):
-                own.append(_one_of(votes, keys[mine[0]].column))
+    for number, (tree, of_tree) in enumerate(zip(forest.trees, looked, strict=True)):
+        if len(of_tree) == 1:
+            for votes, of_class in zip(
+                votes_of_key(tree, of_tree[0], cells).T, terms, strict=False
+            ):
+                of_class.append(_one_of(votes, keys[of_tree[0]].column))
             continue
-        if emitted == 1 and not mine:
+        if emitted == 1 and not of_tree:
             terms[0].append(tree_case(_DIALECT, tree, attributes, columns, tree.votes[:, 0]))
             continue
         column = name(f"leaf_{number}")
-        if mine:
+        if of_tree:
             votes_of_leaf = tree.votes[tree.leaves]
-            left = [_one_of(leaves_left(tree, g, cells), keys[g].column, _WORD) for g in mine]
+            left = [_one_of(leaves_left(tree, g, cells), keys[g].column, _WORD) for g in of_tree]
             value = Sql(f"1 + bit_count(({' & '.join(left)}) - 1)")
         else:
             votes_of_leaf, leaf = np.unique(tree.votes, axis=0, return_inverse=True)
             number_of_leaf = leaf.reshape(-1) + 1  # lists count from 1
             value = tree_case(_DIALECT, tree, attributes, columns, number_of_leaf)
         leaves.append(Helper(f"leaf of tree {number + 1}", value, column))
-        for votes, own in zip(votes_of_leaf.T, terms, strict=False):
-            own.append(_one_of(votes, column))
+        for votes, of_class in zip(votes_of_leaf.T, terms, strict=False):
+            of_class.append(_one_of(votes, column))
     key_columns = [Sql(f"t.{helper.column}") for helper in keys.values()]
     layers = [
         Layer(name("keys"), list(keys.values()), read),
@@ -110,10 +112,10 @@ def groups_of(tree: Tree, found: Sequence[Group]) -> list[Group]:
     """The groups that a tree is looked up by: all attributes of its splits, or none if a CASE is
     faster.
     """
-    mine = [group for group in found if np.isin(tree.attribute, group).any()]
+    of_tree = [group for group in found if np.isin(tree.attribute, group).any()]
     splits, leaves = int((tree.kind != LEAF).sum()), len(tree.leaves)
-    pays = len(mine) == 1 or (leaves <= BITS and PAYS * len(mine) <= splits)
-    return mine if pays else []
+    pays = len(of_tree) == 1 or (leaves <= BITS and PAYS * len(of_tree) <= splits)
+    return of_tree if pays else []
 
 
 def key(group: Group, cells: Sequence[int], codes: Sequence[Sql]) -> Sql:

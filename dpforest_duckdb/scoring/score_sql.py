@@ -220,16 +220,16 @@ class _Writer:
             leaf = np.zeros(tree.nodes, dtype=np.int64)
             leaf[at] = number_of.reshape(-1)
             if emitted == 1 or len(tree.leaves) == 1:
-                for own, mine in zip(terms, tree.votes.T, strict=False):
-                    own.append(tree_case(self.dialect, tree, attributes, columns, mine))
+                for of_class, values in zip(terms, tree.votes.T, strict=False):
+                    of_class.append(tree_case(self.dialect, tree, attributes, columns, values))
                 continue
             value = tree_case(self.dialect, tree, attributes, columns, leaf)
             leaves.append(
                 Helper(f"leaf of tree {number + 1}", value, self.helper(f"leaf_{number}"))
             )
             column = Sql(f"t.{leaves[-1].column}")
-            for own, mine in zip(terms, votes.T, strict=True):
-                own.append(leaf_votes(mine, column))
+            for of_class, values in zip(terms, votes.T, strict=True):
+                of_class.append(leaf_votes(values, column))
         found = Layer(self.cte("leaves"), leaves)
         return [layer for layer in (inputs, found) if layer.helpers], terms
 

@@ -35,8 +35,8 @@ def tree_case(
             continue
         below = [written.pop(child) for child in children]
         inner = {
-            own: arms_of.pop(child)
-            for child, own in zip(children, below, strict=True)
+            text: arms_of.pop(child)
+            for child, text in zip(children, below, strict=True)
             if child in arms_of
         }
         if len(set(below)) == 1:

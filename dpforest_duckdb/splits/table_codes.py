@@ -80,9 +80,9 @@ def sums(tables: Sequence[Integers], attributes: Sequence[Attribute]) -> Integer
     nothing to an attribute whose domain does not describe its value.
     """
     rows = tables[0].sum(axis=0)[None]
-    own = [code_of(attribute) for attribute in attributes]
+    codes = [code_of(attribute) for attribute in attributes]
     signed = [
-        one.signs.T @ table[list(one.values)] for one, table in zip(own, tables, strict=False)
+        code.signs.T @ table[list(code.values)] for code, table in zip(codes, tables, strict=False)
     ]
     return np.concatenate([rows, *signed]).T
 
@@ -90,18 +90,18 @@ def sums(tables: Sequence[Integers], attributes: Sequence[Attribute]) -> Integer
 def table_of(vectors: Floats, number: int, attributes: Sequence[Attribute]) -> Floats:
     """The table `[cell, class]` of an attribute, from noisy vectors `[class, dimension]`."""
     attribute = attributes[number]
-    own, first = code_of(attribute), sum(blocks(attributes[:number]))
-    noisy = vectors[:, first : first + sum(own.blocks)].T
-    if own.coded:
-        noisy = np.linalg.solve(_square(own), np.concatenate([vectors[:, :1].T, noisy]))
+    code, first = code_of(attribute), sum(blocks(attributes[:number]))
+    noisy = vectors[:, first : first + sum(code.blocks)].T
+    if code.coded:
+        noisy = np.linalg.solve(_square(code), np.concatenate([vectors[:, :1].T, noisy]))
     table = np.zeros((attribute.cells, len(vectors)))
-    table[list(own.values)] = noisy
+    table[list(code.values)] = noisy
     return table
 
 
-def _square(own: Code) -> Floats:
+def _square(code: Code) -> Floats:
     """`[sum, value]`: the number of rows and the contrasts, as functions of a coded table."""
-    return np.concatenate([np.ones((1, len(own.values))), own.signs.T])
+    return np.concatenate([np.ones((1, len(code.values))), code.signs.T])
 
 
 def deviation(
@@ -111,10 +111,10 @@ def deviation(
 
     In rows; all counts of a table have the same.
     """
-    own = None if attribute is None else code_of(attribute)
+    code = None if attribute is None else code_of(attribute)
     scale = parts(attributes, rows_per_unit)
-    size = 1 if own is None or own.coded else own.blocks[0]
+    size = 1 if code is None or code.coded else code.blocks[0]
     one = joint_deviation(blocks(attributes), size, cost, rows_per_unit * scale) / scale
-    if own is None or not own.coded:
+    if code is None or not code.coded:
         return one
-    return one * math.sqrt(float((np.linalg.inv(_square(own))[0] ** 2).sum()))
+    return one * math.sqrt(float((np.linalg.inv(_square(code))[0] ** 2).sum()))

@@ -116,8 +116,8 @@ def information_gain_of(counts: Integers) -> NDArray[np.float64]:
     n = np.einsum("...bc->...", counts)
     within = _spread(np.einsum("...bc->...c", counts), n)
     for branch in range(counts.shape[-2]):
-        own = counts[..., branch, :]
-        within -= _spread(own, np.einsum("...c->...", own))
+        inside = counts[..., branch, :]
+        within -= _spread(inside, np.einsum("...c->...", inside))
     gain: NDArray[np.float64] = within / np.maximum(n, 1)
     return gain
 

@@ -68,9 +68,9 @@ class Dialect:
             raise DpforestError("A name is empty or holds a NUL character: write another.")
         size = len(name.encode(errors="replace")) if self.name_in_bytes else len(name)
         if self.longest_name is not None and size > self.longest_name:
-            unit = "bytes" if self.name_in_bytes else "characters"
+            measure = "bytes" if self.name_in_bytes else "characters"
             raise DpforestError(
-                f'The name "{name}" is longer than the {self.longest_name} {unit} that '
+                f'The name "{name}" is longer than the {self.longest_name} {measure} that '
                 f"{self.title} allows: rename the column or class, or write another name."
             )
         found = sorted(set(name) & set(self.forbidden))
