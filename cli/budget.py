@@ -69,7 +69,7 @@ def budget(
     place = _data(action, db, table, dataset, ledger) if of_data else _tables(action, db, show_sql)
     with place as opened:
         if action is Action.retire:
-            _any(opened, ledger).retire(str(table))
+            _account_of_any_table(opened, ledger).retire(str(table))
             if as_json:
                 emit({"table": table, "action": "retire"})
                 return
@@ -123,7 +123,7 @@ def _account(
     from dpforest_duckdb.ledger.account import Account
 
     if table is None:
-        return _only(engine, ledger)
+        return _account_of_only_table(engine, ledger)
     named = to if action is Action.move else table
     return Account.of(engine, engine.table(str(named)), ledger)
 
@@ -155,7 +155,9 @@ def _check_options(
             **{"raise": raise_cap},
         )
     if action is Action.move and (table is None or to is None):
-        raise UsageError("budget move needs --table, the name that is gone, and --to, the new one.")
+        raise UsageError(
+            "budget move needs --table, the old name of the table, and --to, the new one."
+        )
     if action is Action.retire and table is None:
         raise UsageError("budget retire needs --table, the name of the table that was dropped.")
     if action is not Action.move:
@@ -185,7 +187,7 @@ def _set_cap(
     )
 
 
-def _any(engine: DuckDBEngine, ledger: str | None) -> Account:
+def _account_of_any_table(engine: DuckDBEngine, ledger: str | None) -> Account:
     """The account of any table of the database; all of them have the same ledger."""
     from dpforest_duckdb.ledger.account import Account
 
@@ -194,7 +196,7 @@ def _any(engine: DuckDBEngine, ledger: str | None) -> Account:
     raise UsageError("The database has no table: create one before budget retire.")
 
 
-def _only(engine: DuckDBEngine, ledger: str | None) -> Account:
+def _account_of_only_table(engine: DuckDBEngine, ledger: str | None) -> Account:
     """The one table of the database that has a budget, or the only table."""
     from dpforest_duckdb.ledger.account import Account
     from dpforest_duckdb.ledger.entries import Budget

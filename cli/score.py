@@ -116,6 +116,7 @@ def _score_table(
 
 def _check_into(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -> None:
     """Refuse a name that is taken, before any work. A table with a budget is never replaced."""
+    from dpforest_duckdb.ledger.account import has_budget
     from dpforest_duckdb.scoring.dialects.base import split_name
 
     if engine.read_only():
@@ -148,5 +149,5 @@ def _check_into(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -
         )
     if kind == "view" or split_name(table)[-1].casefold() == name.casefold():
         raise DpforestError(f'"{into}" is not a table that can be replaced: choose another --into.')
-    if "dpforest-budget: " in (comment or ""):
+    if has_budget(comment or ""):
         raise DpforestError(f'Table "{into}" has a privacy budget: choose another --into.')

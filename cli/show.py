@@ -41,7 +41,7 @@ def show(
       dpforest show --db data.duckdb --model visits --tree 0
     """
     if tree is not None and attribute is not None:
-        raise UsageError("--tree and --attribute exclude each other: choose one.")
+        raise UsageError("--tree and --attribute cannot be used together: choose one.")
     with options.opened_for_model(db, model, show_sql=show_sql) as (_, forest):
         if tree is not None and tree >= len(forest.trees):
             raise UsageError(f"--tree must be from 0 to {len(forest.trees) - 1}, as in its rules.")
@@ -54,7 +54,7 @@ def show(
 def _show_effects(forest: Forest, attribute: str | None, as_json: bool) -> None:
     from rich.console import Console
 
-    from dpforest_duckdb.model.effects import effects
+    from dpforest_duckdb.model.effects import effect_scale, effects
 
     names = [each.name for each in forest.domain.attributes]
     known = {name.casefold() for name in names}
@@ -83,7 +83,6 @@ def _show_effects(forest: Forest, attribute: str | None, as_json: bool) -> None:
         )
         return
     console = Console(markup=False, highlight=False, emoji=False)
-    scale = "log-odds" if forest.link == "softmax" else "probability"
     if not found:
         console.print("No tree splits by it." if attribute else "No tree splits.")
     longest = 43 if len(classes) == 2 else 42 - CLASS  # so that a line fits into 80 columns
@@ -100,7 +99,7 @@ def _show_effects(forest: Forest, attribute: str | None, as_json: bool) -> None:
                 text if len(classes) == 2 else f"{text} {_shortened(classes[best], CLASS)}"
             )
     last = f' of "{one_line(classes[1])}"' if len(classes) == 2 else " of the class named"
-    console.print(f"Changes are in {scale}{last}.")
+    console.print(f"Changes are in {effect_scale(forest)}{last}.")
 
 
 def _show_tree(forest: Forest, number: int, as_json: bool) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dpforest_duckdb.scoring.score_sql import Scored
 
 
-MUCH, TOO_MUCH = 250_000, 1_000_000  # bytes
+WARNED_BYTES, MAX_BYTES = 250_000, 1_000_000  # of a statement
 
 
 def sql(
@@ -42,7 +42,7 @@ def sql(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The view, table or macro that the SQL makes. [default: MODEL_scored]",
+            help="The view, table or macro that the SQL creates. [default: MODEL_scored]",
         ),
     ] = None,
     columns: Annotated[
@@ -77,7 +77,7 @@ def sql(
     if form not in get_args(Form):
         raise UsageError(f"--as must be one of {', '.join(get_args(Form))}.")
     if form in ("select", "dbt") and into is not None:
-        raise UsageError("--into goes with --as view, table or macro: a select makes nothing.")
+        raise UsageError("--into goes with --as view, table or macro: a select creates nothing.")
     chosen = find(dialect)
     with options.opened_for_model(db, model, show_sql=show_sql) as (engine, forest):
         table = source or forest.table
@@ -95,25 +95,23 @@ def sql(
             key=options.listed("--key", key),
             force=force,
         )
-    _weigh(text, force=force)
+    _check_size(text, force=force)
     if as_json:
         emit({"model": forest.name, "as": form, "dialect": chosen.name, "sql": text})
     else:
         print(text, end="")
 
 
-def _weigh(text: str, *, force: bool) -> None:
-    """Print the size of a statement before the statement; refuse it if it is too large for
-    databases.
-    """
+def _check_size(text: str, *, force: bool) -> None:
+    """Print the size of a statement; refuse one that is too large for many databases."""
     size = len(text.encode())
-    if size > TOO_MUCH and not force:
+    if size > MAX_BYTES and not force:
         raise DpforestError(
             f"The SQL has {size / 1e6:.1f} MB, too much for many databases: use dpforest score, "
             "train fewer or shallower trees, or pass --force."
         )
     say(f"{size / 1000:.0f} KB of SQL")
-    if size > MUCH:
+    if size > WARNED_BYTES:
         say("Warning: some databases do not accept so much in one statement (Athena: 262 KB).")
 
 

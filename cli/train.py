@@ -177,7 +177,7 @@ def train(
 
 
 def _write(forest: Forest, out: str | None, name: str | None) -> None:
-    """Write a forest that is paid for; the error says where it is if the file cannot be written."""
+    """Write a forest that is paid for. If that fails, the error says where the forest is kept."""
     if out is None:
         return
     from dpforest_duckdb.model.store import rescued
@@ -202,13 +202,13 @@ def _refuse_out(
 
 
 def _check_seed(seed: int | None, not_private: bool) -> None:
-    """Refuse a seed without the confirmation, and the other way around."""
+    """Refuse --seed without --not-private, and --not-private without --seed."""
     if (seed is not None) != not_private:
         raise UsageError(SEED_ALONE)
 
 
 def _check_place(rows: str | Path, name: str | None, out: str | None, *, dry_run: bool) -> None:
-    """Refuse models of data files that have no place."""
+    """Refuse data files without a file for the model: they have no database to store it in."""
     if isinstance(rows, str):
         return
     if name is not None:
@@ -230,7 +230,9 @@ def _declared(
             return domain, f"the file {domain}"
         return None, "DuckDB's declarations (they must not contain private values)"
     if domain is not None:
-        raise UsageError("--domain stands for --numeric, --categories and --classes: give either.")
+        raise UsageError(
+            "--domain replaces --numeric, --categories and --classes: give one or the other."
+        )
     from dpforest_duckdb.domain.flags import domain_from_flags
 
     declared = domain_from_flags(target, numeric or [], categories or [], classes)
@@ -265,8 +267,10 @@ def _say_public(run: Run, source: str) -> None:
         say(
             f'One row of each "{run.unit.column}" is used at most: allow more with --rows-per-unit.'
         )
-    if run.copies_start_anew:
-        say("A copy of these files, or files of other names, have a budget of their own.")
+    if run.budget_follows_paths:
+        say(
+            "A copy of these files, or the files under other names, would have a budget of its own."
+        )
     for note in (*run.notes, *([run.request.cut] if run.request.cut else [])):
         say(f"Note: {note}")
     for reason in run.recipe.flaws:

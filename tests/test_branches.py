@@ -32,7 +32,7 @@ def test_branches_end_where_the_recipe_changes_and_cost_no_more_than_epsilon(
     def taken(rows: int) -> str:
         counts = np.arange(rows, rows + classes) // classes
         assert counts.sum() == rows
-        return auto.settled(request, counts)[0].name
+        return auto.adapted(request, counts)[0].name
 
     found = branches(auto, request)
     assert len(found) > 1

@@ -370,9 +370,9 @@ def test_the_size_of_large_sql_is_printed_and_refused(
     assert f"{len(said.text.encode()) / 1000:.0f} KB of SQL" in said.err
     assert "Warning" not in said.err
     module = sys.modules["dpforest_duckdb.cli.sql"]
-    monkeypatch.setattr(module, "MUCH", 100)
+    monkeypatch.setattr(module, "WARNED_BYTES", 100)
     assert "Athena" in dpforest(*words).err
-    monkeypatch.setattr(module, "TOO_MUCH", 1000)
+    monkeypatch.setattr(module, "MAX_BYTES", 1000)
     refused(dpforest(*words), "MB", "--force")
     assert dpforest(*words, "--force").text == said.text
 

@@ -347,6 +347,6 @@ def has_cap(engine: Anchor, info: TableInfo, ledger: str | Path | None) -> bool:
     return Account.of(engine, info, ledger).budget().cap is not None
 
 
-def has_budget(info: TableInfo) -> bool:
+def has_budget(comment: str) -> bool:
     """Whether a table's comment carries a budget."""
-    return any(line.startswith(_MARK) for line in info.comment.splitlines())
+    return any(line.startswith(_MARK) for line in comment.splitlines())

@@ -1,4 +1,4 @@
-"""The effect of each attribute on the prediction, from released figures only: costs nothing.
+"""The effect of each attribute on the prediction. It uses released figures only, so it costs no ε.
 
 The effect of a value is the forest's mean output if every row has that value and the other
 attributes keep their distribution (partial dependence, Friedman 2001). At a split on another
@@ -16,6 +16,8 @@ import numpy as np
 from dpforest_duckdb.arrays import Floats
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Tree, branch_of
+
+BAND = 2.0  # standard deviations of the noise on either side of an effect
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,11 @@ def effects(forest: ForestContent) -> list[Effect]:
     used = sorted({int(a) for tree in forest.trees for a in tree.attribute[tree.kind != LEAF]})
     found = [_effect(forest, attribute) for attribute in used]
     return sorted(found, key=lambda effect: -effect.importance)
+
+
+def effect_scale(forest: ForestContent) -> str:
+    """What an effect changes, in words."""
+    return "log-odds" if forest.link == "softmax" else "probability"
 
 
 def importances(forest: ForestContent) -> Floats:
@@ -108,7 +115,7 @@ def _branch_weights(tree: Tree, cells: tuple[int, ...]) -> Floats:
 def _reached(
     tree: Tree, cells: tuple[int, ...], attribute: int, cell: int, parts: Floats
 ) -> Floats:
-    """The part of the rows `[node]` in each leaf if every row had one value; 0 at inner nodes."""
+    """The part of the rows in each leaf `[node]` if all had the same value; 0 at inner nodes."""
     mass = np.zeros(tree.nodes)
     mass[0] = 1.0
     for node in np.flatnonzero(tree.kind != LEAF):

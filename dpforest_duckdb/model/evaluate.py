@@ -1,8 +1,8 @@
 """The quality of a model on a table with known classes: exact figures, or private ones.
 
-The rows are scored and counted inside DuckDB. Those counts are private, and so are
-exact figures computed from them. With ε the rows are counted on a fixed public grid and noise is
-added to every cell; what is computed from the noisy grid may be published.
+The engine scores and counts the rows. Those counts are private, and so are exact figures computed
+from them. With ε the rows are counted on a fixed public grid, and noise is added to every cell.
+What is computed from the noisy grid may be published.
 """
 
 from __future__ import annotations
@@ -49,15 +49,18 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate a forest on a base table; rows without a class of the class list are left out.
 
-    Without `epsilon` the figures are exact and must be kept as secret as the rows; a table with a
-    cap refuses them. With `epsilon`, it is debited before a row is read, and the figures may be
-    published if the model is private. (The figures of a model that was trained on these rows
-    without a guarantee would reveal them, whatever the noise.) So the ledger must know the model as
-    what a private run released, by a hash, or the caller declares with `unseen` that the model
-    never saw these rows; the ledger records that. Otherwise a table with a cap refuses, and without
-    a cap the figures are marked as not private, with the reason. The privacy unit is that of the
-    cap, else the model's or a larger one. `account` is the budget of rows that are in no table.
-    Raises `DpforestError`.
+    Without `epsilon` the figures are exact and must be kept as secret as the rows. A table with a
+    cap refuses them.
+
+    With `epsilon` the figures are noisy, and ε is debited before a row is read. The privacy unit is
+    that of the cap, else the model's or a larger one. The figures may be published if the model is
+    private: a model that was trained on these rows without a guarantee would reveal them by its
+    figures, whatever the noise. So the ledger must know the model, by a hash, as what a
+    private run released, or the caller declares with `unseen` that the model never saw these rows,
+    which the ledger records. Otherwise a table with a cap refuses, and figures on a table without a
+    cap are marked as not private, with the reason.
+
+    `account` is the budget of rows that are in no table. Raises `DpforestError`.
     """
     nano = None if epsilon is None else nano_epsilon(epsilon)
     if nano is None and (privacy_unit is not None or rows_per_unit is not None or unseen):
@@ -72,27 +75,20 @@ def evaluate(
     elif any(found.key == info.key for found in engine.tables(info.catalog)):
         raise UsageError("account is for rows in no table: a table has a budget of its own.")
     if nano is None:
-        if account and account.budget().cap:
-            raise BudgetError(
-                f'Refused: {account.noun} "{account.display}" has a cap, and exact figures are not '
-                "private: ask for noisy ones with --epsilon."
-            )
-        labels = _labels(forest, info, target)
-        with engine.snapshot(info) as rows:
-            return exact_figures(rows.count_outcomes(forest, labels), len(forest.domain.classes))
+        return _exact(engine, info, forest, target, account)
     assert account is not None
     unit = _unit(account, info, forest, privacy_unit, rows_per_unit)
-    doubt = "" if unseen else _doubt(account, forest)
-    if doubt and account.budget().cap:
+    reason = "" if unseen else _reason_to_withhold(account, forest)
+    if reason and account.budget().cap:
         raise BudgetError(
-            f'Refused: {account.noun} "{account.display}" has a cap. {doubt} Pass --unseen if the '
+            f'Refused: {account.noun} "{account.display}" has a cap. {reason} Pass --unseen if the '
             "model never saw these rows."
         )
     labels = _labels(forest, info, target, unit)
     planned = asdict(PlannedQuery("figures", LAPLACE, (nano,)))
     plan = [{**planned, **({"declared": UNSEEN} if unseen else {})}]
     run = account.debit(
-        nano, 0, unit, recipe=EVALUATE, model=forest.name, private=not doubt, plan=plan
+        nano, 0, unit, recipe=EVALUATE, model=forest.name, private=not reason, plan=plan
     )
     try:
         with engine.snapshot(info) as rows:
@@ -103,7 +99,25 @@ def evaluate(
         raise
     with contextlib.suppress(DpforestError):  # the debit stays, even if this line fails
         account.close_run(run, "done")
-    return replace(found, private=False, reasons=(doubt,)) if doubt else found
+    return replace(found, private=False, reasons=(reason,)) if reason else found
+
+
+def _exact(
+    engine: Engine,
+    info: TableInfo,
+    forest: ForestContent,
+    target: str | None,
+    account: AnyAccount | None,
+) -> Evaluation:
+    """Figures of the rows without noise, for a table without a cap."""
+    if account and account.budget().cap:
+        raise BudgetError(
+            f'Refused: {account.noun} "{account.display}" has a cap, and exact figures are not '
+            "private: ask for noisy ones with --epsilon."
+        )
+    labels = _labels(forest, info, target)
+    with engine.snapshot(info) as rows:
+        return exact_figures(rows.count_outcomes(forest, labels), len(forest.domain.classes))
 
 
 def _noisy(
@@ -153,7 +167,7 @@ def _unit(
     return unit
 
 
-def _doubt(account: AnyAccount, forest: ForestContent) -> str:
+def _reason_to_withhold(account: AnyAccount, forest: ForestContent) -> str:
     """Why figures of a model may reveal rows that it was trained on; "" if they do not.
 
     Without an account the caller vouches for the model.
@@ -172,7 +186,7 @@ def _account(
 ) -> Account | None:
     """The table's budget; a database in memory without a ledger can have none."""
     on_disk = engine.home(info).path
-    if not (needed or on_disk or ledger is not None or has_budget(info)):
+    if not (needed or on_disk or ledger is not None or has_budget(info.comment)):
         return None
     return Account.of(engine, info, ledger)
 

@@ -41,7 +41,7 @@ class Evaluation:
     bins: tuple[tuple[int, int], ...] = ()
 
     def facts(self) -> dict[str, Any]:
-        """The figures as a JSON object; with their cost and unit if they are noisy."""
+        """The figures as a JSON object, with their cost and privacy unit if they are noisy."""
         names = ("rows", "accuracy", "log_loss", "auc", "private")
         found = {name: getattr(self, name) for name in names}
         if self.bins:
@@ -93,7 +93,7 @@ def log_loss(of_own_class: Floats, rows: Integers | Floats) -> float:
 
 
 def auc(score: Floats, positive: Integers | Floats, negative: Integers | Floats) -> float | None:
-    """The share of pairs (positive, negative) that the score orders well; ties count half.
+    """The share of pairs in which the positive row has the higher score; ties count half.
 
     `positive[i]` and `negative[i]` rows have `score[i]`. None if either class is missing.
     """

@@ -46,7 +46,7 @@ class Forest(ForestContent):
         name = engine.dialect.ident("dpforest_rows")
         relation = self._relation(con, table, name)
         scored = Scored(name, column_types(columns_of(relation)))
-        return _asked(relation, score_sql(self, scored, prefix=prefix, fast=True))
+        return _queried(relation, score_sql(self, scored, prefix=prefix, fast=True))
 
     def _relation(
         self, con: duckdb.DuckDBPyConnection, rows: Any, name: Sql
@@ -70,7 +70,7 @@ class Forest(ForestContent):
         if not types:
             return relation
         sql = f"SELECT * REPLACE ({selected(stored, types)}) FROM {name}"
-        return _asked(relation, sql)
+        return _queried(relation, sql)
 
     def to_sql(
         self,
@@ -156,8 +156,8 @@ class Forest(ForestContent):
         return from_json(text, Forest)
 
 
-def _asked(relation: duckdb.DuckDBPyRelation, sql: str) -> duckdb.DuckDBPyRelation:
-    """A query of a relation, by the name `dpforest_rows`."""
+def _queried(relation: duckdb.DuckDBPyRelation, sql: str) -> duckdb.DuckDBPyRelation:
+    """The result of a query that reads a relation under the name `dpforest_rows`."""
     found = relation.query("dpforest_rows", sql)
     assert found is not None, "a SELECT gives a relation"
     return found
@@ -168,7 +168,9 @@ def load_forest(path: str | Path) -> Forest:
     try:
         file = Path(path)
         if file.stat().st_size > MAX_BYTES:
-            raise DpforestError(f"The model file {path} is larger than 64 MiB: it is not ours.")
+            raise DpforestError(
+                f"The model file {path} is larger than 64 MiB, more than any model of dpforest."
+            )
         return Forest.from_json(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
         raise DpforestError(f"The model file {path} cannot be read: check --model.") from None

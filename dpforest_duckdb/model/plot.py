@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 
 from dpforest_duckdb.errors import DpforestError, UsageError
-from dpforest_duckdb.model.effects import Effect, effects
+from dpforest_duckdb.model.effects import BAND, Effect, effect_scale, effects
 from dpforest_duckdb.model.rules import condition
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import LEAF
-
-BAND = 2.0  # standard deviations of the noise on either side
 
 
 def plot_importances(forest: ForestContent, ax: Any = None) -> Any:
@@ -25,7 +23,7 @@ def plot_importances(forest: ForestContent, ax: Any = None) -> Any:
     found = effects(forest)[::-1]
     names = [forest.domain.attributes[effect.attribute].name for effect in found]
     axes.barh([_plain(name) for name in names], [effect.importance for effect in found])
-    axes.set_xlabel(f"mean change in {_unit(forest)}")
+    axes.set_xlabel(f"mean change in {effect_scale(forest)}")
     return axes
 
 
@@ -49,7 +47,7 @@ def plot_effects(forest: ForestContent, attribute: str | None = None, ax: Any = 
     axes.set_xticks(range(len(effect.labels)), [_plain(label) for label in effect.labels])
     axes.tick_params(axis="x", rotation=60)
     axes.set_title(_plain(name))
-    axes.set_ylabel(f"change in {_unit(forest)}")
+    axes.set_ylabel(f"change in {effect_scale(forest)}")
     axes.legend(title=_plain(forest.domain.target))
     return axes
 
@@ -111,10 +109,6 @@ def _axes(ax: Any) -> Any:
             "Plots need matplotlib: install it with pip install 'dpforest-duckdb[plot]'."
         ) from None
     return pyplot.subplots()[1]
-
-
-def _unit(forest: ForestContent) -> str:
-    return "log-odds" if forest.link == "softmax" else "probability"
 
 
 def _plain(text: str) -> str:

@@ -15,13 +15,17 @@ from dpforest_duckdb.tree import EQUALS, LEAF, SCALE, THRESHOLD, Tree
 def rules(forest: ForestContent) -> list[dict[str, Any]]:
     """All rules and sub-rules as rows, tree by tree, parents before children.
 
-    `rule` is the path in words. `counts` are the noisy class counts (None if the recipe keeps
-    none), and `noise` the standard deviation of the noise in each of them. `prediction` is the
-    class with most votes in a leaf, and with the largest count elsewhere. Where votes are log-odds,
-    it is the class that the leaf makes more likely than the other leaves do. `confidence` is the
-    share of the predicted class among them, `support` the share of the tree's noisy rows that reach
-    the node, both in [0, 1]. `votes` are the integer votes of a leaf, and `log_odds` what they add
-    to the log-odds of each class, if they are log-odds. All of it is released.
+    - `rule`: the path in words.
+    - `counts`: the noisy class counts, and `noise`: the standard deviation of the noise in each of
+      them. None if the recipe keeps none.
+    - `prediction`: the class with most votes in a leaf, and with the largest count in another node.
+      If votes are log-odds, it is the class that this leaf makes more likely than the others do.
+    - `confidence`: the share of the predicted class in the counts. `support`: the share of the
+      tree's noisy rows that reach the node. Both are in [0, 1].
+    - `votes`: the integer votes of a leaf. `log_odds`: what they add to the log-odds of each class,
+      if they are log-odds.
+
+    All of it is released.
     """
     return [row for number, tree in enumerate(forest.trees) for row in _tree(forest, number, tree)]
 

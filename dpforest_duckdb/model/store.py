@@ -35,7 +35,7 @@ def save(models: ModelStore, forest: Forest, *, replace: bool = False) -> None:
 
 
 class NotStoredError(DpforestError):
-    """A forest that is paid for could not be stored where it was wanted; `forest` is the forest."""
+    """A forest that is paid for could not be stored. `forest` is the forest, `kept` its file."""
 
     def __init__(self, why: DpforestError, forest: Forest, kept: Path | None) -> None:
         place = "only in the attribute `forest` of this error"
@@ -47,10 +47,10 @@ class NotStoredError(DpforestError):
 
 
 def rescued(forest: Forest, why: DpforestError) -> NotStoredError:
-    """The error to raise for a forest that could not be stored, after it was written to a file.
+    """Write a forest that could not be stored to a file, and return the error to raise.
 
-    The file is in the current folder, in the user's, or in that of temporary files, under a free
-    name.
+    The file gets a free name in the current folder, else in the user's folder, else in the folder
+    of temporary files.
     """
     name = re.sub(r"[^\w-]+", "_", forest.name)[:100]
     for folder in (Path.cwd, Path.home, lambda: Path(tempfile.gettempdir())):

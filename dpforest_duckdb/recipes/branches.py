@@ -48,7 +48,7 @@ def branches(recipe: Recipe, request: Request) -> list[Branch]:
     @functools.cache
     def at(rows: int) -> tuple[Recipe, Request]:
         classes = len(request.domain.classes)
-        return recipe.settled(request, np.arange(rows, rows + classes) // classes)
+        return recipe.adapted(request, np.arange(rows, rows + classes) // classes)
 
     tried = [1]
     while tried[-1] < MOST_ROWS:

@@ -144,7 +144,10 @@ class Recipe:
         rows: int = 0,
         delta: int = 0,
     ) -> Request:
-        """Settle trees and depth by public rules. Raises `DpforestError` for what is impossible."""
+        """The request with trees and depth, set by public rules.
+
+        Raises `DpforestError` if the recipe cannot meet it.
+        """
         if self.taxonomies:
             domain = domain.generalised()
         if self.bins:
@@ -204,8 +207,8 @@ class Recipe:
             for trees, times in zip(counts, misclassified_weight, strict=True)
         )
 
-    def settled(self, request: Request, classes: Integers) -> tuple[Recipe, Request]:
-        """The recipe to continue with, and its sizes, once class counts of all rows are known.
+    def adapted(self, request: Request, classes: Integers) -> tuple[Recipe, Request]:
+        """The recipe to continue with, and its request, once class counts of all rows are known.
 
         `classes[class]` are noisy, or true in a published form that takes them as public.
         """
@@ -230,8 +233,8 @@ class Recipe:
             if self.counts_rows:
                 classes = len(phase.domain.classes)
                 for rows in SIZES:
-                    recipe, settled = self.settled(phase, np.full(classes, rows // classes))
-                    yield recipe.plan(settled)
+                    recipe, next_request = self.adapted(phase, np.full(classes, rows // classes))
+                    yield recipe.plan(next_request)
 
     def whole_plan(self, request: Request) -> Plan:
         """The queries of all phases."""

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from dpforest_duckdb.model.effects import Effect
+from dpforest_duckdb.model.effects import BAND, Effect, effect_scale
 from dpforest_duckdb.model.rules import condition
 from dpforest_duckdb.report.evaluated import Evaluated
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import LEAF, Tree
 
-BAND = 2.0  # standard deviations of the noise on either side
 MOST_NODES = 400  # of a drawn tree: more cannot be read
 LEVEL, LAST = 165, 250  # pixels of a level of a tree, and of the text of its leaves
 
@@ -31,7 +30,7 @@ def importance_chart(forest: ForestContent, found: Sequence[Effect]) -> dict[str
         alt.Chart(alt.InlineData(values=rows))
         .mark_bar()
         .encode(
-            x=alt.X("importance:Q", title=f"mean change in {_unit(forest)}"),
+            x=alt.X("importance:Q", title=f"mean change in {effect_scale(forest)}"),
             y=alt.Y("attribute:N", sort=None, title=None, axis=alt.Axis(labelLimit=260)),
             tooltip=["attribute:N", alt.Tooltip("importance:Q", format=".4g", title="mean change")],
         )
@@ -67,7 +66,7 @@ def effect_chart(forest: ForestContent, effect: Effect) -> dict[str, Any]:
                 }
             )
     # titles must not contain names or labels, because Vega evaluates titles as expressions
-    title = f"change in {_unit(forest)}"
+    title = f"change in {effect_scale(forest)}"
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         x=alt.X("value:N", sort=alt.SortField("order"), title=None, axis=alt.Axis(labelLimit=160)),
         color=alt.Color(
@@ -95,10 +94,10 @@ def effect_chart(forest: ForestContent, effect: Effect) -> dict[str, Any]:
 
 
 def calibration_chart(evaluated: Evaluated) -> dict[str, Any] | None:
-    """The share of the second class by its probability; None if there are not two classes.
+    """The share of the second class by its predicted probability; None without two classes.
 
-    A bin is shown if its noisy rows are more than the noise in them. The bar is two standard
-    deviations of the noise on either side, to first order.
+    A bin is shown if its noisy rows exceed the noise in them. The bar is about two standard
+    deviations of the noise on either side.
     """
     import altair as alt
 
@@ -138,9 +137,9 @@ def calibration_chart(evaluated: Evaluated) -> dict[str, Any] | None:
 
 
 def roc_chart(evaluated: Evaluated) -> dict[str, Any] | None:
-    """The share of each class above a probability, for every edge of a bin; None as above.
+    """The share of each class above a probability, for every edge of a bin; None without rows.
 
-    With noise the shares may not ascend: each is raised to the one before it and limited to 1.
+    Noise can make a share smaller than the one before it. It is then raised to that one.
     """
     import altair as alt
 
@@ -179,7 +178,7 @@ def _diagonal() -> Any:
 
 
 def tree_chart(forest: ForestContent, tree: Tree) -> dict[str, Any] | None:
-    """A tree as nodes and links; None where it has too many nodes to be read."""
+    """A tree as nodes and links; None if it has too many nodes to be read."""
     if tree.nodes > MOST_NODES:
         return None
     parent = tree.parents(forest.domain.cells)
@@ -286,10 +285,6 @@ def _tree_spec(rows: list[dict[str, Any]], *, depth: int) -> dict[str, Any]:
         ],
         "marks": marks,
     }
-
-
-def _unit(forest: ForestContent) -> str:
-    return "log-odds" if forest.link == "softmax" else "probability"
 
 
 def _spec(chart: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.tree import SCALE, Voting
 
 STEEPEST = 700 * SCALE  # log-odds beyond which e^x overflows: an error in some engines
-MANY = 8  # classes from which what all have in common is a column, not repeated for each class
+MANY = 8  # classes; from this number on, terms that all classes share are columns of their own
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ def outcome(
 ) -> Outcome:
     """The outcome of votes `[class]`, which sum to `whole` if that is not 0.
 
-    `name` gives the names of columns. For many classes the statement grows with their number, and
-    not with its square.
+    `name` gives the names of columns. With many classes the length of the statement is proportional
+    to their number, not to its square.
     """
     if len(votes) < MANY:
         prediction = _prediction(dialect, forest, votes, dialect.greatest(*votes))

@@ -24,7 +24,7 @@ from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree, branch_of
 
 BITS = 64
-GRID = 128  # most cells of a group: larger groups need fewer lookups but longer lists
+GRID = 128  # most cells of a group; a larger group needs fewer lookups but longer lists
 PAYS = 4  # splits of a CASE that take as long as one lookup
 
 _DIALECT = DuckDBDialect()
@@ -138,10 +138,10 @@ def votes_of_key(tree: Tree, group: Group, cells: Sequence[int]) -> NDArray[np.i
 
 
 def leaves_left(tree: Tree, group: Group, cells: Sequence[int]) -> Sets:
-    """The leaves, one bit each in the order of `tree.leaves`, that each joint code of a group
-    leaves.
+    """The leaves that remain possible for each joint code of a group, as bit sets.
 
-    At most `BITS` of them. The AND over all groups has one bit.
+    Leaves have one bit each, in the order of `tree.leaves`; there are at most `BITS`. The AND over
+    all groups has one bit.
     """
     grid = np.full([cells[a] for a in group], _below(tree, cells)[0])
     for number, attribute in enumerate(group):

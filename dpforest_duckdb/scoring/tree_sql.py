@@ -20,10 +20,10 @@ def tree_case(
     columns: Sequence[Sql],
     outcome: Integers,
 ) -> Sql:
-    """One tree as nested CASE that gives `outcome[node]`; branches that give the same are one.
+    """One tree as nested CASE that gives `outcome[node]`; branches with the same text are merged.
 
-    A CASE after ELSE becomes further arms of the same CASE, because each CASE costs DuckDB memory
-    for intermediate vectors.
+    A CASE after ELSE is written as further arms of the same CASE, because each CASE costs DuckDB
+    memory for intermediate vectors.
     """
     cells = [attribute.cells for attribute in attributes]
     written: dict[int, str] = {}

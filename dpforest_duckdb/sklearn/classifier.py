@@ -40,8 +40,8 @@ from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.training.prepare import prepare
 
 UNRECORDED = (
-    "No ledger and no dataset are given, so nothing adds up what is spent on these rows: each fit "
-    "costs its ε again. Give both to record and to cap it."
+    "Neither ledger nor dataset is given, so no budget is recorded: each fit spends its ε on these "
+    "rows again. Give both to record the spending and to cap it."
 )
 
 

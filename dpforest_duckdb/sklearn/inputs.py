@@ -119,7 +119,9 @@ def labels_of(classes: Sequence[str], like: Labels) -> Labels:
     try:
         return np.array(classes).astype(like.dtype if like.dtype.kind in "iuf" else str)
     except ValueError:
-        raise ValueError("The classes of the domain are no values of y: correct either.") from None
+        raise ValueError(
+            "The classes of the domain do not have the type of y: correct the domain or y."
+        ) from None
 
 
 def _numbered(width: int) -> tuple[str, ...]:

@@ -63,12 +63,13 @@ def prepare(
     """Plan a run and check all that is public, without reading a row and without a debit.
 
     `domain` is a `Domain`, a domain file, or None for DuckDB's own declarations. `privacy_unit` is
-    a column or "row", by default the domain's; `rows_per_unit` bounds the rows of each unit that
-    are used. `delta` is for recipes that can use it (`auto`, `boosted`); others are pure ε and
-    spend none. `seed` makes the run repeatable and not private. `rows_at_most` is a public upper
-    bound on the table's rows: the run is refused if temporary space could run out. Warns with
-    `PlainSpillWarning` if the table's database is encrypted and DuckDB's temporary files are not.
-    Raises `DpforestError` or `UsageError`.
+    a column or "row", by default the domain's. `rows_per_unit` bounds the rows of each unit that
+    are used. Recipes that cannot use a `delta` spend none. `seed` makes the run repeatable and not
+    private. `rows_at_most` is a public upper bound on the table's rows: the run is refused if
+    temporary space could run out.
+
+    Warns with `PlainSpillWarning` if the table's database is encrypted and DuckDB's temporary files
+    are not. Raises `DpforestError` or `UsageError`.
     """
     refuse_wrong_types(locals())
     nano, atto = nano_epsilon(epsilon), atto_delta(delta)

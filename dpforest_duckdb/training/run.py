@@ -81,7 +81,7 @@ class Run:
         )
 
     @property
-    def copies_start_anew(self) -> bool:
+    def budget_follows_paths(self) -> bool:
         """Whether the rows are files that are known by their paths alone."""
         account = self.account
         return isinstance(account, DatasetAccount) and account.dataset is None
@@ -187,7 +187,7 @@ class Run:
         limited = 0
         phases = self.recipe.phases(self.request)
         for number, phase in enumerate(phases, 1):
-            context = self._settled(rows, phase, observe)
+            context = self._phase_context(rows, phase, observe)
             grown = self._grown(rows, context, trees, last=number == len(phases))
             trees += context.recipe.finish(grown, context.request, context.account.plan)
             limited += grown.limited
@@ -206,8 +206,8 @@ class Run:
             limited=limited,
         )
 
-    def _settled(self, rows: Snapshot, request: Request, observe: Observer) -> RunContext:
-        """Recipe, sizes and bins of a phase, from what is paid for first."""
+    def _phase_context(self, rows: Snapshot, request: Request, observe: Observer) -> RunContext:
+        """The context of a phase: recipe, trees, depth and bins, from what is paid for first."""
         plan = self.recipe.plan(request)
         account = Accountant(plan, max(plan.epsilon, request.epsilon), request.delta)
         context = RunContext(self.recipe, request, account, self.randomness, observe)
@@ -217,8 +217,8 @@ class Run:
         if context.recipe.private_bins and to_be_cut(context.request.domain):
             observe(Event(Phase.CHOOSE_BINS))
             counts = self._fine_counts(rows, context.request.domain)
-            settled = recut(counts, context.request, account, self.randomness.bits)
-            context = replace(context, request=settled)
+            next_request = recut(counts, context.request, account, self.randomness.bits)
+            context = replace(context, request=next_request)
         return context
 
     def _grown(
@@ -298,7 +298,7 @@ class RunContext(TrainingContext):
 
 
 def adapted(classes: Integers, context: RunContext) -> RunContext:
-    """The context once the noisy class counts of all rows are known.
+    """The context after the noisy class counts of all rows are known.
 
     `classes` are the private counts. A published form that takes them as public uses the true
     counts; it is not private.
@@ -309,6 +309,6 @@ def adapted(classes: Integers, context: RunContext) -> RunContext:
         classes = context.randomness.noise.laplace(classes, cost, request.rows_per_unit)
     elif not recipe.flaws:
         raise PlanError("only a form that is not private may use true counts")
-    recipe, settled = recipe.settled(request, classes)
-    account.replan(recipe.plan(settled))
-    return replace(context, recipe=recipe, request=settled)
+    recipe, next_request = recipe.adapted(request, classes)
+    account.replan(recipe.plan(next_request))
+    return replace(context, recipe=recipe, request=next_request)

@@ -38,7 +38,7 @@ class Dialect:
     most_bytes: ClassVar[int | None] = None  # of one statement
     most_columns: ClassVar[int | None] = None  # of one SELECT
     most_nested: ClassVar[int | None] = None  # CASE within CASE
-    excludes: ClassVar[bool] = False  # SELECT * EXCLUDE (…) keeps columns that are not known
+    excludes: ClassVar[bool] = False  # has SELECT * EXCLUDE (…), so columns need not be known
     cte: ClassVar[Sql] = Sql("AS")
     cte_end: ClassVar[Sql] = Sql("")  # what each CTE ends with
     advice: ClassVar[str] = ""  # one line on top of the SQL
@@ -195,8 +195,8 @@ class Dialect:
         size = len(sql.encode())
         if self.most_bytes is not None and size > self.most_bytes:
             raise DpforestError(
-                f"The SQL has {size / 1000:.0f} KB and {self.title} takes {self.most_bytes:,} bytes"
-                ": train fewer or shallower trees, or pass --force where that limit was raised."
+                f"The SQL has {size / 1000:.0f} KB, and {self.title} allows {self.most_bytes:,} "
+                "bytes: train fewer or shallower trees, or pass --force if the limit was raised."
             )
 
     def check_shape(self, columns: int, nested: int) -> None:
@@ -261,13 +261,13 @@ class Dialect:
         return Sql(f"{column} IN ({', '.join(listed)})")
 
     def at_most(self, attribute: Attribute, column: Sql, cell: int) -> Sql:
-        """True where a value lies in a cell up to `cell`; NULL, NaN and other values never do."""
+        """True if a value is in a cell up to `cell`; never for NULL, NaN and other values."""
         if attribute.kind == "categorical":
             return self.is_any(attribute, column, range(cell + 1))
         return Sql(f"{column} <= {self.edge(attribute, cell)}")
 
     def is_cell(self, attribute: Attribute, column: Sql, cell: int) -> Sql:
-        """True where a value lies in exactly one cell; never NULL for a value of no cell."""
+        """True if a value is in this cell; false, not NULL, if it is in none."""
         if cell == attribute.null and (attribute.nullable or attribute.kind == "numeric"):
             return self.missing(attribute, column)
         if attribute.kind == "categorical":
@@ -285,8 +285,6 @@ class Dialect:
 
 
 def split_name(name: str) -> list[str]:
-    """The parts of a dotted name; a part in double quotes may contain a dot, and a
-    doubled quote.
-    """
+    """The parts of a dotted name. A part in double quotes may contain a dot or a doubled quote."""
     found = _PART.findall(f"{name}.")
     return [quoted[1:-1].replace('""', '"') if quoted else plain for quoted, plain in found]

@@ -71,7 +71,7 @@ class Redshift(Dialect):
     types: ClassVar[Mapping[str, str]] = {"VARCHAR": "VARCHAR(65535)"}
 
     def quoted(self, value: str) -> Sql:
-        """With CHR(92) for a backslash: whether it escapes is a matter of the client."""
+        """With CHR(92) for a backslash, which escapes in some clients and not in others."""
         parts = [Sql("'" + part.replace("'", "''") + "'") for part in value.split("\\")]
         return parts[0] if len(parts) == 1 else Sql(f"({' || CHR(92) || '.join(parts)})")
 
@@ -112,7 +112,7 @@ class TSQL(Dialect):
     }
 
     def quoted(self, value: str) -> Sql:
-        """Broken after a backslash at the end of a line, which would join the lines."""
+        """In parts if a line ends with a backslash, which would join it with the next one."""
         lines = value.replace("'", "''").split("\\\n")
         return Sql(" + ".join(f"N'{line}'" for line in _with_ends(lines)))
 

@@ -13,9 +13,9 @@ from dpforest_duckdb.sql import Sql
 class Spark(Dialect):
     """Text has backslash escapes; ${…} is replaced by Spark wherever it stands.
 
-    Spark writes a forest as one Java method. Java does not compile methods of more than 8,000 bytes
-    to machine code, and beyond 64 KB Spark fails to generate the method, again in every query. With
-    the setting in `advice` Spark writes several smaller methods.
+    Spark translates a forest into one Java method. Java does not compile a method of more than
+    8,000 bytes to machine code. Above 64 KB Spark fails to generate the method, and tries again in
+    every query. With the setting in `advice` it generates several smaller methods.
     """
 
     name = "spark"
@@ -23,7 +23,7 @@ class Spark(Dialect):
     executed = True
     quotes = ("`", "`")
     advice = (
-        "Faster after SET spark.sql.codegen.wholeStage = false: one Java method of all is too long."
+        "Faster after SET spark.sql.codegen.wholeStage = false, which avoids one long Java method."
     )
     types: ClassVar[Mapping[str, str]] = {
         "VARCHAR": "STRING",
