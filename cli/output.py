@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from dpforest_duckdb.errors import one_line
 
@@ -23,12 +24,28 @@ def tell(text: object) -> None:
     Names come from catalogues and files, so every verb writes them through here, `say`,
     `show_table` or `emit`: none of these lets a character through that steers a terminal.
     """
-    print(one_line(text))
+    print(_wrapped(one_line(text), sys.stdout))
 
 
 def say(text: object) -> None:
     """One line for people, on stderr."""
-    _note(one_line(text))
+    _note(_wrapped(one_line(text), sys.stderr))
+
+
+def _wrapped(line: str, stream: TextIO | None) -> str:
+    """A line, cut between words where the terminal that it goes to is too narrow."""
+    if stream is None or not stream.isatty():
+        return line
+    width = shutil.get_terminal_size().columns
+    return "\n".join(
+        textwrap.wrap(
+            line,
+            width,
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    )
 
 
 def show_statement(sql: str) -> None:

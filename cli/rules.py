@@ -39,10 +39,14 @@ def rules(
         found = [{**rule, "log_odds": _added(rule["log_odds"])} for rule in found]
     show_table(keys, [[rule[key] for key in keys] for rule in found], title="rule")
     sys.stdout.flush()  # the note comes below the rules, also if both go to one file
+    classes = forest.domain.classes
     say(
-        f"Counts are in the order of the classes {', '.join(forest.domain.classes)}; noise is the "
+        f"Counts are in the order of the classes {', '.join(classes)}; noise is the "
         "standard deviation of the noise in each count."
     )
+    if forest.link == "softmax":
+        whose = f"of {classes[1]}" if len(classes) == 2 else "of all classes in that order"
+        say(f"Log-odds are what a leaf adds to those {whose}; the prediction follows from them.")
 
 
 def _added(log_odds: dict[str, float] | None) -> str | None:

@@ -10,7 +10,7 @@ import pytest
 from shell import dpforest, make, refused, train
 
 from dpforest_duckdb import load_forest
-from dpforest_duckdb.cli.output import cell, show_table
+from dpforest_duckdb.cli.output import cell, say, show_table
 
 
 def terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
@@ -43,6 +43,21 @@ def test_a_table_that_does_not_fit_becomes_paragraphs_without_broken_words(
     assert any(
         "one two three four five six seven" in line for line in capsys.readouterr().out.split("\n")
     )
+
+
+def test_a_line_is_cut_between_words_in_a_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    say("one two three four five six")
+    assert capsys.readouterr().err == "one two three four five six\n"
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    say("one two three four five six /a/path/that/is/longer/than/a/line")
+    assert capsys.readouterr().err.splitlines() == [
+        "one two three four",
+        "  five six",
+        "  /a/path/that/is/longer/than/a/line",
+    ]
 
 
 @pytest.mark.parametrize("words", [("rules", "--model", "risk"), ("models",)])

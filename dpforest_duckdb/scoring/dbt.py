@@ -30,8 +30,14 @@ def dbt_schema(forest: ForestContent, dialect: Dialect, name: str, added: list[s
     """The properties file of a dbt model: its columns `added`, described, with their tests.
 
     The first is the prediction, the others the probabilities of the classes. Strings
-    are written as JSON, which is YAML too; the classes as SQL, so that quotes stay.
+    are written as JSON, which is YAML too; the classes as SQL, so that quotes stay. Raises
+    `UsageError` for a name that dbt, which takes it from a file, could not have.
     """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            "For dbt, --into must be the name of the model's file, without .sql: letters, digits, "
+            "_, $, - and spaces."
+        )
     family = forest.domain.target_type.family
     classes = [str(dialect.literal(label, family)) for label in forest.domain.classes]
     prediction, *shares = added

@@ -141,7 +141,7 @@ def mariadb() -> Iterator[Server]:
         make.append("--auth-root-authentication-method=normal")
         subprocess.run([*map(str, make)], check=True, **how)
         start = [server, "--no-defaults", f"--datadir={data}", f"--socket={socket}"]
-        start += ["--skip-networking", f"--pid-file={folder / 'pid'}"]
+        start += ["--skip-networking", f"--pid-file={folder / 'pid'}", f"--tmpdir={folder}"]
         with running(start, how, socket):
             con = _patiently(
                 lambda: pymysql.connect(unix_socket=str(socket), user="root", charset="utf8mb4")

@@ -56,6 +56,14 @@ def test_a_source_is_written_for_a_dotted_name_and_odd_names_are_refused(made: M
             publish_sql(case.forest, odd, form="dbt", key=["id"])
 
 
+@pytest.mark.parametrize("odd", ["", "a/b", "../a", "a.b", "{{ 1 }}", "a\nb", 'a"b'])
+def test_a_model_has_the_name_of_a_file(made: MakeCase, odd: str) -> None:
+    case = made("two classes")  # its own name holds braces and a line break
+    for name in (odd, None):
+        with pytest.raises(UsageError, match="file"):
+            publish_sql(case.forest, form="dbt-schema", name=name)
+
+
 def write_models(case: Case, models: Path) -> None:
     """A case as a model of a dbt project, with its properties."""
     model = publish_sql(case.forest, "numbered", form="dbt", key=["id"])

@@ -157,8 +157,9 @@ def test_a_category_that_no_engine_holds_is_refused(engine: str, city: str) -> N
 
 
 def test_numbers_and_dates_beyond_an_engine_are_refused() -> None:
-    with pytest.raises(DpforestError, match="64 bits"):
-        dialect("postgres").literal(str(2**70), "integer")
+    for beyond in (2**63, -(2**63), 2**64 - 1, 2**70):  # a UBIGINT and a HUGEINT hold some
+        with pytest.raises(DpforestError, match=f"holds the number {beyond}, beyond .* PostgreSQL"):
+            dialect("postgres").literal(str(beyond), "integer")
     assert dialect("duckdb").literal(str(2**70), "integer") == str(2**70)
     with pytest.raises(DpforestError, match="ClickHouse cannot hold"):
         dialect("clickhouse").literal("1815-06-18", "date")

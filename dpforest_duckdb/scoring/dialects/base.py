@@ -127,12 +127,11 @@ class Dialect:
         return Sql(f"TIMESTAMP {self.text(text)}")
 
     def number(self, digits: str) -> Sql:
-        """A whole or decimal number. Raises `DpforestError` beyond 64 bits or 38 digits."""
-        whole = digits.partition(".")[0]
-        if abs(int(whole)) >= 2**63 or len(digits.strip("-").replace(".", "")) > 38:
+        """A whole or decimal number. Raises `DpforestError` beyond ±(2⁶³ - 1)."""
+        if abs(int(digits.partition(".")[0])) >= 2**63:
             raise DpforestError(
-                f"The model compares with a number of more than 64 bits, which {self.title} cannot "
-                "hold: score it in DuckDB."
+                f"The model holds the number {digits}, beyond the ±{2**63 - 1} that SQL for "
+                f"{self.title} may hold: score it in DuckDB."
             )
         return Sql(digits)
 
