@@ -20,11 +20,12 @@ from typing import Any, cast
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from dpforest_duckdb import load_domain
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS, Gradients, Mixture, Sample, Splits
+from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS, Gradients, Sample, Splits
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.model.figures import LEAST, auc
@@ -210,12 +211,20 @@ class MemoryRows:
         parts = np.stack([gradient, hessian], axis=1)[1 if self._classes == 2 else 0 :]
         return parts.reshape(-1, len(self._labels))
 
-    def rate_mixtures(self, tree: Tree, mixtures: Sequence[Mixture]) -> Integers:
-        votes = tree.votes[find_leaves(tree, self._codes)].T
+    def rate_mixtures(
+        self, models: Sequence[Sequence[Tree]], mixtures: Sequence[Sequence[int]], one_in: int
+    ) -> Integers:
+        codes, labels = self._codes, self._labels
+        if one_in > 1:
+            some = _hashed(codes) % np.uint64(one_in) == 0
+            codes, labels = codes[:, some], labels[some]
+        scores = np.stack(
+            [sum(tree.votes[find_leaves(tree, codes)].T for tree in model) for model in models]
+        )
         half, points = POINTS // 2, []
-        for mixture in mixtures:
-            odds = (mixture.scores * self._scores + mixture.tree * votes) / (MIXTURE_PARTS * SCALE)
-            own, top = odds[self._labels, np.arange(odds.shape[1])], odds.max(axis=0)
+        for weights in mixtures:
+            odds = np.tensordot(weights, scores, 1) / (MIXTURE_PARTS * SCALE)
+            own, top = odds[labels, np.arange(odds.shape[1])], odds.max(axis=0)
             loss = np.log(np.exp(odds - top).sum(axis=0)) + top - own
             part = np.clip(loss / (4 * math.log(self._classes)), 0, 1)
             points.append(int((half * (own == top) + np.floor(half * (1 - part))).sum()))
@@ -237,6 +246,15 @@ class MemoryRows:
 
     def drop(self) -> None:
         """Nothing is kept anywhere else."""
+
+
+def _hashed(codes: Integers) -> NDArray[np.uint64]:
+    """A hash `[row]` of the codes `[attribute, row]`."""
+    found = np.zeros(codes.shape[1], dtype=np.uint64)
+    for own in codes:
+        found = (found ^ own.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        found ^= found >> np.uint64(29)
+    return found
 
 
 def find_leaves(tree: Tree, codes: Integers) -> Integers:

@@ -16,7 +16,7 @@ from steps import adapted, grow
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
-from dpforest_duckdb.engine.base import POINTS, Gradients, Mixture
+from dpforest_duckdb.engine.base import POINTS, Gradients
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
 from dpforest_duckdb.learners.private_bins import on_the_grid, recut
 from dpforest_duckdb.model.forest import Forest
@@ -198,7 +198,9 @@ class Rows:
         every, rows = np.unique(np.column_stack([labels, self.labels]), axis=0, return_counts=True)
         return every[:, :-1], every[:, -1], rows
 
-    def rate_mixtures(self, tree: Tree, mixtures: Sequence[Mixture]) -> np.ndarray:
+    def rate_mixtures(
+        self, models: Sequence[Sequence[Tree]], mixtures: Sequence[Sequence[int]], one_in: int
+    ) -> np.ndarray:
         return np.arange(len(mixtures)) * len(self.labels)
 
     def drop(self) -> None:

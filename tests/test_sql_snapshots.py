@@ -23,7 +23,7 @@ import dpforest_duckdb.sql
 from dpforest_duckdb import demo
 from dpforest_duckdb.engine import outcomes, snapshot
 from dpforest_duckdb.engine import rows as coded_rows
-from dpforest_duckdb.engine.base import Gradients, Mixture, Splits
+from dpforest_duckdb.engine.base import Gradients, Splits
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.forest import Forest
@@ -85,7 +85,7 @@ def _session(con: duckdb.DuckDBPyConnection) -> None:
         alike.count_scores([np.array([10])], [0, 5])
         alike.add_votes([SMALL])
         alike.sum_gradients([SMALL], Gradients(2**16, 1, 1))
-        alike.rate_mixtures(SMALL, [Mixture(1, 1), Mixture(1, 2)])
+        alike.rate_mixtures([[SMALL], [SMALL]], [(1, 1), (1, 2)], 2)
     with engine.snapshot(info, shared=True) as rows:
         rows.encode(domain, ROW, trees=1, sample="all", salt=1)
     forest = Forest(

@@ -13,7 +13,7 @@ from steps import encode
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
-from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS, Mixture
+from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners.boosting import random_trees
@@ -42,6 +42,7 @@ def points_of(
     rows: Sequence[tuple[str, int, str]],
     classes: int,
     odds: float = 1.0,
+    one_in: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The points of every mixture: by the statement, and worked out row by row `[row, mixture]`."""
     con.execute("CREATE OR REPLACE TABLE t (a VARCHAR, n INTEGER, c VARCHAR)")
@@ -55,8 +56,7 @@ def points_of(
     coded = encode(
         engine, engine.table("t"), domain, PrivacyUnit("row"), trees=1, sample="all", salt=1
     )
-    coded.add_votes(trees[:2])
-    found = coded.rate_mixtures(trees[2], MIXTURES)
+    found = coded.rate_mixtures([trees[:2], trees[2:]], MIXTURES, one_in)
     coded.drop()
     codes = np.array(
         [[a.code(v) for a, v in zip(domain.attributes, row[:2], strict=True)] for row in rows]
@@ -67,8 +67,10 @@ def points_of(
     return found, np.stack([expected(scores, alone, labels, m) for m in MIXTURES], axis=1)
 
 
-def expected(scores: np.ndarray, tree: np.ndarray, labels: np.ndarray, m: Mixture) -> np.ndarray:
-    odds = (m.scores * scores + m.tree * tree) / (MIXTURE_PARTS * SCALE)
+def expected(
+    scores: np.ndarray, tree: np.ndarray, labels: np.ndarray, m: tuple[int, int]
+) -> np.ndarray:
+    odds = (m[0] * scores + m[1] * tree) / (MIXTURE_PARTS * SCALE)
     own, top = odds[np.arange(len(labels)), labels], odds.max(axis=1)
     loss = np.log(np.exp(odds - top[:, None]).sum(axis=1)) + top - own
     part = np.clip(loss / (4 * math.log(odds.shape[1])), 0, 1)
@@ -102,16 +104,20 @@ def test_points_are_those_of_the_log_odds_that_are_released(
 
 
 @pytest.mark.parametrize("classes", [2, 5])
-@pytest.mark.parametrize("odds", [0.1, 50.0])
+@pytest.mark.parametrize(("odds", "one_in"), [(0.1, 1), (50.0, 1), (0.1, 2)])
 def test_a_row_more_gives_every_mixture_0_to_its_most(
-    con: duckdb.DuckDBPyConnection, classes: int, odds: float
+    con: duckdb.DuckDBPyConnection, classes: int, odds: float, one_in: int
 ) -> None:
     rows = some_rows(20, classes)
-    before, _ = points_of(con, rows, classes, odds)
-    for added in some_rows(12, classes):
-        after, _ = points_of(con, [*rows, added], classes, odds)
+    before, _ = points_of(con, rows, classes, odds, one_in)
+    rated = 0
+    for added in [*some_rows(12, classes), rows[0]]:
+        after, _ = points_of(con, [added, *rows], classes, odds, one_in)
         assert (after >= before).all()
         assert (after - before <= POINTS).all()
+        rated += (after > before).any()
+    if odds < 1:  # no row is so far off that it gives no mixture any point
+        assert rated == 13 if one_in == 1 else 0 < rated < 13
 
 
 def test_a_table_without_rows_gives_no_points(con: duckdb.DuckDBPyConnection) -> None:
@@ -122,8 +128,7 @@ def test_a_table_without_rows_gives_no_points(con: duckdb.DuckDBPyConnection) ->
         engine, engine.table("t"), domain, PrivacyUnit("row"), trees=1, sample="all", salt=1
     )
     (tree,) = random_trees(domain, 1, 2, Randomness.secure().bits)
-    coded.add_votes([tree])
-    assert coded.rate_mixtures(tree, MIXTURES).tolist() == [0] * len(MIXTURES)
+    assert coded.rate_mixtures([[tree], [tree]], MIXTURES, 1).tolist() == [0] * len(MIXTURES)
 
 
 @pytest.mark.parametrize("k", [1, 4])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from dpforest_duckdb.domain.attribute import Attribute, refuse_duplicates
 from dpforest_duckdb.domain.types import UNKNOWN, ColumnType
@@ -45,7 +46,7 @@ class Domain:
         """The columns with the values of the attributes and the target."""
         return (*(attribute.column for attribute in self.attributes), self.target)
 
-    @property
+    @cached_property
     def cells(self) -> tuple[int, ...]:
         """The number of cells of each attribute."""
         return tuple(attribute.cells for attribute in self.attributes)

@@ -54,16 +54,6 @@ class Gradients:
     flat: int
 
 
-@dataclass(frozen=True)
-class Mixture:
-    """The weights of the rows' scores and of the votes of a tree, in units of 1 /
-    `MIXTURE_PARTS`.
-    """
-
-    scores: int
-    tree: int
-
-
 MIXTURE_PARTS = 20  # of one
 POINTS = 2**12  # the most points of a row for a mixture
 
@@ -119,12 +109,16 @@ class CodedRows(Protocol):
         second of two; a row adds to one leaf of a tree.
         """
 
-    def rate_mixtures(self, tree: Tree, mixtures: Sequence[Mixture]) -> Integers:
-        """The points `[mixture]` of log-odds mixed from the rows' scores and the votes of a tree.
+    def rate_mixtures(
+        self, models: Sequence[Sequence[Tree]], mixtures: Sequence[Sequence[int]], one_in: int
+    ) -> Integers:
+        """The points `[mixture]` of log-odds mixed from models; a model's are its trees' votes.
 
-        A row gives each mixture a whole number from 0 to `POINTS`: half of `POINTS` if its class
-        has the highest odds, and part of the other half, from all at a log loss of 0 down to
-        nothing at 4 ln(classes).
+        A mixture has a weight for each model, in units of 1 / `MIXTURE_PARTS`. A row gives each
+        mixture a whole number from 0 to `POINTS`: half of `POINTS` if its class has the highest
+        odds, and part of the other half, from all at a log loss of 0 down to nothing at
+        4 ln(classes). About one row in `one_in` gives points. A row's codes alone, and no other
+        row, decide whether it does, so a row more still adds 0 to `POINTS` to each mixture.
         """
 
     def route(self, splits: Splits, nodes: int) -> None:

@@ -19,7 +19,6 @@ from dpforest_duckdb.engine.base import (
     MIXTURE_PARTS,
     POINTS,
     Gradients,
-    Mixture,
     Sample,
     Splits,
 )
@@ -406,19 +405,31 @@ class DuckDBRows:
             sums.append(dense)
         return sums
 
-    def rate_mixtures(self, tree: Tree, mixtures: Sequence[Mixture]) -> Integers:
-        votes = _scores_of(tree.votes)
-        without = [np.zeros_like(votes[0])] if self._classes == 2 else []  # the first of two has 0
+    def rate_mixtures(
+        self, models: Sequence[Sequence[Tree]], mixtures: Sequence[Sequence[int]], one_in: int
+    ) -> Integers:
+        votes, leaves, scores = list[int](), dict[Sql, Sql](), []
+        for model in models:
+            terms: list[list[SimpleNamespace]] = [[] for _ in self._scores]
+            for tree in model:
+                leaf = leaves.setdefault(self._node(tree), self._ident(f"leaf{len(leaves)}"))
+                for own, values in zip(terms, _scores_of(tree.votes), strict=True):
+                    own.append(SimpleNamespace(leaf=leaf, before=len(votes) + 1))
+                    votes += values.tolist()
+            scores.append([*([[]] if self._classes == 2 else []), *terms])
         sql = render(
             "rate_mixtures",
             codes=self._codes,
+            words=self._words,
+            one_in=one_in,
             node_class=self._node_classes[0],
-            scores=[*([Sql("0")] if self._classes == 2 else []), *self._scores],
-            tree=SimpleNamespace(
-                node=self._node(tree),
-                votes=[Sql(values.tolist()) for values in (*without, *votes)],
-            ),
-            mixtures=mixtures,
+            classes=self._classes,
+            votes=Sql(f"'{votes}'"),
+            leaves=leaves,
+            models=scores,
+            mixtures=[
+                [(model, weight) for model, weight in enumerate(own) if weight] for own in mixtures
+            ],
             scale=MIXTURE_PARTS * SCALE,
             whole=POINTS,
         )
@@ -452,7 +463,24 @@ class DuckDBRows:
 
     def _node(self, tree: Tree) -> Sql:
         """The number of the leaf of a row, by its codes."""
-        return self._at_leaf(tree, range(tree.nodes))
+        return self._grid(tree) or self._at_leaf(tree, range(tree.nodes))
+
+    def _grid(self, tree: Tree) -> Sql | None:
+        """The leaf as a sum of codes, if all nodes of a depth split by all values of the same
+        attribute, and leaves are numbered in the order of the values.
+        """
+        nodes, number = np.array([0]), ""
+        while (tree.kind[nodes] == MULTIWAY).all():
+            attribute, first = int(tree.attribute[nodes[0]]), int(tree.first[nodes[0]])
+            size = self._domain.cells[attribute]
+            alike = (tree.attribute[nodes] == attribute).all()
+            if not alike or (np.diff(tree.first[nodes]) != size).any():
+                return None
+            code = f"CAST({self._code(self._place(attribute))} AS INTEGER)"
+            number = f"({number}) * {size} + {code}" if number else code
+            nodes = first + np.arange(len(nodes) * size)
+        whole = number and (tree.kind[nodes] == LEAF).all()
+        return Sql(f"{number} + {nodes[0]}") if whole else None
 
     def _label(self, tree: Tree) -> Sql:
         """The number of the class that a tree votes for, by the codes of a row."""

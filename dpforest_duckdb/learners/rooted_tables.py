@@ -11,7 +11,6 @@ row: see `draw_by_points`).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -19,18 +18,20 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS, CodedRows, Mixture
+from dpforest_duckdb.engine.base import MIXTURE_PARTS, CodedRows
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.joint_tables import tables_deviation
+from dpforest_duckdb.learners.mixtures import draw_mixture
 from dpforest_duckdb.postprocess.below_root import ChildTables, Model, models
 from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
-from dpforest_duckdb.splits.choose import draw_attributes, draw_by_points
+from dpforest_duckdb.splits.choose import draw_attributes
 from dpforest_duckdb.splits.table_codes import blocks, deviation, parts, sums, table_of
 from dpforest_duckdb.tree import MULTIWAY, Tree
 
-WEIGHTS = tuple(Mixture(scores, 0) for scores in (20, 13))  # of a sum of log-odds
+# the model, by number, and its weight: naive Bayes is too sure where attributes are correlated
+MIXTURES = ((0, 20), (0, 13), (0, 8), (1, 20))
 Roots = Callable[[Request], Sequence[int]]
 
 
@@ -39,16 +40,10 @@ def rooted_tables(roots: Roots) -> Learner:
 
     def grow(rows: CodedRows, context: TrainingContext) -> Grown:
         tables = _released(rows, context, roots(context.request))
-        context.observe(Event(Phase.COMPARE_SUMS))
         tried = [_trees(tables, model) for model in models(tables)]
         return Grown(_drawn(tried, rows, context))
 
-    return Learner(
-        grow,
-        node_columns=lambda request: 1,
-        score_columns=_score_columns,
-        deviation=tables_deviation,
-    )
+    return Learner(grow, node_columns=lambda request: 1, deviation=tables_deviation)
 
 
 def _released(rows: CodedRows, context: TrainingContext, allowed: Sequence[int]) -> ChildTables:
@@ -113,57 +108,25 @@ def _drawn(
     tried: Sequence[Sequence[Tree]], rows: CodedRows, context: TrainingContext
 ) -> list[Tree]:
     """The trees of the model, and with the weight, that the rows' points favour."""
-    domain = context.request.domain
-    (nothing,) = Growth(domain.cells, 1, len(domain.classes)).finished()
-    points, before = [], list[Tree]()
-    for trees in tried:
-        rows.add_votes([*trees, *(replace(tree, votes=-tree.votes) for tree in before)])
-        points.append(rows.rate_mixtures(nothing, WEIGHTS))
-        before = list(trees)
-    cost, bits = context.account.spend("mixture"), context.randomness.bits
-    drawn = draw_by_points(
-        np.concatenate(points), POINTS, cost, context.request.rows_per_unit, bits
-    )
-    model, weight = divmod(drawn, len(WEIGHTS))
-    return [
-        replace(tree, votes=tree.votes * WEIGHTS[weight].scores // MIXTURE_PARTS)
-        for tree in tried[model]
-    ]
+    models = range(len(tried))
+    mixtures = [[weight * (own == model) for own in models] for model, weight in MIXTURES]
+    model, weight = MIXTURES[draw_mixture(tried, mixtures, rows, context)]
+    return [replace(tree, votes=tree.votes * weight // MIXTURE_PARTS) for tree in tried[model]]
 
 
 def _trees(tables: ChildTables, model: Model) -> list[Tree]:
-    """A tree for the start of the log-odds, and one for each attribute, below the model's roots.
+    """A tree for the start of the log-odds, and one for each attribute, below all roots.
 
     Rows whose root has a value that the domain does not describe get the shares of all rows.
     """
-    start, *others = _summed(tables, model.level)
-    odds = np.stack([node.start for node in model.nodes])
-    grown = [_tree(tables.domain, *start, odds, model.otherwise)]
-    for number, own in enumerate(others):
-        grown.append(_tree(tables.domain, *own, np.stack([n.added[number] for n in model.nodes])))
+    odds = np.stack([child.start for child in model.children])
+    totals, noise = tables.totals, tables.noise_of_totals
+    grown = [_tree(tables.domain, tables.roots, totals, noise, odds, model.otherwise)]
+    for number, own in enumerate(tables.attributes):
+        path, added = [*tables.roots, own], np.stack([c.added[number] for c in model.children])
+        counts, noise = tables.counts[number], tables.noise[number]
+        grown.append(_tree(tables.domain, path, counts, noise, added))
     return grown
-
-
-def _summed(tables: ChildTables, level: int) -> list[tuple[list[int], Integers, float]]:
-    """Paths, counts and their noise below the first `level` roots, summed over the later ones.
-
-    Those of the classes, of the later roots, and of the attributes. Noise adds up over the children
-    that are summed.
-    """
-    path, later = tables.roots[:level], range(level, len(tables.roots))
-    totals, noise = tables.totals.reshape(*tables.shape, -1), tables.noise_of_totals
-    summed = math.sqrt(math.prod(tables.shape[level:]))
-    found = [(path, totals.sum(axis=tuple(later)), noise * summed)]
-    for own in later:
-        others = tuple(other for other in later if other != own)
-        scale = summed / math.sqrt(tables.shape[own])
-        found.append(([*path, tables.roots[own]], totals.sum(axis=others), noise * scale))
-    for attribute, counts, noise in zip(
-        tables.attributes, tables.counts, tables.noise, strict=True
-    ):
-        shaped = counts.reshape(*tables.shape, *counts.shape[1:])
-        found.append(([*path, attribute], shaped.sum(axis=tuple(later)), noise * summed))
-    return found
 
 
 def _tree(
@@ -199,8 +162,3 @@ def _votes(odds: Floats) -> Integers:
     """Integer votes `[leaf, class]` of log-odds `[leaf, class]`."""
     two = odds.shape[1] == 2
     return integer_votes(of_two(odds[:, 1] - odds[:, 0]) if two else odds)
-
-
-def _score_columns(request: Request) -> int:
-    """One for each class, or one for two."""
-    return len(request.domain.classes) if len(request.domain.classes) > 2 else 1

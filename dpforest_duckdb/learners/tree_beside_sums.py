@@ -13,9 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS, CodedRows, Mixture
+from dpforest_duckdb.engine.base import MIXTURE_PARTS, CodedRows
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.levels import LEVELS
+from dpforest_duckdb.learners.mixtures import draw_mixture
 from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.postprocess.pipeline import leaf_noise
 from dpforest_duckdb.postprocess.shrinkage import shrink_to_parent, sum_upward
@@ -23,14 +24,11 @@ from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
-from dpforest_duckdb.splits.choose import draw_attributes, draw_by_points
+from dpforest_duckdb.splits.choose import draw_attributes
 from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree
 
-MIXTURES = tuple(
-    Mixture(scores, tree)
-    for scores, tree in (
-        (20, 0), (12, 0), (7, 0), (15, 7), (10, 10), (7, 15), (0, 20), (3, 3),
-    )
+MIXTURES = (  # the weights of the sums and of the tree
+    (20, 0), (12, 0), (7, 0), (15, 7), (10, 10), (7, 15), (0, 20), (3, 3),
 )  # fmt: skip
 LEAST_SHARE = 1e-6  # of a class in a leaf, as log-odds
 
@@ -42,12 +40,8 @@ def grow_both(rows: CodedRows, context: TrainingContext) -> Grown:
     alone = replace(context, request=replace(request, trees=1))
     grown = LEVELS.grow(rows, alone)
     tree = _with_log_odds(grown.trees[0], request, leaf_noise(request, account.plan))
-    context.observe(Event(Phase.COMPARE_SUMS))
-    rows.add_votes(sums)
-    points = rows.rate_mixtures(tree, MIXTURES)
-    cost, bits = account.spend("mixture"), context.randomness.bits
-    drawn = MIXTURES[draw_by_points(points, POINTS, cost, request.rows_per_unit, bits)]
-    votes = [*(_weighed(own, drawn.scores) for own in sums), _weighed(tree, drawn.tree)]
+    of_sums, of_tree = MIXTURES[draw_mixture([sums, [tree]], MIXTURES, rows, context)]
+    votes = [*(_weighed(own, of_sums) for own in sums), _weighed(tree, of_tree)]
     return Grown(votes, limited=grown.limited)
 
 
@@ -89,9 +83,4 @@ def _weighed(tree: Tree, parts: int) -> Tree:
     return replace(tree, votes=tree.votes * parts // MIXTURE_PARTS)
 
 
-def _score_columns(request: Request) -> int:
-    """One for each class, or one for two."""
-    return len(request.domain.classes) if len(request.domain.classes) > 2 else 1
-
-
-TREE_BESIDE_SUMS = Learner(grow_both, node_columns=lambda request: 1, score_columns=_score_columns)
+TREE_BESIDE_SUMS = Learner(grow_both, node_columns=lambda request: 1)

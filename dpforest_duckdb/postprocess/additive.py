@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 from dpforest_duckdb.arrays import Floats
 
 ROWS = 4000  # made-up rows; more change nothing that the noise of counts does not hide
-SWEEPS = 8  # over all attributes; later ones change next to nothing
+SWEEPS = 3  # over all attributes; more fit the noise of the released shares
+MARGINS = 8  # sweeps over the two margins of a table
 LEAST = 1e-6  # of a share, before its logarithm
+HIGHEST = 500.0  # log-odds, before the exponential
 
 
 @dataclass(frozen=True)
@@ -63,34 +65,47 @@ def bayes(prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]) ->
 def fitted(prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]) -> Odds:
     """The additive log-odds whose expected class shares per value are the released ones.
 
-    Arguments as for `bayes`. The made-up rows are the same in every call.
+    Arguments as for `bayes`. The made-up rows are the same in every call, and each value has as
+    many of them as its frequency says. Log-odds are those against the first class.
     """
-    random = np.random.default_rng(0)
-    codes: list[NDArray[np.intp]] = [
-        random.choice(len(own), size=ROWS, p=own / own.sum()) for own in weights
-    ]
-    held = [np.bincount(own, minlength=len(w)) for own, w in zip(codes, weights, strict=True)]
-    added = [np.log(np.maximum(own, LEAST)) - np.log(prior) for own in shares]
-    odds = np.log(prior) + sum(own[code] for own, code in zip(added, codes, strict=True))
+    codes = [_made_up(number, own) for number, own in enumerate(weights)]
+    wanted = [_against_first(np.log(np.maximum(own, LEAST)).T) for own in shares]
+    start = _against_first(np.log(prior))
+    added = [own - start[:, None] for own in wanted]
+    odds = start[:, None] + sum(own[:, code] for own, code in zip(added, codes, strict=True))
     for _ in range(SWEEPS):
-        for own, share, code, rows in zip(added, shares, codes, held, strict=True):
-            step: Floats = _step(_softmax(odds), share, code, rows)
+        for own, aim, share, code in zip(added, wanted, shares, codes, strict=True):
+            step = aim - _expected(odds, share, code)
             own += step
-            odds += step[code]
-    return Odds(np.log(prior), added)
+            odds += step[:, code]
+    return Odds(np.insert(start, 0, 0.0), [np.insert(own, 0, 0.0, axis=0).T for own in added])
 
 
-def _step(
-    probability: Floats, share: Floats, code: NDArray[np.intp], rows: NDArray[np.intp]
-) -> Floats:
-    """What makes the expected shares of one attribute's values the released ones."""
-    values, classes = share.shape
-    labels = range(classes)
-    summed = [np.bincount(code, weights=probability[:, c], minlength=values) for c in labels]
-    expected = (np.stack(summed, axis=1) + share) / (rows[:, None] + 1)
-    step = np.log(np.maximum(share, LEAST)) - np.log(np.maximum(expected, LEAST))
-    known: Floats = np.where((rows > 0)[:, None], step, 0.0)
-    return known
+def _made_up(number: int, weight: Floats) -> NDArray[np.intp]:
+    """The values of the rows that are made up, of one attribute, in an order of its own."""
+    places = (np.random.default_rng(number).permutation(ROWS) + 0.5) / ROWS
+    inner = np.cumsum(weight)[:-1] / weight.sum()
+    return np.searchsorted(inner, places)
+
+
+def _against_first(odds: Floats) -> Floats:
+    """Log-odds `[class - 1, …]` against the first class, from logarithms `[class, …]`."""
+    relative: Floats = odds[1:] - odds[0]
+    return relative
+
+
+def _expected(odds: Floats, share: Floats, code: NDArray[np.intp]) -> Floats:
+    """The log-odds `[class - 1, value]` that the made-up rows of each value expect.
+
+    One row of every value has the released `share[value, class]`, so that none is without rows.
+    """
+    mass = np.exp(np.minimum(odds, HIGHEST))
+    mass /= 1 + mass.sum(axis=0)
+    values = len(share)
+    summed = np.stack([np.bincount(code, weights=own, minlength=values) for own in mass])
+    rest = np.bincount(code, minlength=values) - summed.sum(axis=0)
+    logs = np.log(np.maximum(np.vstack([rest, summed]) + share.T, LEAST))
+    return _against_first(logs)
 
 
 def without_interaction(root: Floats, other: Floats, weights: Floats) -> Floats:
@@ -103,7 +118,7 @@ def without_interaction(root: Floats, other: Floats, weights: Floats) -> Floats:
     total = (weights.sum(axis=1)[:, None] * root).sum(axis=0)
     total /= total.sum()
     odds = np.log(root)[:, None] + np.log(other)[None] - np.log(total)
-    for _ in range(SWEEPS):
+    for _ in range(MARGINS):
         for axis, margin in ((1, root), (0, other)):
             held = weights.sum(axis=axis)[:, None]
             expected = (_softmax(odds) * weights[..., None]).sum(axis=axis) / held

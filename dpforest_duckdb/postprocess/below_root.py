@@ -1,11 +1,11 @@
 """Models from tables below roots: post-processing of released figures, free.
 
 The first root divides the rows by its values, a second one each part again, and below each of
-these children stands a table of every other attribute and the class. Their sums over the children
-are the tables of all rows. So one release gives sums of log-odds over all rows, and for each child
-sums of its own (NBTree: Kohavi 1996; AODE: Webb et al. 2005), which see how the roots interact with
-the others. The class shares of a child are estimated around those without interaction, by the noise
-of its counts, level by level.
+these children stands a table of every other attribute and the class. So every child has sums of
+log-odds of its own (NBTree: Kohavi 1996; AODE: Webb et al. 2005), which see how the roots interact
+with the others. The sums of the tables over the children are the tables of all rows. The class
+shares of a child are estimated around those without interaction, by the noise of its counts, level
+by level: where noise hides the interaction, the child has the log-odds of all rows.
 """
 
 from __future__ import annotations
@@ -52,13 +52,9 @@ class ChildTables:
 
 @dataclass(frozen=True)
 class Model:
-    """Log-odds of each node below the first `level` roots: of the later roots, then the attributes.
+    """Log-odds of each child, of the tables' attributes; `otherwise[class]` of rows in no child."""
 
-    `otherwise[class]` are those of rows below no node.
-    """
-
-    level: int
-    nodes: tuple[Odds, ...]
+    children: tuple[Odds, ...]
     otherwise: Floats
 
 
@@ -90,43 +86,35 @@ class _Shares:
 
 
 def models(tables: ChildTables) -> list[Model]:
-    """By naive Bayes and fitted, over all rows and below one root after the other."""
-    prior, levels = _estimated(tables)
-    found, starts = [], prior[None]
-    for level, shares in enumerate(levels):
-        nodes = range(len(starts))
-        for way in WAYS:
-            odds = tuple(way(starts[node], *_of_node(shares, node)) for node in nodes)
-            found.append(Model(level, odds, np.log(prior)))
-        starts = shares[0].of.reshape(-1, len(prior))
-    return found
+    """By naive Bayes, and fitted."""
+    prior, starts, shares = _estimated(tables)
+    given = [
+        (start, [own.of[child] for own in shares], [own.parts[child] for own in shares])
+        for child, start in enumerate(starts)
+    ]
+    return [Model(tuple(way(*own) for own in given), np.log(prior)) for way in WAYS]
 
 
-def _of_node(shares: Sequence[_Shares], node: int) -> tuple[list[Floats], list[Floats]]:
-    return [own.of[node] for own in shares], [own.parts[node] for own in shares]
+def _estimated(tables: ChildTables) -> tuple[Floats, Floats, list[_Shares]]:
+    """The classes' shares, those of each child, and those below the values of every attribute.
 
-
-def _estimated(tables: ChildTables) -> tuple[Floats, list[list[_Shares]]]:
-    """The classes' shares, and per level those of every attribute whose root is not above it.
-
-    The first level is that of all rows. The next root is the first attribute of a level.
+    From all rows down, root by root.
     """
     totals, spread = _totals(tables)
     roots = len(tables.roots)
     prior = np.clip(totals.sum(axis=0), 0, None) + math.sqrt(spread * len(totals))
     prior /= prior.sum()
     own = [*_of_roots(tables, totals, spread), *_of_attributes(tables, totals, spread)]
-    levels = [[_over_all(table, roots, prior) for table in own]]
+    shares, starts = [_over_all(table, roots, prior) for table in own], prior[None]
     for level in range(1, roots + 1):
         own = own[1:]
-        root, *others = levels[-1]
-        levels.append(
-            [
-                _below(table, level, roots, root, above)
-                for table, above in zip(own, others, strict=True)
-            ]
-        )
-    return prior, levels
+        root, *others = shares
+        shares = [
+            _below(table, level, roots, root, above)
+            for table, above in zip(own, others, strict=True)
+        ]
+        starts = root.of.reshape(-1, len(prior))
+    return prior, starts, shares
 
 
 def _over_all(table: _Table, roots: int, prior: Floats) -> _Shares:

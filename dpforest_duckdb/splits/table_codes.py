@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -53,7 +54,11 @@ def code_of(attribute: Attribute) -> Code:
     """The code for the cells that the domain describes; a row in another cell is in none of the
     sums.
     """
-    values = attribute.expected
+    return _code_of(attribute.expected)
+
+
+@lru_cache
+def _code_of(values: tuple[int, ...]) -> Code:
     if len(values) <= CODED:
         return Code(values, SIGNS[len(values)], (1,) * (len(values) - 1))
     return Code(values, np.eye(len(values), dtype=np.int64), (len(values),))
