@@ -569,7 +569,7 @@ def check_that_the_plan_is_truth(
     given: list[tuple[int, int]] = []
     depths: set[int] = set()
     laplace, joint, exponents = ExactNoise.laplace, ExactNoise.joint, choose.exponents
-    specialised = recipe.name in SPECIALISED
+    specialised = recipe.name.partition(":")[0] in SPECIALISED
 
     def noise(self: ExactNoise, counts: np.ndarray, epsilon: int, sensitivity: int) -> np.ndarray:
         given.append((epsilon, sensitivity))
@@ -641,17 +641,24 @@ RIGOROUS = sorted(name for name in RECIPES if not RECIPES[name].flaws)
 
 
 ON_PATHS = [name for name in RIGOROUS if name != BOOSTED]
+VARIANTS = [
+    pytest.param(f"{name}:{variant}", marks=pytest.mark.slow)
+    for name in ON_PATHS
+    for variant in RECIPES[name].variants
+]
 
 
-@pytest.mark.parametrize("name", ON_PATHS)
+@pytest.mark.parametrize("name", [*ON_PATHS, *VARIANTS])
 @pytest.mark.parametrize("rows_per_unit", [1, 4])
 def test_the_mechanisms_are_given_what_the_plan_says(name: str, rows_per_unit: int) -> None:
-    recipe = RECIPES[name]
+    recipe = find(name)
     request = recipe.request(mixed(), NANO, trees=2, rows_per_unit=rows_per_unit)
     spent = check_that_the_plan_is_truth(recipe, request, rows=6_000)
+    if name == "hou-forest:sparing":  # the unit of (4.30) leaves two thirds unspent
+        return
     assert recipe.whole_plan(request).epsilon > NANO * 0.99
     # a stopping rule may leave depths unasked
-    if recipe.stop is None and recipe.adapt is None and name not in SPECIALISED:
+    if recipe.stop is None and recipe.adapt is None and name.partition(":")[0] not in SPECIALISED:
         assert spent > NANO * 0.99
 
 
@@ -785,7 +792,7 @@ def test_every_tree_and_depth_has_noise_of_its_own() -> None:
     assert any(sums), "children are not derived from their parent's noise"
 
 
-@pytest.mark.parametrize("name", RIGOROUS)
+@pytest.mark.parametrize("name", [*RIGOROUS, *VARIANTS])
 def test_sensitivities_are_those_that_were_proved(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -801,6 +808,6 @@ def test_sensitivities_are_those_that_were_proved(
         return exponents(utilities, allowed, epsilon, sensitivity, monotone)
 
     monkeypatch.setattr(choose, "exponents", weights)
-    trained(RECIPES[name], depth=2)
+    trained(find(name), depth=2)
     # twice, where a row may count twice; points have a proof of their own
     assert given <= proved | {2 * one for one in proved} | {POINTS}
