@@ -68,6 +68,7 @@ PARAMETERS = {
     # thesis, Table 4.1
     "private-rdt": (10, "m/2", 0),
     "bojarski-forest:deep": (None, 14, 0),
+    "bojarski-forest:deep-majority": (None, 14, 0),
     "smooth-forest": (100, "(4.37)", 0),
     "diprime": (10, 8, 0),
     "diffprf": (20, 5, 0),
@@ -98,6 +99,16 @@ def test_trees_and_depth_are_those_of_the_texts(name: str) -> None:
         assert recipe.request(domain(4), NANO).depth == depth - root
     elif depth is not None:
         assert callable(recipe.depth)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_trees_and_depth_that_no_text_gives_are_those_that_the_lines_assume(name: str) -> None:
+    recipe = RECIPES[name]
+    for line in recipe.lines:
+        said = re.search(r"\b\d+\b", line.assumed or line.cut)
+        value = getattr(recipe, line.field)
+        if line.field in ("trees", "depth") and said and isinstance(value, int):
+            assert value == int(said[0])
 
 
 def test_numbers_are_cut_into_as_many_intervals_as_the_lines_say() -> None:
