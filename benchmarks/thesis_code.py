@@ -1,0 +1,91 @@
+"""What the code of Suihkonen's thesis does where its text says something else.
+
+Read in ssuihko/DPimplementation, COPIEDHERE/Forest_434.py. Each is tried as an experiment of
+`papers.py`; none of it is private.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Integers, Mask
+from dpforest_duckdb.engine.base import CodedRows
+from dpforest_duckdb.learners.growth import Growth
+from dpforest_duckdb.learners.levels import LEVELS, split_levels
+from dpforest_duckdb.recipes.published.thesis_forest import LEAST_ROWS, POINTS
+from dpforest_duckdb.recipes.recipe import Recipe
+from dpforest_duckdb.request import Grown, Learner, TrainingContext
+from dpforest_duckdb.splits.choose import among
+from dpforest_duckdb.splits.published import at_points, by_points, full_shares, unless_few_or_pure
+from dpforest_duckdb.splits.utilities import BALANCE, Utility, gini
+from dpforest_duckdb.tree import LEAF, MULTIWAY
+
+
+def rows_times_gini(counts: Integers) -> Integers:
+    """Gini weighted by the rows of the node twice."""
+    return gini(counts) * counts.sum(axis=(-2, -1))
+
+
+def its_draws(form: Recipe, of: Callable[[int], float] = math.sqrt) -> dict[str, Any]:
+    """The draws of the code, among `of` m attributes.
+
+    Medians go without the factor 2. The attribute is drawn by the sum of squares Σ (y − ȳ)², where
+    (5.3) has the mean, at the sensitivity of the mean, 4/N: its exponent is N times (5.3).
+    """
+    median = replace(BALANCE, monotone=True)
+    squares = Utility("N · Σ (y − ȳ)²", rows_times_gini, sensitivity=8, monotone=True)
+    drawn = among(by_points(median, squares, full_shares(math.isqrt)), of)
+    return {"choose": unless_few_or_pure(at_points(drawn, POINTS), LEAST_ROWS)}
+
+
+def its_nodes(form: Recipe, of: Callable[[int], float] = math.sqrt) -> dict[str, Any]:
+    """The draws of the code, and only the nodes that it splits."""
+    return {**its_draws(form, of), "learner": Learner(_grow_its_nodes, LEVELS.node_columns)}
+
+
+def ended(growth: Growth, deepest: int) -> Mask:
+    """`[node]`: which nodes its code makes leaves, of trees that were split at every node.
+
+    The code grows a tree depth first, the first child before the second. It compares d_m with the
+    depth of the node that was split last, wherever that is, and not with the depth of the node at
+    hand. So once a path has d_m splits, every node that is still open becomes a leaf.
+    """
+    closed = growth.kind == LEAF
+    for root in range(growth.trees):
+        last, open_ = 0, [(root, 1)]  # the root has depth 1 there
+        while open_:
+            node, depth = open_.pop()
+            closed[node] |= last >= deepest
+            if not closed[node]:
+                last, first = depth, int(growth.first[node])
+                open_ += [(first + 1, depth + 1), (first, depth + 1)]
+    return closed
+
+
+def _grow_its_nodes(rows: CodedRows, context: TrainingContext) -> Grown:
+    """Split every node, cut the trees as the code does, and draw the labels of what is left.
+
+    Splits are drawn node by node, so those of the nodes that stay are as if no other was drawn.
+    """
+    growth = split_levels(rows, context)
+    assert not (growth.kind == MULTIWAY).any(), "its splits have two sides"
+    closed = ended(growth, context.request.deepest)
+    counts = rows.count_leaves(0, growth.nodes)
+    for node in reversed(np.flatnonzero(growth.kind != LEAF).tolist()):
+        first = growth.first[node]
+        counts[node] = counts[first] + counts[first + 1]
+    cost, k = context.account.spend("leaf", 0), context.request.rows_per_unit
+    noise, bits = context.randomness.noise, context.randomness.bits
+    leaves = np.flatnonzero(closed)
+    growth.release(leaves, context.recipe.leaf.ask(counts[leaves], cost, k, noise, bits), 0.0)
+    cells = context.request.domain.cells
+    trees = [
+        tree.cut(closed[growth.tree == number], cells)
+        for number, tree in enumerate(growth.finished())
+    ]
+    return Grown(trees, limited=growth.limited)
