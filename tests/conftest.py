@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +26,23 @@ _NO_TABLES = "set DPFOREST_DATA to the folder that holds nursery.parquet and the
 # a busy machine fails no test: there is no limit to the time of one example
 hypothesis.settings.register_profile("patient", hypothesis.settings.default, deadline=None)
 hypothesis.settings.load_profile("patient")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Save the time that compiling and the disk would take.
+
+    Where Python may not write bytecode, each of some hundred processes would compile the package
+    again: it goes to the cache of pytest. What tests write is kept in memory if there is room, as
+    each ledger waits for the disk several times.
+    """
+    if sys.dont_write_bytecode and config.pluginmanager.hasplugin("cacheprovider"):
+        sys.dont_write_bytecode = False
+        sys.pycache_prefix = str(config.cache.mkdir("bytecode"))
+        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    memory = Path("/dev/shm")
+    if memory.is_dir() and shutil.disk_usage(memory).free > 4 * 2**30:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
