@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -43,6 +44,16 @@ def pytest_configure(config: pytest.Config) -> None:
     memory = Path("/dev/shm")
     if memory.is_dir() and shutil.disk_usage(memory).free > 4 * 2**30:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
+
+
+def pytest_collection_finish() -> None:
+    """What is imported lives as long as the process: no garbage collection looks at it again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:

@@ -18,7 +18,7 @@ from models import forest_of, one_split, two_attributes
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
+from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.scoring.publish import publish_sql
 from dpforest_duckdb.scoring.score_sql import score_sql, share_names
@@ -223,11 +223,11 @@ VISITS = (
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Forest:
-    with duckdb.connect() as con, pytest.warns(NotPrivateWarning):
+    ledger = tmp_path_factory.mktemp("trained") / "ledger"
+    with duckdb.connect() as con:
         for statement in VISITS:
             con.execute(statement)
-        ledger = tmp_path_factory.mktemp("trained") / "ledger"
-        return prepare(con, "visits", target="ill", epsilon=5, seed=1, ledger=ledger).execute()
+        return prepare(con, "visits", target="ill", epsilon=5, ledger=ledger).execute()
 
 
 @pytest.fixture

@@ -145,33 +145,59 @@ def test_a_query_of_a_whole_table_is_that_table(tmp_path: Path) -> None:
             fitted(con, con.sql(query), ledger=book)
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "FROM t WHERE size < -99",
-        "FROM v",
-        "FROM m()",
-        "SELECT * REPLACE (s() AS size) FROM u",
-        "WITH c AS (FROM v) FROM c",
-        "FROM query('FROM t')",
-        "SELECT * FROM t WHERE size > $least",
-        "FROM json_execute_serialized_sql(json_serialize_sql('SELECT * FROM t'))",
-        "FROM duckdb_table_sample('t')",
-    ],
+QUERIES_OF_T = (
+    "FROM t WHERE size < -99",
+    "FROM v",
+    "FROM m()",
+    "SELECT * REPLACE (s() AS size) FROM u",
+    "WITH c AS (FROM v) FROM c",
+    "FROM query('FROM t')",
+    "SELECT * FROM t WHERE size > $least",
+    "FROM json_execute_serialized_sql(json_serialize_sql('SELECT * FROM t'))",
+    "FROM duckdb_table_sample('t')",
 )
-def test_a_query_that_reads_a_capped_table_is_refused(query: str, tmp_path: Path) -> None:
-    con, book = database(tmp_path), tmp_path / "ledger"
+
+
+def with_queries(folder: Path) -> tuple[duckdb.DuckDBPyConnection, Path]:
+    """A database with what the queries name, and a ledger."""
+    con = database(folder)
     con.execute(
         "CREATE VIEW v AS FROM t; CREATE MACRO m() AS TABLE FROM t; CREATE TABLE u AS FROM t; "
         "CREATE MACRO s() AS (SELECT max(size) FROM t)"
     )
-    parameters = {"least": 1} if "$" in query else None
-    fitted(con, con.sql(query, params=parameters), ledger=book, dataset="d")
+    return con, folder / "ledger"
+
+
+def queried(con: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation:
+    return con.sql(query, params={"least": 1} if "$" in query else None)
+
+
+@pytest.fixture(scope="module")
+def capped(tmp_path_factory: pytest.TempPathFactory) -> tuple[duckdb.DuckDBPyConnection, Path]:
+    """The same once the table t has a cap."""
+    con, book = with_queries(tmp_path_factory.mktemp("capped"))
     opened(con, "t").account(book, None).set_cap(9 * NANO, 0, ROW, raise_cap=False)  # type: ignore[union-attr]
+    return con, book
+
+
+@pytest.mark.parametrize("query", QUERIES_OF_T)
+def test_a_query_that_reads_a_capped_table_is_refused(
+    query: str, capped: tuple[duckdb.DuckDBPyConnection, Path]
+) -> None:
+    con, book = capped
     with pytest.raises(BudgetError, match='table "t", which has a cap'):
-        fitted(con, con.sql(query, params=parameters), ledger=book, dataset="d")
-    for allowed in ("FROM u WHERE size > 0", "SELECT u.* FROM u, range(2)"):
-        fitted(con, con.sql(allowed), ledger=book, dataset="d")
+        fitted(con, queried(con, query), ledger=book, dataset="d")
+
+
+def test_queries_without_a_capped_table_are_trained_on(
+    tmp_path: Path, capped: tuple[duckdb.DuckDBPyConnection, Path]
+) -> None:
+    con, book = with_queries(tmp_path)
+    for query in QUERIES_OF_T:
+        fitted(con, queried(con, query), ledger=book, dataset="d")
+    con, book = capped
+    for query in ("FROM u WHERE size > 0", "SELECT u.* FROM u, range(2)"):
+        fitted(con, queried(con, query), ledger=book, dataset="d")
 
 
 def test_caps_are_checked_again_when_a_query_is_debited(tmp_path: Path) -> None:

@@ -69,7 +69,8 @@ def test_the_sql_of_a_dialect_is_as_it_was(engine: str) -> None:
 @pytest.mark.parametrize("engine", DIALECTS)
 @pytest.mark.parametrize("name", ["two classes", "log-odds of four", "the surest tree"])
 def test_sqlglot_reads_one_statement_in_the_dialect(made: MakeCase, engine: str, name: str) -> None:
-    forest = _without_dots(made(name)) if engine == "bigquery" else made(name).forest
+    whole = _without_dots(made(name)) if engine == "bigquery" else made(name).forest
+    forest = replace(whole, trees=whole.trees[:3])  # parsing takes long
     select = ""
     for form in ("select", "view", "table"):
         if form not in dialect(engine).forms:
@@ -78,7 +79,7 @@ def test_sqlglot_reads_one_statement_in_the_dialect(made: MakeCase, engine: str,
             forest, "visits", form=form, name="scored", dialect=dialect(engine), key=["id"],
             force=True,
         ).rstrip(";\n")  # fmt: skip
-        # parsing takes long: where a form repeats the select, only what surrounds it is parsed
+        # where a form repeats the select, only what surrounds it is parsed
         parsed = sql.replace(select, "SELECT 1") if select else sql
         assert len(sqlglot.parse(parsed, dialect=PARSERS.get(engine, engine))) == 1
         if form == "select":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -50,6 +50,13 @@ OURS = ("auto", "log-odds", "joint-tables", "boosted")  # quick with many attrib
 TABLES = ("empty", "one row", "one class", "several", "huge")
 FORMS = [(name, form) for name in RECIPES for form in (False, True)
          if not form or RECIPES[name].published]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    """One for all tests, which replace its one table."""
+    with duckdb.connect() as connection:
+        yield connection
 
 
 class Huge(Rows):

@@ -173,7 +173,7 @@ def test_no_failure_of_the_database_shows_a_value(
             )
             con.execute("INSERT INTO t SELECT i % 10, i % 10 > 4 FROM range(500) r(i)")
             run = prepare(con, "t", target="y", epsilon=1, recipe=recipe, name=f"m{at}",
-                          ledger=tmp_path / f"l{at}")  # fmt: skip
+                          depth=2, ledger=tmp_path / f"l{at}")  # fmt: skip
             engine = Failing(con, at)
             object.__setattr__(run, "engine", engine)
             object.__setattr__(run.account, "engine", engine)

@@ -69,7 +69,10 @@ def violated(
         return map(tuple, found.numerator.tolist())
 
     bound = 2 ** (epsilon * share.numerator)
-    for one, other in set(zip(halvings(before), halvings(after), strict=True)):
+    # in which order the candidates stand does not matter: each pair is compared once
+    every = zip(halvings(before), halvings(after), strict=True)
+    for pair in {tuple(sorted(zip(*both, strict=True))) for both in every}:
+        one, other = zip(*pair, strict=True)
         for p, q in zip(output(mechanism, one), output(mechanism, other), strict=True):
             one_way, other_way = p.numerator * q.denominator, q.numerator * p.denominator
             least, most = sorted((one_way, other_way))  # most / least is p / q or q / p
