@@ -25,6 +25,7 @@ from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.training.opening import opened
 from dpforest_duckdb.training.train import train_many
 
@@ -211,6 +212,55 @@ def test_caps_are_checked_again_when_a_query_is_debited(tmp_path: Path) -> None:
         with pytest.raises(BudgetError, match='table "t", which has a cap'):
             run.execute()
     assert not Ledger(book).runs()
+
+
+def test_no_macro_hides_what_a_query_reads(tmp_path: Path) -> None:
+    con, book = database(tmp_path), tmp_path / "ledger"
+    opened(con, "t").account(book, None).set_cap(NANO, 0, ROW, raise_cap=False)  # type: ignore[union-attr]
+    con.execute("""CREATE MACRO json_serialize_plan(x) AS '{"error": false}';
+        CREATE MACRO json_serialize_sql(x) AS '{"statements": []}';
+        CREATE MACRO duckdb_tables() AS TABLE FROM range(0);
+        CREATE MACRO duckdb_databases() AS TABLE FROM range(0)""")
+    with pytest.raises(BudgetError, match='table "t", which has a cap'):
+        fitted(con, con.sql("FROM t WHERE size < 9"), ledger=book, dataset="d")
+    assert not Ledger(book).runs()
+
+
+def test_a_query_is_refused_in_an_open_transaction_before_the_debit(tmp_path: Path) -> None:
+    con, book = database(tmp_path), tmp_path / "ledger"
+    run = prepare(
+        con, con.sql("FROM t LIMIT 9"), domain=DOMAIN, epsilon=1, ledger=book, dataset="d"
+    )
+    con.execute("BEGIN")
+    with pytest.raises(DpforestError, match="open transaction"):
+        run.execute()
+    with pytest.raises(DpforestError, match="open transaction"):
+        fitted(con, con.sql("FROM t LIMIT 9"), ledger=book, dataset="d")
+    assert not Ledger(book).runs()
+    con.execute("ROLLBACK")
+    assert run.execute().private
+
+
+def test_a_view_that_is_replaced_after_the_debit_is_read_as_it_was(tmp_path: Path) -> None:
+    con, book, seen = database(tmp_path), tmp_path / "ledger", list[str]()
+    con.execute("CREATE VIEW v AS FROM t WHERE size > 0; CREATE MACRO m() AS TABLE FROM v")
+    con.execute("CREATE TABLE capped AS SELECT t.* FROM t, range(900)")
+    opened(con, "capped").account(book, None).set_cap(NANO, 0, ROW, raise_cap=False)  # type: ignore[union-attr]
+    given: dict[str, Any] = {"domain": DOMAIN, "epsilon": 1000, "recipe": "greedy-tree"}
+    run = prepare(con, con.sql("FROM m()"), **given, depth=1, ledger=book, dataset="d")
+
+    def swap(event: Event) -> None:
+        seen.append(event.phase)
+        if len(seen) == 2:  # the first step after the debit; nothing is read yet
+            con.cursor().execute("CREATE OR REPLACE VIEW v AS FROM capped")
+
+    forest = run.execute(observe=swap)
+    assert seen[0] == Phase.DEBIT
+    assert len(Ledger(book).runs()) == 1
+    counts = forest.trees[0].counts
+    assert counts is not None
+    assert counts[0].sum() < 900, "the rows of t, not those of the capped table"
+    con.execute("BEGIN; ROLLBACK")  # no transaction was left open
 
 
 def test_the_schema_of_the_models_holds_no_table_to_train_on(tmp_path: Path) -> None:

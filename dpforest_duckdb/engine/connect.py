@@ -67,7 +67,9 @@ def _connect(path: str, read_only: bool) -> duckdb.DuckDBPyConnection:
         if not read_only and ("ermission" in text or "ead-only" in text or "ead only" in text):
             return _connect(path, read_only=True)
         raise DpforestError(refusal) from None
-    path_of = "SELECT path FROM duckdb_databases() WHERE database_name = current_database()"
+    path_of = (
+        "SELECT path FROM system.main.duckdb_databases() WHERE database_name = current_database()"
+    )
     if path != MEMORY and connection.execute(path_of).fetchall() == [(None,)]:
         connection.close()  # a data file, which DuckDB shows as a view in a database in memory
         raise DpforestError(refusal)

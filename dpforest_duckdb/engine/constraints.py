@@ -19,13 +19,15 @@ def checked(statements: Statements, table: TableInfo) -> dict[str, dict[str, Any
     Read are `x IN (…)`, `x BETWEEN a AND b` and its `>=`/`<=` form.
     """
     rows = statements.run(
-        "SELECT expression FROM duckdb_constraints() WHERE constraint_type = 'CHECK' "
+        "SELECT expression FROM system.main.duckdb_constraints() WHERE constraint_type = 'CHECK' "
         "AND database_name = ? AND schema_name = ? AND table_name = ?",
         [table.catalog, table.schema, table.name],
     )
     found: dict[str, dict[str, Any]] = {}
     for (expression,) in rows:
-        parsed = statements.run("SELECT json_serialize_sql(?)", [f"SELECT {expression}"])
+        parsed = statements.run(
+            "SELECT system.main.json_serialize_sql(?)", [f"SELECT {expression}"]
+        )
         try:
             tree = json.loads(parsed[0][0])["statements"][0]["node"]["select_list"][0]
             facts = list(_facts(tree))

@@ -44,9 +44,9 @@ class DuckDBEngine(Statements):
         parts = split_name(name)
         rows = self.run(
             "SELECT database_name, schema_name, table_name, temporary, comment, 'table' "
-            "FROM duckdb_tables() UNION ALL "
+            "FROM system.main.duckdb_tables() UNION ALL "
             "SELECT database_name, schema_name, view_name, temporary, NULL, 'view' "
-            "FROM duckdb_views() WHERE NOT internal"
+            "FROM system.main.duckdb_views() WHERE NOT internal"
         )
         home, path = self.run("SELECT current_database(), current_schema()")[0]
         wanted = [part.casefold() for part in parts]
@@ -81,7 +81,7 @@ class DuckDBEngine(Statements):
         on: duckdb.DuckDBPyConnection | None = None,
     ) -> TableInfo:
         columns = self.run(
-            "SELECT column_name, data_type, is_generated FROM duckdb_columns() "
+            "SELECT column_name, data_type, is_generated FROM system.main.duckdb_columns() "
             "WHERE database_name = ? AND schema_name = ? AND table_name = ? ORDER BY column_index",
             [catalog, schema, name],
             on=on,
@@ -94,24 +94,31 @@ class DuckDBEngine(Statements):
         return table
 
     def tables(self, catalog: str) -> list[TableInfo]:
-        """The base tables of a database, by name; no macro of the database can hide one."""
         with self._cursor() as cursor:
-            found = self.run(
-                "SELECT schema_name, table_name, comment FROM duckdb_tables() WHERE NOT internal "
-                "AND NOT temporary AND database_name = ? AND lower(schema_name) <> 'dpforest' "
-                "ORDER BY schema_name, table_name",
-                [catalog],
-                on=cursor,
-            )
-            return [
-                self._info(catalog, schema, name, comment, cursor)
-                for schema, name, comment in found
-            ]
+            return self.tables_seen_by(cursor, catalog)
+
+    def tables_seen_by(
+        self, connection: duckdb.DuckDBPyConnection, catalog: str
+    ) -> list[TableInfo]:
+        """The base tables of a database, by name, as a connection sees them in its transaction; no
+        macro of the database can hide one.
+        """
+        found = self.run(
+            "SELECT schema_name, table_name, comment FROM system.main.duckdb_tables() "
+            "WHERE NOT internal AND NOT temporary AND database_name = ? "
+            "AND system.main.lower(schema_name) <> 'dpforest' ORDER BY schema_name, table_name",
+            [catalog],
+            on=connection,
+        )
+        return [
+            self._info(catalog, schema, name, comment, connection)
+            for schema, name, comment in found
+        ]
 
     def declared(self, table: TableInfo) -> list[DeclaredColumn]:
         """What types and CHECKs declare of each column; the type takes precedence."""
         facts = self.run(
-            "SELECT column_name, data_type, is_nullable, comment FROM duckdb_columns() "
+            "SELECT column_name, data_type, is_nullable, comment FROM system.main.duckdb_columns() "
             "WHERE database_name = ? AND schema_name = ? AND table_name = ? ORDER BY column_index",
             [table.catalog, table.schema, table.name],
         )
@@ -133,7 +140,7 @@ class DuckDBEngine(Statements):
         """The database file of a table, and whether it is opened for reading only."""
         with self._cursor() as cursor:
             path, read_only = self.run(
-                "SELECT path, readonly FROM duckdb_databases() WHERE database_name = ?",
+                "SELECT path, readonly FROM system.main.duckdb_databases() WHERE database_name = ?",
                 [table.catalog],
                 on=cursor,
             )[0]
@@ -153,12 +160,7 @@ class DuckDBEngine(Statements):
 
         Outside of a transaction every statement has one, and so a number, of its own.
         """
-        numbers = [self.run("SELECT system.main.txid_current()") for _ in range(2)]
-        if numbers[0] == numbers[1]:
-            raise DpforestError(
-                "The connection has an open transaction, and a run does not see what it changed: "
-                "COMMIT or ROLLBACK first."
-            )
+        self.refuse_transaction()
         with self._cursor() as cursor:
             for column in sorted(table.computed.intersection(columns)):
                 try:  # plans the statement, and reads no row
@@ -168,6 +170,18 @@ class DuckDBEngine(Statements):
                         f'Column "{column}" of table "{table.display}" is computed by a macro, by '
                         "a sequence or at random: store its values in an ordinary column."
                     ) from None
+
+    def refuse_transaction(self) -> None:
+        """Raise `DpforestError` while the user's connection is in a transaction of its own.
+
+        Outside of one every statement has a transaction, and so a number, of its own.
+        """
+        numbers = [self.run("SELECT system.main.txid_current()") for _ in range(2)]
+        if numbers[0] == numbers[1]:
+            raise DpforestError(
+                "The connection has an open transaction, and a run does not see what it changed: "
+                "COMMIT or ROLLBACK first."
+            )
 
     def read_only(self) -> bool:
         """Whether the connection's own database cannot be written."""
@@ -189,7 +203,7 @@ class DuckDBEngine(Statements):
         """Whether a database is encrypted, but its temporary files are not: DuckDB's default."""
         found = self.run(
             "SELECT encrypted AND NOT current_setting('temp_file_encryption') "
-            "FROM duckdb_databases() WHERE database_name = ?",
+            "FROM system.main.duckdb_databases() WHERE database_name = ?",
             [table.catalog],
         )
         return bool(found[0][0])
@@ -203,7 +217,7 @@ class DuckDBEngine(Statements):
         try:
             rows = self.run(f"DESCRIBE SELECT * FROM {ident}")
         except DpforestError:
-            tables = self.run("SELECT table_name FROM duckdb_tables()")
+            tables = self.run("SELECT table_name FROM system.main.duckdb_tables()")
             raise self._missing(name, [row[0] for row in tables]) from None
         return Scored(ident, column_types({row[0]: row[1] for row in rows}))
 
@@ -237,8 +251,8 @@ class DuckDBNote:
         """The table as it is now. Raises `DpforestError` if it no longer exists."""
         table = self._table
         found = self._engine.run(
-            "SELECT comment FROM duckdb_tables() WHERE NOT temporary AND database_name = ? "
-            "AND schema_name = ? AND table_name = ?",
+            "SELECT comment FROM system.main.duckdb_tables() "
+            "WHERE NOT temporary AND database_name = ? AND schema_name = ? AND table_name = ?",
             [table.catalog, table.schema, table.name],
             on=self._cursor,
         )

@@ -86,6 +86,7 @@ class ParquetFiles:
     columns: Mapping[str, str]
     private: Places
     schema = True
+    in_transaction = False
     catalog = CATALOG
 
     @contextmanager
@@ -113,6 +114,7 @@ class CsvFiles:
     headers: tuple[Header, ...]
     private: Places
     schema = False
+    in_transaction = False
     catalog = CATALOG
 
     @property

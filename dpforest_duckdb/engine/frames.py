@@ -45,6 +45,7 @@ class Frame:
     columns: Mapping[str, str]
     private: Places
     schema = False
+    in_transaction = False
     catalog = CATALOG
 
     @staticmethod

@@ -31,7 +31,8 @@ class DuckDBModels:
     @property
     def writable(self) -> bool:
         found = self._statements.run(
-            "SELECT readonly FROM duckdb_databases() WHERE database_name = current_database()"
+            "SELECT readonly FROM system.main.duckdb_databases() "
+            "WHERE database_name = current_database()"
         )
         return not found[0][0]
 
@@ -80,9 +81,9 @@ class DuckDBModels:
 
     def _exists(self) -> bool:
         found = self._statements.run(
-            "SELECT column_name FROM duckdb_columns() WHERE database_name = current_database() "
-            "AND lower(schema_name) = 'dpforest' AND lower(table_name) = 'models' "
-            "ORDER BY column_index"
+            "SELECT column_name FROM system.main.duckdb_columns() "
+            "WHERE database_name = current_database() AND lower(schema_name) = 'dpforest' "
+            "AND lower(table_name) = 'models' ORDER BY column_index"
         )
         if found not in ([], [("name",), ("model",)]):
             raise DpforestError(

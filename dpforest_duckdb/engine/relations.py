@@ -1,7 +1,9 @@
 """Queries of the user's connection as sources of rows.
 
 A query that reads all of one base table, and nothing else, is that table. Any other is a source of
-its own: it is run once, on the user's connection, into a database in memory beside the user's.
+its own: it is run once, on the user's connection, into a database in memory beside the user's. What
+it reads is looked up in the same transaction, so no other connection can change a view, a macro or
+a table in between.
 """
 
 from __future__ import annotations
@@ -50,8 +52,11 @@ def read_tables(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list
     function that may read tables, these are all tables of all databases of the connection.
     """
     scans = _scans(engine, relation)
-    databases = engine.run("SELECT database_name FROM duckdb_databases() WHERE NOT internal")
-    tables = [table for (database,) in databases for table in engine.tables(database)]
+    databases = engine.run(
+        "SELECT database_name FROM system.main.duckdb_databases() WHERE NOT internal"
+    )
+    own = engine.connection  # the query sees what its own transaction sees
+    tables = [table for (name,) in databases for table in engine.tables_seen_by(own, name)]
     if scans is None or not all(map(_is_plain, scans)):
         return tables
     read = {
@@ -78,7 +83,7 @@ def _scans(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list[dict
 
     The optimised plan leaves out what the statistics of the rows exclude, which is private.
     """
-    plan = engine.run("SELECT json_serialize_plan(?)", [relation.sql_query()])[0][0]
+    plan = engine.run("SELECT system.main.json_serialize_plan(?)", [relation.sql_query()])[0][0]
     found: list[dict[str, Any]] = []
 
     def note(node: dict[str, Any]) -> dict[str, Any]:
@@ -109,6 +114,7 @@ class Relation:
     engine: DuckDBEngine
     catalog: str
     schema = False
+    in_transaction = True
 
     @staticmethod
     def of(name: str, relation: duckdb.DuckDBPyRelation, engine: DuckDBEngine) -> Relation:
@@ -130,18 +136,26 @@ class Relation:
 
     @contextlib.contextmanager
     def opened(self, table: TableInfo) -> Iterator[Opened]:
-        """The rows in a database in memory, attached to the user's connection meanwhile."""
+        """The rows in a database in memory, attached to the user's connection meanwhile.
+
+        The connection is in one transaction from here until the rows are read.
+        """
         engine, ident = self.engine, DuckDBDialect().ident
         name = ident(table.catalog, table.schema, table.name)
         columns = selected(self.columns, table.columns)
+        reading = contextlib.ExitStack()  # what ends the transaction
 
         def fill() -> None:
             rows = f"CREATE TABLE {name} AS SELECT {columns} FROM dpforest_rows"
             engine.call(lambda: self.relation.query("dpforest_rows", rows), step="read")
+            reading.pop_all()
+            engine.run("COMMIT")
 
         engine.run(f"ATTACH ':memory:' AS {ident(table.catalog)}")
         try:
-            with contextlib.closing(new_cursor(engine)) as cursor:
+            engine.run("BEGIN")
+            with reading, contextlib.closing(new_cursor(engine)) as cursor:
+                reading.callback(engine.run, "ROLLBACK")
                 yield Opened(engine, cursor, fill)
         finally:
             engine.run(f"DETACH {ident(table.catalog)}")
@@ -149,7 +163,7 @@ class Relation:
 
 def _parsed(engine: DuckDBEngine, sql: str) -> Any:
     """What a query asks for, without the places of words in its text; None for several."""
-    text = engine.run("SELECT json_serialize_sql(?)", [sql])[0][0]
+    text = engine.run("SELECT system.main.json_serialize_sql(?)", [sql])[0][0]
     try:
         statements = json.loads(text, object_hook=_unplaced)["statements"]
     except (KeyError, ValueError, RecursionError):

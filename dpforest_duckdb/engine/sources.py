@@ -70,7 +70,8 @@ class Source(Protocol):
 
     `columns` are the names and the types as DuckDB reads them. `schema` says that the types are
     declared where the rows are, as in a Parquet file. `catalog` is the database that they are
-    read in.
+    read in. `in_transaction` says that they are read in a transaction of the user's connection,
+    which can have one only.
     """
 
     @property
@@ -84,6 +85,9 @@ class Source(Protocol):
 
     @property
     def schema(self) -> bool: ...
+
+    @property
+    def in_transaction(self) -> bool: ...
 
     def opened(self, table: TableInfo) -> AbstractContextManager[Opened]:
         """A database with the columns of `table` in the types of `table`; gone at the end."""
@@ -109,7 +113,10 @@ class SourceEngine:
     @property
     def database(self) -> str:
         """The file of the user's database; "" if it is in memory."""
-        path = "SELECT path FROM duckdb_databases() WHERE database_name = current_database()"
+        path = (
+            "SELECT path FROM system.main.duckdb_databases() "
+            "WHERE database_name = current_database()"
+        )
         return str(self._user.run(path)[0][0] or "")
 
     def table(self, name: str) -> TableInfo:
@@ -152,6 +159,8 @@ class SourceEngine:
 
     def refuse_unseen(self, table: TableInfo, columns: Collection[str] = ()) -> None:
         """Nothing is unseen: the rows are read where they are."""
+        if self._source.in_transaction:
+            self._user.refuse_transaction()
 
     def spills_plain(self, table: TableInfo) -> bool:
         return False

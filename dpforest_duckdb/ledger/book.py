@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.ledger.entries import Budget, Chain, Outcome, Table, check_amounts, parse
+from dpforest_duckdb.ledger.entries import Budget, Chain, Outcome, Run, Table, check_amounts, parse
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 _WAIT_SECONDS = 30.0
@@ -119,6 +119,10 @@ class Ledger:
     def head(self) -> str:
         """The hash of the last entry, to be anchored in the database; "" for an empty ledger."""
         return self.read().head
+
+    def runs(self) -> tuple[Run, ...]:
+        """The runs on all tables, oldest first, as they were debited."""
+        return tuple(entry for entry in self.read().entries if isinstance(entry, Run))
 
     def released(self, forest: str) -> bool:
         """Whether a private run on any table released the forest with this hash."""
