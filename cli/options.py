@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
     from dpforest_duckdb.model.forest import Forest
 
-Db = Annotated[
-    str, typer.Option(metavar="FILE", envvar="DPFOREST_DB", help="The DuckDB database file.")
-]
 DataDb = Annotated[
     str,
     typer.Option(
@@ -59,7 +56,6 @@ def one_of(kind: type[StrEnum]) -> ArgumentInfo:
     return found
 
 
-TableName = Annotated[str, typer.Option("--table", metavar="TABLE", help="A table: t or schema.t.")]
 MaybeTable = Annotated[
     str | None, typer.Option("--table", metavar="TABLE", help="A table: t or schema.t.")
 ]

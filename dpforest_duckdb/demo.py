@@ -109,7 +109,7 @@ def _evaluate_and_score(
     scored = engine.scored("nursery_test")
     write_file(script, publish_sql(forest, form="table", name="scored", scored=scored))
     engine.run(script.read_text(encoding="utf-8"), step="score")
-    say("This SQL needs nothing of this package. Run in DuckDB, it made the table scored:")
+    say("This SQL runs without this package. Run in DuckDB, it made the table scored:")
     _say_rows(engine, say)
     return figures
 

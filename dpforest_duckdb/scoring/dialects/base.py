@@ -29,7 +29,6 @@ class Dialect:
 
     name: ClassVar[str] = "standard"
     title: ClassVar[str] = "standard SQL"
-    executed: ClassVar[bool] = False  # the tests run its SQL in the engine itself
     forms: ClassVar[tuple[Form, ...]] = ("select", "view", "table", "dbt", "dbt-schema")
     quotes: ClassVar[tuple[str, str]] = ('"', '"')
     longest_name: ClassVar[int | None] = None

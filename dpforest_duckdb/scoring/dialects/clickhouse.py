@@ -27,7 +27,6 @@ class ClickHouse(Dialect):
 
     name = "clickhouse"
     title = "ClickHouse"
-    executed = True
     quotes = ("`", "`")
     most_bytes = 262_144  # max_query_size
     double = "Float64"

@@ -8,5 +8,4 @@ from dpforest_duckdb.scoring.dialects.base import Dialect
 class DataFusion(Dialect):
     name = "datafusion"
     title = "DataFusion"
-    executed = True
     forms = ("select", "view", "table")

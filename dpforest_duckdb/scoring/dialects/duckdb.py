@@ -14,7 +14,6 @@ from dpforest_duckdb.sql import Sql
 class DuckDB(Dialect):
     name = "duckdb"
     title = "DuckDB"
-    executed = True
     forms = ("select", "view", "table", "macro", "dbt", "dbt-schema")
     excludes = True
 

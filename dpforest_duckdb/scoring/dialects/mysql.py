@@ -11,15 +11,15 @@ from dpforest_duckdb.sql import Sql
 
 
 class MySQL(Dialect):
-    """Text is compared as bytes: the default collations ignore case and spaces at the end.
+    """Tested in MariaDB.
 
-    A CTE is merged into its reader, and computed again for every use of its columns, unless it has
-    a LIMIT: the largest one keeps every row.
+    Text is compared as bytes, because the default collations ignore case and spaces at the end. A
+    CTE is merged into its reader, and computed again for every use of its columns, unless it has a
+    LIMIT: the largest one keeps every row.
     """
 
     name = "mysql"
     title = "MySQL"
-    executed = True  # in MariaDB
     quotes = ("`", "`")
     longest_name = 64
     most_bytes = 16_777_216

@@ -13,7 +13,6 @@ class Polars(Dialect):
 
     name = "polars"
     title = "Polars"
-    executed = True
     forms = ("select", "table")
 
     def check_name(self, name: str) -> None:

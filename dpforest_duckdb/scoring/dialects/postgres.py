@@ -14,7 +14,6 @@ class Postgres(Dialect):
 
     name = "postgres"
     title = "PostgreSQL"
-    executed = True
     longest_name = 63
     name_in_bytes = True
     most_columns = 1664

@@ -20,7 +20,6 @@ class Spark(Dialect):
 
     name = "spark"
     title = "Spark"
-    executed = True
     quotes = ("`", "`")
     advice = (
         "Faster after SET spark.sql.codegen.wholeStage = false, which avoids one long Java method."

@@ -18,7 +18,6 @@ class SQLite(Dialect):
 
     name = "sqlite"
     title = "SQLite"
-    executed = True
     most_columns = 2000
     cte = Sql("AS MATERIALIZED")
     double = "REAL"
