@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PLACES = ("dpforest_duckdb", "cli", "sql", "docs", "tests", "benchmarks")
-SUFFIXES = {".py", ".sql", ".md"}
+SUFFIXES = {".py", ".sql", ".md", ".html", ".js"}
 RIDDLES = ("heir", "seat", "judges", "heavy", "afforded", "tells all", "told", "heard")
 PATTERN = re.compile(rf"(?<![a-z])({'|'.join(RIDDLES)})(?![a-z])", re.IGNORECASE)
 TEXTS = sorted(

@@ -141,7 +141,7 @@ def test_columns_or_a_key_are_required_where_star_cannot_exclude(engine: str) ->
         ("spark", visits(label="${x}"), "Spark replaces"),
         ("polars", visits(column="*"), "several columns in Polars"),
         ("polars", visits(column="^city$"), "several columns in Polars"),
-        ("tsql", visits(depth=8), "levels of CASE and SQL Server takes 10"),
+        ("tsql", visits(depth=8), "levels of CASE and SQL Server allows 10"),
     ],
 )
 def test_what_an_engine_cannot_have_is_refused(engine: str, forest: Forest, sentence: str) -> None:
@@ -171,7 +171,7 @@ def test_sql_beyond_the_size_limit_of_an_engine_is_refused_without_force(
 ) -> None:
     own = dialect("clickhouse")
     monkeypatch.setattr(type(own), "most_bytes", 1000)
-    with pytest.raises(DpforestError, match="ClickHouse takes 1,000 bytes"):
+    with pytest.raises(DpforestError, match="ClickHouse allows 1,000 bytes"):
         publish_sql(visits(), "visits", dialect=own, key=["id"])
     assert publish_sql(visits(), "visits", dialect=own, key=["id"], force=True)
 

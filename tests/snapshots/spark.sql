@@ -3,7 +3,7 @@
 -- recipe: by hand, 1 tree, 11 nodes, 4 deep
 -- guarantee: ε = 1, δ = 0, per row, add-remove neighbours
 -- private: yes
--- Faster after SET spark.sql.codegen.wholeStage = false: one Java method of all is too long.
+-- Faster after SET spark.sql.codegen.wholeStage = false, which avoids one long Java method.
 -- Values that a CASE does not name (NULL, NaN, out of the domain) take its ELSE.
 CREATE TABLE `risk_scored` AS
 WITH

@@ -205,7 +205,7 @@ class Dialect:
         ):
             if most is not None and found > most:
                 raise DpforestError(
-                    f"The SQL has {found} {what} and {self.title} takes {most}: "
+                    f"The SQL has {found} {what} and {self.title} allows {most}: "
                     "train fewer or shallower trees, or keep fewer columns."
                 )
 
