@@ -48,7 +48,7 @@ CAUGHT_BY = {
     "shared_codes_of_other_rows": "test_conformance.py::test_duckdb_conforms",
     "code_of_two": "test_joint.py::test_a_row_more_changes_each_block_of_its_class_by_one",
     "mixtures_rated_without_bound": "test_tree_beside_sums.py::test_a_row_more_gives_every_mixture"
-    "_0_to_its_most[50.0-2]",
+    "_0_to_its_most[50.0-1-2]",
     "points_drawn_as_rows": "test_tree_beside_sums.py::test_draws_have_the_sensitivity_of_their"
     "_utilities",
     "lost_cap_unnoticed": "privacy/test_account.py::test_a_cap_that_the_ledger_does_not"
