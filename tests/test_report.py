@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import re
@@ -130,6 +131,9 @@ def test_hostile_names_and_labels_stay_text() -> None:
     assert "<img" not in own
     assert page.count("</script>") == page.count("<script")
     assert payload(page)["model"]["classes"][1] == HOSTILE
+    body = re.sub(r"<pre.*?</pre>", "", own.partition("<body>")[2], flags=re.DOTALL)
+    written = html.escape(HOSTILE).replace("&quot;", "&#34;")
+    assert body.count(written) == body.count(f"<bdi>{written}</bdi>") > 2
 
 
 @pytest.mark.parametrize("classes", [2, 100])
@@ -138,9 +142,15 @@ def test_many_classes_and_attributes_and_a_single_leaf_have_a_page(classes: int)
     domain = two_attributes(labels=labels)
     votes = [[1 + number + cell for number in range(classes)] for cell in range(4)]
     forest = forest_of(domain, one_split(domain, 0, votes), link="shares")
-    assert labels[-1] in report_html(forest)
+    page = report_html(forest)
+    assert labels[-1] in page
+    rows = [r for rows in payload(page)["effects"][0]["chart"]["datasets"].values() for r in rows]
+    drawn = {row["class"] for row in rows if "class" in row}
+    assert len(drawn) == (1 if classes == 2 else 6)
+    assert ("for the 6 classes that change most" in page) == (classes == 100)
     single = forest_of(domain, forest.trees[0].cut(forest.trees[0].kind > 0, domain.cells))
     assert "No tree splits" in report_html(single)
+    assert "1 tree, 1 node, depth 0" in report_html(single)
 
 
 def test_the_verb_writes_the_page_whole_or_not_at_all(db: Path, tmp_path: Path) -> None:

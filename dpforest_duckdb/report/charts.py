@@ -14,6 +14,8 @@ from dpforest_duckdb.report.evaluated import Evaluated
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import LEAF, Tree
 
+MOST_BARS = 40  # attributes in the chart of importances
+MOST_CLASSES = 6  # drawn in the chart of an effect
 MOST_NODES = 400  # of a drawn tree: more cannot be read
 LEVEL, LAST = 165, 250  # pixels of a level of a tree, and of the text of its leaves
 
@@ -24,7 +26,7 @@ def importance_chart(forest: ForestContent, found: Sequence[Effect]) -> dict[str
 
     rows = [
         {"attribute": forest.domain.attributes[one.attribute].name, "importance": one.importance}
-        for one in found
+        for one in found[:MOST_BARS]
     ]
     chart = (
         alt.Chart(alt.InlineData(values=rows))
@@ -42,12 +44,13 @@ def importance_chart(forest: ForestContent, found: Sequence[Effect]) -> dict[str
 def effect_chart(forest: ForestContent, effect: Effect) -> dict[str, Any]:
     """Points for each value and class, with a band of two standard deviations of the noise.
 
-    With two classes only the second is drawn: the first is its mirror image.
+    With two classes only the second is drawn: the first is its mirror image. Of many, those that
+    change most are.
     """
     import altair as alt
 
     classes = forest.domain.classes
-    shown = range(1, 2) if len(classes) == 2 else range(len(classes))
+    shown = [1] if len(classes) == 2 else _most_changed(effect)
     rows = []
     for number in shown:
         for cell, label in enumerate(effect.labels):
@@ -70,7 +73,10 @@ def effect_chart(forest: ForestContent, effect: Effect) -> dict[str, Any]:
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         x=alt.X("value:N", sort=alt.SortField("order"), title=None, axis=alt.Axis(labelLimit=160)),
         color=alt.Color(
-            "class:N", title="class", sort=list(classes), legend=alt.Legend(symbolOpacity=1)
+            "class:N",
+            title="class",
+            sort=[classes[number] for number in shown],
+            legend=alt.Legend(symbolOpacity=1),
         ),
         tooltip=[
             "value:N",
@@ -91,6 +97,13 @@ def effect_chart(forest: ForestContent, effect: Effect) -> dict[str, Any]:
         .encode(y="zero:Q")
     )
     return _spec(alt.layer(zero, band, points).properties(width="container", height=220))
+
+
+def _most_changed(effect: Effect) -> list[int]:
+    """The classes whose effects are the largest, in the order of the domain."""
+    change = effect.weights @ np.abs(effect.values)
+    largest: list[int] = np.argsort(-change, kind="stable")[:MOST_CLASSES].tolist()
+    return sorted(largest)
 
 
 def calibration_chart(evaluated: Evaluated) -> dict[str, Any] | None:

@@ -1,5 +1,6 @@
 "use strict";
 const data = JSON.parse(document.getElementById("payload").textContent);
+const isolated = (name) => `\u2068${name}\u2069`; // a right-to-left mark in a name ends with it
 const byId = (id) => document.getElementById(id);
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
@@ -50,7 +51,7 @@ dark.addEventListener("change", drawAll);
 const model = data.model;
 const MULTIWAY = 1, THRESHOLD = 2, SCALE = 1e6;
 const softmax = model.link === "softmax";
-const REASONS = 15, RULES = 50; // rows that are shown
+const REASONS = 15, RULES = 50, LIKELIEST = 6; // rows that are shown
 
 function path(tree, codes) {
   let node = 0;
@@ -71,7 +72,7 @@ function explain() {
     const [leaf, used] = path(tree, codes), votes = tree.votes[leaf];
     votes.forEach((vote, c) => { total[c] = model.voting === "sum" ? total[c] + vote : Math.max(total[c], vote); });
     const names = [...new Set(used)].sort((a, b) => a - b);
-    const key = names.map((a) => `${model.attributes[a].name}: ${label(a, codes[a])}`).join(" and ") || "all rows";
+    const key = names.map((a) => `${isolated(model.attributes[a].name)}: ${isolated(label(a, codes[a]))}`).join(" and ") || "all rows";
     const mean = votes.reduce((sum, vote) => sum + vote, 0) / votes.length;
     const before = reasons.get(key) || model.classes.map(() => 0);
     reasons.set(key, before.map((sum, c) => sum + votes[c] - (softmax ? mean : 0)));
@@ -80,14 +81,15 @@ function explain() {
   const weight = total.map((vote) => (softmax ? Math.exp((vote - highest) / SCALE) : vote));
   const all = weight.reduce((sum, w) => sum + w, 0) || 1;
   const best = total.indexOf(highest);
-  byId("answer").textContent = `${model.classes[best]}, with probability ${(weight[best] / all).toFixed(3)}. ` +
-    model.classes.map((name, c) => `${name}: ${(weight[c] / all).toFixed(3)}`).join("; ");
-  byId("best").textContent = `Adds to the ${softmax ? "log-odds of" : "votes for"} ${model.classes[best]}`;
+  const likeliest = weight.map((w, c) => [w / all, c]).sort((a, b) => b[0] - a[0]).slice(0, LIKELIEST);
+  byId("answer").textContent = `${isolated(model.classes[best])}, with probability ${(weight[best] / all).toFixed(3)}. ` +
+    likeliest.map(([share, c]) => `${isolated(model.classes[c])}: ${share.toFixed(3)}`).join("; ");
+  byId("best").textContent = `Adds to the ${softmax ? "log-odds of" : "votes for"} ${isolated(model.classes[best])}`;
   const unit = softmax && total.length === 2 ? SCALE / 2 : SCALE; // of two classes, against the other
   const sorted = [...reasons].map(([key, votes]) => [key, votes[best] / unit]).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
   const rows = sorted.slice(0, REASONS), others = sorted.slice(REASONS);
   if (others.length && model.voting === "sum") rows.push([`${others.length} more`, others.reduce((sum, row) => sum + row[1], 0)]);
-  const most = Math.max(...rows.map((row) => Math.abs(row[1])), 1e-9);
+  const most = Math.max(...rows.map((row) => Math.abs(row[1])), 1e-3);
   byId("because").replaceChildren(...rows.map(([key, value]) => line([key, value.toFixed(3)], value / most)));
 }
 
@@ -120,7 +122,7 @@ const columns = ["tree", "rule", "prediction", "confidence", "support", "counts"
 let order = null, ascending = true;
 const digits = (value) => Number.isInteger(value) ? String(value) : value.toPrecision(3);
 const shownText = (value) => typeof value === "number" ? digits(value) : value === null || value === undefined ? "" : typeof value === "object"
-  ? (Array.isArray(value) ? value.join(", ") : Object.entries(value).map(([k, v]) => `${k} ${v}`).join(", ")) : String(value);
+  ? (Array.isArray(value) ? value.join(", ") : Object.entries(value).map(([k, v]) => `${isolated(k)} ${v}`).join(", ")) : String(value);
 
 function listRules() {
   const wanted = byId("search").value.toLowerCase();
@@ -131,7 +133,7 @@ function listRules() {
     return ascending ? sign : -sign;
   });
   document.querySelector("#rule-table tbody").replaceChildren(...found.slice(0, RULES).map((rule) => line(columns.map((key) => shownText(rule[key])))));
-  byId("shown").textContent = `${found.length} rules${found.length > RULES ? `, the first ${RULES} shown` : ""}`;
+  byId("shown").textContent = `${found.length} rule${found.length === 1 ? "" : "s"}${found.length > RULES ? `, the first ${RULES} shown` : ""}`;
 }
 
 for (const key of columns) {

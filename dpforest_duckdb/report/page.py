@@ -16,6 +16,8 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.effects import effects
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.report.charts import (
+    MOST_BARS,
+    MOST_CLASSES,
     calibration_chart,
     effect_chart,
     importance_chart,
@@ -103,6 +105,8 @@ def report_html(
             most=[forest.domain.attributes[one.attribute].name for one in found[:3]],
             steps=[_step(line) for line in forest.guarantee.plan],
             most_rules=MOST_RULES,
+            most_bars=MOST_BARS,
+            most_classes=MOST_CLASSES,
             concentrated=any("ρ = " in line for line in forest.guarantee.plan),
             all_rules=len(rules),
             attributes=[_described(attribute) for attribute in forest.domain.attributes],
@@ -167,8 +171,11 @@ def _deep(tree: Tree) -> bool:
 
 def _rule(rule: Mapping[str, Any]) -> dict[str, Any]:
     """A rule's cells; of two classes, the log-odds of the prediction against the other."""
-    keys = ("tree", "rule", "prediction", "confidence", "support", "counts")
+    keys = ["tree", "rule", "prediction", "confidence", "support"]
     odds = rule.get("log_odds")
+    if len(rule["votes"]) > MOST_CLASSES:  # a figure for each class is too much for a cell
+        return {key: rule[key] for key in keys}
+    keys.append("counts")
     if odds is not None and len(odds) == 2:
         odds = round(2 * odds[rule["prediction"]], 3)
     return {key: rule[key] for key in keys} | {"log_odds": odds}
