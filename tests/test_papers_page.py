@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
@@ -13,10 +14,13 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 import dpdf_paper
 import papers
 import shared
+import thesis_code
 from papers import CASES, CHANGES, REASONS, Cell
 from shared import Runs
 
+from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.recipes import find
+from dpforest_duckdb.tree import LEAF, THRESHOLD
 
 
 def test_runs_are_kept_one_by_one_and_read_again(
@@ -62,6 +66,17 @@ def test_few_runs_say_so(tmp_path: Path) -> None:
     assert papers.mean(runs, "few") == "0.600 ± 0.100 (2 runs)"
     assert papers.mean(runs, "all") == "0.500 ± 0.000"
     assert papers.mean(runs, "none") == "not run"
+
+
+def test_the_thesiss_code_splits_no_more_once_a_path_has_all_its_splits() -> None:
+    """A complete tree of two splits a path: root 0, then 1 and 2, then 3, 4 below 1 and 5, 6."""
+    growth = Growth((2, 2), trees=1, classes=2)
+    for nodes in ([0], [1, 2]):
+        count = np.full(len(nodes), THRESHOLD)
+        growth.split(np.array(nodes), np.zeros_like(count), count, np.zeros_like(count))
+    assert np.flatnonzero(~thesis_code.ended(growth, 2)).tolist() == [0, 1], "node 2 comes later"
+    growth.kind[1] = LEAF  # of one class: no path has two splits before node 2
+    assert np.flatnonzero(~thesis_code.ended(growth, 2)).tolist() == [0, 2]
 
 
 def test_every_figure_in_the_text_is_a_cell_and_every_experiment_changes_something() -> None:
