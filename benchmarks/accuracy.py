@@ -7,7 +7,7 @@
 Three stratified folds; tables of fewer than 8,000 rows are split into folds three times. The
 package's learners run on rows in memory, which gives the forests of DuckDB (tests compare them).
 Noise comes from seeds: an experiment on public data, not private. Figures are kept in a file, so
-that a stopped run goes on where it was. What other people's models reach is kept in
+that a stopped run goes on where it was. Figures of other people's models are kept in
 peer_accuracy.csv; what to aim for is read from the folder targets beside the tables, and left out
 where there is none.
 """

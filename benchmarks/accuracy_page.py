@@ -87,7 +87,7 @@ class Aim:
 def aims(delta: float) -> dict[tuple[str, float], Aim]:
     """The best figures seen under a guarantee, by table and ε; empty without a folder of targets.
 
-    They were chosen with hindsight in every row.
+    The best was chosen with hindsight in every row.
     """
     found: dict[tuple[str, float], Aim] = {}
     for name, best in (("accuracy", "target"), ("more", "best")):
@@ -118,7 +118,7 @@ def with_peers(cells: Sequence[Cell]) -> list[Cell]:
 
 
 def summary(cells: Sequence[Cell], delta: float) -> str:
-    """Means over tables, and how many rows reach what was aimed at."""
+    """Means over tables, and how many rows reach the targets."""
     own = {cell.table for cell in cells if cell.contender == DEFAULT}
     made = own & set(HARD)
     every = with_peers(cells)
@@ -156,7 +156,7 @@ def _means(cells: Sequence[Cell], tables: set[str], contender: str) -> Iterator[
 
 
 def reached(cells: Sequence[Cell], delta: float) -> str:
-    """How many rows of the default reach the aims of each file, and what a guess is worth."""
+    """How many rows of the default reach the targets of each file, and the figures of a guess."""
     own = [cell for cell in cells if cell.contender == DEFAULT]
     known = aims(delta)
     lines = []

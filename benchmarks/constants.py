@@ -136,7 +136,7 @@ CONSTANTS = (
 
 @dataclass(frozen=True)
 class Setting:
-    """All constants as they are, but one; `ours` if that one is as it is too."""
+    """All constants with their present values but one; `ours` if that one is unchanged too."""
 
     constant: Constant
     value: float
@@ -153,7 +153,7 @@ class Setting:
 
 
 class SettledError(Exception):
-    """Ends a run before it grows a tree, with what it has settled."""
+    """Ends a run before it grows a tree, with the context that was set by then."""
 
     def __init__(self, context: TrainingContext) -> None:
         self.context = context
@@ -218,12 +218,12 @@ def measured(
 
 
 def settings() -> list[Setting]:
-    """For each constant the smaller value, ours and the larger one."""
+    """For each constant the smaller value, the present one and the larger one."""
     return [one for c in CONSTANTS for one in tried(c)]
 
 
 def tried(constant: Constant) -> list[Setting]:
-    """The smaller value, ours and the larger one."""
+    """The smaller value, the present one and the larger one."""
     return [
         Setting(constant, constant.smaller),
         ours(constant),

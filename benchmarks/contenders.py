@@ -1,4 +1,4 @@
-"""One contender of the speed benchmark, run in a process of its own so that its memory is its own.
+"""One contender of the speed benchmark, in a process of its own so that its memory is measured.
 
     python benchmarks/contenders.py '{"contender": "ours", "database": "…", …}'
 
@@ -94,7 +94,7 @@ class Clock:
 
 
 class TimedEngine(DuckDBEngine):
-    """An engine that notes the time of each step; statements without a step are housekeeping."""
+    """An engine that records the time of each step; statements without a step are housekeeping."""
 
     def __init__(self, connection: Connection, clock: Clock) -> None:
         super().__init__(connection)
@@ -107,7 +107,7 @@ class TimedEngine(DuckDBEngine):
 
 @dataclass(frozen=True)
 class TimedNoise:
-    """A noise that notes its time."""
+    """Noise that records its time."""
 
     noise: CountNoise
     clock: Clock
@@ -126,7 +126,7 @@ class TimedNoise:
 
 
 def timed_choice(choose: Chooser, clock: Clock) -> Chooser:
-    """A chooser that notes its time."""
+    """A chooser that records its time."""
 
     def timed(choice: Choice) -> Drawn:
         with clock.phase("select"):
@@ -303,7 +303,7 @@ def fetched(con: Connection, job: Job) -> tuple[dict[str, Any], Any]:
 
 
 def lightgbm(con: Connection, job: Job) -> Outcome:
-    """LightGBM's random forest; it needs bagging, and so grows on 63 % of the rows."""
+    """LightGBM's random forest, which needs bagging, so each tree has 63 % of the rows."""
     import lightgbm as lgb
     import pyarrow as pa
 
@@ -455,7 +455,7 @@ def run(job: Job) -> Outcome:
 
 
 def peak_memory() -> int:
-    """Bytes; from /proc where it is, for ru_maxrss also counts the parent that forked us."""
+    """Bytes, from /proc if possible, because ru_maxrss also counts the parent process."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))

@@ -89,7 +89,7 @@ def standard_error(values: Accuracies) -> Accuracies:
 
 @dataclass
 class Bench:
-    """One table in memory, dealt to folds, with the time that its parts took."""
+    """One table in memory, divided into folds, with the time that its parts took."""
 
     name: str
     domain: Domain
@@ -108,7 +108,7 @@ class Bench:
         return Bench(name, load_domain(folder / f"{name}.toml"), con, ledgers)
 
     def deal(self, repeat: int) -> None:
-        """Shuffle the rows within their class and deal them to folds in turn: stratified, equal."""
+        """Divide the rows into stratified folds of equal size, at random."""
         self.con.execute(
             "CREATE OR REPLACE TABLE dealt AS SELECT * EXCLUDE (position), (row_number() OVER "
             f'(ORDER BY "{self.domain.target}", hash(position, {repeat}))) % {FOLDS} AS fold '
@@ -126,8 +126,8 @@ class Bench:
     def prepared(self, form: str, epsilon: str, trees: int, seed: int) -> Run:
         """A planned run of DPDF, or of its baseline, at the paper's depth, on `train`.
 
-        It gets a new ledger, since every debit checks the whole chain before it; the last one's
-        anchor is taken off the table.
+        Its ledger is new, because every debit checks the whole chain before it. The anchor of the
+        last ledger is removed from the table.
         """
         self.con.execute("COMMENT ON TABLE train IS NULL")
         self.trainings += 1
@@ -259,7 +259,7 @@ def table_1(folder: Path, ledgers: Path) -> str:
 
 
 def goals(results: Sequence[Result]) -> list[str]:
-    """What was asked of the repair, and whether it is met."""
+    """The targets of the repair, and whether they are met."""
     single = [result for result in results if result.trees == 1]
     lines = []
     for result in results:
@@ -328,7 +328,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Run what was asked for and print the report."""
+    """Run the chosen parts and print the report."""
     given = arguments()
     warnings.simplefilter("ignore")  # seeded noise warns at every run; this is an experiment
     folder = data_folder()

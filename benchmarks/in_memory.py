@@ -64,7 +64,7 @@ class Figures:
 class Table:
     """A table's rows with a known class: `labels[row]`, and codes of its attributes on request.
 
-    Numeric columns are numbers, dates, times or decimals; they are kept as floats.
+    Numeric columns (numbers, dates, times, decimals) are kept as floats.
     """
 
     def __init__(self, con: duckdb.DuckDBPyConnection, name: str, domain: Domain) -> None:
@@ -281,7 +281,7 @@ def trained(
     *,
     seed: int,
 ) -> Forest:
-    """Train on some rows of a table with seeded noise; every row is a unit."""
+    """Train on some rows of a table with seeded noise; every row is a privacy unit."""
     chosen = find(recipe) if isinstance(recipe, str) else recipe
     request = chosen.request(table.domain, nano_epsilon(epsilon), delta=atto_delta(delta))
     with warnings.catch_warnings():

@@ -1,10 +1,10 @@
-"""A peer, run in an environment of its own: it can import nothing of this package.
+"""A peer, run in an environment of its own, so it can import nothing of this package.
 
     python benchmarks/peers.py '{"contender": "diffprivlib", "database": "…", …}'   # speed
     python benchmarks/peers.py '{"contender": "DP-EBM", "epsilons": […], …}'          # accuracy
 
-prints one line of JSON. The peer gets the public bounds, categories and classes, which it would
-read off the private rows else.
+prints one line of JSON. The peer gets the public bounds, categories and classes; otherwise it would
+read them off the private rows.
 """
 
 from __future__ import annotations

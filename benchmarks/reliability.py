@@ -2,8 +2,8 @@
 
     python benchmarks/reliability.py --markdown docs/reliability.md
 
-Checks as it goes, with the harness of the tests, and stops at the first thing that is not as it
-should be. Takes about five minutes. Needs POSIX; for the full disk, the right to mount one.
+Checks each step with the harness of the tests, and stops at the first failure.
+Takes about five minutes. Needs POSIX; for the full disk, the right to mount one.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def race(place: Path) -> str:
-    """Processes that all want the one budget."""
+    """Processes that race for one budget."""
     say("race")
     ledger, table = Ledger(place / "race"), Table("0", "t", "d::main.t")
     ledger.set_cap(table, NANO, 0, PrivacyUnit("row"))
@@ -158,7 +158,7 @@ def _crash(made: Path, place: Path, **when: float) -> Ending:
 
 
 def _edit(statement: str) -> Callable[[Path], None]:
-    """Change the ledger's rows by hand, its triggers out of the way and put back afterwards."""
+    """Change the ledger's rows without its triggers, which are restored afterwards."""
 
     def edit(folder: Path) -> None:
         with contextlib.closing(sqlite3.connect(folder / "clinic.duckdb.ledger")) as connection:
@@ -186,13 +186,13 @@ def _roll_back(folder: Path) -> None:
 
 
 def _move(folder: Path) -> None:
-    """The database and its ledger, to another name."""
+    """Move the database and its ledger to another name."""
     for end in ("", ".ledger"):
         (folder / f"clinic.duckdb{end}").rename(folder / f"moved.duckdb{end}")
 
 
 def _copy(folder: Path) -> None:
-    """The database alone, to another name, as if the copy had a budget of its own."""
+    """Copy the database alone to another name, as if the copy had a budget of its own."""
     shutil.copy(folder / "clinic.duckdb", folder / "moved.duckdb")
 
 
@@ -219,7 +219,7 @@ CHANGES: tuple[tuple[str, Callable[[Path], None], bool], ...] = (
 
 
 def change(made: Path, place: Path) -> str:
-    """Files and tables changed behind the ledger's back."""
+    """Change files and tables without the ledger, and try to train."""
     capped = place / "capped"
     shutil.copytree(made, capped)
     words = ("--db", capped / "clinic.duckdb", "--table", "visits", "--epsilon", "1.5")
@@ -239,7 +239,7 @@ def change(made: Path, place: Path) -> str:
 def _tried(
     capped: Path, folder: Path, name: str, act: Callable[[Path], None], fits: bool
 ) -> list[str]:
-    """Ask for ε = .5 twice after a change: the first may be granted, the second never is."""
+    """Request ε = .5 twice after a change: the first may be granted, the second must not be."""
     say(name)
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(capped, folder)
@@ -254,7 +254,7 @@ def _tried(
 
 
 def _ask(db: Path, table: str) -> tuple[str, str]:
-    """Ask for ε = .5: granted, or refused in one sentence, with nothing changed."""
+    """Request ε = .5: it is granted, or refused in one sentence with nothing changed."""
     before = state(db)
     words = ["train", "--db", db, "--table", table, "--target", "ill", "--epsilon", "0.5"]
     said = dpforest(*words, "--name", "new", "--replace")
@@ -276,7 +276,7 @@ def _backwards(capped: Path, folder: Path) -> list[str]:
 
 @contextlib.contextmanager
 def _full_disk(capped: Path, folder: Path) -> Iterator[Path | None]:
-    """A small disk with a home on it, and nothing left but 8 KB; None where none can be mounted."""
+    """A small disk with a home on it and 8 KB of free space; None if none can be mounted."""
     folder.mkdir()
     size = sum(p.stat().st_size for p in capped.iterdir()) // 1024 + 200
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size}k", "tmpfs", str(folder)]

@@ -126,7 +126,7 @@ def phase_table(measured: Measured) -> str:
 
 
 def beyond(measured: Measured, one: Key, other: Key) -> str:
-    """What a contender spends its seconds on beyond another's, the most first, in a sentence."""
+    """A sentence on the phases in which a contender needs more time than another, largest first."""
 
     def spent(key: Key, phase: str) -> float:
         return statistics.median(o.phases.get(phase, 0.0) for o in measured[key])
@@ -142,7 +142,7 @@ def beyond(measured: Measured, one: Key, other: Key) -> str:
 
 
 def ratio_table(measured: Measured, mixed: bool, rows: int) -> str:
-    """What was asked of five million rows or more, beside what was measured, and what it lacks."""
+    """Targets for five million rows or more, beside the measured ratios."""
     table, lacks = [], []
     for one, other, *limits in ASKED:
         if one not in measured or other not in measured:
@@ -157,7 +157,7 @@ def ratio_table(measured: Measured, mixed: bool, rows: int) -> str:
 
 
 def drawing(measured: Measured) -> str:
-    """What part of our time noise and selection take, in a sentence."""
+    """A sentence on the part of our time that noise and selection take."""
     parts = []
     for key in (key for key in measured if key[0] == "ours"):
         share = statistics.median(
@@ -216,7 +216,7 @@ def exponent(points: Sequence[tuple[float, float]]) -> float:
 
 
 def growth(name: str, points: Sequence[tuple[float, float]]) -> str:
-    """The power of rows that seconds grow with, and what does not grow, in a sentence."""
+    """A sentence on how the time grows with the rows: its exponent, and the constant part."""
     slopes = []
     for least in (1_000_000, 10_000_000):
         large = [point for point in points if point[0] >= least]
@@ -374,7 +374,7 @@ def size_of(folder: Path) -> int:
 
 
 def main() -> None:
-    """Run what was asked for and print the report."""
+    """Run the chosen parts and print the report."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

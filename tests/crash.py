@@ -1,4 +1,4 @@
-"""Trainings that kill themselves, at a chosen step or moment, and what is found afterwards."""
+"""Trainings that kill themselves at a chosen step or moment, and checks of what they leave."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WARM.set_forkserver_preload(["crash", "dpforest_duckdb.training.train"])
 
 
 def _killed_at(point: int, log: Path, words: list[str]) -> None:
-    """The command line, which ends itself by SIGKILL at its point-th step; none is 0.
+    """The command line, which kills itself by SIGKILL at its point-th step; 0 kills nothing.
 
     A step is a statement of DuckDB, before and after it runs; one of the ledger's, before; or what
     is done to a file. The name of each is written to the log.

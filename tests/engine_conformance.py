@@ -258,7 +258,7 @@ def outcomes_are_counted(rows: Snapshot, info: TableInfo) -> None:
 
 
 def a_snapshot_shows_one_moment(subject: Subject, info: TableInfo) -> None:
-    """Rows that are added meanwhile are in none of a snapshot's readings, or in the next one."""
+    """Rows that are added meanwhile are in no reading of a snapshot, and in the next snapshot."""
     with subject.engine.snapshot(info) as rows:
         first = rows.encode(bound(info), ROW, trees=1, sample="all", salt=1).count_leaves(0, 1)
         subject.insert([("red", 1, 9, "yes")] * 5)

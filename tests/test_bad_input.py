@@ -1,4 +1,4 @@
-"""What goes wrong from outside: one sentence, the right exit code, and nothing changed."""
+"""Bad input from outside: one sentence, the right exit code, and nothing changed."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_domain_file_with_an_error(
         ("DOUBLE", "domain = [1e305]"),
     ],
 )
-def test_numbers_beyond_a_type_are_refused_before_the_debit(
+def test_numbers_outside_a_type_are_refused_before_the_debit(
     db: Path, tmp_path: Path, sql_type: str, facts: str
 ) -> None:
     make(db, f"ALTER TABLE visits ADD COLUMN big {sql_type}")
@@ -257,8 +257,8 @@ ROWS = {
 
 
 @pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS.keys())
-def test_poor_rows_train_all_the_same(tmp_path: Path, rows: str) -> None:
-    """Whether a run works must not depend on private rows."""
+def test_rows_with_bad_values_train(tmp_path: Path, rows: str) -> None:
+    """Private rows must not decide whether a run works."""
     db, file = tmp_path / "d.duckdb", tmp_path / "d.toml"
     file.write_text(COLUMNS)
     make(
@@ -280,7 +280,7 @@ def test_poor_rows_train_all_the_same(tmp_path: Path, rows: str) -> None:
     assert dpforest("evaluate", *shared, "--epsilon", "1", "--json").facts["private"] is True
 
 
-def test_strangers_go_to_other(tmp_path: Path) -> None:
+def test_values_outside_the_domain_go_to_other(tmp_path: Path) -> None:
     """A category that is not in the domain has a cell of its own, in training and in scoring."""
     db, file = tmp_path / "d.duckdb", tmp_path / "d.toml"
     file.write_text(COLUMNS)
@@ -339,7 +339,7 @@ def test_hostile_names_and_categories_go_through_every_verb(tmp_path: Path, name
 
 
 @pytest.mark.skipif(os.name != "posix", reason="words of a command are bytes on POSIX alone")
-def test_words_that_are_no_text(db: Path) -> None:
+def test_arguments_that_are_not_utf_8(db: Path) -> None:
     before, word = state(db), os.fsdecode(b"\xff")
     model = ("--db", db, "--model", "risk")
     for words in (
@@ -468,7 +468,7 @@ def test_a_table_of_models_that_is_not_ours(tmp_path: Path) -> None:
     assert state(db) == before
 
 
-def test_names_to_make_that_cannot_be(db: Path) -> None:
+def test_names_of_new_tables_and_models_that_are_impossible(db: Path) -> None:
     make(db, "CREATE VIEW seen AS FROM fresh")
     before = state(db)
     score = ("score", "--db", db, "--model", "risk", "--table", "fresh", "--replace", "--into")

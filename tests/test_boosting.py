@@ -304,7 +304,7 @@ def test_private_medians_divide_rows_evenly_at_a_large_budget() -> None:
     low=st.integers(0, 3),
 )
 def test_a_row_moves_the_balance_of_a_cut_by_one(counts: list[int], where: int, low: int) -> None:
-    """Of one interval only, and by no more than what the exponents are given as sensitivity."""
+    """It changes one interval only, by at most the sensitivity that the exponents use."""
 
     def balance(rows: Sequence[int]) -> np.ndarray:
         up_to = np.concatenate([[0], np.cumsum(rows)])
@@ -446,7 +446,7 @@ def test_the_noise_in_steps_is_as_stated(ordered: int) -> None:
 
 @pytest.mark.parametrize("largest", [1.0, 2.0])
 def test_a_step_is_bounded_if_hessians_are_almost_zero(largest: float) -> None:
-    """A model too sure of a wrong class has large gradients and hardly any hessians."""
+    """A model that is overconfident in a wrong class has large gradients and tiny hessians."""
     gradients, hessians = np.array([-500.0, 400.0, 300.0]), np.array([3.0, 2.0, 4.0])
     found, _ = steps(gradients, hessians, 1.0, largest=largest)
     assert (np.abs(found) <= largest).all()

@@ -127,7 +127,7 @@ def test_show_sql_marks_every_statement_that_reads_rows(db: Path) -> None:
 def test_domain_and_dry_run_name_no_table_of_the_user(
     db: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As DuckDB reports: which tables a statement reads, functions of the catalogue aside."""
+    """DuckDB reports which tables a statement reads; functions of the catalogue are left out."""
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
 
     run_, read = DuckDBEngine.run, set()
@@ -728,7 +728,7 @@ def test_budgets_follow_a_table_that_is_renamed(db: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["audit", "budget", "models"])
-def test_a_word_that_is_no_action_is_named_with_those_that_are(verb: str) -> None:
+def test_an_unknown_action_is_named_with_the_known_ones(verb: str) -> None:
     said = dpforest(verb, "zzz")
     assert said.code == 2
     assert '"zzz" is none of these' in said.err

@@ -79,7 +79,7 @@ def test_dates_are_cut_by_day() -> None:
     assert attribute.code(dt.date(2030, 1, 1)) == 3
 
 
-def test_null_and_strangers_have_the_stated_cells() -> None:
+def test_null_and_values_outside_the_domain_have_the_stated_cells() -> None:
     nullable = Attribute("c", "categorical", ("a", "b"), nullable=True, type=VARCHAR)
     assert [nullable.code(v) for v in ("a", "b", "zzz", None)] == [0, 1, 2, 3]
     strict = Attribute("c", "categorical", ("a", "b"), nullable=False, type=VARCHAR)

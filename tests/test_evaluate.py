@@ -122,7 +122,7 @@ def test_no_row_gives_no_figure() -> None:
 
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=8), st.data())
 def test_every_row_has_a_cell_in_the_public_grid(votes: list[int], data: st.DataObject) -> None:
-    """What the grid leaves out no row can be in; else its noise would be all there is."""
+    """No row can be in a cell that the grid leaves out."""
     if not sum(votes):
         votes[0] = 1
     shares = [vote / sum(votes) for vote in votes]
@@ -261,7 +261,7 @@ def test_bad_options_spend_nothing(
 def test_figures_of_a_model_that_is_not_private_are_not_private(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path
 ) -> None:
-    """With a seed, one row of the table decides a forest, and so what its figures are."""
+    """With a seed, one row of the table determines the forest, and so its figures."""
     scored_table(con, 2)
     forest, engine, book = fit(con, "t", target="label"), DuckDBEngine(con), tmp_path / "ledger"
     account = Account.of(engine, engine.table("t"), book)
@@ -307,7 +307,7 @@ def test_a_model_of_unknown_origin_needs_a_declaration(
 def test_a_declared_evaluation_vouches_for_no_model(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path
 ) -> None:
-    """That a model never saw one table says nothing of the next; nor does another recipe's run."""
+    """A declaration for one table does not hold for the next; nor does a run of another recipe."""
     scored_table(con, 2)
     con.execute("CREATE TABLE u AS FROM t")
     seeded, engine, book = fit(con, "t", target="label"), DuckDBEngine(con), tmp_path / "ledger"

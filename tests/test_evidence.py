@@ -52,7 +52,7 @@ def test_large_counts_keep_their_shares_and_noise_gives_those_of_all_rows() -> N
 
 @pytest.mark.parametrize("counts", [[-10.0, -149.0], [-149.0, -10.0], [-60.0, -60.0], [0.0, 0.0]])
 def test_a_value_with_counts_below_zero_has_the_shares_of_all_rows(counts: list[float]) -> None:
-    """A value has no fewer rows than none, so such counts are noise, on whichever side."""
+    """A count below zero is noise, of whichever class it is."""
     table = np.array([counts, [400.0, 600.0], [600.0, 400.0]])
     shares = class_shares(table, np.array([0.5, 0.5]), variance=50.0**2)
     assert shares[0] == pytest.approx([0.5, 0.5], abs=0.02)
@@ -68,7 +68,7 @@ SLOPE = 1 / (1 + np.exp(-np.linspace(-3, 3, 24)))
 def test_ordered_values_borrow_from_their_neighbours(
     share: np.ndarray, rows: int, scale: float, most: float
 ) -> None:
-    """Noise hides each bin, but neither a cut between levels nor a slope, which has no cut."""
+    """Noise hides single bins, but neither a step between two levels nor a slope."""
     random, errors = np.random.default_rng(0), {True: 0.0, False: 0.0}
     for _ in range(20):
         counts = np.stack([rows * (1 - share), rows * share], axis=1)
@@ -81,7 +81,7 @@ def test_ordered_values_borrow_from_their_neighbours(
 
 
 def test_a_size_is_taken_from_fewer_rows_than_the_noise_may_have_made_up() -> None:
-    """The same noisy rows, read under different noise: more classes, more caution."""
+    """The same noisy rows under different noise: more classes give a smaller size."""
     sizes = []
     for classes, share in ((2, 0.04), (5, 0.1)):
         request = find("auto").request(domain(30, classes), NANO // 10)
@@ -121,7 +121,7 @@ def test_chains_that_no_rows_follow_divide_nothing_by_zero() -> None:
 
 
 def test_tables_are_adjusted_to_the_minimum_variance_class_totals() -> None:
-    """What all tables count alike lends each some exactness, as much as is claimed."""
+    """Totals that all tables count reduce the noise of each, by as much as is claimed."""
     request = find("auto").request(domain(6), NANO)
     request = dataclasses.replace(request, trees=6, histogram=(400, 600), rows=1000)
     plan = find("auto").plan(request)
@@ -145,7 +145,7 @@ def test_tables_are_adjusted_to_the_minimum_variance_class_totals() -> None:
 
 
 def repeated(times: int) -> Evidence:
-    """The same attribute, several times over: what the sum of log-odds is too sure of."""
+    """Copies of one attribute, which make the sum of log-odds overconfident."""
     shares = np.array([[0.8, 0.2], [0.2, 0.8]])
     weight = np.array([0.5, 0.5])
     added = np.log(shares / (weight @ shares))
@@ -157,7 +157,7 @@ def log_odds(total: object, value: int) -> float:
 
 
 def test_a_fine_histogram_corrects_for_correlated_attributes() -> None:
-    """Eight copies of one attribute say what one says, once the joint histogram is seen."""
+    """With the joint histogram, eight copies of one attribute count as one."""
     found, truth = repeated(8), math.log(4)
     plain, led = sums(found)
     assert log_odds(plain, 1) > 2 * truth
@@ -258,7 +258,7 @@ def test_bins_that_the_domain_chose_stay() -> None:
 def test_the_default_learns_interactions_of_attributes(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
 ) -> None:
-    """Four fair witnesses, each right seven times in ten, are right more often together."""
+    """Four attributes, each right seven times in ten, are right more often together."""
     con.execute("SELECT setseed(0.5)")
     con.execute("CREATE TABLE t (a BOOLEAN, b BOOLEAN, c BOOLEAN, d BOOLEAN, k BOOLEAN)")
     witness = ", ".join(["(random() < 0.7) = k"] * 4)

@@ -48,7 +48,7 @@ def bound(sizes: Sequence[int], classes: int = 2, *, nullable: bool = False) -> 
 
 
 def filled(domain: Domain, rows: int, seed: int = 0) -> list[np.ndarray]:
-    """Tables `[cell, class]` of the same random rows, some in cells that no domain speaks of."""
+    """Tables `[cell, class]` of the same random rows, some in cells outside the domain."""
     random, classes = np.random.default_rng(seed), len(domain.classes)
     label = random.integers(0, classes, rows)
     return [
@@ -119,7 +119,7 @@ def test_counts_have_the_deviation_that_the_model_says() -> None:
 
 
 def test_tables_of_few_values_cost_far_less_together_than_one_by_one() -> None:
-    """Sixteen yes-or-no questions: noise a third of that of tables that share ε."""
+    """Sixteen yes-or-no attributes: a third of the noise of tables that share ε."""
     domain = bound([2] * 16)
     together = deviation(domain.attributes[0], domain.attributes, NANO, 1)
     alone = np.sqrt(2) * 16
@@ -136,7 +136,7 @@ def test_the_parts_of_a_row_fit_the_sampler(rows_per_unit: int) -> None:
 
 
 def fill(con: duckdb.DuckDBPyConnection, rows: int, attributes: int = 6) -> Domain:
-    """Witnesses, each right seven times in ten; a unit holds three rows."""
+    """Attributes, each right seven times in ten; a unit has three rows."""
     con.execute("SELECT setseed(0.25)")
     witness = ", ".join(
         f"CASE WHEN (random() < 0.7) = (k = 'k1') THEN 'a' ELSE 'b' END AS c{i}"
@@ -217,7 +217,7 @@ def test_the_default_releases_all_tables_only_if_the_noise_is_small_enough(
     assert len(few.trees) <= 3, "at most as many attributes as were asked for"
 
 
-def test_real_numbers_are_left_to_finer_cuts(
+def test_tables_of_real_numbers_get_another_recipe(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
 ) -> None:
     con.execute(
@@ -233,7 +233,7 @@ def test_real_numbers_are_left_to_finer_cuts(
 def test_several_classes_out_of_reach_get_their_most_frequent(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
 ) -> None:
-    """Sixty rows of five classes at ε = .1: nothing is asked but the rows of each class."""
+    """Sixty rows of five classes at ε = .1: the only query is for the rows of each class."""
     con.execute(
         "CREATE TABLE t AS SELECT 'abcdefghij'[1 + i % 10] AS c0, 'abcd'[1 + i % 4] AS c1, "
         "CASE WHEN i % 10 < 8 THEN 'k0' ELSE 'k' || (1 + i % 4) END AS k FROM range(120) AS r(i)"
@@ -288,7 +288,7 @@ def test_rows_outside_the_domain_are_in_no_sum(
 
 
 def test_rows_are_coded_once_for_all_tables(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
-    """So that temporary space is not said, or refused, for a copy a tree."""
+    """Else the temporary space of a copy for each tree would be announced, or refused."""
     domain = fill(con, 30)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)

@@ -1,4 +1,4 @@
-"""Limits of size: those that public facts decide are announced, the others make leaves."""
+"""Limits of size: those of public facts are announced; past the others nodes stay leaves."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_smallest_complete_tree_bounds_the_depth() -> None:
 
 @pytest.mark.parametrize("name", sorted(RECIPES))
 def test_the_budget_of_a_query_follows_the_published_depth(name: str) -> None:
-    """However wide the attributes are: a plan knows nothing of limits."""
+    """This holds for attributes of any width: a plan does not depend on the limits."""
     recipe = RECIPES[name]
     narrow, wide = domain(cells=2, attributes=8), domain(cells=900, attributes=8)
     for form in filter(None, (recipe, recipe.published)):
@@ -59,7 +59,7 @@ def test_the_budget_of_a_query_follows_the_published_depth(name: str) -> None:
         assert plans[0] == plans[1]
 
 
-def test_a_public_limit_is_said_and_refuses_a_depth_that_was_asked_for() -> None:
+def test_a_public_limit_is_announced_and_refuses_a_requested_depth() -> None:
     recipe, many = find("smooth-forest"), domain(cells=2, attributes=22)
     request = recipe.request(many, NANO)
     assert (request.depth, request.deepest) == (11, 6), "2,000 leaves a tree, 3^7 is more"

@@ -61,7 +61,7 @@ def test_a_figure_is_met_within_two_standard_errors(found: list[float], said: st
     assert papers.verdict(None, found) == "-"
 
 
-def test_few_runs_say_so(tmp_path: Path) -> None:
+def test_a_figure_of_few_runs_is_marked(tmp_path: Path) -> None:
     runs = Runs(tmp_path / "none.json", {"few": [0.5, 0.7], "all": [0.5] * papers.RUNS})
     assert papers.mean(runs, "few") == "0.600 ± 0.100 (2 runs)"
     assert papers.mean(runs, "all") == "0.500 ± 0.000"

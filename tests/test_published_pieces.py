@@ -213,7 +213,7 @@ def test_privatree_splits_two_rows_of_two_classes_and_no_single_row() -> None:
 
 @pytest.mark.parametrize("published", [False, True])
 def test_the_thesis_draws_one_of_ten_points(published: bool) -> None:
-    """Ten equal sizes of rows lie between the points: no threshold but the ten is ever drawn."""
+    """Equally many rows lie between the ten points: no other threshold is ever drawn."""
     domain = numbers(109)
     tables = [np.tile(np.eye(2, dtype=np.int64)[[0, 1]], (400, domain.cells[0] // 2 + 1, 1))]
     tables = [tables[0][:, : domain.cells[0]]]

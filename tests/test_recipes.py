@@ -435,8 +435,8 @@ def test_names_of_recipes() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(RECIPES) - {"boosted"}))
-def test_a_recipe_that_asks_once_more_is_caught(name: str) -> None:
-    """A plan with one asking less than the loop makes, whichever query it is of."""
+def test_a_recipe_with_an_unplanned_query_is_caught(name: str) -> None:
+    """The plan has one query less than the loop makes, for each kind of query."""
     recipe = RECIPES[name]
     full = recipe.plan(recipe.request(mixed(), NANO, trees=1, depth=2))
     # the row count is spent first; the plan itself says how many roots are drawn
@@ -508,7 +508,7 @@ SPECIALISED = ("diffgen", "dt-diff")  # one draw for the whole table: see their 
 
 
 class Telling(Accountant):
-    """An accountant that remembers what it handed out, in order."""
+    """An accountant that records what it hands out, in order."""
 
     def __init__(self, plan: Plan, debited: int) -> None:
         super().__init__(plan, debited)
@@ -556,7 +556,7 @@ def phase_by_phase(
 ONE_BY_ONE = 30  # of the nodes of a depth
 
 
-def check_that_the_plan_is_truth(
+def check_that_the_plan_is_spent(
     recipe: Recipe, request: Request, *, rows: int = 300, seed: int = 0
 ) -> int:
     """ε and sensitivity as they arrive at the mechanisms, along a path, against the plan.
@@ -658,7 +658,7 @@ VARIANTS = [
 def test_the_mechanisms_are_given_what_the_plan_says(name: str, rows_per_unit: int) -> None:
     recipe = find(name)
     request = recipe.request(mixed(), NANO, trees=2, rows_per_unit=rows_per_unit)
-    spent = check_that_the_plan_is_truth(recipe, request, rows=6_000)
+    spent = check_that_the_plan_is_spent(recipe, request, rows=6_000)
     if name == "hou-forest:sparing":  # the unit of (4.30) leaves two thirds unspent
         return
     assert recipe.whole_plan(request).epsilon > NANO * 0.99
@@ -699,7 +699,7 @@ def domains(draw: st.DrawFn) -> Domain:
     rows_per_unit=st.integers(1, 5),
     seed=st.integers(0, 2**20),
 )
-def test_the_plan_is_truth_in_any_domain(
+def test_a_run_spends_what_its_plan_says_in_any_domain(
     name: str, public: Domain, epsilon: int, trees: int, depth: int, rows_per_unit: int, seed: int
 ) -> None:
     recipe = RECIPES[name]
@@ -711,7 +711,7 @@ def test_the_plan_is_truth_in_any_domain(
         )
     except DpforestError:  # the domain is too wide for a depth that is asked for
         reject()
-    check_that_the_plan_is_truth(recipe, request, seed=seed)
+    check_that_the_plan_is_spent(recipe, request, seed=seed)
 
 
 def asks_splits(recipe: Recipe) -> bool:
@@ -730,7 +730,7 @@ def test_a_chooser_that_draws_once_more_is_caught(name: str) -> None:
 
     request = recipe.request(mixed(), NANO, trees=2, depth=3)
     with pytest.raises(AssertionError, match="more than its share"):
-        check_that_the_plan_is_truth(replace(recipe, choose=twice), request, rows=4000)
+        check_that_the_plan_is_spent(replace(recipe, choose=twice), request, rows=4000)
 
 
 @pytest.mark.parametrize("name", SPECIALISED)
@@ -801,7 +801,7 @@ def test_every_tree_and_depth_has_noise_of_its_own() -> None:
 def test_sensitivities_are_those_that_were_proved(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A split is drawn with the constant of its utility, whatever the noisy counts of the node."""
+    """A split is drawn with the constant sensitivity of its utility, for any noisy counts."""
     from dpforest_duckdb.splits import choose, utilities
 
     proved = {u.sensitivity for u in vars(utilities).values() if isinstance(u, utilities.Utility)}

@@ -64,7 +64,7 @@ QUICK = {
 
 @pytest.fixture(autouse=True)
 def unrecorded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Each test is the first user of a process that keeps no budget; it need not hear of it."""
+    """Reset the warning about a missing budget, which is given once in a process."""
     monkeypatch.setattr(classifier, "_warned", [])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoBudgetWarning)

@@ -132,7 +132,7 @@ def test_rana_asks_for_a_hundredth_of_all_rows_in_a_child() -> None:
 
 
 def test_privatree_gives_leaves_a_thousandth_at_least_and_a_half_at_most() -> None:
-    """However many rows there are: 2^d / (e n 1 %) is far outside."""
+    """It holds for any number of rows: 2^d / (e n 1 %) is far outside."""
     recipe = find("privatree", as_published=True)
     _, request, _ = planned("privatree", of=domain(6), published=True)
     for rows, share in ((10**9, 0.001), (10, 0.5)):

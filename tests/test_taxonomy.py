@@ -34,7 +34,7 @@ def domain(**more: object) -> Domain:
 
 
 def visits(con: duckdb.DuckDBPyConnection, rows: int = 4000) -> None:
-    """The group predicts well, the city within the south a little better."""
+    """The group predicts well; the city within the south predicts a little better."""
     cities = ", ".join(f"'{city}'" for city in [*CITIES, "Mars"])
     con.execute(f"""
         CREATE TABLE visits AS
@@ -137,7 +137,7 @@ def test_integers_are_grouped_as_integers(
         ("north", "groups of categories"),
     ],
 )
-def test_groups_that_cannot_be(taxonomy: object, sentence: str) -> None:
+def test_impossible_groups_are_refused(taxonomy: object, sentence: str) -> None:
     with pytest.raises(DpforestError, match=sentence) as refused:
         domain_from_mapping({"target": "ill", "column": [
             column(taxonomy=taxonomy), {"name": "ill", "kind": "categorical", "domain": ["n", "y"]}

@@ -1,4 +1,4 @@
-"""What a person sees in a terminal: tables that fit, plans that tell the truth, hints that help."""
+"""What a terminal shows: tables that fit, plans as they will run, hints."""
 
 from __future__ import annotations
 

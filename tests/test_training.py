@@ -204,7 +204,7 @@ def test_an_identifier_without_a_privacy_unit_asks_for_one(
         "SELECT NULL, NULL, NULL, i % 2 = 0 FROM range(50) r(i)",
     ],
 )
-def test_poor_tables_give_a_model_all_the_same(
+def test_tables_with_few_or_bad_rows_give_a_model(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, rows: str, recipe: str
 ) -> None:
     con.execute(DDL)

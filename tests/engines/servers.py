@@ -172,7 +172,7 @@ def mariadb() -> Iterator[Server]:
 
 
 def _patiently(connect: Callable[[], Any]) -> Any:
-    """A connection, once the server takes one."""
+    """A connection, as soon as the server accepts one."""
     for _ in range(100):
         try:
             return connect()

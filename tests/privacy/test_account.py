@@ -1,4 +1,4 @@
-"""A table's budget follows the table, and shows when somebody took the ledger away."""
+"""A table's budget follows the table, and a missing ledger is noticed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_database_in_memory_needs_a_ledger(
 
 
 def test_a_cap_is_kept_in_the_database_too(database: Path) -> None:
-    """So a ledger that is taken away after a cap was set, and before any run, is missed."""
+    """So a ledger that is removed after a cap was set, and before any run, is noticed."""
     with duckdb.connect(str(database)) as con:
         account(con).set_cap(NANO, 0, ROW, raise_cap=False)
         Path(f"{database}.ledger").unlink()
@@ -112,7 +112,7 @@ def test_spending_follows_the_table(database: Path, change: str) -> None:
 def test_a_database_that_moves_with_its_ledger_has_its_budget(
     database: Path, tmp_path: Path
 ) -> None:
-    """Even where the table's comment is lost on the way."""
+    """This holds even if the table's comment is lost."""
     with duckdb.connect(str(database)) as con:
         spend(account(con))
         con.execute("COMMENT ON TABLE visits IS NULL")

@@ -1,4 +1,4 @@
-"""Killed at any step, a training leaves no overspend, no free look and no half model."""
+"""Killed at any step, a training leaves no overspending, no unpaid query, no partial model."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_balls_are_counted(blocks: tuple[int, ...]) -> None:
 def test_a_step_of_the_norm_costs_no_more_than_it_is_charged(
     blocks: tuple[int, ...], room: int
 ) -> None:
-    """h does not fall, as the proof needs; with one draw fewer for the radius it would."""
+    """h does not decrease, as the proof needs. With one draw fewer for the radius it would."""
 
     d, least = sum(blocks), room * max(blocks) * sum(blocks)
 
@@ -110,7 +110,7 @@ def test_vectors_are_drawn_as_the_proof_says(
 def test_a_radius_drawn_with_a_dimension_less_does_not_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The gate sees noise that would cost more than it is charged: that of d draws, not d + 1."""
+    """The gate detects a radius of d draws, not d + 1, which would cost more than is charged."""
     monkeypatch.setattr(sampler, "ROOM", 1)
     narrow = joint_noise(40_000, (1, 1), 2, 1, BITS)[:, :1]  # as if it were one of one dimension
     chances = density((1,), 1, 0.5, 200)
@@ -153,7 +153,7 @@ def test_every_vector_has_noise_of_its_own() -> None:
 @pytest.mark.parametrize("epsilon", [1, 10**6 * NANO])
 @pytest.mark.parametrize("blocks", [(1,), (30, 1, 2), (1000, 1)])
 def test_tiny_and_huge_budgets(epsilon: int, blocks: tuple[int, ...]) -> None:
-    """No draw hangs: at a huge ε the radius is the room that it has."""
+    """No draw hangs: at a huge ε the radius is at its limit."""
     drawn = joint_noise(3, blocks, *Fraction(4096 * NANO, epsilon).as_integer_ratio(), BITS)
     first = np.cumsum([0, *blocks[:-1]])
     norms = np.add.reduceat(abs(drawn), first, axis=1).max(axis=1)

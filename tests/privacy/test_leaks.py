@@ -111,7 +111,7 @@ def test_the_search_finds_what_is_there() -> None:
 def test_a_run_leaves_nothing_true(
     private: tuple[Path, set[str]], tmp_path: Path, recipe: str, delta: str
 ) -> None:
-    """Files, write-ahead log, spill, ledger, model, SQL, output, logs; statements included."""
+    """It searches files, write-ahead log, spill, ledger, model, statements, output and logs."""
     found = searched(*private, tmp_path / "one", recipe, delta)
     if found:  # one of many noisy figures may be a true one by chance, not twice
         again = searched(*private, tmp_path / "other", recipe, delta)
@@ -142,7 +142,7 @@ def searched(database: Path, true: set[str], folder: Path, recipe: str, delta: s
 
 
 class Failing(DuckDBEngine):
-    """An engine whose n-th statement fails as a database does, with the data in its words."""
+    """An engine whose n-th statement fails with a message that quotes data."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, at: int) -> None:
         super().__init__(connection)
@@ -196,7 +196,7 @@ def test_no_failure_of_the_database_shows_a_value(
 
 
 def test_the_seed_is_in_no_output(tmp_path: Path) -> None:
-    """Who knows the seed can take the noise off: it is not in the model, its SQL or the ledger."""
+    """The seed reveals the noise, so it is not in the model, its SQL or the ledger."""
     home = tmp_path / "home.duckdb"
     domain = domain_from_mapping(
         {

@@ -329,7 +329,7 @@ sys.stdin.readline()
 
 
 def worker(ledger: Ledger, amount: int, attempts: int) -> subprocess.Popen[str]:
-    """A process that tries to debit once it is sent a line, and waits for another one to end."""
+    """A process that debits when it gets a line, and ends when it gets another."""
     return subprocess.Popen(
         [sys.executable, "-c", WORKER, str(ledger.path), str(amount), str(attempts)],
         stdin=subprocess.PIPE,

@@ -110,7 +110,7 @@ def test_a_dropped_sensitivity_does_not_pass(noise: CountNoise) -> None:
 
 @pytest.mark.parametrize("scale", [3, 10])
 def test_a_sampler_with_the_right_variance_and_the_wrong_shape_does_not_pass(scale: int) -> None:
-    """OpenDP 0.14.1: variance within 1.6%, and up to twice the ε that was claimed."""
+    """OpenDP 0.14.1 had a variance within 1.6 % and up to twice the claimed ε."""
     half = 75_000
     narrow, wide = (
         draw(ExactNoise(BITS), half, round(NANO / (scale * math.sqrt(share))), 1)
@@ -158,7 +158,7 @@ def test_arguments_that_no_caller_should_pass(
 
 @each_back_end
 def test_a_count_of_any_size_gets_noise_and_never_raises(noise: CountNoise) -> None:
-    """Which counts there are is private: a size limit is met by saturating, one count at a time."""
+    """Counts are private, so one above the limit is replaced by the limit and raises nothing."""
     most, least = np.iinfo(np.int64).max, np.iinfo(np.int64).min
     huge = np.array([[most, least, 2**62, 5]])
     limits = np.array([[2**62 - 1, 1 - 2**62, 2**62 - 1, 5]])
@@ -202,7 +202,7 @@ def test_noise_does_not_import_the_large_packages_that_opendp_can_use() -> None:
 
 @each_back_end
 def test_empty_cells_have_noise_too(noise: CountNoise) -> None:
-    """Cells that GROUP BY leaves out are released like the rest, or a zero would show."""
+    """Cells that GROUP BY leaves out get noise too. Otherwise a zero would show."""
     noisy = noise.laplace(np.zeros(2000, dtype=np.int64), NANO, 1)
     zero = np.tanh(0.5)  # P(no noise) at ε = 1
     assert (noisy == 0).mean() == pytest.approx(zero, abs=0.07)

@@ -143,7 +143,7 @@ def test_the_bound_holds_on_the_worst_pairs_and_is_nearly_reached(
 @each_mechanism
 @each_worst
 def test_half_the_sensitivity_is_found_out(mechanism: Mechanism, case: str) -> None:
-    """Twin: utilities worth twice as much as their claimed sensitivity (1 for Gini's 2)."""
+    """Twin: utilities that change by twice their claimed sensitivity (1 for Gini's 2)."""
     utility, before, after = worst(case)
     if utility.sensitivity == 2:
         broken = replace(utility, sensitivity=1)

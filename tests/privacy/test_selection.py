@@ -88,7 +88,7 @@ def test_exponents_refuse_arguments_that_no_caller_should_pass(
 
 @pytest.mark.parametrize("epsilon", [1, NANO, 10**6 * NANO])
 def test_utilities_of_any_size_give_exponents_and_never_raise(epsilon: int) -> None:
-    """Which utilities there are is private: what is out of range saturates, in order."""
+    """Utilities are private, so one out of range is replaced by the limit and raises nothing."""
     most, least = np.iinfo(np.int64).max, np.iinfo(np.int64).min
     worth = np.array([[most, 2**62, 2**61, 2**59, 0, -(2**61), least]])
     found = exact(exponents(worth, np.ones_like(worth, dtype=bool), epsilon, 1, True))[0]

@@ -24,7 +24,7 @@ def test_the_conversion_gives_the_known_figures(epsilon: str, rho: float) -> Non
 
 
 @given(epsilon=st.integers(10**4, 10**14), delta=st.integers(1, ATTO // 10))
-def test_what_is_paid_for_is_the_most(epsilon: int, delta: int) -> None:
+def test_the_largest_rho_is_used(epsilon: int, delta: int) -> None:
     rho = rho_of(epsilon, delta)
     assert delta_of(rho, epsilon) <= delta
     assert delta_of(rho + rho // 10**6 + 2, epsilon) > delta
