@@ -53,25 +53,30 @@ def main() -> None:
     )
     parser.add_argument("--draws", type=int, default=1_000_000, help="of each mechanism")
     parser.add_argument("--runs", type=int, default=120, help="of each recipe, on either table")
+    parser.add_argument("--kept", action="store_true", help="run nothing: the page of the results")
     parser.add_argument("--results", type=Path, help="keep the findings here, and use those there")
     parser.add_argument("--markdown", type=Path, default=Path("docs/audit.md"))
     given = parser.parse_args()
     known = Results(given.results, ("name", "number"))
-    mechanisms = [
-        _found(known, case.name, given.draws, lambda case=case: audit(case, given.draws))
-        for case in cases()
-    ]
-    recipes = [
-        _found(
-            known,
-            f"{name}, δ = {delta}",
-            given.runs,
-            lambda name=name, delta=delta: audit_recipe(name, given.runs, delta=delta),
-        )
+    wanted: dict[tuple[str, int], Callable[[], Finding]] = {
+        (case.name, given.draws): lambda case=case: audit(case, given.draws) for case in cases()
+    }
+    trainings = [
+        (name, delta)
         for name in RECIPES
         for delta in (("0", DELTA) if name in WITH_DELTA else ("0",))
     ]
+    for name, delta in trainings:
+        wanted[f"{name}, δ = {delta}", given.runs] = lambda name=name, delta=delta: audit_recipe(
+            name, given.runs, delta=delta
+        )
+    missing = [key for key in wanted if given.kept and not known.get(*key)]
+    found = [_found(known, *key, find) for key, find in wanted.items() if key not in missing]
+    mechanisms = [f for f in found if f["number"] == given.draws]
+    recipes = [f for f in found if f["number"] != given.draws]
     page = _page(mechanisms, recipes, given.draws, given.runs)
+    if missing:
+        page += f"\nNot run for this page: {', '.join(name for name, _ in missing)}.\n"
     given.markdown.write_text(page, encoding="utf-8")
     given.markdown.with_suffix(".svg").write_text(_plot(mechanisms), encoding="utf-8")
     broken = [str(f["title"]) for f in (*mechanisms, *recipes) if f["refuted"]]

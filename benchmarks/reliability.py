@@ -3,7 +3,9 @@
     python benchmarks/reliability.py --markdown docs/reliability.md
 
 Checks each step with the harness of the tests, and stops at the first failure.
-Takes about five minutes. Needs POSIX; for the full disk, the right to mount one.
+Takes about ten minutes. Needs POSIX; for the full disk, the right to mount one. With --parts, the
+results are kept in a folder, and a part that is there is not run again: so parts may run one by
+one, or at the same time.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ while tried < tries:
 print(granted)
 """
 RACERS, TRIES, FIT = 8, 1250, 400
-ROUNDS, EACH = 10, 100  # of races through the accounts of tables, and debits of each racer
+ROUNDS, EACH = 3, 100  # of races through the accounts of tables, and debits of each racer
 MOMENTS = 40  # killed trainings at times spread over a second
 
 
@@ -68,12 +70,19 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--markdown", type=Path, help="write the page here")
-    parser.add_argument("--every", type=int, default=1, help="kill at every Nth step")
+    parser.add_argument("--parts", type=Path, help="keep the parts in this folder")
+    parser.add_argument("--only", choices=["race", "kill", "change"], help="run one part alone")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="reliability-") as folder:
         place = Path(folder)
         made = home(place / "home")
-        parts = [race(place), kill(made, place, given.every), change(made, place)]
+        runs: dict[str, Callable[[], str]] = {
+            "race": lambda: race(place),
+            "kill": lambda: kill(made, place),
+            "change": lambda: change(made, place),
+        }
+        wanted = [given.only] if given.only else list(runs)
+        parts = [_kept(given.parts, name, runs[name]) for name in wanted]
     page = (
         "# Reliability\n\nWritten by `python benchmarks/reliability.py --markdown "
         "docs/reliability.md`, which stops at the first failure. Run on "
@@ -81,8 +90,19 @@ def main() -> None:
         f"{version('duckdb')}.\n\n" + "\n\n".join(parts) + "\n"
     )
     print(page)
-    if given.markdown:
+    if given.markdown and not given.only:
         given.markdown.write_text(page, encoding="utf-8")
+
+
+def _kept(folder: Path | None, name: str, run: Callable[[], str]) -> str:
+    """A part of the page, from the folder if it was run before."""
+    if folder is None:
+        return run()
+    file = folder / f"{name}.md"
+    if not file.exists():
+        folder.mkdir(exist_ok=True)
+        file.write_text(run(), encoding="utf-8")
+    return file.read_text(encoding="utf-8")
 
 
 def race(place: Path) -> str:
@@ -115,18 +135,18 @@ def race(place: Path) -> str:
     )
 
 
-def kill(made: Path, place: Path, every: int = 1) -> str:
-    """Trainings killed at every step, or at every Nth, and at moments in between."""
+def kill(made: Path, place: Path) -> str:
+    """Trainings killed at every step, and at moments in between."""
     steps = crashed(made, place / "whole").steps
     ends: list[tuple[str, Ending]] = []
-    for point in range(1, len(steps) + 1, every):
+    for point in range(1, len(steps) + 1):
         say(f"kill at step {point} of {len(steps)}")
         ends.append(("step", _crash(made, place, point=point)))
-    for moment in range(0, MOMENTS, every):
+    for moment in range(MOMENTS):
         say(f"kill at moment {moment + 1} of {MOMENTS}")
         ends.append(("moment", _crash(made, place, after=moment / MOMENTS)))
-    rows, at_steps = [], "at each step" if every == 1 else f"at one step in {every}"
-    for kind, when in (("step", at_steps), ("moment", "at a moment within a second")):
+    rows = []
+    for kind, when in (("step", "at each step"), ("moment", "at a moment within a second")):
         mine = [end for of, end in ends if of == kind]
         after = Counter((end.finished, end.spent > 0, end.stored or end.written) for end in mine)
         rows.append(

@@ -19,7 +19,7 @@ from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.types import BIGINT, DOUBLE, VARCHAR
 from dpforest_duckdb.engine.files import matched
 from dpforest_duckdb.engine.sources import SourceEngine
-from dpforest_duckdb.errors import NotPrivateWarning
+from dpforest_duckdb.errors import NotPrivateWarning, PublicFactWarning
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
@@ -550,3 +550,32 @@ def test_what_is_no_table_is_not_predicted(tmp_path: Path) -> None:
     for rows in (None, [1], Path("x.csv"), 7):
         with pytest.raises(UsageError, match="rows to predict"):
             forest.predict(con, rows)
+
+
+IDS = [2**53 + 1, 2**53 + 2, 2**53 + 3, 7]  # as DOUBLE, the first is 2^53 and the third 2^53 + 4
+
+
+@pytest.mark.parametrize(("kind", "persons"), [("VARCHAR", 4), ("BIGINT", 4), ("DOUBLE", 1)])
+def test_persons_whose_ids_are_rounded_to_one_number_are_nobody(
+    kind: str, persons: int, tmp_path: Path
+) -> None:
+    """Else the bound of two persons would be one person's. Text and whole numbers are exact."""
+    con = duckdb.connect()
+    con.execute(f"CREATE TABLE ids (a VARCHAR, who {kind}, label VARCHAR)")
+    con.executemany("INSERT INTO ids VALUES ('x', ?, 'yes')", [[number] for number in IDS * 3])
+    source: Any = "ids"
+    if kind == "VARCHAR":  # as text in a file, though the domain gives bounds of a number
+        source = tmp_path / "ids.csv"
+        con.sql("FROM ids").write_csv(str(source))
+    values = {"name": "a", "kind": "categorical", "domain": ["x", "y"]}
+    bounds = {"name": "who", "kind": "numeric", "lower": 0, "upper": 100}
+    label = {"name": "label", "kind": "categorical", "domain": ["no", "yes"]}
+    domain = domain_from_mapping({"target": "label", "column": [values, bounds, label]})
+    with pytest.warns(PublicFactWarning):
+        forest = train(
+            con, source, domain=domain, epsilon=1000, recipe="greedy-tree", depth=1,
+            privacy_unit="who", ledger=tmp_path / "book",
+        )  # fmt: skip
+    counts = forest.trees[0].counts
+    assert counts is not None
+    assert counts[0].sum() == persons

@@ -60,9 +60,12 @@ class DuckDBDialect(DuckDB):
         return Sql(f"CASE {whens} END")
 
     def canonical_unit(self, column: Sql, kind: ColumnType) -> Sql:
-        """The canonical form of a privacy unit: NaN and NULL identify nobody."""
+        """The canonical form of a privacy unit: NaN, NULL and a number that two persons may have
+        been rounded to identify nobody.
+        """
         if kind.family == "float":
-            return Sql(f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END")
+            whole = 2**24 if kind.base == "FLOAT" else 2**53
+            return Sql(f"CASE WHEN {column} > -{whole} AND {column} < {whole} THEN {column} END")
         return column
 
     def _bins(self, attribute: Attribute, column: Sql, low: int, high: int) -> str:

@@ -80,7 +80,8 @@ def prepare(
     rows = opened(con, table, trace)
     engine, info = rows.engine, rows.table
     public = _public(engine, info, domain, target).keep(columns, exclude)
-    info = engine.typed(info, public, privacy_unit)
+    named_unit = privacy_unit or public.privacy_unit
+    info = engine.typed(info, public.without(named_unit or ""), named_unit)
     notes = (*remarks(public, info.columns), *large_epsilon(nano))
     for note in notes:
         warnings.warn(note, PublicFactWarning, stacklevel=2)
