@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import metadata
 from typing import Annotated
 
 import typer
@@ -59,6 +58,8 @@ for _verb in VERBS:
 
 def _version(wanted: bool) -> None:
     if wanted:
+        from importlib import metadata
+
         print(f"dpforest {__version__}")
         for library in ("duckdb", "opendp"):
             print(f"{library} {metadata.version(library)}")

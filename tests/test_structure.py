@@ -37,7 +37,7 @@ DECLARATIONS = {f"{PACKAGE}.report.charts._tree_spec"}  # one value, written out
 # what may be imported inside a function, by room: the command line must start fast, and the
 # libraries of an extra may be missing
 LATE = {
-    "cli": {PACKAGE, "rich"},
+    "cli": {PACKAGE, "rich", "importlib"},
     "privacy": {"opendp"},
     "model": {"matplotlib"},
     "report": {"altair", "vl_convert"},
