@@ -203,7 +203,11 @@ BAD: dict[str, tuple[tuple[str, ...], str, int]] = {
         "not declared",
         1,
     ),
-    "both domains": (("--db", "part-1.csv", "--domain", "x.toml", *DECLARED), "give either", 2),
+    "both domains": (
+        ("--db", "part-1.csv", "--domain", "x.toml", *DECLARED),
+        "one or the other",
+        2,
+    ),
     "no classes": (("--db", "part-1.csv", "--numeric", "age=0:99"), "--classes", 2),
     "one class": (("--db", "part-1.csv", *DECLARED[:4], "--classes", "no"), "two classes", 1),
     "no attribute": (("--db", "part-1.csv", "--classes", "no,yes"), "no attribute", 1),

@@ -64,6 +64,23 @@ def test_the_code_of_adding_a_system_runs_in_order(
     assert "coin-forest" not in RECIPES
 
 
+def test_the_notebook_of_the_tutorial_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for library in ("pandas", "sklearn"):
+        pytest.importorskip(library)
+    monkeypatch.chdir(tmp_path)
+    page = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    exec(compile(code, "tutorial.md", "exec"), {})
+    forest, accuracy, predicted = capsys.readouterr().out.splitlines()
+    assert "ε = 1, δ = 0, per row" in forest
+    assert float(accuracy) > 0.9
+    assert predicted == "['yes' 'no']"
+    words = ("budget", "--dataset", "answers", "--ledger", "answers.ledger", "--json")
+    assert dpforest(*words).facts["spent"] == 1.5
+
+
 def test_the_commands_of_the_tutorial_run_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -188,7 +188,8 @@ def test_a_capped_dataset_refuses_what_is_not_private(
     budget = capped(tmp_path)
     with pytest.raises(BudgetError, match=words):
         model(**budget, **change).fit(X, Y)
-    assert not Ledger(tmp_path / "ledger").runs()
+    account = DatasetAccount(Ledger(tmp_path / "ledger"), dataset="survey")
+    assert not account.budget().entries
 
 
 def test_an_exact_score_is_refused_on_a_capped_dataset(tmp_path: Path) -> None:
@@ -367,8 +368,11 @@ def test_the_example_of_diffprivlib_runs_with_another_import() -> None:
     )
     clf = RandomForestClassifier(n_estimators=100, random_state=0)
     clf.fit(X, y)
-    assert clf.predict([[0, 0, 0, 0]]).tolist() in ([0], [1])  # on the border of the classes
-    assert clf.score(X, y) > 0.8
+    again = clone(clf).fit(X, y)
+    # the documented row is on the border of the classes, so the noise decides; a seed repeats it
+    assert clf.predict([[0, 0, 0, 0]]).tolist() == again.predict([[0, 0, 0, 0]]).tolist()
+    assert clf.predict([[-1, -1, 0, 0], [1, 1, 0, 0]]).tolist() == [0, 1]
+    assert clf.score(X, y) > 0.9
 
 
 def test_categories_that_fit_has_not_seen_are_predicted() -> None:

@@ -17,12 +17,14 @@ from dpforest_duckdb import BudgetError, DpforestError, Forest, UsageError, prep
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.types import BIGINT, DOUBLE, VARCHAR
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.files import matched
 from dpforest_duckdb.engine.sources import SourceEngine
 from dpforest_duckdb.errors import NotPrivateWarning, PublicFactWarning
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
+from dpforest_duckdb.ledger.entries import Run
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import Event, Phase
@@ -34,6 +36,11 @@ polars = pytest.importorskip("polars")
 
 ROW = PrivacyUnit("row")
 NAMES = list(COLUMNS)
+
+
+def debits(book: Path) -> list[Run]:
+    """The runs that a ledger has."""
+    return [entry for entry in Ledger(book).read().entries if isinstance(entry, Run)]
 
 
 def columns() -> dict[str, list[Any]]:
@@ -139,11 +146,28 @@ def test_a_query_of_a_whole_table_is_that_table(tmp_path: Path) -> None:
     con.execute('CREATE SCHEMA s; CREATE TABLE s."a.b" AS FROM t; CREATE VIEW v AS FROM t')
     for relation in (con.table("t"), con.sql("FROM t"), con.sql('SELECT * FROM s."a.b"')):
         fitted(con, relation, ledger=book)
-    assert [run.table.name for run in Ledger(book).runs()] == ["t", "t", "s.a.b"]
+    assert [run.table.name for run in debits(book)] == ["t", "t", "s.a.b"]
     others = ("FROM t LIMIT 9", "FROM t ORDER BY 1", "SELECT DISTINCT * FROM t", "FROM t, range(2)")
     for query in (*others, "FROM v", "FROM t TABLESAMPLE 50%", "FROM t UNION ALL FROM t"):
         with pytest.raises(UsageError, match="dataset"):
             fitted(con, con.sql(query), ledger=book)
+
+
+def test_a_table_of_another_system_is_a_query_with_a_dataset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in an attached PostgreSQL database, whose extension the tests do not have."""
+    con, book, run = database(tmp_path), tmp_path / "ledger", DuckDBEngine.run
+
+    def foreign(engine: DuckDBEngine, sql: str, *values: Any, **options: Any) -> Any:
+        return [("postgres",)] if "SELECT type" in sql else run(engine, sql, *values, **options)
+
+    monkeypatch.setattr(DuckDBEngine, "run", foreign)
+    with pytest.raises(DpforestError, match="postgres database, which cannot keep a budget"):
+        fitted(con, "t", ledger=book)
+    with pytest.raises(UsageError, match="dataset"):
+        fitted(con, con.sql("FROM t"), ledger=book)
+    assert fitted(con, con.sql("FROM t"), ledger=book, dataset="d").private
 
 
 QUERIES_OF_T = (
@@ -211,7 +235,7 @@ def test_caps_are_checked_again_when_a_query_is_debited(tmp_path: Path) -> None:
     for run in (view, query):
         with pytest.raises(BudgetError, match='table "t", which has a cap'):
             run.execute()
-    assert not Ledger(book).runs()
+    assert not debits(book)
 
 
 def test_no_macro_hides_what_a_query_reads(tmp_path: Path) -> None:
@@ -322,7 +346,7 @@ def test_a_glob_is_all_of_its_files_whatever_the_order_of_columns(tmp_path: Path
     parts = tmp_path / "part-*"
     whole, split = (fitted(con, p, ledger=book, seed=3, recipe="boosted") for p in (path, parts))
     assert [t.votes.tolist() for t in whole.trees] == [t.votes.tolist() for t in split.trees]
-    assert [run.table.name for run in Ledger(book).runs()] == [
+    assert [run.table.name for run in debits(book)] == [
         "rows.csv",
         "part-1.csv",
         "part-2.csv.gz",
@@ -500,7 +524,7 @@ def test_runs_under_several_names_are_checked_under_each(tmp_path: Path) -> None
     ]
     with pytest.raises(BudgetError, match=r'0.4 .* dataset "small"\. The runs before it count too'):
         list(train_many(runs))
-    assert not Ledger(book).runs()
+    assert not debits(book)
     assert len(list(train_many(runs[:2]))) == 2
 
 
@@ -517,7 +541,7 @@ def test_rows_without_a_table_need_a_ledger_and_a_name(tmp_path: Path) -> None:
     disk = duckdb.connect(str(tmp_path / "a.duckdb"))
     forest = fitted(disk, frame, dataset="d", name="m")
     assert forest.private
-    assert Ledger(tmp_path / "a.duckdb.ledger").runs()[0].table.name == "d"
+    assert debits(tmp_path / "a.duckdb.ledger")[0].table.name == "d"
     assert disk.execute("SELECT name FROM dpforest.models").fetchall() == [("m",)]
 
 

@@ -70,7 +70,18 @@ class DuckDBEngine(Statements):
             raise DpforestError(f'"{name}" is in the schema of the models: name a table of yours.')
         if temporary:
             raise DpforestError(f'"{name}" is a temporary table: store it as a table first.')
+        self._refuse_foreign(name, catalog)
         return self._info(catalog, schema, table, note)
+
+    def _refuse_foreign(self, name: str, catalog: str) -> None:
+        """Refuse a table of PostgreSQL, MySQL or DuckLake, where a budget cannot be anchored."""
+        of_database = "SELECT type FROM duckdb_databases() WHERE database_name = ?"
+        kind = self.run(of_database, [catalog])[0][0]
+        if kind != "duckdb":
+            raise DpforestError(
+                f'"{name}" is in a {kind} database, which cannot keep a budget: train on a query '
+                "of it in Python, such as con.sql('FROM …'), with a dataset."
+            )
 
     def _info(
         self,

@@ -124,7 +124,7 @@ class Run:
             self.delta,
             self.unit,
             recipe=self.recipe.label,
-            model=self.name or self.table.name,
+            model=self.name or "",
             private=not self.reasons,
             plan=[asdict(query) for query in self.plan.queries],
         )
