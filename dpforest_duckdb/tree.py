@@ -21,7 +21,7 @@ LEAF: Kind = 0
 MULTIWAY: Kind = 1  # a child per cell of the attribute
 THRESHOLD: Kind = 2  # cells up to `cell` go to the first child, the others to the second
 EQUALS: Kind = 3  # the cell `cell` goes to the first child, the others to the second
-SCALE = 1_000_000  # the votes of a leaf are shares, or log-odds, in units of one millionth
+SCALE = 1_000_000  # the votes of a leaf are shares, or log-odds, in millionths
 
 
 def branch_of(kind: Integers, cell: Integers, code: Integers) -> Integers:

@@ -324,8 +324,8 @@ def refuse_duplicates(name: str, values: Sequence[str]) -> None:
 def _cut(lower: Number, upper: Number, bins: int, scale: str, *, whole: bool) -> list[Number]:
     """Interior cut points of about `bins` bins over [lower, upper].
 
-    "linear" spaces them equally, "log" logarithmically, "mixed" half of them each way: with a
-    thousandth of the range as the unit, asinh is linear near 0 and logarithmic far from it. In
+    "linear" spaces them equally, "log" logarithmically, "mixed" half of them equally and half on
+    the scale of asinh(1000 x / range), which is linear near 0 and logarithmic far from it. In
     "mixed", FEW_VALUES whole numbers or less get a bin each.
     """
     if scale == "mixed" and whole and upper - lower < FEW_VALUES:

@@ -1,4 +1,4 @@
-"""A domain beside the types of a table's columns: what cannot be meant, and what is worth a word.
+"""Compares a domain with the types of a table's columns, and refuses what cannot be right.
 
 Both are declared, so nothing private is compared.
 """

@@ -1,6 +1,7 @@
 """Budgets as integers: nano-ε and atto-δ, so that no budget is ever a rounded float.
 
-ε is stored in units of 1e-9, δ in units of 1e-18. Spending is rounded up; caps are rounded down.
+ε is stored in multiples of 1e-9, δ in multiples of 1e-18. Spending is rounded up; caps are rounded
+down.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def large_epsilon(nano: int) -> tuple[str, ...]:
 
 
 def atto_delta(value: float | str | Decimal, name: str = "--delta", *, cap: bool = False) -> int:
-    """δ in units of 1e-18; zero means pure ε. Raises `UsageError` outside [0, 1)."""
+    """δ in multiples of 1e-18; zero means pure ε. Raises `UsageError` outside [0, 1)."""
     number = _decimal(value, name)
     if number < 0 or number >= 1:
         raise UsageError(f"{name} must be at least 0 and less than 1.")

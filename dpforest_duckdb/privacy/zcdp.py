@@ -12,7 +12,7 @@ from functools import cache
 
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 
-DIGITS = 60  # of precision in the check: far more than ρ's unit of 1e-18 needs
+DIGITS = 60  # of precision in the check: far more than ρ's steps of 1e-18 need
 
 
 @cache

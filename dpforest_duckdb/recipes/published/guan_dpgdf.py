@@ -29,8 +29,8 @@ from dpforest_duckdb.splits.utilities import GINI, with_factor_2
 
 def plan(request: Request) -> Plan:
     """ε1 in equal parts; a leaf of layer i = 1 … d has ε2 (1 − ∛2) ∛2^(i+1) / (1 − ∛2^d)."""
-    d, unit = request.depth, sum(cube_roots(request.depth))
-    layers = tuple(part / unit for part in cube_roots(d, first=2))
+    d, total = request.depth, sum(cube_roots(request.depth))
+    layers = tuple(part / total for part in cube_roots(d, first=2))
     queries = {
         "split": ("exponential mechanism", (Fraction(1, d),) * d),
         "leaf of a layer": (LAPLACE, layers),

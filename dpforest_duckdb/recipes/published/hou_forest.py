@@ -4,7 +4,7 @@ Access 2019; thesis (4.8), (4.9), (4.28) to (4.30) and §4.6.2.
 Bootstrap samples. A split point of each numeric attribute is drawn first, then the attribute, by
 w1 · information gain + w2 · gain ratio. A tree has ε = B/τ; layer i of d_m has the weight
 2/(d_m − i + 1), half for class counts and half for a split. The last layer has class counts only,
-with weight 1. The unit of weight is ε_u = ε/w here; the variant `sparing` has the ε/(2d_m − 1) of
+with weight 1. The ε of weight 1 is ε_u = ε/w here; the variant `sparing` has the ε/(2d_m − 1) of
 (4.30), which leaves much unspent. τ = 50; d_m = 7 counts nodes on a path.
 Assumed: w1, w2, Δ, the share of the split points, and a child per category.
 """
