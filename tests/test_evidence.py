@@ -45,9 +45,9 @@ def test_large_counts_keep_their_shares_and_noise_gives_those_of_all_rows() -> N
     table = np.array([[9000.0, 1000.0], [2000.0, 8000.0], [5000.0, 5000.0]])
     clear = class_shares(table, PRIOR, variance=2.0)
     assert clear == pytest.approx(table / table.sum(axis=1, keepdims=True), abs=0.01)
-    drowned = class_shares(table, PRIOR, variance=1e12)
-    assert drowned == pytest.approx(np.tile(PRIOR, (3, 1)), abs=0.05)
-    assert np.ptp(drowned, axis=0) == pytest.approx(0, abs=1e-3), "no value differs"
+    children_within_noise = class_shares(table, PRIOR, variance=1e12)
+    assert children_within_noise == pytest.approx(np.tile(PRIOR, (3, 1)), abs=0.05)
+    assert np.ptp(children_within_noise, axis=0) == pytest.approx(0, abs=1e-3), "no value differs"
 
 
 @pytest.mark.parametrize("counts", [[-10.0, -149.0], [-149.0, -10.0], [-60.0, -60.0], [0.0, 0.0]])

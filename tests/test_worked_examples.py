@@ -23,7 +23,7 @@ from dpforest_duckdb.postprocess.voting import (
 from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
 from dpforest_duckdb.recipes import RECIPES, find
 from dpforest_duckdb.recipes.published.dprf_gini import within_noise
-from dpforest_duckdb.recipes.stopping import drowned, unsupported
+from dpforest_duckdb.recipes.stopping import children_within_noise, unsupported
 from dpforest_duckdb.request import Level
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.utilities import NORMALISED_GINI, STEPS, within_branches
@@ -184,7 +184,7 @@ def level(name: str, sizes: list[int], expected: list[float], widest: list[int])
 
 def test_diffp_id3_ends_by_the_largest_domain_that_is_left() -> None:
     """n / (t |C|) < √2 / ε: at ε = .1 and |C| = 2 a node needs 28.3 t rows."""
-    found = drowned(level("diffp-id3", [84, 85, 84, 57], [0.0] * 4, [3, 3, 2, 2]))
+    found = children_within_noise(level("diffp-id3", [84, 85, 84, 57], [0.0] * 4, [3, 3, 2, 2]))
     assert found.tolist() == [True, False, False, False]
 
 

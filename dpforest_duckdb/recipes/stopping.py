@@ -22,7 +22,7 @@ def small_or_pure(minimum: int) -> Stop:
     return stop
 
 
-def drowned(level: Level) -> Mask:
+def children_within_noise(level: Level) -> Mask:
     """n / (t C) < √2 k / ε: a child's class counts would be less than their noise.
 
     DiffP-ID3's rule. n is the noisy size, t the most values of a remaining attribute, ε the budget

@@ -22,7 +22,7 @@ from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, spread
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
-from dpforest_duckdb.recipes.stopping import drowned
+from dpforest_duckdb.recipes.stopping import children_within_noise
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import Chooser
 from dpforest_duckdb.splits.published import by_points
@@ -103,7 +103,12 @@ LINES = (
         assumed="Its sensitivity is log2 |C|, its range in bits. The variants are `gini` and "
         "`max`.",
     ),
-    Line("A rule ends nodes.", NO_TEXT, "stop: drowned", assumed="It is DiffP-ID3's rule."),
+    Line(
+        "A rule ends nodes.",
+        NO_TEXT,
+        "stop: children_within_noise",
+        assumed="It is DiffP-ID3's rule.",
+    ),
     Line(
         "The tree is pruned and votes.",
         NO_TEXT,
@@ -125,7 +130,7 @@ _PUBLISHED = Recipe(
     depth=5,
     depth_of_root=1,
     plan=plan,
-    stop=drowned,
+    stop=children_within_noise,
     finish=each(with_cells(sum_upward), with_cells(prune_by_error), alone(vote_by_counts)),
     variants={
         "ig": {"choose": choose(INFORMATION_GAIN)},

@@ -18,7 +18,7 @@ from dpforest_duckdb.postprocess.voting import vote_by_counts
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, per_node
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
-from dpforest_duckdb.recipes.stopping import drowned
+from dpforest_duckdb.recipes.stopping import children_within_noise
 from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.utilities import (
     GINI,
@@ -79,7 +79,7 @@ LINES = (
     Line(
         "A node ends if n / (t |C|) < √2 / ε, where t is the largest domain of an attribute left.",
         NO_TEXT,
-        "stop: drowned",
+        "stop: children_within_noise",
         assumed="The rule is DiffP-ID3's own, but no text that was read prints it.",
     ),
     Line(
@@ -109,7 +109,7 @@ _PUBLISHED = Recipe(
     depth=5,
     depth_of_root=1,
     plan=per_node("exponential mechanism", LAPLACE),
-    stop=drowned,
+    stop=children_within_noise,
     finish=each(with_cells(sum_upward), with_cells(prune_by_error), alone(vote_by_counts)),
     variants={
         "ig": {"choose": by_utility(INFORMATION_GAIN, "exponential")},

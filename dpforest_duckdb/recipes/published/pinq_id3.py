@@ -13,7 +13,7 @@ from dpforest_duckdb.postprocess.voting import vote_by_counts
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, per_node
 from dpforest_duckdb.recipes.recipe import Recipe
-from dpforest_duckdb.recipes.stopping import drowned
+from dpforest_duckdb.recipes.stopping import children_within_noise
 from dpforest_duckdb.splits.published import by_noisy_counts
 
 LINES = (
@@ -45,7 +45,7 @@ LINES = (
     Line(
         "A node ends if n / (t |C|) < √2 / ε.",
         NO_TEXT,
-        "stop: drowned",
+        "stop: children_within_noise",
         assumed="The rule is DiffP-ID3's, by the same authors.",
     ),
     Line(
@@ -74,7 +74,7 @@ PINQ_ID3 = Recipe(
     trees=1,
     depth=3,
     plan=per_node("discrete Laplace on the attributes left", LAPLACE),
-    stop=drowned,
+    stop=children_within_noise,
     finish=each(alone(vote_by_counts)),
     only="Everything is computed from noisy counts: it is private as published.",
     lines=LINES,
