@@ -603,3 +603,22 @@ def test_persons_whose_ids_are_rounded_to_one_number_are_nobody(
     counts = forest.trees[0].counts
     assert counts is not None
     assert counts[0].sum() == persons
+
+
+@pytest.mark.parametrize("odd", [[1], {"a": 1}, b"\xff", (1, 2), 2.5, None, np.array([1, 2])])
+def test_no_object_of_a_frame_decides_about_a_type_or_fails_a_run(odd: Any, tmp_path: Path) -> None:
+    found = {}
+    for number in (1, 1200):  # odd values
+        values = np.array(["red"] * 1200, dtype=object)
+        for place in range(number):
+            values[place] = odd
+        frame = {"colour": values, "label": np.array(["no", "yes"] * 600, dtype=object)}
+        domain = Domain((DOMAIN.attributes[0],), "label", ("no", "yes"))
+        rows = opened(duckdb.connect(), frame)
+        info = rows.engine.typed(rows.table, domain, None)
+        with rows.engine.snapshot(info) as snapshot:
+            coded = snapshot.encode(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
+            found[number] = coded.count_classes(0, 1)[0][0].sum(axis=1).tolist()
+    assert found[1][0] == 1199
+    assert found[1200][0] == 0
+    assert sum(found[1]) == sum(found[1200]) == 1200

@@ -99,7 +99,7 @@ def _configure(
             except duckdb.Error:
                 raise DpforestError(f"{option} has a value that DuckDB does not accept.") from None
     # objects in a DataFrame are text: their values must not decide about a type
-    connection.execute("SET pandas_analyze_sample = 0")
+    connection.execute("SET GLOBAL pandas_analyze_sample = 0")
     connection.execute("SET allowed_paths = ?", [[str(file) for file in files]])
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
