@@ -6,9 +6,10 @@ import contextlib
 import csv
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.models import ArgumentInfo
@@ -17,6 +18,7 @@ from dpforest_duckdb.cli.output import show_statement
 from dpforest_duckdb.errors import DpforestError, UsageError
 
 if TYPE_CHECKING:
+    from dpforest_duckdb.engine.base import Trace
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
     from dpforest_duckdb.model.forest import Forest
 
@@ -42,6 +44,26 @@ MaybeDb = Annotated[
     str | None,
     typer.Option("--db", metavar="FILE", envvar="DPFOREST_DB", help="The DuckDB database file."),
 ]
+
+
+@dataclass(frozen=True)
+class Spark:
+    """Where Spark runs: a master, or the address of Spark Connect."""
+
+    master: str
+    remote: str | None
+
+
+def spark_of(engine: str, master: str | None, remote: str | None) -> Spark | None:
+    """Where Spark runs, or None for DuckDB."""
+    if engine not in ("duckdb", "spark"):
+        raise UsageError("--engine is duckdb or spark.")
+    if engine == "duckdb":
+        refuse_idle("goes with --engine spark", master=master, remote=remote)
+        return None
+    if master is not None and remote is not None:
+        raise UsageError("--master starts a Spark and --remote uses one: give either.")
+    return Spark(master or "local[*]", remote)
 
 
 def one_of(kind: type[StrEnum]) -> ArgumentInfo:
@@ -139,11 +161,13 @@ def opened(
         yield DuckDBEngine(connection, show_statement if show_sql else None)
 
 
-def rows_of(db: str, table: str | None) -> tuple[str, str | Path]:
+def rows_of(db: str | None, table: str | None) -> tuple[str, str | Path]:
     """The database to open, and the rows in it or beside it: a table's name, or files."""
     from dpforest_duckdb.engine.connect import MEMORY
     from dpforest_duckdb.engine.files import is_data_file
 
+    if db is None:
+        raise UsageError("Name the database, or data files, with --db.")
     if is_data_file(db):
         if table is not None:
             raise UsageError("--table goes with a database: data files are one table each.")
@@ -151,6 +175,33 @@ def rows_of(db: str, table: str | None) -> tuple[str, str | Path]:
     if table is None:
         raise UsageError("Name the table with --table, or data files with --db.")
     return db, table
+
+
+@contextlib.contextmanager
+def opened_rows(
+    database: str,
+    where: Spark | None,
+    show_sql: bool,
+    threads: int | None,
+    memory_limit: str | None,
+    temp_dir: str | None,
+) -> Iterator[tuple[Any, Trace | None]]:
+    """A connection to the database, or a session of Spark, and what to call with statements."""
+    if where is None:
+        with opened(
+            database,
+            show_sql=show_sql,
+            threads=threads,
+            memory_limit=memory_limit,
+            temp_dir=temp_dir,
+        ) as engine:
+            yield engine.connection, engine.trace
+        return
+    refuse_idle("is for DuckDB", threads=threads, memory_limit=memory_limit, temp_dir=temp_dir)
+    from dpforest_duckdb.engine.spark.connect import opened_session
+
+    with opened_session(where.master, where.remote) as session:
+        yield session, show_statement if show_sql else None
 
 
 @contextlib.contextmanager

@@ -27,8 +27,8 @@ SEED_ALONE = (
 
 
 def train(
-    db: options.DataDb,
     epsilon: options.Epsilon,
+    db: options.MaybeDataDb = None,
     table: options.MaybeTable = None,
     delta: options.Delta = "0",
     target: Annotated[
@@ -115,6 +115,16 @@ def train(
             metavar="N", help="Upper bound on rows; refuse if temporary space could run out."
         ),
     ] = None,
+    engine: Annotated[
+        str, typer.Option(metavar="duckdb|spark", help="Where the rows are read.")
+    ] = "duckdb",
+    master: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Start Spark, such as local[4]. [default: local[*]]"),
+    ] = None,
+    remote: Annotated[
+        str | None, typer.Option(metavar="sc://HOST", help="The address of Spark Connect.")
+    ] = None,
 ) -> None:
     """Train a forest on a private table, within a privacy budget.
 
@@ -128,18 +138,19 @@ def train(
     several = len(pairs) > 1
     _refuse_repeated({"--epsilon": epsilon, "--recipe": recipe or []})
     _check_seed(seed, not_private)
-    database, rows = options.rows_of(db, table)
-    _check_place(rows, name, out, dry_run=dry_run)
+    spark = options.spark_of(engine, master, remote)
+    database, rows = options.rows_of(db, table) if spark is None else ("", _in_spark(db, table))
+    _check_place(rows if spark is None else Path(), name, out, dry_run=dry_run)
     _refuse_out(out, db, ledger, several=several, replace=replace)
     declared, source = _declared(target, domain, numeric, categories, classes)
+    from dpforest_duckdb.training.opening import opened as found
     from dpforest_duckdb.training.prepare import prepare
     from dpforest_duckdb.training.train import check_together, train_many
 
-    with options.opened(
-        database, show_sql=show_sql, threads=threads, memory_limit=memory_limit, temp_dir=temp_dir
-    ) as engine:
-        if name is None and out is None and isinstance(rows, str):
-            name = engine.table(rows).name
+    where = (database, spark, show_sql, threads, memory_limit, temp_dir)
+    with options.opened_rows(*where) as (connection, trace):
+        if name is None and out is None and isinstance(rows, str) and spark is None:
+            name = found(connection, rows).table.name
         settings: dict[str, Any] = {
             "delta": delta,
             "domain": declared,
@@ -156,15 +167,14 @@ def train(
             "rows_at_most": rows_at_most,
             "ledger": ledger,
             "dataset": dataset,
-            "trace": engine.trace,
+            "trace": trace,
         }
         runs = []
         for one, e in pairs:
             stored_as = " ".join([name or "", one, e]) if several and name is not None else name
-            runs.append(
-                prepare(engine.connection, rows, epsilon=e, recipe=one, name=stored_as, **settings)
-            )
-            _say_public(runs[-1], source)
+            run = prepare(connection, rows, epsilon=e, recipe=one, name=stored_as, **settings)
+            _say_public(run, source)
+            runs.append(run)
         if dry_run:
             _show_plans(runs, as_json)
             check_together(runs)
@@ -191,7 +201,7 @@ def _write(forest: Forest, out: str | None, name: str | None) -> None:
 
 
 def _refuse_out(
-    out: str | None, db: str, ledger: str | None, *, several: bool, replace: bool
+    out: str | None, db: str | None, ledger: str | None, *, several: bool, replace: bool
 ) -> None:
     """Refuse a file that cannot hold the model."""
     if out is None:
@@ -199,6 +209,13 @@ def _refuse_out(
     if several:
         raise UsageError("--out holds one model: leave it out to store several under --name.")
     options.check_out(out, db, ledger, replace=replace)
+
+
+def _in_spark(db: str | None, table: str | None) -> str | Path:
+    """The rows to train on in Spark: a table's name, or the path of Parquet files."""
+    if (db is None) == (table is None):
+        raise UsageError("Name a table of Spark with --table, or Parquet files with --db.")
+    return Path(db) if db is not None else str(table)
 
 
 def _check_seed(seed: int | None, not_private: bool) -> None:
@@ -212,9 +229,11 @@ def _check_place(rows: str | Path, name: str | None, out: str | None, *, dry_run
     if isinstance(rows, str):
         return
     if name is not None:
-        raise UsageError("--name stores a model in a database: data files have none, pass --out.")
+        raise UsageError("--name stores a model in a database of DuckDB: pass --out here.")
     if out is None and not dry_run:
-        raise UsageError("Models of data files go to a file: name one with --out FILE.json.")
+        raise UsageError(
+            "Models of data files, and of Spark, go to a file: name one with --out FILE.json."
+        )
 
 
 def _declared(

@@ -74,5 +74,9 @@ class NoBudgetWarning(UserWarning):
     """Nothing records what is spent on these rows, and nothing limits it."""
 
 
+class UnanchoredWarning(UserWarning):
+    """Nothing about the budget is stored with the table, so a rename gives it a new budget."""
+
+
 class PublicFactWarning(UserWarning):
     """Something public deserves a second look: a label that the domain lacks, a large ε."""

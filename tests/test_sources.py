@@ -546,7 +546,7 @@ def test_rows_without_a_table_need_a_ledger_and_a_name(tmp_path: Path) -> None:
 
 
 def test_a_path_or_a_dict_in_the_wrong_place_gets_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="con must be a DuckDB connection"):
+    with pytest.raises(UsageError, match="con must be a DuckDB connection or a Spark"):
         fitted(tmp_path / "a.duckdb", "t")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="domain must be"):
         fitted(

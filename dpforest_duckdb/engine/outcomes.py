@@ -59,7 +59,7 @@ class DuckDBOutcomes:
     ) -> Any:
         """The counts by class, prediction and probability, or its bin if there are `bins`."""
         dialect, table, classes = self._statements.dialect, self._table, self._forest.domain.classes
-        prefix = _free_prefix(table.columns)
+        prefix = free_prefix(table.columns)
         by_column = None
         read = [*self._forest.domain.columns, self._labels.name]
         if unit and unit.column != "row":
@@ -95,7 +95,7 @@ class DuckDBOutcomes:
         return [name for name in self._table.columns if name.casefold() in wanted]
 
 
-def _free_prefix(columns: Iterable[str]) -> str:
+def free_prefix(columns: Iterable[str]) -> str:
     """A prefix that no column of the table begins with."""
     prefix = "dpforest_"
     while any(name.casefold().startswith(prefix) for name in columns):

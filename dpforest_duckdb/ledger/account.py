@@ -14,13 +14,14 @@ import json
 import secrets
 import shlex
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dpforest_duckdb.errors import BudgetError, DpforestError
-from dpforest_duckdb.ledger.anchor import Anchor, TableInfo
+from dpforest_duckdb.errors import BudgetError, DpforestError, UnanchoredWarning
+from dpforest_duckdb.ledger.anchor import Anchor, BudgetNote, TableInfo, UnanchoredError
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Chain, Outcome, Table
 from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
@@ -193,7 +194,7 @@ class Account:
                     info = note.read()
                     outcome, table = enter(chain, info)
                     if self.writable:
-                        note.write(_anchored(info.comment, chain, table))
+                        _store(note, _anchored(info.comment, chain, table), chain, table)
                     number = chain.next - 1
                 entered = number
         except BaseException:
@@ -306,6 +307,18 @@ def _may_be_renamed(lost: Table, info: TableInfo, *, new: bool, here: bool) -> B
         f"{gone}, without the comment that keeps its budget: restore the comment, or run {retire} "
         "if it was dropped."
     )
+
+
+def _store(note: BudgetNote, anchor: str, chain: Chain, table: Table) -> None:
+    """Store an anchor with a table. Raises `UnanchoredError` if that never works and it has a cap;
+    without a cap it is said.
+    """
+    try:
+        note.write(anchor)
+    except UnanchoredError as error:
+        if chain.budget(table.dataset).cap:
+            raise
+        warnings.warn(str(error), UnanchoredWarning, stacklevel=2)
 
 
 def _place(home: str, info: TableInfo) -> str:

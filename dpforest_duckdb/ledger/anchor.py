@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dpforest_duckdb.domain.types import ColumnType
+from dpforest_duckdb.errors import BudgetError
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,10 @@ class Home:
     read_only: bool
 
 
+class UnanchoredError(BudgetError):
+    """Nothing can be stored with a table, so its budget is in the ledger alone."""
+
+
 class BudgetNote(Protocol):
     """The note stored with a table, within one transaction of its database."""
 
@@ -62,7 +67,7 @@ class BudgetNote(Protocol):
 
     def write(self, note: str) -> None:
         """Replace the note. Raises `BudgetError`, before anything is debited, if it cannot be
-        written.
+        written: `UnanchoredError` if it never can.
         """
 
 

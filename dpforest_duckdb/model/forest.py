@@ -15,6 +15,8 @@ from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.frames import is_frame
 from dpforest_duckdb.engine.relations import columns_of
 from dpforest_duckdb.engine.sources import declared_type, selected
+from dpforest_duckdb.engine.spark.scores import predicted
+from dpforest_duckdb.engine.spark.steps import is_session
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.model.files import write_file
 from dpforest_duckdb.model.json_format import MAX_BYTES, from_json, to_json
@@ -32,14 +34,15 @@ from dpforest_duckdb.sql import Sql
 class Forest(ForestContent):
     """A trained forest: public domain, trees, guarantee. Free to publish if `private`."""
 
-    def predict(
-        self, con: duckdb.DuckDBPyConnection, table: Any, *, prefix: str = ""
-    ) -> duckdb.DuckDBPyRelation:
+    def predict(self, con: Any, table: Any, *, prefix: str = "") -> Any:
         """The rows of a table with `prediction` and `p_<class>`, as a DuckDB relation.
 
         `table` is a name, a relation of the connection, or a DataFrame, whose columns are read in
-        the types that the model was trained on.
+        the types that the model was trained on. With a Spark session as `con`, it is a name or a
+        DataFrame of Spark, and so is the result.
         """
+        if is_session(con):
+            return predicted(con, self, table, prefix)
         engine = DuckDBEngine(con)
         if isinstance(table, str):
             return con.sql(score_sql(self, engine.scored(table), prefix=prefix, fast=True))

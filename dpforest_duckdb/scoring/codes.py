@@ -1,4 +1,4 @@
-"""DuckDB SQL for training: codes of cells, classes and privacy units.
+"""SQL for training: codes of cells, classes and privacy units, in DuckDB's spelling and in Spark's.
 
 Training and scoring use the same tests of a column, so both treat a row in the same way.
 """
@@ -9,16 +9,14 @@ from collections.abc import Iterable, Sequence
 
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.types import ColumnType
+from dpforest_duckdb.scoring.dialects.base import Dialect
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
+from dpforest_duckdb.scoring.dialects.spark import Spark
 from dpforest_duckdb.sql import Sql
 
 
-class DuckDBDialect(DuckDB):
-    """DuckDB's spelling, with codes."""
-
-    def column(self, numbers: Iterable[int]) -> Sql:
-        """Whole numbers as rows, from one literal: VALUES takes fifty times as long."""
-        return Sql(f"unnest(CAST('[{', '.join(map(str, map(int, numbers)))}]' AS BIGINT[]))")
+class Codes(Dialect):
+    """The codes that training reads instead of values."""
 
     def code(self, attribute: Attribute, column: Sql) -> Sql:
         """The cell of a value, as an integer expression that cannot fail for any row."""
@@ -78,6 +76,26 @@ class DuckDBDialect(DuckDB):
             f"THEN {self._bins(attribute, column, low, middle)} "
             f"ELSE {self._bins(attribute, column, middle + 1, high)} END"
         )
+
+
+class DuckDBDialect(Codes, DuckDB):
+    """DuckDB's spelling, with codes."""
+
+    def column(self, numbers: Iterable[int]) -> Sql:
+        """Whole numbers as rows, from one literal: VALUES takes fifty times as long."""
+        return Sql(f"unnest(CAST('[{', '.join(map(str, map(int, numbers)))}]' AS BIGINT[]))")
+
+
+class SparkDialect(Codes, Spark):
+    """Spark's spelling, with codes."""
+
+    def numbers(self, values: Iterable[int | float], kind: str = "INT") -> Sql:
+        """A constant array, from one literal: Spark reads it once."""
+        return Sql(f"CAST(split('{','.join(map(repr, values))}', ',') AS ARRAY<{kind}>)")
+
+    def canonical_unit(self, column: Sql, kind: ColumnType) -> Sql:
+        unit = super().canonical_unit(column, kind)
+        return Sql(f"({unit}) + 0") if kind.family == "float" else unit  # makes 0 of -0
 
 
 def unsigned(largest: int) -> Sql:

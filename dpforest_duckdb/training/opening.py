@@ -16,6 +16,9 @@ from dpforest_duckdb.engine.frames import Frame, is_frame
 from dpforest_duckdb.engine.private import Private
 from dpforest_duckdb.engine.relations import Relation, read_tables, reads_files, scanned_table
 from dpforest_duckdb.engine.sources import SourceEngine
+from dpforest_duckdb.engine.spark.engine import SparkEngine
+from dpforest_duckdb.engine.spark.files import SparkFiles
+from dpforest_duckdb.engine.spark.steps import is_session
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account, has_cap
 from dpforest_duckdb.ledger.anchor import TableInfo
@@ -29,7 +32,7 @@ Rows = Any  # a table's name, a relation, a DataFrame, or a Path (or glob) of fi
 class Opened:
     """Rows that were found, and not read: their engine, and what is known of them."""
 
-    engine: DuckDBEngine | SourceEngine
+    engine: DuckDBEngine | SourceEngine | SparkEngine
     table: TableInfo
     files: tuple[Path, ...] = ()
 
@@ -46,7 +49,14 @@ class Opened:
             raise UsageError(
                 "account is for DataFrames: tables, queries and files have budgets of their own."
             )
-        if isinstance(self.engine, DuckDBEngine):
+        if isinstance(self.engine, SparkEngine) and ledger is None:
+            raise DpforestError(
+                "Spark has no file that a budget could be kept beside: name one with --ledger."
+            )
+        if isinstance(self.engine, SparkFiles):
+            book = Ledger(str(ledger))
+            return DatasetAccount(book, self.files, dataset, tuple(self.table.columns))
+        if isinstance(self.engine, DuckDBEngine | SparkEngine):
             if dataset is not None:
                 raise UsageError(
                     "--dataset is for files, DataFrames and queries: a table has a budget of its "
@@ -67,11 +77,16 @@ class Opened:
         return DatasetAccount(book, (), dataset, columns, refuse)
 
 
-def opened(con: duckdb.DuckDBPyConnection, rows: Rows, trace: Trace | None = None) -> Opened:
-    """Find the rows to train on; none is read. Raises `DpforestError` or `UsageError`."""
+def opened(con: Any, rows: Rows, trace: Trace | None = None) -> Opened:
+    """Find the rows to train on; none is read. Raises `DpforestError` or `UsageError`.
+
+    `con` is a DuckDB connection or a Spark session.
+    """
+    if is_session(con):
+        return _of_spark(con, rows, trace)
     if not isinstance(con, duckdb.DuckDBPyConnection):
         raise UsageError(
-            "con must be a DuckDB connection, such as duckdb.connect() gives: a path is opened "
+            "con must be a DuckDB connection or a Spark session: a path of a database is opened "
             "with duckdb.connect(path)."
         )
     engine = DuckDBEngine(con, trace)
@@ -93,6 +108,18 @@ def opened(con: duckdb.DuckDBPyConnection, rows: Rows, trace: Trace | None = Non
     raise UsageError(
         "The rows to train on must be a table's name, a DuckDB relation, a pandas, polars or Arrow "
         "table, or a pathlib.Path of Parquet or CSV files."
+    )
+
+
+def _of_spark(session: Any, rows: Rows, trace: Trace | None) -> Opened:
+    if isinstance(rows, Path):
+        engine = SparkFiles(session, rows, trace)
+        return Opened(engine, engine.table(engine.name), engine.files)
+    if isinstance(rows, str):
+        spark = SparkEngine(session, trace)
+        return Opened(spark, spark.table(rows))
+    raise UsageError(
+        "The rows to train on in Spark must be a table's name, or a pathlib.Path of Parquet files."
     )
 
 

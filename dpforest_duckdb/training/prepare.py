@@ -6,8 +6,7 @@ import warnings
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
-
-import duckdb
+from typing import Any
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.checks import remarks
@@ -35,7 +34,7 @@ PLAIN_SPILL = (
 
 
 def prepare(
-    con: duckdb.DuckDBPyConnection,
+    con: Any,
     table: Rows,
     *,
     epsilon: float | str | Decimal,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
-
-import duckdb
+from typing import Any
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.errors import BudgetError, UsageError
@@ -19,7 +18,7 @@ from dpforest_duckdb.training.run import Run
 
 
 def train(
-    con: duckdb.DuckDBPyConnection,
+    con: Any,
     table: Rows,
     *,
     epsilon: float | str | Decimal,
@@ -47,9 +46,9 @@ def train(
 
     Parameters
     ----------
-    con : the DuckDB connection; models and the ledger lie in its database or beside it.
+    con : a DuckDB connection (models and ledger lie in or beside its database) or a Spark session.
     table : a table's name, a relation, a DataFrame (pandas, polars, Arrow, a dictionary of NumPy
-        arrays), or a `pathlib.Path` of Parquet or CSV files.
+        arrays), or a `pathlib.Path` of Parquet or CSV files. In Spark a name, or a path of Parquet.
     epsilon, delta : the cost; 0 as δ is pure ε, and recipes that use no δ spend none.
     domain : a `Domain`, a domain file, or None for what DuckDB declares.
     target, privacy_unit : the column to predict, and a column or "row"; by default the domain's.

@@ -1,0 +1,1 @@
+"""Spark as the engine: training where the rows are."""

@@ -1,0 +1,235 @@
+"""The tables of a Spark session, the way to their rows, and where their budgets are anchored."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type
+from dpforest_duckdb.engine.base import DeclaredColumn, Engine, Trace
+from dpforest_duckdb.engine.spark.snapshot import SparkSnapshot, hashable
+from dpforest_duckdb.engine.spark.steps import Frame, Session, Steps, kept
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.ledger.anchor import Home, TableInfo, UnanchoredError
+from dpforest_duckdb.scoring.dialects.base import split_name
+from dpforest_duckdb.sql import Sql
+
+PROPERTY = "dpforest.budget"  # the table property with the id of its budget
+_TYPES = {
+    "tinyint": "TINYINT",
+    "smallint": "SMALLINT",
+    "int": "INTEGER",
+    "bigint": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "string": "VARCHAR",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    "timestamp_ntz": "TIMESTAMP",
+}
+
+
+class SparkEngine:
+    """The tables of one session. Models are not stored there: they go to files."""
+
+    def __init__(self, session: Session, trace: Trace | None = None) -> None:
+        self.session = session
+        self.trace = trace
+        self.models = NoModels()
+        self.steps = Steps(session, trace)
+
+    def table(self, name: str) -> TableInfo:
+        """Resolve `t`, `schema.t` or `catalog.schema.t` to a base table.
+
+        Raises `DpforestError` for a missing table, a view, or a stream.
+        """
+        return self.resolved(self.steps.dialect.ident(*split_name(name)), name)
+
+    def resolved(self, ident: Sql, name: str) -> TableInfo:
+        """The base table that a quoted identifier names; `name` is for people."""
+        catalog = self.session.catalog
+        try:
+            found = self.steps.call(lambda: catalog.getTable(ident))
+        except DpforestError:
+            raise DpforestError(f'There is no table "{name}" in Spark: check --table.') from None
+        if found.isTemporary or found.tableType == "VIEW":
+            raise DpforestError(
+                f'"{name}" is a view, whose rows the budget cannot follow: name its base table.'
+            )
+        where = [*found.namespace, found.name]
+        info = TableInfo(found.catalog, ".".join(where[:-1]), found.name, {})
+        frame = self.steps.call(lambda: self.frame(info))
+        if self.steps.call(lambda: frame.isStreaming):
+            raise DpforestError(f'"{name}" is a stream: store its rows in a table first.')
+        return replace(info, columns=types(frame), comment=self.note(info))
+
+    def ident(self, info: TableInfo) -> Sql:
+        """The full name of a table, quoted."""
+        return self.steps.dialect.ident(info.catalog, *info.schema.split("."), info.name)
+
+    def frame(self, info: TableInfo) -> Frame:
+        """All columns of a table. Raises what Spark raises."""
+        return self.session.table(self.ident(info))
+
+    def fresh(self, info: TableInfo) -> Frame:
+        """The same; files that others have written meanwhile are seen."""
+        self.session.catalog.refreshTable(self.ident(info))
+        return self.frame(info)
+
+    def note(self, info: TableInfo) -> str:
+        """What is stored with a table; "" if nothing is, or if its catalogue stores nothing."""
+        with contextlib.suppress(DpforestError):
+            for key, value in self.steps.rows(f"SHOW TBLPROPERTIES {self.ident(info)}"):
+                if key == PROPERTY:
+                    return str(value)
+        return ""
+
+    def typed(self, table: TableInfo, domain: Domain, unit: str | None) -> TableInfo:
+        """The table with the columns that a run reads."""
+        wanted = {*domain.columns, domain.target, unit or domain.privacy_unit or ""}
+        names = {name.casefold() for name in wanted}
+        read = {name: kind for name, kind in table.columns.items() if name.casefold() in names}
+        return replace(table, columns=read)
+
+    def tables(self, catalog: str) -> list[TableInfo]:
+        """The base tables of a catalogue, with their notes, and without their columns."""
+        ident, found = self.steps.dialect.ident, []
+        for (schema,) in self.steps.rows(f"SHOW SCHEMAS IN {ident(catalog)}"):
+            inside = ident(catalog, *schema.split("."))
+            for space, name, temporary in self.steps.rows(f"SHOW TABLES IN {inside}"):
+                if not temporary:
+                    info = TableInfo(catalog, space, name, {})
+                    found.append(replace(info, comment=self.note(info)))
+        return found
+
+    def declared(self, table: TableInfo) -> list[DeclaredColumn]:
+        """The types and the comments of columns; JSON in a comment declares a domain."""
+        fields = self.steps.call(lambda: self.frame(table).schema.fields)
+        found = []
+        for field in fields:
+            kind = _type(field)
+            comment = str((field.metadata or {}).get("comment", ""))
+            categories = (False, True) if kind == BOOLEAN else None
+            found.append(DeclaredColumn(field.name, kind, field.nullable, comment, categories))
+        return found
+
+    def home(self, table: TableInfo) -> Home:
+        """No file: a ledger must be named."""
+        return Home("", read_only=False)
+
+    @contextlib.contextmanager
+    def budget_note(self, table: TableInfo) -> Iterator[SparkNote]:
+        """A property of a table, which is replaced at the end."""
+        note = SparkNote(self, table)
+        yield note
+        note.commit()
+
+    def refuse_unseen(self, table: TableInfo, columns: Collection[str] = ()) -> None:
+        """Raise `DpforestError` for columns whose values Spark cannot compare."""
+        fields = self.steps.call(lambda: self.frame(table).schema.fields)
+        for field in fields:
+            if field.name in columns and not hashable(field):
+                raise DpforestError(
+                    f'Column "{field.name}" has a type whose values Spark does not compare: use '
+                    "another one."
+                )
+
+    def spills_plain(self, table: TableInfo) -> bool:
+        """Spark's files have the encryption that its cluster gives them."""
+        return False
+
+    def same_rows(self, other: Engine) -> bool:
+        """Whether both read in one session."""
+        return isinstance(other, SparkEngine) and other.session is self.session
+
+    def room(self) -> float:
+        """Unknown: the executors spill to disks of their own."""
+        return math.inf
+
+    def bytes_of_a_row(self, domain: Domain, *, copies: int, scores: int) -> int:
+        """Spark's own layout: 8 bytes a column, 4 a cell; routing needs the row twice."""
+        return 2 * (40 + 8 * (copies + scores) + 4 * len(domain.attributes))
+
+    @contextlib.contextmanager
+    def snapshot(self, table: TableInfo, *, shared: bool = False) -> Iterator[SparkSnapshot]:
+        """The rows of a table (see `dpforest_duckdb.engine.spark.snapshot`).
+
+        Runs that share a snapshot each read the rows again.
+        """
+        with kept(self.steps) as held:
+            yield SparkSnapshot(self.steps, held, table, lambda: self.fresh(table))
+
+
+class SparkNote:
+    """The property of a table that carries its budget."""
+
+    def __init__(self, engine: SparkEngine, table: TableInfo) -> None:
+        self._engine, self._table = engine, table
+        self._written: str | None = None
+
+    def read(self) -> TableInfo:
+        """The table as it is now. Raises `DpforestError` if it no longer exists."""
+        try:
+            return self._engine.resolved(self._engine.ident(self._table), self._table.display)
+        except DpforestError:
+            raise DpforestError(
+                f'Table "{self._table.display}" is no longer in the catalogue.'
+            ) from None
+
+    def write(self, note: str) -> None:
+        """Replace the property, at the end: it is tried now with what it already holds.
+
+        Raises `UnanchoredError` if the catalogue stores no properties, or not for this user.
+        """
+        self._store(self._engine.note(self._table))
+        self._written = note
+
+    def commit(self) -> None:
+        if self._written is not None:
+            self._store(self._written)
+
+    def _store(self, note: str) -> None:
+        text = self._engine.steps.dialect.text
+        try:
+            self._engine.steps.rows(
+                f"ALTER TABLE {self._engine.ident(self._table)} "
+                f"SET TBLPROPERTIES ({text(PROPERTY)} = {text(note)})"
+            )
+        except DpforestError:
+            raise UnanchoredError(
+                f'The properties of table "{self._table.display}", which keep its budget, cannot '
+                "be written: use a catalogue that stores them, and an account that may write them."
+            ) from None
+
+
+def types(frame: Frame) -> dict[str, ColumnType]:
+    """The types of a DataFrame's columns."""
+    return {field.name: _type(field) for field in frame.schema.fields}
+
+
+def _type(field: Frame) -> ColumnType:
+    name = field.dataType.simpleString()
+    if name.startswith("decimal("):
+        return column_type(name.upper())
+    return column_type(_TYPES.get(name, name))
+
+
+class NoModels:
+    """Spark stores no models."""
+
+    writable = False
+
+    def names(self) -> list[str]:
+        return []
+
+    def read(self, name: str) -> str:
+        return ""
+
+    def write(self, name: str, text: str, *, instead_of: str | None = None) -> None:
+        raise DpforestError("Spark stores no models: write them to files.")
+
+    def delete(self, name: str) -> None:
+        raise DpforestError("Spark stores no models: there is none to drop.")

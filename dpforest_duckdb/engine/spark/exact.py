@@ -1,0 +1,134 @@
+"""Exponentials and logarithms in SQL, by exactly rounded operations.
+
+Java's exp and ln differ from those of other libraries in the last bits. These use +, -, *, / and
+square roots alone: IEEE 754 rounds each of them in one way, whatever Java runs them. A distance
+between two log-odds is a whole number, in units of one part of `unit`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+from dpforest_duckdb.engine.base import MIXTURE_PARTS
+from dpforest_duckdb.sql import Sql
+from dpforest_duckdb.tree import SCALE
+
+_PARTS = 8  # of the logarithm's unit: a table has e to the power of -1/8, -2/8, …
+_MOST = 256  # parts; beyond, the power counts as 0
+_POWERS = [*(math.exp(-part / _PARTS) for part in range(_MOST)), 0.0]
+_DEGREE = 9  # of Taylor's polynomial for the rest
+_ROOTS = 5  # square roots taken before a logarithm: it is of at most 2^10 classes
+
+Lookup = Callable[[Sequence[float], Sql], Sql]  # the element of a constant list at an index
+
+
+@dataclass(frozen=True)
+class Power:
+    """e to the power of -`distance` / `unit`, for a whole number that is not negative.
+
+    A statement computes `eighths` and `remainder` as columns `eighth` and `rest`, then
+    `exponential` from those columns.
+    """
+
+    distance: Sql
+    unit: int
+    eighth: Sql
+    rest: Sql
+    lookup: Lookup
+
+    @property
+    def eighths(self) -> Sql:
+        """How often an eighth goes into the distance, at most `_MOST` times."""
+        times = f"floor(({self.distance}) / {self.unit // _PARTS}e0)"
+        return Sql(f"CAST(least({times}, {_MOST}e0) AS INTEGER)")
+
+    @property
+    def remainder(self) -> Sql:
+        """What is left of the distance, as a negative number."""
+        return Sql(f"(({self.distance}) % {self.unit // _PARTS}) / -{self.unit}e0")
+
+    @property
+    def exponential(self) -> Sql:
+        """The power, with a relative error below 1e-15: a table, and the series of the rest."""
+        series = _polynomial([1 / math.factorial(n) for n in range(_DEGREE + 1)], self.rest)
+        return Sql(f"{self.lookup(_POWERS, self.eighth)} * ({series})")
+
+
+@dataclass(frozen=True)
+class Logarithm:
+    """The logarithm of a number from 1 to 2^10, in three layers of a statement.
+
+    Each layer computes `column` anew from that of the layer before: `root`, `ratio`, `logarithm`.
+    """
+
+    number: Sql
+    column: Sql
+
+    @property
+    def root(self) -> Sql:
+        return Sql("sqrt(" * _ROOTS + self.number + ")" * _ROOTS)
+
+    @property
+    def ratio(self) -> Sql:
+        return Sql(f"({self.column} - 1e0) / ({self.column} + 1e0)")
+
+    @property
+    def logarithm(self) -> Sql:
+        """2^6 · artanh of the ratio, by its series."""
+        series = _polynomial([1 / odd for odd in range(1, 18, 2)], f"{self.column} * {self.column}")
+        return Sql(f"{2 ** (_ROOTS + 1)}e0 * {self.column} * ({series})")
+
+
+def _polynomial(coefficients: Sequence[float], x: str) -> str:
+    """A polynomial, three powers in each pair of parentheses: Spark's parser needs twice the time
+    for each pair inside another.
+    """
+    first, rest = coefficients[:3], coefficients[3:]
+    terms = [" * ".join([repr(number), *[x] * power]) for power, number in enumerate(first)]
+    if rest:
+        terms.append(f"{x} * {x} * {x} * ({_polynomial(rest, x)})")
+    return " + ".join(terms)
+
+
+def power_of(
+    scores: Sequence[Sql], number: int, unit: int, ident: Callable[[str], Sql], lookup: Lookup
+) -> Power:
+    """e to the power of one of several scores, divided by that of the highest."""
+    distance = Sql(f"greatest({', '.join(scores)}) - {scores[number]}")
+    name = scores[number].strip('"`')
+    return Power(distance, unit, ident(f"eighth_{name}"), ident(f"rest_{name}"), lookup)
+
+
+def mixed(
+    number: int,
+    weights: Sequence[int],
+    classes: int,
+    ident: Callable[[str], Sql],
+    lookup: Lookup,
+) -> SimpleNamespace:
+    """The columns of a mixture: its odds, their exponentials, and the logarithm of the sum.
+
+    The scores of model m are the columns `s<m>_<class>`.
+    """
+    columns = [ident(f"z{number}_{label}") for label in range(classes)]
+    odds = []
+    for label, column in enumerate(columns):
+        parts = [f"{w} * {ident(f's{m}_{label}')}" for m, w in enumerate(weights) if w]
+        power = power_of(columns, label, MIXTURE_PARTS * SCALE, ident, lookup)
+        odds.append(SimpleNamespace(column=column, value=Sql(" + ".join(parts)), power=power))
+    total = Sql(" + ".join(odd.power.exponential for odd in odds))
+    return SimpleNamespace(
+        odds=odds,
+        highest=Sql(f"greatest({', '.join(columns)})"),
+        below=ident(f"below{number}"),
+        sum=Logarithm(total, ident(f"sum{number}")),
+        points=ident(f"points{number}"),
+    )
+
+
+def worst_loss(classes: int) -> Sql:
+    """The log loss at which a row gives no points."""
+    return Sql(repr(4 * math.log(classes)))

@@ -1,0 +1,63 @@
+"""Parquet files that Spark reads: a folder of them, one file, or a pattern."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from dpforest_duckdb.engine.base import Trace
+from dpforest_duckdb.engine.spark.engine import SparkEngine, types
+from dpforest_duckdb.engine.spark.steps import Frame, Session
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.ledger.anchor import TableInfo
+
+
+class SparkFiles(SparkEngine):
+    """The rows of some local files, which are the one table here. Their budgets go by their paths.
+
+    The folders of a partitioned table (`year=2025`) give columns too.
+    """
+
+    def __init__(self, session: Session, path: Path, trace: Trace | None = None) -> None:
+        super().__init__(session, trace)
+        self._path = path
+        self.name = path.stem.strip("-_.*?[] ") or "rows"
+        try:
+            self._found = self.steps.call(lambda: self.frame(TableInfo("", "", "", {})))
+            found = self.steps.call(lambda: self._found.inputFiles())
+        except DpforestError:
+            raise DpforestError(
+                f"Spark reads no Parquet files at {path}: check the path."
+            ) from None
+        places = [urlsplit(name) for name in found]
+        if any(place.scheme != "file" for place in places):
+            raise DpforestError(
+                f"The files at {path} are not on a local disk, so their budget has no place: make "
+                "a table of them, and name that."
+            )
+        self.files = tuple(sorted(Path(unquote(place.path)).resolve() for place in places))
+        if not self.files:
+            raise DpforestError(f"There are no Parquet files at {path}: check the path.")
+
+    def table(self, name: str) -> TableInfo:
+        return TableInfo("files", "main", name, types(self._found))
+
+    def frame(self, info: TableInfo) -> Frame:
+        return self.session.read.parquet(f"file://{self._path.resolve()}")
+
+    def fresh(self, info: TableInfo) -> Frame:
+        """The files that are there now. Raises `DpforestError` if they are not those of before."""
+        frame = self.frame(info)
+        found = {Path(unquote(urlsplit(name).path)).resolve() for name in frame.inputFiles()}
+        if found != set(self.files):
+            raise DpforestError(
+                f"The files at {self._path} are not those of before: train again (what was debited "
+                "stays spent)."
+            )
+        return frame
+
+    def note(self, info: TableInfo) -> str:
+        return ""
+
+    def tables(self, catalog: str) -> list[TableInfo]:
+        return []

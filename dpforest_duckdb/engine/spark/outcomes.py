@@ -1,0 +1,76 @@
+"""How often a forest is right about a table: its own scoring SQL in Spark, counted by class."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.engine.base import Outcomes
+from dpforest_duckdb.engine.outcomes import free_prefix
+from dpforest_duckdb.engine.spark.steps import Rows, Steps
+from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.scoring.content import ForestContent
+from dpforest_duckdb.scoring.score_sql import Scored, score_sql, share_names
+from dpforest_duckdb.sql import Sql, render
+
+
+class SparkOutcomes:
+    """The counted outcomes of one forest on the rows of a view.
+
+    `labels` is the table's column of classes.
+    """
+
+    def __init__(
+        self, steps: Steps, view: Sql, table: TableInfo, forest: ForestContent, labels: Attribute
+    ) -> None:
+        self._steps, self._view = steps, view
+        self._table, self._forest, self._labels = table, forest, labels
+
+    def groups(self) -> Outcomes:
+        """Rows by class, prediction and exact probability."""
+        found = np.array(self._counted(0, None, 0), dtype=np.float64).reshape(-1, 4)
+        label, right, rows = (found[:, n].astype(np.int64) for n in (0, 1, 3))
+        return Outcomes(label, right, found[:, 2], rows)
+
+    def grid(self, unit: PrivacyUnit, bins: int, salt: int) -> Integers:
+        """Dense `counts[label, right, bin]`, with empty cells filled in."""
+        found = np.array(self._counted(bins, unit, salt), dtype=np.int64).reshape(-1, 4)
+        classes = len(self._forest.domain.classes)
+        grid = np.zeros((2 if classes == 2 else 1, 2, bins), dtype=np.int64)
+        grid[tuple(found[:, :3].T)] = found[:, 3]
+        return grid
+
+    def _counted(self, bins: int, unit: PrivacyUnit | None, salt: int) -> Rows:
+        """The counts by class, prediction and probability, or its bin if there are `bins`."""
+        dialect, table, classes = self._steps.dialect, self._table, self._forest.domain.classes
+        prefix = free_prefix(table.columns)
+        by_column, keep = None, [self._labels.name]
+        if unit and unit.column != "row":
+            name = dialect.ident("s", unit.column)
+            canonical = dialect.canonical_unit(name, table.columns[unit.column])
+            by_column = SimpleNamespace(canonical=canonical, rows=unit.rows)
+            keep.append(unit.column)
+        shares = [dialect.ident("s", name) for name in share_names(self._forest, prefix)]
+        label = dialect.class_code(
+            self._labels.values, self._labels.type, dialect.ident("s", self._labels.name)
+        )
+        arms = " ".join(f"WHEN {number} THEN {share}" for number, share in enumerate(shares))
+        binary = len(classes) == 2
+        predicted = dialect.ident("s", f"{prefix}prediction")
+        source = Scored(self._view, table.columns)
+        scored = score_sql(self._forest, source, prefix=prefix, dialect=dialect, keep=keep)
+        sql = render(
+            "spark/evaluate",
+            scored=Sql(scored.rstrip()),
+            binary=binary,
+            bins=bins,
+            unit=by_column,
+            predicted=dialect.class_code(classes, self._forest.domain.target_type, predicted),
+            value=shares[1] if binary else Sql(f"CASE {label} {arms} END"),
+            **{"class": label},
+        )
+        return self._steps.rows(sql, {"salt": salt} if by_column else None, step="evaluate")

@@ -1,0 +1,100 @@
+"""The private rows of a table that Spark reads, at one moment.
+
+Spark has no transaction over several queries. So the rows are read once: a run that codes them more
+than once, or that bounds the rows of units, works on a copy that Spark keeps until the last coding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.engine.base import Outcomes, Sample
+from dpforest_duckdb.engine.spark.outcomes import SparkOutcomes
+from dpforest_duckdb.engine.spark.rows import Source, SparkRows
+from dpforest_duckdb.engine.spark.steps import Frame, Kept, Steps
+from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.scoring.content import ForestContent
+from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.tree import Tree
+
+_UNHASHED = ("map<", "variant", "void", "geometry", "geography")  # Spark hashes no such value
+
+
+class SparkSnapshot:
+    """The rows of one table; `opened` gives a new DataFrame of all its columns."""
+
+    def __init__(
+        self, steps: Steps, kept: Kept, table: TableInfo, opened: Callable[[], Frame]
+    ) -> None:
+        self._steps, self._kept, self._table, self._opened = steps, kept, table, opened
+        self._source: Source | None = None
+
+    def encode(
+        self,
+        domain: Domain,
+        unit: PrivacyUnit,
+        *,
+        trees: int,
+        sample: Sample,
+        salt: int,
+        first_phase: Sequence[Tree] = (),
+        misclassified_weight: int = 1,
+        last: bool = False,
+    ) -> SparkRows:
+        source = self._read(copied=not last or unit.column != "row")
+        coded = SparkRows(self._steps, self._kept, domain, trees if sample == "all" else 1)
+        coded.encode(
+            source,
+            self._table,
+            unit,
+            parts=1 if sample == "all" else trees,
+            sample=sample,
+            salt=salt,
+            first_phase=first_phase,
+            misclassified_weight=misclassified_weight,
+        )
+        if last:
+            self._kept.drop(source.view)
+            self._source = None
+        return coded
+
+    def _read(self, *, copied: bool) -> Source:
+        """The rows that this snapshot shows, read now if they were not before."""
+        if self._source is None:
+            ident, frame = self._steps.dialect.ident, self._steps.call(self._opened)
+            view = self._kept.view(frame)
+            row_hash = "dpforest_row"
+            while row_hash in {name.casefold() for name in self._table.columns}:
+                row_hash += "_"
+            hashed = [f.name for f in self._steps.call(lambda: frame.schema.fields) if hashable(f)]
+            sql = render(
+                "spark/read",
+                source=view,
+                columns=[ident(name) for name in self._table.columns],
+                hashed=Sql(", ".join(map(ident, hashed))),
+                row_hash=ident(row_hash),
+            )
+            read = self._steps.frame(sql, step="read")
+            view = self._kept.keep(read, "read", view) if copied else self._kept.view(read, view)
+            self._source = Source(view, ident(row_hash))
+        return self._source
+
+    def count_outcomes(self, forest: ForestContent, labels: Attribute) -> Outcomes:
+        return self._outcomes(forest, labels).groups()
+
+    def count_outcome_grid(
+        self, forest: ForestContent, labels: Attribute, unit: PrivacyUnit, *, bins: int, salt: int
+    ) -> Integers:
+        return self._outcomes(forest, labels).grid(unit, bins, salt)
+
+    def _outcomes(self, forest: ForestContent, labels: Attribute) -> SparkOutcomes:
+        view = self._read(copied=True).view
+        return SparkOutcomes(self._steps, view, self._table, forest, labels)
+
+
+def hashable(field: Frame) -> bool:
+    """Whether Spark can hash and compare the values of a column."""
+    return not any(kind in field.dataType.simpleString() for kind in _UNHASHED)

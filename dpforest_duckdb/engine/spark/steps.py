@@ -1,0 +1,210 @@
+"""Statements in one Spark session: Ctrl-C cancels them, and their errors do not quote data.
+
+pyspark is imported only to start a session and to name a storage level: everything else goes
+through the session that the user has, of Spark itself or of Spark Connect.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
+from typing import Any
+
+from dpforest_duckdb.engine.base import Trace
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.scoring.codes import SparkDialect
+from dpforest_duckdb.sql import Sql
+
+Session = Any  # pyspark.sql.SparkSession, or that of Spark Connect
+Frame = Any  # the DataFrame of either
+Rows = list[tuple[Any, ...]]
+
+_LIBRARIES = ("pyspark", "py4j", "grpc")
+_POLL = 0.2  # seconds between two looks for Ctrl-C
+_SENTENCES = {
+    "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND": (
+        "Spark lost coded rows together with its executors: train again (what was debited stays "
+        "spent)."
+    ),
+    "FAILED_READ_FILE": (
+        "Files of the table changed or cannot be read: train again (what was debited stays spent)."
+    ),
+}
+_CANCELLED = ("OPERATION_CANCELED", "SPARK_JOB_CANCELLED", "JOB_CANCELLED")
+
+
+def is_session(thing: object) -> bool:
+    """Whether this is a Spark session; pyspark is not imported for the answer."""
+    return any(
+        kind.__module__.startswith("pyspark.sql") and kind.__name__ == "SparkSession"
+        for kind in type(thing).__mro__
+    )
+
+
+class Steps:
+    """Runs statements in one session, in a thread whose jobs have a tag of their own."""
+
+    dialect = SparkDialect()
+
+    def __init__(self, session: Session, trace: Trace | None = None) -> None:
+        self.session = session
+        self.trace = trace
+        self._tag = f"dpforest-{secrets.token_hex(6)}"
+        self._worker = ThreadPoolExecutor(1, initializer=session.addTag, initargs=(self._tag,))
+
+    def rows(self, sql: str, values: Mapping[str, Any] | None = None, *, step: str = "") -> Rows:
+        """Run one statement and fetch its rows."""
+        found: Rows = self._traced(
+            sql, values, step, lambda frame: [tuple(row) for row in frame.collect()]
+        )
+        return found
+
+    def frame(self, sql: str, values: Mapping[str, Any] | None = None, *, step: str = "") -> Frame:
+        """A SELECT as a DataFrame; it is checked, and reads nothing yet."""
+        return self._traced(sql, values, step, lambda frame: frame)
+
+    def _traced(
+        self,
+        sql: str,
+        values: Mapping[str, Any] | None,
+        step: str,
+        done: Callable[[Frame], Any],
+    ) -> Any:
+        if self.trace:  # a statement that is no step reads the catalogue
+            self.trace(sql if step else f"-- reads private rows: no\n{sql}")
+        args = dict(values) if values else None
+        return self.call(lambda: done(self.session.sql(sql, args=args)), step=step)
+
+    def call(self, work: Callable[[], Any], *, step: str = "") -> Any:
+        """The result of something that uses the session; Ctrl-C cancels its jobs."""
+        running = self._worker.submit(_quietly, work)
+        try:
+            return _awaited(running)
+        except KeyboardInterrupt:
+            with contextlib.suppress(Exception):
+                self.session.interruptTag(self._tag)
+            with contextlib.suppress(BaseException):
+                running.result(timeout=10)
+            raise
+        except Exception as error:
+            raise plain_error(error, step) from None
+
+
+def _awaited(running: Future[Any]) -> Any:
+    """The result of a thread, which a signal does not wait for."""
+    while not running.done():
+        wait([running], timeout=_POLL)
+    return running.result()
+
+
+def _quietly(work: Callable[[], Any]) -> Any:
+    """What `work` returns; pyspark does not log its errors, which quote data."""
+    loggers = [logging.getLogger(f"{name}QueryContextLogger") for name in ("SQL", "DataFrame")]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        return work()
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
+
+
+def plain_error(error: BaseException, step: str = "") -> BaseException:
+    """Our own sentence for an error of Spark, whose text may quote data."""
+    if not any(kind.__module__.startswith(_LIBRARIES) for kind in type(error).__mro__):
+        return error
+    condition = ""
+    with contextlib.suppress(Exception):
+        condition = str(error.getCondition() or "")  # type: ignore[attr-defined]
+    text = str(error)
+    if any(word in condition or f"[{word}" in text for word in _CANCELLED):
+        return KeyboardInterrupt()
+    for word, sentence in _SENTENCES.items():
+        if condition.startswith(word) or f"[{word}" in text:
+            return DpforestError(sentence)
+    where = f" in step {step}" if step else ""
+    kind = condition.partition(".")[0] or type(error).__name__
+    return DpforestError(
+        f"Spark refused a statement{where} ({kind}); its message is withheld because it can quote "
+        "data."
+    )
+
+
+class Kept:
+    """Private rows that Spark keeps for a run, each under the name of a temporary view.
+
+    A local checkpoint is read from the executors that hold it, never again from the table: a row
+    cannot be counted twice because the table changed and an executor was lost. Where there are
+    several executors each block is on two of them. A run fails when both are lost.
+    """
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self._views: dict[Sql, list[Frame]] = {}
+
+    def view(self, frame: Frame, over: Sql | None = None) -> Sql:
+        """A new view of a DataFrame, in the place of the view `over` that it reads, if any."""
+        name = f"dpforest_{secrets.token_hex(6)}"
+        self._steps.call(lambda: frame.createOrReplaceTempView(name))
+        held = self._views.pop(over) if over is not None else []
+        ident = self._steps.dialect.ident(name)
+        self._views[ident] = held
+        if over is not None:
+            self._drop_view(over)
+        return ident
+
+    def keep(self, frame: Frame, step: str, over: Sql | None = None) -> Sql:
+        """The same with the rows computed now, and kept."""
+        level = _level(self._steps.session)
+        held = self._steps.call(lambda: frame.localCheckpoint(True, level), step=step)
+        view = self.view(held)
+        self._views[view] = [held]
+        if over is not None:
+            self.drop(over)
+        return view
+
+    def drop(self, view: Sql) -> None:
+        """Free the rows of a view, if it is there."""
+        if view not in self._views:
+            return
+        for frame in self._views.pop(view):
+            self._steps.call(partial(_free, frame))
+        self._drop_view(view)
+
+    def _drop_view(self, view: Sql) -> None:
+        name = view.strip("`")
+        self._steps.call(lambda: self._steps.session.catalog.dropTempView(name))
+
+    def clear(self) -> None:
+        """Free everything."""
+        for view in list(self._views):
+            self.drop(view)
+
+
+@contextlib.contextmanager
+def kept(steps: Steps) -> Iterator[Kept]:
+    """A place for private rows, which are freed at the end."""
+    held = Kept(steps)
+    try:
+        yield held
+    finally:
+        held.clear()
+
+
+def _level(session: Session) -> Any:
+    """Where a checkpoint is stored: in memory and on disk, on two executors if there are two."""
+    from pyspark import StorageLevel
+
+    alone = str(session.conf.get("spark.master", "")).partition("[")[0] == "local"
+    return StorageLevel.MEMORY_AND_DISK if alone else StorageLevel.MEMORY_AND_DISK_2
+
+
+def _free(frame: Frame) -> None:
+    """Free a checkpoint now; the server of Spark Connect does so when its client forgets it."""
+    if not type(frame).__module__.startswith("pyspark.sql.connect"):
+        frame._jdf.logicalPlan().rdd().unpersist(False)

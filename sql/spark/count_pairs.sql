@@ -1,0 +1,12 @@
+-- Count the rows of each class in every pair of a cell of one attribute and a cell of a later one.
+-- inputs: the coded rows; outputs: one row per pair of cells and class that holds rows
+-- reads private rows: yes
+SELECT `first`, `second`, `class`, COUNT(*) AS `rows`
+FROM (
+  SELECT
+    get(`cells`, {{ attribute }}) AS `first`,
+    explode(slice(`cells`, {{ attribute + 2 }}, {{ later }})) AS `second`,
+    `class`
+  FROM {{ codes }}
+)
+GROUP BY `first`, `second`, `class`

@@ -1,0 +1,92 @@
+-- Encode the rows once into small integers; rows without a known class are left out.
+-- A cell has one number for all attributes: its code plus the numbers of cells of those before.
+-- inputs: a view of the rows of the private table
+-- outputs: the cells of each row, its class and its node, which is the number of its tree
+-- reads private rows: yes
+WITH coded AS (
+  SELECT
+    array(
+{% for code in codes %}
+      CAST({{ code.code }} AS INT) + {{ code.offset }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+    ) AS `cells`,
+{% if unit %}
+    {{ unit.canonical }} AS `unit`,
+{% elif row_hash %}
+    {{ row_hash }} AS `row`,
+{% endif %}
+    CAST({{ class }} AS INT) AS `class`
+  FROM {{ source }} AS t
+)
+{% if unit %}
+, bounded AS (
+  SELECT
+    *,
+    row_number() OVER (
+      PARTITION BY `unit` ORDER BY xxhash64(:salt, `cells`, `class`), `cells`, `class`
+    ) AS `position`
+  FROM coded
+  WHERE `class` IS NOT NULL AND `unit` IS NOT NULL
+)
+{% endif %}
+, kept AS (
+{% if unit %}
+  SELECT * FROM bounded
+  WHERE `position` <= {{ unit.rows }}
+{% else %}
+  SELECT * FROM coded
+  WHERE `class` IS NOT NULL
+{% endif %}
+)
+{% if labelled %}
+, labelled AS (
+  -- what released trees say of a row, by its cells
+  SELECT *, {% for wrong in wrongs %}CAST({{ wrong }} AS INT){% if not loop.last %} + {% endif %}{% endfor %} AS `wrong`
+  FROM {{ labelled }}
+)
+{% endif %}
+{% if bootstrap %}
+, numbered AS (
+  SELECT *, row_number() OVER (ORDER BY xxhash64(:salt, `row`), `cells`, `class`) - 1 AS `number`
+{% if labelled %}
+  FROM (SELECT *, explode(array_repeat(0, `wrong`)) FROM labelled)
+{% else %}
+  FROM kept
+{% endif %}
+)
+, drawn AS (
+  -- for each tree as many draws as there are rows, with replacement
+  SELECT n.*, d.`part`
+  FROM (
+    SELECT `part`, pmod(xxhash64(:salt, `part`, `draw`), (SELECT COUNT(*) FROM numbered)) AS `number`
+    FROM (
+      SELECT explode(sequence(0, {{ parts - 1 }})) AS `part`, `draw`
+      FROM (SELECT row_number() OVER (ORDER BY `cells`) AS `draw` FROM kept)
+    )
+  ) AS d
+  JOIN numbered AS n ON n.`number` = d.`number`
+)
+{% endif %}
+SELECT
+  `cells`,
+  `class`,
+{% if parts == 1 %}
+  0 AS `node0`
+{% elif bootstrap %}
+  `part` AS `node0`
+{% elif unit %}
+  CAST(pmod(xxhash64(:salt, `unit`), {{ parts }}) AS INT) AS `node0`
+{% else %}
+  CAST(pmod(xxhash64(:salt, `row`), {{ parts }}) AS INT) AS `node0`
+{% endif %}
+{% if bootstrap %}
+FROM drawn
+{% elif labelled %}
+FROM (
+  SELECT *, explode(array_repeat(0, CASE WHEN 2 * `wrong` >= {{ wrongs | length }} THEN {{ misclassified_weight }} ELSE 1 END))
+  FROM labelled
+)
+{% else %}
+FROM kept
+{% endif %}

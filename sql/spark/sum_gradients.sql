@@ -1,0 +1,52 @@
+-- Sum the gradients and hessians of the logistic loss by leaf, for some trees, as integers.
+-- A class has the share p = e^score / (sum of e^score), rounded down to multiples of 1/{{ whole }}.
+-- inputs: the coded rows with their scores and the leaf of each tree
+-- outputs: one row per tree and leaf that has rows
+-- reads private rows: yes
+WITH placed AS (
+  SELECT
+{% for power in powers %}
+    {{ power.eighths }} AS {{ power.eighth }},
+    {{ power.remainder }} AS {{ power.rest }},
+{% endfor %}
+    `class`,
+    array({% for leaf in leaves %}{{ leaf }}{% if not loop.last %}, {% endif %}{% endfor %}) AS `leaves`
+  FROM {{ codes }}
+)
+, weighed AS (
+  SELECT
+{% for power in powers %}
+    {{ power.exponential }} AS `e{{ loop.index0 }}`,
+{% endfor %}
+    `class`,
+    `leaves`
+  FROM placed
+)
+, shares AS (
+  SELECT
+{% for label in labels %}
+    CAST(floor({{ whole }}e0 * `e{{ label }}` / ({% for _ in powers %}`e{{ loop.index0 }}`{% if not loop.last %} + {% endif %}{% endfor %})) AS BIGINT) AS `p{{ label }}`,
+{% endfor %}
+    `class`,
+    `leaves`
+  FROM weighed
+)
+, gradients AS (
+  SELECT
+{% for label in labels %}
+    CASE `class` WHEN {{ label }} THEN {{ whole }} ELSE 0 END - `p{{ label }}` AS `g{{ label }}`,
+    ({{ steep }} * `p{{ label }}` * ({{ whole }} - `p{{ label }}`)) div {{ whole * flat }} AS `h{{ label }}`,
+{% endfor %}
+    posexplode(`leaves`) AS (`tree`, `node`)
+  FROM shares
+)
+SELECT
+  `tree`,
+  `node`,
+{% for label in labels %}
+  SUM(`g{{ label }}`) AS `g{{ label }}`,
+  SUM(`h{{ label }}`) AS `h{{ label }}`{% if not loop.last %},{% endif %}
+
+{% endfor %}
+FROM gradients
+GROUP BY `tree`, `node`

@@ -1,0 +1,149 @@
+"""Training on Spark: what an engine must do, and the same forests as on DuckDB."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from engine_conformance import COLUMNS, DOMAIN, ROWS, Subject, conforms
+
+from dpforest_duckdb.demo import NURSERY
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.file import domain_from_mapping
+from dpforest_duckdb.engine.spark.engine import SparkEngine
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.sql import render
+from dpforest_duckdb.training.train import train
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A Spark of our own, with its catalogue in memory and its tables in a folder of ours."""
+    sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+    if shutil.which("java") is None:
+        pytest.skip("Java is not installed (Debian: default-jre-headless)")
+    builder = sql.SparkSession.builder.master("local[2]")
+    for key, value in {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        "spark.log.level": "OFF",
+    }.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+_SQL = {"VARCHAR": "STRING", "INTEGER": "INT"}
+
+
+def made(spark: Any, name: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    columns = ", ".join(f"{column} {_SQL[str(kind)]}" for column, kind in COLUMNS.items())
+    spark.sql(f"DROP TABLE IF EXISTS {name}")
+    spark.sql(f"CREATE TABLE {name} ({columns}) USING parquet")
+    added(spark, name, rows)
+
+
+def added(spark: Any, name: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    schema = spark.table(name).schema
+    spark.createDataFrame([tuple(row) for row in rows], schema).write.insertInto(name)
+
+
+def test_spark_is_an_engine(spark: Any) -> None:
+    made(spark, "t", ROWS)
+    conforms(Subject(SparkEngine(spark), lambda rows: added(spark, "t", rows)))
+
+
+RECIPES = ("auto", "boosted", "tree-beside-sums", "pinq-id3")
+TABLES = ("made", "nursery", "types")
+
+
+@pytest.fixture(scope="module")
+def tables(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The same rows as tables of Spark and of DuckDB."""
+    folder = tmp_path_factory.mktemp("tables")
+    con = duckdb.connect()
+    columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+    con.execute(f"CREATE TABLE made ({columns})")
+    con.executemany("INSERT INTO made VALUES (?, ?, ?, ?)", ROWS)
+    con.execute(f"CREATE TABLE nursery AS {render('nursery')}")
+    con.execute(
+        "CREATE TABLE types AS SELECT "
+        "CASE WHEN i % 11 > 0 THEN i % 97 / 7e0 ELSE 'nan'::DOUBLE END AS f, "
+        "(i % 41 - 20)::DECIMAL(5, 2) / 2 AS d, DATE '2020-01-01' + (i % 400)::INTEGER AS day, "
+        "i % 3 = 0 AS flag, 'it''s \\ ' || i % 4 AS text, (i * 7 % 10)::TINYINT AS score, "
+        "(i * 13 % 29 + i % 41 > 30)::INTEGER AS label FROM range(3000) AS r(i)"
+    )
+    for name in TABLES:
+        file = folder / f"{name}.parquet"
+        con.execute(f"COPY {name} TO '{file}' (FORMAT parquet)")
+        spark.sql(f"DROP TABLE IF EXISTS {name}")
+        spark.read.parquet(str(file)).repartition(3).write.saveAsTable(name)
+    yield con
+    con.close()
+
+
+def declared(name: str) -> Domain:
+    """A domain for each table."""
+    if name == "made":
+        return DOMAIN
+    if name == "nursery":
+        columns = [
+            {"name": column, "kind": "categorical", "domain": list(values)}
+            for column, values in NURSERY.items()
+        ]
+        return domain_from_mapping({"target": "class", "column": columns})
+    return domain_from_mapping(
+        {
+            "target": "label",
+            "column": [
+                {"name": "f", "kind": "numeric", "lower": 0, "upper": 13, "nullable": True},
+                {"name": "d", "kind": "numeric", "lower": -10, "upper": 10},
+                {"name": "day", "kind": "numeric", "lower": "2020-01-01", "upper": "2021-02-01"},
+                {"name": "flag", "kind": "categorical", "domain": [True, False]},
+                {"name": "text", "kind": "categorical", "domain": ["it's \\ 0", "it's \\ 1"]},
+                {"name": "score", "kind": "numeric", "lower": 0, "upper": 9},
+                {"name": "label", "kind": "categorical", "domain": [0, 1]},
+            ],
+        }
+    )
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("name", TABLES)
+def test_the_forest_is_that_of_duckdb(
+    spark: Any, tables: Any, tmp_path: Path, name: str, recipe: str
+) -> None:
+    found = [
+        train(
+            where,
+            name,
+            domain=declared(name),
+            privacy_unit="row",
+            epsilon=3,
+            delta="1e-6",
+            recipe=recipe,
+            seed=7,
+            ledger=tmp_path / f"{number}.ledger",
+        )
+        for number, where in enumerate((tables, spark))
+    ]
+    assert len(found[0].trees) >= 1
+    assert same(found[0]) == same(found[1])
+
+
+def same(forest: Forest) -> dict[str, Any]:
+    """All of a forest's JSON but its names and the engine's types."""
+    stated = json.loads(forest.to_json())
+    return {key: stated[key] for key in stated if key not in ("name", "table", "version", "domain")}
