@@ -22,6 +22,7 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import BOOLEAN, column_type
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.training.prepare import prepare
@@ -96,7 +97,7 @@ def attributes(sql_type: str) -> Iterator[Attribute]:
                 yield cut.recut(3)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def column(request: pytest.FixtureRequest) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
     """A table t whose column v, of one type, holds its extreme values and NULL, and the type."""
     sql_type: str = request.param
@@ -117,6 +118,14 @@ def far_moments(sql_type: str) -> Any:
     pa = pytest.importorskip("pyarrow")
     unit = {"TIMESTAMP_S": "s", "TIMESTAMP_MS": "ms"}[sql_type]
     return pa.table({"v": pa.array([-(2**62), 2**62], type=pa.timestamp(unit))})
+
+
+@pytest.fixture(scope="module")
+def ledger(
+    column: tuple[duckdb.DuckDBPyConnection, str], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The table's: it remembers which one that is."""
+    return tmp_path_factory.mktemp("ledger") / "ledger"
 
 
 each_type = pytest.mark.parametrize("column", VALUES, indirect=True)
@@ -154,19 +163,19 @@ def batched(codes: list[tuple[str, int]], size: int) -> Iterator[list[tuple[str,
 @each_type
 @pytest.mark.parametrize("recipe", ["private-rdt", "smooth-forest"], ids=["all", "disjoint"])
 def test_a_privacy_unit_of_any_type_is_refused_before_the_debit_or_bounded(
-    column: tuple[duckdb.DuckDBPyConnection, str], recipe: str, tmp_path: Path
+    column: tuple[duckdb.DuckDBPyConnection, str], recipe: str, ledger: Path
 ) -> None:
     con, _ = column
     domain = Domain((Attribute("a", "categorical", ("true",)),), "y", ("u", "w"))
-    ledger = tmp_path / "ledger"
     for unit in ("v", "row"):
+        runs = len(Ledger(ledger).runs())
         try:
             run = prepare(
                 con, "t", epsilon=1, domain=domain, recipe=recipe, trees=2, depth=1,
                 privacy_unit=unit, rows_per_unit=2 if unit == "v" else 1, ledger=ledger,
             )  # fmt: skip
         except DpforestError:
-            assert not ledger.exists()
+            assert len(Ledger(ledger).runs()) == runs
             assert unit == "v"
         else:
             run.execute()
