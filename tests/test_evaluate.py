@@ -20,6 +20,8 @@ from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.ledger.entries import Closing
 from dpforest_duckdb.model.evaluate import UNSEEN, evaluate
 from dpforest_duckdb.model.figures import (
     BINS,
@@ -270,6 +272,8 @@ def test_figures_of_a_model_that_is_not_private_are_not_private(
     assert found.facts()["reasons"] == list(found.reasons)
     assert "not private" in found.reasons[0]
     assert not account.budget().entries[-1].private, "no later cap may count it"
+    closings = [entry for entry in Ledger(book).read().entries if isinstance(entry, Closing)]
+    assert {entry.forest for entry in closings} == {""}, "nothing is kept of the forest"
     declared = evaluate(engine, forest, "t", epsilon=1, unseen=True, ledger=book)
     assert declared.private
     assert declared.reasons == ()

@@ -136,13 +136,17 @@ class Run:
         except BaseException as error:
             with contextlib.suppress(DpforestError):
                 if isinstance(error, store.NotStoredError):
-                    self.account.close_run(run, "done", fingerprint(error.forest))
+                    self.account.close_run(run, "done", self._hash(error.forest))
                 else:
                     self.account.close_run(run, outcome(error))
             raise
         with contextlib.suppress(DpforestError):  # the debit stays, even if this line fails
-            self.account.close_run(run, "done", fingerprint(forest))
+            self.account.close_run(run, "done", self._hash(forest))
         return forest
+
+    def _hash(self, forest: Forest) -> str:
+        """What the ledger keeps of a forest: nothing of one that is not private."""
+        return "" if self.reasons else fingerprint(forest)
 
     def check(self, chain: Chain) -> None:
         """Raise `BudgetError` if the budget would refuse `execute` after the entries of `chain`.

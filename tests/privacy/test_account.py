@@ -64,6 +64,7 @@ def test_a_cap_is_kept_in_the_database_too(database: Path) -> None:
     """So a ledger that is removed after a cap was set, and before any run, is noticed."""
     with duckdb.connect(str(database)) as con:
         account(con).set_cap(NANO, 0, ROW, raise_cap=False)
+        assert f'"cap": [{NANO}, 0]' in account(con).info.comment
         Path(f"{database}.ledger").unlink()
         with pytest.raises(DpforestError, match="does not hold"):
             spend(account(con))
