@@ -383,6 +383,16 @@ def test_categories_that_fit_has_not_seen_are_predicted() -> None:
     assert set(fitted.predict(new)) <= {"no", "yes"}
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_columns_of_several_types_are_fitted_as_text() -> None:
+    odd = np.empty(1200, dtype=object)
+    odd[:] = [1, "red", None, 2.5, b"red", (1, 2)] * 200
+    frame = pandas.DataFrame({"size": X[:, 0], "colour": odd})
+    given = {"bounds": {"size": (0, 60)}, "categories": {"colour": ["red", "1"]}}
+    assert model(**given).fit(frame, Y).forest_.private
+    assert not model(bounds=None).fit(frame, Y).forest_.private
+
+
 def sparse() -> Any:
     from scipy.sparse import csr_matrix
 
@@ -410,6 +420,34 @@ BAD: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
         Y,
         "one name",
     ),
+    "two columns of exactly one name": (
+        {},
+        pandas.DataFrame(X, columns=["a", "a"]),
+        Y,
+        "one name",
+    ),
+    "durations": (
+        {"bounds": {"a": (0, 9)}},
+        pandas.DataFrame({"a": pandas.to_timedelta(X[:, 0], unit="D")}),
+        Y,
+        "INTERVAL",
+    ),
+    "a sparse frame": (
+        {},
+        pandas.DataFrame(X, columns=list("ab")).astype(pandas.SparseDtype(float)),
+        Y,
+        "cannot read this frame",
+    ),
+    "labels of several types": ({}, X, np.array([1, "a"] * 600, dtype=object), "label type"),
+    "no labels": ({}, X, None, "y"),
+    "no rows at all": ({}, None, Y, "2D array"),
+    "text as classes": ({"classes": "no,yes"}, X, Y, "list of values"),
+    "None as a class": ({"classes": ["no", None]}, X, Y, "list of values"),
+    "classes in lists": ({"classes": [["no"], ["yes"]]}, X, Y, "list of values"),
+    "a number as ledger": ({"ledger": 5, "dataset": "d"}, X, Y, "path"),
+    "a number as dataset": ({"ledger": "l", "dataset": 5}, X, Y, "dataset"),
+    "a number as unit": ({"privacy_unit": 3}, X, Y, "privacy_unit"),
+    "text as a seed": ({"random_state": "a"}, X, Y, "seed"),
     "text as bounds": ({"bounds": "0:60"}, X, Y, "bounds must be"),
     "three bounds": ({"bounds": (0, 1, 2)}, X, Y, "bounds must be"),
     "too many bounds": ({"bounds": ([0, 0, 0], [1, 1, 1])}, X, Y, "bounds must be"),

@@ -35,7 +35,15 @@ from dpforest_duckdb.model.figures import Evaluation
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.scoring.score_sql import Scored, score_sql, share_names
 from dpforest_duckdb.sklearn.declared import Declared, assembled, missing, read_off
-from dpforest_duckdb.sklearn.inputs import Columns, Labels, features, labels_of, target, texts
+from dpforest_duckdb.sklearn.inputs import (
+    Columns,
+    Labels,
+    class_list,
+    features,
+    labels_of,
+    target,
+    texts,
+)
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.training.prepare import prepare
 
@@ -246,6 +254,8 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "A budget needs both: ledger, the file that records it, and dataset, the name that "
                 "it belongs to."
             )
+        if not isinstance(self.ledger, str | Path):
+            raise InvalidInputError("ledger must be the path of a file.")
         return DatasetAccount(Ledger(self.ledger), (), self.dataset)
 
     def _trained(
@@ -312,10 +322,11 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if unknown:
             frame = Frame.of("sklearn", declared.columns.frame, Same(place))
             known.update(read_off(frame, unknown))
-        classes = np.unique(labels if self.classes is None else np.asarray(self.classes))
+        classes = np.unique(labels) if self.classes is None else class_list(self.classes)
         if len(classes) < 2:
+            given = "y" if self.classes is None else "classes"
             raise InvalidInputError(
-                "A classifier needs at least two classes: y has only one class."
+                f"A classifier needs at least two classes: {given} has only one class."
             )
         columns = declared.columns
         name = columns.free_name(named if isinstance(named, str) and named else "target")

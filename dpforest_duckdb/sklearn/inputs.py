@@ -64,6 +64,9 @@ def features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Columns:  # no
                 f"Found array with {rows} sample(s) and {width} feature(s) (shape={(rows, width)}) "
                 "while a minimum of 1 is required."
             )
+        given = list(X.column_names if hasattr(X, "column_names") else X.columns)
+        if len(set(given)) < len(given):
+            raise ValueError("X has two columns of one name: rename one.")
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return Columns(*_named(X, plain=not hasattr(estimator, "feature_names_in_")))
     array = _validated(estimator, X, reset=reset)
@@ -104,6 +107,17 @@ def _distinct(labels: Labels) -> Labels:
     except TypeError:  # no classes at all
         return labels
     return np.array(found, dtype=object) if len(found) <= _FEW else labels
+
+
+def class_list(given: Any) -> Labels:
+    """The declared classes, sorted. Raises `ValueError` for anything but values of one type."""
+    try:
+        found = np.asarray(given)
+        if found.ndim == 1:
+            return np.unique(found)
+    except (TypeError, ValueError):
+        pass
+    raise ValueError("classes must be a list of values of one type.")
 
 
 def texts(labels: Labels) -> list[str]:
