@@ -16,6 +16,8 @@ from dpforest_duckdb.demo import NURSERY
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.engine.spark.engine import SparkEngine
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.sql import render
 from dpforest_duckdb.training.train import train
@@ -147,3 +149,44 @@ def same(forest: Forest) -> dict[str, Any]:
     """All of a forest's JSON but its names and the engine's types."""
     stated = json.loads(forest.to_json())
     return {key: stated[key] for key in stated if key not in ("name", "table", "version", "domain")}
+
+
+def test_what_cannot_be_trained_on_is_refused_without_a_debit(spark: Any, tmp_path: Path) -> None:
+    made(spark, "t", ROWS)
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW seen AS SELECT * FROM t")
+    ledger = tmp_path / "ledger"
+    given = {"domain": DOMAIN, "epsilon": 1, "recipe": "pinq-id3", "ledger": ledger}
+    for change, why in (
+        ({"table": "seen"}, "is a view"),
+        ({"table": "nowhere"}, "no table"),
+        ({"table": tmp_path / "nothing"}, "no Parquet files"),
+        ({"privacy_unit": "nobody"}, "no column"),
+        ({"name": "m"}, "out"),
+        ({"ledger": None}, "ledger"),
+    ):
+        with pytest.raises(DpforestError, match=why):
+            train(spark, **{"table": "t", "privacy_unit": "row", **given, **change})
+    assert not ledger.exists()
+
+
+def test_a_run_leaves_an_anchor_and_no_rows(spark: Any, tmp_path: Path) -> None:
+    """Units bounded, trees disjoint; the forest predicts and is evaluated in Spark."""
+    made(spark, "t", ROWS)
+    forest = train(
+        spark,
+        "t",
+        domain=DOMAIN,
+        privacy_unit="who",
+        rows_per_unit=2,
+        epsilon=1,
+        recipe="smooth-forest",
+        trees=3,
+        ledger=tmp_path / "ledger",
+    )
+    assert forest.guarantee.private
+    assert "dataset" in SparkEngine(spark).table("t").comment
+    assert spark.sparkContext._jsc.getPersistentRDDs().size() == 0
+    assert not [t for t in spark.catalog.listTables() if t.name.startswith("dpforest_")]
+    assert forest.predict(spark, "t").count() == len(ROWS)
+    figures = evaluate(SparkEngine(spark), forest, "t", ledger=tmp_path / "ledger")
+    assert figures.rows == sum(row[3] in ("no", "yes") for row in ROWS)

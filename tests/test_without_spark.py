@@ -1,0 +1,50 @@
+"""Spark from the command line where it is missing or not meant; these tests start none."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+import pytest
+from shell import dpforest, refused
+
+from dpforest_duckdb.engine.spark.connect import opened_session
+from dpforest_duckdb.engine.spark.steps import is_session, plain_error
+from dpforest_duckdb.errors import DpforestError
+
+
+def test_missing_pyspark_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    with pytest.raises(DpforestError, match=r"pip install 'dpforest-duckdb\[spark\]'"):
+        opened_session("local[1]", None).__enter__()
+
+
+def test_missing_java_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(DpforestError, match="Java is not installed"):
+        opened_session("local[1]", None).__enter__()
+
+
+def test_errors_of_spark_lose_their_text() -> None:
+    error = type("SparkError", (Exception,), {"__module__": "pyspark.errors"})("'a secret value'")
+    found = plain_error(error, "encode")
+    assert isinstance(found, DpforestError)
+    assert "step encode" in str(found)
+    assert "secret" not in str(found)
+    assert not is_session(object())
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--engine", "flink"), "--engine is duckdb or spark"),
+        (("--master", "local[1]"), "--master goes with --engine spark"),
+        (("--engine", "spark"), "Name a table of Spark with --table"),
+        (("--engine", "spark", "--table", "t", "--name", "m"), "--name"),
+        (("--engine", "spark", "--table", "t"), "--out"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(words: tuple[str, ...], why: str) -> None:
+    said = dpforest("train", "--epsilon", "1", *words)
+    assert why in refused(said, code=2)
