@@ -358,7 +358,9 @@ def mean(results: Runs, key: str) -> str:
 
 
 def spread(found: Sequence[float], places: str = ".3f") -> str:
-    """Mean ± standard error."""
+    """Mean ± standard error, which a single run does not have."""
+    if len(found) == 1:
+        return f"{found[0]:{places}}"
     return f"{statistics.mean(found):{places}} ± {standard_error(found):.3f}"
 
 
@@ -408,7 +410,7 @@ def figures(results: Runs) -> str:
 
 def verdict(published: float | None, found: Sequence[float]) -> str:
     """Whether the form as published comes within two standard errors of the published figure."""
-    if published is None or not found:
+    if published is None or len(found) < 2:
         return "-"
     gap = statistics.mean(found) - published
     if abs(gap) <= 2 * standard_error(found):

@@ -54,7 +54,7 @@ def test_a_stopped_command_runs_what_is_missing(
 
 @pytest.mark.parametrize(
     ("found", "said"),
-    [([0.8, 0.8], "met"), ([0.7, 0.74], "missed"), ([0.9, 0.91], "exceeded"), ([], "-")],
+    [([0.8, 0.8], "met"), ([0.7, 0.74], "missed"), ([0.9, 0.91], "exceeded"), ([0.8], "-")],
 )
 def test_a_figure_is_met_within_two_standard_errors(found: list[float], said: str) -> None:
     assert papers.verdict(0.8, found) == said
@@ -62,7 +62,9 @@ def test_a_figure_is_met_within_two_standard_errors(found: list[float], said: st
 
 
 def test_a_figure_of_few_runs_is_marked(tmp_path: Path) -> None:
-    runs = Runs(tmp_path / "none.json", {"few": [0.5, 0.7], "all": [0.5] * papers.RUNS})
+    found = {"one": [0.5], "few": [0.5, 0.7], "all": [0.5] * papers.RUNS}
+    runs = Runs(tmp_path / "none.json", found)
+    assert papers.mean(runs, "one") == "0.500 (1 run)"
     assert papers.mean(runs, "few") == "0.600 ± 0.100 (2 runs)"
     assert papers.mean(runs, "all") == "0.500 ± 0.000"
     assert papers.mean(runs, "none") == "not run"
