@@ -105,6 +105,8 @@ def test_a_page_of_a_boosted_model_has_bands() -> None:
     )
     page = report_html(replace(forest, trees=noisy))
     assert "The pale bar" in page
+    assert "another training may share it differently" in page
+    assert "another training" not in report_html(forest)
     rows = [r for rows in payload(page)["effects"][0]["chart"]["datasets"].values() for r in rows]
     first = next(row for row in rows if "effect" in row)
     # 0.25 in the log-odds of each class, of which the two are opposite: 0.5, two deviations are 1

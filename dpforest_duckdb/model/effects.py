@@ -145,7 +145,8 @@ def _variances(forest: ForestContent, tree: Tree) -> Floats:
     With noise of deviation s in counts n_c, the variance of log n_c is s²/n_c², and log-odds are
     log n_c minus the mean over the classes; the variance of shares is s²/n². Counts below s are
     replaced by s, so that the band stays finite. Shrinkage, which lowers the noise, is ignored.
-    Boosted trees record the noise in their votes instead. NaN without recorded noise.
+    Boosted trees record the noise in their votes instead; it leaves out how the random order of
+    boosting shares an effect between correlated attributes. NaN without recorded noise.
     """
     if tree.vote_noise is not None and forest.link == "softmax":
         recorded: Floats = (tree.vote_noise / SCALE) ** 2

@@ -100,6 +100,7 @@ def report_html(
             evaluated=evaluated,
             drawn={name for name in ("calibration", "roc") if payload[name]},
             bands=bool(found) and any(math.isfinite(d) for d in found[0].deviation.ravel()),
+            boosted=any(tree.vote_noise is not None for tree in forest.trees),
             effects=len(found),
             undrawn=len([chart for chart in drawn.values() if chart is None]),
             most=[forest.domain.attributes[one.attribute].name for one in found[:3]],
