@@ -92,7 +92,7 @@ def tables(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any
         con.execute(f"COPY {name} TO '{file}' (FORMAT parquet)")
         spark.sql(f"DROP TABLE IF EXISTS {name}")
         spark.read.parquet(str(file)).repartition(3).write.saveAsTable(name)
-    yield con
+    yield con, folder
     con.close()
 
 
@@ -124,9 +124,8 @@ def declared(name: str) -> Domain:
 
 @pytest.mark.parametrize("recipe", RECIPES)
 @pytest.mark.parametrize("name", TABLES)
-def test_the_forest_is_that_of_duckdb(
-    spark: Any, tables: Any, tmp_path: Path, name: str, recipe: str
-) -> None:
+def test_the_forest_is_that_of_duckdb(spark: Any, tables: Any, name: str, recipe: str) -> None:
+    duckdb_connection, folder = tables
     found = [
         train(
             where,
@@ -137,9 +136,9 @@ def test_the_forest_is_that_of_duckdb(
             delta="1e-6",
             recipe=recipe,
             seed=7,
-            ledger=tmp_path / f"{number}.ledger",
+            ledger=folder / f"{number}.ledger",
         )
-        for number, where in enumerate((tables, spark))
+        for number, where in enumerate((duckdb_connection, spark))
     ]
     assert len(found[0].trees) >= 1
     assert same(found[0]) == same(found[1])
