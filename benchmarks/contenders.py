@@ -60,6 +60,7 @@ class Job:
     attributes: int = ATTRIBUTES
     depth: int = 6
     trees: int = 1
+    classes: int = 2
     mixed: bool = False  # columns of VARCHAR, ENUM, INTEGER and DOUBLE; else of INTEGER alone
     forest: str = ""  # where the forest is written, or read by the bare counts
     memory_limit: str | None = None
@@ -148,15 +149,15 @@ def column_type(number: int, mixed: bool) -> str:
     return (["VARCHAR"] * 4 + [enum] * 3 + ["INTEGER"] * 4 + ["DOUBLE"] * 3)[number % ATTRIBUTES]
 
 
-def domain(attributes: int, mixed: bool = False) -> Domain:
-    """Integers 0 … 7, or eight labels, or numbers in sixteen bins; two classes."""
+def domain(attributes: int, mixed: bool = False, classes: int = 2) -> Domain:
+    """Integers 0 … 7, or eight labels, or numbers in sixteen bins."""
     return Domain(
         attributes=tuple(
             _attribute(name, column_type(number, mixed), mixed)
             for number, name in enumerate(names(attributes))
         ),
         target=TARGET,
-        classes=("0", "1"),
+        classes=tuple(map(str, range(classes))),
     )
 
 
@@ -224,6 +225,29 @@ def timed(run: Run, clock: Clock) -> Run:
         recipe=replace(run.recipe, choose=timed_choice(run.recipe.choose, clock), adapt=full_depth),
         randomness=replace(run.randomness, noise=TimedNoise(run.randomness.noise, clock)),
     )
+
+
+def train_default(con: Connection, job: Job, delta: float) -> Outcome:
+    """Train as a user does who chooses nothing but the budget."""
+    import opendp.measurements  # noqa: F401 -- as the others' imports: before the clock starts
+
+    con.execute(f"COMMENT ON TABLE {TABLE} IS NULL")
+    clock = Clock()
+    with tempfile.TemporaryDirectory(prefix="speed-") as folder:
+        start = time.perf_counter()
+        run = prepare(
+            con,
+            TABLE,
+            epsilon=EPSILON,
+            delta=delta,
+            domain=domain(job.attributes, job.mixed, job.classes),
+            ledger=Path(folder) / "ledger",
+        )
+        replace(run, engine=TimedEngine(run.engine.connection, clock)).execute()
+        seconds = time.perf_counter() - start
+    phases = dict(clock.seconds)
+    phases["other Python"] = seconds - sum(phases.values())
+    return Outcome(seconds, phases)
 
 
 def bare(con: Connection, job: Job) -> Outcome:
@@ -325,6 +349,35 @@ def lightgbm(con: Connection, job: Job) -> Outcome:
     return Outcome(sum(clock.seconds.values()), dict(clock.seconds))
 
 
+def lightgbm_boosted(con: Connection, job: Job) -> Outcome:
+    """LightGBM's gradient boosting with its own defaults: a hundred trees."""
+    import lightgbm as lgb
+    import pyarrow as pa
+
+    clock = Clock()
+    with clock.phase("fetch"):
+        columns, label = fetched(con, job)
+        features = pa.table(columns)
+    options: dict[str, Any] = {"objective": "binary", "verbose": -1}
+    if job.classes > 2:
+        options |= {"objective": "multiclass", "num_class": job.classes}
+    with clock.phase("fit"):
+        lgb.train(options, lgb.Dataset(features, label), num_boost_round=100)
+    return Outcome(sum(clock.seconds.values()), dict(clock.seconds))
+
+
+def hist_gradient_boosting(con: Connection, job: Job) -> Outcome:
+    """scikit-learn's HistGradientBoostingClassifier with its own defaults."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    clock = Clock()
+    with clock.phase("fetch"):
+        features, label = matrix(con, job)
+    with clock.phase("fit"):
+        HistGradientBoostingClassifier(early_stopping=False).fit(features, label)
+    return Outcome(sum(clock.seconds.values()), dict(clock.seconds))
+
+
 def matrix(con: Connection, job: Job) -> tuple[Any, Any]:
     """One matrix of 32-bit floats, which is what scikit-learn works on, and the classes."""
     columns, label = fetched(con, job)
@@ -397,25 +450,35 @@ CONTENDERS: dict[str, Callable[[Connection, Job], Outcome]] = {
     "idle": idle,
     "ours": lambda con, job: train(con, job, DISJOINT if job.trees > 1 else "greedy-tree"),
     "ours, all rows": lambda con, job: train(con, job, "greedy-tree"),
+    "auto": lambda con, job: train_default(con, job, 0),
+    "auto, δ = 1e-5": lambda con, job: train_default(con, job, 1e-5),
     "bare counts": bare,
     "LightGBM": lightgbm,
+    "LightGBM, boosted": lightgbm_boosted,
     "scikit-learn": sklearn,
+    "scikit-learn, boosted": hist_gradient_boosting,
     "ours, portable SQL": lambda con, job: score(con, job, fast=False),
     "ours, --fast": lambda con, job: score(con, job, fast=True),
     "scikit-learn, predict": sklearn_predict,
 }
 
 
-def make_rows(path: Path, rows: int, attributes: int = ATTRIBUTES, *, mixed: bool = False) -> None:
-    """A database of `rows` rows, two classes and some signal, whatever the columns' types."""
+def make_rows(
+    path: Path,
+    rows: int,
+    attributes: int = ATTRIBUTES,
+    *,
+    mixed: bool = False,
+    classes: int = 2,
+) -> None:
+    """A database of `rows` rows and some signal, whatever the columns' types."""
     con = duckdb.connect(str(path))
     con.execute("SET preserve_insertion_order = false")
     values = ", ".join(
         f"{_value(number, mixed)} AS {name}" for number, name in enumerate(names(attributes))
     )
     con.execute(
-        f"CREATE TABLE {TABLE} AS SELECT {values}, "
-        f"CAST((({_bits(0)} + {_bits(3)} > 7) <> ({_bits(5)} > 5)) <> ((h >> 60) = 0) AS INTEGER) "
+        f"CREATE TABLE {TABLE} AS SELECT {values}, CAST({_class(classes)} AS INTEGER) "
         f"AS {TARGET} FROM (SELECT hash(i) AS h FROM range({rows}) AS r(i))"
     )
     con.close()
@@ -423,6 +486,15 @@ def make_rows(path: Path, rows: int, attributes: int = ATTRIBUTES, *, mixed: boo
 
 def _bits(number: int) -> str:
     return f"CAST((h >> {3 * (number % 20)}) & 7 AS INTEGER)"
+
+
+def _class(classes: int) -> str:
+    """A class that rests on three attributes; one row in sixteen has another."""
+    wrong = "((h >> 60) = 0)"
+    if classes == 2:
+        return f"(({_bits(0)} + {_bits(3)} > 7) <> ({_bits(5)} > 5)) <> {wrong}"
+    both = f"({_bits(0)} + {_bits(3)}) * {classes} // 15"
+    return f"({both} + CAST({_bits(5)} > 5 AS INTEGER) + CAST({wrong} AS INTEGER)) % {classes}"
 
 
 def _value(number: int, mixed: bool) -> str:

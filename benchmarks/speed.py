@@ -33,10 +33,10 @@ from plots import Chart, sheet
 from shared import markdown_table, say
 
 PHASES = (
-    "encode", "count_classes", "count_leaves", "route", "noise", "select",
-    "housekeeping", "other Python", "fetch", "fit", "score",
+    "encode", "count_classes", "count_leaves", "route", "sum_gradients", "add_votes",
+    "noise", "select", "housekeeping", "other Python", "fetch", "fit", "score",
 )  # fmt: skip
-PARTS = ("train", "grow", "score")
+PARTS = ("train", "grow", "score", "default")
 SIZES = (100_000, 1_000_000, 5_000_000, 10_000_000)  # of training beside peers
 TRAINED = (  # contender, trees
     ("idle", 1), ("ours", 1), ("bare counts", 1), ("LightGBM", 1), ("scikit-learn", 1),
@@ -59,6 +59,9 @@ SCORING = ((1, 6), (10, 4), (10, 6), (100, 4), (100, 6))  # trees, depth
 DRAWING = 0.1  # the part of the time at a million rows that noise and selection may take
 LINEAR = 0.05  # how far the power of rows may be from 1
 SLOW_PEER = 1_000_000  # rows beyond which diffprivlib is left out
+
+DEFAULT = ("auto", "auto, δ = 1e-5", "LightGBM, boosted", "scikit-learn, boosted", "DP-EBM")
+DEFAULT_LIMITS = {"LightGBM, boosted": 1.0, "DP-EBM": 0.3}  # at a million rows, two classes
 
 Key = tuple[str, int]
 Measured = dict[Key, list[Outcome]]
@@ -205,6 +208,45 @@ def train_report(sizes: Sequence[int], runs: int, folder: Path) -> list[str]:
             parts += [drawing(measured)] if rows == 1_000_000 else []
             database.unlink()
     return parts
+
+
+def default_report(sizes: Sequence[int], runs: int, folder: Path) -> list[str]:
+    """What people run first: `auto` with nothing but a budget, beside boosting by others."""
+    parts = [
+        "## The default\n\n"
+        f"`auto` at ε = 1 on {ATTRIBUTES} columns of VARCHAR, ENUM, INTEGER and DOUBLE, pure and "
+        "with a δ, beside LightGBM's boosting (a hundred trees), scikit-learn's "
+        "HistGradientBoostingClassifier (a hundred rounds) and DP-EBM (ε = 1, δ = 1e-5). "
+        "The others' times include fetching the rows and coding the categories. Preparing the run "
+        "and the debit in the ledger are counted for `auto`."
+    ]
+    for classes in (2, 8):
+        for rows in sizes:
+            database = folder / f"default-{rows}-{classes}.duckdb"
+            make_rows(database, rows, mixed=True, classes=classes)
+            jobs = {
+                (name, 1): Job(name, str(database), mixed=True, classes=classes)
+                for name in DEFAULT
+                if name != "DP-EBM" or classes == 2  # it has no more than two
+            }
+            measured = measure(jobs, runs if rows < 10_000_000 else 1)
+            ratios = [
+                [f"{ours} / {peer}", f"{ratio(measured, (ours, 1), (peer, 1)):.2f}", limit]
+                for ours in DEFAULT[:2]
+                for peer in DEFAULT[2:]
+                if (peer, 1) in measured
+                for limit in [_default_limit(peer, rows, classes)]
+            ]
+            head = ["ratio of whole times", "measured", "at most"]
+            title = f"### {rows:,} rows, {classes} classes"
+            parts += [title, phase_table(measured), markdown_table(head, ratios)]
+            database.unlink()
+    return parts
+
+
+def _default_limit(peer: str, rows: int, classes: int) -> str:
+    wanted = DEFAULT_LIMITS.get(peer) if (rows, classes) == (1_000_000, 2) else None
+    return "" if wanted is None else f"{wanted:g}"
 
 
 def exponent(points: Sequence[tuple[float, float]]) -> float:
@@ -395,10 +437,13 @@ def main() -> None:
             parts += grow_report(given.most, given.runs, folder, plot)
         if "score" in given.part:
             parts += score_report(given.runs, folder)
+        if "default" in given.part:
+            parts += default_report(given.rows, given.runs, folder)
     machine = f"{os.cpu_count()} cores, {platform.machine()}, DuckDB {duckdb.__version__}"
     sizes = " ".join(map(str, given.rows))
+    shown = "" if len(given.part) == len(PARTS) else f"--part {' '.join(given.part)} "
     title = (
-        f"# Speed\n\nBy `python benchmarks/speed.py --rows {sizes} --most {given.most}`: "
+        f"# Speed\n\nBy `python benchmarks/speed.py {shown}--rows {sizes} --most {given.most}`: "
         f"{machine}; medians of "
         f"{given.runs} runs, one from 10 M rows on."
     )
