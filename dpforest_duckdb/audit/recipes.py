@@ -10,6 +10,7 @@ depends: by how much the noisy counts are closer to the true ones of one table t
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -152,8 +153,11 @@ def _closer(tree: Tree, leaf: int, label: int) -> tuple[int, int]:
 def _best_event(
     one: Features, other: Features, *, delta: float
 ) -> Callable[[Features], NDArray[np.bool_]]:
-    """The event that separates the two tables best: a feature is v, at least v, or at most v."""
-    best, event = -1.0, (0, 0, 0)
+    """The event that separates the two tables best: a feature is v, at least v, or at most v.
+
+    Where few runs bound nothing, it is the event whose counts differ by most deviations.
+    """
+    best, event = (-1.0, 0.0), (0, 0, 0)
     for feature in range(one.shape[1]):
         values = np.unique(np.concatenate([one[:, feature], other[:, feature]]))
         for value in values[:: max(1, len(values) // EVENTS)]:
@@ -161,8 +165,9 @@ def _best_event(
                 tried = (feature, int(value), kind)
                 seen = [int(_happens(side, tried).sum()) for side in (one, other)]
                 bound = lower_bound((seen[0], seen[1]), len(one), delta=delta).epsilon
-                if bound > best:
-                    best, event = bound, tried
+                apart = abs(seen[0] - seen[1]) / math.sqrt(seen[0] + seen[1] + 1)
+                if (bound, apart) > best:
+                    best, event = (bound, apart), tried
     return lambda features: _happens(features, event)
 
 
