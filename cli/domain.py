@@ -86,7 +86,8 @@ def _check(rows: Opened, file: str, target: str | None, as_json: bool) -> None:
         tell(f"Note: {note}")
     if unused:
         tell(f"Columns not used: {', '.join(unused)}.")
-    tell(f"The domain fits the columns: {len(bound.attributes)} attributes and the target.")
+    found = len(bound.attributes)
+    tell(f"The domain fits the columns: {found} attribute{'s'[: found != 1]} and the target.")
 
 
 def _marked(column: dict[str, Any], kind: ColumnType, is_target: bool) -> dict[str, Any]:
