@@ -126,17 +126,19 @@ def _check_into(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -
         raise UsageError("--into must be a table name or schema.table.")
     schema = path[0] if path else engine.run("SELECT current_schema()")[0][0]
     found = engine.run(
-        "SELECT 'table', comment FROM duckdb_tables() WHERE database_name = current_database() "
+        "SELECT 'table', comment FROM system.main.duckdb_tables() "
+        "WHERE database_name = current_database() "
         "AND lower(schema_name) = lower(?) AND lower(table_name) = lower(?) "
-        "UNION ALL SELECT 'view', NULL FROM duckdb_views() WHERE database_name = "
-        "current_database() AND lower(schema_name) = lower(?) AND lower(view_name) = lower(?)",
+        "UNION ALL SELECT 'view', NULL FROM system.main.duckdb_views() "
+        "WHERE database_name = current_database() "
+        "AND lower(schema_name) = lower(?) AND lower(view_name) = lower(?)",
         [schema, name, schema, name],
     )
     if schema.casefold() == "dpforest":
         raise DpforestError('The schema "dpforest" is for models: choose another --into.')
     if not found:
         schemas = engine.run(
-            "SELECT lower(schema_name) FROM duckdb_schemas() "
+            "SELECT lower(schema_name) FROM system.main.duckdb_schemas() "
             "WHERE database_name = current_database()"
         )
         if (schema.lower(),) not in schemas:

@@ -154,7 +154,7 @@ def test_show_draws_a_tree(saved: Path) -> None:
     [
         (("--tree", 2), "--tree must be from 0 to 1"),
         (("--attribute", "weight"), 'no attribute "weight"'),
-        (("--tree", 1, "--attribute", "size"), "exclude each other"),
+        (("--tree", 1, "--attribute", "size"), "cannot be used together"),
     ],
 )
 def test_show_refuses_what_the_model_does_not_have(saved: Path, words: tuple, hint: str) -> None:

@@ -188,3 +188,12 @@ def test_the_architecture_page_lists_the_rooms_in_their_order() -> None:
     listed = page.partition("## The packages")[2].partition("\n## ")[0]
     named = dict.fromkeys(re.findall(r"`(\w+)(?:/|\.py)`", listed))
     assert [room for room in named if room in ROOMS] == list(ROOMS)
+
+
+def test_catalogue_functions_are_named_in_full() -> None:
+    """A user's macro of the same name would be called else, and could hide a cap."""
+    bare = re.compile(r"(?<!system\.main\.)\b(?:duckdb_\w+|json_serialize_\w+|pragma_\w+)\(")
+    for folder in (ROOT / PACKAGE, ROOT / "cli", ROOT / "sql"):
+        for file in sorted([*folder.rglob("*.py"), *folder.rglob("*.sql")]):
+            for call in bare.findall(file.read_text(encoding="utf-8")):
+                assert re.search(rf"def {re.escape(call)}", file.read_text()), (file.name, call)

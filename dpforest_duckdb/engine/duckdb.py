@@ -75,7 +75,7 @@ class DuckDBEngine(Statements):
 
     def _refuse_foreign(self, name: str, catalog: str) -> None:
         """Refuse a table of PostgreSQL, MySQL or DuckLake, where a budget cannot be anchored."""
-        of_database = "SELECT type FROM duckdb_databases() WHERE database_name = ?"
+        of_database = "SELECT type FROM system.main.duckdb_databases() WHERE database_name = ?"
         kind = self.run(of_database, [catalog])[0][0]
         if kind != "duckdb":
             raise DpforestError(
