@@ -102,7 +102,7 @@ def _data(
     """The budget of data files or of a dataset."""
     from dpforest_duckdb.ledger.book import Ledger
     from dpforest_duckdb.ledger.datasets import DatasetAccount
-    from dpforest_duckdb.training.opening import opened
+    from dpforest_duckdb.training.opening import find_rows
 
     if action in (Action.move, Action.retire) or table is not None:
         raise UsageError("--table, move and retire are for tables of a database.")
@@ -113,7 +113,7 @@ def _data(
         return
     database, rows = options.rows_of(db, None)
     with options.opened(database) as engine:
-        yield opened(engine.connection, rows).account(ledger, dataset)
+        yield find_rows(engine.connection, rows).account(ledger, dataset)
 
 
 def _account(

@@ -12,7 +12,7 @@ from dpforest_duckdb.errors import DpforestError, one_line
 
 if TYPE_CHECKING:
     from dpforest_duckdb.domain.types import ColumnType
-    from dpforest_duckdb.training.opening import Opened
+    from dpforest_duckdb.training.opening import FoundRows
 
 
 def domain(
@@ -38,14 +38,14 @@ def domain(
     """
     from dpforest_duckdb.domain.file import domain_toml
     from dpforest_duckdb.engine.declarations import declared_columns
-    from dpforest_duckdb.training.opening import opened as find_rows
+    from dpforest_duckdb.training.opening import find_rows
 
     database, rows = options.rows_of(db, table)
     with options.opened(database, read_only=True, show_sql=show_sql) as opened_database:
-        opened = find_rows(opened_database.connection, rows, opened_database.trace)
-        engine, info = opened.engine, opened.table
+        source = find_rows(opened_database.connection, rows, opened_database.trace)
+        engine, info = source.engine, source.table
         if check is not None:
-            _check(opened, check, target, as_json)
+            _check(source, check, target, as_json)
             return
         found = {name.casefold(): name for name in info.columns}
         if target is not None and target.casefold() not in found:
@@ -68,7 +68,7 @@ def domain(
         print(domain_toml(content), end="")
 
 
-def _check(rows: Opened, file: str, target: str | None, as_json: bool) -> None:
+def _check(rows: FoundRows, file: str, target: str | None, as_json: bool) -> None:
     """Compare a domain file with the columns; what cannot be is refused, the rest is listed."""
     from dpforest_duckdb.domain.checks import remarks
     from dpforest_duckdb.domain.file import load_domain

@@ -55,7 +55,7 @@ def evaluate(
     """
     from dpforest_duckdb.model import store
     from dpforest_duckdb.model.evaluate import evaluate as figures_of
-    from dpforest_duckdb.training.opening import opened
+    from dpforest_duckdb.training.opening import find_rows
 
     database, rows = options.rows_of(db, table)
     with options.opened(
@@ -68,7 +68,7 @@ def evaluate(
     ) as engine:
         of_table = isinstance(rows, str)
         forest = store.load(engine.models, model) if of_table else options.file_model(model)
-        source = opened(engine.connection, rows, engine.trace)
+        source = find_rows(engine.connection, rows, engine.trace)
         account = None if of_table and dataset is None else source.account(ledger, dataset)
         name = table or source.table.name
         found = figures_of(

@@ -143,14 +143,14 @@ def train(
     _check_place(rows if spark is None else Path(), name, out, dry_run=dry_run)
     _refuse_out(out, db, ledger, several=several, replace=replace)
     declared, source = _declared(target, domain, numeric, categories, classes)
-    from dpforest_duckdb.training.opening import opened as found
+    from dpforest_duckdb.training.opening import find_rows
     from dpforest_duckdb.training.prepare import prepare
     from dpforest_duckdb.training.train import check_together, train_many
 
     where = (database, spark, show_sql, threads, memory_limit, temp_dir)
     with options.opened_rows(*where) as (connection, trace):
         if name is None and out is None and isinstance(rows, str) and spark is None:
-            name = found(connection, rows).table.name
+            name = find_rows(connection, rows).table.name
         settings: dict[str, Any] = {
             "delta": delta,
             "domain": declared,

@@ -28,7 +28,7 @@ from dpforest_duckdb.ledger.entries import Run
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import Event, Phase
-from dpforest_duckdb.training.opening import opened
+from dpforest_duckdb.training.opening import find_rows
 from dpforest_duckdb.training.train import train_many
 
 pandas = pytest.importorskip("pandas")
@@ -102,7 +102,7 @@ WAYS: dict[str, Callable[[duckdb.DuckDBPyConnection, Path], Any]] = {
 @pytest.mark.parametrize("way", WAYS)
 def test_every_source_gives_the_codes_of_its_rows(way: str, tmp_path: Path) -> None:
     con = database(tmp_path)
-    found = opened(con, WAYS[way](con, tmp_path))
+    found = find_rows(con, WAYS[way](con, tmp_path))
     info = found.engine.typed(found.table, DOMAIN, "who")
     domain = DOMAIN.bind(info.columns)
     with found.engine.snapshot(info) as rows:
@@ -131,7 +131,7 @@ def test_rows_in_no_table_conform(way: str, tmp_path: Path) -> None:
             with rows.open("a") as file:
                 file.writelines(",".join(map(str, row)) + "\n" for row in more)
 
-    conforms_without_tables(Subject(opened(con, rows).engine, insert))
+    conforms_without_tables(Subject(find_rows(con, rows).engine, insert))
 
 
 def fitted(con: duckdb.DuckDBPyConnection, rows: Any, **options: Any) -> Forest:
@@ -201,7 +201,7 @@ def queried(con: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelati
 def capped(tmp_path_factory: pytest.TempPathFactory) -> tuple[duckdb.DuckDBPyConnection, Path]:
     """The same once the table t has a cap."""
     con, book = with_queries(tmp_path_factory.mktemp("capped"))
-    opened(con, "t").account(book, None).set_cap(9 * NANO, 0, ROW, raise_cap=False)  # type: ignore[union-attr]
+    find_rows(con, "t").account(book, None).set_cap(9 * NANO, 0, ROW, raise_cap=False)  # type: ignore[union-attr]
     return con, book
 
 
@@ -230,7 +230,7 @@ def test_caps_are_checked_again_when_a_query_is_debited(tmp_path: Path) -> None:
     con.execute("CREATE TABLE u AS FROM t; CREATE VIEW v AS FROM u WHERE size > 0")
     given: dict[str, Any] = {"domain": DOMAIN, "epsilon": 1, "ledger": book, "dataset": "d"}
     view, query = (prepare(con, con.sql(q), **given) for q in ("FROM v", "FROM t LIMIT 9"))
-    opened(con, "t").account(book, None).set_cap(9 * NANO, 0, ROW, raise_cap=False)  # type: ignore[union-attr]
+    find_rows(con, "t").account(book, None).set_cap(9 * NANO, 0, ROW, raise_cap=False)  # type: ignore[union-attr]
     con.execute("CREATE OR REPLACE VIEW v AS FROM t WHERE size > 0")
     for run in (view, query):
         with pytest.raises(BudgetError, match='table "t", which has a cap'):
@@ -240,7 +240,7 @@ def test_caps_are_checked_again_when_a_query_is_debited(tmp_path: Path) -> None:
 
 def test_no_macro_hides_what_a_query_reads(tmp_path: Path) -> None:
     con, book = database(tmp_path), tmp_path / "ledger"
-    opened(con, "t").account(book, None).set_cap(NANO, 0, ROW, raise_cap=False)  # type: ignore[union-attr]
+    find_rows(con, "t").account(book, None).set_cap(NANO, 0, ROW, raise_cap=False)  # type: ignore[union-attr]
     con.execute("""CREATE MACRO json_serialize_plan(x) AS '{"error": false}';
         CREATE MACRO json_serialize_sql(x) AS '{"statements": []}';
         CREATE MACRO duckdb_tables() AS TABLE FROM range(0);
@@ -269,7 +269,7 @@ def test_a_view_that_is_replaced_after_the_debit_is_read_as_it_was(tmp_path: Pat
     con, book, seen = database(tmp_path), tmp_path / "ledger", list[str]()
     con.execute("CREATE VIEW v AS FROM t WHERE size > 0; CREATE MACRO m() AS TABLE FROM v")
     con.execute("CREATE TABLE capped AS SELECT t.* FROM t, range(900)")
-    opened(con, "capped").account(book, None).set_cap(NANO, 0, ROW, raise_cap=False)  # type: ignore[union-attr]
+    find_rows(con, "capped").account(book, None).set_cap(NANO, 0, ROW, raise_cap=False)  # type: ignore[union-attr]
     given: dict[str, Any] = {"domain": DOMAIN, "epsilon": 1000, "recipe": "greedy-tree"}
     run = prepare(con, con.sql("FROM m()"), **given, depth=1, ledger=book, dataset="d")
 
@@ -292,7 +292,7 @@ def test_the_schema_of_the_models_holds_no_table_to_train_on(tmp_path: Path) -> 
     con.execute("CREATE SCHEMA dpforest; CREATE TABLE dpforest.t AS FROM t")
     for rows in ("dpforest.t", "memory.dpforest.t"):
         with pytest.raises(DpforestError, match="schema of the models"):
-            opened(con, rows).account(book, None)
+            find_rows(con, rows).account(book, None)
 
 
 def test_macros_of_the_user_do_not_change_how_a_query_is_read() -> None:
@@ -301,7 +301,7 @@ def test_macros_of_the_user_do_not_change_how_a_query_is_read() -> None:
     for macro in ("ceil(x)", "isnan(x)", "greatest(x, y)", "least(x, y)", '"-"(x)'):
         con.execute(f"CREATE MACRO {macro} AS (SELECT 7 FROM t LIMIT 1)")
     relation = con.sql("SELECT size FROM t LIMIT 9")
-    engine = opened(con, relation).engine
+    engine = find_rows(con, relation).engine
     assert isinstance(engine, SourceEngine)
     table = TableInfo(engine.source.catalog, "main", "query", {"size": BIGINT})
     with engine.source.opened(table) as rows:
@@ -360,7 +360,7 @@ def test_no_value_of_a_csv_decides_about_a_type_or_fails_a_run(tmp_path: Path) -
     odd = [b"red,abc,1,yes", b"\xff,1,1,no", b"red,1,1,no,1,1,1", b"red", b'"a\nb",2,1,no']
     odd += [b"red,1e999,1,yes", b"red,nan,1,yes", b"red,1.5,1,no", b",,,", b'"red,1,1,no']
     path.write_bytes(b"colour,size,who,label\n" + b"\n".join([b"red,1,1,yes"] * 50 + odd))
-    found = opened(con, path)
+    found = find_rows(con, path)
     info = found.engine.typed(found.table, DOMAIN, None)
     assert info.columns == {"colour": VARCHAR, "size": BIGINT, "label": VARCHAR}
     with found.engine.snapshot(info) as rows:
@@ -374,7 +374,7 @@ def test_whole_numbers_from_fractions_keep_their_side_of_an_edge(tmp_path: Path)
     values = [-0.5, 0, 0.5, 1, 1.001, 2, 9e18, -9e18, np.inf, -np.inf, np.nan]
     frame = {"size": np.array(values), "label": np.array(["no"] * len(values), dtype=object)}
     domain = Domain((DOMAIN.attributes[1],), "label", ("no", "yes"))
-    found = opened(duckdb.connect(), frame)
+    found = find_rows(duckdb.connect(), frame)
     info = found.engine.typed(found.table, domain, None)
     with found.engine.snapshot(info) as rows:
         coded = rows.encode(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
@@ -402,7 +402,7 @@ def test_a_frame_with_missing_numbers_is_read_in_the_same_types(tmp_path: Path) 
     )
     types = []
     for frame in (whole, holed):
-        found = opened(duckdb.connect(), frame)
+        found = find_rows(duckdb.connect(), frame)
         types.append(found.engine.typed(found.table, domain, None).columns)
     assert types[0] == types[1] == {"size": BIGINT, "colour": DOUBLE, "label": VARCHAR}
 
@@ -410,7 +410,7 @@ def test_a_frame_with_missing_numbers_is_read_in_the_same_types(tmp_path: Path) 
 def test_a_file_that_is_written_during_a_run_fails_it(tmp_path: Path) -> None:
     con, path = duckdb.connect(), parquet_file(tmp_path)
     run = prepare(con, path, domain=DOMAIN, epsilon=1, ledger=tmp_path / "ledger")
-    found = opened(con, path)
+    found = find_rows(con, path)
     with (
         pytest.raises(DpforestError, match="changed while they were read"),
         found.engine.snapshot(found.engine.typed(found.table, DOMAIN, None)),
@@ -488,7 +488,7 @@ def test_a_folder_and_mixed_kinds_are_refused(tmp_path: Path) -> None:
         matched(tmp_path / "rows.*")
     duckdb.sql(f"COPY (SELECT 1 AS size) TO '{tmp_path / 'other.parquet'}'")
     with pytest.raises(DpforestError, match="other columns or types"):
-        opened(duckdb.connect(), tmp_path / "*.parquet")
+        find_rows(duckdb.connect(), tmp_path / "*.parquet")
 
 
 @pytest.mark.parametrize(
@@ -614,7 +614,7 @@ def test_no_object_of_a_frame_decides_about_a_type_or_fails_a_run(odd: Any, tmp_
             values[place] = odd
         frame = {"colour": values, "label": np.array(["no", "yes"] * 600, dtype=object)}
         domain = Domain((DOMAIN.attributes[0],), "label", ("no", "yes"))
-        rows = opened(duckdb.connect(), frame)
+        rows = find_rows(duckdb.connect(), frame)
         info = rows.engine.typed(rows.table, domain, None)
         with rows.engine.snapshot(info) as snapshot:
             coded = snapshot.encode(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)

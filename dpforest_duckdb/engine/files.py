@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpforest_duckdb.engine.private import CATALOG, Places, Same
-from dpforest_duckdb.engine.sources import Opened, selected
+from dpforest_duckdb.engine.memory_database import CATALOG, DatabaseOpener, GivenDatabase
+from dpforest_duckdb.engine.sources import ReadableRows, selected
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.scoring.codes import DuckDBDialect
@@ -68,13 +68,13 @@ def matched(pattern: str | Path) -> tuple[Path, ...]:
     return tuple(files)
 
 
-def opened_files(pattern: str | Path, private: Places) -> ParquetFiles | CsvFiles:
+def opened_files(pattern: str | Path, database: DatabaseOpener) -> ParquetFiles | CsvFiles:
     """The files that a path or a glob names. No row is read."""
     files = matched(pattern)
     name = _stem(files[0]) if len(files) == 1 else _stem(Path(str(pattern)))
     if _kind(files[0]) == "parquet":
-        return ParquetFiles(name, files, _schema(files, private), private)
-    return CsvFiles(name, files, _headers(files), private)
+        return ParquetFiles(name, files, _schema(files, database), database)
+    return CsvFiles(name, files, _headers(files), database)
 
 
 @dataclass(frozen=True)
@@ -84,20 +84,20 @@ class ParquetFiles:
     name: str
     files: tuple[Path, ...]
     columns: Mapping[str, str]
-    private: Places
+    database: DatabaseOpener
     schema = True
     in_transaction = False
     catalog = CATALOG
 
     @contextmanager
-    def opened(self, table: TableInfo) -> Iterator[Opened]:
+    def opened(self, table: TableInfo) -> Iterator[ReadableRows]:
         before = [_state(file) for file in self.files]
-        with self.private.opened(self.files) as place:
-            _refuse_changed(self, self.columns, lambda: _schema(self.files, Same(place)))
+        with self.database.opened(self.files) as memory:
+            _refuse_changed(self, self.columns, lambda: _schema(self.files, GivenDatabase(memory)))
             rows = Sql(
                 f"SELECT {selected(self.columns, table.columns)} FROM {_parquet(self.files)}"
             )
-            yield place.opened(table, "VIEW", rows)
+            yield memory.opened(table, "VIEW", rows)
         if before != [_state(file) for file in self.files]:
             raise DpforestError(
                 f'The files of "{self.name}" changed while they were read: run the command again '
@@ -112,7 +112,7 @@ class CsvFiles:
     name: str
     files: tuple[Path, ...]
     headers: tuple[Header, ...]
-    private: Places
+    database: DatabaseOpener
     schema = False
     in_transaction = False
     catalog = CATALOG
@@ -128,7 +128,7 @@ class CsvFiles:
         return dict.fromkeys(shared, "VARCHAR")
 
     @contextmanager
-    def opened(self, table: TableInfo) -> Iterator[Opened]:
+    def opened(self, table: TableInfo) -> Iterator[ReadableRows]:
         alike: dict[Header, list[Path]] = {}
         for file, header in zip(self.files, self.headers, strict=True):
             alike.setdefault(header, []).append(file)
@@ -137,8 +137,8 @@ class CsvFiles:
             for header, files in alike.items()
         ]
         _refuse_changed(self, self.headers, lambda: _headers(self.files))
-        with self.private.opened(self.files) as place:
-            yield place.opened(table, "TABLE", Sql(" UNION ALL ".join(parts)))
+        with self.database.opened(self.files) as memory:
+            yield memory.opened(table, "TABLE", Sql(" UNION ALL ".join(parts)))
 
 
 @dataclass(frozen=True)
@@ -216,13 +216,13 @@ def _header(file: Path) -> Header:
     return Header(tuple(names), delimiter)
 
 
-def _schema(files: Sequence[Path], private: Places) -> dict[str, str]:
+def _schema(files: Sequence[Path], database: DatabaseOpener) -> dict[str, str]:
     """The columns of Parquet files, from their footers; the same in each."""
     found: dict[str, str] = {}
-    with private.opened(files) as place:
+    with database.opened(files) as memory:
         for file in files:
             try:
-                rows = place.run(f"DESCRIBE FROM {_parquet([file])}")
+                rows = memory.run(f"DESCRIBE FROM {_parquet([file])}")
             except DpforestError:
                 raise DpforestError(
                     f"The file {file} cannot be read as Parquet: check --db."

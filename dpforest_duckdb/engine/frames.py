@@ -10,8 +10,8 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from dpforest_duckdb.engine.private import CATALOG, Place, Places
-from dpforest_duckdb.engine.sources import Opened, selected
+from dpforest_duckdb.engine.memory_database import CATALOG, DatabaseOpener, MemoryDatabase
+from dpforest_duckdb.engine.sources import ReadableRows, selected
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.scoring.codes import DuckDBDialect
@@ -43,13 +43,13 @@ class Frame:
     name: str
     rows: Any = field(repr=False)
     columns: Mapping[str, str]
-    private: Places
+    database: DatabaseOpener
     schema = False
     in_transaction = False
     catalog = CATALOG
 
     @staticmethod
-    def of(name: str, rows: Any, private: Places) -> Frame:
+    def of(name: str, rows: Any, database: DatabaseOpener) -> Frame:
         """The frame with its columns. No row is read."""
         names = [str(column) for column in (rows if isinstance(rows, dict) else _names(rows))]
         if len({column.casefold() for column in names}) < len(names):
@@ -58,23 +58,23 @@ class Frame:
             )
         if len({len(rows[column]) for column in names}) > 1:
             raise DpforestError("The columns of the frame differ in length: make them equal.")
-        with private.opened() as place:
-            found = place.run(f"DESCRIBE FROM {_registered(place.connection, rows)}")
-        return Frame(name, rows, {row[0]: row[1] for row in found}, private)
+        with database.opened() as memory:
+            found = memory.run(f"DESCRIBE FROM {_registered(memory.connection, rows)}")
+        return Frame(name, rows, {row[0]: row[1] for row in found}, database)
 
     @contextmanager
-    def opened(self, table: TableInfo) -> Iterator[Opened]:
-        with self.reading() as (place, view):
+    def opened(self, table: TableInfo) -> Iterator[ReadableRows]:
+        with self.reading() as (memory, view):
             rows = Sql(f"SELECT {selected(self.columns, table.columns)} FROM {view}")
-            opened = place.opened(table, "VIEW", rows)
+            opened = memory.opened(table, "VIEW", rows)
             _registered(opened.cursor, self.rows)  # each connection has views of its own
             yield opened
 
     @contextmanager
-    def reading(self) -> Iterator[tuple[Place, Sql]]:
+    def reading(self) -> Iterator[tuple[MemoryDatabase, Sql]]:
         """A database, and the name of the frame as a view in it."""
-        with self.private.opened() as place:
-            yield place, _registered(place.connection, self.rows)
+        with self.database.opened() as memory:
+            yield memory, _registered(memory.connection, self.rows)
 
 
 def _names(rows: Any) -> list[Any]:

@@ -19,7 +19,7 @@ import duckdb
 
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.snapshot import new_cursor
-from dpforest_duckdb.engine.sources import Opened, selected
+from dpforest_duckdb.engine.sources import ReadableRows, selected
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.scoring.codes import DuckDBDialect
@@ -135,7 +135,7 @@ class Relation:
         )
 
     @contextlib.contextmanager
-    def opened(self, table: TableInfo) -> Iterator[Opened]:
+    def opened(self, table: TableInfo) -> Iterator[ReadableRows]:
         """The rows in a database in memory, attached to the user's connection meanwhile.
 
         The connection is in one transaction from here until the rows are read.
@@ -156,7 +156,7 @@ class Relation:
             engine.run("BEGIN")
             with reading, contextlib.closing(new_cursor(engine)) as cursor:
                 reading.callback(engine.run, "ROLLBACK")
-                yield Opened(engine, cursor, fill)
+                yield ReadableRows(engine, cursor, fill)
         finally:
             engine.run(f"DETACH {ident(table.catalog)}")
 

@@ -71,8 +71,8 @@ class DuckDBRows:
         self._coded = self._ident("temp", "main", f"{self._name}_0")
         self._owned = True
 
-    def again(self, copies: int) -> DuckDBRows:
-        """The same rows for another run, which does not change the coded ones."""
+    def with_same_codes(self, copies: int) -> DuckDBRows:
+        """The rows of another run, which reads the same coded table and does not change it."""
         other = DuckDBRows(self._statements, self._cursor, self._domain, copies)
         other._coded, other._owned = self._coded, False
         if copies == 1:  # else the node_classes are computed again
@@ -81,7 +81,7 @@ class DuckDBRows:
 
     def _at_roots(self, copies: int) -> DuckDBRows:
         """The same rows as they are now, at the roots of `copies` trees whatever their nodes."""
-        other = self.again(copies)
+        other = self.with_same_codes(copies)
         other._coded, other._restarted = self._codes, True
         return other
 

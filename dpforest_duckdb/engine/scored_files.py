@@ -10,7 +10,7 @@ import duckdb
 from dpforest_duckdb.domain.types import column_types
 from dpforest_duckdb.engine.base import Trace
 from dpforest_duckdb.engine.files import opened_files
-from dpforest_duckdb.engine.private import Private
+from dpforest_duckdb.engine.memory_database import NewDatabase
 from dpforest_duckdb.engine.sources import cast, declared_type
 from dpforest_duckdb.errors import UsageError
 from dpforest_duckdb.ledger.anchor import TableInfo
@@ -45,7 +45,7 @@ def score_files(
     `suffix` is that of the kind of file to write. Raises `DpforestError`.
     """
     dialect = DuckDBDialect()
-    source = opened_files(files, Private(con, trace, out))
+    source = opened_files(files, NewDatabase(con, trace, out))
     columns = column_types(source.columns)
     table = TableInfo(source.catalog, "main", source.name, columns)
     rows = Scored(dialect.ident(*table.key), columns)

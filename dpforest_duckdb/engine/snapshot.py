@@ -110,7 +110,7 @@ class DuckDBSnapshot:
         if shared is None:
             return rows
         shared[alike] = rows
-        return rows.again(copies)
+        return rows.with_same_codes(copies)
 
     def count_outcomes(self, forest: ForestContent, labels: Attribute) -> Outcomes:
         return self._outcomes(forest, labels).groups()

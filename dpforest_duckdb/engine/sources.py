@@ -54,7 +54,7 @@ _WHOLE = 2**53  # whole numbers up to this are exact as DOUBLE
 
 
 @dataclass(frozen=True)
-class Opened:
+class ReadableRows:
     """A database that the rows can be read in.
 
     `fill` makes them readable under the name of the table, by reading them once or by a view.
@@ -89,7 +89,7 @@ class Source(Protocol):
     @property
     def in_transaction(self) -> bool: ...
 
-    def opened(self, table: TableInfo) -> AbstractContextManager[Opened]:
+    def opened(self, table: TableInfo) -> AbstractContextManager[ReadableRows]:
         """A database with the columns of `table` in the types of `table`; gone at the end."""
 
 
@@ -194,7 +194,7 @@ class SourceEngine:
 class SourceSnapshot:
     """The rows of a source; nothing is read before the first count or coding."""
 
-    def __init__(self, opened: Opened, table: TableInfo, *, shared: bool) -> None:
+    def __init__(self, opened: ReadableRows, table: TableInfo, *, shared: bool) -> None:
         self._opened = opened
         self._table = table
         self._shared = shared

@@ -18,7 +18,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.connect import MEMORY, open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.frames import Frame
-from dpforest_duckdb.engine.private import Place, Same
+from dpforest_duckdb.engine.memory_database import GivenDatabase, MemoryDatabase
 from dpforest_duckdb.engine.sources import SourceEngine, selected
 from dpforest_duckdb.errors import (
     BudgetError,
@@ -165,8 +165,8 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_consistent_length(X, labels)
         with _as_value_errors():
             account = self._account()
-            with _database() as place:
-                forest = self._trained(columns, labels, account, place, getattr(y, "name", None))
+            with _database() as memory:
+                forest = self._trained(columns, labels, account, memory, getattr(y, "name", None))
         self.forest_ = forest
         return self
 
@@ -174,8 +174,8 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The probability of each class `[row, class]`, in the order of `classes_`."""
         check_is_fitted(self)
         columns = features(self, X, reset=False)
-        with _as_value_errors(), _database() as place:
-            shares = _shares(self.forest_, columns, place)
+        with _as_value_errors(), _database() as memory:
+            shares = _shares(self.forest_, columns, memory)
         return shares[:, self._order]
 
     def predict(self, X: Any) -> Labels:  # noqa: N803
@@ -209,10 +209,10 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         forest = self.forest_
         with _as_value_errors():
             account = self._account()
-            with _database() as place:
+            with _database() as memory:
                 rows = columns.with_target(forest.domain.target, labels)
-                frame = Frame.of(forest.table, rows, Same(place))
-                engine = SourceEngine(frame, DuckDBEngine(place.connection))
+                frame = Frame.of(forest.table, rows, GivenDatabase(memory))
+                engine = SourceEngine(frame, DuckDBEngine(memory.connection))
                 return evaluate(engine, forest, forest.table, epsilon=epsilon, account=account)
 
     def to_sql(self, table: str, **options: Any) -> str:
@@ -263,20 +263,20 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         columns: Columns,
         labels: Labels,
         account: DatasetAccount | NoAccount,
-        place: Place,
+        memory: MemoryDatabase,
         named: object,
     ) -> Forest:
         declared = Declared(columns, self.domain, self.bounds, self.categories, self.privacy_unit)
-        domain, leaks, classes = self._domain(declared, labels, account, place, named)
+        domain, leaks, classes = self._domain(declared, labels, account, memory, named)
         rows = columns.with_target(domain.target, labels)
-        frame = Frame.of(self.dataset or "sklearn", rows, Same(place))
+        frame = Frame.of(self.dataset or "sklearn", rows, GivenDatabase(memory))
         seed = None
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotPrivateWarning)  # random_state is documented
             run = prepare(
-                place.connection,
+                memory.connection,
                 frame,
                 epsilon=self.epsilon,
                 delta=self.delta,
@@ -300,7 +300,7 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         declared: Declared,
         labels: Labels,
         account: DatasetAccount | NoAccount,
-        place: Place,
+        memory: MemoryDatabase,
         named: object,
     ) -> tuple[Domain, tuple[str, ...], Labels]:
         """The domain, why it is not public, and its classes as values of y."""
@@ -320,7 +320,7 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"The model is not private: {' '.join(leaks)}", PrivacyLeakWarning, stacklevel=5
             )
         if unknown:
-            frame = Frame.of("sklearn", declared.columns.frame, Same(place))
+            frame = Frame.of("sklearn", declared.columns.frame, GivenDatabase(memory))
             known.update(read_off(frame, unknown))
         classes = np.unique(labels) if self.classes is None else class_list(self.classes)
         if len(classes) < 2:
@@ -344,9 +344,9 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tuple(found)
 
 
-def _shares(forest: Forest, columns: Columns, place: Place) -> Floats:
+def _shares(forest: Forest, columns: Columns, memory: MemoryDatabase) -> Floats:
     """The probability of each class `[row, class]`, in the order of the forest's domain."""
-    frame = Frame.of("sklearn", columns.frame, Same(place))
+    frame = Frame.of("sklearn", columns.frame, GivenDatabase(memory))
     types = {a.column: a.type for a in forest.domain.attributes}
     unknown = set(types) - set(frame.columns)
     if unknown:
@@ -354,15 +354,15 @@ def _shares(forest: Forest, columns: Columns, place: Place) -> Floats:
     with frame.reading() as (_, view):
         rows = Sql(f"(SELECT {selected(frame.columns, types)} FROM {view})")
         sql = score_sql(forest, Scored(rows, types), keep=(), fast=True)
-        found = place.run(sql, fetch="fetchnumpy", step="score")
+        found = memory.run(sql, fetch="fetchnumpy", step="score")
     return np.column_stack([np.asarray(found[str(name)]) for name in share_names(forest, "")])
 
 
 @contextlib.contextmanager
-def _database() -> Iterator[Place]:
+def _database() -> Iterator[MemoryDatabase]:
     """A private database in memory, for one call."""
     with open_database(MEMORY) as connection:
-        yield Place(connection)
+        yield MemoryDatabase(connection)
 
 
 @contextlib.contextmanager

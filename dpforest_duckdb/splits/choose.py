@@ -116,9 +116,9 @@ def random_split(splits: Candidates, allowed: Mask, bits: Bits) -> Integers:
     return draw_uniformly(matching & allowed, bits)
 
 
-def where_asked(chooser: Chooser) -> Chooser:
-    """The chooser if the plan has a split query; else a random draw, because the trees use all
-    attributes."""
+def random_unless_queried(chooser: Chooser) -> Chooser:
+    """The chooser if the plan has a split query. Otherwise a random draw, which costs nothing: the
+    trees use all attributes, so their order does not matter."""
     return lambda choice: chooser(choice) if choice.counts else at_random(choice)
 
 

@@ -13,7 +13,7 @@ from dpforest_duckdb.engine.base import Trace
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.files import opened_files
 from dpforest_duckdb.engine.frames import Frame, is_frame
-from dpforest_duckdb.engine.private import Private
+from dpforest_duckdb.engine.memory_database import NewDatabase
 from dpforest_duckdb.engine.relations import Relation, read_tables, reads_files, scanned_table
 from dpforest_duckdb.engine.sources import SourceEngine
 from dpforest_duckdb.engine.spark.engine import SparkEngine
@@ -29,7 +29,7 @@ Rows = Any  # a table's name, a relation, a DataFrame, or a Path (or glob) of fi
 
 
 @dataclass(frozen=True)
-class Opened:
+class FoundRows:
     """Rows that were found, and not read: their engine, and what is known of them."""
 
     engine: DuckDBEngine | SourceEngine | SparkEngine
@@ -77,7 +77,7 @@ class Opened:
         return DatasetAccount(book, (), dataset, columns, refuse)
 
 
-def opened(con: Any, rows: Rows, trace: Trace | None = None) -> Opened:
+def find_rows(con: Any, rows: Rows, trace: Trace | None = None) -> FoundRows:
     """Find the rows to train on; none is read. Raises `DpforestError` or `UsageError`.
 
     `con` is a DuckDB connection or a Spark session.
@@ -91,18 +91,18 @@ def opened(con: Any, rows: Rows, trace: Trace | None = None) -> Opened:
         )
     engine = DuckDBEngine(con, trace)
     if isinstance(rows, str):
-        return Opened(engine, engine.table(rows))
-    private = Private(con, trace)
+        return FoundRows(engine, engine.table(rows))
+    database = NewDatabase(con, trace)
     if isinstance(rows, Path):
-        files = opened_files(rows, private)
+        files = opened_files(rows, database)
         return _of_source(SourceEngine(files, engine), files.files)
     if isinstance(rows, duckdb.DuckDBPyRelation):
         table = scanned_table(engine, rows)
         if table is not None:
-            return Opened(engine, table)
+            return FoundRows(engine, table)
         return _of_source(SourceEngine(Relation.of("query", rows, engine), engine))
     if is_frame(rows):
-        rows = Frame.of("frame", rows, private)
+        rows = Frame.of("frame", rows, database)
     if isinstance(rows, Frame):
         return _of_source(SourceEngine(rows, engine))
     raise UsageError(
@@ -111,20 +111,20 @@ def opened(con: Any, rows: Rows, trace: Trace | None = None) -> Opened:
     )
 
 
-def _of_spark(session: Any, rows: Rows, trace: Trace | None) -> Opened:
+def _of_spark(session: Any, rows: Rows, trace: Trace | None) -> FoundRows:
     if isinstance(rows, Path):
         engine = SparkFiles(session, rows, trace)
-        return Opened(engine, engine.table(engine.name), engine.files)
+        return FoundRows(engine, engine.table(engine.name), engine.files)
     if isinstance(rows, str):
         spark = SparkEngine(session, trace)
-        return Opened(spark, spark.table(rows))
+        return FoundRows(spark, spark.table(rows))
     raise UsageError(
         "The rows to train on in Spark must be a table's name, or a pathlib.Path of Parquet files."
     )
 
 
-def _of_source(engine: SourceEngine, files: tuple[Path, ...] = ()) -> Opened:
-    return Opened(engine, engine.table(engine.source.name), files)
+def _of_source(engine: SourceEngine, files: tuple[Path, ...] = ()) -> FoundRows:
+    return FoundRows(engine, engine.table(engine.source.name), files)
 
 
 def _ledger_path(engine: SourceEngine, ledger: str | Path | None) -> str | Path:

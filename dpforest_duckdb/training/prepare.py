@@ -24,7 +24,7 @@ from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.training.arguments import refuse_wrong_types
-from dpforest_duckdb.training.opening import Rows, opened
+from dpforest_duckdb.training.opening import Rows, find_rows
 from dpforest_duckdb.training.run import Run
 
 PLAIN_SPILL = (
@@ -76,7 +76,7 @@ def prepare(
         if value is not None and not 1 <= value <= most:
             raise UsageError(f"{option} must be a whole number from 1 to {most}.")
     chosen = find(recipe, as_published=as_published)
-    rows = opened(con, table, trace)
+    rows = find_rows(con, table, trace)
     engine, info = rows.engine, rows.table
     public = _public(engine, info, domain, target).keep(columns, exclude)
     named_unit = privacy_unit or public.privacy_unit

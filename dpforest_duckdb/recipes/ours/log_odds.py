@@ -13,7 +13,7 @@ from dpforest_duckdb.recipes.ours.auto_rules import CHECK, CHOICE, adapt, cuts
 from dpforest_duckdb.recipes.plans import by_rank
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.splits.choose import by_utility, where_asked
+from dpforest_duckdb.splits.choose import by_utility, random_unless_queried
 from dpforest_duckdb.splits.utilities import MAX_COUNT
 
 
@@ -30,7 +30,7 @@ LOG_ODDS = Recipe(
     paper="this package",
     rows="all",
     split_type="multiway",
-    choose=where_asked(by_utility(MAX_COUNT, "permute-and-flip")),
+    choose=random_unless_queried(by_utility(MAX_COUNT, "permute-and-flip")),
     trees=lambda domain: len(domain.attributes),
     depth=1,
     distinct_roots=True,

@@ -1,4 +1,4 @@
-"""A private database in memory, through which files and DataFrames are read."""
+"""A DuckDB database in memory, through which files and DataFrames are read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import duckdb
 from dpforest_duckdb.engine.base import Trace
 from dpforest_duckdb.engine.connect import MEMORY, open_database
 from dpforest_duckdb.engine.snapshot import new_cursor
-from dpforest_duckdb.engine.sources import Opened
+from dpforest_duckdb.engine.sources import ReadableRows
 from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.scoring.codes import DuckDBDialect
@@ -23,16 +23,16 @@ from dpforest_duckdb.sql import Sql
 CATALOG = "memory"  # as DuckDB calls a database in memory
 
 
-class Places(Protocol):
-    """Where to find a database to read files and DataFrames in."""
+class DatabaseOpener(Protocol):
+    """Gives a database in memory to read files and DataFrames in."""
 
-    def opened(self, files: Sequence[Path] = ()) -> AbstractContextManager[Place]:
+    def opened(self, files: Sequence[Path] = ()) -> AbstractContextManager[MemoryDatabase]:
         """A database that can read these files."""
 
 
 @dataclass(frozen=True)
-class Private:
-    """How to open the private database: with the user's threads, memory and temporary folder.
+class NewDatabase:
+    """Opens a new database each time, with the user's threads, memory and temporary folder.
 
     `out` is a file that it may write.
     """
@@ -42,7 +42,7 @@ class Private:
     out: Path | None = None
 
     @contextlib.contextmanager
-    def opened(self, files: Sequence[Path] = ()) -> Iterator[Place]:
+    def opened(self, files: Sequence[Path] = ()) -> Iterator[MemoryDatabase]:
         """An empty database that can reach these files and no others; gone at the end."""
         threads, memory, folder = self.user.execute(
             "SELECT current_setting('threads'), current_setting('memory_limit'), "
@@ -55,28 +55,28 @@ class Private:
             temp_dir=folder if folder and Path(folder).is_dir() else None,
             files=[*files, *([self.out] if self.out else [])],
         ) as connection:
-            yield Place(connection, self.trace)
+            yield MemoryDatabase(connection, self.trace)
 
 
 @dataclass(frozen=True)
-class Same:
-    """A private database that its caller has opened, and closes."""
+class GivenDatabase:
+    """Gives a database that is open already; the caller closes it."""
 
-    place: Place
+    memory: MemoryDatabase
 
     @contextlib.contextmanager
-    def opened(self, files: Sequence[Path] = ()) -> Iterator[Place]:
-        yield self.place
+    def opened(self, files: Sequence[Path] = ()) -> Iterator[MemoryDatabase]:
+        yield self.memory
 
 
-class Place(Statements):
-    """An open private database."""
+class MemoryDatabase(Statements):
+    """An open database in memory."""
 
-    def opened(self, table: TableInfo, kind: str, rows: Sql) -> Opened:
-        """Rows that will be read as a table: copied into one, or by a view of them."""
+    def opened(self, table: TableInfo, kind: str, rows: Sql) -> ReadableRows:
+        """Rows under the name of a table: `kind` is TABLE (a copy) or VIEW (no copy)."""
         name = DuckDBDialect().ident(table.catalog, table.schema, table.name)
 
         def fill() -> None:
             self.run(f"CREATE {kind} {name} AS {rows}", step="read")
 
-        return Opened(self, new_cursor(self), fill)
+        return ReadableRows(self, new_cursor(self), fill)
