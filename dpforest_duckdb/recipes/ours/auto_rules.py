@@ -33,7 +33,7 @@ ROWS_PER_LEAF = 100  # n·ε that a greedy tree's leaf should hold to be above i
 # the signal from which boosting pays: with a δ (several classes of numbers; others), and without
 CLEAR_NUMBERS, CLEAR, CLEAR_PURE = 10, 30, 1500
 CHOICE = 40  # percent, for choosing attributes; the rest is for their tables
-CHECK = 10  # percent, for choices among models or roots
+CHECK = 10  # percent of ε for a choice among models, or for all roots
 
 
 def strength(request: Request) -> float:

@@ -68,10 +68,10 @@ def roots_see_enough(request: Request) -> bool:
 
 def plan(request: Request) -> Plan:
     rows = row_count_query(request)
-    _, drawn = roots(request)
-    check = request.epsilon * auto_rules.CHECK // 100 // (drawn + 1)
-    tables = request.epsilon - rows.total - (drawn + 1) * check
-    draws = PlannedQuery("root", "permute-and-flip on max count", (check,) * drawn)
+    check, (_, drawn) = request.epsilon * auto_rules.CHECK // 100, roots(request)
+    root = check // max(drawn, 1)
+    tables = request.epsilon - rows.total - drawn * root - check
+    draws = PlannedQuery("root", "permute-and-flip on max count", (root,) * drawn)
     return Plan(
         (
             rows,
