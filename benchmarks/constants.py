@@ -67,25 +67,32 @@ class Grid:
 class Constant:
     """A constant, where it is used, and how it is tried.
 
-    `later` names recipes that use it after the request is settled. `delta` is the one under which
-    it matters.
+    `entry` is its key in a table of constants. `later` names recipes that use it after the request
+    is settled. `delta` is the one under which it matters.
     """
 
     name: str
     modules: tuple[ModuleType, ...]
     smaller: float
     larger: float
+    entry: str = ""
     later: tuple[str, ...] = ()
     delta: float = 0.0
 
     @property
     def value(self) -> float:
-        return float(getattr(self.modules[0], self.name))
+        held = getattr(self.modules[0], self.name)
+        return float(held[self.entry] if self.entry else held)
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} {self.entry}".strip()
 
     def put(self, value: float) -> None:
         whole = int(value) if value == int(value) else value
         for module in self.modules:
-            setattr(module, self.name, whole)
+            held = getattr(module, self.name)
+            setattr(module, self.name, {**held, self.entry: whole} if self.entry else whole)
 
 
 def _rule(name: str, smaller: float, larger: float, **more: Any) -> Constant:
@@ -95,26 +102,34 @@ def _rule(name: str, smaller: float, larger: float, **more: Any) -> Constant:
 CONSTANTS = (
     _rule("ATTRIBUTES", 0.15, 0.33),
     _rule("BINS", 0.12, 0.27),
-    _rule("CAUTION", 0.5, 2.0),
-    _rule("CLEAN", 0.08, 0.18),
+    _rule("CAUTION", 0.0, 1.5),
+    _rule("WARY", 1.0, 3.0),
+    _rule("ONE_TABLE", 0.4, 0.9),
+    _rule("OUT_OF_REACH", 0.4, 1.0),
+    _rule("BESIDE", 50, 220),
+    _rule("ROUGH", 0.45, 1.1),
+    _rule("CLEAN", 0.06, 0.16),
+    _rule("FINE_ENOUGH", 0.1, 0.22),
+    _rule("FEW_FIGURES", 20, 45),
+    _rule("WHOLE_NUMBERS", 5, 20),
     _rule("ROOT_NOISE", 0.8, 1.8),
-    _rule("COMPARE", 125, 500),
-    _rule("STRONG", 500, 2000),
-    _rule("CLEAR", 15, 60, delta=DELTA),
-    _rule("CLEAR_NUMBERS", 5, 20, delta=DELTA),
+    _rule("MODELS", 500, 2000),
+    _rule("LEAST_ROWS", 150, 600),
+    _rule("CLEAR", 12, 40, entry="two", delta=DELTA),
+    _rule("CLEAR", 5, 20, entry="numeric", delta=DELTA),
+    _rule("CLEAR", 15, 60, entry="categorical", delta=DELTA),
     _rule("CLEAR_PURE", 750, 3000),
-    Constant("CHOICE", (auto_rules, log_odds, tree_beside_sums), 25, 60),
-    Constant("CHECK", (auto_rules, log_odds, tree_beside_sums), 5, 20),
-    Constant(
-        "ROWS_PER_LEAF",
-        (auto_rules, greedy_tree, tree_beside_sums),
-        50,
-        200,
-        later=("tree-beside-sums",),
-    ),
+    _rule("COMPARE", 125, 500),
+    _rule("FIT", 750, 3000),
+    Constant("CHOICE", (log_odds, tree_beside_sums), 25, 60),
+    Constant("SCORES", (log_odds,), 5, 20),
     Constant("SURE", (joint_tables,), 0.55, 1.0, later=("joint-tables",)),
     Constant("DOUBT", (joint_tables,), 0.75, 3.0, later=("joint-tables",)),
     Constant("MANY", (boosted,), 50, 200, delta=DELTA),
+    Constant("MIXTURE", (tree_beside_sums,), 2, 10),
+    Constant(
+        "ROWS_PER_LEAF", (greedy_tree, tree_beside_sums), 50, 200, later=("tree-beside-sums",)
+    ),
     Constant("LARGEST_STEP", (boosting,), 1.0, 4.0, later=("boosted",), delta=DELTA),
 )
 
@@ -171,7 +186,7 @@ def path(table: Table, rows: Any, epsilon: float, delta: float, seed: int, chang
         tuple(auto_rules.cuts(context.request)),
     ]
     if recipe.name in changed.constant.later and not changed.ours:
-        facts += [changed.constant.name, changed.value]
+        facts += [changed.constant.label, changed.value]
     return f"{recipe.name} {hashlib.sha256(repr(tuple(facts)).encode()).hexdigest()[:12]}"
 
 
@@ -300,7 +315,7 @@ def _worth(
     curves = np.array([[accuracy(t, s, seeds) for s in three] for t in tables])
     best, error = jackknife(curves, lambda means: best_value(means, [s.value for s in three]))
     shown = f"{best:.3g} ± {error:.2g}" if changed else "-"
-    return [constant.name, f"{constant.value:g}", shown, *cells, str(len(changed))]
+    return [constant.label, f"{constant.value:g}", shown, *cells, str(len(changed))]
 
 
 def _mean_and_error(changes: Sequence[float]) -> str:
@@ -381,7 +396,7 @@ def _gain(accuracy: Mean, table: str, setting: Setting, seeds: Sequence[int]) ->
 def _name(setting: Setting) -> str:
     if setting.ours:
         return "ours"
-    return f"{setting.constant.name} {setting.value:g}"
+    return f"{setting.constant.label} {setting.value:g}"
 
 
 if __name__ == "__main__":

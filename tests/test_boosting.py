@@ -354,7 +354,7 @@ def test_auto_does_not_pick_boosted_for_few_rows(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(con, 300, 2)
-    monkeypatch.setattr(auto_rules, "CLEAR", 10**6)
+    monkeypatch.setitem(auto_rules.CLEAR, "two", 10**6)
     forest = fit(con, "t", domain=public(), recipe="auto", epsilon=0.5, delta=1e-5)
     assert not any("gradients" in line for line in forest.guarantee.plan)
     # a noisy figure decides which of the two it is, so δ is spent either way

@@ -85,9 +85,9 @@ def test_a_size_is_taken_from_fewer_rows_than_the_noise_may_have_made_up() -> No
     sizes = []
     for classes, share in ((2, 0.04), (5, 0.1)):
         request = find("auto").request(domain(30, classes), NANO // 10)
-        settled = adapt(np.array([8000] + [0] * (classes - 1)), request)
+        settled = adapt(np.array([4000] + [0] * (classes - 1)), request)
         noise = 10 / share * math.sqrt(2 * classes)
-        assert settled.rows == pytest.approx(8000 - CAUTION * noise, abs=1)
+        assert settled.rows == pytest.approx(4000 - CAUTION * noise, abs=1)
         sizes.append(settled.trees)
     assert sizes[1] < sizes[0]
     assert adapt(np.array([-900, 0]), find("auto").request(domain(3), NANO)).trees == 1

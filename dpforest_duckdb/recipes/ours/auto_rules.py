@@ -1,8 +1,8 @@
 """How `auto` decides: the size of a forest, from public figures and a noisy number of rows.
 
-The main quantity is the strength n·ε: the rows in a count divided by the noise in it. The table of
-constants was set by hand on all public tables together; `docs/constants.md` shows what other values
-are worth. Constants of a single recipe are beside it.
+The main quantity is the strength n·ε: the rows in a count divided by the noise in it. The constants
+were set by hand on public tables, most of them on eighteen tables together. BESIDE and
+WHOLE_NUMBERS each depend on one or two of these tables.
 """
 
 from __future__ import annotations
@@ -14,26 +14,33 @@ from dataclasses import replace
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.postprocess.log_odds import COARSE, FINE
 from dpforest_duckdb.privacy.noise import gaussian_variance, noise_scale
 from dpforest_duckdb.recipes.plans import row_count_query
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.table_codes import blocks, deviation
 
-COARSEST, FEWEST, MOST = 2, 4, 32  # bins: the fewest of joint tables, of others, the most
-
 ATTRIBUTES = 0.22  # attributes for each √(strength / √classes); all of them, if that is half
 BINS = 0.18  # bins for each strength / attributes / √classes: the fewer, the more rows in each
-CAUTION = 1.0  # standard deviations; too large a forest loses more than too small a one
-CLEAN = 0.12  # most noise in joint figures, over the rows of a class
+COARSEST, FEWEST, MOST = 2, 4, 32  # bins: the fewest of joint tables, of others, the most
+CAUTION = 0.75  # standard deviations; too large a forest loses more than too small a one
+WARY = 2.0  # the same, for the choice of joint tables
+ONE_TABLE = 0.6  # about the share of ε for one chosen attribute's table
+# strength / classes^1.5 from which a greedy tree is added to sums of several classes
+BESIDE = 104
+ROUGH, CLEAN = 0.7, 0.1  # noise in joint figures over a class's rows: the most, if few or many
+FINE_ENOUGH = 0.15  # the same, up to which attributes are cut finer
+FEW_FIGURES = 30  # so few joint figures may be rough
+WHOLE_NUMBERS = 10  # coarse bins are enough for so few values
 ROOT_NOISE = 1.2  # most noise in a sum of log-odds below a root
-COMPARE, STRONG = 250, 1000  # the strength from which two models are compared, and any number
-ROWS_PER_LEAF = 100  # n·ε that a greedy tree's leaf should hold to be above its noise
-# the signal from which boosting pays: with a δ (several classes of numbers; others), and without
-CLEAR_NUMBERS, CLEAR, CLEAR_PURE = 10, 30, 1500
-CHOICE = 40  # percent, for choosing attributes; the rest is for their tables
-CHECK = 10  # percent of ε for a choice among models, or for all roots
+LEAST_ROWS = 300  # floor on n: at small ε the noise hides small counts
+OUT_OF_REACH = 0.67  # least (rows in a cell) / (noise of a count)
+# the signal from which boosting pays, with a δ: two classes; several, by kind of attributes
+CLEAR = {"two": 22, "numeric": 10, "categorical": 30}
+CLEAR_PURE = 1500  # the same without a δ
+MODELS = 1000  # the strength from which a choice among models of joint tables beats the plain sum
+COMPARE, FIT = 250, 1500  # the strength from which sums of log-odds are compared, and fitted
 
 
 def strength(request: Request) -> float:
@@ -67,8 +74,9 @@ def boosting_pays(request: Request) -> bool:
     """
     if not request.rho:
         return signal(request) >= CLEAR_PURE
-    numbers = mostly_numeric(request) and _classes(request) > 2
-    return signal(request) >= (CLEAR_NUMBERS if numbers else CLEAR)
+    if len(request.domain.classes) == 2:
+        return signal(request) >= CLEAR["two"]
+    return signal(request) >= CLEAR["numeric" if mostly_numeric(request) else "categorical"]
 
 
 def mostly_numeric(request: Request) -> bool:
@@ -86,7 +94,7 @@ def tree_pays(request: Request) -> bool:
         return False
     if len(request.domain.classes) == 2:  # their sums are fitted, so a tree needs far more rows
         return not request.rho and boosting_pays(request)
-    return _strength_by_classes(request) >= ROWS_PER_LEAF
+    return _strength_by_classes(request) >= BESIDE
 
 
 def tree_percent(request: Request) -> int:
@@ -108,10 +116,13 @@ def _strength_by_classes(request: Request) -> float:
     return strength(request) * mixed / math.pow(classes, 1.5)
 
 
-def careful(rows: int, request: Request) -> Request:
-    """The request with the noisy number of rows minus CAUTION standard deviations of its noise."""
+def careful(rows: int, request: Request, caution: float | None = None) -> Request:
+    """The request with the noisy number of rows minus `caution` standard deviations of
+    its noise, CAUTION of them by default.
+    """
     noise = noise_scale(row_count_query(request).total, request.rows_per_unit)
-    less = CAUTION * noise * math.sqrt(2 * len(request.domain.classes))
+    caution = CAUTION if caution is None else caution
+    less = caution * noise * math.sqrt(2 * len(request.domain.classes))
     return replace(request, rows=max(int(rows - less), 1))
 
 
@@ -120,50 +131,81 @@ def recut(domain: Domain, bins: int) -> Domain:
     return replace(domain, attributes=tuple(each.recut(bins) for each in domain.attributes))
 
 
-def joint_tables_fit(request: Request) -> bool:
-    """Whether the tables of all attributes can be released together.
+def releases_all_tables(request: Request) -> bool:
+    """Whether all tables are released together, or, if that is out of reach, none.
 
-    Not if fewer trees are requested than there are attributes; nor if most attributes are numbers
-    of more values than joint noise allows bins, which coarse bins may miss. Not if sums are to be
-    fitted, unless the tables of all attributes together have less noise than those of the few that
-    would be chosen.
+    Never if fewer trees are requested than there are attributes.
+    """
+    few = careful(request.rows, request, WARY)
+    every = request.trees == len(request.domain.attributes)
+    return every and (joint_tables_fit(few) or out_of_reach(few))
+
+
+def joint_tables_fit(request: Request) -> bool:
+    """Whether the tables of all attributes can be released together, by a careful number of rows.
+
+    Not if most attributes are numbers of many values, which coarse bins may miss; not if sums are
+    to be fitted, unless the tables of all attributes together have less noise than those of the few
+    that would be chosen. Neighbouring ordered values support each other, so a few noisy figures are
+    enough, and an ordered attribute counts as one figure.
     """
     attributes = request.domain.attributes
-    bins = _joint_bins(request)
-    shown = sum(own.kind != "numeric" or own.recut(MOST).proper <= bins for own in attributes)
-    if request.trees < len(attributes) or not bins or 2 * shown <= len(attributes):
+    if 2 * sum(_of_few_values(each) for each in attributes) <= len(attributes):
         return False
-    fitted = _classes(request) == 2 and strength(request) >= STRONG
-    return not fitted or _finer_together(request)
+    if _classes(request) == 2 and strength(request) >= FIT and not _finer_together(request):
+        return False
+    coarse = recut(request.domain, COARSEST).attributes
+    figures = _figures(request.domain, COARSEST)
+    if figures > FEW_FIGURES:
+        return roughness(figures, request) <= CLEAN
+    smooth = [each.kind == "numeric" or each.ordered for each in coarse]
+    rest = [each for each, own in zip(coarse, smooth, strict=True) if not own]
+    return roughness(sum(blocks(rest)) + sum(smooth), request) <= ROUGH
 
 
-def _joint_bins(request: Request) -> int:
-    """The bins that joint noise allows numeric attributes; 0 if it is too much for any."""
-    bins = MOST
-    while bins >= COARSEST and roughness(bins, request) > CLEAN:
-        bins //= 2
-    return bins if bins >= COARSEST else 0
+def _of_few_values(attribute: Attribute) -> bool:
+    return attribute.kind != "numeric" or attribute.recut(MOST).proper <= WHOLE_NUMBERS
 
 
-def roughness(bins: int, request: Request) -> float:
-    """The noise of a joint figure, divided by the rows of a class, if all classes are equal."""
-    figures = sum(blocks(recut(request.domain, bins).attributes))
+def _figures(domain: Domain, bins: int) -> int:
+    return sum(blocks(recut(domain, bins).attributes))
+
+
+def roughness(figures: int, request: Request) -> float:
+    """The noise of one of that many joint figures, divided by the rows of a class (if all are
+    equal).
+
+    n is at least LEAST_ROWS.
+    """
     noise = figures * noise_scale(request.epsilon, request.rows_per_unit) / math.sqrt(3)
-    return noise * _classes(request) / max(request.rows, 1)
+    return noise * len(request.domain.classes) / max(request.rows, LEAST_ROWS)
+
+
+def out_of_reach(request: Request) -> bool:
+    """Whether there are several classes with too few rows for any table, by a careful number of
+    rows.
+    """
+    coarse = recut(request.domain, FEWEST)
+    cells = [len(attribute.expected) for attribute in coarse.attributes]
+    rows = max(request.rows, LEAST_ROWS) / len(request.domain.classes) * len(cells) / sum(cells)
+    noise = noise_scale(request.epsilon, request.rows_per_unit) * math.sqrt(2) / ONE_TABLE
+    return len(request.domain.classes) > 2 and rows < OUT_OF_REACH * noise
 
 
 def together(histogram: Integers, request: Request) -> Request:
-    """All attributes, in as many bins as joint noise allows."""
-    seen = replace(careful(int(histogram.sum()), request), histogram=tuple(histogram.tolist()))
-    bins = max(_joint_bins(seen), COARSEST)
-    return replace(
-        seen, trees=len(seen.domain.attributes), depth=1, domain=recut(seen.domain, bins)
-    )
+    """All attributes, in as many bins as joint noise allows, or none if all are out of reach."""
+    rows = int(histogram.sum())
+    seen = replace(careful(rows, request), histogram=tuple(histogram.tolist()))
+    bins = COARSEST
+    while bins < MOST and roughness(_figures(seen.domain, 2 * bins), seen) <= FINE_ENOUGH:
+        bins *= 2
+    trees = 0 if out_of_reach(careful(rows, request, WARY)) else len(seen.domain.attributes)
+    return replace(seen, trees=trees, depth=1, domain=recut(seen.domain, bins))
 
 
 def models_differ(request: Request) -> bool:
-    """Whether the rows can tell models of the same tables apart, by a choice."""
-    return strength(request) >= STRONG
+    """Whether the rows can tell models of the same tables apart, in a choice for 5 % of ε."""
+    return strength(request) >= MODELS
 
 
 def _finer_together(request: Request) -> bool:
@@ -172,7 +214,7 @@ def _finer_together(request: Request) -> bool:
     if _wanted(request) == len(attributes):
         return False
     joint = [deviation(own, attributes, request.epsilon, k) for own in attributes]
-    alone = math.sqrt(2) * _wanted(request) / (1 - CHOICE / 100) * noise_scale(request.epsilon, k)
+    alone = math.sqrt(2) * _wanted(request) / ONE_TABLE * noise_scale(request.epsilon, k)
     return float(np.mean(joint)) < alone
 
 
@@ -203,4 +245,4 @@ def cuts(request: Request) -> Sequence[float]:
     """
     if len(request.domain.classes) > 2 or strength(request) < COMPARE:
         return ()
-    return FINE if strength(request) >= STRONG else COARSE if request.trees > 1 else ()
+    return FINE if strength(request) >= FIT else COARSE if request.trees > 1 else ()

@@ -15,13 +15,14 @@ from dpforest_duckdb.postprocess.shrinkage import shrink_to_parent, sum_upward
 from dpforest_duckdb.postprocess.voting import vote_by_shares
 from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.privacy.plan import Plan
-from dpforest_duckdb.recipes.ours.auto_rules import ROWS_PER_LEAF
 from dpforest_duckdb.recipes.plans import LAPLACE, half_to_leaves, rows_share
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.utilities import GINI
 from dpforest_duckdb.tree import Tree
+
+ROWS_PER_LEAF = 100  # n·ε that a leaf should hold to be above its noise
 
 
 def adapt(histogram: Integers, request: Request) -> Request:

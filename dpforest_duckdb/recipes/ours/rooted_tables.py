@@ -23,6 +23,8 @@ from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.splits.table_codes import deviation
 
+ROOT, MIXTURE = 5, 5  # percent of ε for the choice of a root, and of a model
+
 
 def roots(request: Request) -> tuple[list[int], int]:
     """The attributes that may be roots and how many are drawn: public.
@@ -68,16 +70,16 @@ def roots_see_enough(request: Request) -> bool:
 
 def plan(request: Request) -> Plan:
     rows = row_count_query(request)
-    check, (_, drawn) = request.epsilon * auto_rules.CHECK // 100, roots(request)
-    root = check // max(drawn, 1)
-    tables = request.epsilon - rows.total - drawn * root - check
+    root, model = (request.epsilon * percent // 100 for percent in (ROOT, MIXTURE))
+    _, drawn = roots(request)
+    tables = request.epsilon - rows.total - drawn * root - model
     draws = PlannedQuery("root", "permute-and-flip on max count", (root,) * drawn)
     return Plan(
         (
             rows,
             *((draws,) if drawn else ()),
             PlannedQuery("tables", "joint noise", (tables,)),
-            PlannedQuery("mixture", "permute-and-flip on points", (check,)),
+            PlannedQuery("mixture", "permute-and-flip on points", (model,)),
         )
     )
 

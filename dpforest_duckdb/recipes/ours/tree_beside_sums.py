@@ -14,19 +14,22 @@ from dpforest_duckdb.learners.tree_beside_sums import TREE_BESIDE_SUMS as LEARNE
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, evenly, share
 from dpforest_duckdb.recipes.ours import auto_rules
-from dpforest_duckdb.recipes.ours.auto_rules import CHECK, CHOICE, ROWS_PER_LEAF
+from dpforest_duckdb.recipes.ours.greedy_tree import ROWS_PER_LEAF
+from dpforest_duckdb.recipes.ours.log_odds import CHOICE
 from dpforest_duckdb.recipes.plans import FADING, LAPLACE, RANKED, row_count_query
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.utilities import GINI
 
+MIXTURE = 5  # percent of ε for the choice of a mixture
+
 
 def _budgets(request: Request) -> tuple[int, int, int]:
     """The budgets of the mixture's choice, of the tree and of the sums, in nano-ε."""
     rest = request.epsilon - row_count_query(request).total
-    tree = (100 - CHECK) * auto_rules.tree_percent(request) // 100
-    choice, grown, sums = share(rest, (CHECK, tree, 100 - CHECK - tree))
+    tree = (100 - MIXTURE) * auto_rules.tree_percent(request) // 100
+    choice, grown, sums = share(rest, (MIXTURE, tree, 100 - MIXTURE - tree))
     return choice, grown, sums
 
 
