@@ -24,9 +24,9 @@ from dpforest_duckdb.postprocess.log_odds import (
     MIDDLES,
     Evidence,
     _moved,
+    choose_sum,
     minimum_variance_total,
     plain_ahead,
-    settle,
     sums,
 )
 from dpforest_duckdb.privacy.accountant import Accountant
@@ -159,27 +159,30 @@ def log_odds(total: object, value: int) -> float:
 def test_a_fine_histogram_corrects_for_correlated_attributes() -> None:
     """With the joint histogram, eight copies of one attribute count as one."""
     found, truth = repeated(8), math.log(4)
-    plain, led = sums(found)
+    plain, dominated = sums(found)
     assert log_odds(plain, 1) > 2 * truth
     joint = np.zeros((len(MIDDLES), len(MIDDLES), 2), dtype=np.int64)
     for value, counts in ((0, (8000, 2000)), (1, (2000, 8000))):
-        scores = [log_odds(total.within_cuts(), value) for total in (plain, led)]
+        scores = [log_odds(total.within_cuts(), value) for total in (plain, dominated)]
         place = [int(np.searchsorted(FINE, score)) for score in scores]
         joint[place[0], place[1]] += counts
-    settled = settle(found, joint, noise=10.0)
-    assert log_odds(settled, 1) == pytest.approx(truth, abs=0.5)
-    assert log_odds(settled, 0) == pytest.approx(-truth, abs=0.5)
+    fitted = choose_sum(found, joint, noise=10.0)
+    assert log_odds(fitted, 1) == pytest.approx(truth, abs=0.5)
+    assert log_odds(fitted, 0) == pytest.approx(-truth, abs=0.5)
 
 
 def test_the_sum_that_is_right_more_often_is_taken() -> None:
     found = repeated(3)
-    plain, led = sums(found)
+    plain, dominated = sums(found)
     joint = np.zeros((2, 2, 2), dtype=np.int64)
-    joint[0, 1] = 10, 90  # where they differ, what leads says the second class, and is right
+    joint[0, 1] = (
+        10,
+        90,
+    )  # where the sums differ, the dominated one predicts the second class and is mostly right
     assert plain_ahead(joint).tolist() == [-80]
-    for answer, taken in ((joint, led), (joint[:, :, ::-1], plain)):
-        assert settle(found, plain_ahead(answer), 1.0).added[1] == pytest.approx(taken.added[1])
-    assert settle(found, None, 1.0).added[1] == pytest.approx(plain.added[1])
+    for answer, taken in ((joint, dominated), (joint[:, :, ::-1], plain)):
+        assert choose_sum(found, plain_ahead(answer), 1.0).added[1] == pytest.approx(taken.added[1])
+    assert choose_sum(found, None, 1.0).added[1] == pytest.approx(plain.added[1])
 
 
 def test_a_row_more_puts_the_plain_sum_ahead_by_one_at_most() -> None:

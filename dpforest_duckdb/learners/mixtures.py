@@ -1,9 +1,9 @@
 """Draws one of several mixtures of released models, by the points that the rows give them.
 
-Every row gives each mixture a whole number from 0 to `POINTS`, so with k rows per unit the
-sensitivity is k·`POINTS`, and the utility is monotone: `draw_by_points`. In a large table only some
-rows give points, which saves time. Which ones follows from a hash of a row's own codes, so a row
-more still adds at most `POINTS` and changes no other row's part.
+Every row gives each mixture a whole number of points from 0 to `POINTS`. So with k rows per unit
+the sensitivity is k·`POINTS`, and the utility is monotone (see `draw_by_points`). In a large table
+only some rows give points, which saves time. A hash of a row's own codes decides whether it does.
+So one more row still adds at most `POINTS`, and does not change which other rows give points.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dpforest_duckdb.request import Request, TrainingContext
 from dpforest_duckdb.splits.choose import draw_by_points
 from dpforest_duckdb.tree import Tree
 
-ENOUGH = 2**14  # rows that give points, if there are so many
-ABOVE_NOISE = 2**10  # or this many times the noise of the draw, if that is more
+ENOUGH = 2**14  # about this many rows give points, if there are so many
+ABOVE_NOISE = 2**10  # or about this many times the noise of the draw, if that is more
 
 
 def draw_mixture(
@@ -28,7 +28,7 @@ def draw_mixture(
     rows: CodedRows,
     context: TrainingContext,
 ) -> int:
-    """The number of the mixture that is drawn, for the budget of the query "mixture"."""
+    """The number of the mixture that is drawn. It costs the budget of the query "mixture"."""
     context.observe(Event(Phase.COMPARE_SUMS))
     request, cost = context.request, context.account.spend("mixture")
     points = rows.rate_mixtures(models, mixtures, one_in(request, cost))
@@ -36,9 +36,10 @@ def draw_mixture(
 
 
 def one_in(request: Request, cost: int) -> int:
-    """Of how many rows one is to give points, by the noisy number of rows: public.
+    """One in how many rows gives points. It follows from the noisy number of rows, so it is public.
 
-    All, if the domain has so few combinations of values that most rows are copies of each other.
+    It is 1 if the domain has few combinations of values: then many rows are equal, and equal rows
+    are rated together.
     """
     enough = max(ENOUGH, float(ABOVE_NOISE * noise_scale(cost, request.rows_per_unit)))
     combinations = math.prod(request.domain.cells) * len(request.domain.classes)

@@ -1,12 +1,12 @@
 """Releases the tables of all attributes below the values of a root, and picks a model of them.
 
-The root is drawn by permute-and-flip on the rows of each value's most frequent class: a row more
-raises one such count by one or none, so with k rows per unit the sensitivity is k, and the utility
-is monotone. Which attributes may be the root follows from public figures. The tables of all
-children have joint noise: a row is in one child and one class only, so it changes one vector
-(`dpforest_duckdb.splits.table_codes`), and all of them cost one ε. Several models follow from the
-tables at no cost. The rows give each of them points, and permute-and-flip draws one (`POINTS` per
-row: see `draw_by_points`).
+The root is drawn by permute-and-flip. The utility of an attribute is the number of rows that have
+the most frequent class of their value. One more row raises it by one or not at all, so with k rows
+per unit the sensitivity is k, and the utility is monotone. Which attributes may be the root follows
+from public figures. The tables of all children have joint noise: a row is in one child and one
+class only, so it changes one vector (`dpforest_duckdb.splits.table_codes`), and all tables together
+cost one ε. Several models follow from the tables at no cost. The rows give each of them points, and
+permute-and-flip draws one (`POINTS` per row: see `draw_by_points`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dpforest_duckdb.splits.choose import draw_attributes
 from dpforest_duckdb.splits.table_codes import blocks, deviation, parts, sums, table_of
 from dpforest_duckdb.tree import MULTIWAY, Tree
 
-# the model, by number, and its weight: naive Bayes is too sure where attributes are correlated
+# the model, by number, and its weight: naive Bayes is overconfident if attributes are correlated
 MIXTURES = ((0, 20), (0, 13), (0, 8), (1, 20))
 Roots = Callable[[Request], Sequence[int]]
 
@@ -40,28 +40,28 @@ def rooted_tables(roots: Roots) -> Learner:
 
     def grow(rows: CodedRows, context: TrainingContext) -> Grown:
         tables = _released(rows, context, roots(context.request))
-        tried = [_trees(tables, model) for model in models(tables)]
-        return Grown(_drawn(tried, rows, context))
+        candidates = [_trees(tables, model) for model in models(tables)]
+        return Grown(_drawn(candidates, rows, context))
 
     return Learner(grow, node_columns=lambda request: 1, deviation=tables_deviation)
 
 
 def _released(rows: CodedRows, context: TrainingContext, allowed: Sequence[int]) -> ChildTables:
-    """The roots that are drawn and the noisy tables below them."""
+    """The roots, which are drawn, and the noisy tables below them."""
     context.observe(Event(Phase.COUNT_TABLES))
     request, account = context.request, context.account
     domain, k = request.domain, request.rows_per_unit
     roots, private = _drawn_roots(rows, context, allowed)
-    others = [own for own in range(len(domain.attributes)) if own not in roots]
-    attributes, cost = [domain.attributes[own] for own in others], account.spend("tables")
+    others = [number for number in range(len(domain.attributes)) if number not in roots]
+    attributes, cost = [domain.attributes[number] for number in others], account.spend("tables")
     scale = parts(attributes, k)
     true = np.concatenate(
-        [sums([private[own][n] for own in others], attributes) for n in range(len(private[0]))]
+        [sums([private[a][child] for a in others], attributes) for child in range(len(private[0]))]
     )
     noisy = context.randomness.noise.joint(true * scale, blocks(attributes), cost, k * scale)
     vectors = (noisy / scale).reshape(len(private[0]), len(domain.classes), -1)
     counts = [
-        np.stack([table_of(own, number, attributes)[list(attribute.expected)] for own in vectors])
+        np.stack([table_of(each, number, attributes)[list(attribute.expected)] for each in vectors])
         for number, attribute in enumerate(attributes)
     ]
     return ChildTables(
@@ -69,7 +69,7 @@ def _released(rows: CodedRows, context: TrainingContext, allowed: Sequence[int])
         roots=roots,
         attributes=others,
         totals=_whole(vectors[:, :, 0]),
-        counts=[_whole(own) for own in counts],
+        counts=[_whole(table) for table in counts],
         noise=[deviation(attribute, attributes, cost, k) for attribute in attributes],
         noise_of_totals=deviation(None, attributes, cost, k),
     )
@@ -86,17 +86,17 @@ def _drawn_roots(
     growth = Growth(domain.cells, 1, len(domain.classes))
     roots, nodes, private = list[int](), np.arange(1), rows.count_classes(0, 1)
     for turn in range(len(query.by_depth) if query else 0):
-        left = [own for own in allowed if own not in roots]
-        tables = [private[own].reshape(-1, len(domain.classes)) for own in left]
+        left = [attribute for attribute in allowed if attribute not in roots]
+        tables = [private[attribute].reshape(-1, len(domain.classes)) for attribute in left]
         cost, k = context.account.spend("root", turn), context.request.rows_per_unit
         root = left[draw_attributes(tables, [cost], k, context.randomness.bits)[0]]
-        born = growth.nodes
-        made = growth.split(nodes, *(np.full(len(nodes), own) for own in (root, MULTIWAY, 0)))
+        lowest = growth.nodes
+        made = growth.split(nodes, *(np.full(len(nodes), value) for value in (root, MULTIWAY, 0)))
         rows.route(made, growth.nodes)
-        below = rows.count_classes(born, growth.nodes - born)
+        below = rows.count_classes(lowest, growth.nodes - lowest)
         first = np.array(made.first)[:, None] + np.array(domain.attributes[root].expected)
         nodes, roots = first.ravel(), [*roots, root]
-        private = [table[nodes - born] for table in below]
+        private = [table[nodes - lowest] for table in below]
     return roots, private
 
 
@@ -105,25 +105,28 @@ def _whole(counts: Floats) -> Integers:
 
 
 def _drawn(
-    tried: Sequence[Sequence[Tree]], rows: CodedRows, context: TrainingContext
+    candidates: Sequence[Sequence[Tree]], rows: CodedRows, context: TrainingContext
 ) -> list[Tree]:
-    """The trees of the model, and with the weight, that the rows' points favour."""
-    models = range(len(tried))
-    mixtures = [[weight * (own == model) for own in models] for model, weight in MIXTURES]
-    model, weight = MIXTURES[draw_mixture(tried, mixtures, rows, context)]
-    return [replace(tree, votes=tree.votes * weight // MIXTURE_PARTS) for tree in tried[model]]
+    """The trees of one model, with its weight, both drawn by the rows' points."""
+    models = range(len(candidates))
+    mixtures = [[weight * (each == model) for each in models] for model, weight in MIXTURES]
+    model, weight = MIXTURES[draw_mixture(candidates, mixtures, rows, context)]
+    return [replace(tree, votes=tree.votes * weight // MIXTURE_PARTS) for tree in candidates[model]]
 
 
 def _trees(tables: ChildTables, model: Model) -> list[Tree]:
-    """A tree for the start of the log-odds, and one for each attribute, below all roots.
+    """A tree with the log-odds of each child's classes, and one for each attribute, below all roots.
 
     Rows whose root has a value that the domain does not describe get the shares of all rows.
     """
     odds = np.stack([child.start for child in model.children])
     totals, noise = tables.totals, tables.noise_of_totals
     grown = [_tree(tables.domain, tables.roots, totals, noise, odds, model.otherwise)]
-    for number, own in enumerate(tables.attributes):
-        path, added = [*tables.roots, own], np.stack([c.added[number] for c in model.children])
+    for number, attribute in enumerate(tables.attributes):
+        path, added = (
+            [*tables.roots, attribute],
+            np.stack([c.added[number] for c in model.children]),
+        )
         counts, noise = tables.counts[number], tables.noise[number]
         grown.append(_tree(tables.domain, path, counts, noise, added))
     return grown
@@ -139,19 +142,19 @@ def _tree(
 ) -> Tree:
     """A tree that splits on the attributes of `path`, one after the other.
 
-    `counts` and `odds` are those of the combinations of values that the domain describes, the last
-    attribute's first, and of the classes; `otherwise` are the odds of the others.
+    `counts` and `odds` are by combination of values that the domain describes, and by class; the
+    last attribute's values vary fastest. `otherwise` are the log-odds of all other combinations.
     """
-    described = np.ix_(*(domain.attributes[own].expected for own in path))
-    shape = (*(domain.cells[own] for own in path), len(domain.classes))
+    described = np.ix_(*(domain.attributes[attribute].expected for attribute in path))
+    shape = (*(domain.cells[attribute] for attribute in path), len(domain.classes))
     votes, known = np.full(shape, otherwise), np.zeros(shape[:-1], dtype=np.bool_)
-    values = tuple(len(domain.attributes[own].expected) for own in path)
+    values = tuple(len(domain.attributes[attribute].expected) for attribute in path)
     votes[described], known[described] = odds.reshape(*values, -1), True
     growth, leaves = Growth(domain.cells, 1, len(domain.classes)), np.arange(1)
-    for own in path:
-        born = growth.nodes
-        growth.split(leaves, *(np.full(len(leaves), value) for value in (own, MULTIWAY, 0)))
-        leaves = np.arange(born, growth.nodes)
+    for attribute in path:
+        first = growth.nodes
+        growth.split(leaves, *(np.full(len(leaves), value) for value in (attribute, MULTIWAY, 0)))
+        leaves = np.arange(first, growth.nodes)
     growth.release(leaves[known.ravel()], counts.reshape(-1, len(domain.classes)), noise)
     (tree,) = growth.finished()
     tree.votes[leaves] = _votes(votes.reshape(-1, len(domain.classes)))

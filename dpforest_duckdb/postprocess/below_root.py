@@ -31,8 +31,8 @@ WAYS: tuple[Callable[[Floats, Sequence[Floats], Sequence[Floats]], Odds], ...] =
 class ChildTables:
     """Released tables: `totals[child, class]` and, per attribute, `counts[child, value, class]`.
 
-    A child is a combination of the values of all `roots`, the last root's first; without roots
-    there is one. Values are the cells that the domain describes. `attributes` are those of the
+    A child is a combination of values of all `roots`; the last root's values vary fastest. Without
+    roots there is one child. Values are the cells that the domain describes. `attributes` are those of the
     tables; `noise` and `noise_of_totals` are standard deviations of one count.
     """
 

@@ -3,7 +3,7 @@
 A table of noisy counts gives every value v of an attribute the log-odds log P(c|v) / P(c), which
 are added to those of class c in all rows. Correlated attributes are counted twice, so the plain sum
 is overconfident. For two classes it is calibrated by its own mean and variance per class (`Sum`),
-and in large tables by a noisy figure or histogram of two sums (`settle`).
+and in large tables by a noisy figure or histogram of two sums (`choose_sum`).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Sum:
     def within_cuts(self) -> Sum:
         """The same, scaled down if needed so that the cuts of `FINE` divide its rows."""
         unit = max(1.0, self.spread / MIDDLES[-1])
-        return Sum(self.start / unit, [own / unit for own in self.added], self.spread / unit)
+        return Sum(self.start / unit, [added / unit for added in self.added], self.spread / unit)
 
 
 def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
@@ -75,15 +75,15 @@ def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
     """
     rows = [tree for tree in trees if tree.kind[0] == LEAF]
     trees = [tree for tree in trees if tree.kind[0] != LEAF]
-    own = [request.domain.attributes[tree.attribute[0]] for tree in trees]
+    attributes = [request.domain.attributes[tree.attribute[0]] for tree in trees]
     variances = [_variance(tree) for tree in trees]
     counts = [_counts(tree)[1:] for tree in trees]
-    trusted = [_trusted_cells(*one) for one in zip(own, counts, variances, strict=True)]
+    trusted = [_trusted_cells(*one) for one in zip(attributes, counts, variances, strict=True)]
     tables = [noisy[cells] for noisy, cells in zip(counts, trusted, strict=True)]
     figures = [(_counts(tree)[0], _variance(tree)) for tree in rows]
     figures += [
         (table.sum(axis=0), len(table) * variance)
-        for attribute, table, variance in zip(own, tables, variances, strict=True)
+        for attribute, table, variance in zip(attributes, tables, variances, strict=True)
         if not (rows and code_of(attribute).coded)  # the sum of such a table is the rows' figure
     ]
     total, spread = minimum_variance_total(figures, request, plan)
@@ -91,7 +91,9 @@ def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
     prior = np.clip(total, 0, None) + math.sqrt(spread)
     prior /= prior.sum()
     found = Evidence([], [], [], prior)
-    for attribute, cells, table, variance in zip(own, trusted, tables, variances, strict=True):
+    for attribute, cells, table, variance in zip(
+        attributes, trusted, tables, variances, strict=True
+    ):
         in_order = attribute.kind == "numeric" or attribute.ordered
         moved, noise = _moved(table, variance, total, spread)
         likely = class_shares(moved, prior, noise, attribute.proper if in_order else 0)
@@ -161,17 +163,17 @@ def weighted_sum(found: Evidence, weights: Sequence[float]) -> Sum:
     """
     added = [w * (a[:, 1] - a[:, 0]) for w, a in zip(weights, found.added, strict=True)]
     mean, variance, spread = np.zeros(2), np.zeros(2), 0.0
-    for own, shares, weight in zip(added, found.shares, found.weight, strict=True):
+    for values, shares, weight in zip(added, found.shares, found.weight, strict=True):
         within = weight[:, None] * shares
         within /= within.sum(axis=0)
-        center = own @ within
+        center = values @ within
         mean += center
-        variance += ((own[:, None] - center) ** 2 * within).sum(axis=0)
-        spread += math.sqrt(weight @ (own - weight @ own) ** 2)
+        variance += ((values[:, None] - center) ** 2 * within).sum(axis=0)
+        spread += math.sqrt(weight @ (values - weight @ values) ** 2)
     apart, pooled = mean[1] - mean[0], variance @ found.prior + 1e-9
     slope = min(1.0, apart / pooled) if apart > 0 else 1.0
     start = np.log(found.prior[1] / found.prior[0]) - slope * mean.mean()
-    return Sum(float(start), [slope * own for own in added], slope * spread)
+    return Sum(float(start), [slope * values for values in added], slope * spread)
 
 
 def sums(found: Evidence) -> list[Sum]:
@@ -186,9 +188,9 @@ def sums(found: Evidence) -> list[Sum]:
         (weight[:, None] * shares).max(axis=1).sum()
         for weight, shares in zip(found.weight, found.shares, strict=True)
     ]
-    led = [REST] * trees
-    led[int(np.argmax(hits))] = 1.0
-    return [plain, weighted_sum(found, led)]
+    weights = [REST] * trees
+    weights[int(np.argmax(hits))] = 1.0
+    return [plain, weighted_sum(found, weights)]
 
 
 def sums_cut(cuts: Callable[[Request], Sequence[float]]) -> ScoreRule:
@@ -197,9 +199,9 @@ def sums_cut(cuts: Callable[[Request], Sequence[float]]) -> ScoreRule:
     def scores(trees: Sequence[Tree], request: Request, plan: Plan) -> Scores:
         votes = []
         for each in sums(evidence(trees, request, plan)):
-            own = each.within_cuts()
-            values = [np.concatenate([[0.0], added]) for added in own.added]  # the root's first
-            values[0] = values[0] + own.start
+            total = each.within_cuts()
+            values = [np.concatenate([[0.0], added]) for added in total.added]  # the root's first
+            values[0] = values[0] + total.start
             votes.append([np.rint(value * SCALE).astype(np.int64) for value in values])
         cut = [round(cut * SCALE) for cut in cuts(request)]
         return Scores(votes, cut, whole if len(cut) > 1 else plain_ahead)
@@ -213,46 +215,49 @@ def plain_ahead(joint: Integers) -> Integers:
     `joint` is private, and so is the result. Its sensitivity is 1: a row adds 1, 0 or -1. A single
     figure has less noise than a difference of sums of four noisy cells.
     """
-    plain, led = joint[0, 1, 0] + joint[1, 0, 1], joint[0, 1, 1] + joint[1, 0, 0]
-    return np.array([plain - led])
+    plain, dominated = joint[0, 1, 0] + joint[1, 0, 1], joint[0, 1, 1] + joint[1, 0, 0]
+    return np.array([plain - dominated])
 
 
-def settle(found: Evidence, answer: Integers | None, noise: float) -> Sum:
+def choose_sum(found: Evidence, answer: Integers | None, noise: float) -> Sum:
     """The sum of two classes that the noisy answer favours; the plain sum if there is no answer.
 
-    After `plain_ahead`, the sum that is right more often. After a joint histogram, a logistic
-    regression on the sums, fitted to it. `noise` is the scale of the noise in one of its counts.
+    The answer to `plain_ahead` picks the sum that is right more often. A joint histogram is fitted
+    by a logistic regression on the sums. `noise` is the scale of the noise in one of its counts.
     """
-    tried = sums(found)
+    candidates = sums(found)
     if answer is None:
-        return tried[0]
-    return _fitted(tried, answer, noise) if answer.ndim > 1 else tried[int(answer[0] < 0)]
+        return candidates[0]
+    if answer.ndim > 1:
+        return _fitted(candidates, answer, noise)
+    return candidates[int(answer[0] < 0)]
 
 
-def _fitted(tried: Sequence[Sum], joint: Integers, noise: float) -> Sum:
-    """The sums with logistic weights: Newton's method, under a Gaussian prior around
-    equal weights.
+def _fitted(candidates: Sequence[Sum], joint: Integers, noise: float) -> Sum:
+    """The sums with the weights of a logistic regression, by Newton's method.
+
+    The weights have a Gaussian prior around equal weights.
     """
-    tried = [own.within_cuts() for own in tried]
-    axes = np.meshgrid(*[np.array(MIDDLES)] * len(tried), indexing="ij")
+    scaled = [each.within_cuts() for each in candidates]
+    axes = np.meshgrid(*[np.array(MIDDLES)] * len(scaled), indexing="ij")
     inputs = np.stack([*(axis.ravel() for axis in axes), np.ones(axes[0].size)], axis=1)
     counts = joint.reshape(-1, 2).astype(np.float64)
     clear = counts.sum(axis=1) > 2 * noise  # other bins are mostly noise
     inputs, counts = inputs[clear], np.clip(counts[clear], 0, None)
     total = counts.sum(axis=1)
-    about = np.array([1 / len(tried)] * len(tried) + [0.0])
-    tightness = np.array([4.0] * len(tried) + [1.0])
-    weights = about.copy()
+    center = np.array([1 / len(scaled)] * len(scaled) + [0.0])
+    precision = np.array([4.0] * len(scaled) + [1.0])
+    weights = center.copy()
     for _ in range(20):
         share = 1 / (1 + np.exp(-inputs @ weights))
-        slope = inputs.T @ (counts[:, 1] - total * share) - tightness * (weights - about)
-        bend = (inputs * (total * share * (1 - share))[:, None]).T @ inputs + np.diag(tightness)
-        weights += np.clip(np.linalg.solve(bend, slope), -1, 1)
-    *each, start = weights
-    start += sum(w * own.start for w, own in zip(each, tried, strict=True))
-    per_tree = zip(*(own.added for own in tried), strict=True)
-    added = [sum(w * a for w, a in zip(each, tree, strict=True)) for tree in per_tree]
-    spread = sum(abs(w) * own.spread for w, own in zip(each, tried, strict=True))
+        gradient = inputs.T @ (counts[:, 1] - total * share) - precision * (weights - center)
+        hessian = (inputs * (total * share * (1 - share))[:, None]).T @ inputs + np.diag(precision)
+        weights += np.clip(np.linalg.solve(hessian, gradient), -1, 1)
+    *factors, start = weights
+    start += sum(w * each.start for w, each in zip(factors, scaled, strict=True))
+    per_tree = zip(*(each.added for each in scaled), strict=True)
+    added = [sum(w * a for w, a in zip(factors, tree, strict=True)) for tree in per_tree]
+    spread = sum(abs(w) * each.spread for w, each in zip(factors, scaled, strict=True))
     return Sum(float(start), added, float(spread))
 
 
@@ -262,23 +267,23 @@ def _with_root(tree: Tree, request: Request) -> Tree:
     return sum_upward(tree, request.domain.cells) if math.isnan(tree.noise[0]) else tree
 
 
-def log_odds(grown: Grown, request: Request, plan: Plan, sure: float = 1.0) -> list[Tree]:
+def log_odds(grown: Grown, request: Request, plan: Plan, factor: float = 1.0) -> list[Tree]:
     """The trees with log-odds as votes, after a tree without a split that votes for all rows.
 
-    `sure`, at most 1, is a factor: of all log-odds of two classes, which changes no decision, or of
-    what attributes add to several.
+    `factor`, at most 1, multiplies all log-odds of two classes, which changes no prediction, or
+    what attributes add to those of several classes.
     """
     found = evidence(grown.trees, request, plan)
     rows = [tree for tree in grown.trees if tree.kind[0] == LEAF]
     trees = [tree for tree in grown.trees if tree.kind[0] != LEAF]
     if len(found.prior) == 2:
-        seen = plan.query("scores")
-        noise = float(noise_scale(seen.by_depth[0], request.rows_per_unit)) if seen else 0.0
-        total = settle(found, grown.joint, noise)
-        start, *added = (sure * of_two(own) for own in (np.array([total.start]), *total.added))
+        query = plan.query("scores")
+        noise = float(noise_scale(query.by_depth[0], request.rows_per_unit)) if query else 0.0
+        total = choose_sum(found, grown.joint, noise)
+        start, *added = (factor * of_two(odds) for odds in (np.array([total.start]), *total.added))
         start = start[0]
     else:
-        start, added = np.log(found.prior), [sure * own for own in found.added]
+        start, added = np.log(found.prior), [factor * odds for odds in found.added]
     first = intercept(start, request, plan)
     nothing = np.zeros((1, len(found.prior)), dtype=np.int64)
     return [
@@ -286,8 +291,8 @@ def log_odds(grown: Grown, request: Request, plan: Plan, sure: float = 1.0) -> l
         *(
             replace(
                 _with_root(tree, request),
-                votes=np.concatenate([nothing, integer_votes(own)]),
+                votes=np.concatenate([nothing, integer_votes(odds)]),
             )
-            for tree, own in zip(trees, added, strict=True)
+            for tree, odds in zip(trees, added, strict=True)
         ),
     ]
