@@ -115,7 +115,7 @@ def _drawn(
 
 
 def _trees(tables: ChildTables, model: Model) -> list[Tree]:
-    """A tree with the log-odds of each child's classes, and one for each attribute, below all roots.
+    """A tree with each child's log-odds of the classes, and one per attribute; all below the roots.
 
     Rows whose root has a value that the domain does not describe get the shares of all rows.
     """

@@ -32,8 +32,8 @@ class ChildTables:
     """Released tables: `totals[child, class]` and, per attribute, `counts[child, value, class]`.
 
     A child is a combination of values of all `roots`; the last root's values vary fastest. Without
-    roots there is one child. Values are the cells that the domain describes. `attributes` are those of the
-    tables; `noise` and `noise_of_totals` are standard deviations of one count.
+    roots there is one child. Values are the cells that the domain describes. `attributes` are those
+    of the tables; `noise` and `noise_of_totals` are standard deviations of one count.
     """
 
     domain: Domain

@@ -75,15 +75,15 @@ def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
     """
     rows = [tree for tree in trees if tree.kind[0] == LEAF]
     trees = [tree for tree in trees if tree.kind[0] != LEAF]
-    attributes = [request.domain.attributes[tree.attribute[0]] for tree in trees]
+    split_by = [request.domain.attributes[tree.attribute[0]] for tree in trees]
     variances = [_variance(tree) for tree in trees]
     counts = [_counts(tree)[1:] for tree in trees]
-    trusted = [_trusted_cells(*one) for one in zip(attributes, counts, variances, strict=True)]
+    trusted = [_trusted_cells(*one) for one in zip(split_by, counts, variances, strict=True)]
     tables = [noisy[cells] for noisy, cells in zip(counts, trusted, strict=True)]
     figures = [(_counts(tree)[0], _variance(tree)) for tree in rows]
     figures += [
         (table.sum(axis=0), len(table) * variance)
-        for attribute, table, variance in zip(attributes, tables, variances, strict=True)
+        for attribute, table, variance in zip(split_by, tables, variances, strict=True)
         if not (rows and code_of(attribute).coded)  # the sum of such a table is the rows' figure
     ]
     total, spread = minimum_variance_total(figures, request, plan)
@@ -91,9 +91,7 @@ def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
     prior = np.clip(total, 0, None) + math.sqrt(spread)
     prior /= prior.sum()
     found = Evidence([], [], [], prior)
-    for attribute, cells, table, variance in zip(
-        attributes, trusted, tables, variances, strict=True
-    ):
+    for attribute, cells, table, variance in zip(split_by, trusted, tables, variances, strict=True):
         in_order = attribute.kind == "numeric" or attribute.ordered
         moved, noise = _moved(table, variance, total, spread)
         likely = class_shares(moved, prior, noise, attribute.proper if in_order else 0)
