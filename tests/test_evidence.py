@@ -175,10 +175,8 @@ def test_the_sum_that_is_right_more_often_is_taken() -> None:
     found = repeated(3)
     plain, dominated = sums(found)
     joint = np.zeros((2, 2, 2), dtype=np.int64)
-    joint[0, 1] = (
-        10,
-        90,
-    )  # where the sums differ, the dominated one predicts the second class and is mostly right
+    # where the sums differ, the dominated one predicts the second class and is mostly right
+    joint[0, 1] = 10, 90
     assert plain_ahead(joint).tolist() == [-80]
     for answer, taken in ((joint, dominated), (joint[:, :, ::-1], plain)):
         assert choose_sum(found, plain_ahead(answer), 1.0).added[1] == pytest.approx(taken.added[1])
