@@ -20,7 +20,8 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.sql import render
-from dpforest_duckdb.training.train import train
+from dpforest_duckdb.training.prepare import prepare
+from dpforest_duckdb.training.train import train, train_many
 
 pytestmark = pytest.mark.spark
 
@@ -189,3 +190,25 @@ def test_a_run_leaves_an_anchor_and_no_rows(spark: Any, tmp_path: Path) -> None:
     assert forest.predict(spark, "t").count() == len(ROWS)
     figures = evaluate(SparkEngine(spark), forest, "t", ledger=tmp_path / "ledger")
     assert figures.rows == sum(row[3] in ("no", "yes") for row in ROWS)
+
+
+def test_files_of_one_name_are_each_read(spark: Any, tmp_path: Path) -> None:
+    """Runs in one pass, each debited from its own file: the second reads the second file."""
+    made(spark, "t", ROWS)
+    paths = [tmp_path / label / "rows" for label in DOMAIN.classes]
+    for path in paths:
+        spark.table("t").where(f"label = '{path.parent.name}'").write.parquet(str(path))
+    runs = [
+        prepare(
+            spark,
+            path,
+            domain=DOMAIN,
+            privacy_unit="row",
+            epsilon=100,
+            recipe="pinq-id3",
+            ledger=tmp_path / "ledger",
+        )
+        for path in paths
+    ]
+    forests = list(train_many(runs))
+    assert [int(forest.trees[0].votes[-1].argmax()) for forest in forests] == [0, 1]

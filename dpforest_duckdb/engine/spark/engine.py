@@ -18,6 +18,7 @@ from dpforest_duckdb.scoring.dialects.base import split_name
 from dpforest_duckdb.sql import Sql
 
 PROPERTY = "dpforest.budget"  # the table property with the id of its budget
+_STORED = ("MANAGED", "EXTERNAL")  # the types of tables; there are several types of views
 _TYPES = {
     "tinyint": "TINYINT",
     "smallint": "SMALLINT",
@@ -55,7 +56,7 @@ class SparkEngine:
             found = self.steps.call(lambda: catalog.getTable(ident))
         except DpforestError:
             raise DpforestError(f'There is no table "{name}" in Spark: check --table.') from None
-        if found.isTemporary or found.tableType == "VIEW":
+        if found.isTemporary or found.tableType not in _STORED:
             raise DpforestError(
                 f'"{name}" is a view, whose rows the budget cannot follow: name its base table.'
             )
@@ -142,8 +143,8 @@ class SparkEngine:
         return False
 
     def same_rows(self, other: Engine) -> bool:
-        """Whether both read in one session."""
-        return isinstance(other, SparkEngine) and other.session is self.session
+        """Only if it is this engine: each run reads the rows of its own table or files."""
+        return other is self
 
     def room(self) -> float:
         """Unknown: the executors spill to disks of their own."""
