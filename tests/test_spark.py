@@ -19,6 +19,7 @@ from dpforest_duckdb.engine.spark.engine import SparkEngine
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import render
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.train import train, train_many
@@ -212,3 +213,31 @@ def test_files_of_one_name_are_each_read(spark: Any, tmp_path: Path) -> None:
     ]
     forests = list(train_many(runs))
     assert [int(forest.trees[0].votes[-1].argmax()) for forest in forests] == [0, 1]
+
+
+def test_no_function_of_the_session_changes_a_count(spark: Any) -> None:
+    made(spark, "t", ROWS)
+    session = spark.newSession()
+    session.conf.set("spark.sql.functionResolution.sessionOrder", "first")
+    session.udf.register("array", lambda *cells: [0] * len(cells), "array<int>")
+    assert session.sql("SELECT array(1)[0]").collect()[0][0] == 0
+    counts = []
+    for engine in (SparkEngine(spark), SparkEngine(session)):
+        info = engine.table("t")
+        with engine.snapshot(info) as rows:
+            coded = rows.encode(
+                DOMAIN.bind(info.columns), PrivacyUnit("row"), trees=1, sample="all", salt=1
+            )
+            counts.append(coded.count_classes(0, 1)[0].tolist())
+    assert counts[0] == counts[1]
+
+
+def test_a_budget_that_spark_hides_is_not_taken_for_none(spark: Any, tmp_path: Path) -> None:
+    made(spark, "t", ROWS)
+    given = {"domain": DOMAIN, "privacy_unit": "row", "epsilon": 1, "recipe": "pinq-id3"}
+    train(spark, "t", ledger=tmp_path / "ledger", **given)
+    hiding = spark.newSession()
+    hiding.conf.set("spark.sql.redaction.options.regex", "dpforest")
+    with pytest.raises(DpforestError, match="Spark hides"):
+        train(hiding, "t", ledger=tmp_path / "other", **given)
+    assert not (tmp_path / "other").exists()

@@ -11,13 +11,14 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type
 from dpforest_duckdb.engine.base import DeclaredColumn, Engine, Trace
 from dpforest_duckdb.engine.spark.snapshot import SparkSnapshot, hashable
-from dpforest_duckdb.engine.spark.steps import Frame, Session, Steps, kept
+from dpforest_duckdb.engine.spark.steps import Frame, Session, Steps, kept, own_session
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import Home, TableInfo, UnanchoredError
 from dpforest_duckdb.scoring.dialects.base import split_name
 from dpforest_duckdb.sql import Sql
 
 PROPERTY = "dpforest.budget"  # the table property with the id of its budget
+_HIDDEN = "(redacted)"  # is in what Spark shows instead of a value
 _STORED = ("MANAGED", "EXTERNAL")  # the types of tables; there are several types of views
 _TYPES = {
     "tinyint": "TINYINT",
@@ -75,18 +76,26 @@ class SparkEngine:
         """All columns of a table. Raises what Spark raises."""
         return self.session.table(self.ident(info))
 
-    def fresh(self, info: TableInfo) -> Frame:
-        """The same; files that others have written meanwhile are seen."""
-        self.session.catalog.refreshTable(self.ident(info))
-        return self.frame(info)
+    def fresh(self, session: Session, info: TableInfo) -> Frame:
+        """The same in another session; files that others have written meanwhile are seen."""
+        session.catalog.refreshTable(self.ident(info))
+        return session.table(self.ident(info))
 
     def note(self, info: TableInfo) -> str:
-        """What is stored with a table; "" if nothing is, or if its catalogue stores nothing."""
+        """What is stored with a table; "" if nothing is, or if its catalogue stores nothing.
+
+        Raises `DpforestError` if Spark does not show it.
+        """
+        found = list[tuple[str, str]]()
         with contextlib.suppress(DpforestError):
-            for key, value in self.steps.rows(f"SHOW TBLPROPERTIES {self.ident(info)}"):
-                if key == PROPERTY:
-                    return str(value)
-        return ""
+            found = self.steps.rows(f"SHOW TBLPROPERTIES {self.ident(info)}")
+        note = dict(found).get(PROPERTY, "")
+        if _HIDDEN in note:
+            raise DpforestError(
+                f'Spark hides the property {PROPERTY} of table "{info.display}", which keeps its '
+                "budget: change spark.sql.redaction.options.regex."
+            )
+        return note
 
     def typed(self, table: TableInfo, domain: Domain, unit: str | None) -> TableInfo:
         """The table with the columns that a run reads."""
@@ -160,8 +169,10 @@ class SparkEngine:
 
         Runs that share a snapshot each read the rows again.
         """
-        with kept(self.steps) as held:
-            yield SparkSnapshot(self.steps, held, table, lambda: self.fresh(table))
+        session = self.steps.call(lambda: own_session(self.session))
+        steps = Steps(session, self.trace)
+        with kept(steps) as held:
+            yield SparkSnapshot(steps, held, table, lambda: self.fresh(session, table))
 
 
 class SparkNote:

@@ -43,11 +43,14 @@ class SparkFiles(SparkEngine):
         return TableInfo("files", "main", name, types(self._found))
 
     def frame(self, info: TableInfo) -> Frame:
-        return self.session.read.parquet(f"file://{self._path.resolve()}")
+        return self._read(self.session)
 
-    def fresh(self, info: TableInfo) -> Frame:
+    def _read(self, session: Session) -> Frame:
+        return session.read.parquet(f"file://{self._path.resolve()}")
+
+    def fresh(self, session: Session, info: TableInfo) -> Frame:
         """The files that are there now. Raises `DpforestError` if they are not those of before."""
-        frame = self.frame(info)
+        frame = self._read(session)
         found = {Path(unquote(urlsplit(name).path)).resolve() for name in frame.inputFiles()}
         if found != set(self.files):
             raise DpforestError(

@@ -45,6 +45,19 @@ def is_session(thing: object) -> bool:
     )
 
 
+def own_session(session: Session) -> Session:
+    """A new session with the settings of another, but without its functions and views.
+
+    A function of a session can have the name of one of Spark's own, and then takes its place: it
+    would change what is counted.
+    """
+    own = session.newSession()
+    for key, value in session.conf.getAll.items():
+        if own.conf.isModifiable(key):
+            own.conf.set(key, value)
+    return own
+
+
 class Steps:
     """Runs statements in one session, in a thread whose jobs have a tag of their own."""
 
