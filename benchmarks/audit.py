@@ -148,9 +148,9 @@ def _page(
         "![claims and bounds](audit.svg)\n\n"
         + markdown_table(["", "claim", "exact loss", "bound", "events", "verdict"], mechanisms)
         + "\n\nThe last rows are what published systems do. A row that a bootstrap draws several "
-        "times moves a count by more than the one it is noised for; a label with smooth "
-        "sensitivity changes its own scale; and a split of DPDF has the sensitivity of a size that "
-        "is all noise, so that one row more is seen at many times the claim.\n\n"
+        "times changes a count by more than the one that its noise is for. With smooth "
+        "sensitivity, a row also changes the scale of a label's noise. DPDF takes the sensitivity "
+        "of a split from a noisy node size, which can be far from the true one.\n\n"
         + SECOND_OPINION
         + f"## Whole trainings, {runs:,} on each table, two splits deep, at most four trees\n\n"
         f"Run on {_days(trained)} with {versions}. "

@@ -40,7 +40,7 @@ def score_files(
     prefix: str = "",
     trace: Trace | None = None,
 ) -> list[str]:
-    """Write the rows of files as they are, with predictions and probabilities; gives the columns.
+    """Write the rows of files with predictions and probabilities added; returns the columns.
 
     `suffix` is that of the kind of file to write. Raises `DpforestError`.
     """
@@ -60,7 +60,7 @@ def score_files(
 
 
 def _as_read(forest: ForestContent, rows: Scored) -> tuple[ForestContent, Scored]:
-    """Rows of text with more columns, in the types that the model reads, and a forest of those."""
+    """A forest that reads added columns, and the rows with them: text cast to the model's types."""
     found = {name.casefold(): name for name in rows.columns}
     attributes, types, casts = [], dict(rows.columns), []
     for number, attribute in enumerate(forest.domain.attributes):

@@ -52,9 +52,7 @@ class Spared:
 
 
 def spared(splits: Splits, cells: Sequence[int]) -> Spared | None:
-    """The child of each split that most values lead to; None if not counting it saves too
-    little.
-    """
+    """The child of each split that most values lead to; None if leaving it out saves too little."""
     kind, cell = np.array(splits.kind), np.array(splits.cell)
     size = np.array(cells)[list(splits.attribute)]
     low = np.where(kind == THRESHOLD, cell + 1, 1) / size  # the first child's part

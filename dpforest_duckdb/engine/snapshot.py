@@ -2,8 +2,9 @@
 
 Its search path is `system.main`, so a macro that the database or the user's session defines
 (`floor`, `"+"`, `range`) changes nothing in a statement that reads private rows. It holds one
-transaction from the first reading to the last, so all that a run reads shows the same rows. The
-transaction ends with the last coding, because until then DuckDB frees no temporary table.
+transaction from the first reading to the last, so a run reads the same rows each time. The
+transaction ends when the rows are coded for the last time: until then DuckDB frees no temporary
+table.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from dpforest_duckdb.tree import Tree
 class DuckDBSnapshot:
     """The rows of one table as they were when they were first read.
 
-    With `shared`, rows that are to be coded alike are coded once for several runs. Each run has a
-    transaction of its own: at its start the rows are compared with those that were coded, by their
-    hashes, and codes of other rows are dropped. So a run sees the rows of one moment here too.
+    With `shared`, runs that code the rows in the same way share the codes. Each run has a
+    transaction of its own. At its start the hashes of the rows are compared with those of the coded
+    rows; if they differ, the codes are dropped. So each run sees the rows of one moment here too.
     """
 
     def __init__(
@@ -133,6 +134,6 @@ def new_cursor(statements: Statements) -> duckdb.DuckDBPyConnection:
 
 @contextlib.contextmanager
 def taken(statements: Statements, table: TableInfo, *, shared: bool) -> Iterator[DuckDBSnapshot]:
-    """A snapshot of a table; what was coded from it is gone at the end."""
+    """A snapshot of a table; the rows coded from it are dropped at the end."""
     with contextlib.closing(new_cursor(statements)) as cursor:
         yield DuckDBSnapshot(statements, table, cursor, shared=shared)

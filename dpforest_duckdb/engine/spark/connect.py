@@ -18,7 +18,7 @@ _QUIET = {  # Spark's messages quote data, and its pages show exact counts
 
 @contextlib.contextmanager
 def opened_session(master: str, remote: str | None) -> Iterator[Session]:
-    """A session of Spark at a master, or of Spark Connect at a remote address.
+    """A new session of Spark at a master, or one of Spark Connect at a remote address.
 
     Raises `DpforestError` if pyspark or Java is missing, or the address does not answer.
     """

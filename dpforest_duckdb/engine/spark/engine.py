@@ -1,4 +1,4 @@
-"""The tables of a Spark session, the way to their rows, and where their budgets are anchored."""
+"""The tables of a Spark session, how to read their rows, and where their budgets are anchored."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TYPES = {
 
 
 class SparkEngine:
-    """The tables of one session. Models are not stored there: they go to files."""
+    """The tables of one session. Models go to files, because Spark stores none."""
 
     def __init__(self, session: Session, trace: Trace | None = None) -> None:
         self.session = session
@@ -77,12 +77,12 @@ class SparkEngine:
         return self.session.table(self.ident(info))
 
     def fresh(self, session: Session, info: TableInfo) -> Frame:
-        """The same in another session; files that others have written meanwhile are seen."""
+        """The same in another session, with the files that others have written meanwhile."""
         session.catalog.refreshTable(self.ident(info))
         return session.table(self.ident(info))
 
     def note(self, info: TableInfo) -> str:
-        """What is stored with a table; "" if nothing is, or if its catalogue stores nothing.
+        """The budget note in a table's properties; "" if there is none, or no properties.
 
         Raises `DpforestError` if Spark does not show it.
         """
@@ -148,7 +148,7 @@ class SparkEngine:
                 )
 
     def spills_plain(self, table: TableInfo) -> bool:
-        """Spark's files have the encryption that its cluster gives them."""
+        """Whether to warn of plain temporary files. No: the cluster decides on their encryption."""
         return False
 
     def same_rows(self, other: Engine) -> bool:
@@ -192,7 +192,7 @@ class SparkNote:
             ) from None
 
     def write(self, note: str) -> None:
-        """Replace the property, at the end: it is tried now with what it already holds.
+        """Replace the property when `commit` is called; now only try, with its present value.
 
         Raises `UnanchoredError` if the catalogue stores no properties, or not for this user.
         """

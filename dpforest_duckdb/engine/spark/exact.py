@@ -1,8 +1,8 @@
 """Exponentials and logarithms in SQL, by exactly rounded operations.
 
-Java's exp and ln differ from those of other libraries in the last bits. These use +, -, *, / and
-square roots alone: IEEE 754 rounds each of them in one way, whatever Java runs them. A distance
-between two log-odds is a whole number, in units of one part of `unit`.
+Java's exp and ln differ from those of other libraries in the last bits. The formulas here use only
++, -, *, / and square roots, which IEEE 754 rounds in one way only, so every Java gives the same
+result. Log-odds are whole numbers, in units of 1 / `unit`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dpforest_duckdb.engine.base import MIXTURE_PARTS
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.tree import SCALE
 
-_PARTS = 8  # of the logarithm's unit: a table has e to the power of -1/8, -2/8, …
-_MOST = 256  # parts; beyond, the power counts as 0
+_PARTS = 8  # the table has e to the power of 0, -1/8, -2/8, …
+_MOST = 256  # eighths; the power of more is taken as 0
 _POWERS = [*(math.exp(-part / _PARTS) for part in range(_MOST)), 0.0]
-_DEGREE = 9  # of Taylor's polynomial for the rest
-_ROOTS = 5  # square roots taken before a logarithm: it is of at most 2^10 classes
+_DEGREE = 9  # of Taylor's polynomial for what is left, less than an eighth
+_ROOTS = 5  # square roots before a logarithm: they bring a number of at most 2^10 below 1.25
 
 Lookup = Callable[[Sequence[float], Sql], Sql]  # the element of a constant list at an index
 
@@ -47,12 +47,12 @@ class Power:
 
     @property
     def remainder(self) -> Sql:
-        """What is left of the distance, as a negative number."""
+        """What is left of the distance after the eighths, divided by `unit` and negative."""
         return Sql(f"(({self.distance}) % {self.unit // _PARTS}) / -{self.unit}e0")
 
     @property
     def exponential(self) -> Sql:
-        """The power, with a relative error below 1e-15: a table, and the series of the rest."""
+        """The power, with a relative error below 1e-15: a table's value times a series."""
         series = _polynomial([1 / math.factorial(n) for n in range(_DEGREE + 1)], self.rest)
         return Sql(f"{self.lookup(_POWERS, self.eighth)} * ({series})")
 
@@ -83,8 +83,10 @@ class Logarithm:
 
 
 def _polynomial(coefficients: Sequence[float], x: str) -> str:
-    """A polynomial, three powers in each pair of parentheses: Spark's parser needs twice the time
-    for each pair inside another.
+    """A polynomial with three terms in each pair of parentheses.
+
+    One term in each would nest three times as deep, and each level doubles the time of Spark's
+    parser.
     """
     first, rest = coefficients[:3], coefficients[3:]
     terms = [" * ".join([repr(number), *[x] * power]) for power, number in enumerate(first)]

@@ -1,8 +1,9 @@
 """The coded rows of a run inside Spark: the GROUP BYs.
 
 A coded row has an array of cells, its class, and a node of each tree. A cell has one number for all
-attributes, so one explode and one GROUP BY count a whole depth. The rows are kept once; splits only
-extend the query that reads them, until it has so many steps that its result is kept instead.
+attributes, so one explode and one GROUP BY count a whole depth. The coded rows are stored once. A
+split only adds a step to the query that reads them; when it has MOST_STEPS, its result is stored
+instead.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import Sql, render
 from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, SCALE, THRESHOLD, Tree
 
-MOST_STEPS = 12  # of one node in a query; Java compiles no method that is much longer
+MOST_STEPS = 12  # of one node in a query; Java does not compile much longer methods
 _NO_COUNTS: tuple[list[Integers], int] = ([np.zeros((0, 0, 0), np.int64)], 0)
 
 
@@ -407,7 +408,7 @@ class SparkRows:
         )
 
     def _extend(self, sql: Sql, steps: int, step: str) -> None:
-        """Put a query on the rows in their place, and keep its result if it is long enough."""
+        """Replace the rows by a query on them; store its result if it has too many steps."""
         frame = self._steps.frame(sql, step=step)
         self._pending += steps
         if self._pending > MOST_STEPS:

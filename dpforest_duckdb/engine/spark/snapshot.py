@@ -1,7 +1,8 @@
 """The private rows of a table that Spark reads, at one moment.
 
-Spark has no transaction over several queries. So the rows are read once: a run that codes them more
-than once, or that bounds the rows of units, works on a copy that Spark keeps until the last coding.
+Spark has no transaction over several queries. So a run reads the table once. If it codes the rows
+more than once, or bounds the rows of units, it works on a copy. Spark keeps it until the rows are
+coded for the last time.
 """
 
 from __future__ import annotations
