@@ -16,6 +16,7 @@ from dpforest_duckdb.demo import NURSERY
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.engine.spark.engine import SparkEngine
+from dpforest_duckdb.engine.spark.steps import own_session
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.forest import Forest
@@ -230,6 +231,12 @@ def test_no_function_of_the_session_changes_a_count(spark: Any) -> None:
             )
             counts.append(coded.count_classes(0, 1)[0].tolist())
     assert counts[0] == counts[1]
+
+
+def test_a_catalogue_that_a_session_names_is_in_our_own_too(spark: Any) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.catalog.lake", "org.example.Lake")
+    assert own_session(session).conf.get("spark.sql.catalog.lake") == "org.example.Lake"
 
 
 def test_a_budget_that_spark_hides_is_not_taken_for_none(spark: Any, tmp_path: Path) -> None:

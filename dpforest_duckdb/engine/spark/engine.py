@@ -171,6 +171,7 @@ class SparkEngine:
         """
         session = self.steps.call(lambda: own_session(self.session))
         steps = Steps(session, self.trace)
+        steps.call(lambda: self.fresh(session, table))  # a table that is not there fails at once
         with kept(steps) as held:
             yield SparkSnapshot(steps, held, table, lambda: self.fresh(session, table))
 

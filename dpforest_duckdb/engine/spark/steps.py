@@ -53,8 +53,9 @@ def own_session(session: Session) -> Session:
     """
     own = session.newSession()
     for key, value in session.conf.getAll.items():
-        if own.conf.isModifiable(key):
-            own.conf.set(key, value)
+        if own.conf.get(key, None) != value:
+            with contextlib.suppress(Exception):  # some are of the whole cluster
+                own.conf.set(key, value)
     return own
 
 
