@@ -125,8 +125,15 @@ def declared(name: str) -> Domain:
     )
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize(
+    ("name", "recipe"),
+    [
+        # boosting reads the rows some ninety times, which takes minutes on Spark
+        pytest.param(name, recipe, marks=[pytest.mark.slow] * (recipe in ("auto", "boosted")))
+        for name in TABLES
+        for recipe in RECIPES
+    ],
+)
 def test_the_forest_is_that_of_duckdb(spark: Any, tables: Any, name: str, recipe: str) -> None:
     duckdb_connection, folder = tables
     found = [

@@ -337,7 +337,9 @@ class SparkRows:
         source = self._with_nodes()
         for start in range(0, len(self._nodes), MOST_STEPS):
             now = self._nodes[start : start + MOST_STEPS]
-            self._extend(self._step(source, list(map(moved, now))), len(now), "route")
+            # kept at once: a node is named several times in each step, so Spark's plan of several
+            # steps would double again and again
+            self._extend(self._step(source, list(map(moved, now))), MOST_STEPS + 1, "route")
             source = self._view
         self._routed = True
 
