@@ -22,16 +22,17 @@ from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.table_codes import blocks, deviation
 
 ATTRIBUTES = 0.22  # attributes for each √(strength / √classes); all of them, if that is half
-BINS = 0.18  # bins for each strength / attributes / √classes: the fewer, the more rows in each
-COARSEST, FEWEST, MOST = 2, 4, 32  # bins: the fewest of joint tables, of others, the most
+BINS = 0.18  # bins for each strength / attributes / √classes
+COARSEST, FEWEST, MOST = 2, 4, 32  # bins: the fewest of joint tables, of other tables, the most
 CAUTION = 0.75  # standard deviations; too large a forest loses more than too small a one
 WARY = 2.0  # the same, for the choice of joint tables
 ONE_TABLE = 0.6  # about the share of ε for one chosen attribute's table
 # strength / classes^1.5 from which a greedy tree is added to sums of several classes
 BESIDE = 104
-ROUGH, CLEAN = 0.7, 0.1  # noise in joint figures over a class's rows: the most, if few or many
-FINE_ENOUGH = 0.15  # the same, up to which attributes are cut finer
-FEW_FIGURES = 30  # so few joint figures may be rough
+# most noise in joint figures over a class's rows: of few figures, of many
+ROUGH, CLEAN = 0.7, 0.1
+FINE_ENOUGH = 0.15  # the same, if attributes are to get more bins
+FEW_FIGURES = 30  # up to so many joint figures, ROUGH is the limit; else CLEAN
 WHOLE_NUMBERS = 10  # coarse bins are enough for so few values
 ROOT_NOISE = 1.2  # most noise in a sum of log-odds below a root
 LEAST_ROWS = 300  # floor on n: at small ε the noise hides small counts
@@ -98,16 +99,15 @@ def tree_pays(request: Request) -> bool:
 
 
 def tree_percent(request: Request) -> int:
-    """The tree's share of the budget of tree and sums, in percent: more if rows allow
-    more leaves.
-    """
+    """The tree's percentage of the budget of tree and sums: more if rows allow more leaves."""
     return int(min(max(_strength_by_classes(request) / 7, 25), 60))
 
 
 def _strength_by_classes(request: Request) -> float:
     """Strength divided by the classes of a leaf, and by √classes for the noise in them.
 
-    Rows count as far as the classes are mixed: 1 if all are as frequent, 0 if there is only one.
+    It is multiplied by 1 if all classes are equally frequent, by 0 if there is only one, and by
+    something between if one class is more frequent than others.
     """
     classes = len(request.domain.classes)
     seen = np.clip(np.array(request.histogram or [1] * classes), 0, None)
@@ -117,8 +117,8 @@ def _strength_by_classes(request: Request) -> float:
 
 
 def careful(rows: int, request: Request, caution: float | None = None) -> Request:
-    """The request with the noisy number of rows minus `caution` standard deviations of
-    its noise, CAUTION of them by default.
+    """The request with a smaller noisy number of rows: by `caution` standard deviations of its
+    noise (default: CAUTION).
     """
     noise = noise_scale(row_count_query(request).total, request.rows_per_unit)
     caution = CAUTION if caution is None else caution
@@ -132,7 +132,8 @@ def recut(domain: Domain, bins: int) -> Domain:
 
 
 def releases_all_tables(request: Request) -> bool:
-    """Whether all tables are released together, or, if that is out of reach, none.
+    """Whether the recipe is one of joint tables: all tables are released together, or none if there
+    are too few rows for any.
 
     Never if fewer trees are requested than there are attributes.
     """
@@ -146,8 +147,8 @@ def joint_tables_fit(request: Request) -> bool:
 
     Not if most attributes are numbers of many values, which coarse bins may miss; not if sums are
     to be fitted, unless the tables of all attributes together have less noise than those of the few
-    that would be chosen. Neighbouring ordered values support each other, so a few noisy figures are
-    enough, and an ordered attribute counts as one figure.
+    that would be chosen. If there are few figures, an ordered attribute counts as one figure, because
+    its neighbouring values are similar.
     """
     attributes = request.domain.attributes
     if 2 * sum(_of_few_values(each) for each in attributes) <= len(attributes):
@@ -172,18 +173,18 @@ def _figures(domain: Domain, bins: int) -> int:
 
 
 def roughness(figures: int, request: Request) -> float:
-    """The noise of one of that many joint figures, divided by the rows of a class (if all are
-    equal).
+    """The noise of one of that many joint figures, divided by the rows of a class.
 
-    n is at least LEAST_ROWS.
+    n is at least LEAST_ROWS, and all classes are taken to be equally frequent.
     """
     noise = figures * noise_scale(request.epsilon, request.rows_per_unit) / math.sqrt(3)
     return noise * len(request.domain.classes) / max(request.rows, LEAST_ROWS)
 
 
 def out_of_reach(request: Request) -> bool:
-    """Whether there are several classes with too few rows for any table, by a careful number of
-    rows.
+    """Whether there are three classes or more and too few rows for any table.
+
+    The request should have a careful number of rows.
     """
     coarse = recut(request.domain, FEWEST)
     cells = [len(attribute.expected) for attribute in coarse.attributes]
@@ -192,8 +193,8 @@ def out_of_reach(request: Request) -> bool:
     return len(request.domain.classes) > 2 and rows < OUT_OF_REACH * noise
 
 
-def together(histogram: Integers, request: Request) -> Request:
-    """All attributes, in as many bins as joint noise allows, or none if all are out of reach."""
+def adapt_jointly(histogram: Integers, request: Request) -> Request:
+    """All attributes, in as many bins as joint noise allows; none if they are out of reach."""
     rows = int(histogram.sum())
     seen = replace(careful(rows, request), histogram=tuple(histogram.tolist()))
     bins = COARSEST

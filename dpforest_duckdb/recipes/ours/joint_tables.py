@@ -9,7 +9,7 @@ from __future__ import annotations
 from dpforest_duckdb.learners import joint_tables as learner
 from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
-from dpforest_duckdb.recipes.ours.auto_rules import together
+from dpforest_duckdb.recipes.ours.auto_rules import adapt_jointly
 from dpforest_duckdb.recipes.plans import row_count_query
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Grown, Request
@@ -30,7 +30,7 @@ def finish(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
     classes.
     """
     rows = grown.trees[0]
-    assert rows.counts is not None, "the first tree tells the rows"
+    assert rows.counts is not None, "the first tree has the rows of each class"
     assert rows.noise is not None, "counts come with their noise"
     classes = len(request.domain.classes)
     rough = float(rows.noise[0]) * classes / max(int(rows.counts.sum()), 1)
@@ -50,7 +50,7 @@ JOINT_TABLES = Recipe(
     distinct_roots=True,
     plan=plan,
     learner=learner.JOINT_TABLES,
-    adapt=together,
+    adapt=adapt_jointly,
     finish=finish,
     link="softmax",
     only=OURS,

@@ -1,9 +1,9 @@
 """rooted-tables: the log-odds of all attributes below the values of a chosen one.
 
-Sums of log-odds miss what attributes say only together. Below each value of a root, all attributes
-have log-odds of their own. That costs no more than one set of tables, as a row is below one value,
-but each has fewer rows. Where rows do not allow a root, there is none. Either way one of several
-models of the same tables is drawn.
+Sums of log-odds miss interactions of attributes. Below each value of a root, all other attributes
+have log-odds of their own. A row is below one value only, so this costs no more than one set of
+tables, but each table has fewer rows. If there are too few rows, there is no root. In both cases one
+of several models of the same tables is drawn.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ ROOT, MIXTURE = 5, 5  # percent of ε for the choice of a root, and of a model
 
 
 def roots(request: Request) -> tuple[list[int], int]:
-    """The attributes that may be roots and how many are drawn: public.
+    """The attributes that may be roots, and how many of them are drawn. Both are public.
 
-    Two or one if half of the attributes have so few values that tables below them are still well
-    above their noise, else none.
+    Two are drawn, or one, if at least half of the attributes have so few values that tables below
+    them are well above their noise; else none.
     """
     cells = [len(attribute.expected) for attribute in request.domain.attributes]
     most = auto_rules.ROOT_NOISE / max(noise_below(request, 1), 1e-9)
@@ -42,10 +42,10 @@ def roots(request: Request) -> tuple[list[int], int]:
 
 
 def noise_below(request: Request, children: int) -> float:
-    """The standard deviation that noise adds to a sum of all attributes' log-odds, about.
+    """About the standard deviation that noise adds to a sum of all attributes' log-odds.
 
-    In a child with equal parts of the rows and classes, and cells of equal size. 0 before the rows
-    are known.
+    It assumes that children, classes and cells have equal parts of the rows. 0 before the number of
+    rows is known.
     """
     if not request.rows:
         return 0.0
@@ -58,9 +58,9 @@ def noise_below(request: Request, children: int) -> float:
 
 
 def roots_see_enough(request: Request) -> bool:
-    """Whether the roots are in a quarter of all pairs of attributes: then little is left to boost.
+    """Whether the roots are in a quarter of all pairs of attributes: then boosting adds little.
 
-    Not with two classes, whose boosted trees see the rest.
+    Never with two classes, where boosted trees find the other interactions.
     """
     attributes, classes = len(request.domain.attributes), len(request.domain.classes)
     _, drawn = roots(adapt(np.array(request.histogram), request))
@@ -85,7 +85,7 @@ def plan(request: Request) -> Plan:
 
 
 def adapt(histogram: Integers, request: Request) -> Request:
-    return replace(auto_rules.together(histogram, request), trees=request.trees, depth=3)
+    return replace(auto_rules.adapt_jointly(histogram, request), trees=request.trees, depth=3)
 
 
 ROOTED_TABLES = Recipe(
