@@ -147,8 +147,8 @@ def joint_tables_fit(request: Request) -> bool:
 
     Not if most attributes are numbers of many values, which coarse bins may miss; not if sums are
     to be fitted, unless the tables of all attributes together have less noise than those of the few
-    that would be chosen. If there are few figures, an ordered attribute counts as one figure, because
-    its neighbouring values are similar.
+    that would be chosen. If there are few figures, an ordered attribute counts as one, because its
+    neighbouring values are similar.
     """
     attributes = request.domain.attributes
     if 2 * sum(_of_few_values(each) for each in attributes) <= len(attributes):

@@ -2,8 +2,8 @@
 
 Sums of log-odds miss interactions of attributes. Below each value of a root, all other attributes
 have log-odds of their own. A row is below one value only, so this costs no more than one set of
-tables, but each table has fewer rows. If there are too few rows, there is no root. In both cases one
-of several models of the same tables is drawn.
+tables, but each table has fewer rows. If there are too few rows, there is no root. In both cases
+one of several models of the same tables is drawn.
 """
 
 from __future__ import annotations
