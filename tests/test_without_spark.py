@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import shutil
 import sys
+from types import SimpleNamespace
 
 import pytest
 from shell import dpforest, refused
 
+from dpforest_duckdb.domain.types import BIGINT, INTEGER
 from dpforest_duckdb.engine.spark.connect import opened_session
+from dpforest_duckdb.engine.spark.engine import SparkEngine
 from dpforest_duckdb.engine.spark.steps import is_session, plain_error
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.scoring.codes import SparkDialect
 
 
 def test_missing_pyspark_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,3 +53,11 @@ def test_errors_of_spark_lose_their_text() -> None:
 def test_options_that_do_not_fit_are_refused(words: tuple[str, ...], why: str) -> None:
     said = dpforest("train", "--epsilon", "1", *words)
     assert why in refused(said, code=2)
+
+
+def test_what_cannot_be_written_in_sql_is_refused_before_the_debit() -> None:
+    engine = SparkEngine(SimpleNamespace(addTag=print))
+    with pytest.raises(DpforestError, match="Spark replaces"):
+        engine.refuse_unseen(TableInfo("", "", "t", {"a${b}": INTEGER}))
+    large = str(2**64)  # beyond BIGINT, a literal of Spark is a DECIMAL
+    assert SparkDialect().literal(large, BIGINT.family) == large

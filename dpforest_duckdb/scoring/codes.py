@@ -93,6 +93,10 @@ class SparkDialect(Codes, Spark):
         """A constant array, from one literal: Spark reads it once."""
         return Sql(f"CAST(split('{','.join(map(repr, values))}', ',') AS ARRAY<{kind}>)")
 
+    def number(self, digits: str) -> Sql:
+        """A whole or decimal number of up to 38 digits: beyond BIGINT it is a DECIMAL."""
+        return Sql(digits)
+
     def canonical_unit(self, column: Sql, kind: ColumnType) -> Sql:
         unit = super().canonical_unit(column, kind)
         return Sql(f"({unit}) + 0") if kind.family == "float" else unit  # makes 0 of -0

@@ -138,7 +138,11 @@ class SparkEngine:
         note.commit()
 
     def refuse_unseen(self, table: TableInfo, columns: Collection[str] = ()) -> None:
-        """Raise `DpforestError` for columns whose values Spark cannot compare."""
+        """Raise `DpforestError` for a name that Spark's SQL cannot hold, and for columns whose
+        values Spark cannot compare.
+        """
+        for name in table.columns:
+            self.steps.dialect.check_name(name)
         fields = self.steps.call(lambda: self.frame(table).schema.fields)
         for field in fields:
             if field.name in columns and not hashable(field):
