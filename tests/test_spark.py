@@ -9,17 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 from engine_conformance import COLUMNS, DOMAIN, ROWS, Subject, conforms
 
 from dpforest_duckdb.demo import NURSERY
-from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.engine.spark.engine import SparkEngine
+from dpforest_duckdb.engine.spark.leaves import BITS, Leaves
 from dpforest_duckdb.engine.spark.steps import own_session
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.learners.boosting import random_trees
 from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.privacy.bits import SeededBits
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import render
 from dpforest_duckdb.training.prepare import prepare
@@ -125,15 +129,8 @@ def declared(name: str) -> Domain:
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "recipe"),
-    [
-        # boosting reads the rows some ninety times, which takes minutes on Spark
-        pytest.param(name, recipe, marks=[pytest.mark.slow] * (recipe in ("auto", "boosted")))
-        for name in TABLES
-        for recipe in RECIPES
-    ],
-)
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("name", TABLES)
 def test_the_forest_is_that_of_duckdb(spark: Any, tables: Any, name: str, recipe: str) -> None:
     duckdb_connection, folder = tables
     found = [
@@ -158,6 +155,22 @@ def same(forest: Forest) -> dict[str, Any]:
     """All of a forest's JSON but its names and the engine's types."""
     stated = json.loads(forest.to_json())
     return {key: stated[key] for key in stated if key not in ("name", "table", "version", "domain")}
+
+
+def test_leaves_are_found_by_bit_sets(spark: Any) -> None:
+    """Of a tree of one word and of one of several, and of a leaf."""
+    numbers = [Attribute(f"a{n}", "numeric", edges=(*range(n + 3),)) for n in range(4)]
+    domain = Domain(tuple(numbers), "label", ("no", "yes"))
+    cells = domain.cells
+    codes = np.indices(cells).reshape(len(cells), -1).T
+    numbered = (codes + np.cumsum([0, *cells[:-1]])).tolist()
+    rows = spark.createDataFrame([(row,) for row in numbered], "cells array<int>")
+    leaves = Leaves(cells, SparkEngine(spark).steps.dialect.numbers)
+    for depth in (0, 4, 12):
+        (tree,) = random_trees(domain, 1, depth, SeededBits(1))
+        assert (len(tree.leaves) > 2 * BITS) == (depth == 12)
+        found = rows.selectExpr(f"{leaves.node(tree)} AS leaf").collect()
+        assert [row.leaf for row in found] == tree.find(codes).tolist()
 
 
 def test_what_cannot_be_trained_on_is_refused_without_a_debit(spark: Any, tmp_path: Path) -> None:

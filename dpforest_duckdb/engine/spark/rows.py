@@ -1,9 +1,8 @@
 """The coded rows of a run inside Spark: the GROUP BYs.
 
 A coded row has an array of cells, its class, and a node of each tree. A cell has one number for all
-attributes, so one explode and one GROUP BY count a whole depth. The coded rows are stored once. A
-split only adds a step to the query that reads them; when it has MOST_STEPS, its result is stored
-instead.
+attributes, so one explode and one GROUP BY count a whole depth. The coded rows are stored after
+every routing. Votes are added by the queries that need scores, and are stored when there are many.
 """
 
 from __future__ import annotations
@@ -24,14 +23,17 @@ from dpforest_duckdb.engine.base import (
     Splits,
 )
 from dpforest_duckdb.engine.siblings import Spared, spared
+from dpforest_duckdb.engine.spark.added_votes import AddedVotes, scores_of
 from dpforest_duckdb.engine.spark.exact import mixed, power_of, worst_loss
+from dpforest_duckdb.engine.spark.leaves import Leaves
 from dpforest_duckdb.engine.spark.steps import Kept, Rows, Steps
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import Sql, render
-from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, SCALE, THRESHOLD, Tree
+from dpforest_duckdb.tree import EQUALS, MULTIWAY, SCALE, THRESHOLD, Tree
 
-MOST_STEPS = 12  # of one node in a query; Java does not compile much longer methods
+MOST_ROUTED = 12  # trees in a query; Java does not compile much longer methods
+MOST_LOOKUPS = 128  # of added votes in a query, for the same reason
 _NO_COUNTS: tuple[list[Integers], int] = ([np.zeros((0, 0, 0), np.int64)], 0)
 
 
@@ -53,8 +55,11 @@ class SparkRows:
         self._offsets = np.cumsum([0, *domain.cells])
         self._nodes = [self._ident(f"node{copy}") for copy in range(copies)]
         self._view = Sql("")
-        self._pending = 0
-        self._routed = self._scored = False
+        self._leaves = Leaves(domain.cells, steps.dialect.numbers)
+        scored = range(self._classes) if self._classes > 2 else [1]
+        self._scores = [self._ident(f"score{label}") for label in scored]
+        self._added = AddedVotes(self._leaves, self._scores, steps.dialect)
+        self._routed = False
         self._last_counts = _NO_COUNTS
         self._spared: Spared | None = None
 
@@ -117,12 +122,6 @@ class SparkRows:
     def _get(self, values: Sequence[int], node: Sql, kind: str = "INT") -> Sql:
         """The value of a node, from a constant array; NULL outside of it."""
         return Sql(f"get({self._steps.dialect.numbers(values, kind)}, {node})")
-
-    @property
-    def _scores(self) -> list[Sql]:
-        """The columns of scores: one for each class, or for the second of two."""
-        scored = range(self._classes) if self._classes > 2 else [1]
-        return [self._ident(f"score{label}") for label in scored]
 
     @property
     def _counted(self) -> list[Sql]:
@@ -236,35 +235,19 @@ class SparkRows:
         return np.stack(found[:-2], axis=1), found[-2], found[-1]
 
     def add_votes(self, trees: Sequence[Tree]) -> None:
-        walked, leaves = self._walked(self._view, trees)
-        sql = render(
-            "spark/add_votes",
-            codes=walked,
-            kept=[Sql("`cells`"), Sql("`class`"), self._nodes[0]],
-            scores=self._scores,
-            scored=self._scored,
-            trees=[
-                SimpleNamespace(
-                    leaf=leaf,
-                    votes=[
-                        self._steps.dialect.numbers(values.tolist(), "BIGINT")
-                        for values in _scores_of(tree.votes)
-                    ],
-                )
-                for tree, leaf in zip(trees, leaves, strict=True)
-            ],
-        )
-        self._scored = True
-        self._extend(sql, sum(self._depth(tree) + 1 for tree in trees), "add_votes")
+        self._added.add(trees)
+        if self._added.lookups > MOST_LOOKUPS:
+            frame = self._steps.frame(self._added.sql(self._view), step="add_votes")
+            self._view = self._kept.keep(frame, "add_votes", self._view)
+            self._added.stored()
 
     def sum_gradients(self, trees: Sequence[Tree], scale: Gradients) -> list[Integers]:
         labels = range(self._classes) if self._classes > 2 else range(1, 2)
         scores = [*([Sql("0")] if self._classes == 2 else []), *self._scores]
-        walked, leaves = self._walked(self._view, trees)
         sql = render(
             "spark/sum_gradients",
-            codes=walked,
-            leaves=leaves,
+            codes=Sql(f"({self._added.sql(self._view)})"),
+            leaves=list(map(self._leaves.node, trees)),
             powers=[
                 power_of(scores, number, SCALE, self._ident, self._element)
                 for number in range(len(scores))
@@ -318,7 +301,7 @@ class SparkRows:
         """A model's score of a class: the sum of its trees' votes; the first of two has 0."""
         score = label - 1 if self._classes == 2 else label
         terms = [
-            self._get(_scores_of(tree.votes)[score].tolist(), leaf, "BIGINT")
+            self._get(scores_of(tree.votes)[score].tolist(), leaf, "BIGINT")
             for tree, leaf in model
             if score >= 0
         ]
@@ -335,12 +318,12 @@ class SparkRows:
         arrays = (splits.node, splits.kind, splits.attribute, splits.cell, splits.first)
         moved = self._moved(*map(np.array, arrays))
         source = self._with_nodes()
-        for start in range(0, len(self._nodes), MOST_STEPS):
-            now = self._nodes[start : start + MOST_STEPS]
+        for start in range(0, len(self._nodes), MOST_ROUTED):
+            now = self._nodes[start : start + MOST_ROUTED]
             # kept at once: a node is named several times in each step, so Spark's plan of several
             # steps would double again and again
-            self._extend(self._step(source, list(map(moved, now))), MOST_STEPS + 1, "route")
-            source = self._view
+            frame = self._steps.frame(self._step(source, list(map(moved, now))), step="route")
+            source = self._view = self._kept.keep(frame, "route", self._view)
         self._routed = True
 
     def _spares(self, splits: Splits) -> Spared | None:
@@ -350,28 +333,10 @@ class SparkRows:
         return spared(splits, self._domain.cells) if known else None
 
     def _walked(self, source: Sql, trees: Sequence[Tree]) -> tuple[Sql, list[Sql]]:
-        """Rows with the leaf of each tree, found from the root down, and the leaves' columns."""
-        leaves = [self._ident(f"leaf{number}") for number in range(len(trees))]
-        starts = ["*", *(f"0 AS {leaf}" for leaf in leaves)]
-        walked = Sql(f"(SELECT {', '.join(starts)} FROM {source})")
-        roots = np.zeros(1, dtype=np.int64)
-        levels = [[roots, *(below for below, _ in self._descents(tree))] for tree in trees]
-        for depth in range(max(map(self._depth, trees), default=0)):
-            moves = []
-            for tree, below, leaf in zip(trees, levels, leaves, strict=True):
-                nodes = below[depth] if depth < len(below) else roots[:0]
-                nodes = nodes[tree.kind[nodes] != LEAF]
-                if len(nodes):
-                    parts = (tree.kind, tree.attribute, tree.cell, tree.first)
-                    moves.append(self._moved(nodes, *(part[nodes] for part in parts))(leaf))
-            walked = Sql(f"({self._step(walked, moves)})")
-        return walked, leaves
-
-    def _descents(self, tree: Tree) -> list[tuple[Integers, Integers]]:
-        return tree.descents(self._domain.cells)
-
-    def _depth(self, tree: Tree) -> int:
-        return tree.depth(self._domain.cells)
+        """Rows with the leaf of each tree, and the leaves' columns."""
+        columns = [self._ident(f"leaf{number}") for number in range(len(trees))]
+        leaves = [f"{self._leaves.node(t)} AS {c}" for t, c in zip(trees, columns, strict=True)]
+        return Sql(f"(SELECT {', '.join(['*', *leaves])} FROM {source})"), columns
 
     def _moved(
         self, nodes: Integers, kind: Integers, attribute: Integers, cell: Integers, first: Integers
@@ -409,16 +374,6 @@ class SparkRows:
             equals=EQUALS,
         )
 
-    def _extend(self, sql: Sql, steps: int, step: str) -> None:
-        """Replace the rows by a query on them; store its result if it has too many steps."""
-        frame = self._steps.frame(sql, step=step)
-        self._pending += steps
-        if self._pending > MOST_STEPS:
-            self._view = self._kept.keep(frame, step, self._view)
-            self._pending = 0
-        else:
-            self._view = self._kept.view(frame, self._view)
-
     def _numbers(self, rows: Rows, columns: int) -> list[Integers]:
         """The columns of fetched rows."""
         return list(np.array(rows, dtype=np.int64).reshape(-1, columns).T)
@@ -426,8 +381,3 @@ class SparkRows:
     def drop(self) -> None:
         self._kept.drop(self._view)
         self._last_counts = _NO_COUNTS
-
-
-def _scores_of(votes: Integers) -> list[Integers]:
-    """What `votes[node, class]` add to each score; for two classes, the difference of the two."""
-    return [votes[:, 1] - votes[:, 0]] if votes.shape[1] == 2 else list(votes.T)
