@@ -38,6 +38,7 @@ def domain(
     """
     from dpforest_duckdb.domain.file import domain_toml
     from dpforest_duckdb.engine.declarations import declared_columns
+    from dpforest_duckdb.engine.sources import SourceEngine
     from dpforest_duckdb.training.opening import find_rows
 
     database, rows = options.rows_of(db, table)
@@ -51,8 +52,10 @@ def domain(
         if target is not None and target.casefold() not in found:
             raise DpforestError(f'There is no column "{target}": check --target.')
         named = found[target.casefold()] if target else None
+        typed = not isinstance(engine, SourceEngine) or engine.source.schema
+        types = info.columns if typed else {}
         columns = [
-            _marked(column, info.columns[column["name"]], column["name"] == named)
+            _marked(column, types.get(column["name"]), column["name"] == named)
             for column in declared_columns(engine, info)
         ]
     content = {"target": named, "column": columns}
@@ -90,19 +93,25 @@ def _check(rows: FoundRows, file: str, target: str | None, as_json: bool) -> Non
     tell(f"The domain fits the columns: {found} attribute{'s'[: found != 1]} and the target.")
 
 
-def _marked(column: dict[str, Any], kind: ColumnType, is_target: bool) -> dict[str, Any]:
-    """The column, with a note that says what to fill in if nothing is declared."""
+def _marked(column: dict[str, Any], kind: ColumnType | None, is_target: bool) -> dict[str, Any]:
+    """The column, with a note that says what to fill in if nothing is declared.
+
+    `kind` is None for a column of a CSV file, which is text that may stand for numbers.
+    """
     if is_target and "domain" not in column:
         return {"name": column["name"], "todo": 'kind = "categorical" and domain = [the classes]'}
     if "kind" in column:
         return column
     unset = "(public knowledge, not from the rows)"
+    number = f'kind = "numeric", lower = 0 and upper = 100 {unset}'
+    category = 'kind = "categorical" and domain = [the categories], or delete this column'
+    if kind is None:
+        return {**column, "todo": f"{number}; or {category}"}
     match kind.family:
         case "other" | "text" | "boolean":
-            needed = 'kind = "categorical" and domain = [the categories], or delete this column'
+            needed = category
         case "date" | "timestamp":
             needed = f'kind = "numeric", lower = "2020-01-01" and upper = "2029-12-31" {unset}'
         case family:
-            needed = f'kind = "numeric", lower = 0 and upper = 100 {unset}'
-            needed += ', or kind = "identifier" if it names persons' * (family == "integer")
+            needed = number + ', or kind = "identifier" if it names persons' * (family == "integer")
     return {**column, "todo": one_line(f"{needed}; the type is {kind}")}

@@ -41,6 +41,7 @@ def test_files_are_trained_on_with_a_domain_by_options(db: str, folder: Path) ->
     assert said.code == 0, said.err
     assert "from the options" in said.err
     assert "A copy of these files" in said.err
+    assert 'Columns not used: "who".' in said.err
     forest = load_forest("m.json")
     assert forest.private
     assert [attribute.name for attribute in forest.domain.attributes] == ["age", "city"]
@@ -88,6 +89,10 @@ def test_dry_runs_and_domain_files_of_data_files_change_nothing(folder: Path) ->
     assert dpforest(*plan, "--json").facts["cost"] == 1
     skeleton = dpforest("domain", "--db", "people.parquet", "--target", "ill").text
     assert 'name = "age"' in skeleton
+    as_text = dpforest("domain", "--db", "part-1.csv", "--target", "ill").text
+    age = as_text.partition('name = "age"\n')[2].partition("\n")[0]
+    assert 'kind = "numeric", lower = 0' in age, "the text in a CSV file may stand for numbers"
+    assert 'kind = "categorical"' in age
     assert sorted(folder.iterdir()) == before
 
 

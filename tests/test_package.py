@@ -81,3 +81,10 @@ def test_the_demo_runs_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
     )
     assert ran.returncode == 0, ran.stderr
     assert "accuracy" in ran.stdout.lower()
+
+
+def test_an_estimator_without_scikit_learn_says_what_to_install() -> None:
+    program = "import sys; sys.modules['sklearn'] = None; import dpforest_duckdb.sklearn"
+    command = [sys.executable, "-c", program]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "pip install 'dpforest-duckdb[sklearn]'" in ran.stderr.splitlines()[-1]

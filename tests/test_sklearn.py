@@ -269,6 +269,14 @@ def test_categories_of_a_frame_are_values_and_no_declarations() -> None:
     assert not fitted.forest_.private
 
 
+def test_warnings_name_the_line_of_the_user() -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        model(bounds=None).fit(X, Y)
+    assert {warning.category for warning in seen} == {PrivacyLeakWarning, NoBudgetWarning}
+    assert {warning.filename for warning in seen} == {__file__}
+
+
 def test_read_off_domains_hold_what_is_there() -> None:
     with pytest.warns(PrivacyLeakWarning):
         fitted = model(bounds=None).fit(frames()["pandas"].assign(flag=Y == "yes", one=5), Y)

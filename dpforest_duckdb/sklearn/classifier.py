@@ -317,7 +317,7 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         if leaks:
             warnings.warn(
-                f"The model is not private: {' '.join(leaks)}", PrivacyLeakWarning, stacklevel=5
+                f"The model is not private: {' '.join(leaks)}", PrivacyLeakWarning, stacklevel=4
             )
         if unknown:
             frame = Frame.of("sklearn", declared.columns.frame, GivenDatabase(memory))

@@ -109,6 +109,7 @@ def prepare(
         replace=replace,
         leaks=tuple(leaks),
         notes=notes,
+        unused_columns=_unused(rows.table, public, unit),
     )
     if rows_at_most is not None:
         _refuse_if_too_large(rows_at_most, run)
@@ -128,6 +129,13 @@ def _public(
             "domain must be a Domain, the path of a domain file, or None for what DuckDB declares."
         )
     return declared_domain(engine, info, target)
+
+
+def _unused(table: TableInfo, public: Domain, unit: PrivacyUnit) -> tuple[str, ...]:
+    """The columns of the rows, as they are stored, that a run does not use."""
+    used = (*public.columns, public.target, *public.identifiers, unit.column)
+    known = {name.casefold() for name in used}
+    return tuple(name for name in table.columns if name.casefold() not in known)
 
 
 def _refuse_tiny_shares(recipe: Recipe, request: Request) -> None:

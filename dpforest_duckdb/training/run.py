@@ -35,8 +35,9 @@ SEEDED = "The noise comes from a seed and can be repeated."
 class Run:
     """A training run that is planned and checked, and has not read any row.
 
-    Everything in it is public; `notes` are sentences about it. `execute` debits the whole cost,
-    then reads the rows.
+    Everything in it is public; `notes` are sentences about it. `unused_columns` are neither
+    attributes, target, privacy unit nor identifiers. `execute` debits the whole cost, then reads
+    the rows.
     """
 
     engine: Engine
@@ -51,6 +52,7 @@ class Run:
     replace: bool
     leaks: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    unused_columns: tuple[str, ...] = ()
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -85,14 +87,6 @@ class Run:
         """Whether the rows are files that are known by their paths alone."""
         account = self.account
         return isinstance(account, DatasetAccount) and account.dataset is None
-
-    @property
-    def unused_columns(self) -> tuple[str, ...]:
-        """The table's columns that are neither attributes, target, unit nor identifiers."""
-        public = self.request.domain
-        known = {public.target, self.unit.column, *public.identifiers}
-        known |= {attribute.name for attribute in public.attributes}
-        return tuple(name for name in self.table.columns if name not in known)
 
     @property
     def shares_rows(self) -> bool:
