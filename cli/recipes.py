@@ -28,6 +28,11 @@ of the recipe that does it. The last column says what is done here:
   the text.
 - *cut*: both forms leave the line out or shorten it.
 
+Four texts were read in full: DPDF (Fletcher & Islam 2015), *DiffPRFs* (Mu et al. 2016), the
+*poster* of Xin et al. and the *thesis* of Suihkonen (2023). The lines of the other systems come
+from the accounts in the thesis, in DiffPRFs (§2.3 and Table 1) and in DPDF (§4 and §5), those of
+PrivaTree from its authors' code. *No text* says that none of them gives the line.
+
 A forest has at most {leaves:,} leaves, so that it can be trained and scored in about half a minute
 of one core. Budgets are divided by the published depth all the same. A system that splits every
 node gets shallower trees if complete ones would be larger, and `train` says so before the debit.

@@ -7,6 +7,7 @@ uniformly. Each tree has B/τ for the class counts of its leaves. A tree votes f
 of the paper have depths 6 and 14.
 Assumed: τ = 10 instead of O(log n), so that n needs no query; a uniform split of the attribute;
 depth 6, with 14 as the variant `deep`; more than two classes; threshold averaging as the default.
+Cut: probabilistic averaging, which draws a class for every row.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.splits.choose import at_random
 
 LINES = (
-    Line("Every tree sees all rows.", "thesis 4.4.1: ε = B/t", "rows"),
+    Line("Every tree sees all rows.", "thesis §4.4.1: ε = B/t", "rows"),
     Line(
         "The forest has O(log n) trees.",
-        "thesis 4.5.1",
+        "thesis §4.5.1",
         "trees",
         assumed="The forest has 10 trees, so that n needs no query.",
     ),
     Line(
         "Trees are complete, of a fixed depth: 14 in the table, 6 and 14 in the figures.",
-        "thesis 4.5.1, Table 4.1 and Figure 4.4",
+        "thesis §4.5.1, Table 4.1 and Figure 4.4",
         "depth",
         assumed="The depth is 6, because ten trees of depth 14 exceed the limit of leaves. The "
         "variant `deep` has 14.",
     ),
-    Line("Trees are binary.", "thesis 4.5.1", "split_type"),
+    Line("Trees are binary.", "thesis §4.5.1", "split_type"),
     Line(
         "A node is split by its attribute.",
         NO_TEXT,
@@ -42,7 +43,7 @@ LINES = (
     ),
     Line(
         "The class labels are binary.",
-        "thesis 4.5.1",
+        "thesis §4.5.1",
         "finish: vote_by_counts",
         assumed="There may be more classes. The one with the largest mean fraction wins.",
     ),
@@ -54,22 +55,24 @@ LINES = (
     ),
     Line(
         "The attribute is drawn uniformly at each node.",
-        "thesis 4.2",
+        "thesis §4.2",
         "choose: at_random",
     ),
-    Line("The statistics of the leaves get Laplace noise.", "thesis 4.5.1", "plan: leaves_only"),
+    Line("The statistics of the leaves get Laplace noise.", "thesis §4.5.1", "plan: leaves_only"),
     Line(
         "Threshold averaging: fractions are averaged over the trees.",
-        "thesis 4.5.1",
+        "thesis §4.5.1",
         "finish: vote_by_counts",
     ),
     Line(
         "Probabilistic averaging: a class is drawn for every row by its fraction.",
-        "thesis 4.5.1",
+        "thesis §4.5.1",
         "finish: vote_by_counts",
         cut="SQL that gives a row one answer cannot draw. The p_ columns have the fractions.",
     ),
-    Line("Majority voting, as the variant `majority`.", "thesis 4.5.1", "finish: vote_by_majority"),
+    Line(
+        "Majority voting, as the variant `majority`.", "thesis §4.5.1", "finish: vote_by_majority"
+    ),
 )
 
 BOJARSKI_FOREST = Recipe(

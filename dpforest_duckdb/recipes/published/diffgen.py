@@ -39,25 +39,25 @@ def plan(request: Request) -> Plan:
 
 
 LINES = (
-    Line("The tree sees the whole table.", "Mu et al. 2016, 2.3", "rows"),
-    Line("There is one tree, from the root to the leaves.", "Mu et al. 2016, 2.3", "trees"),
+    Line("The tree sees the whole table.", "DiffPRFs §2.3", "rows"),
+    Line("There is one tree, from the root to the leaves.", "DiffPRFs §2.3", "trees"),
     Line("There is a number of specialisations.", NO_TEXT, "depth", assumed="There are 6."),
     Line(
         "Each attribute has a taxonomy tree.",
-        "Mu et al. 2016, 2.3",
+        "DiffPRFs §2.3",
         "split_type",
         assumed="It is the domain's. An attribute without one is split into its categories at "
         "once.",
     ),
     Line(
         "One entry at a time is specialised, drawn by the exponential mechanism.",
-        "Mu et al. 2016, 2.3 and Table 1",
+        "DiffPRFs §2.3 and Table 1",
         "learner: specialised",
         repaired="It is drawn by the max operator, which is monotone, so the factor 2 is left out.",
     ),
     Line(
         "The utility is information gain.",
-        "Mu et al. 2016, 2.3 and Table 1",
+        "DiffPRFs §2.3 and Table 1",
         "learner: IG",
         repaired="The utility is the max operator, Δ = 1: no bound on the sensitivity of "
         "information gain is below its range.",
@@ -76,14 +76,18 @@ LINES = (
         assumed="They are drawn by the same utility among the domain's bin edges, each weighted "
         "by the width of the bin below.",
     ),
-    Line("No query is made node by node.", "Mu et al. 2016, 2.3", "choose: at_random"),
+    Line(
+        "The whole table is made finer step by step, without queries at single nodes.",
+        "DiffPRFs §2.3 and Table 1",
+        "choose: at_random",
+    ),
     Line(
         "A query has ε' = B / (2(numeric + 2h)), with h specialisations.",
         NO_TEXT,
         "plan: plan",
         assumed="Each numeric attribute has a first point, and each step one draw and new points.",
     ),
-    Line("The leaves get Laplace noise.", "Mu et al. 2016, 2.3", "plan: LAPLACE"),
+    Line("The leaves get Laplace noise.", "DiffPRFs §2.3", "plan: LAPLACE"),
     Line(
         "A leaf votes.",
         NO_TEXT,

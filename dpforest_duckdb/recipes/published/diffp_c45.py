@@ -51,8 +51,8 @@ def choose(utility: Utility) -> Chooser:
 
 
 LINES = (
-    Line("The tree sees all rows.", "Mu et al. 2016, 2.3", "rows"),
-    Line("There is one tree.", "Mu et al. 2016, 2.3", "trees"),
+    Line("The tree sees all rows.", "DiffPRFs §2.3", "rows"),
+    Line("There is one tree.", "DiffPRFs §2.3", "trees"),
     Line(
         "The tree has a greatest depth.",
         NO_TEXT,
@@ -60,17 +60,17 @@ LINES = (
         assumed="It has 5 nodes on a path, as in Fletcher & Islam's comparison with DiffP-ID3 "
         "(2015).",
     ),
-    Line("Attributes are continuous or discrete.", "Mu et al. 2016, 2.3 and Table 1", "split_type"),
+    Line("Attributes are continuous or discrete.", "DiffPRFs §2.3 and Table 1", "split_type"),
     Line(
         "A split point of each continuous attribute and then the split are drawn by the "
         "exponential mechanism.",
-        "Mu et al. 2016, 2.3",
+        "DiffPRFs §2.3",
         "choose: by_points",
         repaired="They are drawn by Gini, which is monotone, so the factor 2 is left out.",
     ),
     Line(
-        "The two calls of the exponential mechanism at a split share its budget.",
-        "Mu et al. 2016, 2.3",
+        "A split calls the exponential mechanism twice, and each call costs budget.",
+        "DiffPRFs §2.3",
         "plan: plan",
         assumed="Every query gets an equal part, and each continuous attribute has one. What a "
         "node does not need goes to its other draws.",
@@ -88,10 +88,10 @@ LINES = (
         "split_type",
         assumed="A category has a child of its own, as in ID3, and a number two.",
     ),
-    Line("The leaves have noisy class counts.", "thesis 4.1.2: commonly (4.3)", "plan: LAPLACE"),
+    Line("The leaves have noisy class counts.", "thesis §4.1.2: commonly (4.3)", "plan: LAPLACE"),
     Line(
         "The utility is information gain.",
-        "Mu et al. 2016, 2.3",
+        "DiffPRFs §2.3",
         "choose: INFORMATION_GAIN",
         repaired="The utility is Gini weighted by rows, Δ = 2: no bound on the sensitivity of "
         "information gain is below its range.",

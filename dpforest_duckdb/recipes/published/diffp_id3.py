@@ -31,7 +31,11 @@ from dpforest_duckdb.splits.utilities import (
 LINES = (
     Line("The tree sees all rows.", "Fletcher & Islam 2015, §4", "rows"),
     Line("There is one tree.", "Fletcher & Islam 2015, §4", "trees"),
-    Line("A split has a child per category.", "DiffPRFs Table 1", "split_type"),
+    Line(
+        "A split has a child per category, as in DPDF.",
+        "Fletcher & Islam 2015, §4",
+        "split_type",
+    ),
     Line("A path has δ = 5 nodes.", "Fletcher & Islam 2015, §5", "depth"),
     Line("A query has ε = β / (2δ).", "Fletcher & Islam 2015, §4", "plan: per_node"),
     Line(
@@ -41,12 +45,12 @@ LINES = (
     ),
     Line(
         "The size of leaves is queried too, which makes 2δ queries.",
-        "Table 1 there",
+        "Fletcher & Islam 2015, Table 1",
         "plan: per_node",
     ),
     Line(
         "The exponential mechanism draws the attribute by ε u / 2Δ.",
-        "DiffPRFs Table 1",
+        "DiffPRFs Table 1 and Theorem 2",
         "choose: by_utility",
         repaired="It leaves out the factor 2, because Gini weighted by counts and the max "
         "operator are monotone.",

@@ -30,7 +30,7 @@ LINES = (
     ),
     Line("The forest has 20 trees.", "thesis Table 4.1", "trees"),
     Line("The depth is 5.", "thesis Table 4.1", "depth"),
-    Line("ID3 makes a child per value of an attribute.", "thesis §4.2", "split_type"),
+    Line("ID3 makes a child per value of an attribute.", "thesis §4.2 and (3.5)", "split_type"),
     Line(
         "Numeric attributes are cut by entropy until the MDL rule (4.4) ends it.",
         "thesis §4.3.1",

@@ -6,8 +6,8 @@ node with n numeric attributes divides its split budget by n + 1. τ = 25, d = 3
 the greatest depth, or if its rows are of one class. The utility is information gain; the variant
 `max` uses the max operator. In the private form no node ends by its class, splits are drawn by the
 max operator, and there is no query for the size of a node, because nothing would use it.
-Assumed: Δ = log2 |C|, one of two in the text; public intervals; a child per category; the class
-that most trees predict rather than the largest sum of probabilities.
+Assumed: Δ = log2 |C|, one of two in the text; public intervals; a last draw among the √m, not all;
+a child per category; the class that most trees predict, not the largest sum of probabilities.
 """
 
 from __future__ import annotations

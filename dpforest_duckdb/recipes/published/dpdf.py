@@ -3,7 +3,9 @@
 Every node releases a noisy class histogram (Q1). The exponential mechanism draws the attribute of a
 split by Gini (Q2); a split has one child per category. The depth δ of the paper counts nodes on a
 path, so there are δ − 1 splits and 2δ − 1 queries: ε = B / (τ(2δ − 1)), (10).
-Assumed: class labels are the public domain's in both forms; Σf of line 15, not the Σ|f| of (26).
+Assumed: class labels are the public domain's in both forms; a child per public bin of a number; Σf
+of line 15, not the Σ|f| of (26); pruning by the ≥ of (27), not the < of line 43; a confidence of
+1/|C| where no count is positive.
 """
 
 from __future__ import annotations

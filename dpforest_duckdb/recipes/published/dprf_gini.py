@@ -40,7 +40,7 @@ def within_noise(level: Level) -> Mask:
 LINES = (
     Line(
         "Each tree has a bootstrap sample.",
-        "thesis 3.2: bagging",
+        "thesis §3.2: bagging",
         "rows",
         repaired="Every tree sees all rows once.",
     ),
@@ -69,7 +69,7 @@ LINES = (
     ),
     Line(
         "The split is chosen among a random subset of the attributes.",
-        "thesis 4.3.4",
+        "thesis §4.3.4",
         "choose: among",
         assumed="The subset has √m attributes.",
     ),
@@ -79,7 +79,7 @@ LINES = (
         "choose: GINI",
         assumed="It is 2, for Gini weighted by rows.",
     ),
-    Line("The class counts of leaves have Laplace noise.", "thesis 4.2", "plan: per_node"),
+    Line("The class counts of leaves have Laplace noise.", "thesis §4.2", "plan: per_node"),
     Line(
         "The budget is divided.",
         NO_TEXT,

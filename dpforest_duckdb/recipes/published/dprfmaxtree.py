@@ -25,16 +25,16 @@ from dpforest_duckdb.splits.utilities import F_MAX, WEIGHTED_MAX
 LINES = (
     Line(
         "Each tree has a bootstrap sample.",
-        "thesis 3.2: bagging",
+        "thesis §3.2: bagging",
         "rows",
         repaired="Every tree sees all rows once.",
     ),
     Line("The forest has 50 trees.", "thesis Table 4.1", "trees"),
     Line("The trees have a depth.", NO_TEXT, "depth", assumed="It is 5."),
-    Line("CART makes two children.", "thesis 4.2", "split_type"),
+    Line("CART makes two children.", "thesis §4.2", "split_type"),
     Line(
         "Continuous attributes are made discrete with the exponential mechanism.",
-        "thesis 4.3.1",
+        "thesis §4.3.1",
         "choose: by_points",
         repaired="One draw is made among the points of all attributes.",
     ),
@@ -61,7 +61,7 @@ LINES = (
         "choose: WEIGHTED_MAX",
         assumed="n_i is replaced by n, the rows of the node.",
     ),
-    Line("A tree has ε = B/τ.", "thesis 4.4.1", "plan: half_to_leaves"),
+    Line("A tree has ε = B/τ.", "thesis §4.4.1", "plan: half_to_leaves"),
     Line(
         "A tree divides its budget.",
         NO_TEXT,
@@ -69,7 +69,7 @@ LINES = (
         assumed="Half is for the splits and half for the leaves. A node's share has equal "
         "parts: one for a point of each attribute, and one for the last draw.",
     ),
-    Line("The leaves have noisy class counts.", "thesis 4.1.2: commonly (4.3)", "plan: LAPLACE"),
+    Line("The leaves have noisy class counts.", "thesis §4.1.2: commonly (4.3)", "plan: LAPLACE"),
     Line(
         "The majority of the trees' votes decides.",
         NO_TEXT,

@@ -22,18 +22,18 @@ from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.splits.utilities import INFORMATION_GAIN, MAX_COUNT, with_factor_2
 
 LINES = (
-    Line("The tree sees the whole table.", "Mu et al. 2016, 2.3", "rows"),
-    Line("There is one tree, from the root to the leaves.", "Mu et al. 2016, 2.3", "trees"),
+    Line("The tree sees the whole table.", "DiffPRFs §2.3", "rows"),
+    Line("There is one tree, from the root to the leaves.", "DiffPRFs §2.3", "trees"),
     Line("There is a number of specialisations.", NO_TEXT, "depth", assumed="There are 6."),
     Line(
         "Attributes are generalised to the top, then made finer.",
-        "Mu et al. 2016, 2.3",
+        "DiffPRFs §2.3",
         "split_type",
         assumed="The domain's taxonomies are used.",
     ),
     Line(
         "Weighted splits of numbers compete with the others in one draw.",
-        "Mu et al. 2016, 2.3 and Table 1",
+        "DiffPRFs §2.3 and Table 1",
         "learner: specialised",
         repaired="They are drawn by the max operator, which is monotone, so the factor 2 is left "
         "out.",
@@ -46,7 +46,7 @@ LINES = (
     ),
     Line(
         "The utility is information gain.",
-        "Mu et al. 2016, 2.3",
+        "DiffPRFs §2.3",
         "learner: INFORMATION_GAIN",
         repaired="The utility is the max operator, Δ = 1: no bound on the sensitivity of "
         "information gain is below its range.",
@@ -64,14 +64,18 @@ LINES = (
         "learner: specialised",
         assumed="They are the domain's bin edges.",
     ),
-    Line("No query is made node by node.", "Mu et al. 2016, 2.3", "choose: at_random"),
+    Line(
+        "The whole table is made finer step by step, without queries at single nodes.",
+        "DiffPRFs §2.3 and Table 1",
+        "choose: at_random",
+    ),
     Line(
         "The budget is divided.",
         NO_TEXT,
         "plan: half_to_leaves",
         assumed="Half is for the draws and half for the leaves.",
     ),
-    Line("The leaves have noisy counts.", "Mu et al. 2016, 2.3", "plan: LAPLACE"),
+    Line("The leaves have noisy counts.", "DiffPRFs Table 1: Laplace mechanism", "plan: LAPLACE"),
     Line(
         "A leaf votes.",
         NO_TEXT,

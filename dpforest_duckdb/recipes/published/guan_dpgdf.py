@@ -58,14 +58,14 @@ def paid_plan(request: Request) -> Plan:
 LINES = (
     Line(
         "The training data of the trees is sampled without replacement.",
-        "thesis 4.2 and 4.4.1",
+        "thesis §4.2 and §4.4.1",
         "rows",
     ),
     Line("The forest has 50 trees.", "thesis Table 4.1", "trees"),
     Line("The depth is m/2.", "thesis Table 4.1", "depth"),
     Line(
         "Every 5 sorted values of a number are replaced by their average.",
-        "thesis 4.3.1",
+        "thesis §4.3.1",
         "split_type",
         assumed="Public bins are used, which read no rows.",
     ),
@@ -90,7 +90,7 @@ LINES = (
     ),
     Line(
         "ε1 = ε2 = B/2, and ε1 is divided into equal parts.",
-        "thesis 4.4.1",
+        "thesis §4.4.1",
         "plan: plan",
         repaired="A tenth of B is for Algorithm 2 first.",
     ),
@@ -109,7 +109,7 @@ LINES = (
     ),
     Line(
         "Aggregation is repeated on random subsets of the trees, to save time.",
-        "thesis 4.5.2",
+        "thesis §4.5.2",
         "learner: BY_TRUE_ERRORS",
         cut="It is done once, on all trees.",
     ),

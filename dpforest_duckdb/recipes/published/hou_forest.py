@@ -6,7 +6,8 @@ w1 · information gain + w2 · gain ratio. A tree has ε = B/τ; layer i of d_m 
 2/(d_m − i + 1), half for class counts and half for a split. The last layer has class counts only,
 with weight 1. The ε of weight 1 is ε_u = ε/w here; the variant `sparing` has the ε/(2d_m − 1) of
 (4.30), which leaves much unspent. τ = 50; d_m = 7 counts nodes on a path.
-Assumed: w1, w2, Δ, the share of the split points, and a child per category.
+Assumed: ε_u = ε/w; w1, w2, Δ and the least SI; the share of the split points, which are public bin
+edges and scored by IG_GR too; all attributes that a node has left; a child per category; majority.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def adapt(histogram: Integers, request: Request) -> Request:
 
 
 LINES = (
-    Line("Each tree has a bootstrap sample.", "thesis 4.4.2", "rows"),
+    Line("Each tree has a bootstrap sample.", "thesis §4.4.2", "rows"),
     Line(
         "There are as many trees as Theorems 3 and 4 allow.",
         "thesis (4.35), (4.36)",
@@ -56,7 +56,7 @@ LINES = (
     ),
     Line(
         "There is no greatest depth.",
-        "thesis 4.5.1",
+        "thesis §4.5.1",
         "depth",
         assumed="A path has at most 10 splits.",
     ),
@@ -67,7 +67,7 @@ LINES = (
         "choose: by_class_means",
     ),
     Line(
-        "The attribute has the largest information gain.", "thesis 4.3.2", "choose: by_class_means"
+        "The attribute has the largest information gain.", "thesis §4.3.2", "choose: by_class_means"
     ),
     Line(
         "There are two classes, C1 and C2.",
@@ -84,22 +84,22 @@ LINES = (
     ),
     Line(
         "A node is not split if a child has fewer than n_l rows.",
-        "thesis 4.5.1",
+        "thesis §4.5.1",
         "choose: unless_a_child_is_small",
     ),
     Line(
         "n_l is a small fraction of all rows.",
-        "thesis 4.5.1",
+        "thesis §4.5.1",
         "adapt: adapt",
         assumed="It is a hundredth, and children without rows do not count.",
     ),
     Line(
         "Every tree has ε, not ε/τ.",
-        "thesis 4.4.1",
+        "thesis §4.4.1",
         "plan: plan",
         assumed="B is spent at the leaves, and again at each depth for the class means.",
     ),
-    Line("The leaves have noisy class counts.", "thesis 4.1.2: commonly (4.3)", "plan: LAPLACE"),
+    Line("The leaves have noisy class counts.", "thesis §4.1.2: commonly (4.3)", "plan: LAPLACE"),
     Line(
         "The majority of the trees' votes decides.",
         NO_TEXT,

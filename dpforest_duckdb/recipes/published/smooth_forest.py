@@ -35,7 +35,7 @@ LINES = (
     Line(
         "A tree has some of the rows.", NO_TEXT, "rows", assumed="It has a disjoint part of them."
     ),
-    Line("The forest has 100 trees.", "thesis 4.5.1 and Table 4.1", "trees"),
+    Line("The forest has 100 trees.", "thesis §4.5.1 and Table 4.1", "trees"),
     Line(
         "The depth is arg min over d of s((s − 1)/s)^d < s/2, for s numeric attributes.",
         "thesis (4.37)",
@@ -44,22 +44,22 @@ LINES = (
     ),
     Line(
         "The depth is m/2, which assumes discrete attributes.",
-        "thesis 4.5.1",
+        "thesis §4.5.1",
         "depth: depth",
         assumed="Half of the number of discrete attributes is added to the depth of the line "
         "above.",
     ),
-    Line("A discrete attribute is used once on a path.", "thesis 4.5.1", "split_type"),
-    Line("Trees are random.", "thesis 4.2", "choose: at_random"),
+    Line("A discrete attribute is used once on a path.", "thesis §4.5.1", "split_type"),
+    Line("Trees are random.", "thesis §4.2", "choose: at_random"),
     Line(
         "All of the budget is for the leaves.",
-        "thesis 4.1.2",
+        "thesis §4.1.2",
         "plan: leaves_only",
         repaired="It is, with another mechanism.",
     ),
     Line(
         "The most frequent class is drawn by the exponential mechanism with smooth sensitivity.",
-        "thesis 4.3.3",
+        "thesis §4.3.3",
         "leaf: SMOOTH_LABEL",
         repaired="It is drawn by ROSNAM, as in the addendum.",
     ),

@@ -6,7 +6,8 @@ Random multiway trees on all rows. A node is split while its estimated support i
 3. The class counts of leaves are queried with B/τ and summed upward. Nodes with more noise than
 signal are pruned. A leaf votes as the most confident node of its path, and the most confident tree
 wins.
-Assumed: numeric attributes split into their five bins at once; pruning from the leaves upward.
+Assumed: numeric attributes split into their five bins at once; the ratio of (4.39), not of (4.40);
+pruning from the leaves upward.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def adapt(histogram: Integers, request: Request, spent: Fraction = ROWS_SHARE) -
 
 
 LINES = (
-    Line("Every tree sees all rows and has ε = B / t.", "thesis §4.4.1", "plan: leaves_only"),
+    Line("A tree has ε = B / t.", "thesis §4.4.1", "plan: leaves_only"),
     Line("Every tree sees all rows.", "thesis §4.4.1", "rows"),
     Line("Numeric attributes are cut into 5 bins of equal size.", "thesis §4.3.1", "bins: BINS"),
     Line(

@@ -135,7 +135,7 @@ _PUBLISHED = Recipe(
     plan=half_to_leaves_and_full_medians(LABEL.mechanism, math.isqrt),
     leaf=LABEL,
     finish=each(alone(vote_by_label)),
-    flaws=(*FULL_MEDIANS[:1], "Nodes end by the true number of their rows and classes."),
+    flaws=(*FULL_MEDIANS, "Nodes end by the true number of their rows and classes."),
     variants={"zero-one": {"choose": choose(ZERO_ONE)}},
     lines=LINES,
 )
@@ -150,5 +150,5 @@ THESIS_FOREST = repaired(
     ),
     ends_early=False,
     plan=half_to_leaves("permute-and-flip", LABEL.mechanism, disjoint=True),
-    variants={},
+    variants={"zero-one": {}},  # N MSE of 0 and 1 is Gini too
 )

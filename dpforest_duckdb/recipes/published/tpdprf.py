@@ -43,22 +43,22 @@ def plan(request: Request) -> Plan:
 LINES = (
     Line(
         "Each tree has a bootstrap sample.",
-        "thesis 4.5.2, lines 6 and 11",
+        "thesis §4.5.2, lines 6 and 11",
         "rows",
         repaired="Every tree sees all rows once.",
     ),
-    Line("The forest has 90 trees; 30 in the figures.", "thesis Table 4.1 and 4.6.2", "trees"),
-    Line("d_m = 5, with the root at 1; 8 in the figures.", "thesis Table 4.1 and 4.4.1", "depth"),
+    Line("The forest has 90 trees; 30 in the figures.", "thesis Table 4.1 and §4.6.2", "trees"),
+    Line("d_m = 5, with the root at 1; 8 in the figures.", "thesis Table 4.1 and §4.4.1", "depth"),
     Line(
         "A split has a feature and a point, which is one of its values or in its range.",
-        "thesis 4.3.2",
+        "thesis §4.3.2",
         "split_type",
         assumed="The points of numbers are public bin edges.",
     ),
     Line(
         "Features have a relevance by symmetrical uncertainty and an interaction by "
         "NIG. The top p by weight are kept.",
-        "thesis 4.3.4, (4.24) to (4.26)",
+        "thesis §4.3.4, (4.24) to (4.26)",
         "learner: relevant",
         repaired="√m random attributes are used instead.",
     ),
@@ -72,7 +72,7 @@ LINES = (
     ),
     Line(
         "The split is chosen from the subset.",
-        "thesis 4.3.4",
+        "thesis §4.3.4",
         "choose: among_the_relevant",
         repaired="It is chosen by Gini without the factor 2, among √m random attributes.",
     ),
@@ -87,10 +87,10 @@ LINES = (
         "thesis (4.31), (4.32)",
         "plan: plan",
     ),
-    Line("The leaves have noisy class counts.", "thesis 4.1.2: commonly (4.3)", "plan: LAPLACE"),
+    Line("The leaves have noisy class counts.", "thesis §4.1.2: commonly (4.3)", "plan: LAPLACE"),
     Line(
         "The second phase draws row i with weight v_i / Σv.",
-        "thesis 4.5.2",
+        "thesis §4.5.2",
         "second: Second",
         repaired="A row that half of the trees misclassify counts twice, at twice the sensitivity.",
     ),

@@ -5,8 +5,8 @@ Trees on disjoint rows, each with all of B. A tree of depth d has d − 1 layers
 ε/(2(d − 1)) each and P(a) ∝ exp(−ε Gini(a) / (2(d − 1) Δ(Gini))), and a layer of leaves with ε/2,
 whose labels are drawn with smooth sensitivity. d from m/2 to m.
 Assumed: d = ⌈m/2⌉, at least 2; τ = 10, where the poster adjusts it to the data set; Gini as a mean
-over the rows, with Δ = ½, because one row changes it by at most ½, so that the factor 2 is not
-needed; numeric attributes split in two at bin edges; majority; the year, 2019.
+over the rows, with Δ = ½; the changes that one row makes to two attributes are at most ½ apart, so
+that the factor 2 is not needed; numeric attributes split in two at bin edges; majority; year 2019.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ LINES = (
         "Gini has a sensitivity.",
         NO_TEXT,
         "choose: constant",
-        assumed="It is ½, the most that one row can change the mean over the rows.",
+        assumed="It is ½: one more row changes the means of two attributes by amounts that are at "
+        "most ½ apart.",
     ),
     Line(
         "A layer has ε/(2(d − 1)), and the leaves have ε/2.",
