@@ -115,11 +115,17 @@ def test_every_public_cell_is_there_when_no_row_is(con: duckdb.DuckDBPyConnectio
     assert rows.count_leaves(0, 3).tolist() == [[0, 0]] * 3
 
 
-@pytest.mark.parametrize(("joins", "word"), [(32, 63), (2, 63), (32, 8)])
+@pytest.mark.parametrize("word", [63, 8])  # bits of a column of codes
+@pytest.mark.parametrize(("entries", "joins"), [(1024, 32), (0, 32), (0, 2)])
 def test_routing_agrees_with_branches(
-    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, joins: int, word: int
+    con: duckdb.DuckDBPyConnection,
+    monkeypatch: pytest.MonkeyPatch,
+    word: int,
+    entries: int,
+    joins: int,
 ) -> None:
-    monkeypatch.setattr("dpforest_duckdb.engine.packing.WORD", word)  # bits of a column of codes
+    monkeypatch.setattr("dpforest_duckdb.engine.packing.WORD", word)
+    monkeypatch.setattr("dpforest_duckdb.engine.routing.MAX_LIST", entries)
     monkeypatch.setattr("dpforest_duckdb.engine.rows.MAX_JOINS", joins)  # trees of one statement
     made = fill(con)
     bound = domain().bind(DuckDBEngine(con).table("t").columns)

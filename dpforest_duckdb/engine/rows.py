@@ -23,6 +23,7 @@ from dpforest_duckdb.engine.base import (
     Splits,
 )
 from dpforest_duckdb.engine.packing import Block, Place, blocks
+from dpforest_duckdb.engine.routing import Moves, moved
 from dpforest_duckdb.engine.siblings import Spared, spared
 from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.ledger.anchor import TableInfo
@@ -68,6 +69,8 @@ class DuckDBRows:
         self._restarted = False
         self._last_counts = _NO_COUNTS
         self._spared: Spared | None = None
+        # the nodes that may hold rows, of each node_class
+        self._open = [{copy} for copy in range(copies)]
         self._coded = self._ident("temp", "main", f"{self._name}_0")
         self._owned = True
 
@@ -77,12 +80,14 @@ class DuckDBRows:
         other._coded, other._owned = self._coded, False
         if copies == 1:  # else the node_classes are computed again
             other._node_class_type = self._node_class_type
+            other._open = [set(self._open[0])]
         return other
 
     def _at_roots(self, copies: int) -> DuckDBRows:
         """The same rows as they are now, at the roots of `copies` trees whatever their nodes."""
         other = self.with_same_codes(copies)
         other._coded, other._restarted = self._codes, True
+        other._open = [{copy} for copy in range(copies)]
         return other
 
     @property
@@ -107,6 +112,8 @@ class DuckDBRows:
     ) -> None:
         dialect = self._statements.dialect
         self._node_class_type = unsigned(max(parts, len(self._node_classes)) * self._classes)
+        if parts > 1:
+            self._open = [set(range(parts))]
         target = self._ident("t", self._domain.target)
         labels = [self._ident(f"label{number}") for number in range(len(first_phase))]
         by_column = None
@@ -496,61 +503,57 @@ class DuckDBRows:
         return node - first, label
 
     def route(self, splits: Splits, nodes: int) -> None:
-        for start in range(0, len(self._node_classes), MAX_JOINS):
-            self._route(splits, nodes, self._node_classes[start : start + MAX_JOINS])
+        moves = self._moves(splits)
+        joined = any(move.figures for move in moves)
+        step = MAX_JOINS if joined else len(moves)
+        for start in range(0, len(moves), step):
+            self._route(moves[start : start + step], nodes)
         self._node_class_type = unsigned(nodes * self._classes)
         # subtraction needs the counts of the level just before
         oldest, newest = self._last_counts[1], self._last_counts[1] + len(self._last_counts[0][0])
         known = all(oldest <= node < newest for node in splits.node)
         self._spared = spared(splits, self._domain.cells) if known else None
 
-    def _route(self, splits: Splits, nodes: int, node_classes: Sequence[Sql]) -> None:
-        """Route the rows in some of the node_classes; the other node_classes stay the same."""
-        places = [self._place(number) for number in range(len(self._domain.attributes))]
-        where = [places[number] for number in splits.attribute]
-        column = self._statements.dialect.column
+    def _moves(self, splits: Splits) -> list[SimpleNamespace]:
+        """How the rows move in each node_class column in which a node is split."""
+        cells = self._domain.cells
+        places = [self._place(number) for number in range(len(cells))]
+        words = [Sql(f"c.{word}") for word in self._words]
+        found = []
+        for copy, node_class in enumerate(self._node_classes):
+            mine = [i for i, node in enumerate(splits.node) if node in self._open[copy]]
+            if not mine:
+                continue
+            self._open[copy].difference_update(splits.node[i] for i in mine)
+            others = np.array(sorted(self._open[copy]), dtype=np.int64)
+            move = moved(
+                Moves.of(splits, mine, places, self._classes),
+                node_class,
+                others,
+                table=self._ident(f"splits{copy}"),
+                words=words,
+                classes=self._classes,
+            )
+            found.append(move)
+            for i in mine:
+                multiway = splits.kind[i] == MULTIWAY
+                arity = cells[splits.attribute[i]] if multiway else 2
+                self._open[copy].update(range(splits.first[i], splits.first[i] + arity))
+        return found
+
+    def _route(self, moves: Sequence[SimpleNamespace], nodes: int) -> None:
+        """Move the rows in some of the node_classes; the other node_classes stay the same."""
+        routed = {move.column for move in moves}
         sql = render(
             "route",
             codes=self._with_node_classes,
             routed=self._named(self._version + 1),
-            code=self._code_at,
-            kept=[
-                *self._words,
-                *(
-                    node_class
-                    for node_class in self._node_classes
-                    if node_class not in node_classes
-                ),
-            ],
-            node_classes=[
-                SimpleNamespace(column=node_class, splits=self._ident(f"splits{copy}"))
-                for copy, node_class in enumerate(node_classes)
-            ],
-            classes=self._classes,
-            splits=SimpleNamespace(
-                node=column(splits.node),
-                word=column(place.word for place in where),
-                shift=column(place.shift for place in where),
-                mask=column(place.mask for place in where),
-                cell=column(splits.cell),
-                first=column(splits.first),
-                kind=column(splits.kind),
-            ),
-            old_type=self._node_class_type,
+            kept=[*self._words, *(n for n in self._node_classes if n not in routed)],
+            moves=moves,
             type=unsigned(nodes * self._classes),
-            multiway=MULTIWAY,
-            threshold=THRESHOLD,
         )
         self._run(sql, step="route")
         self._next_version()
-
-    def _code_at(self, split: Sql) -> Sql:
-        """The code at the place that a split names."""
-        word = f"c.{self._words[0]}"
-        if len(self._words) > 1:
-            whens = " ".join(f"WHEN {w} THEN c.{column}" for w, column in enumerate(self._words))
-            word = f'CASE {split}."word" {whens} END'
-        return Sql(f'(({word} >> {split}."shift") & {split}."mask")')
 
     def drop(self) -> None:
         # also the versions before and after: Ctrl-C may have come between two statements
