@@ -3,16 +3,24 @@
 -- outputs: one row per group that has rows; Python fills the empty cells before noise is added
 -- node_class = node * classes + class
 -- reads private rows: yes
+{% if kept %}
+WITH
 {% if wanted %}
-WITH wanted AS (
+wanted AS (
   SELECT CAST({{ wanted }} AS {{ node_class_type }}) AS "node_class"
-)
+),
+{% endif %}
 {% for node_class in node_classes %}
-, {{ node_class.rows }} AS MATERIALIZED (
+{{ node_class.rows }} AS MATERIALIZED (
   SELECT {% for word in words %}c.{{ word }}, {% endfor %}c.{{ node_class.column }}
   FROM {{ codes }} AS c
+{% if wanted %}
   JOIN wanted ON wanted."node_class" = c.{{ node_class.column }}
-)
+{% else %}
+  WHERE c.{{ node_class.column }} >= {{ first }}
+{% endif %}
+){% if not loop.last %},{% endif %}
+
 {% endfor %}
 {% endif %}
 {% for node_class in node_classes %}
@@ -20,7 +28,7 @@ WITH wanted AS (
 {% for block in blocks %}
 -- {{ block.names }}
 SELECT {{ block.index }} AS "block", {{ node_class.column }} AS "node_class", {{ block.code }} AS "value", COUNT(*) AS "rows"
-{% if wanted %}
+{% if kept %}
 FROM {{ node_class.rows }}
 {% else %}
 FROM {{ codes }}

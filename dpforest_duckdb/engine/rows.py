@@ -34,6 +34,7 @@ from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, THRESHOLD, Tree
 
 MAX_JOINS = 32  # in one statement: planning takes time for each join, and DuckDB nests at most 1000
 _NO_COUNTS: tuple[list[Integers], int] = ([np.zeros((0, 0, 0), np.int64)], 0)
+MAX_TESTS = 7  # splits of a tree whose tests are faster than reading and writing nodes
 MAX_COUNTED = 4  # trees in one statement: it copies the rows that it counts of each tree
 
 
@@ -69,6 +70,8 @@ class DuckDBRows:
         self._restarted = False
         self._last_counts = _NO_COUNTS
         self._spared: Spared | None = None
+        self._roots = 1  # of each node_class
+        self._first_splits: Tree | None = None  # by which no rows were moved yet
         # the nodes that may hold rows, of each node_class
         self._open = [{copy} for copy in range(copies)]
         self._coded = self._ident("temp", "main", f"{self._name}_0")
@@ -80,14 +83,14 @@ class DuckDBRows:
         other._coded, other._owned = self._coded, False
         if copies == 1:  # else the node_classes are computed again
             other._node_class_type = self._node_class_type
-            other._open = [set(self._open[0])]
+            other._roots, other._open = self._roots, [set(range(self._roots))]
         return other
 
     def _at_roots(self, copies: int) -> DuckDBRows:
         """The same rows as they are now, at the roots of `copies` trees whatever their nodes."""
         other = self.with_same_codes(copies)
         other._coded, other._restarted = self._codes, True
-        other._open = [{copy} for copy in range(copies)]
+        other._roots, other._open = 1, [{copy} for copy in range(copies)]
         return other
 
     @property
@@ -113,7 +116,7 @@ class DuckDBRows:
         dialect = self._statements.dialect
         self._node_class_type = unsigned(max(parts, len(self._node_classes)) * self._classes)
         if parts > 1:
-            self._open = [set(range(parts))]
+            self._roots, self._open = parts, [set(range(parts))]
         target = self._ident("t", self._domain.target)
         labels = [self._ident(f"label{number}") for number in range(len(first_phase))]
         by_column = None
@@ -182,32 +185,45 @@ class DuckDBRows:
     @property
     def _with_node_classes(self) -> Sql:
         """The codes with a node_class for every tree: only one is stored, because all
-        start equal.
+        start equal, and few splits are tested anew each time.
         """
-        if self._version or (len(self._node_classes) == 1 and not self._restarted):
+        first = self._first_splits
+        stored = len(self._node_classes) == 1 and not self._restarted and first is None
+        if self._version or stored:
             return self._codes
         label = self._node_classes[0]
         if self._restarted:
             label = Sql(f"{label} % {self._classes}")
-        node_classes = ", ".join(
-            f"CAST({label} + {copy * self._classes} AS {self._node_class_type}) AS {node_class}"
-            for copy, node_class in enumerate(self._node_classes)
-        )
-        return Sql(f"(SELECT {', '.join(self._words)}, {node_classes} FROM {self._codes})")
+        classes, node_classes = self._classes, ""
+        for copy, node_class in enumerate(self._node_classes):
+            root = Sql(copy * classes)
+            if first is not None:
+                root = self._at_leaf(first, range(0, first.nodes * classes, classes), copy)
+            node_classes += f", CAST({root} + {label} AS {self._node_class_type}) AS {node_class}"
+        return Sql(f"(SELECT {', '.join(self._words)}{node_classes} FROM {self._codes})")
+
+    @property
+    def _routed(self) -> bool:
+        """Whether the trees may have rows in different nodes."""
+        return self._version > 0 or self._first_splits is not None
 
     @property
     def _counted(self) -> list[Sql]:
         """The node_class columns to count: one before the first routing, because all are still
         equal.
         """
-        return self._node_classes if self._version else self._node_classes[:1]
+        return self._node_classes if self._routed else self._node_classes[:1]
+
+    @property
+    def _counted_codes(self) -> Sql:
+        return self._with_node_classes if self._routed else self._codes
 
     def _of_all_copies(self, counts: Integers) -> Integers:
         """The counts of every copy's root, from those of the first copy."""
-        return counts if self._version else np.repeat(counts, len(self._node_classes), axis=0)
+        return counts if self._routed else np.repeat(counts, len(self._node_classes), axis=0)
 
     def count_classes(self, first: int, nodes: int) -> list[Integers]:
-        nodes = nodes if self._version else nodes // len(self._node_classes)
+        nodes = nodes if self._routed else nodes // len(self._node_classes)
         wanted = self._spared.counted(first, nodes) if self._spared else []
         counts = [np.zeros((nodes, size, self._classes), np.int64) for size in self._domain.cells]
         for start in range(0, len(self._counted), MAX_COUNTED):
@@ -229,7 +245,8 @@ class DuckDBRows:
         parts = [part for block in self._blocks for part in block.parts(nodes, self._classes)]
         sql = render(
             "count_classes",
-            codes=self._codes,
+            codes=self._counted_codes,
+            kept=bool(wanted) or self._first_splits is not None,
             words=self._words,
             blocks=[
                 SimpleNamespace(index=i, code=self._code(block.place), names=self._names(block))
@@ -267,10 +284,10 @@ class DuckDBRows:
         )
 
     def count_leaves(self, first: int, nodes: int) -> Integers:
-        nodes = nodes if self._version else nodes // len(self._node_classes)
+        nodes = nodes if self._routed else nodes // len(self._node_classes)
         sql = render(
             "count_leaves",
-            codes=self._codes,
+            codes=self._counted_codes,
             node_classes=self._counted,
             first=first * self._classes,
         )
@@ -359,7 +376,7 @@ class DuckDBRows:
         sql = render(
             "add_votes",
             voted=self._named(self._version + 1),
-            codes=self._codes,
+            codes=self._with_node_classes,
             kept=[*self._words, *self._node_classes],
             scores=self._scores,
             scored=self._scored,
@@ -495,6 +512,7 @@ class DuckDBRows:
 
     def _next_version(self) -> None:
         self._version += 1
+        self._first_splits = None
         self._drop(self._version - 1)
 
     def _taken_apart(self, node_class: Any, first: int) -> tuple[Integers, Integers]:
@@ -503,43 +521,77 @@ class DuckDBRows:
         return node - first, label
 
     def route(self, splits: Splits, nodes: int) -> None:
-        moves = self._moves(splits)
-        joined = any(move.figures for move in moves)
-        step = MAX_JOINS if joined else len(moves)
-        for start in range(0, len(moves), step):
-            self._route(moves[start : start + step], nodes)
+        first = self._with_first(splits, nodes)
+        if first is None:
+            moves = self._moves(splits)
+            joined = any(move.figures for move in moves)
+            step = MAX_JOINS if joined else len(moves)
+            for start in range(0, len(moves), step):
+                self._route(moves[start : start + step], nodes)
+        self._first_splits = first
+        self._follow(splits)
         self._node_class_type = unsigned(nodes * self._classes)
         # subtraction needs the counts of the level just before
         oldest, newest = self._last_counts[1], self._last_counts[1] + len(self._last_counts[0][0])
         known = all(oldest <= node < newest for node in splits.node)
         self._spared = spared(splits, self._domain.cells) if known else None
 
+    def _with_first(self, splits: Splits, nodes: int) -> Tree | None:
+        """The first splits of all trees and these ones, as one array of nodes; None if they are too
+        many to be tested anew each time, or if a node_class is that of several trees.
+        """
+        before = self._first_splits
+        made = len(splits.node) + (0 if before is None else int((before.kind != LEAF).sum()))
+        alone = len(self._node_classes) == 1 and self._roots > 1
+        if self._version or alone or made > MAX_TESTS * len(self._node_classes):
+            return None
+
+        def column(name: str, empty: int) -> Integers:
+            values = np.full(nodes, empty, dtype=np.int64)
+            if before is not None:
+                values[: before.nodes] = getattr(before, name)
+            values[list(splits.node)] = getattr(splits, name)
+            return values
+
+        return Tree(
+            kind=column("kind", LEAF),
+            attribute=column("attribute", -1),
+            cell=column("cell", 0),
+            first=column("first", -1),
+            counts=None,
+            votes=np.zeros((nodes, self._classes), np.int64),
+        )
+
     def _moves(self, splits: Splits) -> list[SimpleNamespace]:
         """How the rows move in each node_class column in which a node is split."""
-        cells = self._domain.cells
-        places = [self._place(number) for number in range(len(cells))]
+        places = [self._place(number) for number in range(len(self._domain.cells))]
         words = [Sql(f"c.{word}") for word in self._words]
         found = []
         for copy, node_class in enumerate(self._node_classes):
             mine = [i for i, node in enumerate(splits.node) if node in self._open[copy]]
             if not mine:
                 continue
-            self._open[copy].difference_update(splits.node[i] for i in mine)
-            others = np.array(sorted(self._open[copy]), dtype=np.int64)
+            others = self._open[copy].difference(splits.node[i] for i in mine)
             move = moved(
                 Moves.of(splits, mine, places, self._classes),
                 node_class,
-                others,
+                np.array(sorted(others), dtype=np.int64),
                 table=self._ident(f"splits{copy}"),
                 words=words,
                 classes=self._classes,
             )
             found.append(move)
-            for i in mine:
-                multiway = splits.kind[i] == MULTIWAY
-                arity = cells[splits.attribute[i]] if multiway else 2
-                self._open[copy].update(range(splits.first[i], splits.first[i] + arity))
         return found
+
+    def _follow(self, splits: Splits) -> None:
+        """Note which nodes may hold rows after the splits."""
+        for i, node in enumerate(splits.node):
+            multiway = splits.kind[i] == MULTIWAY
+            arity = self._domain.cells[splits.attribute[i]] if multiway else 2
+            for nodes in self._open:
+                if node in nodes:
+                    nodes.remove(node)
+                    nodes.update(range(splits.first[i], splits.first[i] + arity))
 
     def _route(self, moves: Sequence[SimpleNamespace], nodes: int) -> None:
         """Move the rows in some of the node_classes; the other node_classes stay the same."""
