@@ -168,12 +168,15 @@ def rows_of(db: str | None, table: str | None) -> tuple[str, str | Path]:
 
     if db is None:
         raise UsageError("Name the database, or data files, with --db.")
-    if is_data_file(db):
+    if is_data_file(db) or (table is None and Path(db).is_dir()):
         if table is not None:
             raise UsageError("--table goes with a database: data files are one table each.")
         return MEMORY, Path(db)
     if table is None:
-        raise UsageError("Name the table with --table, or data files with --db.")
+        raise UsageError(
+            "Name the table of the database with --table; the names of data files end in .parquet, "
+            ".csv or .tsv."
+        )
     return db, table
 
 
@@ -266,7 +269,7 @@ def check_out(path: str, *others: str | None, replace: bool) -> None:
 def check_writable(path: str, *others: str | None, replace: bool, option: str = "--out") -> None:
     """Refuse a file that cannot be written, or that is one of the `others`."""
     target = Path(path)
-    if any(other and target.resolve() == Path(other).resolve() for other in others):
+    if any(other and os.path.realpath(path) == os.path.realpath(other) for other in others):
         raise UsageError(
             f"{option} names the database, its ledger or a file that is read: choose another file."
         )

@@ -142,7 +142,7 @@ def train(
     database, rows = options.rows_of(db, table) if spark is None else ("", _in_spark(db, table))
     _check_place(rows if spark is None else Path(), name, out, dry_run=dry_run)
     _refuse_out(out, db, ledger, several=several, replace=replace)
-    declared, source = _declared(target, domain, numeric, categories, classes)
+    declared, source = _declared(rows, target, domain, numeric, categories, classes)
     from dpforest_duckdb.training.opening import find_rows
     from dpforest_duckdb.training.prepare import prepare
     from dpforest_duckdb.training.train import check_together, train_many
@@ -237,6 +237,7 @@ def _check_place(rows: str | Path, name: str | None, out: str | None, *, dry_run
 
 
 def _declared(
+    rows: str | Path,
     target: str | None,
     domain: str | None,
     numeric: list[str] | None,
@@ -247,6 +248,11 @@ def _declared(
     if not (numeric or categories or classes is not None):
         if domain is not None:
             return domain, f"the file {domain}"
+        if isinstance(rows, Path):
+            raise UsageError(
+                "Data files declare nothing: pass --numeric, --categories and --classes, or "
+                "--domain with the file that dpforest domain prints, filled in."
+            )
         return None, "DuckDB's declarations (they must not contain private values)"
     if domain is not None:
         raise UsageError(

@@ -27,6 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     con.sql("FROM people LIMIT 300").write_csv("part-1.csv")
     con.sql("FROM people OFFSET 300").write_csv("part-2.csv")
     con.table("people").write_parquet("people.parquet")
+    Path("loop.csv").symlink_to("loop.csv")
     return tmp_path
 
 
@@ -200,14 +201,17 @@ BAD: dict[str, tuple[tuple[str, ...], str, int]] = {
         "one",
         2,
     ),
-    "no domain": (
-        (
-            "--db",
-            "part-1.csv",
-        ),
-        "not declared",
+    "no domain": (("--db", "part-1.csv"), "pass --numeric, --categories and --classes", 2),
+    "a folder": (("--db", ".", *DECLARED), "is a folder", 1),
+    "a file of another kind": (("--db", "people.xlsx", *DECLARED), "end in .parquet", 2),
+    "a link to itself": (("--db", "loop.csv", *DECLARED), "no data file", 1),
+    "a number and a date": (
+        ("--db", "part-1.csv", *DECLARED, "--numeric", "who=0:2020-01-01"),
+        "all dates",
         1,
     ),
+    "an empty category": (("--db", "part-1.csv", *DECLARED, "--categories", "who=a,"), "empty", 2),
+    "empty classes": (("--db", "part-1.csv", *DECLARED[:4], "--classes", ""), "--classes A,B", 2),
     "both domains": (
         ("--db", "part-1.csv", "--domain", "x.toml", *DECLARED),
         "one or the other",
@@ -215,7 +219,7 @@ BAD: dict[str, tuple[tuple[str, ...], str, int]] = {
     ),
     "no classes": (("--db", "part-1.csv", "--numeric", "age=0:99"), "--classes", 2),
     "one class": (("--db", "part-1.csv", *DECLARED[:4], "--classes", "no"), "two classes", 1),
-    "no attribute": (("--db", "part-1.csv", "--classes", "no,yes"), "no attribute", 1),
+    "no attribute": (("--db", "part-1.csv", "--classes", "no,yes"), "NAME=LOW:HIGH", 2),
     "a missing column": (
         ("--db", "part-1.csv", *DECLARED, "--numeric", "size=0:9"),
         'no column "size"',

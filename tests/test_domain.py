@@ -261,8 +261,10 @@ def test_declared_domains_come_back_from_their_toml(
 
 
 def test_without_declared_classes_there_is_no_domain(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE TABLE t (x BOOLEAN, y VARCHAR)")
+    con.execute("CREATE TABLE t (x BOOLEAN, y VARCHAR); CREATE TABLE bare (y VARCHAR)")
     engine = DuckDBEngine(con)
+    with pytest.raises(DpforestError, match="No column declares its values"):
+        declared_domain(engine, engine.table("bare"), "y")
     for target, sentence in (
         (None, "with target"),
         ("y", "not declared"),

@@ -273,7 +273,12 @@ def _check_attribute(a: Attribute) -> None:
             raise DpforestError(
                 f'edges of column "{a.name}" must ascend, with at most {MAX_BINS} of them.'
             )
-    elif a.type == UNKNOWN:  # a bound attribute may have no edge at all: one bin
+    limits = [limit for limit in (a.lower, a.upper, *a.edges) if limit is not None]
+    if a.type == UNKNOWN and len({isinstance(limit, dt.date) for limit in limits}) > 1:
+        raise DpforestError(
+            f'Bounds and edges of column "{a.name}" must be all numbers, or all dates.'
+        )
+    if a.type == UNKNOWN and not a.edges:  # a bound attribute may have no edge at all: one bin
         if a.lower is None or a.upper is None:
             raise DpforestError(
                 f'Column "{a.name}" is numeric and needs lower and upper, or edges, in the domain.'

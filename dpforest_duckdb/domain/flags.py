@@ -32,9 +32,13 @@ def domain_from_flags(
     """
     if not target:
         raise UsageError("Name the column to predict with --target.")
-    if classes is None:
+    if not classes:
         raise UsageError(f'List the classes of "{target}" with --classes A,B.')
     columns = [*map(_numeric, numeric), *map(_categorical, categories)]
+    if not columns:
+        raise UsageError(
+            "Declare an attribute with --numeric NAME=LOW:HIGH or --categories NAME=A,B."
+        )
     names = [column["name"].casefold() for column in columns]
     for name in names:
         if names.count(name) > 1:
@@ -72,7 +76,10 @@ def _listed(option: str, text: str) -> list[str]:
         (values,) = csv.reader([text], skipinitialspace=True, strict=True)
     except (csv.Error, ValueError):
         raise UsageError(f"{option} has a quote that is not closed: check it.") from None
-    return [value.strip() for value in values]
+    found = [value.strip() for value in values]
+    if not all(found):
+        raise UsageError(f"{option} has an empty value: check its commas.")
+    return found
 
 
 def _limit(text: str, part: str) -> int | float | dt.date:

@@ -41,6 +41,11 @@ def declared_domain(engine: Catalogue, info: TableInfo, target: str | None) -> D
     if target.casefold() not in {name.casefold() for name in info.columns}:
         raise DpforestError(f'There is no column "{target}": check --target.')
     columns = [c for c in declared_columns(engine, info) if "kind" in c]
+    if not columns:
+        raise DpforestError(
+            "No column declares its values: pass a domain with --domain (dpforest domain prints "
+            "one to fill in), or give a table ENUM types and CHECK bounds."
+        )
     if target.casefold() not in {c["name"].casefold() for c in columns}:
         raise DpforestError(
             f'The classes of "{target}" are not declared: make it an ENUM, add CHECK ("{target}" '
