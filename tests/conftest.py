@@ -56,6 +56,7 @@ def pytest_sessionfinish() -> None:
     gc.unfreeze()
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """One process where files are named: to start more would take longer than the tests."""
     named = any(Path(argument.partition("::")[0]).is_file() for argument in config.args)

@@ -29,11 +29,12 @@ WARM = multiprocessing.get_context("forkserver" if os.name == "posix" else "spaw
 WARM.set_forkserver_preload(["crash", "dpforest_duckdb.training.train"])
 
 
-def _killed_at(point: int, log: Path, words: list[str]) -> None:
+def _killed_at(point: int, first: str, log: Path, words: list[str]) -> None:
     """The command line, which kills itself by SIGKILL at its point-th step; 0 kills nothing.
 
     A step is a statement of DuckDB, before and after it runs; one of the ledger's, before; or what
-    is done to a file. The name of each is written to the log.
+    is done to a file. The name of each is written to the log. Steps are counted from the first that
+    is called `first`, or from the start if that is empty.
     """
     names = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -43,7 +44,7 @@ def _killed_at(point: int, log: Path, words: list[str]) -> None:
 
     def step(name: str) -> None:
         nonlocal seen
-        seen += 1
+        seen += bool(seen) or first in ("", name)
         os.write(names, f"{name}\n".encode())
         if seen == point:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -94,8 +95,13 @@ class Ending:
         return "end" if self.finished else self.steps[-1] if self.steps else "start"
 
 
-def crashed(home: Path, into: Path, *, point: int = 0, after: float | None = None) -> Ending:
-    """Train on a copy of a home, killed at the point-th step or `after` seconds; then look.
+def crashed(
+    home: Path, into: Path, *, point: int = 0, first: str = "", after: float | None = None
+) -> Ending:
+    """Train on a copy of a home, killed at the point-th step from `first` on, or `after` seconds;
+    then look.
+
+    How many steps a training has depends on its noise, so name the step where one is meant.
 
     What is found is checked: the ledger follows from itself, a model has its debit, a debit comes
     before the first private row, a file is whole or not there, rows are as they were, and the next
@@ -106,7 +112,7 @@ def crashed(home: Path, into: Path, *, point: int = 0, after: float | None = Non
     before = Ledger(f"{db}.ledger").budget(_dataset(db)).spent_epsilon
     rows = query(db, "SELECT count(*), hash(string_agg(visits::VARCHAR, '')) FROM visits")
     words = [str(w) for w in train(db, "--name", "new", "--out", out, "--depth", "2")]
-    process = WARM.Process(target=_killed_at, args=(point, log, words))
+    process = WARM.Process(target=_killed_at, args=(point, first, log, words))
     process.start()
     if after is not None:
         time.sleep(after)

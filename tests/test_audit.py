@@ -57,7 +57,14 @@ def test_a_bound_is_larger_in_the_direction_with_more_evidence_and_zero_for_equa
     assert lower_bound((20, 0), 1000, delta=0.1).epsilon == 0
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        # OpenDP takes seconds for so many draws; the exact sampler stands for both
+        pytest.param(name, marks=pytest.mark.slow if case.delta and "OpenDP" in name else ())
+        for name, case in CASES.items()
+    ],
+)
 def test_no_mechanism_loses_more_than_it_claims_and_each_shows_much_of_it(name: str) -> None:
     case = CASES[name]
     found = audit(case, 150_000 if case.delta else 40_000)  # a δ shows in rare events only
@@ -88,12 +95,12 @@ def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_trainings_stay_below_their_claim_and_show_noise_that_is_left_out(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = audit_recipe(name, 64)
+    found = audit_recipe(name, 16)
     assert found.private
     assert not found.broken
-    assert found.bound.draws == 32
+    assert found.bound.draws == 8
     without_noise(monkeypatch)
-    assert audit_recipe(name, 64).broken
+    assert audit_recipe(name, 60).broken  # fewer runs prove no loss above 1
 
 
 def test_published_dpdf_loses_many_times_its_claim() -> None:
@@ -128,14 +135,14 @@ def test_only_the_recipes_that_are_audited_with_a_delta_use_one(tmp_path: Path) 
 
 
 def test_the_verb(tmp_path: object) -> None:
-    facts = dpforest("audit", "recipes", "--recipe", "greedy-tree", "--runs", "100", "--json").facts
+    facts = dpforest("audit", "recipes", "--recipe", "greedy-tree", "--runs", "20", "--json").facts
     (found,) = facts["findings"]
     assert set(found) == {
         "name", "claim", "exact_loss", "bound", "seen", "draws", "private", "refuted"
     }  # fmt: skip
     assert found["refuted"] is False
     assert found["private"] is True
-    assert found["draws"] == 50
+    assert found["draws"] == 10
     said = dpforest("audit", "recipes", "--recipe", "zzz")
     assert said.code == 1
     assert "zzz" in said.err

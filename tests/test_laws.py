@@ -35,7 +35,7 @@ RECIPES = [
 @pytest.fixture(scope="module")
 def case() -> generated.Case:
     """Seven classes, three numbers and a category."""
-    whole = generated.terrain(n=3_000)
+    whole = generated.terrain(n=1_500)
     return laws.replace(
         whole,
         columns=[*whole.columns[:3], whole.columns[-2]],

@@ -29,7 +29,8 @@ from dpforest_duckdb.sql import render
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.train import train, train_many
 
-pytestmark = pytest.mark.spark
+# with --dist loadgroup one process starts one Spark for all of them
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("training on spark")]
 
 
 @pytest.fixture(scope="module")

@@ -173,7 +173,7 @@ def made_case(name: str, folder: Path) -> Case:
         classes = (*LABELS, *(f"class {number}" for number in range(8)))
     domain = Domain(ATTRIBUTES, "y", classes, VARCHAR)
     reach = 1_000_000_000 if name == "steep" else 2_000_000
-    trees = tuple(_tree(domain, random, reach, exact=name == "two classes") for _ in range(6))
+    trees = tuple(_tree(domain, random, reach, exact=name == "two classes") for _ in range(4))
     forest = Forest(
         f"{name} {{{{ 1+1 }}}} ${{x}}\n; --",
         "drawn",

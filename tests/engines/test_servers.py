@@ -33,7 +33,11 @@ def spark(in_process: Run) -> Run:
     return lambda *arguments: in_process(run_spark, *arguments)
 
 
-ENGINES = ("postgres", "mysql", "spark")
+# with --dist loadgroup a server is started by one process only
+ENGINES = [
+    pytest.param(name, marks=pytest.mark.xdist_group(name))
+    for name in ("postgres", "mysql", "spark")
+]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

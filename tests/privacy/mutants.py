@@ -359,10 +359,8 @@ OPTIONS = (
     "-q",
     "-p",
     "no:cacheprovider",
-    "-p",
-    "no:randomly",
-    "-n",
-    "0",
+    "-o",
+    "addopts=",
     "--tb=no",
     "--disable-warnings",
 )
@@ -382,6 +380,7 @@ def started(mutant: str, test: str) -> int:
 
 def main(caught_by: dict[str, str]) -> dict[str, int]:
     """The exit code of each fault's test: 1 if it fails, as it should."""
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # to look for plugins takes long
     # that a test fails is enough: no simpler example is looked for
     generate = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
     hypothesis.settings.register_profile("faults", phases=generate, database=None)

@@ -11,22 +11,31 @@ from crash import READS, crashed
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
 
 
-def test_a_training_killed_at_some_of_its_steps_leaves_order(made: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("first", "point", "spent", "written"),
+    [
+        ("ledger commit", 1, False, False),
+        ("ledger commit", 2, True, False),
+        (READS, 1, True, False),
+        (READS, 2, True, False),
+        ("before rename", 1, True, False),
+        ("before rename", 2, True, True),
+    ],
+)
+def test_a_training_killed_at_some_of_its_steps_leaves_order(
+    made: Path, tmp_path: Path, first: str, point: int, spent: bool, written: bool
+) -> None:
+    end = crashed(made, tmp_path / "killed", point=point, first=first)
+    assert not end.finished
+    assert (end.spent > 0, end.written) == (spent, written)
+
+
+def test_a_training_that_is_not_killed_debits_before_it_reads(made: Path, tmp_path: Path) -> None:
     whole = crashed(made, tmp_path / "whole")
     assert whole.finished
     assert whole.stored
     assert whole.written
-    commits = [n for n, name in enumerate(whole.steps, 1) if name == "ledger commit"]
-    encode = whole.steps.index(READS) + 1
-    assert commits[0] < encode, "the debit comes first"
-    rename = whole.steps.index("before rename") + 1
-    ends = [
-        crashed(made, tmp_path / f"at{point}", point=point)
-        for point in (commits[0], commits[0] + 1, encode, encode + 1, rename, rename + 1)
-    ]
-    assert [end.finished for end in ends] == [False] * 6
-    assert [end.spent > 0 for end in ends] == [False, True, True, True, True, True]
-    assert [end.written for end in ends] == [False] * 5 + [True]
+    assert whole.steps.index("ledger commit") < whole.steps.index(READS)
 
 
 @pytest.mark.slow
@@ -35,7 +44,7 @@ def test_a_training_killed_at_every_step_leaves_order(made: Path, tmp_path: Path
     assert steps > 30
     for point in range(1, steps + 1):
         end = crashed(made, tmp_path / f"at{point}", point=point)
-        assert not end.finished
+        assert not end.finished or len(end.steps) < point, "noise decides how many steps there are"
 
 
 @pytest.mark.slow
