@@ -33,6 +33,9 @@ Four texts were read in full: DPDF (Fletcher & Islam 2015), *DiffPRFs* (Mu et al
 from the accounts in the thesis, in DiffPRFs (§2.3 and Table 1) and in DPDF (§4 and §5), those of
 PrivaTree from its authors' code. *No text* says that none of them gives the line.
 
+Depths are counted as in the papers: splits on a path, or nodes on a path where the root is at 1.
+`--depth` is counted in the same way.
+
 A forest has at most {leaves:,} leaves, so that it can be trained and scored in about half a minute
 of one core. Budgets are divided by the published depth all the same. A system that splits every
 node gets shallower trees if complete ones would be larger, and `train` says so before the debit.
@@ -106,6 +109,7 @@ def _facts(recipe: Recipe, epsilon: int) -> dict[str, Any]:
             "splits": recipe.split_type,
             "trees": recipe.trees if isinstance(recipe.trees, int) else "a rule of the domain",
             "depth": recipe.depth if isinstance(recipe.depth, int) else "a rule of the domain",
+            "depth_of_root": recipe.depth_of_root,
             "leaf": "gradients" if plan.query("sweep") else recipe.leaf.gives,
             "distinct_roots": recipe.distinct_roots,
             "mechanisms": {q.purpose: q.mechanism for q in plan.queries},
@@ -160,8 +164,9 @@ def _document(facts: list[dict[str, Any]]) -> str:
         lines += [f"- Variants: {', '.join(f['variants'])}"] if f["variants"] else []
         lines.append(
             f"- Rows per tree: {pieces['rows']}; splits: {pieces['splits']}; trees: "
-            f"{pieces['trees']}; depth: {pieces['depth']}; leaves give {pieces['leaf']}; "
-            f"queries: {queries}."
+            f"{pieces['trees']}; depth: {pieces['depth']}"
+            f"{', with the root at 1' if pieces['depth_of_root'] else ''}; "
+            f"leaves give {pieces['leaf']}; queries: {queries}."
         )
         lines += _conformance(f["lines"])
     return "\n".join(lines) + "\n"

@@ -63,7 +63,10 @@ def train(
     ] = None,
     depth: Annotated[
         int | None,
-        typer.Option(metavar="N", help="The most splits on a path. [default: the recipe's]"),
+        typer.Option(
+            metavar="N",
+            help="The greatest depth, counted as in the recipe's paper. [default: the recipe's]",
+        ),
     ] = None,
     name: Annotated[
         str | None,

@@ -55,8 +55,8 @@ class Request:
         if not self.reach:
             return ""
         return (
-            f"Depth cut from {self.depth} to {self.reach}, as complete trees that deep have more "
-            "leaves than a forest may have; budgets follow the whole depth."
+            f"Depth cut from {self.depth} to {self.reach} splits on a path, as complete trees that "
+            "deep have more leaves than a forest may have; budgets follow the whole depth."
         )
 
     @property

@@ -294,42 +294,6 @@ def test_the_codings_of_labels_give_a_quarter_and_a_sixteenth() -> None:
         assert not utility.monotone
 
 
-@pytest.mark.parametrize(
-    ("name", "exponent"),
-    # the poster of Xin et al.: exp(−ε Gini / (2(d − 1) Δ)) with Δ = ½, of which ε / (2(d − 1)) is
-    # the share of a split; Fletcher & Islam 2015, line 32: ε G / 2Δ, and Theorem 1 at n = 9
-    [("xin-dpgdf", 0.5 / 0.5), ("dpdf", 0.5 / (2 * (1 - 0.9**2 - 0.1**2)))],
-)
-def test_a_published_draw_has_the_exponent_of_its_text(
-    monkeypatch: pytest.MonkeyPatch, name: str, exponent: float
-) -> None:
-    """An attribute without impurity and one with ½, at ε = 1."""
-    shown: list[Exponents] = []
-
-    def select(mechanism, exponents, allowed, bits):  # type: ignore[no-untyped-def]
-        shown.append(exponents)
-        return allowed.argmax(axis=1)
-
-    monkeypatch.setattr("dpforest_duckdb.splits.published.select", select)
-    two = Domain(
-        tuple(Attribute(f"a{i}", "categorical", ("x", "y"), nullable=False) for i in range(2)),
-        "y",
-        ("p", "q"),
-    ).bind({"a0": VARCHAR, "a1": VARCHAR, "y": VARCHAR})
-    tables = [np.zeros((1, cells, 2), dtype=np.int64) for cells in two.cells]
-    tables[0][0, :2], tables[1][0, :2] = [[4, 0], [0, 4]], [[2, 2], [2, 2]]
-    ways = candidates(two, "multiway")
-    choice = replace(
-        choice_of(two, tables, NANO),
-        candidates=ways,
-        allowed=np.ones((1, len(ways)), dtype=np.bool_),
-        noisy=np.array([[5, 4]]),
-    )
-    find(name, as_published=True).choose(choice)
-    parts = shown[0].numerator[0] / shown[0].denominator
-    assert parts.tolist() == pytest.approx([0, exponent], abs=1e-5)
-
-
 def test_privatree_leaves_need_less_with_more_rows() -> None:
     """Two classes: max_p p ln(1/p) = 1/e, so 2^d / (e n 1 %)."""
     request = find("privatree").request(numbers(5), NANO)

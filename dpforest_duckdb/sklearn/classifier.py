@@ -81,7 +81,8 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     recipe : str, default="auto"
         The system that trains; `dpforest recipes` lists them.
     n_estimators, max_depth : int, optional
-        The number of trees, and the most splits on a path; by default the recipe's.
+        The number of trees, and the greatest depth, counted as in the recipe's paper; by default
+        the recipe's.
     domain : Domain or path, optional
         A whole domain, by the names of the columns of X, instead of the next two.
     bounds : pair or dict, optional
