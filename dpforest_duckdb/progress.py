@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dpforest_duckdb.errors import UsageError
+
 
 class Phase(StrEnum):
     """The steps of a run, in the order in which they happen."""
@@ -46,7 +48,9 @@ TextObserver = Callable[[str], None]
 
 
 def as_text(progress: TextObserver) -> Observer:
-    """An observer of events that passes on their text."""
+    """An observer of events that passes on their text. Raises `UsageError` for no function."""
+    if not callable(progress):
+        raise UsageError("progress must be a function.")
     return lambda event: progress(str(event))
 
 

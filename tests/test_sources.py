@@ -514,6 +514,11 @@ def test_frames_with_bad_columns_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "ledger").exists()
 
 
+def test_names_of_columns_need_not_be_text(tmp_path: Path) -> None:
+    frame = pandas.DataFrame(arrays() | {"7": 1}).rename(columns={"7": 7})
+    assert fitted(duckdb.connect(), frame, ledger=tmp_path / "ledger", dataset="d").private
+
+
 def test_runs_under_several_names_are_checked_under_each(tmp_path: Path) -> None:
     """Runs in one pass: if one of their budgets does not allow all of its runs, none is started."""
     con, book, frame = duckdb.connect(), tmp_path / "ledger", arrays()
@@ -548,6 +553,16 @@ def test_rows_without_a_table_need_a_ledger_and_a_name(tmp_path: Path) -> None:
 def test_a_path_or_a_dict_in_the_wrong_place_gets_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="con must be a DuckDB connection or a Spark"):
         fitted(tmp_path / "a.duckdb", "t")  # type: ignore[arg-type]
+    options: tuple[dict[str, Any], ...] = (
+        {"seed": -1},
+        {"progress": 5},
+        {"trace": 5},
+        {"target": "size"},
+    )
+    for wrong in options:
+        with pytest.raises(UsageError, match=next(iter(wrong))):
+            fitted(duckdb.connect(), arrays(), dataset="d", ledger=tmp_path / "l", **wrong)
+    assert not (tmp_path / "l").exists()
     with pytest.raises(UsageError, match="domain must be"):
         fitted(
             duckdb.connect(), arrays(), domain={"size": (0, 9)}, dataset="d", ledger=tmp_path / "l"
@@ -574,6 +589,10 @@ def test_what_is_no_table_is_not_predicted(tmp_path: Path) -> None:
     for rows in (None, [1], Path("x.csv"), 7):
         with pytest.raises(UsageError, match="rows to predict"):
             forest.predict(con, rows)
+    with pytest.raises(UsageError, match="con must be"):
+        forest.predict("a.duckdb", "t")
+    with pytest.raises(UsageError, match="key must be a list"):
+        forest.to_sql("t", dialect="postgres", key="who")
 
 
 IDS = [2**53 + 1, 2**53 + 2, 2**53 + 3, 7]  # as DOUBLE, the first is 2^53 and the third 2^53 + 4

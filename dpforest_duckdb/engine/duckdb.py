@@ -15,7 +15,7 @@ from dpforest_duckdb.engine.models import DuckDBModels
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot, new_cursor, taken
 from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.engine.temp_space import bytes_of_a_row, room
-from dpforest_duckdb.errors import BudgetError, DpforestError
+from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.anchor import Home, TableInfo
 from dpforest_duckdb.scoring.dialects.base import split_name
 from dpforest_duckdb.scoring.score_sql import Scored
@@ -294,3 +294,12 @@ def _spellings(catalog: str, schema: str, table: str) -> list[list[str]]:
     full = [name.casefold() for name in (catalog, schema, table)]
     short = [[full[0], full[2]]] if full[1] == "main" else []
     return [full, full[1:], full[2:], *short]
+
+
+def refuse_no_connection(con: object) -> None:
+    """Raise `UsageError` for what is no connection, such as a path."""
+    if not isinstance(con, duckdb.DuckDBPyConnection):
+        raise UsageError(
+            "con must be a DuckDB connection or a Spark session: a path of a database is opened "
+            "with duckdb.connect(path)."
+        )

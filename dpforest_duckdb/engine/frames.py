@@ -56,7 +56,7 @@ class Frame:
             raise DpforestError(
                 "The frame has two columns of one name (the database ignores case): rename one."
             )
-        if len({len(rows[column]) for column in names}) > 1:
+        if isinstance(rows, dict) and len({len(column) for column in rows.values()}) > 1:
             raise DpforestError("The columns of the frame differ in length: make them equal.")
         with database.opened() as memory:
             found = memory.run(f"DESCRIBE FROM {_registered(memory.connection, rows)}")

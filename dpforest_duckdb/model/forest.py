@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 
 from dpforest_duckdb.domain.types import column_type, column_types
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.duckdb import DuckDBEngine, refuse_no_connection
 from dpforest_duckdb.engine.frames import is_frame
 from dpforest_duckdb.engine.relations import columns_of
 from dpforest_duckdb.engine.sources import declared_type, selected
@@ -43,6 +43,7 @@ class Forest(ForestContent):
         """
         if is_session(con):
             return predicted(con, self, table, prefix)
+        refuse_no_connection(con)
         engine = DuckDBEngine(con)
         if isinstance(table, str):
             return con.sql(score_sql(self, engine.scored(table), prefix=prefix, fast=True))

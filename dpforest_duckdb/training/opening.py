@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 
 from dpforest_duckdb.engine.base import Trace
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.duckdb import DuckDBEngine, refuse_no_connection
 from dpforest_duckdb.engine.files import opened_files
 from dpforest_duckdb.engine.frames import Frame, is_frame
 from dpforest_duckdb.engine.memory_database import NewDatabase
@@ -84,11 +84,7 @@ def find_rows(con: Any, rows: Rows, trace: Trace | None = None) -> FoundRows:
     """
     if is_session(con):
         return _of_spark(con, rows, trace)
-    if not isinstance(con, duckdb.DuckDBPyConnection):
-        raise UsageError(
-            "con must be a DuckDB connection or a Spark session: a path of a database is opened "
-            "with duckdb.connect(path)."
-        )
+    refuse_no_connection(con)
     engine = DuckDBEngine(con, trace)
     if isinstance(rows, str):
         return FoundRows(engine, engine.table(rows))

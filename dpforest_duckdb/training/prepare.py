@@ -121,6 +121,10 @@ def _public(
 ) -> Domain:
     """The domain as given, from a file, or from DuckDB's declarations."""
     if isinstance(domain, Domain):
+        if target and target.casefold() != domain.target.casefold():
+            raise UsageError(
+                f'--target is "{target}", but the domain predicts "{domain.target}": leave it out.'
+            )
         return domain
     if isinstance(domain, str | Path):
         return load_domain(domain, target)

@@ -112,6 +112,8 @@ def train_many(
     """
     if progress is not None:
         observe = as_text(progress)
+    if not runs:
+        return
     first = runs[0]
     if len({(run.table.key, run.account.ledger and run.account.ledger.path) for run in runs}) > 1:
         raise UsageError("Runs that share one pass need the same rows and the same ledger.")
