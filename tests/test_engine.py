@@ -22,6 +22,7 @@ from dpforest_duckdb.engine.connect import MEMORY, open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.packing import MAX_CELLS, MAX_GRID, WORD, blocks
 from dpforest_duckdb.engine.rows import DuckDBRows
+from dpforest_duckdb.engine.same_nodes import SameNodes
 from dpforest_duckdb.engine.siblings import spared
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -215,11 +216,14 @@ def test_spared_children_have_the_counts_that_counting_gives(
         spared = rows.count_classes(0, nodes)
         assert any("wanted" in statement for statement in statements), "some child is spared"
         statements.clear()
+        same, rows._same_nodes = rows._same_nodes, SameNodes((), 0)
         counted = rows.count_classes(0, nodes)  # again: nothing was routed, so all is counted
         assert not any("wanted" in statement for statement in statements)
+        rows._same_nodes = same
         for one, other in zip(spared, counted, strict=True):
             assert (one == other).all()
         assert (counted[0].sum(axis=(1, 2)) > 0).sum() > nodes / 2
+    assert same.pairs(range(22)).tolist() == [[20, 16], [21, 17]], "tree 5 splits as tree 4 did"
 
 
 def test_which_child_is_spared_does_not_rest_on_the_rows() -> None:

@@ -24,6 +24,7 @@ from dpforest_duckdb.engine.base import (
 )
 from dpforest_duckdb.engine.packing import Block, Place, blocks
 from dpforest_duckdb.engine.routing import Moves, moved
+from dpforest_duckdb.engine.same_nodes import SameNodes
 from dpforest_duckdb.engine.siblings import Spared, spared
 from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.ledger.anchor import TableInfo
@@ -74,6 +75,7 @@ class DuckDBRows:
         self._first_splits: Tree | None = None  # by which no rows were moved yet
         # the nodes that may hold rows, of each node_class
         self._open = [{copy} for copy in range(copies)]
+        self._same_nodes = SameNodes(domain.cells, copies if copies > 1 else 0)
         self._coded = self._ident("temp", "main", f"{self._name}_0")
         self._owned = True
 
@@ -224,14 +226,27 @@ class DuckDBRows:
 
     def count_classes(self, first: int, nodes: int) -> list[Integers]:
         nodes = nodes if self._routed else nodes // len(self._node_classes)
-        wanted = self._spared.counted(first, nodes) if self._spared else []
+        counted = np.arange(first, first + nodes)
+        if self._spared:
+            counted = np.array(self._spared.counted(first, nodes), dtype=np.int64)
+        same = self._same_nodes.pairs(counted.tolist() if self._routed else [])
+        wanted = (
+            np.setdiff1d(counted, same[:, 0]).tolist() if len(counted) - len(same) < nodes else []
+        )
+        columns = [
+            column
+            for column, held in zip(self._counted, self._open, strict=False)
+            if not wanted or not held.isdisjoint(wanted)
+        ]
         counts = [np.zeros((nodes, size, self._classes), np.int64) for size in self._domain.cells]
-        for start in range(0, len(self._counted), MAX_COUNTED):
-            node_classes = self._counted[start : start + MAX_COUNTED]
+        for start in range(0, len(columns), MAX_COUNTED):
+            node_classes = columns[start : start + MAX_COUNTED]
             for whole, part in zip(
                 counts, self._grids(first, nodes, node_classes, wanted), strict=True
             ):
                 whole += part
+        for whole in counts:
+            whole[same[:, 0] - first] = whole[same[:, 1] - first]
         counts = list(map(self._of_all_copies, counts))
         if self._spared:
             self._spared.fill(counts, first, *self._last_counts)
@@ -592,6 +607,8 @@ class DuckDBRows:
                 if node in nodes:
                     nodes.remove(node)
                     nodes.update(range(splits.first[i], splits.first[i] + arity))
+        if len(self._node_classes) > 1:
+            self._same_nodes.follow(splits)
 
     def _route(self, moves: Sequence[SimpleNamespace], nodes: int) -> None:
         """Move the rows in some of the node_classes; the other node_classes stay the same."""
