@@ -72,7 +72,7 @@ def domain(
 
 
 def _check(rows: FoundRows, file: str, target: str | None, as_json: bool) -> None:
-    """Compare a domain file with the columns; what cannot be is refused, the rest is listed."""
+    """Compare a domain file with the columns: refuse what cannot be right, list other doubts."""
     from dpforest_duckdb.domain.checks import remarks
     from dpforest_duckdb.domain.file import load_domain
 

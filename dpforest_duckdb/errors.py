@@ -4,7 +4,7 @@ import re
 
 # a whole command, which stays as it is, or an option
 _OPTION = re.compile(r"dpforest [a-z]+(?: [a-z]+)?(?: --[a-z-]+ \S+)*|--([a-z][a-z-]*)")
-# what Python calls the options of the command line that it does not name alike
+# options whose name in Python is another one
 _PARAMETERS = {
     "db": "the path",
     "from": "table",

@@ -135,14 +135,16 @@ def test_only_the_recipes_that_are_audited_with_a_delta_use_one(tmp_path: Path) 
 
 
 def test_the_verb(tmp_path: object) -> None:
-    facts = dpforest("audit", "recipes", "--recipe", "greedy-tree", "--runs", "20", "--json").facts
+    facts = dpforest(
+        "audit", "recipes", "--recipe", "joint-tables", "--runs", "100", "--json"
+    ).facts
     (found,) = facts["findings"]
     assert set(found) == {
         "name", "claim", "exact_loss", "bound", "seen", "draws", "private", "refuted"
     }  # fmt: skip
     assert found["refuted"] is False
     assert found["private"] is True
-    assert found["draws"] == 10
+    assert found["draws"] == 50
     said = dpforest("audit", "recipes", "--recipe", "zzz")
     assert said.code == 1
     assert "zzz" in said.err

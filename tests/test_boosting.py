@@ -185,7 +185,7 @@ def test_a_row_more_changes_the_sums_by_no_more_than_the_sensitivity(
         return found
 
     before = sums()
-    for row in itertools.product(("x", None), (3, 99, None), ("u",), domain.classes):
+    for row in itertools.product(("x", None), (3, None), ("u",), domain.classes):
         con.execute("INSERT INTO t VALUES (?, ?, ?, ?)", row)
         after = sums()
         for one, other in zip(before, after, strict=True):

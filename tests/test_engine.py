@@ -375,7 +375,7 @@ def test_neighbours_that_differ_by_a_whole_unit(
 ) -> None:
     """With all rows of a person or with none: each depth of each tree differs by the bound."""
     random = np.random.default_rng(bound)
-    people = [str(p) for p in random.integers(0, 12, 60)]
+    people = [str(p) for p in random.integers(0, 6, 30)]
     with_units(con, "VARCHAR", people)
     con.execute("UPDATE t SET a = CASE WHEN hash(b, who) % 2 = 0 THEN 'y' ELSE a END")
     trees = 3

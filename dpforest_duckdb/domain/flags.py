@@ -23,8 +23,8 @@ def domain_from_flags(
 ) -> Domain:
     """The domain that the options declare.
 
-    Bounds without a decimal point declare whole numbers. Raises `UsageError` for text that is not
-    of the form, `DpforestError` for a domain that is none.
+    Bounds without a decimal point declare whole numbers. Raises `UsageError` for text of another
+    form, `DpforestError` for a domain that is not valid.
 
     >>> domain = domain_from_flags("ill", ["age=0:99"], ["sex=F,M"], "no,yes")
     >>> [attribute.name for attribute in domain.attributes], domain.classes

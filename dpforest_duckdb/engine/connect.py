@@ -19,6 +19,7 @@ except ImportError:  # Windows: the user removes what dead runs leave behind
     fcntl = None  # type: ignore[assignment]
 
 MEMORY = ":memory:"
+CATALOG = "memory"  # as DuckDB calls a database in memory
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import duckdb
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type, column_types
 from dpforest_duckdb.engine.base import DeclaredColumn, Engine
+from dpforest_duckdb.engine.connect import CATALOG
 from dpforest_duckdb.engine.constraints import checked
 from dpforest_duckdb.engine.models import DuckDBModels
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot, new_cursor, taken
@@ -155,7 +156,8 @@ class DuckDBEngine(Statements):
                 [table.catalog],
                 on=cursor,
             )[0]
-        return Home(path or "", bool(read_only))
+        name = "" if table.catalog == CATALOG else table.catalog
+        return Home(path or "", bool(read_only), name)
 
     @contextlib.contextmanager
     def budget_note(self, table: TableInfo) -> Iterator[DuckDBNote]:

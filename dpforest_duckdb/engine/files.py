@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpforest_duckdb.engine.memory_database import CATALOG, DatabaseOpener, GivenDatabase
+from dpforest_duckdb.engine.connect import CATALOG
+from dpforest_duckdb.engine.memory_database import DatabaseOpener, GivenDatabase
 from dpforest_duckdb.engine.sources import ReadableRows, selected
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo

@@ -10,7 +10,8 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from dpforest_duckdb.engine.memory_database import CATALOG, DatabaseOpener, MemoryDatabase
+from dpforest_duckdb.engine.connect import CATALOG
+from dpforest_duckdb.engine.memory_database import DatabaseOpener, MemoryDatabase
 from dpforest_duckdb.engine.sources import ReadableRows, selected
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo

@@ -20,8 +20,6 @@ from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.sql import Sql
 
-CATALOG = "memory"  # as DuckDB calls a database in memory
-
 
 class DatabaseOpener(Protocol):
     """Gives a database in memory to read files and DataFrames in."""

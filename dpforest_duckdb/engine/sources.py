@@ -283,8 +283,9 @@ def cast(name: str, stored: ColumnType, kind: ColumnType, alias: str) -> Sql:
 def _cast(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
     """A column in another type, NULL where that is impossible.
 
-    Whole numbers are rounded up: a number is at most a whole edge exactly if it is then. Functions
-    are named in full, because a query is read where the user's macros are.
+    Where the domain has whole numbers, fractions are rounded up: this keeps them on the same side
+    of every whole edge. Functions are named in full, because the user's macros can be seen where a
+    query is read.
     """
     if stored == kind:
         return column

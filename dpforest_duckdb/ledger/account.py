@@ -27,6 +27,7 @@ from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Chain, Outcome
 from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 
 _MARK = "dpforest-budget: "
+NO_FILE = ":memory:"  # begins the place of a database that has no file
 # The comment is committed just after the ledger. Writers of one database are threads of one
 # process, so this keeps another thread from meeting a comment that is not committed yet.
 _ONE_WRITER = threading.Lock()
@@ -64,8 +65,8 @@ class Account:
         book = Ledger(ledger if ledger is not None else default)
         # a ledger beside its database moves with it, so its path identifies nothing
         beside = place.path and book.path.resolve() == default.resolve()
-        in_memory = ":memory:" if info.catalog == "memory" else f":memory:{info.catalog}"
-        home = "" if beside else str(Path(place.path).resolve()) if place.path else in_memory
+        file = str(Path(place.path).resolve()) if place.path else f"{NO_FILE}{place.name}"
+        home = "" if beside else file
         account = Account(engine, info, book, home, not place.read_only)
         account._dataset_of(book.read(), info)
         return account
@@ -258,7 +259,7 @@ class Account:
             if table.place.startswith((FILE, DATASET)):
                 continue
             home = table.place.rpartition("::")[0]
-            here = home == self.home or not (home.startswith(":memory:") or Path(home).exists())
+            here = home == self.home or not (home.startswith(NO_FILE) or Path(home).exists())
             if here and table.dataset not in present:
                 lost.append(table)
         return lost

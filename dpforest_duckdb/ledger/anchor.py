@@ -49,10 +49,14 @@ class TableInfo:
 
 @dataclass(frozen=True)
 class Home:
-    """The database of a table: its file ("" if it has none), and whether it can be written."""
+    """The database of a table: its file ("" if it has none), and whether it can be written.
+
+    `name` identifies a database without a file among those of an engine.
+    """
 
     path: str
     read_only: bool
+    name: str = ""
 
 
 class UnanchoredError(BudgetError):

@@ -23,7 +23,7 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 
 
 def _nothing() -> None:
-    """Refuse nothing: the rows come from nowhere else."""
+    """Rows that come from no other table or file: there is nothing to refuse."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class DatasetAccount:
 
 @dataclass(frozen=True)
 class NoAccount:
-    """Stands for the account of rows whose user keeps none: nothing is recorded or capped."""
+    """In the place of an account, if the user keeps none: nothing is recorded or capped."""
 
     ledger: None = None
     display: str = "these rows"

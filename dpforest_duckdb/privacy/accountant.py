@@ -22,7 +22,7 @@ class Accountant:
         self._queried: dict[str, list[int]] = {}
 
     def spend(self, purpose: str, depth: int = 0) -> int:
-        """The cost of one query at a depth. It is now spent in every tree that shares rows."""
+        """Spend a query at a depth, in every tree that shares rows; returns the cost of one."""
         query = self.plan.query(purpose)
         queried = self._queried.setdefault(purpose, [])
         if query is None or not 0 <= depth < len(query.by_depth):

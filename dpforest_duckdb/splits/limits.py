@@ -1,8 +1,8 @@
 """Limits on the size of forests: what counting, memory and scoring SQL can handle, as measured.
 
 Domain sizes and depth give a bound before any row is read: a complete tree has at least that many
-leaves, whatever its attributes. The rest shows while trees grow, from released decisions and random
-draws only: a node that would exceed a limit stays a leaf.
+leaves, whatever its attributes. The rest is known only while trees grow, from released decisions
+and random draws: a node that would exceed a limit stays a leaf.
 """
 
 from __future__ import annotations

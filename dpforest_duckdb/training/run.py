@@ -205,7 +205,10 @@ class Run:
         )
 
     def _phase_context(self, rows: Snapshot, request: Request, observe: Observer) -> RunContext:
-        """The context of a phase: recipe, trees, depth and bins, from what is paid for first."""
+        """The context of a phase, with what follows from its first queries.
+
+        The number of rows sets recipe, trees and depth; private medians set the bins.
+        """
         plan = self.recipe.plan(request)
         account = Accountant(plan, max(plan.epsilon, request.epsilon), request.delta)
         context = RunContext(self.recipe, request, account, self.randomness, observe)

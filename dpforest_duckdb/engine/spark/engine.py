@@ -11,7 +11,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type
 from dpforest_duckdb.engine.base import DeclaredColumn, Engine, Trace
 from dpforest_duckdb.engine.spark.snapshot import SparkSnapshot, hashable
-from dpforest_duckdb.engine.spark.steps import Frame, Session, Steps, kept, own_session
+from dpforest_duckdb.engine.spark.steps import Frame, Session, Steps, own_session, private_views
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import Home, TableInfo, UnanchoredError
 from dpforest_duckdb.scoring.dialects.base import split_name
@@ -128,7 +128,7 @@ class SparkEngine:
 
     def home(self, table: TableInfo) -> Home:
         """No file: a ledger must be named."""
-        return Home("", read_only=False)
+        return Home("", read_only=False, name=table.catalog)
 
     @contextlib.contextmanager
     def budget_note(self, table: TableInfo) -> Iterator[SparkNote]:
@@ -176,8 +176,8 @@ class SparkEngine:
         session = self.steps.call(lambda: own_session(self.session))
         steps = Steps(session, self.trace)
         steps.call(lambda: self.fresh(session, table))  # a table that is not there fails at once
-        with kept(steps) as held:
-            yield SparkSnapshot(steps, held, table, lambda: self.fresh(session, table))
+        with private_views(steps) as views:
+            yield SparkSnapshot(steps, views, table, lambda: self.fresh(session, table))
 
 
 class SparkNote:
@@ -197,7 +197,7 @@ class SparkNote:
             ) from None
 
     def write(self, note: str) -> None:
-        """Replace the property when `commit` is called; now only try, with its present value.
+        """Replace the property when `commit` is called; now write its present value, as a test.
 
         Raises `UnanchoredError` if the catalogue stores no properties, or not for this user.
         """

@@ -26,7 +26,7 @@ from dpforest_duckdb.engine.siblings import Spared, spared
 from dpforest_duckdb.engine.spark.added_votes import AddedVotes, scores_of
 from dpforest_duckdb.engine.spark.exact import mixed, power_of, worst_loss
 from dpforest_duckdb.engine.spark.leaves import Leaves
-from dpforest_duckdb.engine.spark.steps import Kept, Rows, Steps
+from dpforest_duckdb.engine.spark.steps import PrivateViews, Rows, Steps
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import Sql, render
@@ -48,8 +48,8 @@ class Source:
 class SparkRows:
     """The coded rows of one run: `cells`, `class`, a node column per tree, and scores."""
 
-    def __init__(self, steps: Steps, kept: Kept, domain: Domain, copies: int) -> None:
-        self._steps, self._kept, self._domain = steps, kept, domain
+    def __init__(self, steps: Steps, views: PrivateViews, domain: Domain, copies: int) -> None:
+        self._steps, self._views, self._domain = steps, views, domain
         self._ident = steps.dialect.ident
         self._classes = len(domain.classes)
         self._offsets = np.cumsum([0, *domain.cells])
@@ -113,7 +113,7 @@ class SparkRows:
         )
         # the salt is a parameter, so that it is not in the statements that are shown
         frame = self._steps.frame(sql, {"salt": salt}, step="encode")
-        self._view = self._kept.keep(frame, "encode")
+        self._view = self._views.stored(frame, "encode")
 
     def _compared(self, column: str, number: int) -> Sql:
         """A column as scoring compares it."""
@@ -238,7 +238,7 @@ class SparkRows:
         self._added.add(trees)
         if self._added.lookups > MOST_LOOKUPS:
             frame = self._steps.frame(self._added.sql(self._view), step="add_votes")
-            self._view = self._kept.keep(frame, "add_votes", self._view)
+            self._view = self._views.stored(frame, "add_votes", self._view)
             self._added.stored()
 
     def sum_gradients(self, trees: Sequence[Tree], scale: Gradients) -> list[Integers]:
@@ -320,14 +320,14 @@ class SparkRows:
         source = self._with_nodes()
         for start in range(0, len(self._nodes), MOST_ROUTED):
             now = self._nodes[start : start + MOST_ROUTED]
-            # kept at once: a node is named several times in each step, so Spark's plan of several
+            # stored at once: a node is named several times in each step, so Spark's plan of several
             # steps would double again and again
             frame = self._steps.frame(self._step(source, list(map(moved, now))), step="route")
-            source = self._view = self._kept.keep(frame, "route", self._view)
+            source = self._view = self._views.stored(frame, "route", self._view)
         self._routed = True
 
     def _spares(self, splits: Splits) -> Spared | None:
-        """The children that need no count: that takes the counts of the level just before."""
+        """The children that need no count; None without the counts of the level just before."""
         oldest, newest = self._last_counts[1], self._last_counts[1] + len(self._last_counts[0][0])
         known = all(oldest <= node < newest for node in splits.node)
         return spared(splits, self._domain.cells) if known else None
@@ -379,5 +379,5 @@ class SparkRows:
         return list(np.array(rows, dtype=np.int64).reshape(-1, columns).T)
 
     def drop(self) -> None:
-        self._kept.drop(self._view)
+        self._views.drop(self._view)
         self._last_counts = _NO_COUNTS

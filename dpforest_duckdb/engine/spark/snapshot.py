@@ -14,7 +14,7 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.base import Outcomes, Sample
 from dpforest_duckdb.engine.spark.outcomes import SparkOutcomes
 from dpforest_duckdb.engine.spark.rows import Source, SparkRows
-from dpforest_duckdb.engine.spark.steps import Frame, Kept, Steps
+from dpforest_duckdb.engine.spark.steps import Frame, PrivateViews, Steps
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
@@ -28,9 +28,9 @@ class SparkSnapshot:
     """The rows of one table; `opened` gives a new DataFrame of all its columns."""
 
     def __init__(
-        self, steps: Steps, kept: Kept, table: TableInfo, opened: Callable[[], Frame]
+        self, steps: Steps, views: PrivateViews, table: TableInfo, opened: Callable[[], Frame]
     ) -> None:
-        self._steps, self._kept, self._table, self._opened = steps, kept, table, opened
+        self._steps, self._views, self._table, self._opened = steps, views, table, opened
         self._source: Source | None = None
 
     def encode(
@@ -46,7 +46,7 @@ class SparkSnapshot:
         last: bool = False,
     ) -> SparkRows:
         source = self._read(copied=not last or unit.column != "row")
-        coded = SparkRows(self._steps, self._kept, domain, trees if sample == "all" else 1)
+        coded = SparkRows(self._steps, self._views, domain, trees if sample == "all" else 1)
         coded.encode(
             source,
             self._table,
@@ -58,7 +58,7 @@ class SparkSnapshot:
             misclassified_weight=misclassified_weight,
         )
         if last:
-            self._kept.drop(source.view)
+            self._views.drop(source.view)
             self._source = None
         return coded
 
@@ -66,7 +66,7 @@ class SparkSnapshot:
         """The rows that this snapshot shows, read now if they were not before."""
         if self._source is None:
             ident, frame = self._steps.dialect.ident, self._steps.call(self._opened)
-            view = self._kept.view(frame)
+            view = self._views.view(frame)
             row_hash = "dpforest_row"
             while row_hash in {name.casefold() for name in self._table.columns}:
                 row_hash += "_"
@@ -79,7 +79,9 @@ class SparkSnapshot:
                 row_hash=ident(row_hash),
             )
             read = self._steps.frame(sql, step="read")
-            view = self._kept.keep(read, "read", view) if copied else self._kept.view(read, view)
+            view = (
+                self._views.stored(read, "read", view) if copied else self._views.view(read, view)
+            )
             self._source = Source(view, ident(row_hash))
         return self._source
 

@@ -109,7 +109,7 @@ class Steps:
 
 
 def _awaited(running: Future[Any]) -> Any:
-    """The result of a thread, which a signal does not wait for."""
+    """The result of a thread; a signal interrupts the wait."""
     while not running.done():
         wait([running], timeout=_POLL)
     return running.result()
@@ -149,8 +149,8 @@ def plain_error(error: BaseException, step: str = "") -> BaseException:
     )
 
 
-class Kept:
-    """Private rows that Spark keeps for a run, each under the name of a temporary view.
+class PrivateViews:
+    """The private rows of a run in Spark, under the names of temporary views.
 
     A local checkpoint is read from the executors that hold it, never again from the table: a row
     cannot be counted twice because the table changed and an executor was lost. Where there are
@@ -165,19 +165,19 @@ class Kept:
         """A new view of a DataFrame, in the place of the view `over` that it reads, if any."""
         name = f"dpforest_{secrets.token_hex(6)}"
         self._steps.call(lambda: frame.createOrReplaceTempView(name))
-        held = self._views.pop(over) if over is not None else []
+        checkpoints = self._views.pop(over) if over is not None else []
         ident = self._steps.dialect.ident(name)
-        self._views[ident] = held
+        self._views[ident] = checkpoints
         if over is not None:
             self._drop_view(over)
         return ident
 
-    def keep(self, frame: Frame, step: str, over: Sql | None = None) -> Sql:
-        """The same with the rows computed now, and kept."""
+    def stored(self, frame: Frame, step: str, over: Sql | None = None) -> Sql:
+        """The same with the rows computed now, and stored in a checkpoint."""
         level = _level(self._steps.session)
-        held = self._steps.call(lambda: frame.localCheckpoint(True, level), step=step)
-        view = self.view(held)
-        self._views[view] = [held]
+        checkpoint = self._steps.call(lambda: frame.localCheckpoint(True, level), step=step)
+        view = self.view(checkpoint)
+        self._views[view] = [checkpoint]
         if over is not None:
             self.drop(over)
         return view
@@ -201,13 +201,13 @@ class Kept:
 
 
 @contextlib.contextmanager
-def kept(steps: Steps) -> Iterator[Kept]:
-    """A place for private rows, which are freed at the end."""
-    held = Kept(steps)
+def private_views(steps: Steps) -> Iterator[PrivateViews]:
+    """The views of a run; their rows are freed at the end."""
+    views = PrivateViews(steps)
     try:
-        yield held
+        yield views
     finally:
-        held.clear()
+        views.clear()
 
 
 def _level(session: Session) -> Any:
