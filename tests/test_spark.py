@@ -17,6 +17,7 @@ from dpforest_duckdb.demo import NURSERY
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.engine.spark.engine import SparkEngine
+from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.engine.spark.leaves import BITS, Leaves
 from dpforest_duckdb.engine.spark.steps import own_session
 from dpforest_duckdb.errors import DpforestError
@@ -25,7 +26,7 @@ from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.bits import SeededBits
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.sql import render
+from dpforest_duckdb.sql import Sql, render
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.train import train, train_many
 
@@ -164,13 +165,16 @@ def test_leaves_are_found_by_bit_sets(spark: Any) -> None:
     domain = Domain(tuple(numbers), "label", ("no", "yes"))
     cells = domain.cells
     codes = np.indices(cells).reshape(len(cells), -1).T
-    numbered = (codes + np.cumsum([0, *cells[:-1]])).tolist()
-    rows = spark.createDataFrame([(row,) for row in numbered], "cells array<int>")
-    leaves = Leaves(cells, SparkEngine(spark).steps.dialect.numbers)
+    dialect = SparkEngine(spark).steps.dialect
+    layout = Layout(cells, 2, dialect.ident)
+    packed = layout.packed([dialect.ident(a.name) for a in numbers])
+    words = [f"{value} AS {column}" for value, column in zip(packed, layout.words, strict=True)]
+    rows = spark.createDataFrame(codes.tolist(), [a.name for a in numbers]).selectExpr(*words)
     for depth in (0, 4, 12):
         (tree,) = random_trees(domain, 1, depth, SeededBits(1))
         assert (len(tree.leaves) > 2 * BITS) == (depth == 12)
-        found = rows.selectExpr(f"{leaves.node(tree)} AS leaf").collect()
+        leaf = Leaves.of(layout, tree).sql(Sql("0"), dialect.numbers)
+        found = rows.selectExpr(f"{leaf} AS leaf").collect()
         assert [row.leaf for row in found] == tree.find(codes).tolist()
 
 

@@ -3,7 +3,9 @@
 -- outputs: the coded rows and their scores
 -- reads private rows: yes
 SELECT
-  `cells`,
+{% for word in words %}
+  {{ word }},
+{% endfor %}
   `class`,
   `node0`,
 {% for score in scores %}

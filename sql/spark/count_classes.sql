@@ -1,19 +1,19 @@
--- Count the rows of each class, by node and cell, for every attribute of some trees at once.
--- inputs: the coded rows; a constant array that says which nodes from a first one on are counted
+-- Count the rows of each class, by node and joint code, for every block of attributes at once.
+-- inputs: the coded rows with the place of each node among those that are counted, from 1; else 0
 -- outputs: one row per group that has rows; Python fills the empty cells before noise is added
--- place = ((node - first) * classes + class) * cells + cell
+-- group = ((place - 1) * classes + class) * {{ size }} + code; codes have one number for all blocks
 -- The nodes are chosen inside explode: Spark would move a WHERE into the query of the nodes, and
 -- repeat that query's expressions at each of its steps.
 -- reads private rows: yes
-SELECT `base` + `cell` AS `place`, COUNT(*) AS `rows`
+SELECT `base` + `code` AS `group`, COUNT(*) AS `rows`
 FROM (
   SELECT
-    CAST((`node` - {{ first }}) * {{ classes }} + `class` AS BIGINT) * {{ cells }} AS `base`,
+    CAST((`node` - 1) * {{ classes }} + `class` AS BIGINT) * {{ size }} AS `base`,
     explode(
       CASE
-        WHEN `node` >= {{ first }}{% if wanted %} AND get({{ wanted }}, `node` - {{ first }}) = 1{% endif %} THEN `cells`
+        WHEN `node` > 0 THEN array({% for code in codes %}{{ code }}{% if not loop.last %}, {% endif %}{% endfor %})
       END
-    ) AS `cell`
+    ) AS `code`
   FROM {{ nodes }}
 )
-GROUP BY `base` + `cell`
+GROUP BY `base` + `code`

@@ -4,8 +4,8 @@
 SELECT `first`, `second`, `class`, COUNT(*) AS `rows`
 FROM (
   SELECT
-    get(`cells`, {{ attribute }}) AS `first`,
-    explode(slice(`cells`, {{ attribute + 2 }}, {{ later }})) AS `second`,
+    {{ first }} AS `first`,
+    explode(array({% for cell in later %}{{ cell }}{% if not loop.last %}, {% endif %}{% endfor %})) AS `second`,
     `class`
   FROM {{ codes }}
 )

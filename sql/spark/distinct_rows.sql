@@ -1,9 +1,14 @@
 -- The different coded rows of one class, how many there are of each, or of one in {{ one_in }} of them.
--- inputs: the coded rows; outputs: cells, class and a number of rows
+-- inputs: the coded rows; outputs: codes, class and a number of rows
 -- reads private rows: yes
-SELECT `cells`, `class`, COUNT(*) AS `rows`
+SELECT
+{% for word in words %}
+  {{ word }},
+{% endfor %}
+  `class`,
+  COUNT(*) AS `rows`
 FROM {{ codes }}
 {% if one_in > 1 %}
-WHERE pmod(xxhash64(`cells`), {{ one_in }}) = 0
+WHERE pmod(xxhash64({% for word in words %}{{ word }}{% if not loop.last %}, {% endif %}{% endfor %}), {{ one_in }}) = 0
 {% endif %}
-GROUP BY `cells`, `class`
+GROUP BY {% for word in words %}{{ word }}, {% endfor %}`class`

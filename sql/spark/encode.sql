@@ -1,16 +1,12 @@
 -- Encode the rows once into small integers; rows without a known class are left out.
--- A cell has one number for all attributes: its code plus the numbers of cells of those before.
 -- inputs: a view of the rows of the private table
--- outputs: the cells of each row, its class and its node, which is the number of its tree
+-- outputs: the codes of each row in the bits of a few columns, its class and its node, which is the number of its tree
 -- reads private rows: yes
 WITH coded AS (
   SELECT
-    array(
-{% for code in codes %}
-      CAST({{ code.code }} AS INT) + {{ code.offset }}{% if not loop.last %},{% endif %}
-
+{% for word in words %}
+    {{ word.value }} AS {{ word.column }},
 {% endfor %}
-    ) AS `cells`,
 {% if unit %}
     {{ unit.canonical }} AS `unit`,
 {% elif row_hash %}
@@ -24,7 +20,7 @@ WITH coded AS (
   SELECT
     *,
     row_number() OVER (
-      PARTITION BY `unit` ORDER BY xxhash64(:salt, `cells`, `class`), `cells`, `class`
+      PARTITION BY `unit` ORDER BY xxhash64(:salt, {% for word in words %}{{ word.column }}, {% endfor %}`class`), {% for word in words %}{{ word.column }}, {% endfor %}`class`
     ) AS `position`
   FROM coded
   WHERE `class` IS NOT NULL AND `unit` IS NOT NULL
@@ -48,7 +44,7 @@ WITH coded AS (
 {% endif %}
 {% if bootstrap %}
 , numbered AS (
-  SELECT *, row_number() OVER (ORDER BY xxhash64(:salt, `row`), `cells`, `class`) - 1 AS `number`
+  SELECT *, row_number() OVER (ORDER BY xxhash64(:salt, `row`), {% for word in words %}{{ word.column }}, {% endfor %}`class`) - 1 AS `number`
 {% if labelled %}
   FROM (SELECT *, explode(array_repeat(0, `wrong`)) FROM labelled)
 {% else %}
@@ -62,14 +58,16 @@ WITH coded AS (
     SELECT `part`, pmod(xxhash64(:salt, `part`, `draw`), (SELECT COUNT(*) FROM numbered)) AS `number`
     FROM (
       SELECT explode(sequence(0, {{ parts - 1 }})) AS `part`, `draw`
-      FROM (SELECT row_number() OVER (ORDER BY `cells`) AS `draw` FROM kept)
+      FROM (SELECT row_number() OVER (ORDER BY {% for word in words %}{{ word.column }}, {% endfor %}`class`) AS `draw` FROM kept)
     )
   ) AS d
   JOIN numbered AS n ON n.`number` = d.`number`
 )
 {% endif %}
 SELECT
-  `cells`,
+{% for word in words %}
+  {{ word.column }},
+{% endfor %}
   `class`,
 {% if parts == 1 %}
   0 AS `node0`

@@ -1,9 +1,10 @@
 -- The coded rows with one node each: a row of several trees becomes one row for each of them.
--- inputs: the coded rows; outputs: cells, class and node
+-- inputs: the coded rows; outputs: codes, class and node
 -- reads private rows: yes
-{% if nodes | length == 1 %}
-SELECT `cells`, `class`, {{ nodes[0] }} AS `node`
-{% else %}
-SELECT `cells`, `class`, explode(array({% for node in nodes %}{{ node }}{% if not loop.last %}, {% endif %}{% endfor %})) AS `node`
-{% endif %}
+SELECT
+{% for word in words %}
+  {{ word }},
+{% endfor %}
+  `class`,
+  {% if nodes | length == 1 %}{{ nodes[0] }}{% else %}explode(array({% for node in nodes %}{{ node }}{% if not loop.last %}, {% endif %}{% endfor %})){% endif %} AS `node`
 FROM {{ codes }}

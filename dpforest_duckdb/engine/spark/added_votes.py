@@ -1,6 +1,6 @@
 """The votes that were added to the scores of rows, and are not stored with them yet.
 
-Trees that only split into the values of one attribute add up to one vote for each cell.
+Trees that only split by attributes of one block add up to one vote for each joint code.
 """
 
 from __future__ import annotations
@@ -11,35 +11,36 @@ from types import SimpleNamespace
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.engine.spark.leaves import Leaves
 from dpforest_duckdb.scoring.codes import SparkDialect
 from dpforest_duckdb.sql import Sql, render
-from dpforest_duckdb.tree import Tree
+from dpforest_duckdb.tree import LEAF, Tree
 
 
 class AddedVotes:
     """What is to be added to the columns of scores."""
 
-    def __init__(self, leaves: Leaves, scores: Sequence[Sql], dialect: SparkDialect) -> None:
-        self._leaves, self._scores, self._dialect = leaves, scores, dialect
+    def __init__(self, layout: Layout, scores: Sequence[Sql], dialect: SparkDialect) -> None:
+        self._layout, self._scores, self._dialect = layout, scores, dialect
         self._in_rows = False
         self._clear()
 
     def _clear(self) -> None:
         scores = len(self._scores)
         self._everywhere = np.zeros(scores, dtype=np.int64)
-        self._by_cell = np.zeros((scores, self._leaves.total), dtype=np.int64)
-        self._attributes = set[int]()
+        self._of_blocks = dict[int, Integers]()  # votes[score, code]
         self._trees = list[Tree]()
 
     def add(self, trees: Sequence[Tree]) -> None:
         for tree in trees:
-            by_cell = self._leaves.votes_of_cells(tree)
-            if tree.nodes == 1:
+            attributes = sorted(set(tree.attribute[tree.kind != LEAF].tolist()))
+            block = self._layout.block_of(attributes)
+            if not attributes:
                 self._everywhere += np.concatenate(scores_of(tree.votes))
-            elif by_cell is not None:
-                self._by_cell += np.stack(scores_of(by_cell))
-                self._attributes.add(int(tree.attribute[0]))
+            elif block is not None:
+                votes = np.stack(scores_of(tree.votes[tree.find(self._layout.codes(block))]))
+                self._of_blocks[block] = self._of_blocks.get(block, 0) + votes
             else:
                 self._trees.append(tree)
 
@@ -47,29 +48,36 @@ class AddedVotes:
     def lookups(self) -> int:
         """About how many constants are looked up for a row."""
         scores = len(self._scores)
-        of_trees = sum(scores + self._leaves.lookups(tree) for tree in self._trees)
-        return of_trees + scores * len(self._attributes)
+        of_trees = sum(scores + leaves.lookups for leaves in self._leaves())
+        return of_trees + scores * len(self._of_blocks)
+
+    def _leaves(self) -> list[Leaves]:
+        return [Leaves.of(self._layout, tree) for tree in self._trees]
 
     def sql(self, view: Sql) -> Sql:
         """The rows of a view with their scores."""
         numbers, ident = self._dialect.numbers, self._dialect.ident
         leaves = [
-            SimpleNamespace(column=ident(f"added{number}"), node=self._leaves.node(tree))
-            for number, tree in enumerate(self._trees)
+            SimpleNamespace(column=ident(f"added{number}"), node=found.sql(Sql("0"), numbers))
+            for number, found in enumerate(self._leaves())
         ]
-        votes = [scores_of(tree.votes) for tree in self._trees]
+        of_trees = [scores_of(tree.votes) for tree in self._trees]
         scores = []
         for number, column in enumerate(self._scores):
-            by_cell = numbers(self._by_cell[number].tolist(), "BIGINT")
             terms = [f"CAST({self._everywhere[number]} AS BIGINT)"]
             terms += [column] if self._in_rows else []
-            terms += [f"get({by_cell}, get(`cells`, {a}))" for a in sorted(self._attributes)]
+            terms += [
+                f"get({numbers(votes[number].tolist(), 'BIGINT')}, {self._layout.code(block)})"
+                for block, votes in sorted(self._of_blocks.items())
+            ]
             terms += [
                 f"get({numbers(of_tree[number].tolist(), 'BIGINT')}, {leaf.column})"
-                for of_tree, leaf in zip(votes, leaves, strict=True)
+                for of_tree, leaf in zip(of_trees, leaves, strict=True)
             ]
             scores.append(SimpleNamespace(column=column, value=Sql(" + ".join(terms))))
-        return render("spark/add_votes", codes=view, leaves=leaves, scores=scores)
+        return render(
+            "spark/add_votes", codes=view, words=self._layout.words, leaves=leaves, scores=scores
+        )
 
     def stored(self) -> None:
         """Say that the rows have these scores now."""

@@ -1,18 +1,20 @@
-"""The leaf of a tree that a row falls into, as one expression on the row's cells.
+"""The node that a row reaches from a root, as one expression on its codes.
 
-A walk from the root names the node of a row several times in each step, so Spark's plan of it would
-double with each depth. Bit sets need no steps: a cell excludes the leaves behind the other branches
-of each split on its attribute, and one leaf is left (see `dpforest_duckdb.scoring.quickscorer`).
+A walk down names the node of a row several times in each step, so Spark's plan of it would double
+with each depth. Bit sets need no steps: a code excludes the nodes behind the other branches of each
+split on its attributes, and one node is left (see `dpforest_duckdb.scoring.quickscorer`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree, branch_of
 
@@ -21,93 +23,144 @@ BITS = 63  # of a word; the last of 64 is the sign
 Numbers = Callable[[Sequence[int], str], Sql]  # a constant array of a type
 
 
+@dataclass(frozen=True)
 class Leaves:
-    """Writes the leaf of a row of `cells`, which have one number for all attributes."""
+    """The nodes below some roots, in the order of the roots, those of a subtree together.
 
-    def __init__(self, cells: Sequence[int], numbers: Numbers) -> None:
-        self._cells, self._numbers = cells, numbers
-        self._offsets = np.cumsum([0, *cells])
-        self.total = int(self._offsets[-1])
+    `root[i]` is the position in `roots` of the root of node `nodes[i]`, and `allowed[i, cell]` says
+    which cells lead there.
+    """
 
-    def node(self, tree: Tree) -> Sql:
-        """The number of the leaf of a row."""
-        return self._grid(tree) or self._by_words(tree)
+    layout: Layout
+    roots: Integers
+    nodes: Integers
+    root: Integers
+    allowed: NDArray[np.bool_]
 
-    def lookups(self, tree: Tree) -> int:
+    @staticmethod
+    def at(layout: Layout, roots: Sequence[int] | Integers) -> Leaves:
+        """Roots that are not split yet."""
+        found = np.sort(np.asarray(roots, dtype=np.int64))
+        allowed = np.ones((len(found), layout.offsets[-1]), dtype=np.bool_)
+        return Leaves(layout, found, found, np.arange(len(found)), allowed)
+
+    @staticmethod
+    def of(layout: Layout, tree: Tree) -> Leaves:
+        """The leaves of a tree."""
+        found = Leaves.at(layout, [0])
+        for nodes in [
+            np.zeros(1, dtype=np.int64),
+            *(below for below, _ in tree.descents(layout.cells)),
+        ]:
+            inner = nodes[tree.kind[nodes] != LEAF]
+            parts = (tree.attribute, tree.kind, tree.cell, tree.first)
+            found = found.split(inner, *(part[inner] for part in parts))
+        return found
+
+    def split(
+        self, node: Integers, attribute: Integers, kind: Integers, cell: Integers, first: Integers
+    ) -> Leaves:
+        """The same after splits; those of nodes that are not here do nothing."""
+        layout = self.layout
+        order = np.argsort(node)
+        known = np.searchsorted(node, self.nodes, sorter=order) % max(1, len(node))
+        mine = order[known] if len(node) else known
+        divided = node[mine] == self.nodes if len(node) else np.zeros(len(mine), dtype=np.bool_)
+        if not divided.any():
+            return self
+        cells = np.where(kind == MULTIWAY, np.array(layout.cells)[attribute], 2)
+        arity = np.where(divided, cells[mine], 1)
+        before = np.repeat(np.arange(len(mine)), arity)
+        branch = np.arange(len(before)) - np.repeat(np.cumsum(arity) - arity, arity)
+        mine, divided = mine[before], divided[before, None]
+        attribute_of = np.repeat(np.arange(len(layout.cells)), layout.cells)
+        code = np.arange(layout.offsets[-1]) - layout.offsets[attribute_of]
+        goes = branch_of(kind[mine, None], cell[mine, None], code) == branch[:, None]
+        elsewhere = ~divided | (attribute_of != attribute[mine, None])
+        return replace(
+            self,
+            nodes=np.where(divided[:, 0], first[mine] + branch, self.nodes[before]),
+            root=self.root[before],
+            allowed=self.allowed[before] & (goes | elsewhere),
+        )
+
+    @property
+    def moved(self) -> bool:
+        """Whether any root is split."""
+        return len(self.nodes) > len(self.roots)
+
+    @property
+    def lookups(self) -> int:
         """About how many constants the expression looks up, which says how long its code is."""
-        words = -(-len(tree.leaves) // BITS)
-        return words * (1 + len(np.unique(tree.attribute[tree.kind != LEAF])))
+        most = np.bincount(self.root).max() if self.moved else 0
+        return int(-(-most // BITS)) * (1 + len(self.layout.blocks))
 
-    def votes_of_cells(self, tree: Tree) -> Integers | None:
-        """`votes[cell, class]` by the number of a cell, if a tree only splits into the values of
-        one attribute; else None.
+    @property
+    def constants(self) -> int:
+        """About how many constants the expression holds."""
+        return len(self.roots) * int(self.layout.starts[-1])
+
+    def sql(self, column: Sql, numbers: Numbers, values: Integers | None = None) -> Sql:
+        """The node of a row; `column` has its root, which is not read if there is only one.
+
+        With `values[i]` of `nodes[i]`, the value of the node: 0 if a root is not split and has 0.
+        All arrays are constants outside of the code that Spark generates. So queries for different
+        depths have the same code, which Java compiles once.
         """
-        if tree.kind[0] != MULTIWAY or (tree.kind[1:] != LEAF).any():
-            return None
-        low, high = self._offsets[tree.attribute[0] :][:2]
-        votes = np.zeros((self.total, tree.votes.shape[1]), dtype=np.int64)
-        votes[low:high] = tree.votes[tree.first[0] :][: high - low]
-        return votes
+        of_node = self.nodes if values is None else values
+        if not self.moved:
+            if len(self.roots) == 1:
+                return Sql(f"{of_node[0]}")
+            return column if values is None else self._by_root(column, of_node, numbers)
+        active = np.bincount(self.root) > 1
+        if values is not None:
+            active |= np.bincount(self.root, values) > 0
+        slot = np.where(active, np.cumsum(active) - 1, -1)
+        below = active[self.root]
+        place = slot[self.root[below]]
+        rank = np.arange(len(place)) - np.searchsorted(place, place)
+        chosen = self._by_root(column, slot, numbers) if len(self.roots) > 1 else ""
+        words = []
+        for word in range(int(rank.max()) // BITS + 1):
+            mine = rank // BITS == word
+            bit, at = rank[mine] % BITS, place[mine]
+            sets = self._sets(self.allowed[below][mine], bit, at, active.sum(), chosen, numbers)
+            reached = np.zeros((active.sum(), BITS + 2), dtype=np.int64)  # an empty word: 64 bits
+            reached[at, bit] = of_node[below][mine]
+            index = _plus(chosen, BITS + 2, f"bit_count(({sets}) - 1)")
+            words.append(f"get({numbers(reached.reshape(-1).tolist(), 'INT')}, {index})")
+        found = " + ".join(words)
+        if active.all():
+            return Sql(found)
+        return Sql(f"coalesce({found}, {column if values is None else 0})")
 
-    def _grid(self, tree: Tree) -> Sql | None:
-        """The leaf as a sum of cells, if all nodes of a depth split by all values of the same
-        attribute, and leaves are numbered in the order of the values.
-        """
-        nodes, number = np.array([0]), ""
-        while (tree.kind[nodes] == MULTIWAY).all():
-            attribute, first = int(tree.attribute[nodes[0]]), int(tree.first[nodes[0]])
-            size = self._cells[attribute]
-            alike = (tree.attribute[nodes] == attribute).all()
-            if not alike or (np.diff(tree.first[nodes]) != size).any():
-                return None
-            cell = f"get(`cells`, {attribute}) - {self._offsets[attribute]}"
-            number = f"({number}) * {size} + {cell}" if number else cell
-            nodes = first + np.arange(len(nodes) * size)
-        if not (tree.kind[nodes] == LEAF).all():
-            return None
-        return Sql(f"{number or 0} + {nodes[0]}")
+    def _by_root(self, column: Sql, values: Integers, numbers: Numbers) -> Sql:
+        """A value for each root; -1 where there is no root."""
+        low = int(self.roots[0])
+        dense = np.full(int(self.roots[-1]) - low + 1, -1)
+        dense[self.roots - low] = values
+        return Sql(f"get({numbers(dense.tolist(), 'INT')}, {column} - {low})")
 
-    def _by_words(self, tree: Tree) -> Sql:
-        """The leaf that all cells of a row allow, in words of `BITS` leaves that lie together."""
-        leaves, allowed = self._allowed(tree)
-        found = []
-        for start in range(0, len(leaves), BITS):
-            word = f"bit_count(({self._word(allowed[start : start + BITS])}) - 1)"
-            numbers = self._numbers(leaves[start : start + BITS].tolist(), "INT")
-            found.append(f"get({numbers}, {word})")  # NULL for an empty word, which has 64 bits
-        return Sql(found[0] if len(found) == 1 else f"coalesce({', '.join(found)})")
-
-    def _word(self, allowed: NDArray[np.bool_]) -> str:
-        """The leaves of a word that all cells of a row allow, as a bit set."""
-        bits = np.int64(1) << np.arange(len(allowed), dtype=np.int64)
+    def _sets(
+        self,
+        allowed: NDArray[np.bool_],
+        bit: Integers,
+        at: Integers,
+        slots: int,
+        chosen: str,
+        numbers: Numbers,
+    ) -> str:
+        """The nodes of a word that all codes of a row allow, as a bit set."""
         terms = []
-        for attribute, (low, high) in enumerate(
-            zip(self._offsets[:-1], self._offsets[1:], strict=True)
-        ):
-            of_attribute = allowed[:, low:high]
-            if not of_attribute.all():
-                sets = self._numbers((bits @ of_attribute).tolist(), "BIGINT")
-                terms.append(f"get({sets}, get(`cells`, {attribute}) - {low})")
+        for block in range(len(self.layout.blocks)):
+            of_block = self.layout.of_block(block, allowed)
+            sets = np.zeros((slots, of_block.shape[1]), dtype=np.int64)
+            np.add.at(sets, at, of_block.astype(np.int64) << bit[:, None])
+            index = _plus(chosen, of_block.shape[1], self.layout.code(block))
+            terms.append(f"get({numbers(sets.reshape(-1).tolist(), 'BIGINT')}, {index})")
         return " & ".join(terms)
 
-    def _allowed(self, tree: Tree) -> tuple[Integers, NDArray[np.bool_]]:
-        """The leaves, those of a subtree together, and `allowed[leaf, cell]`."""
-        allowed = np.ones((tree.nodes, self.total), dtype=np.bool_)
-        path = np.zeros((tree.nodes, self._depth(tree)), dtype=np.int64)
-        attribute_of = np.repeat(np.arange(len(self._cells)), self._cells)
-        code = np.arange(self.total) - self._offsets[attribute_of]
-        for depth, (nodes, above) in enumerate(tree.descents(self._cells)):
-            branch = nodes - tree.first[above]
-            goes = (
-                branch_of(tree.kind[above, None], tree.cell[above, None], code) == branch[:, None]
-            )
-            elsewhere = attribute_of != tree.attribute[above, None]
-            allowed[nodes] = allowed[above] & (goes | elsewhere)
-            path[nodes] = path[above]
-            path[nodes, depth] = branch
-        leaves = tree.leaves
-        together = leaves[np.lexsort(path[leaves].T[::-1])]
-        return together, allowed[together]
 
-    def _depth(self, tree: Tree) -> int:
-        return tree.depth(self._cells)
+def _plus(slot: str, size: int, index: str) -> str:
+    """An index into the part of a slot; negative where the slot is."""
+    return f"{slot} * {size} + {index}" if slot else index

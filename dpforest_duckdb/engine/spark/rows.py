@@ -1,13 +1,13 @@
 """The coded rows of a run inside Spark: the GROUP BYs.
 
-A coded row has an array of cells, its class, and a node of each tree. A cell has one number for all
-attributes, so one explode and one GROUP BY count a whole depth. The coded rows are stored after
-every routing. Votes are added by the queries that need scores, and are stored when there are many.
+A coded row has its codes in the bits of a few columns, its class, and a node of each tree. Codes of
+all blocks have different numbers, so one explode and one GROUP BY count a whole depth. Splits and
+votes are added to the queries that need them: the rows are stored again when they are many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -25,15 +25,16 @@ from dpforest_duckdb.engine.base import (
 from dpforest_duckdb.engine.siblings import Spared, spared
 from dpforest_duckdb.engine.spark.added_votes import AddedVotes, scores_of
 from dpforest_duckdb.engine.spark.exact import mixed, power_of, worst_loss
+from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.engine.spark.leaves import Leaves
 from dpforest_duckdb.engine.spark.steps import PrivateViews, Rows, Steps
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import Sql, render
-from dpforest_duckdb.tree import EQUALS, MULTIWAY, SCALE, THRESHOLD, Tree
+from dpforest_duckdb.tree import SCALE, Tree
 
-MOST_ROUTED = 12  # trees in a query; Java does not compile much longer methods
-MOST_LOOKUPS = 128  # of added votes in a query, for the same reason
+MOST_LOOKUPS = 96  # in a query; Java does not compile much longer methods
+MOST_CONSTANTS = 2**17  # in a query, which holds them as text
 _NO_COUNTS: tuple[list[Integers], int] = ([np.zeros((0, 0, 0), np.int64)], 0)
 
 
@@ -46,19 +47,20 @@ class Source:
 
 
 class SparkRows:
-    """The coded rows of one run: `cells`, `class`, a node column per tree, and scores."""
+    """The coded rows of one run: words of codes, `class`, a node column per tree, and scores."""
 
     def __init__(self, steps: Steps, views: PrivateViews, domain: Domain, copies: int) -> None:
         self._steps, self._views, self._domain = steps, views, domain
         self._ident = steps.dialect.ident
         self._classes = len(domain.classes)
-        self._offsets = np.cumsum([0, *domain.cells])
+        self._layout = Layout(domain.cells, self._classes, self._ident)
         self._nodes = [self._ident(f"node{copy}") for copy in range(copies)]
+        self._leaves = list[Leaves]()
         self._view = Sql("")
-        self._leaves = Leaves(domain.cells, steps.dialect.numbers)
         scored = range(self._classes) if self._classes > 2 else [1]
         self._scores = [self._ident(f"score{label}") for label in scored]
-        self._added = AddedVotes(self._leaves, self._scores, steps.dialect)
+        self._added = AddedVotes(self._layout, self._scores, steps.dialect)
+        self._stored = {0}  # the node columns that the stored rows have
         self._routed = False
         self._last_counts = _NO_COUNTS
         self._spared: Spared | None = None
@@ -81,16 +83,21 @@ class SparkRows:
             name = self._ident("t", unit.column)
             canonical = dialect.canonical_unit(name, table.columns[unit.column])
             by_column = SimpleNamespace(canonical=canonical, rows=unit.rows)
+        roots = range(parts) if len(self._nodes) == 1 else None
+        self._leaves = [Leaves.at(self._layout, roots or [n]) for n in range(len(self._nodes))]
         walked, leaves = self._walked(Sql("kept"), first_phase)
         labels = [tree.votes.argmax(axis=1).tolist() for tree in first_phase]
+        codes = [
+            dialect.code(attribute, self._compared(attribute.column, number))
+            for number, attribute in enumerate(self._domain.attributes)
+        ]
         sql = render(
             "spark/encode",
-            codes=[
-                SimpleNamespace(
-                    code=dialect.code(attribute, self._compared(attribute.column, number)),
-                    offset=int(self._offsets[number]),
+            words=[
+                SimpleNamespace(column=column, value=value)
+                for column, value in zip(
+                    self._layout.words, self._layout.packed(codes), strict=True
                 )
-                for number, attribute in enumerate(self._domain.attributes)
             ],
             unit=by_column,
             row_hash=source.row_hash,
@@ -132,37 +139,53 @@ class SparkRows:
         """The counts of every copy's root, from those of the first copy."""
         return counts if self._routed else np.repeat(counts, len(self._nodes), axis=0)
 
-    def _with_nodes(self) -> Sql:
-        """The rows with a node for every tree: only one is stored, because all start equal."""
-        if self._routed or len(self._nodes) == 1:
-            return self._view
-        others = [f"{self._nodes[0]} + {n} AS {c}" for n, c in enumerate(self._nodes) if n]
-        return Sql(f"(SELECT *, {', '.join(others)} FROM {self._view})")
+    def _node(self, copy: int, places: Integers | None = None) -> Sql:
+        """The node of a row in one of the trees, or its place: `places[node]`, 0 beyond."""
+        leaves, values = self._leaves[copy], None
+        if places is not None:
+            inside = leaves.nodes < len(places)
+            values = np.where(inside, places[np.where(inside, leaves.nodes, 0)], 0)
+        return leaves.sql(self._nodes[copy], self._steps.dialect.numbers, values)
 
-    def _one_node(self, nodes: Sequence[Sql]) -> Sql:
-        return Sql(f"({render('spark/nodes', nodes=nodes, codes=self._view)})")
+    def _with_nodes(self) -> Sql:
+        """The rows with the present node of every tree."""
+        nodes = [f"{self._node(n)} AS {column}" for n, column in enumerate(self._nodes)]
+        return Sql(
+            f"(SELECT {', '.join([*self._layout.words, '`class`', *nodes])} FROM {self._view})"
+        )
+
+    def _one_node(self, places: Integers | None = None) -> Sql:
+        copies = range(len(self._nodes) if self._routed else 1)
+        nodes = [self._node(copy, places) for copy in copies]
+        words = self._layout.words
+        return Sql(f"({render('spark/nodes', words=words, nodes=nodes, codes=self._view)})")
 
     def count_classes(self, first: int, nodes: int) -> list[Integers]:
         nodes = nodes if self._routed else nodes // len(self._nodes)
-        wanted = self._spared.counted(first, nodes) if self._spared else []
-        flags = np.isin(np.arange(first, first + nodes), wanted).astype(int).tolist()
-        cells = int(self._offsets[-1])
+        wanted = self._spared.counted(first, nodes) if self._spared else range(first, first + nodes)
+        places = np.zeros(first + nodes, dtype=np.int64)
+        places[wanted] = np.array(wanted) - first + 1
+        layout, keys = self._layout, nodes * self._classes
+        size = int(layout.starts[-1])
         sql = render(
             "spark/count_classes",
-            nodes=self._one_node(self._counted),
-            first=first,
+            nodes=self._one_node(places),
+            codes=[Sql(f"{layout.code(n)} + {s}") for n, s in enumerate(layout.starts[:-1])],
             classes=self._classes,
-            cells=cells,
-            wanted=self._steps.dialect.numbers(flags) if wanted else None,
+            size=size,
         )
-        found = self._numbers(self._steps.rows(sql, step="count_classes"), 2)
-        flat = np.zeros(nodes * self._classes * cells, dtype=np.int64)
-        flat[found[0]] = found[1]
-        grid = flat.reshape(nodes, self._classes, cells)
-        counts = [
-            self._of_all_copies(grid[:, :, low:high].transpose(0, 2, 1).copy())
-            for low, high in zip(self._offsets[:-1], self._offsets[1:], strict=True)
-        ]
+        group, rows = self._numbers(self._steps.rows(sql, step="count_classes"), 2)
+        key, code = np.divmod(group, size)
+        counts = list[Integers]()
+        for block, low in zip(layout.blocks, layout.starts, strict=False):
+            mine = (code >= low) & (code < low + block.size)
+            tables = block.marginals(code[mine] - low, key[mine], rows[mine], keys)
+            counts += [
+                self._of_all_copies(
+                    table.reshape(nodes, self._classes, -1).transpose(0, 2, 1).copy()
+                )
+                for table in tables
+            ]
         if self._spared:
             self._spared.fill(counts, first, *self._last_counts)
         self._last_counts, self._spared = (counts, first), None
@@ -170,10 +193,11 @@ class SparkRows:
 
     def count_leaves(self, first: int, nodes: int) -> Integers:
         nodes = nodes if self._routed else nodes // len(self._nodes)
-        sql = render("spark/count_leaves", nodes=self._one_node(self._counted), first=first)
+        sql = render("spark/count_leaves", nodes=self._one_node())
         node, label, rows = self._numbers(self._steps.rows(sql, step="count_leaves"), 3)
         counts = np.zeros((nodes, self._classes), dtype=np.int64)
-        counts[node - first, label] = rows
+        wanted = node >= first
+        counts[node[wanted] - first, label[wanted]] = rows[wanted]
         return self._of_all_copies(counts)
 
     def count_scores(self, votes: Sequence[Integers], cuts: Sequence[int]) -> Integers:
@@ -200,20 +224,23 @@ class SparkRows:
         return counts
 
     def count_pairs(self) -> dict[tuple[int, int], Integers]:
-        sizes, counts = self._domain.cells, {}
+        sizes, counts, layout = self._domain.cells, {}, self._layout
         total = len(sizes)
         for one in range(total - 1):
             sql = render(
-                "spark/count_pairs", codes=self._view, attribute=one, later=total - one - 1
+                "spark/count_pairs",
+                codes=self._view,
+                first=layout.cell(one),
+                later=[
+                    Sql(f"{layout.cell(n)} + {layout.offsets[n]}") for n in range(one + 1, total)
+                ],
             )
             first, second, label, rows = self._numbers(self._steps.rows(sql, step="count_pairs"), 4)
             for other in range(one + 1, total):
-                table = np.zeros((sizes[one], sizes[other], self._classes), dtype=np.int64)
-                low, high = self._offsets[other], self._offsets[other + 1]
+                low, high = layout.offsets[other], layout.offsets[other + 1]
                 mine = (second >= low) & (second < high)
-                table[first[mine] - self._offsets[one], second[mine] - low, label[mine]] = rows[
-                    mine
-                ]
+                table = np.zeros((sizes[one], sizes[other], self._classes), dtype=np.int64)
+                table[first[mine], second[mine] - low, label[mine]] = rows[mine]
                 counts[one, other] = table
         return counts
 
@@ -247,7 +274,7 @@ class SparkRows:
         sql = render(
             "spark/sum_gradients",
             codes=Sql(f"({self._added.sql(self._view)})"),
-            leaves=list(map(self._leaves.node, trees)),
+            leaves=list(map(self._leaf, trees)),
             powers=[
                 power_of(scores, number, SCALE, self._ident, self._element)
                 for number in range(len(scores))
@@ -271,7 +298,8 @@ class SparkRows:
     def rate_mixtures(
         self, models: Sequence[Sequence[Tree]], mixtures: Sequence[Sequence[int]], one_in: int
     ) -> Integers:
-        alike = render("spark/distinct_rows", codes=self._view, one_in=one_in)
+        words = self._layout.words
+        alike = render("spark/distinct_rows", codes=self._view, words=words, one_in=one_in)
         trees = [tree for model in models for tree in model]
         walked, leaves = self._walked(Sql(f"({alike})"), trees)
         at = iter(leaves)
@@ -315,16 +343,42 @@ class SparkRows:
         self._spared = self._spares(splits)
         if not splits.node:
             return
-        arrays = (splits.node, splits.kind, splits.attribute, splits.cell, splits.first)
-        moved = self._moved(*map(np.array, arrays))
-        source = self._with_nodes()
-        for start in range(0, len(self._nodes), MOST_ROUTED):
-            now = self._nodes[start : start + MOST_ROUTED]
-            # stored at once: a node is named several times in each step, so Spark's plan of several
-            # steps would double again and again
-            frame = self._steps.frame(self._step(source, list(map(moved, now))), step="route")
-            source = self._view = self._views.stored(frame, "route", self._view)
+        parts = (splits.node, splits.attribute, splits.kind, splits.cell, splits.first)
+        arrays = list(map(np.array, parts))
+        found = [leaves.split(*arrays) for leaves in self._leaves]
+        lookups, constants = (
+            sum(leaves.lookups for leaves in found),
+            sum(leaves.constants for leaves in found if leaves.moved),
+        )
+        if lookups > MOST_LOOKUPS or constants > MOST_CONSTANTS:
+            self._store_nodes()
+            found = [leaves.split(*arrays) for leaves in self._leaves]
+        self._leaves = found
         self._routed = True
+
+    def _store_nodes(self) -> None:
+        """Store the rows with their present nodes, from which later splits start."""
+        while copies := [n for n, leaves in enumerate(self._leaves) if leaves.moved]:
+            lookups = np.cumsum([self._leaves[copy].lookups for copy in copies])
+            now = copies[: max(1, int((lookups <= MOST_LOOKUPS).sum()))]
+            sql = render(
+                "spark/route",
+                codes=self._view,
+                replaced=[self._nodes[copy] for copy in now if copy in self._stored],
+                nodes=[
+                    SimpleNamespace(column=self._nodes[copy], value=self._node(copy))
+                    for copy in now
+                ],
+            )
+            frame = self._steps.frame(sql, step="route")
+            self._view = self._views.stored(frame, "route", self._view)
+            self._stored.update(now)
+            for copy in now:
+                self._leaves[copy] = Leaves.at(self._layout, self._leaves[copy].nodes)
+
+    def _leaf(self, tree: Tree) -> Sql:
+        """The leaf of a tree that a row falls into."""
+        return Leaves.of(self._layout, tree).sql(Sql("0"), self._steps.dialect.numbers)
 
     def _spares(self, splits: Splits) -> Spared | None:
         """The children that need no count; None without the counts of the level just before."""
@@ -335,44 +389,8 @@ class SparkRows:
     def _walked(self, source: Sql, trees: Sequence[Tree]) -> tuple[Sql, list[Sql]]:
         """Rows with the leaf of each tree, and the leaves' columns."""
         columns = [self._ident(f"leaf{number}") for number in range(len(trees))]
-        leaves = [f"{self._leaves.node(t)} AS {c}" for t, c in zip(trees, columns, strict=True)]
+        leaves = [f"{self._leaf(tree)} AS {c}" for tree, c in zip(trees, columns, strict=True)]
         return Sql(f"(SELECT {', '.join(['*', *leaves])} FROM {source})"), columns
-
-    def _moved(
-        self, nodes: Integers, kind: Integers, attribute: Integers, cell: Integers, first: Integers
-    ) -> Callable[[Sql], SimpleNamespace]:
-        """How a column of nodes moves by the splits of some nodes; cells have their one number."""
-        low = int(nodes.min())
-        size = int(nodes.max()) - low + 1
-
-        def at(values: Integers, column: Sql) -> Sql:
-            dense = np.zeros(size, dtype=np.int64)
-            dense[nodes - low] = values
-            return self._get(dense.tolist(), Sql(f"{column} - {low}"))
-
-        offset = self._offsets[attribute]
-        child = np.where(kind == MULTIWAY, first - offset, first)
-
-        def move(column: Sql) -> SimpleNamespace:
-            return SimpleNamespace(
-                column=column,
-                kind=at(kind, column),
-                child=at(child, column),
-                cell=Sql(f"get(`cells`, {at(attribute, column)})"),
-                cut=at(cell + offset, column),
-            )
-
-        return move
-
-    def _step(self, source: Sql, moves: Sequence[SimpleNamespace]) -> Sql:
-        return render(
-            "spark/route",
-            source=source,
-            nodes=moves,
-            multiway=MULTIWAY,
-            threshold=THRESHOLD,
-            equals=EQUALS,
-        )
 
     def _numbers(self, rows: Rows, columns: int) -> list[Integers]:
         """The columns of fetched rows."""

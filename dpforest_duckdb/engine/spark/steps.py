@@ -211,11 +211,14 @@ def private_views(steps: Steps) -> Iterator[PrivateViews]:
 
 
 def _level(session: Session) -> Any:
-    """Where a checkpoint is stored: in memory and on disk, on two executors if there are two."""
+    """Where a checkpoint is stored: in memory and on disk, on two executors if there are two.
+
+    As objects, which Java writes and reads in less than half the time of serialized rows.
+    """
     from pyspark import StorageLevel
 
     alone = str(session.conf.get("spark.master", "")).partition("[")[0] == "local"
-    return StorageLevel.MEMORY_AND_DISK if alone else StorageLevel.MEMORY_AND_DISK_2
+    return StorageLevel(True, True, False, True, 1 if alone else 2)
 
 
 def _free(frame: Frame) -> None:

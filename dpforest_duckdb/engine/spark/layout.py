@@ -1,0 +1,77 @@
+"""Where a coded row has its codes: the bits of a few BIGINT columns, in blocks of attributes.
+
+The blocks are those of DuckDB's coded rows (see `dpforest_duckdb.engine.packing`). A block's joint
+code is counted, and looked up, at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpforest_duckdb.engine.packing import Place, blocks
+from dpforest_duckdb.sql import Sql
+
+
+class Layout:
+    """The columns, the blocks, and the numbers of the first cell of each attribute."""
+
+    def __init__(self, cells: Sequence[int], classes: int, ident: Callable[[str], Sql]) -> None:
+        self.cells = tuple(cells)
+        self.offsets = np.cumsum([0, *cells])
+        self.blocks = blocks(cells, classes)
+        self.words = [ident(f"word{n}") for n in range(self.blocks[-1].word + 1)]
+        self.starts = np.cumsum([0, *(block.size for block in self.blocks)])
+
+    def packed(self, codes: Sequence[Sql]) -> list[Sql]:
+        """Each column, from the codes of all attributes."""
+        terms: list[list[str]] = [[] for _ in self.words]
+        for block in self.blocks:
+            for attribute in block.attributes:
+                place = block.place_of(attribute)
+                wide = f"CAST({codes[attribute]} AS BIGINT)"
+                terms[block.word].append(f"shiftleft({wide}, {place.shift})")
+        return [Sql("\n      | ".join(of_word)) for of_word in terms]
+
+    def code(self, block: int) -> Sql:
+        """The joint code of a block."""
+        return self._at(self.blocks[block].place)
+
+    def cell(self, attribute: int) -> Sql:
+        """The code of one attribute."""
+        (block,) = (block for block in self.blocks if attribute in block.attributes)
+        return self._at(block.place_of(attribute))
+
+    def _at(self, place: Place) -> Sql:
+        shifted = f"shiftright({self.words[place.word]}, {place.shift})"
+        return Sql(f"CAST({shifted} & {place.mask} AS INT)")
+
+    def of_block(self, block: int, by_cell: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """`[…, code]` of a block: whether all its cells are true in `by_cell[…, cell]`."""
+        codes = self.codes(block)
+        whole = np.ones((*by_cell.shape[:-1], len(codes)), dtype=np.bool_)
+        for attribute in self.blocks[block].attributes:
+            whole &= by_cell[..., self.offsets[attribute] + codes[:, attribute]]
+        return whole
+
+    def block_of(self, attributes: Sequence[int]) -> int | None:
+        """The block that holds all of some attributes, if one does."""
+        for number, block in enumerate(self.blocks):
+            if all(attribute in block.attributes for attribute in attributes):
+                return number
+        return None
+
+    def codes(self, block: int) -> NDArray[np.int64]:
+        """`[code, attribute]`: the cells of a block's joint codes; other attributes have cell 0.
+
+        Codes that do not occur repeat others.
+        """
+        found = self.blocks[block]
+        codes = np.zeros((found.size, len(self.cells)), dtype=np.int64)
+        for attribute in found.attributes:
+            place = found.place_of(attribute)
+            value = np.arange(found.size) >> (place.shift - found.shift) & place.mask
+            codes[:, attribute] = np.minimum(value, self.cells[attribute] - 1)
+        return codes
