@@ -350,6 +350,26 @@ def test_the_default_learns_interactions_of_attributes(
     assert (votes.argmax(axis=1) == 0).tolist() == [True, False, False, True]
 
 
+def test_more_trees_do_not_diverge_if_two_of_several_classes_are_frequent(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path
+) -> None:
+    """Their scores move together, so a Newton step of each alone is up to twice too long."""
+    con.execute(
+        "CREATE TABLE s AS SELECT i % 2 AS x, CASE WHEN i % 41 = 0 THEN 'rare' "
+        "WHEN (i % 2 = 0) = (i % 5 = 0) THEN 'no' ELSE 'yes' END AS c FROM range(4000) r(i)"
+    )
+    attribute = Attribute("x", "categorical", ("0", "1"), nullable=False)
+    domain = Domain((attribute,), "c", ("no", "yes", "rare"))
+    forest = fit(con, "s", domain=domain, recipe="boosted", epsilon=1000, delta=1e-6, trees=40)
+    assert len(forest.trees) == 42
+    reached = evaluate(DuckDBEngine(con), forest, "s", ledger=tmp_path / "ledger").log_loss
+    counts = con.sql("SELECT count(*) FROM s GROUP BY x, c ORDER BY x, c").fetchnumpy()
+    held = counts["count_star()"].reshape(2, -1)
+    best = -(held * np.log(held / held.sum(axis=1, keepdims=True))).sum() / held.sum()
+    assert reached is not None
+    assert reached < best + 0.01
+
+
 def test_auto_does_not_pick_boosted_for_few_rows(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
