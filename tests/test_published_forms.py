@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -16,11 +17,14 @@ from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
 from dpforest_duckdb.privacy.noise import CountNoise
 from dpforest_duckdb.recipes import RECIPES, find
+from dpforest_duckdb.recipes.leaf_queries import COUNTS, LABEL, SMOOTH_LABEL
+from dpforest_duckdb.recipes.published.dprf_gini import within_noise
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
+from dpforest_duckdb.recipes.stopping import children_within_noise, unsupported
 from dpforest_duckdb.request import Grown
 from dpforest_duckdb.splits import choose, published
 from dpforest_duckdb.splits.candidates import candidates
-from dpforest_duckdb.splits.choose import Choice
+from dpforest_duckdb.splits.choose import NO_SPLIT, Choice
 from dpforest_duckdb.tree import LEAF, SCALE
 
 # what a tree sees as published and in the rigorous form, and the children of a split
@@ -39,23 +43,42 @@ SEEN = {
 }  # fmt: skip
 
 
-def test_what_a_tree_sees_and_how_many_children_a_split_has() -> None:
+# the queries for leaves, as published and rigorous, where they do not give counts
+LEAVES = {
+    **dict.fromkeys(("smooth-forest", "xin-dpgdf"), (SMOOTH_LABEL, LABEL)),
+    **dict.fromkeys(("thesis-forest", "privatree"), (LABEL, LABEL)),
+}
+
+# whose rule ends nodes; that of DPDF is made for its 100 rows
+STOPS = {
+    **dict.fromkeys(("pinq-id3", "diffp-id3", "diffp-c45"), children_within_noise),
+    "snr-forest": unsupported,
+    "dprf-gini": within_noise,
+}
+
+
+def test_what_a_tree_sees_how_many_children_a_split_has_and_when_a_node_ends() -> None:
     assert set(SEEN) == {name for name, recipe in RECIPES.items() if recipe.only != OURS}
     for name, (in_text, rigorous, children) in SEEN.items():
         recipe = find(name)
         form = recipe.published or recipe
         assert (form.rows, recipe.rows) == (in_text, rigorous), name
         assert {form.split_type, recipe.split_type} == {children}, name
+        assert (form.leaf, recipe.leaf) == LEAVES.get(name, (COUNTS, COUNTS)), name
+        if name != "dpdf":
+            assert form.stop is recipe.stop is STOPS.get(name), name
         assert (recipe.voting == "surest") == (name == "snr-forest")
         assert recipe.distinct_roots == (name == "dpdf")
         assert recipe.taxonomies == (name in ("diffgen", "dt-diff"))
 
 
-# Parts of B per depth, and how often, with four trees (of diffgen and dt-diff one) of three splits
+# Parts of B per depth, and how often, with four trees (or one) of depth 3
 PARTS = {
     "private-rdt": {"leaf": ([1 / 4], 4)},
     "bojarski-forest": {"leaf": ([1 / 4], 4)},
     "smooth-forest": {"leaf": ([1], 1)},
+    "smooth-forest as published": {"leaf": ([1], 1)},
+    "xin-dpgdf as published": {"split": ([1 / 4] * 2, 1), "leaf": ([1 / 2], 1)},
     "snr-forest": {"rows": ([0.04], 1), "leaf": ([0.96 / 4], 4)},
     "dt-diff": {"split": ([1 / 6] * 3, 1), "leaf": ([1 / 2], 1)},
     "dprfmaxtree": {"split": ([1 / 24] * 3, 4), "leaf": ([1 / 8], 4)},
@@ -246,18 +269,23 @@ def test_rana_adds_noise_to_sums_of_bins() -> None:
     """Of three bins, 0 to 2: one row changes a sum by less than 3."""
     noise = Recorded()
     form = find("rana-forest")
-    form.choose(nodes_of(form, noise))  # type: ignore[arg-type]
+    choice = nodes_of(form, noise)  # type: ignore[arg-type]
+    drawn = form.choose(choice).candidate
     assert noise.asked == {(Fraction(1), 3)}
+    found = set(choice.candidates.attribute[drawn])
+    assert found == {0, 2, 3}, "the first of two random ones that separates the classes"
+    drawn = form.choose(replace(choice, rows=1000)).candidate
+    assert set(drawn) == {NO_SPLIT}, "children of four rows are fewer than a hundredth"
 
 
 # five nodes, of which 1, 3 and 4 are leaves, and what they vote
-COUNTS, LABELS = (
+NOISY, DRAWN = (
     [[9, 9], [6, 2], [3, 7], [1, 4], [-2, -1]],
     [[0, 0], [1, 0], [0, 0], [0, 1], [1, 0]],
 )
-SHARES = (COUNTS, [[0.75, 0.25], [0.2, 0.8], [0.5, 0.5]])
-MAJORITY = (COUNTS, [[1, 0], [0, 1], [0, 1]])
-LABEL = (LABELS, [[1, 0], [0, 1], [1, 0]])
+SHARES = (NOISY, [[0.75, 0.25], [0.2, 0.8], [0.5, 0.5]])
+MAJORITY = (NOISY, [[1, 0], [0, 1], [0, 1]])
+ONE_VOTE = (DRAWN, [[1, 0], [0, 1], [1, 0]])
 # leaf counts alone, summed upward; two pure leaves of one class are pruned
 BY_ERROR = ([[0, 0], [1, 15], [0, 0], [8, 0], [8, 0]], [[1 / 16, 15 / 16], [1, 0]])
 VOTES = {
@@ -266,7 +294,7 @@ VOTES = {
     **dict.fromkeys(("bojarski-forest:majority", "bojarski-forest:deep-majority"), MAJORITY),
     **dict.fromkeys(("diffprf", "diffprfs", "dprf-gini", "hou-forest", "guan-dpgdf"), MAJORITY),
     **dict.fromkeys(("dprfmaxtree", "tpdprf", "rana-forest"), MAJORITY),
-    **dict.fromkeys(("smooth-forest", "xin-dpgdf", "thesis-forest", "privatree"), LABEL),
+    **dict.fromkeys(("smooth-forest", "xin-dpgdf", "thesis-forest", "privatree"), ONE_VOTE),
     **dict.fromkeys(("diffp-id3", "diffp-c45"), BY_ERROR),
     "dpdf": ([[20, 12], [4, 12], [16, 0], [8, 0], [8, 0]], [[0, 0.75], [1, 0]]),
     # at a noise of 5 a count of three rows is pruned, and votes as node 2, with 31/33

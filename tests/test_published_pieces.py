@@ -299,6 +299,8 @@ def test_privatree_leaves_need_less_with_more_rows() -> None:
     request = find("privatree").request(numbers(5), NANO)
     assert leaf_epsilon(replace(request, rows=1000)) == pytest.approx(16 / np.e / 10, rel=1e-5)
     assert leaf_epsilon(replace(request, rows=2000)) == pytest.approx(8 / np.e / 10, rel=1e-5)
+    units = replace(request, rows=2000, rows_per_unit=2)  # as noisy as half of the rows
+    assert leaf_epsilon(units) == pytest.approx(16 / np.e / 10, rel=1e-5)
 
 
 def test_entries_weigh_the_same_however_many_points_they_have() -> None:

@@ -22,6 +22,7 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import load_domain
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.learners.selective_aggregation import BY_DRAWN_ERRORS, BY_TRUE_ERRORS
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
 from dpforest_duckdb.privacy.plan import Plan
@@ -86,6 +87,9 @@ PARAMETERS = {
     "dpdf": (1, 5, 1),
     "diffp-id3": (1, 5, 1),
     "privatree": (1, 4, 0),
+    # Mu et al. 2016, 2.3; the thesis, 4.1.1
+    **dict.fromkeys(("sulq-id3", "pinq-id3", "diffgen", "dt-diff"), (1, None, 0)),
+    "diffp-c45": (1, None, 1),
 }
 
 
@@ -124,11 +128,11 @@ def test_numbers_are_cut_into_as_many_intervals_as_the_lines_say() -> None:
 def test_rana_asks_for_a_hundredth_of_all_rows_in_a_child() -> None:
     (line,) = [line for line in RECIPES["rana-forest"].lines if line.field == "adapt"]
     assert "a hundredth" in line.assumed
-    counted = np.array([600, 400])
+    counted = np.array([600, 399])
     adapt = RECIPES["rana-forest"].adapt
     assert adapt is not None
     request = adapt(counted, planned("rana-forest", of=domain(5))[1])
-    assert rana_forest.least_support(SimpleNamespace(rows=request.rows)) == 10  # type: ignore[arg-type]
+    assert rana_forest.least_support(SimpleNamespace(rows=request.rows)) == 9  # type: ignore[arg-type]
 
 
 def test_privatree_gives_leaves_a_thousandth_at_least_and_a_half_at_most() -> None:
@@ -198,6 +202,7 @@ def test_guan_by_4_34_which_adds_up_to_more_than_its_half() -> None:
     assert shares(published, "split") == pytest.approx([0.125] * 4)
     assert rigorous.epsilon <= request.epsilon < published.epsilon
     assert recipe.flaws
+    assert (recipe.learner, find("guan-dpgdf").learner) == (BY_TRUE_ERRORS, BY_DRAWN_ERRORS)
     assert shares(rigorous, "split") == pytest.approx([0.9 / 2 / 4] * 4)
     assert shares(rigorous, "leaf") == pytest.approx([0.9 / 2])
     rounds = shares(rigorous, "aggregation")
@@ -314,34 +319,48 @@ def test_a_line_that_is_cut_says_so() -> None:
 
 
 UTILITIES = {
-    **dict.fromkeys(("diffp-id3", "diffp-c45", "diffprf", "diffprfs"), "choose"),
-    **dict.fromkeys(("diffgen", "dt-diff"), "learner"),
+    **dict.fromkeys(("diffp-id3", "diffp-c45", "diffprf"), ("choose", "Gini")),
+    "diffprfs": ("choose", "max count"),
+    **dict.fromkeys(("diffgen", "dt-diff"), ("learner", "max count")),
 }
 
 
-@pytest.mark.parametrize(("name", "field"), UTILITIES.items())
-def test_information_gain_is_what_the_texts_name_first(name: str, field: str) -> None:
+@pytest.mark.parametrize("name", UTILITIES)
+def test_information_gain_is_what_the_texts_name_first(name: str) -> None:
     """So it is the default as published, and a variant of the rigorous form."""
+    field, private_utility = UTILITIES[name]
     recipe = RECIPES[name]
     published = recipe.published
     assert published is not None
     assert set(recipe.variants) == set(published.variants)
     lines = [line for line in recipe.lines if "information gain" in line.step]
     assert any(line.standing == "repaired" and line.source != NO_TEXT for line in lines)
-    assert "gain" in utility_of(getattr(published, field))
-    assert "gain" in utility_of(getattr(find(f"{name}:ig", as_published=True), field))
-    assert "gain" not in utility_of(getattr(recipe, field))
+    gain = ("information gain", False)
+    most = {False: ("max count", False), True: ("max count", True)}
+    for form, private in ((published, False), (recipe, True)):
+        by_gain, by_max = (replace(form, **form.variants[each]) for each in ("ig", "max"))
+        assert utilities_of(getattr(by_gain, field)) == {gain}
+        assert utilities_of(getattr(by_max, field)) == {most[private]}, "monotone in private forms"
+    assert utilities_of(getattr(published, field)) == {gain}
+    assert utilities_of(getattr(recipe, field)) == {(private_utility, True)}
 
 
-def utility_of(piece: object) -> str:
-    """The names of the utilities inside a chooser or learner, which are functions in functions."""
-    found, left = "", [piece]
+@pytest.mark.parametrize(
+    ("name", "utility"), [("dprfmaxtree", "F_Max"), ("hou-forest", "gain and ratio")]
+)
+def test_points_and_attributes_have_one_utility(name: str, utility: str) -> None:
+    assert utilities_of(find(name, as_published=True).choose) == {(utility, False)}
+
+
+def utilities_of(piece: object) -> set[tuple[str, bool]]:
+    """The utilities inside a chooser or learner, functions in functions: names, and if monotone."""
+    found, left = set(), [piece]
     while left:
         inner = left.pop()
         cells = getattr(getattr(inner, "grow", inner), "__closure__", None) or ()
         left += [cell.cell_contents for cell in cells]
         utilities = (inner, getattr(inner, "attribute", None), getattr(inner, "point", None))
-        found += " ".join(u.name for u in utilities if isinstance(u, Utility))
+        found |= {(u.name, u.monotone) for u in utilities if isinstance(u, Utility)}
     return found
 
 
@@ -351,7 +370,8 @@ def test_a_single_tree_has_one_phase() -> None:
 
 
 @pytest.mark.parametrize(
-    ("s", "discrete", "expected"), [(0, 8, 4), (1, 0, 1), (4, 0, 3), (6, 9, 8), (20, 0, 14)]
+    ("s", "discrete", "expected"),
+    [(0, 8, 4), (1, 0, 1), (2, 0, 2), (4, 0, 3), (6, 9, 8), (20, 0, 14)],
 )
 def test_depth_by_the_rule_of_fletcher_and_islam_2017(s: int, discrete: int, expected: int) -> None:
     """The first d with s((s − 1)/s)^d < s/2 for numeric attributes, and half of the others."""
