@@ -24,6 +24,12 @@ from dpforest_duckdb.training.prepare import prepare
 _BESIDE = Path(__file__).parent.parent.parent / "shared" / "data"
 _NO_TABLES = "set DPFOREST_DATA to the folder that holds nursery.parquet and the other real tables"
 
+MALLOC = {
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_TRIM_THRESHOLD_": str(2**29),
+    "MALLOC_TOP_PAD_": str(2**26),
+}
+
 # a busy machine fails no test: there is no limit to the time of one example
 hypothesis.settings.register_profile("patient", hypothesis.settings.default, deadline=None)
 hypothesis.settings.load_profile("patient")
@@ -34,8 +40,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Where Python may not write bytecode, each of some hundred processes would compile the package
     again: it goes to the cache of pytest. What tests write is kept in memory if there is room, as
-    each ledger waits for the disk several times.
+    each ledger waits for the disk several times. Hundreds of databases in memory are opened: glibc,
+    where it is the C library, is to keep what they free for the next ones.
     """
+    for name, value in MALLOC.items():  # read by the processes that xdist starts
+        os.environ.setdefault(name, value)
     if sys.dont_write_bytecode and config.pluginmanager.hasplugin("cacheprovider"):
         sys.dont_write_bytecode = False
         sys.pycache_prefix = str(config.cache.mkdir("bytecode"))

@@ -690,7 +690,7 @@ def domains(draw: st.DrawFn) -> Domain:
 
 
 @pytest.mark.parametrize("name", ON_PATHS)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=6)
 @given(
     public=domains(),
     epsilon=st.integers(10**7, 10**11),

@@ -45,12 +45,13 @@ from dpforest_duckdb.training.prepare import prepare
 
 logging.basicConfig(level=logging.DEBUG)
 home, private, recipe, delta, secrets = sys.argv[1:]
+trees = 8 if recipe == "boosted" else None
 with duckdb.connect(home) as con:
     con.execute("SET memory_limit = '60MB'")
     con.execute("PRAGMA disable_checkpoint_on_shutdown")
     con.execute(f"ATTACH '{private}' AS private")
     run = prepare(con, "private.t", target="y", epsilon="0.001", delta=delta, recipe=recipe,
-                  name="m", trace=lambda sql: print(sql, file=sys.stderr))
+                  trees=trees, name="m", trace=lambda sql: print(sql, file=sys.stderr))
     with open(secrets, "w") as file:
         json.dump([str(run.randomness.salt)], file)
     forest = run.execute(progress=print)
@@ -106,7 +107,13 @@ def test_the_search_finds_what_is_there() -> None:
 
 @pytest.mark.parametrize(
     ("recipe", "delta"),
-    [("auto", "0"), ("auto", "1e-5"), ("greedy-tree", "0"), ("thesis-forest", "0"), ("dpdf", "0")],
+    [
+        ("auto", "0"),
+        ("boosted", "1e-5"),
+        ("greedy-tree", "0"),
+        ("thesis-forest", "0"),
+        ("dpdf", "0"),
+    ],
 )
 def test_a_run_leaves_nothing_true(
     private: tuple[Path, set[str]], tmp_path: Path, recipe: str, delta: str

@@ -108,7 +108,7 @@ def read_only_processes(home: Path, times: int) -> None:
 
 @pytest.mark.parametrize("kind", [threads_of_one_writer, attached_databases, read_only_processes])
 def test_racing_debits_overspend_nothing_and_lose_nothing(kind: object, tmp_path: Path) -> None:
-    kind(tmp_path / "home", 24)  # type: ignore[operator]
+    kind(tmp_path / "home", 12)  # type: ignore[operator]
 
 
 @pytest.mark.slow
