@@ -100,7 +100,7 @@ LINES = (
         assumed="This is the variant `max`.",
     ),
     Line(
-        "A node ends when all its rows are of one class.",
+        "A node ends at depth d, when B is used up, or when its rows are of one class.",
         "§3.1, input",
         "choose: unless_pure",
         repaired="No node ends by its class, because the classes of the true rows are private.",

@@ -25,7 +25,7 @@ from dpforest_duckdb.splits.utilities import GAIN_AND_RATIO
 LINES = (
     Line(
         "Each tree has a bootstrap sample.",
-        "thesis §3.2",
+        "thesis §3.2: bagging",
         "rows",
         repaired="Every tree sees all rows once.",
     ),
