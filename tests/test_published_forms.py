@@ -297,10 +297,10 @@ VOTES = {
     **dict.fromkeys(("smooth-forest", "xin-dpgdf", "thesis-forest", "privatree"), ONE_VOTE),
     **dict.fromkeys(("diffp-id3", "diffp-c45"), BY_ERROR),
     "dpdf": ([[20, 12], [4, 12], [16, 0], [8, 0], [8, 0]], [[0, 0.75], [1, 0]]),
-    # at a noise of 5 a count of three rows is pruned, and votes as node 2, with 31/33
+    # at a noise of 5 a leaf of three rows is pruned, and votes as node 2, with 30/33
     "snr-forest": (
-        [[0, 0], [40, 10], [0, 0], [0, 30], [2, 1]],
-        [[40 / 50, 0], [0, 1], [0, 31 / 33]],
+        [[0, 0], [40, 10], [0, 0], [0, 30], [3, 0]],
+        [[40 / 50, 0], [0, 1], [0, 30 / 33]],
     ),
 }  # fmt: skip
 

@@ -291,6 +291,7 @@ def test_the_codings_of_labels_give_a_quarter_and_a_sixteenth() -> None:
         squares = (counts * (y[None] - mean[:, None]) ** 2).sum()
         assert squares / 8 == pytest.approx(gini / part)
         assert 2 * utility.sensitivity == part
+        assert utility.function is GINI.function
         assert not utility.monotone
 
 

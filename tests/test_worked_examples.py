@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,12 @@ from dpforest_duckdb.recipes.published.dprf_gini import within_noise
 from dpforest_duckdb.recipes.stopping import children_within_noise, unsupported
 from dpforest_duckdb.request import Level
 from dpforest_duckdb.splits.candidates import candidates
-from dpforest_duckdb.splits.utilities import NORMALISED_GINI, STEPS, within_branches
+from dpforest_duckdb.splits.utilities import (
+    NORMALISED_GINI,
+    STEPS,
+    published_gini,
+    within_branches,
+)
 from dpforest_duckdb.tree import LEAF, SCALE, Tree
 
 # node 0 has the children 1 and 2, node 2 the children 3 and 4; attributes of two cells
@@ -236,8 +242,6 @@ def test_noisy_counts_find_an_attribute_that_matters(name: str) -> None:
 
 
 def test_normalised_gini_changes_by_half_at_most() -> None:
-    from itertools import product
-
     counts = np.array(list(product(range(5), repeat=4))).reshape(-1, 2, 2)
     before = NORMALISED_GINI.function(counts)
     changes = [
@@ -247,6 +251,21 @@ def test_normalised_gini_changes_by_half_at_most() -> None:
     assert np.max(changes) == STEPS // 2
     assert NORMALISED_GINI.sensitivity == STEPS // 2 + 1, "one for rounding"
     assert not NORMALISED_GINI.monotone
+
+
+def test_one_row_changes_two_attributes_by_amounts_at_most_half_apart() -> None:
+    """So the poster's exponent, ε Gini / Δ with Δ = ½, costs ε without a factor 2."""
+    tables = np.array(list(product(range(6), repeat=4))).reshape(-1, 2, 2)
+    before, totals = published_gini(tables), tables.sum(axis=1) @ [1, 100]
+    farthest = 0.0
+    for label in (0, 1):
+        more = np.zeros((2, 1, 2, 2), dtype=np.int64)
+        more[0, 0, 0, label] = more[1, 0, 1, label] = 1  # in the first branch, or in the second
+        change = published_gini(tables + more) - before
+        for total in np.unique(totals):  # attributes divide the same rows
+            of_same = change[:, totals == total]
+            farthest = max(farthest, float(of_same.max() - of_same.min()))
+    assert farthest == 0.5
 
 
 @pytest.mark.parametrize("name", sorted(RECIPES))

@@ -6,7 +6,8 @@ Trees on disjoint rows, each with all of B. A tree of depth d has d − 1 layers
 whose labels are drawn with smooth sensitivity. d from m/2 to m.
 Assumed: d = ⌈m/2⌉, at least 2; τ = 10, where the poster adjusts it to the data set; Gini as a mean
 over the rows, with Δ = ½; the changes that one row makes to two attributes are at most ½ apart, so
-that the factor 2 is not needed; numeric attributes split in two at bin edges; majority; year 2019.
+that the factor 2 is not needed; a child per category, two for a number, split at a bin edge;
+majority; the year, 2019.
 """
 
 from __future__ import annotations
