@@ -33,14 +33,14 @@ WITH weighed AS (
 {% endif %}
   FROM weighed
 )
-, gradients AS MATERIALIZED (
+, gradients AS {% if trees | length > 1 %}MATERIALIZED {% endif %}(
   SELECT
 {% for tree in trees %}
     {{ tree.leaf }},
 {% endfor %}
 {% for label in labels %}
     CASE "class" WHEN {{ label }} THEN {{ whole }} ELSE 0 END - "p{{ label }}" AS "g{{ label }}",
-    CAST({{ steep }} AS BIGINT) * "p{{ label }}" * ({{ whole }} - "p{{ label }}") // {{ whole * flat }} AS "h{{ label }}"{% if not loop.last %},{% endif %}
+    ((CAST({{ steep }} AS BIGINT) * "p{{ label }}" * ({{ whole }} - "p{{ label }}")) >> {{ bits }}){% if flat > 1 %} // {{ flat }}{% endif %} AS "h{{ label }}"{% if not loop.last %},{% endif %}
 
 {% endfor %}
   FROM shares

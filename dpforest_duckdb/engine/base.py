@@ -46,7 +46,8 @@ class Gradients:
     """The integers that stand for a row's gradient and hessian at class shares p.
 
     A gradient is `whole` times (1 for the row's class, else 0) - p, with p rounded down to
-    multiples of 1 / `whole`. A hessian is `whole` times steep/flat · p(1 - p), rounded down.
+    multiples of 1 / `whole`, a power of two. A hessian is `whole` times steep/flat · p(1 - p),
+    rounded down.
     """
 
     whole: int

@@ -36,6 +36,7 @@ from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, THRESHOLD, Tree
 MAX_JOINS = 32  # in one statement: planning takes time for each join, and DuckDB nests at most 1000
 _NO_COUNTS: tuple[list[Integers], int] = ([np.zeros((0, 0, 0), np.int64)], 0)
 MAX_TESTS = 7  # splits of a tree whose tests are faster than reading and writing nodes
+MAX_UNSTORED = 3  # trees whose votes are looked up for less than it takes to store the scores
 MAX_COUNTED = 4  # trees in one statement: it copies the rows that it counts of each tree
 
 
@@ -68,6 +69,7 @@ class DuckDBRows:
         self._node_class_type = unsigned(copies * self._classes)
         self._version = 0
         self._scored = False
+        self._unstored: list[Tree] = []  # whose votes are not in the stored scores
         self._restarted = False
         self._last_counts = _NO_COUNTS
         self._spared: Spared | None = None
@@ -388,18 +390,38 @@ class DuckDBRows:
         return [self._ident(f"score{label}") for label in scored]
 
     def add_votes(self, trees: Sequence[Tree]) -> None:
+        self._unstored += trees  # until the scores are read
+
+    def _store_votes(self) -> None:
         sql = render(
             "add_votes",
             voted=self._named(self._version + 1),
-            codes=self._with_node_classes,
+            codes=self._codes,
             kept=[*self._words, *self._node_classes],
             scores=self._scores,
             scored=self._scored,
-            trees=[self._votes(tree, f"leaf{number}") for number, tree in enumerate(trees)],
+            trees=[self._votes(tree, f"leaf{n}") for n, tree in enumerate(self._unstored)],
         )
         self._run(sql, step="add_votes")
-        self._scored = True
+        self._scored, self._unstored = True, []
         self._next_version()
+
+    @property
+    def _with_votes(self) -> Sql:
+        """The codes with the scores; the votes of few trees of one split are looked up anew."""
+        cheap = all(self._grid(tree) for tree in self._unstored)
+        if not self._scored or not cheap or len(self._unstored) > MAX_UNSTORED:
+            self._store_votes()
+        if not self._unstored:
+            return self._codes
+        trees = [self._votes(tree, f"unstored{n}") for n, tree in enumerate(self._unstored)]
+        leaves = ", ".join(f"{tree.value} AS {tree.column}" for tree in trees)
+        scores = ", ".join(
+            f"{score} + {' + '.join(tree.votes[number] for tree in trees)} AS {score}"
+            for number, score in enumerate(self._scores)
+        )
+        kept = ", ".join([*self._words, *self._node_classes])
+        return Sql(f"(SELECT {kept}, {scores} FROM (SELECT *, {leaves} FROM {self._codes}))")
 
     def _votes(self, tree: Tree, leaf: str) -> SimpleNamespace:
         """What the template needs to add a tree's votes: a column, and from it each score's votes.
@@ -417,7 +439,7 @@ class DuckDBRows:
         labels = range(self._classes) if self._classes > 2 else range(1, 2)
         sql = render(
             "sum_gradients",
-            codes=self._codes,
+            codes=self._with_votes,
             node_class=self._node_classes[0],
             classes=self._classes,
             scores=self._scores,
@@ -425,10 +447,14 @@ class DuckDBRows:
             labels=list(labels),
             scale=SCALE,
             whole=scale.whole,
+            bits=scale.whole.bit_length() - 1,
             steep=scale.steep,
             flat=scale.flat,
             trees=[
-                SimpleNamespace(node=self._node(tree), leaf=self._ident(f"leaf{number}"))
+                SimpleNamespace(
+                    node=Sql(f"CAST({self._node(tree)} AS {unsigned(tree.nodes)})"),
+                    leaf=self._ident(f"leaf{number}"),
+                )
                 for number, tree in enumerate(trees)
             ],
         )

@@ -5,7 +5,7 @@
 -- reads private rows: yes
 WITH weighed AS (
   SELECT
-    CASE WHEN ("codes0" & 24) = 0 THEN 1 ELSE 2 END AS "leaf0",
+    CAST(CASE WHEN ("codes0" & 24) = 0 THEN 1 ELSE 2 END AS UTINYINT) AS "leaf0",
     -- the other class has score 0: of the two weights, relative to the larger one, one is 1
     exp(-abs("score1") / 1000000e0) AS "smaller",
     "score1" > 0 AS "likely",
@@ -18,11 +18,11 @@ WITH weighed AS (
     CAST(floor(65536 * CASE WHEN "likely" THEN 1e0 ELSE "smaller" END / (1e0 + "smaller")) AS INTEGER) AS "p1"
   FROM weighed
 )
-, gradients AS MATERIALIZED (
+, gradients AS (
   SELECT
     "leaf0",
     CASE "class" WHEN 1 THEN 65536 ELSE 0 END - "p1" AS "g1",
-    CAST(1 AS BIGINT) * "p1" * (65536 - "p1") // 65536 AS "h1"
+    ((CAST(1 AS BIGINT) * "p1" * (65536 - "p1")) >> 16) AS "h1"
   FROM shares
 )
 SELECT
