@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -66,7 +64,9 @@ def budget(
     if db is None and not of_data:
         raise UsageError("Name the database or data files with --db, or a --dataset.")
     place: AbstractContextManager[Any]
-    place = _data(action, db, table, dataset, ledger) if of_data else _tables(action, db, show_sql)
+    if of_data and (action in (Action.move, Action.retire) or table is not None):
+        raise UsageError("--table, move and retire are for tables of a database.")
+    place = options.data_account(db, dataset, ledger) if of_data else _tables(action, db, show_sql)
     with place as opened:
         if action is Action.retire:
             _account_of_any_table(opened, ledger).retire(str(table))
@@ -93,27 +93,6 @@ def budget(
 def _tables(action: Action, db: str | None, show_sql: bool) -> AbstractContextManager[Any]:
     """The engine of a database."""
     return options.opened(str(db), read_only=action is Action.show, show_sql=show_sql)
-
-
-@contextlib.contextmanager
-def _data(
-    action: Action, db: str | None, table: str | None, dataset: str | None, ledger: str | None
-) -> Iterator[Any]:
-    """The budget of data files or of a dataset."""
-    from dpforest_duckdb.ledger.book import Ledger
-    from dpforest_duckdb.ledger.datasets import DatasetAccount
-    from dpforest_duckdb.training.opening import find_rows
-
-    if action in (Action.move, Action.retire) or table is not None:
-        raise UsageError("--table, move and retire are for tables of a database.")
-    if db is None:
-        if ledger is None:
-            raise UsageError("The budget of a dataset is in a ledger: name it with --ledger.")
-        yield DatasetAccount(Ledger(ledger), (), dataset)
-        return
-    database, rows = options.rows_of(db, None)
-    with options.opened(database) as engine:
-        yield find_rows(engine.connection, rows).account(ledger, dataset)
 
 
 def _account(

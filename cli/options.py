@@ -212,6 +212,11 @@ def opened_for_model(
     db: str | None, model: str, *, show_sql: bool = False
 ) -> Iterator[tuple[DuckDBEngine | None, Forest]]:
     """A model, and the engine if there is a database; a model in a file needs none."""
+    from dpforest_duckdb.engine.files import is_data_file
+
+    if db is not None and is_data_file(db):
+        yield None, file_model(model)
+        return
     if db is None:
         if not is_file(model):
             raise UsageError("Name the database that holds the model with --db, or a .json file.")
@@ -223,6 +228,23 @@ def opened_for_model(
 
     with opened(db, read_only=True, show_sql=show_sql) as engine:
         yield engine, store.load(engine.models, model)
+
+
+@contextlib.contextmanager
+def data_account(db: str | None, dataset: str | None, ledger: str | None) -> Iterator[Any]:
+    """The budget of data files or of a dataset."""
+    from dpforest_duckdb.ledger.book import Ledger
+    from dpforest_duckdb.ledger.datasets import DatasetAccount
+    from dpforest_duckdb.training.opening import find_rows
+
+    if db is None:
+        if ledger is None:
+            raise UsageError("The budget of a dataset is in a ledger: name it with --ledger.")
+        yield DatasetAccount(Ledger(ledger), (), dataset)
+        return
+    database, rows = rows_of(db, None)
+    with opened(database) as engine:
+        yield find_rows(engine.connection, rows).account(ledger, dataset)
 
 
 def file_model(model: str) -> Forest:

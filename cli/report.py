@@ -12,6 +12,7 @@ from dpforest_duckdb.errors import DpforestError, UsageError, one_line
 
 if TYPE_CHECKING:
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
+    from dpforest_duckdb.ledger.entries import Budget
     from dpforest_duckdb.model.forest import Forest
     from dpforest_duckdb.report.page import Spent
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 def report(
     model: options.Model,
     out: Annotated[str, typer.Option(metavar="FILE.html", help="The page to write.")],
-    db: options.MaybeDb = None,
+    db: options.MaybeDataDb = None,
     evaluation: Annotated[
         str | None,
         typer.Option(
@@ -27,14 +28,16 @@ def report(
         ),
     ] = None,
     ledger: options.Ledger = None,
+    dataset: options.Dataset = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace an existing file.")] = False,
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
 ) -> None:
     """Write a page that explains a model: its guarantee, its cost, and what matters.
 
-    One HTML file that needs no network. No row is read. With --db the page also shows the budget of
-    the table that the model was trained on, and with --evaluation accuracy, calibration and ROC.
+    One HTML file that needs no network. No row is read. With --db (and --ledger for data files) the
+    page also shows the budget of the table or files that the model was trained on, and with
+    --evaluation accuracy, calibration and ROC.
 
     \b
     Example:
@@ -48,7 +51,10 @@ def report(
         raise UsageError("--out must end in .html: the report is a page for a browser.")
     options.check_writable(out, db, ledger, evaluation, replace=replace)
     with options.opened_for_model(db, model, show_sql=show_sql) as (engine, forest):
-        spent = None if engine is None else _spent(engine, forest, ledger)
+        if engine is None:
+            spent = _spent_of_data(db, dataset, ledger)
+        else:
+            spent = _spent(engine, forest, ledger)
     evaluated = load_evaluation(evaluation, forest) if evaluation else None
     write_file(out, report_html(forest, spent=spent, evaluated=evaluated))
     if as_json:
@@ -60,8 +66,6 @@ def report(
 def _spent(engine: DuckDBEngine, forest: Forest, ledger: str | None) -> Spent | None:
     """The budget of the model's table; None if the table or its ledger is not available."""
     from dpforest_duckdb.ledger.account import Account
-    from dpforest_duckdb.privacy.amounts import NANO
-    from dpforest_duckdb.report.page import Spent
 
     if not forest.table:
         return None
@@ -69,9 +73,25 @@ def _spent(engine: DuckDBEngine, forest: Forest, ledger: str | None) -> Spent | 
         budget = Account.of(engine, engine.table(forest.table), ledger).budget()
     except DpforestError:
         return None
-    cap, left = budget.cap, budget.left_epsilon
+    return _shown("table", budget)
+
+
+def _spent_of_data(db: str | None, dataset: str | None, ledger: str | None) -> Spent | None:
+    """The budget of data files or of a dataset; None if no ledger is named."""
+    if ledger is None or (db is None and dataset is None):
+        return None
+    with options.data_account(db, dataset, ledger) as account:
+        return _shown(f"{account.noun} {account.display}", account.budget())
+
+
+def _shown(place: str, budget: Budget) -> Spent:
+    from dpforest_duckdb.privacy.amounts import NANO
+    from dpforest_duckdb.report.page import Spent
+
+    left = budget.left_epsilon
     return Spent(
-        cap=None if cap is None else cap.epsilon / NANO,
+        cap=None if budget.cap is None else budget.cap.epsilon / NANO,
         spent=budget.spent_epsilon / NANO,
         left=None if left is None else left / NANO,
+        place=place,
     )

@@ -84,6 +84,18 @@ def test_a_dataset_binds_its_files_to_one_budget(folder: Path) -> None:
     assert shown["spent"] == 3
 
 
+def test_a_report_shows_the_budget_of_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("altair")
+    assert dpforest(*trained("--db", "part-1.csv", *DECLARED)).code == 0
+    report = ("report", "--model", "m.json", "--ledger", "book", "--replace", "--out", "m.html")
+    monkeypatch.setenv("DPFOREST_DB", "part-1.csv")
+    assert dpforest(*report).code == 0
+    assert "On the <bdi>file part-1.csv</bdi> so far: ε = 1; there is no cap" in Path(
+        "m.html"
+    ).read_text(encoding="utf-8")
+    assert dpforest("show", "--model", "m.json").code == 0
+
+
 def test_dry_runs_and_domain_files_of_data_files_change_nothing(folder: Path) -> None:
     before = sorted(folder.iterdir())
     plan = ("train", *FIXED, "--db", "part-1.csv", *DECLARED, "--ledger", "book", "--dry-run")

@@ -66,6 +66,15 @@ def test_the_page_says_what_was_promised_and_spent() -> None:
     assert [effect["name"] for effect in payload(page)["effects"]] == ["colour", "size"]
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "factor"), [("0.0001", "1.00011"), ("0.5", "1.65"), ("5", "148.5"), ("20", "e^20")]
+)
+def test_the_promised_factor_is_not_rounded_down(epsilon: str, factor: str) -> None:
+    forest = made()
+    promised = replace(forest, guarantee=replace(forest.guarantee, epsilon=epsilon))
+    assert f"by a factor of at most {factor}." in report_html(promised)
+
+
 def luminance(colour: str) -> float:
     """The relative luminance of #rrggbb (WCAG 2.2)."""
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
@@ -133,6 +142,9 @@ def test_hostile_names_and_labels_stay_text() -> None:
     assert "<img" not in own
     assert page.count("</script>") == page.count("<script")
     assert payload(page)["model"]["classes"][1] == HOSTILE
+    steps = [rule["rule"] for rule in payload(page)["rules"] if HOSTILE in rule["rule"]]
+    assert steps
+    assert all(f"\u2068{HOSTILE}\u2069" in step for step in steps), "it turns no other text"
     body = re.sub(r"<pre.*?</pre>", "", own.partition("<body>")[2], flags=re.DOTALL)
     written = html.escape(HOSTILE).replace("&quot;", "&#34;")
     assert body.count(written) == body.count(f"<bdi>{written}</bdi>") > 2
@@ -148,6 +160,9 @@ def test_many_classes_and_attributes_and_a_single_leaf_have_a_page(classes: int)
     assert labels[-1] in page
     rows = [r for rows in payload(page)["effects"][0]["chart"]["datasets"].values() for r in rows]
     drawn = {row["class"] for row in rows if "class" in row}
+    assert payload(page)["model"]["asked"] == [0]
+    assert "Attributes that no tree uses are left out" in page
+    assert max(abs(row[end]) for row in rows if "low" in row for end in ("low", "high")) <= 1
     assert len(drawn) == (1 if classes == 2 else 6)
     assert ("for the 6 classes that change most" in page) == (classes == 100)
     single = forest_of(domain, forest.trees[0].cut(forest.trees[0].kind > 0, domain.cells))
@@ -163,7 +178,9 @@ def test_the_verb_writes_the_page_whole_or_not_at_all(db: Path, tmp_path: Path) 
         "model": "risk",
         "private": True,
     }
-    assert "On the table so far: ε = 1; the table has no cap" in out.read_text(encoding="utf-8")
+    assert "On the <bdi>table</bdi> so far: ε = 1; there is no cap" in out.read_text(
+        encoding="utf-8"
+    )
     assert "already" in dpforest(*words).err
     assert dpforest(*words, "--replace").code == 0
     wrong = dpforest("report", "--db", db, "--model", "risk", "--out", tmp_path / "risk.txt")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import EQUALS, LEAF, SCALE, THRESHOLD, Tree
 
 
-def rules(forest: ForestContent) -> list[dict[str, Any]]:
+def rules(forest: ForestContent, shown: Callable[[str], str] = str) -> list[dict[str, Any]]:
     """All rules and sub-rules as rows, tree by tree, parents before children.
 
     - `rule`: the path in words.
@@ -25,19 +26,26 @@ def rules(forest: ForestContent) -> list[dict[str, Any]]:
     - `votes`: the integer votes of a leaf. `log_odds`: what they add to the log-odds of each class,
       if they are log-odds.
 
-    All of it is released.
+    All of it is released. `shown` writes a name or category into a rule.
     """
-    return [row for number, tree in enumerate(forest.trees) for row in _tree(forest, number, tree)]
+    return [
+        row
+        for number, tree in enumerate(forest.trees)
+        for row in _tree(forest, number, tree, shown)
+    ]
 
 
-def _tree(forest: ForestContent, number: int, tree: Tree) -> list[dict[str, Any]]:
+def _tree(
+    forest: ForestContent, number: int, tree: Tree, shown: Callable[[str], str]
+) -> list[dict[str, Any]]:
     domain = forest.domain
     paths: list[tuple[str, ...]] = [()] * tree.nodes
     rows = []
     for node in range(tree.nodes):
         for branch, child in enumerate(tree.children(node, domain.cells)):
             attribute = domain.attributes[tree.attribute[node]]
-            step = condition(attribute, int(tree.kind[node]), int(tree.cell[node]), branch)
+            kind, cell = int(tree.kind[node]), int(tree.cell[node])
+            step = condition(attribute, kind, cell, branch, shown)
             paths[child] = (*paths[node], step)
         rows.append(
             {
@@ -94,18 +102,20 @@ def _log_odds(forest: ForestContent, tree: Tree, node: int) -> dict[str, Any]:
     return {"log_odds": dict(zip(forest.domain.classes, added.round(3).tolist(), strict=True))}
 
 
-def condition(attribute: Attribute, kind: int, cell: int, branch: int) -> str:
-    """The condition of one branch in words."""
-    name = attribute.name
+def condition(
+    attribute: Attribute, kind: int, cell: int, branch: int, shown: Callable[[str], str] = str
+) -> str:
+    """The condition of one branch in words; `shown` writes a name or category."""
+    name = shown(attribute.name)
     if kind == THRESHOLD:
         if attribute.kind == "categorical":
-            listed = ", ".join(attribute.values[: cell + 1])
+            listed = ", ".join(map(shown, attribute.values[: cell + 1]))
             return f"{name} {'in' if branch == 0 else 'not in'} ({listed})"
         edge = attribute.text(attribute.edges[cell])
         return f"{name} <= {edge}" if branch == 0 else f"{name} > {edge} or missing"
     label = attribute.label(cell if kind == EQUALS else branch)
     if kind == EQUALS and branch == 1:
-        return f"{name} is not {label}"
+        return f"{name} is not {shown(label)}"
     if attribute.kind == "numeric" and not label.startswith(("NULL", "other")):
         return f"{name} {label}"
-    return f"{name} is {label}" if label in ("NULL", "other") else f"{name} = {label}"
+    return f"{name} is {label}" if label in ("NULL", "other") else f"{name} = {shown(label)}"

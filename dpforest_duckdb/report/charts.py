@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,14 @@ MOST_BARS = 40  # attributes in the chart of importances
 MOST_CLASSES = 6  # drawn in the chart of an effect
 MOST_NODES = 400  # of a drawn tree: more cannot be read
 LEVEL, LAST = 165, 250  # pixels of a level of a tree, and of the text of its leaves
+
+
+def isolated(text: str) -> str:
+    """A name that stands in a longer text. A right-to-left mark in it ends with it."""
+    turning = ("R", "AL", "RLE", "RLO", "RLI", "LRE", "LRO", "LRI", "FSI")
+    if any(unicodedata.bidirectional(character) in turning for character in text):
+        return f"\u2068{text}\u2069"
+    return text
 
 
 def importance_chart(forest: ForestContent, found: Sequence[Effect]) -> dict[str, Any]:
@@ -51,6 +60,7 @@ def effect_chart(forest: ForestContent, effect: Effect) -> dict[str, Any]:
 
     classes = forest.domain.classes
     shown = [1] if len(classes) == 2 else _most_changed(effect)
+    most = 1.0 if effect_scale(forest) == "probability" else math.inf
     rows = []
     for number in shown:
         for cell, label in enumerate(effect.labels):
@@ -63,8 +73,8 @@ def effect_chart(forest: ForestContent, effect: Effect) -> dict[str, Any]:
                     "value": label,
                     "class": classes[number],
                     "effect": value,
-                    "low": value - band if known else value,
-                    "high": value + band if known else value,
+                    "low": max(value - band, -most) if known else value,
+                    "high": min(value + band, most) if known else value,
                     "rows": float(effect.weights[cell]),
                 }
             )
@@ -202,7 +212,8 @@ def tree_chart(forest: ForestContent, tree: Tree) -> dict[str, Any] | None:
         if above >= 0:
             split = forest.domain.attributes[tree.attribute[above]]
             branch = node - int(tree.first[above])
-            step = condition(split, int(tree.kind[above]), int(tree.cell[above]), branch)
+            kind, cell = int(tree.kind[above]), int(tree.cell[above])
+            step = condition(split, kind, cell, branch, isolated)
         leaf = tree.kind[node] == LEAF
         label = forest.domain.classes[int(tree.votes[node].argmax())] if leaf else ""
         rows.append(

@@ -51,7 +51,7 @@ dark.addEventListener("change", drawAll);
 const model = data.model;
 const MULTIWAY = 1, THRESHOLD = 2, SCALE = 1e6;
 const softmax = model.link === "softmax";
-const REASONS = 15, RULES = 50, LIKELIEST = 6; // rows that are shown
+const REASONS = 15, RULES = 50, LIKELIEST = 6, FIELDS = 24; // that are shown
 
 function path(tree, codes) {
   let node = 0;
@@ -66,7 +66,7 @@ function path(tree, codes) {
 }
 
 function explain() {
-  const codes = model.attributes.map((_, a) => Number(byId(`value${a}`).value));
+  const codes = model.attributes.map((_, a) => Number(byId(`value${a}`)?.value)); // NaN: no tree asks
   const total = model.classes.map(() => 0), reasons = new Map();
   for (const tree of model.trees) {
     const [leaf, used] = path(tree, codes), votes = tree.votes[leaf];
@@ -106,14 +106,16 @@ function line(texts, share) {
 }
 
 const label = (attribute, cell) => model.attributes[attribute].cells.find(([code]) => code === cell)[1];
-model.attributes.forEach((attribute, number) => {
+model.asked.forEach((number, place) => {
+  const attribute = model.attributes[number];
   const field = document.createElement("label"), select = document.createElement("select");
   select.id = `value${number}`;
   for (const [code, text] of attribute.cells) select.add(new Option(text, code));
   select.addEventListener("change", explain);
   field.append(attribute.name, select);
-  byId("row").append(field);
+  byId(place < FIELDS ? "row" : "more-row").append(field);
 });
+if (model.asked.length > FIELDS) byId("more").hidden = false;
 explain();
 
 // rules

@@ -7,20 +7,23 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 import jinja2
 
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.model.effects import effects
+from dpforest_duckdb.model.effects import Effect, effects
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.model.rules import rules as all_rules
 from dpforest_duckdb.report.charts import (
     MOST_BARS,
     MOST_CLASSES,
     calibration_chart,
     effect_chart,
     importance_chart,
+    isolated,
     roc_chart,
     tree_chart,
 )
@@ -48,11 +51,15 @@ STEPS = {
 
 @dataclass(frozen=True)
 class Spent:
-    """The budget of the table, in ε: its cap (None without one), what is spent, what is left."""
+    """The budget of the rows, in ε: its cap (None without one), what is spent, what is left.
+
+    `place` says whose budget it is: the table, or some files.
+    """
 
     cap: float | None
     spent: float
     left: float | None
+    place: str = "table"
 
 
 def report_html(
@@ -74,21 +81,16 @@ def report_html(
     found = effects(forest)
     trees = [(n, tree) for n, tree in enumerate(forest.trees) if tree.nodes > 1][:MOST_TREES]
     drawn = {n: tree_chart(forest, tree) for n, tree in trees if _deep(tree)}
-    rules = [rule for rule in forest.rules() if rule["leaf"]]
+    rules = [rule for rule in all_rules(forest, isolated) if rule["leaf"]]
+    scoring = _scoring(forest, [one.attribute for one in found])
     payload = {
         "importance": importance_chart(forest, found) if found else None,
-        "effects": [
-            {
-                "name": forest.domain.attributes[effect.attribute].name,
-                "chart": effect_chart(forest, effect),
-            }
-            for effect in found
-        ],
+        "effects": [_drawn_effect(forest, effect) for effect in found],
         "calibration": calibration_chart(evaluated) if evaluated else None,
         "roc": roc_chart(evaluated) if evaluated else None,
         "trees": [{"number": n, "chart": chart} for n, chart in drawn.items() if chart],
         "rules": [_rule(rule) for rule in rules[:MOST_RULES]],
-        "model": _scoring(forest),
+        "model": scoring,
     }
     return (
         _environment()
@@ -102,6 +104,7 @@ def report_html(
             bands=bool(found) and any(math.isfinite(d) for d in found[0].deviation.ravel()),
             boosted=any(tree.vote_noise is not None for tree in forest.trees),
             effects=len(found),
+            asked=len(scoring["asked"]),
             undrawn=len([chart for chart in drawn.values() if chart is None]),
             most=[forest.domain.attributes[one.attribute].name for one in found[:3]],
             steps=[_step(line) for line in forest.guarantee.plan],
@@ -116,6 +119,11 @@ def report_html(
             library=_library(),
         )
     )
+
+
+def _drawn_effect(forest: Forest, effect: Effect) -> dict[str, Any]:
+    name = forest.domain.attributes[effect.attribute].name
+    return {"name": name, "chart": effect_chart(forest, effect)}
 
 
 def _library() -> str:
@@ -145,16 +153,24 @@ def _script_json(value: object) -> str:
 def _promise(forest: Forest) -> str:
     """What the guarantee means, in one sentence."""
     guarantee = forest.guarantee
-    epsilon = float(guarantee.epsilon)
     who = "any one row" if guarantee.unit == "row" else f'any one "{guarantee.unit}"'
     if guarantee.rows_per_unit > 1:
         who += f" (with up to {guarantee.rows_per_unit} rows)"
-    factor = f"{math.exp(epsilon):.3g}" if epsilon <= 20 else f"e^{epsilon:g}"
+    factor = _factor(Decimal(guarantee.epsilon))
     slack = f", up to a probability of {guarantee.delta}" if float(guarantee.delta) else ""
     return (
         f"Whether {who} is in the table or not changes the probability of any outcome, this page "
         f"included, by a factor of at most {factor}{slack}."
     )
+
+
+def _factor(epsilon: Decimal) -> str:
+    """e^ε, rounded up: a factor that is rounded down would promise too much."""
+    if epsilon > 10:
+        return f"e^{epsilon:f}"
+    factor = epsilon.exp()
+    places = max(2 - factor.adjusted(), 1 - epsilon.adjusted(), 0)
+    return f"{factor.quantize(Decimal(1).scaleb(-places), ROUND_CEILING):f}"
 
 
 def _step(line: str) -> tuple[str, str, str]:
@@ -189,9 +205,11 @@ def _described(attribute: Attribute) -> dict[str, Any]:
     return {"name": attribute.name, "kind": kind, "type": attribute.type.name, "labels": labels}
 
 
-def _scoring(forest: Forest) -> dict[str, Any]:
-    """What the page needs to follow one row through the trees."""
+def _scoring(forest: Forest, important: list[int]) -> dict[str, Any]:
+    """What the page needs to follow one row through the trees, by `asked` attributes alone."""
+    used = {int(a) for tree in forest.trees for a in tree.attribute[tree.kind != LEAF]}
     return {
+        "asked": [*important, *sorted(used - set(important))],
         "classes": list(forest.domain.classes),
         "link": forest.link,
         "voting": forest.voting,
