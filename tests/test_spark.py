@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
+import signal
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,8 @@ import duckdb
 import numpy as np
 import pytest
 from engine_conformance import COLUMNS, DOMAIN, ROWS, Subject, conforms
+from spark_sessions import NURSERY_DOMAIN, started
 
-from dpforest_duckdb.demo import NURSERY
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.engine.spark.engine import SparkEngine
@@ -36,22 +38,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("training on spark")]
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A Spark of our own, with its catalogue in memory and its tables in a folder of ours."""
-    sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
-    if shutil.which("java") is None:
-        pytest.skip("Java is not installed (Debian: default-jre-headless)")
-    builder = sql.SparkSession.builder.master("local[2]")
-    for key, value in {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
-        "spark.log.level": "OFF",
-    }.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    session = started("local[2]", tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
 
@@ -110,11 +97,7 @@ def declared(name: str) -> Domain:
     if name == "made":
         return DOMAIN
     if name == "nursery":
-        columns = [
-            {"name": column, "kind": "categorical", "domain": list(values)}
-            for column, values in NURSERY.items()
-        ]
-        return domain_from_mapping({"target": "class", "column": columns})
+        return domain_from_mapping(NURSERY_DOMAIN)
     return domain_from_mapping(
         {
             "target": "label",
@@ -239,6 +222,26 @@ def test_files_of_one_name_are_each_read(spark: Any, tmp_path: Path) -> None:
     ]
     forests = list(train_many(runs))
     assert [int(forest.trees[0].votes[-1].argmax()) for forest in forests] == [0, 1]
+
+
+def test_ctrl_c_cancels_our_jobs_within_two_seconds(
+    spark: Any, request: pytest.FixtureRequest
+) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # Spark's cancels all jobs
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+    pressed = list[float]()
+
+    def press() -> None:
+        while not spark.sparkContext.statusTracker().getActiveJobsIds():
+            time.sleep(0.1)
+        pressed.append(time.monotonic())
+        signal.raise_signal(signal.SIGINT)
+
+    threading.Thread(target=press).start()
+    with pytest.raises(KeyboardInterrupt):
+        SparkEngine(spark).steps.rows("SELECT sum(sqrt(id)) FROM range(1000000000000)")
+    assert time.monotonic() - pressed[0] < 2
+    assert not spark.sparkContext.statusTracker().getActiveJobsIds()
 
 
 def test_no_function_of_the_session_changes_a_count(spark: Any) -> None:

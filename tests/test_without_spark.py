@@ -56,7 +56,8 @@ def test_options_that_do_not_fit_are_refused(words: tuple[str, ...], why: str) -
 
 
 def test_what_cannot_be_written_in_sql_is_refused_before_the_debit() -> None:
-    engine = SparkEngine(SimpleNamespace(addTag=print))
+    context = SimpleNamespace(addJobTag=print, cancelJobsWithTag=print)
+    engine = SparkEngine(SimpleNamespace(sparkContext=context))
     with pytest.raises(DpforestError, match="Spark replaces"):
         engine.refuse_unseen(TableInfo("", "", "t", {"a${b}": INTEGER}))
     large = str(2**64)  # beyond BIGINT, a literal of Spark is a DECIMAL

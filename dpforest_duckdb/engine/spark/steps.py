@@ -25,6 +25,7 @@ Rows = list[tuple[Any, ...]]
 
 _LIBRARIES = ("pyspark", "py4j", "grpc")
 _POLL = 0.2  # seconds between two looks for Ctrl-C
+_PATIENCE = 10  # seconds to wait for the end of cancelled jobs
 _SENTENCES = {
     "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND": (
         "Spark lost coded rows together with its executors: train again (what was debited stays "
@@ -68,7 +69,12 @@ class Steps:
         self.session = session
         self.trace = trace
         self._tag = f"dpforest-{secrets.token_hex(6)}"
-        self._worker = ThreadPoolExecutor(1, initializer=session.addTag, initargs=(self._tag,))
+        if _is_remote(session):
+            add, self._interrupt = session.addTag, session.interruptTag
+        else:  # a session's tag is known only in the thread that added it, a context's in all
+            context = session.sparkContext
+            add, self._interrupt = context.addJobTag, context.cancelJobsWithTag
+        self._worker = ThreadPoolExecutor(1, initializer=add, initargs=(self._tag,))
 
     def rows(self, sql: str, values: Mapping[str, Any] | None = None, *, step: str = "") -> Rows:
         """Run one statement and fetch its rows."""
@@ -99,13 +105,23 @@ class Steps:
         try:
             return _awaited(running)
         except KeyboardInterrupt:
-            with contextlib.suppress(Exception):
-                self.session.interruptTag(self._tag)
-            with contextlib.suppress(BaseException):
-                running.result(timeout=10)
+            self._cancel(running)
             raise
         except Exception as error:
             raise plain_error(error, step) from None
+
+    def _cancel(self, running: Future[Any]) -> None:
+        """Cancel the jobs of what runs, also those that Spark only plans yet."""
+        for _ in range(int(_PATIENCE / _POLL)):
+            with contextlib.suppress(Exception):
+                self._interrupt(self._tag)
+            if wait([running], timeout=_POLL).done:
+                break
+
+
+def _is_remote(thing: object) -> bool:
+    """Whether this is of Spark Connect."""
+    return type(thing).__module__.startswith("pyspark.sql.connect")
 
 
 def _awaited(running: Future[Any]) -> Any:
@@ -223,5 +239,5 @@ def _level(session: Session) -> Any:
 
 def _free(frame: Frame) -> None:
     """Free a checkpoint now; the server of Spark Connect does so when its client forgets it."""
-    if not type(frame).__module__.startswith("pyspark.sql.connect"):
+    if not _is_remote(frame):
         frame._jdf.logicalPlan().rdd().unpersist(False)
