@@ -98,8 +98,8 @@ LINES = (
         cut="One category is split from the rest.",
     ),
     Line(
-        "Every attribute has noisy histograms by class, and the split with the least "
-        "Gini in them is taken.",
+        "Every attribute has noisy histograms by class, none below 0. The split of least Gini in "
+        "them whose sides both hold rows is taken.",
         CODE,
         "choose: by_private_histograms",
         repaired="One draw is made, by permute-and-flip on Gini weighted by rows, Δ = 2.",
