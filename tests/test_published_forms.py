@@ -65,6 +65,9 @@ def test_what_a_tree_sees_how_many_children_a_split_has_and_when_a_node_ends() -
         assert (form.rows, recipe.rows) == (in_text, rigorous), name
         assert {form.split_type, recipe.split_type} == {children}, name
         assert (form.leaf, recipe.leaf) == LEAVES.get(name, (COUNTS, COUNTS)), name
+        for each in (form, recipe):
+            query = each.whole_plan(each.request(four_attributes(), NANO)).query("leaf")
+            assert query is None or query.mechanism == each.leaf.mechanism, name
         if name != "dpdf":
             assert form.stop is recipe.stop is STOPS.get(name), name
         assert (recipe.voting == "surest") == (name == "snr-forest")
@@ -232,6 +235,9 @@ def test_the_exponents_of_a_split(label: str, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(module, "select", select)
     monkeypatch.setattr(published, "exponential_mechanism", partial(select, EXP))
     form.choose(choice)
+    query = form.plan(form.request(four_attributes(), NANO)).query("split")
+    assert query is not None
+    assert all(query.mechanism.startswith(mechanism) for mechanism, _, _ in found)
     assert {f for f in found if f[1]} == {(m, round(float(e), 4), a) for m, e, a in DRAWS[label]}
     assert by_width == {form.name.partition(":")[0]} & {"diffp-c45", "diffprfs", "diprime"}
 

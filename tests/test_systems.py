@@ -22,6 +22,7 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import load_domain
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.learners.selective_aggregation import BY_DRAWN_ERRORS, BY_TRUE_ERRORS
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
@@ -248,6 +249,7 @@ def test_liu_by_4_31_and_4_32_in_two_phases(trees: int, d_m: int) -> None:
             rows_per_unit=3,
         )
         assert request.depth == d_m - 1
+        assert (recipe.learner is LEVELS) is not published, "features are selected as published"
         first, second = recipe.phases(request)
         assert (first.trees, second.trees) == (trees // 2, trees - trees // 2)
         assert (first.rows_per_unit, second.rows_per_unit) == (3, 3 if published else 6)
