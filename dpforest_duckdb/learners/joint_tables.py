@@ -14,7 +14,7 @@ from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
-from dpforest_duckdb.splits.table_codes import blocks, deviation, parts, sums, table_of
+from dpforest_duckdb.splits.table_codes import blocks, deviation, deviations, parts, sums, table_of
 from dpforest_duckdb.tree import MULTIWAY
 
 
@@ -37,11 +37,12 @@ def release_tables(rows: CodedRows, context: TrainingContext) -> Grown:
     growth = Growth(request.domain.cells, 1 + len(attributes), len(request.domain.classes))
     roots, noise_of_rows = np.arange(growth.trees), deviation(None, attributes, cost, k)
     growth.release(roots, _whole(noisy[:, 0]), noise_of_rows)
-    for number, attribute in enumerate(attributes):
+    of_counts = deviations(attributes, attributes, cost, k)
+    for number, (attribute, noise_of_counts) in enumerate(zip(attributes, of_counts, strict=True)):
         leaves = growth.nodes + np.array(attribute.expected)
         growth.split(*(np.array([value]) for value in (number + 1, number, MULTIWAY, 0)))
         table = table_of(noisy, number, attributes)[list(attribute.expected)]
-        growth.release(leaves, _whole(table), deviation(attribute, attributes, cost, k))
+        growth.release(leaves, _whole(table), noise_of_counts)
     return Grown(growth.finished())
 
 
@@ -55,7 +56,7 @@ def tables_deviation(query: PlannedQuery, request: Request) -> float | None:
         return query.count_noise(request.rows_per_unit)
     attributes, k = request.domain.attributes if request.trees else (), request.rows_per_unit
     (cost,) = query.by_depth
-    return max(deviation(own, attributes, cost, k) for own in (None, *attributes))
+    return max(deviations([None, *attributes], attributes, cost, k))
 
 
 JOINT_TABLES = Learner(release_tables, node_columns=lambda request: 1, deviation=tables_deviation)

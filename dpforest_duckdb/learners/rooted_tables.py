@@ -27,7 +27,7 @@ from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.splits.choose import draw_attributes
-from dpforest_duckdb.splits.table_codes import blocks, deviation, parts, sums, table_of
+from dpforest_duckdb.splits.table_codes import blocks, deviation, deviations, parts, sums, table_of
 from dpforest_duckdb.tree import MULTIWAY, Tree
 
 # the model, by number, and its weight: naive Bayes is overconfident if attributes are correlated
@@ -70,7 +70,7 @@ def _released(rows: CodedRows, context: TrainingContext, allowed: Sequence[int])
         attributes=others,
         totals=_whole(vectors[:, :, 0]),
         counts=[_whole(table) for table in counts],
-        noise=[deviation(attribute, attributes, cost, k) for attribute in attributes],
+        noise=deviations(attributes, attributes, cost, k),
         noise_of_totals=deviation(None, attributes, cost, k),
     )
 

@@ -116,10 +116,33 @@ def deviation(
 
     In rows; all counts of a table have the same.
     """
-    code = None if attribute is None else code_of(attribute)
-    scale = parts(attributes, rows_per_unit)
-    size = 1 if code is None or code.coded else code.blocks[0]
-    one = joint_deviation(blocks(attributes), size, cost, rows_per_unit * scale) / scale
-    if code is None or not code.coded:
-        return one
-    return one * math.sqrt(float((np.linalg.inv(_square(code))[0] ** 2).sum()))
+    return deviations([attribute], attributes, cost, rows_per_unit)[0]
+
+
+def deviations(
+    tables: Sequence[Attribute | None],
+    attributes: Sequence[Attribute],
+    cost: int,
+    rows_per_unit: int,
+) -> list[float]:
+    """As `deviation`, of several tables of one release."""
+    all_blocks, scale = blocks(attributes), parts(attributes, rows_per_unit)
+    codes = [None if attribute is None else code_of(attribute) for attribute in tables]
+    sizes = [1 if code is None or code.coded else code.blocks[0] for code in codes]
+    of_block = {
+        size: joint_deviation(all_blocks, size, cost, rows_per_unit * scale) / scale
+        for size in set(sizes)
+    }
+    return [
+        of_block[size] if code is None else of_block[size] * _spread(len(code.values))
+        for code, size in zip(codes, sizes, strict=True)
+    ]
+
+
+@lru_cache
+def _spread(values: int) -> float:
+    """The noise of a count of so many values, divided by that of a figure that is released."""
+    code = _code_of(tuple(range(values)))
+    if not code.coded:
+        return 1.0
+    return math.sqrt(float((np.linalg.inv(_square(code))[0] ** 2).sum()))

@@ -19,7 +19,7 @@ from dpforest_duckdb.postprocess.log_odds import COARSE, FINE
 from dpforest_duckdb.privacy.noise import gaussian_variance, noise_scale
 from dpforest_duckdb.recipes.plans import row_count_query
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.splits.table_codes import blocks, deviation
+from dpforest_duckdb.splits.table_codes import blocks, deviations
 
 ATTRIBUTES = 0.22  # attributes for each √(strength / √classes); all of them, if that is half
 BINS = 0.18  # bins for each strength / attributes / √classes
@@ -214,7 +214,7 @@ def _finer_together(request: Request) -> bool:
     attributes, k = request.domain.attributes, request.rows_per_unit
     if _wanted(request) == len(attributes):
         return False
-    joint = [deviation(own, attributes, request.epsilon, k) for own in attributes]
+    joint = deviations(attributes, attributes, request.epsilon, k)
     alone = math.sqrt(2) * _wanted(request) / ONE_TABLE * noise_scale(request.epsilon, k)
     return float(np.mean(joint)) < alone
 

@@ -21,7 +21,7 @@ from dpforest_duckdb.recipes.plans import row_count_query
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
-from dpforest_duckdb.splits.table_codes import deviation
+from dpforest_duckdb.splits.table_codes import deviations
 
 ROOT, MIXTURE = 5, 5  # percent of ε for the choice of a root, and of a model
 
@@ -50,9 +50,8 @@ def noise_below(request: Request, children: int) -> float:
     if not request.rows:
         return 0.0
     attributes, k = request.domain.attributes, request.rows_per_unit
-    noise = [
-        len(own.expected) * deviation(own, attributes, request.epsilon, k) for own in attributes
-    ]
+    of_counts = deviations(attributes, attributes, request.epsilon, k)
+    noise = [len(own.expected) * each for own, each in zip(attributes, of_counts, strict=True)]
     rows = request.rows / children / len(request.domain.classes)
     return math.sqrt(len(attributes)) * float(np.mean(noise)) / rows
 
