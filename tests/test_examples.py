@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from shell import dpforest
+from spark_sessions import started
 
 from dpforest_duckdb.recipes import RECIPES
 
@@ -22,6 +23,7 @@ PRINTED = {
         "rows: discrete",
     ],
     "analytics": ["Guarantee: ε = 1", "churn.sql made the view churn_scored.", "west"],
+    "lake": ['δ = 0, per "rider" (at most 3 rows)', "paid by card: 0."],
     "compare": ["recipe", "auto", "greedy-tree", "dpdf", "diffp-id3"],
 }
 
@@ -33,7 +35,10 @@ def test_every_example_has_a_test_and_a_line_in_the_list() -> None:
     assert set(re.findall(r"^\| \[(\w+)\.py\]", listed, re.MULTILINE)) == scripts
 
 
-@pytest.mark.parametrize("name", PRINTED)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.spark] if name == "lake" else []) for name in PRINTED],
+)
 def test_an_example_runs_and_prints_what_it_promises(
     name: str,
     tmp_path: Path,
@@ -41,6 +46,8 @@ def test_an_example_runs_and_prints_what_it_promises(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    if name == "lake":
+        started("local[2]", tmp_path)  # which the example uses, and stops
     runpy.run_path(str(DOCS / "examples" / f"{name}.py"), run_name="__main__")
     printed = capsys.readouterr().out
     for text in PRINTED[name]:
