@@ -2,8 +2,9 @@
 
 If a mechanism is (ε, δ)-DP, P(event | one) ≤ e^ε P(event | other) + δ. Clopper & Pearson's exact
 intervals (Biometrika 1934) bound both probabilities from the draws, and these bound ε (Jagielski,
-Ullman & Oprea, NeurIPS 2020). A bound above the claim proves the claim wrong, up to the stated
-error. A bound below the claim proves nothing.
+Ullman & Oprea, NeurIPS 2020). Or rows are put into a table by fair coins, all at once, and the
+guesses of these coins are counted (Steinke, Nasr & Jagielski, NeurIPS 2023). A bound above the
+claim proves the claim wrong, up to the stated error. A bound below the claim proves nothing.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from functools import cache
 
 ERROR = 1e-3  # the chance that a bound is wrong: confidence 99.9 %
 _STEPS = 60  # of bisection: to the last bit of a probability
+MOST = 30.0  # no bound from guesses is above this ε
 
 
 @dataclass(frozen=True)
 class Bound:
-    """`seen` of `draws` on each of the two tables, and the lower bound on ε from them."""
+    """The lower bound on ε from `draws` on each of two tables, an event `seen` so often on each; or
+    from `draws` guesses, of which so many were right and so many wrong.
+    """
 
     seen: tuple[int, int]
     draws: int
@@ -41,6 +45,36 @@ def lower_bound(
         if least[one] > delta
     ]
     return Bound(seen, draws, max([0.0, *ratios]))
+
+
+def guessing_bound(
+    right: int, guesses: int, coins: int, error: float = ERROR, delta: float = 0.0
+) -> Bound:
+    """The lower bound on ε at confidence 1 - `error` from guesses of `coins` fair coins, each of
+    which put a row into a table; rows without a guess count among the coins.
+
+    If ε holds for each row, the number of right guesses is at most Binomial(guesses, e^ε / (1 +
+    e^ε)) in distribution; δ adds to the probability (Steinke, Nasr & Jagielski, Theorem 5.2).
+    """
+    low, high = 0.0, MOST
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        tried = _chance(right, guesses, coins, middle, delta) < error
+        low, high = (middle, high) if tried else (low, middle)
+    return Bound((right, guesses - right), guesses, low)
+
+
+def _chance(right: int, guesses: int, coins: int, epsilon: float, delta: float) -> float:
+    """The most probability of so many right guesses, if the claim (`epsilon`, `delta`) holds."""
+    p = 1 / (1 + math.exp(-epsilon))
+    tail = 1 - _up_to(right - 1, guesses, p)
+    if not delta:
+        return tail
+    below = [
+        _up_to(right - 1, guesses, p) - _up_to(right - 1 - i, guesses, p)
+        for i in range(1, right + 1)
+    ]
+    return tail + 2 * coins * delta * max((b / i for i, b in enumerate(below, 1)), default=0.0)
 
 
 @cache

@@ -1,16 +1,15 @@
-"""Whole trainings in DuckDB on a pair of neighbouring tables: a check that the parts fit together.
+"""Whole trainings in DuckDB on made-up rows: can a forest tell which of them it was trained on?
 
-The privacy loss of a training is divided over many releases, so these bounds are far below those of
-single mechanisms (`dpforest_duckdb.audit.mechanisms`). A cost that was forgotten shows here. The
-event is chosen on one half of the runs and counted on the other.
+Fair coins put some rows into the table of each training, and what the forest shows of each row is
+used to guess its coin. Many right guesses prove a large ε (`guessing_bound`). Each of these rows
+has cells and a class that no other row has, so no other row hides it.
 
-The figures that events are made of include the two on which the loss of Laplace and of joint noise
-depends: by how much the noisy counts are closer to the true ones of one table than of the other.
+A row shows in the counts of its own cells, and hardly in the choice of a split. So a bound is at
+most about the share of ε that pays for counts.
 """
 
 from __future__ import annotations
 
-import math
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,29 +18,24 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from dpforest_duckdb.audit.bound import lower_bound
+from dpforest_duckdb.audit.bound import guessing_bound
 from dpforest_duckdb.audit.mechanisms import Finding
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.training.prepare import prepare
-from dpforest_duckdb.tree import LEAF, Tree
 
-Features = NDArray[np.int64]  # [run, feature]
-Row = tuple[str, ...]
+Floats = NDArray[np.float64]
+Coins = NDArray[np.bool_]  # [training, row] whether the row is in the table
 
+EPSILON = 4  # claimed: large enough that most guesses are right, and few enough rows refute it
 DEPTH, TREES = 2, 4  # at most
 DELTA = "1e-5"
 WITH_DELTA = ("auto", "boosted")  # the recipes that make other forests with a δ
-EVENTS = 60  # thresholds tried for each feature
-
-# A row that differs from forty others in everything: it has its own cell, leaf and class.
-_MANY: list[Row] = [("x", "xy"[i % 2], "x", "k0") for i in range(40)]
-_FAR: Row = ("y", "y", "y", "k1")
-# One row, and another of the next class that shares only its value of the first attribute: every
-# other attribute separates the two.
-_ONE: list[Row] = [("x",) * 6 + ("k0",)]
-_NEXT: Row = ("x",) + ("y",) * 5 + ("k1",)
+ROWS = 24  # rows with a coin; row i has the value "v<i>" of every attribute and the class "k<i>"
+ATTRIBUTES = 2
+OTHERS = 40  # rows that are always there
+SHARES = 20  # how many guesses to make is one of so many shares of all
 
 
 def audit_recipe(
@@ -52,127 +46,114 @@ def audit_recipe(
     as_published: bool = False,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Finding:
-    """Train `runs` times on each table, with few trees, and compute a lower bound on ε.
+    """Train `runs` times, with few trees, and compute a lower bound on ε from guesses.
 
-    The published form of DPDF has its largest loss on two rows, so it is tried on those, at ε =
-    0.1. The others are tried on forty rows and one more, at ε = 1. Raises `DpforestError` for an
-    unknown recipe.
+    How to guess is learnt from half of the trainings, and the guesses on the other half count.
+    Raises `DpforestError` for an unknown recipe.
     """
-    rows, more, epsilon = (_ONE, _NEXT, "0.1") if name == "dpdf" else (_MANY, _FAR, "1")
-    domain = _domain(len(more) - 1, 18 if name == "dpdf" else 2)
-    found = [
-        np.array(
-            [
-                _revealed(forest, more)
-                for forest in _forests(
-                    name, side, domain, (epsilon, delta), runs, as_published, progress
-                )
-            ]
-        )
-        for side in (rows, [*rows, more])
-    ]
+    coins = np.random.default_rng().integers(0, 2, (runs, ROWS)).astype(np.bool_)
+    shown = np.array(
+        [
+            _shown(forest)
+            for forest in _forests(name, coins, delta, as_published=as_published, done=progress)
+        ]
+    )
     half = runs // 2
-    event = _best_event(*(features[:half] for features in found), delta=float(delta))
-    seen = [int(event(features[half:]).sum()) for features in found]
-    bound = lower_bound((seen[0], seen[1]), runs - half, delta=float(delta))
+    guess = _learnt(shown[:half], coins[:half])
+    right, guesses = guess(shown[half:], coins[half:])
+    bound = guessing_bound(right, guesses, coins[half:].size, delta=float(delta))
     private = not find(name, as_published=as_published).flaws
     title = f"{name} as published" if as_published else name
     title += "" if delta == "0" else f", δ = {delta}"
-    return Finding(title, float(epsilon), None, bound, private)
-
-
-def _domain(attributes: int, classes: int) -> Domain:
-    made = [Attribute(f"a{i}", "categorical", ("x", "y")) for i in range(attributes)]
-    return Domain(tuple(made), "k", tuple(f"k{i}" for i in range(classes)))
+    return Finding(title, EPSILON, None, bound, private)
 
 
 def _forests(
-    name: str,
-    rows: list[Row],
-    domain: Domain,
-    claim: tuple[str, str],
-    runs: int,
-    as_published: bool,
-    progress: Callable[[int], None],
+    name: str, coins: Coins, delta: str, *, as_published: bool, done: Callable[[int], None]
 ) -> Iterator[Forest]:
-    """Forests that are trained on the same rows, each with noise of its own."""
+    """A forest for each row of coins."""
     con, trees = duckdb.connect(), find(name, as_published=as_published).trees
-    con.execute("SET threads = 1")  # a query of forty rows gains nothing from more
-    columns = [*(attribute.name for attribute in domain.attributes), "k"]
+    con.execute("SET threads = 1")  # a query of fifty rows gains nothing from more
+    columns = [*(f"a{i}" for i in range(ATTRIBUTES)), "k"]
     con.execute(f"CREATE TABLE t ({', '.join(f'{column} VARCHAR' for column in columns)})")
-    con.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(columns))})", rows)
+    cells = ", ".join(["'v' || i"] * ATTRIBUTES)
     with tempfile.TemporaryDirectory(prefix="dpforest-audit-") as folder:
         run = prepare(
             con,
             "t",
-            epsilon=claim[0],
-            delta=claim[1],
-            domain=domain,
+            epsilon=EPSILON,
+            delta=delta,
+            domain=_domain(),
             recipe=name,
             trees=min(TREES, trees) if isinstance(trees, int) else None,
             depth=DEPTH,
             as_published=as_published,
             ledger=Path(folder) / "ledger",
         )
-        for done, forest in enumerate(run.releases_uncapped(runs), 1):
-            yield forest
-            progress(done)
+        for number, present in enumerate(coins, 1):
+            rows = [0] * OTHERS + (np.flatnonzero(present) + 1).tolist()
+            con.execute("TRUNCATE t")
+            con.execute(f"INSERT INTO t SELECT {cells}, 'k' || i FROM unnest(?) AS r(i)", [rows])
+            yield run.release_uncapped()
+            done(number)
 
 
-def _revealed(forest: Forest, row: Row) -> list[int]:
-    """Figures of a forest that may depend on the row: its splits, sizes, counts and votes."""
-    codes = np.array([[a.code(v) for a, v in zip(forest.domain.attributes, row, strict=False)]])
-    label = forest.domain.classes.index(row[-1])
-    first = forest.trees[1 if forest.link == "softmax" and len(forest.trees) > 1 else 0]
-    leaves = [(tree, int(tree.find(codes)[0])) for tree in forest.trees]
-    counts = [(tree.counts, leaf) for tree, leaf in leaves if tree.counts is not None]
-    votes = sum(int(tree.votes[leaf, label]) for tree, leaf in leaves)
-    closer = [_closer(tree, leaf, label) for tree, leaf in leaves if tree.counts is not None]
-    return [
-        int(first.attribute[0]),
-        first.nodes,
-        sum(int(noisy[leaf, label]) for noisy, leaf in counts),
-        sum(int(noisy[0, label]) for noisy, _ in counts),
-        sum(int(noisy[leaf].sum()) for noisy, leaf in counts),
-        votes,
-        int(sum(tree.votes[leaf] for tree, leaf in leaves).argmax() == label),
-        sum(without - with_row for without, with_row in closer),
-        max((without for without, _ in closer), default=0)
-        - max((with_row for _, with_row in closer), default=0),
-    ]
+def _domain() -> Domain:
+    values = tuple(f"v{i}" for i in range(ROWS + 1))
+    made = [Attribute(f"a{i}", "categorical", values) for i in range(ATTRIBUTES)]
+    return Domain(tuple(made), "k", tuple(f"k{i}" for i in range(ROWS + 1)))
 
 
-def _closer(tree: Tree, leaf: int, label: int) -> tuple[int, int]:
-    """How far the noisy counts of the row's class are from those of no row, and of this row."""
-    assert tree.counts is not None
-    noisy = tree.counts[tree.kind == LEAF, label]
-    own = np.flatnonzero(tree.kind == LEAF) == leaf
-    return int(np.abs(noisy).sum()), int(np.abs(noisy - own).sum())
+def _shown(forest: Forest) -> Floats:
+    """What a forest shows of each row with a coin: [row, figure].
 
-
-def _best_event(
-    one: Features, other: Features, *, delta: float
-) -> Callable[[Features], NDArray[np.bool_]]:
-    """The event that separates the two tables best: a feature is v, at least v, or at most v.
-
-    Where few runs bound nothing, it is the event whose counts differ by most deviations.
+    The figures are those of the row's class in its leaf of each tree: the noisy counts together,
+    how many of them are at least one, the largest, the share of the votes, and how often the class
+    wins. With Laplace noise no more is to be known of a count than whether it is nearer one.
     """
-    best, event = (-1.0, 0.0), (0, 0, 0)
-    for feature in range(one.shape[1]):
-        values = np.unique(np.concatenate([one[:, feature], other[:, feature]]))
-        for value in values[:: max(1, len(values) // EVENTS)]:
-            for kind in (0, 1, 2):
-                tried = (feature, int(value), kind)
-                seen = [int(_happens(side, tried).sum()) for side in (one, other)]
-                bound = lower_bound((seen[0], seen[1]), len(one), delta=delta).epsilon
-                apart = abs(seen[0] - seen[1]) / math.sqrt(seen[0] + seen[1] + 1)
-                if (bound, apart) > best:
-                    best, event = (bound, apart), tried
-    return lambda features: _happens(features, event)
+    row = np.arange(ROWS)
+    label = row + 1
+    codes = np.tile(label[:, None], ATTRIBUTES)
+    counts, shares, wins = [np.zeros(ROWS)], [np.zeros(ROWS)], [np.zeros(ROWS)]
+    for tree in forest.trees:
+        leaf = tree.find(codes)
+        votes = tree.votes[leaf]
+        shares.append(votes[row, label] / (np.abs(votes).sum(axis=1) + 1))
+        wins.append((votes.argmax(axis=1) == label).astype(np.float64))
+        if tree.counts is not None:
+            counts.append(tree.counts[leaf, label].astype(np.float64))
+    figures = (
+        np.sum(counts, axis=0),
+        np.clip(counts, 0, 1).sum(axis=0),
+        np.max(counts, axis=0),
+        np.sum(shares, axis=0),
+        np.sum(wins, axis=0),
+    )
+    return np.stack(figures, axis=1)
 
 
-def _happens(features: Features, event: tuple[int, int, int]) -> NDArray[np.bool_]:
-    feature, value, kind = event
-    values = features[:, feature]
-    happens: NDArray[np.bool_] = (values == value, values >= value, values <= value)[kind]
-    return happens
+def _learnt(shown: Floats, coins: Coins) -> Callable[[Floats, Coins], tuple[int, int]]:
+    """How to guess: a linear score by least squares, and how sure it must be for a guess.
+
+    Of several limits, it is the one that would give the best bound on the rows learnt from. What is
+    returned counts the right guesses and all guesses of other trainings.
+    """
+    middle, spread = shown.mean(axis=(0, 1)), shown.std(axis=(0, 1)) + 1e-9
+
+    def standard(figures: Floats) -> Floats:
+        flat = (figures - middle).reshape(-1, len(middle)) / spread
+        return np.column_stack([flat, np.ones(len(flat))])
+
+    weights = np.linalg.lstsq(standard(shown), coins.ravel() - 0.5, rcond=None)[0]
+
+    def counted(figures: Floats, truth: Coins, limit: float) -> tuple[int, int]:
+        score = standard(figures) @ weights
+        sure = np.abs(score) >= limit
+        return int(((score > 0) == truth.ravel())[sure].sum()), int(sure.sum())
+
+    sureness = np.abs(standard(shown) @ weights)
+    limits = np.quantile(sureness, np.arange(SHARES) / SHARES)
+    limit = max(
+        limits, key=lambda at: guessing_bound(*counted(shown, coins, at), coins.size).epsilon
+    )
+    return lambda figures, truth: counted(figures, truth, float(limit))

@@ -159,19 +159,6 @@ class Run:
         with self.engine.snapshot(self.table) as rows:
             return self._grown_forest(rows, observe)
 
-    def releases_uncapped(self, times: int) -> Iterator[Forest]:
-        """Forests as by `release_uncapped`, each with noise of its own, on rows that do not change.
-
-        The rows are coded once if every tree sees all of them; else each forest divides them anew.
-        """
-        self._refuse_cap()
-        alone = 1 if self.shares_rows else times
-        for _ in range(alone):
-            with self.engine.snapshot(self.table, shared=self.shares_rows) as rows:
-                for _ in range(times // alone):
-                    run = replace(self, randomness=Randomness.secure())
-                    yield run._grown_forest(rows, unobserved)
-
     def _refuse_cap(self) -> None:
         if self.account.budget().cap:
             raise BudgetError(
