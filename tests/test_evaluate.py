@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import Closing
 from dpforest_duckdb.model.evaluate import UNSEEN, evaluate
@@ -90,6 +92,28 @@ def test_exact_figures_are_those_of_the_definitions(
         assert found.auc == pytest.approx(np.mean(won))
     else:
         assert found.auc is None
+
+
+def test_rows_that_cannot_be_read_cost_nothing(
+    con: duckdb.DuckDBPyConnection,
+    fit: Callable[..., Forest],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scored_table(con, 2)
+    forest = fit(con, "t", target="label", privacy_unit="row")
+    engine, ledger = DuckDBEngine(con), Ledger(tmp_path / "ledger")
+    before = ledger.runs()
+
+    @contextmanager
+    def dropped(self: DuckDBEngine, table: TableInfo) -> Iterator[None]:
+        raise DpforestError("gone")
+        yield
+
+    monkeypatch.setattr(DuckDBEngine, "snapshot", dropped)
+    with pytest.raises(DpforestError, match="gone"):
+        evaluate(engine, forest, "t", epsilon=1, ledger=ledger.path)
+    assert ledger.runs() == before
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4), st.integers(0, 4)), min_size=1))

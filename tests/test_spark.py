@@ -21,7 +21,7 @@ from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.engine.spark.engine import SparkEngine
 from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.engine.spark.leaves import BITS, Leaves
-from dpforest_duckdb.engine.spark.steps import own_session
+from dpforest_duckdb.engine.spark.steps import Steps, own_session
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.learners.boosting import random_trees
 from dpforest_duckdb.model.evaluate import evaluate
@@ -276,3 +276,63 @@ def test_a_budget_that_spark_hides_is_not_taken_for_none(spark: Any, tmp_path: P
     with pytest.raises(DpforestError, match="Spark hides"):
         train(hiding, "t", ledger=tmp_path / "other", **given)
     assert not (tmp_path / "other").exists()
+
+
+def test_a_budget_that_spark_does_not_show_is_not_taken_for_none(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(spark, "t", ROWS)
+    rows = Steps.rows
+
+    def withheld(steps: Steps, sql: str, *args: Any, **options: Any) -> Any:
+        if sql.startswith("SHOW TBLPROPERTIES"):
+            raise DpforestError("no")
+        return rows(steps, sql, *args, **options)
+
+    monkeypatch.setattr(Steps, "rows", withheld)
+    with pytest.raises(DpforestError, match="does not show"):
+        train(
+            spark,
+            "t",
+            domain=DOMAIN,
+            privacy_unit="row",
+            epsilon=1,
+            recipe="pinq-id3",
+            ledger=tmp_path / "ledger",
+        )
+    assert not (tmp_path / "ledger").exists()
+
+
+def test_no_setting_of_the_session_changes_a_forest(
+    spark: Any, tables: Any, tmp_path: Path
+) -> None:
+    other = spark.newSession()
+    for key, value in {
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.parser.escapedStringLiterals": "true",
+        "spark.sql.parser.quotedRegexColumnNames": "true",
+        "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "true",
+    }.items():
+        other.conf.set(key, value)
+    given = {"domain": declared("types"), "privacy_unit": "row", "epsilon": 3, "seed": 7}
+    found = [
+        train(session, "types", recipe="pinq-id3", ledger=tmp_path / "ledger", **given)
+        for session in (spark, other)
+    ]
+    assert same(found[0]) == same(found[1])
+
+
+def test_columns_that_change_after_the_plan_are_not_read(spark: Any) -> None:
+    made(spark, "t", ROWS)
+    engine = SparkEngine(spark)
+    info = engine.table("t")
+    with engine.snapshot(info) as rows:
+        spark.sql("DROP TABLE t")
+        spark.sql(
+            "CREATE TABLE t USING parquet AS SELECT 'red' colour, '1' size, 1 who, 'no' label"
+        )
+        with pytest.raises(DpforestError, match="have changed"):
+            rows.encode(
+                DOMAIN.bind(info.columns), PrivacyUnit("row"), trees=1, sample="all", salt=1
+            )
+    made(spark, "t", ROWS)

@@ -252,6 +252,8 @@ class DuckDBEngine(Statements):
 class DuckDBNote:
     """The comment of a table, in a transaction on a connection of our own."""
 
+    exclusive = True
+
     def __init__(
         self, engine: DuckDBEngine, cursor: duckdb.DuckDBPyConnection, table: TableInfo
     ) -> None:

@@ -194,16 +194,28 @@ class Account:
                 with self.ledger.writing() as chain:
                     info = note.read()
                     outcome, table = enter(chain, info)
-                    if self.writable:
-                        _store(note, _anchored(info.comment, chain, table), chain, table)
+                    stored = self.writable and _store(
+                        note, _anchored(info.comment, chain, table), chain, table
+                    )
                     number = chain.next - 1
                 entered = number
+                if stored and not note.exclusive:
+                    self._anchor_newest(note, table)
         except BaseException:
             if entered is not None:  # a debit that is not anchored
                 with contextlib.suppress(DpforestError):
                     self.ledger.close_run(entered, "failed")
             raise
         return outcome
+
+    def _anchor_newest(self, note: BudgetNote, table: Table) -> None:
+        """Anchor the newest entry while no other process can add one.
+
+        Else the anchor of an earlier entry could replace that of a later one, or its cap.
+        """
+        with self.ledger.writing() as chain:
+            note.write(_anchored(note.read().comment, chain, table))
+            note.commit()
 
     def _current_info(self) -> TableInfo:
         with self.engine.budget_note(self.info) as note:
@@ -310,9 +322,10 @@ def _may_be_renamed(lost: Table, info: TableInfo, *, new: bool, here: bool) -> B
     )
 
 
-def _store(note: BudgetNote, anchor: str, chain: Chain, table: Table) -> None:
-    """Store an anchor with a table. Raises `UnanchoredError` if that never works and it has a cap;
-    without a cap it is said.
+def _store(note: BudgetNote, anchor: str, chain: Chain, table: Table) -> bool:
+    """Store an anchor with a table, and return whether that worked.
+
+    Raises `UnanchoredError` if it never works and the table has a cap; without a cap it is said.
     """
     try:
         note.write(anchor)
@@ -320,6 +333,8 @@ def _store(note: BudgetNote, anchor: str, chain: Chain, table: Table) -> None:
         if chain.budget(table.dataset).cap:
             raise
         warnings.warn(str(error), UnanchoredWarning, stacklevel=2)
+        return False
+    return True
 
 
 def _place(home: str, info: TableInfo) -> str:

@@ -64,7 +64,12 @@ class UnanchoredError(BudgetError):
 
 
 class BudgetNote(Protocol):
-    """The note stored with a table, within one transaction of its database."""
+    """The note stored with a table, within one transaction of its database.
+
+    `exclusive` says that no other process can write the note at the same time.
+    """
+
+    exclusive: bool
 
     def read(self) -> TableInfo:
         """The table as it is now, with its note. Raises `DpforestError` if it no longer exists."""
@@ -73,6 +78,9 @@ class BudgetNote(Protocol):
         """Replace the note. Raises `BudgetError`, before anything is debited, if it cannot be
         written: `UnanchoredError` if it never can.
         """
+
+    def commit(self) -> None:
+        """Commit what was written, before the end of the block."""
 
 
 class Anchor(Protocol):

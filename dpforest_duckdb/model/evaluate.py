@@ -87,16 +87,16 @@ def evaluate(
     labels = _labels(forest, info, target, unit)
     planned = asdict(PlannedQuery("figures", LAPLACE, (nano,)))
     plan = [{**planned, **({"declared": UNSEEN} if unseen else {})}]
-    run = account.debit(
-        nano, 0, unit, recipe=EVALUATE, model=forest.name, private=not reason, plan=plan
-    )
-    try:
-        with engine.snapshot(info) as rows:
+    with engine.snapshot(info) as rows:  # what cannot be read costs nothing
+        run = account.debit(
+            nano, 0, unit, recipe=EVALUATE, model=forest.name, private=not reason, plan=plan
+        )
+        try:
             found = _noisy(rows, forest, labels, nano, unit)
-    except BaseException as error:
-        with contextlib.suppress(DpforestError):
-            account.close_run(run, outcome(error))
-        raise
+        except BaseException as error:
+            with contextlib.suppress(DpforestError):
+                account.close_run(run, outcome(error))
+            raise
     with contextlib.suppress(DpforestError):  # the debit stays, even if this line fails
         account.close_run(run, "done")
     return replace(found, private=False, reasons=(reason,)) if reason else found

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -15,6 +17,9 @@ from dpforest_duckdb.engine.connect import open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.ledger.anchor import Home, TableInfo
+from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.ledger.entries import Chain
 from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -253,3 +258,69 @@ def test_a_model_with_more_rows_per_unit_than_any_run_allows_is_refused(db: Path
     assert said.code == 1
     assert "damaged" in said.err
     assert Path(f"{db}.ledger").read_bytes() == spent
+
+
+class SharedNote:
+    """A note that several processes write, each when it commits."""
+
+    exclusive = False
+    comment = ""
+
+    def __init__(self, info: TableInfo) -> None:
+        self.info, self.written = info, ""
+
+    def read(self) -> TableInfo:
+        return replace(self.info, comment=SharedNote.comment)
+
+    def write(self, note: str) -> None:
+        self.written = note
+
+    def commit(self) -> None:
+        SharedNote.comment, self.written = self.written or SharedNote.comment, ""
+
+
+class SharedTable:
+    """An engine whose one table several processes use."""
+
+    def __init__(self) -> None:
+        self.info = TableInfo("lake", "main", "visits", {})
+
+    def home(self, table: TableInfo) -> Home:
+        return Home("", read_only=False)
+
+    def tables(self, catalog: str) -> list[TableInfo]:
+        return [replace(self.info, comment=SharedNote.comment)]
+
+    @contextmanager
+    def budget_note(self, table: TableInfo) -> Iterator[SharedNote]:
+        note = SharedNote(self.info)
+        yield note
+        note.commit()
+
+
+def test_the_anchor_of_an_earlier_debit_does_not_replace_that_of_a_later_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process debits, and sets a cap, just after the ledger has this one's debit."""
+    monkeypatch.setattr("dpforest_duckdb.ledger.account._ONE_WRITER", nullcontext())
+    monkeypatch.setattr(SharedNote, "comment", "")
+    ours, other = (
+        Account.of(SharedTable(), SharedTable().info, tmp_path / "book") for _ in range(2)
+    )
+    writing, turns = Ledger.writing, []
+
+    @contextmanager
+    def overtaken(ledger: Ledger) -> Iterator[Chain]:
+        with writing(ledger) as chain:
+            yield chain
+        turns.append(ledger)
+        if len(turns) == 1:
+            spend(other)
+            other.set_cap(9 * NANO, 0, ROW, raise_cap=False)
+
+    monkeypatch.setattr(Ledger, "writing", overtaken)
+    spend(ours)
+    kept = json.loads(SharedNote.comment.partition(": ")[2])
+    assert kept["cap"] == [9 * NANO, 0]
+    assert kept["head"] == ours.ledger.head()
+    assert ours.budget().spent_epsilon == 2 * NANO

@@ -82,13 +82,17 @@ class SparkEngine:
         return session.table(self.ident(info))
 
     def note(self, info: TableInfo) -> str:
-        """The budget note in a table's properties; "" if there is none, or no properties.
+        """The budget note in a table's properties; "" if there is none.
 
-        Raises `DpforestError` if Spark does not show it.
+        Raises `DpforestError` if Spark does not show it: a budget that cannot be read is not none.
         """
-        found = list[tuple[str, str]]()
-        with contextlib.suppress(DpforestError):
+        try:
             found = self.steps.rows(f"SHOW TBLPROPERTIES {self.ident(info)}")
+        except DpforestError:
+            raise DpforestError(
+                f'Spark does not show the properties of table "{info.display}", which keep its '
+                "budget: check that this account may read them."
+            ) from None
         note = dict(found).get(PROPERTY, "")
         if _HIDDEN in note:
             raise DpforestError(
@@ -112,7 +116,9 @@ class SparkEngine:
             for space, name, temporary in self.steps.rows(f"SHOW TABLES IN {inside}"):
                 if not temporary:
                     info = TableInfo(catalog, space, name, {})
-                    found.append(replace(info, comment=self.note(info)))
+                    with contextlib.suppress(DpforestError):  # it is then known by its name alone
+                        info = replace(info, comment=self.note(info))
+                    found.append(info)
         return found
 
     def declared(self, table: TableInfo) -> list[DeclaredColumn]:
@@ -175,13 +181,29 @@ class SparkEngine:
         """
         session = self.steps.call(lambda: own_session(self.session))
         steps = Steps(session, self.trace)
-        steps.call(lambda: self.fresh(session, table))  # a table that is not there fails at once
-        with private_views(steps) as views:
-            yield SparkSnapshot(steps, views, table, lambda: self.fresh(session, table))
+
+        def opened() -> Frame:
+            frame = self.fresh(session, table)
+            found = types(frame)
+            if any(found.get(name) != kind for name, kind in table.columns.items()):
+                raise DpforestError(
+                    f'The columns of "{table.display}" have changed since the run was planned: '
+                    "plan it again."
+                )
+            return frame
+
+        try:
+            steps.call(opened)  # a table that is not there, or has changed, fails at once
+            with private_views(steps) as views:
+                yield SparkSnapshot(steps, views, table, opened)
+        finally:
+            steps.close()
 
 
 class SparkNote:
     """The property of a table that carries its budget."""
+
+    exclusive = False
 
     def __init__(self, engine: SparkEngine, table: TableInfo) -> None:
         self._engine, self._table = engine, table
@@ -201,12 +223,14 @@ class SparkNote:
 
         Raises `UnanchoredError` if the catalogue stores no properties, or not for this user.
         """
-        self._store(self._engine.note(self._table))
+        if self._written is None:
+            self._store(self._engine.note(self._table))
         self._written = note
 
     def commit(self) -> None:
         if self._written is not None:
             self._store(self._written)
+        self._written = None
 
     def _store(self, note: str) -> None:
         text = self._engine.steps.dialect.text

@@ -35,6 +35,14 @@ _SENTENCES = {
         "Files of the table changed or cannot be read: train again (what was debited stays spent)."
     ),
 }
+# What our statements rest on: Spark's defaults, which change what a statement means. With regular
+# expressions as names, for example, one name can be several columns.
+_MEANINGS = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
+}
 _CANCELLED = ("OPERATION_CANCELED", "SPARK_JOB_CANCELLED", "JOB_CANCELLED")
 
 
@@ -50,10 +58,10 @@ def own_session(session: Session) -> Session:
     """A new session with the settings of another, but without its functions and views.
 
     A function of a session can have the name of one of Spark's own, and then takes its place: it
-    would change what is counted.
+    would change what is counted. So would a setting that gives our SQL another meaning.
     """
     own = session.newSession()
-    for key, value in session.conf.getAll.items():
+    for key, value in {**session.conf.getAll, **_MEANINGS}.items():
         if own.conf.get(key, None) != value:
             with contextlib.suppress(Exception):  # some are of the whole cluster
                 own.conf.set(key, value)
@@ -75,6 +83,10 @@ class Steps:
             context = session.sparkContext
             add, self._interrupt = context.addJobTag, context.cancelJobsWithTag
         self._worker = ThreadPoolExecutor(1, initializer=add, initargs=(self._tag,))
+
+    def close(self) -> None:
+        """End the thread."""
+        self._worker.shutdown(wait=False)
 
     def rows(self, sql: str, values: Mapping[str, Any] | None = None, *, step: str = "") -> Rows:
         """Run one statement and fetch its rows."""
