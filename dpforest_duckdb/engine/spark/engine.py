@@ -86,6 +86,7 @@ class SparkEngine:
 
         Raises `DpforestError` if Spark does not show it: a budget that cannot be read is not none.
         """
+        found: list[tuple[str, str]]
         try:
             found = self.steps.rows(f"SHOW TBLPROPERTIES {self.ident(info)}")
         except DpforestError:
