@@ -71,15 +71,7 @@ def audit(
         emit({"findings": [_facts(finding) for finding in findings]})
     else:
         show_table(
-            (
-                "of",
-                "claimed ε",
-                "exact loss",
-                "bound",
-                "events, or right | wrong",
-                "draws",
-                "verdict",
-            ),
+            ("of", "claimed ε", "exact loss", "bound", "seen", "draws", "verdict"),
             [
                 [
                     f.name,
