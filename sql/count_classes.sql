@@ -13,7 +13,7 @@ wanted AS (
 {% for node_class in node_classes %}
 {{ node_class.rows }} AS MATERIALIZED (
   SELECT {% for word in words %}c.{{ word }}, {% endfor %}c.{{ node_class.column }}
-  FROM {{ codes }} AS c
+  FROM {{ node_class.codes }} AS c
 {% if wanted %}
   JOIN wanted ON wanted."node_class" = c.{{ node_class.column }}
 {% else %}
@@ -31,7 +31,7 @@ SELECT {{ block.index }} AS "block", {{ node_class.column }} AS "node_class", {{
 {% if kept %}
 FROM {{ node_class.rows }}
 {% else %}
-FROM {{ codes }}
+FROM {{ node_class.codes }}
 WHERE {{ node_class.column }} >= {{ first }}
 {% endif %}
 GROUP BY {{ node_class.column }}, {{ block.code }}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import combinations
 from types import SimpleNamespace
 from typing import Any
@@ -188,8 +188,11 @@ class DuckDBRows:
 
     @property
     def _with_node_classes(self) -> Sql:
-        """The codes with a node_class for every tree: only one is stored, because all
-        start equal, and few splits are tested anew each time.
+        return self._with(self._node_classes)
+
+    def _with(self, columns: Collection[Sql]) -> Sql:
+        """The codes with some node_class columns: only one is stored, because all start equal, and
+        few splits are tested anew each time.
         """
         first = self._first_splits
         stored = len(self._node_classes) == 1 and not self._restarted and first is None
@@ -200,6 +203,8 @@ class DuckDBRows:
             label = Sql(f"{label} % {self._classes}")
         classes, node_classes = self._classes, ""
         for copy, node_class in enumerate(self._node_classes):
+            if node_class not in columns:
+                continue
             root = Sql(copy * classes)
             if first is not None:
                 root = self._at_leaf(first, range(0, first.nodes * classes, classes), copy)
@@ -218,9 +223,9 @@ class DuckDBRows:
         """
         return self._node_classes if self._routed else self._node_classes[:1]
 
-    @property
-    def _counted_codes(self) -> Sql:
-        return self._with_node_classes if self._routed else self._codes
+    def _counted_codes(self, node_class: Sql) -> Sql:
+        """The codes with one node_class column: a statement names them once for each."""
+        return self._with([node_class]) if self._routed else self._codes
 
     def _of_all_copies(self, counts: Integers) -> Integers:
         """The counts of every copy's root, from those of the first copy."""
@@ -262,7 +267,6 @@ class DuckDBRows:
         parts = [part for block in self._blocks for part in block.parts(nodes, self._classes)]
         sql = render(
             "count_classes",
-            codes=self._counted_codes,
             kept=bool(wanted) or self._first_splits is not None,
             words=self._words,
             blocks=[
@@ -270,7 +274,11 @@ class DuckDBRows:
                 for i, block in enumerate(parts)
             ],
             node_classes=[
-                SimpleNamespace(column=node_class, rows=self._ident(f"rows{copy}"))
+                SimpleNamespace(
+                    column=node_class,
+                    codes=self._counted_codes(node_class),
+                    rows=self._ident(f"rows{copy}"),
+                )
                 for copy, node_class in enumerate(node_classes)
             ],
             node_class_type=self._node_class_type,
@@ -304,8 +312,10 @@ class DuckDBRows:
         nodes = nodes if self._routed else nodes // len(self._node_classes)
         sql = render(
             "count_leaves",
-            codes=self._counted_codes,
-            node_classes=self._counted,
+            node_classes=[
+                SimpleNamespace(column=node_class, codes=self._counted_codes(node_class))
+                for node_class in self._counted
+            ],
             first=first * self._classes,
         )
         found = self._run(sql, step="count_leaves", fetch="fetchnumpy")

@@ -110,6 +110,7 @@ def test_the_search_finds_what_is_there() -> None:
     [
         ("auto", "0"),
         ("boosted", "1e-5"),
+        pytest.param("auto", "1e-5", marks=pytest.mark.slow),
         ("greedy-tree", "0"),
         ("thesis-forest", "0"),
         ("dpdf", "0"),
