@@ -191,7 +191,7 @@ def _account_of_only_table(engine: DuckDBEngine, ledger: str | None) -> Account:
 
 
 def _facts(account: Account | DatasetAccount, budget: Budget) -> dict[str, Any]:
-    from dpforest_duckdb.privacy.amounts import NANO
+    from dpforest_duckdb.privacy.amounts import ATTO, NANO
 
     left = budget.left_epsilon
     return {
@@ -205,6 +205,7 @@ def _facts(account: Account | DatasetAccount, budget: Budget) -> dict[str, Any]:
                 "recipe": run.recipe,
                 "model": run.model,
                 "epsilon": run.epsilon / NANO,
+                "delta": run.delta / ATTO,
                 "private": run.private,
                 "state": run.state,
             }
@@ -220,9 +221,12 @@ def _show(account: Account | DatasetAccount, budget: Budget) -> None:
     delta = f", δ = {show(cap.delta, ATTO)}" if cap and cap.delta else ""
     tell(f"{account.noun:<7} {account.display}")
     tell(f"cap     {f'ε = {show(cap.epsilon)}{delta}, for {cap.unit}' if cap else 'none'}")
-    tell(f"spent   ε = {show(budget.spent_epsilon)}")
-    tell(f"left    {'no limit' if left is None else f'ε = {show(left)}'}")
+    spent = f", δ = {show(budget.spent_delta, ATTO)}" if budget.spent_delta else ""
+    rest = f", δ = {show(budget.left_delta or 0, ATTO)}" if delta else ""
+    tell(f"spent   ε = {show(budget.spent_epsilon)}{spent}")
+    tell(f"left    {'no limit' if left is None else f'ε = {show(left)}{rest}'}")
     tell(f"ledger  {account.ledger.path}")
     facts = _facts(account, budget)["entries"]
     if facts:
-        show_table(list(facts[0]), [list(fact.values()) for fact in facts])
+        shown = [name for name in facts[0] if name != "delta" or budget.spent_delta]
+        show_table(shown, [[fact[name] for name in shown] for fact in facts])

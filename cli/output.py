@@ -8,6 +8,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TextIO
 
 from dpforest_duckdb.errors import one_line
@@ -81,12 +82,17 @@ def emit(found: object) -> None:
 
 
 def show_table(
-    headings: Sequence[str], rows: Sequence[Sequence[object]], *, title: str | None = None
+    headings: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    title: str | None = None,
+    named: bool = False,
 ) -> None:
     """Print rows under headings on stdout, in full.
 
     If stdout is a terminal that is too narrow for the table, each row becomes a paragraph: the
-    column `title` (by default the first) on a line of its own, and the others below it.
+    column `title` (by default the first) on a line of its own, and the others below it. If `named`,
+    the heading of that column is printed too.
     """
     from rich.console import Console
 
@@ -107,7 +113,7 @@ def show_table(
             print(line.rstrip())
         return
     for row in texts:
-        for line in _paragraph(headings, row, title or headings[0], console.width):
+        for line in _paragraph(headings, row, title or headings[0], named, console.width):
             console.print(line)
 
 
@@ -124,11 +130,15 @@ def _grid(headings: Sequence[str], rows: list[list[str]], numeric: list[bool]) -
     return grid
 
 
-def _paragraph(headings: Sequence[str], row: list[str], title: str, width: int) -> list[str]:
+def _paragraph(
+    headings: Sequence[str], row: list[str], title: str, named: bool, width: int
+) -> list[str]:
     """A row as lines of at most `width` characters, cut between words."""
-    named = dict(zip(headings, row, strict=True))
-    first = named.pop(title)
-    rest = ", ".join(f"{name} {text}" for name, text in named.items() if text)
+    texts = dict(zip(headings, row, strict=True))
+    first = texts.pop(title)
+    if named:
+        first = f"{title}: {first}"
+    rest = ", ".join(f"{name} {text}" for name, text in texts.items() if text)
     return [
         *textwrap.wrap(first or title, width, subsequent_indent="  "),
         *textwrap.wrap(rest, width, initial_indent="  ", subsequent_indent="  "),
@@ -143,7 +153,8 @@ def cell(value: object) -> str:
         case bool():
             return "yes" if value else "no"
         case float():
-            return f"{value:.6g}"
+            text = f"{value:.6g}"
+            return f"{Decimal(text):f}" if abs(value) > 1e-20 and "e-" in text else text
     return one_line(value)
 
 

@@ -85,7 +85,7 @@ def _spent_of_data(db: str | None, dataset: str | None, ledger: str | None) -> S
 
 
 def _shown(place: str, budget: Budget) -> Spent:
-    from dpforest_duckdb.privacy.amounts import NANO
+    from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
     from dpforest_duckdb.report.page import Spent
 
     left = budget.left_epsilon
@@ -93,5 +93,6 @@ def _shown(place: str, budget: Budget) -> Spent:
         cap=None if budget.cap is None else budget.cap.epsilon / NANO,
         spent=budget.spent_epsilon / NANO,
         left=None if left is None else left / NANO,
+        delta=show(budget.spent_delta, ATTO) if budget.spent_delta else "",
         place=place,
     )

@@ -18,6 +18,18 @@ if TYPE_CHECKING:
 WARNED_BYTES, MAX_BYTES = 250_000, 1_000_000  # of a statement
 
 
+def _completed_dialect(start: str) -> list[str]:
+    from dpforest_duckdb.scoring.dialects import DIALECTS
+
+    return [name for name in DIALECTS if name.startswith(start)]
+
+
+def _completed_form(start: str) -> list[str]:
+    from dpforest_duckdb.scoring.dialects import Form
+
+    return [form for form in get_args(Form) if form.startswith(start)]
+
+
 def sql(
     model: options.Model,
     db: options.MaybeDb = None,
@@ -27,10 +39,16 @@ def sql(
             "--as",
             metavar="FORM",
             help="What to print: select, view, table, macro, dbt or dbt-schema.",
+            autocompletion=_completed_form,
         ),
     ] = "select",
     dialect: Annotated[
-        str, typer.Option(metavar="NAME", help="The engine to write for; see docs/engines.md.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The engine to write for; see docs/engines.md.",
+            autocompletion=_completed_dialect,
+        ),
     ] = "duckdb",
     source: Annotated[
         str | None,

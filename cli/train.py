@@ -408,7 +408,7 @@ def _show_plan(run: Run) -> None:
         if count := run.plan.query(ROWS):
             end = count, run.request
             lines.insert(0, ["any", run.recipe.name, *_query_line((end, end), run.recipe)])
-        show_table(("noisy rows", "recipe", *COLUMNS), lines)
+        show_table(("noisy rows", "recipe", *COLUMNS), lines, named=True)
     else:
         sizes = f", trees {run.request.trees}, depth at most {run.request.depth}"
         phases = run.recipe.phases(run.request)

@@ -62,6 +62,10 @@ def test_delta_is_spent_by_recipes_that_can_use_it(db: Path) -> None:
     before = state(db)
     refused(dpforest(*train(db, *delta)), "δ")
     assert state(db) == before
+    dpforest(*capped, "--delta", "1e-5", "--raise")
+    assert dpforest(*train(db, *delta, "--recipe", "boosted")).code == 0
+    budget = dpforest("budget", "show", "--db", db, "--table", "visits").text
+    assert "spent   ε = 3, δ = 0.000001\nleft    ε = 6, δ = 0.000009" in budget
 
 
 def test_dry_run_touches_nothing(db: Path) -> None:
@@ -483,7 +487,7 @@ def test_budget_json_and_raising(db: Path) -> None:
         None,
     )
     (entry,) = facts["entries"]
-    assert set(entry) == {"time", "recipe", "model", "epsilon", "private", "state"}
+    assert set(entry) == {"time", "recipe", "model", "epsilon", "delta", "private", "state"}
     assert (entry["model"], entry["epsilon"], entry["state"]) == ("risk", 1, "done")
     assert dpforest(*set_, "3").facts["left"] == 2, "what was spent before counts"
     before = state(db)

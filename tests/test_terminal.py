@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from shell import dpforest, make, refused, train
+from shell import PROGRAM, dpforest, make, refused, train
 
 from dpforest_duckdb import load_forest
 from dpforest_duckdb.cli.output import cell, say, show_table
@@ -71,12 +74,35 @@ def test_lists_fit_eighty_columns(
     assert max(map(len, lines)) <= 80
 
 
+def test_a_narrow_plan_says_what_its_numbers_of_rows_are(
+    db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal(monkeypatch, 80)
+    lines = plain(dpforest(*train(db, "--dry-run", "--name", "again")).out)
+    assert "noisy rows: any" in lines
+
+
+def test_the_shell_completes_the_names_of_engines() -> None:
+    words = "dpforest sql --dialect po"
+    program = f"import sys; sys.argv = ['dpforest']; {PROGRAM}"
+    environment = {"_DPFOREST_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "3"}
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.stdout.split() == ["postgres", "polars"], ended.stderr
+
+
 def test_cells_are_words_and_six_digits() -> None:
-    assert [cell(value) for value in (True, False, None, 0.0, 1 / 3, 2, "a\nb")] == [
+    assert [cell(value) for value in (True, False, None, 0.0, 1e-5, 1 / 3, 2, "a\nb")] == [
         "yes",
         "no",
         "",
         "0",
+        "0.00001",
         "0.333333",
         "2",
         "a?b",

@@ -53,12 +53,13 @@ STEPS = {
 class Spent:
     """The budget of the rows, in ε: its cap (None without one), what is spent, what is left.
 
-    `place` says whose budget it is: the table, or some files.
+    `delta` is what was spent of δ, if any. `place` says whose budget it is.
     """
 
     cap: float | None
     spent: float
     left: float | None
+    delta: str = ""
     place: str = "table"
 
 
