@@ -35,7 +35,8 @@ def children_within_noise(level: Level) -> Mask:
 
 
 def unsupported(level: Level) -> Mask:
-    """A node's estimated support is not above θ = √2 k C / ε (Fletcher & Islam 2015b, §4.5.3).
+    """A node's estimated support is not above θ = √2 k C / ε (Fletcher & Islam 2015b, thesis
+    §4.5.3).
 
     k is the rows per privacy unit (1 in the paper).
     """

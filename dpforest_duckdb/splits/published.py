@@ -208,7 +208,10 @@ def where_points_are_left(chooser: Chooser, otherwise: Chooser) -> Chooser:
 
 
 def equal_parts(epsilon: int, points: int, attributes: int) -> tuple[int, int]:
-    """ε of each of `points` point draws and of the last draw, all equal (DiffP-C4.5, DiffPRFs)."""
+    """ε of each of `points` point draws and of the last draw, all equal.
+
+    DiffP-C4.5, DiffPRFs, and DPRFMaxTree as published.
+    """
     return epsilon // (points + 1), epsilon // (points + 1)
 
 
@@ -222,9 +225,10 @@ def full_shares(medians: Callable[[int], int]) -> Share:
 
 
 def halves(epsilon: int, points: int, attributes: int) -> tuple[int, int]:
-    """Half of ε for the point draws together, half for the last draw (DiPriMe, rigorous).
+    """Half of ε for the point draws together, half for the last draw.
 
-    All of it for the last draw if there is no point to draw.
+    All of it for the last draw if there is no point to draw. Hou et al., and DiPriMe in its
+    rigorous form.
     """
     return (epsilon // 2 // points, epsilon // 2) if points else (0, epsilon)
 
