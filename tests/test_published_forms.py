@@ -49,6 +49,10 @@ LEAVES = {
     **dict.fromkeys(("thesis-forest", "privatree"), (LABEL, LABEL)),
 }
 
+# choosers or learners that leave nodes unsplit: in the published form, and in both
+ENDING = {"diffprf", "diffprfs", "privatree", "thesis-forest"}
+ENDING_IN_BOTH = {"rana-forest", "diffgen", "dt-diff"}
+
 # whose rule ends nodes; that of DPDF is made for its 100 rows
 STOPS = {
     **dict.fromkeys(("pinq-id3", "diffp-id3", "diffp-c45"), children_within_noise),
@@ -68,6 +72,8 @@ def test_what_a_tree_sees_how_many_children_a_split_has_and_when_a_node_ends() -
         for each in (form, recipe):
             query = each.whole_plan(each.request(four_attributes(), NANO)).query("leaf")
             assert query is None or query.mechanism == each.leaf.mechanism, name
+        assert form.ends_early == (name in ENDING | ENDING_IN_BOTH), name
+        assert recipe.ends_early == (name in ENDING_IN_BOTH), name
         if name != "dpdf":
             assert form.stop is recipe.stop is STOPS.get(name), name
         assert (recipe.voting == "surest") == (name == "snr-forest")
