@@ -110,8 +110,8 @@ def with_peers(cells: Sequence[Cell]) -> list[Cell]:
     """The cells, and those of peers on the same tables."""
     asked = {(cell.table, cell.epsilon) for cell in cells}
     peers = [
-        Cell(table, peer, epsilon, own.accuracy, own.error, own.auc, own.log_loss)
-        for (table, epsilon, peer), own in known_peers().items()
+        Cell(table, peer, epsilon, figures.accuracy, figures.error, figures.auc, figures.log_loss)
+        for (table, epsilon, peer), figures in known_peers().items()
         if (table, epsilon) in asked
     ]
     return [*cells, *peers]
@@ -119,10 +119,10 @@ def with_peers(cells: Sequence[Cell]) -> list[Cell]:
 
 def summary(cells: Sequence[Cell], delta: float) -> str:
     """Means over tables, and how many rows reach the targets."""
-    own = {cell.table for cell in cells if cell.contender == DEFAULT}
-    made = own & set(HARD)
+    measured = {cell.table for cell in cells if cell.contender == DEFAULT}
+    made = measured & set(HARD)
     every = with_peers(cells)
-    groups = {f"{len(own - made)} tables": own - made, f"{len(made)} generated": made}
+    groups = {f"{len(measured - made)} tables": measured - made, f"{len(made)} generated": made}
     for peer in PEERS:
         tables = {cell.table for cell in every if cell.contender == peer}
         groups[f"the {len(tables)} with {peer}"] = tables
@@ -142,28 +142,28 @@ def summary(cells: Sequence[Cell], delta: float) -> str:
 def _means(cells: Sequence[Cell], tables: set[str], contender: str) -> Iterator[str]:
     """Accuracy, AUC and log loss for each ε, over the tables that all have them."""
     for epsilon in EPSILONS:
-        own = [
+        figures = [
             cell
             for cell in cells
             if (cell.contender, cell.epsilon) == (contender, epsilon) and cell.table in tables
         ]
         for values in (
-            [cell.accuracy for cell in own],
-            [cell.auc for cell in own if cell.auc is not None],
-            [cell.log_loss for cell in own if cell.log_loss is not None],
+            [cell.accuracy for cell in figures],
+            [cell.auc for cell in figures if cell.auc is not None],
+            [cell.log_loss for cell in figures if cell.log_loss is not None],
         ):
             yield f"{statistics.mean(values):.3f}" if values else "-"
 
 
 def reached(cells: Sequence[Cell], delta: float) -> str:
     """How many rows of the default reach the targets of each file, and the figures of a guess."""
-    own = [cell for cell in cells if cell.contender == DEFAULT]
+    auto = [cell for cell in cells if cell.contender == DEFAULT]
     known = aims(delta)
     lines = []
     for file in dict.fromkeys(aim.file for aim in known.values()):
         pairs = [
             (cell, aim)
-            for cell in own
+            for cell in auto
             if (aim := known.get((cell.table, cell.epsilon))) and aim.file == file
         ]
         if not pairs:
@@ -190,11 +190,11 @@ def reached(cells: Sequence[Cell], delta: float) -> str:
         if beaten:
             line += f" Neither figure below DP-EBM's: {sum(beaten)} of {len(beaten)}."
         lines.append(line)
-    below = sum(cell.accuracy < cell.majority - NEAR for cell in own)
-    above = sum(cell.log_loss is not None and cell.log_loss > cell.entropy + NEAR for cell in own)
+    below = sum(cell.accuracy < cell.majority - NEAR for cell in auto)
+    above = sum(cell.log_loss is not None and cell.log_loss > cell.entropy + NEAR for cell in auto)
     lines.append(
-        f"- Rows below the most frequent class by more than .01: {below} of {len(own)}; with a log "
-        f"loss above that of the class shares by more than .01: {above}."
+        f"- Rows below the most frequent class by more than .01: {below} of {len(auto)}; with a "
+        f"log loss above that of the class shares by more than .01: {above}."
     )
     return "\n".join(lines)
 
@@ -247,8 +247,10 @@ def _others(cells: Sequence[Cell]) -> str:
     found = {(cell.table, cell.epsilon, cell.contender): cell for cell in every}
     rows = []
     for table, epsilon in dict.fromkeys((cell.table, cell.epsilon) for cell in cells):
-        own = [found.get((table, epsilon, name)) for name in names]
-        texts = [" / ".join(map(_text, (o.accuracy, o.auc, o.log_loss))) if o else "-" for o in own]
+        each = [found.get((table, epsilon, name)) for name in names]
+        texts = [
+            " / ".join(map(_text, (o.accuracy, o.auc, o.log_loss))) if o else "-" for o in each
+        ]
         rows.append([f"{table}, {epsilon:g}", *texts])
     return markdown_table(["table, ε", *names], rows)
 
@@ -299,7 +301,7 @@ def _charts(cells: Sequence[Cell], delta: float) -> Iterator[Chart]:
     }
     for figure, value in figures.items():
         for table in tables:
-            own = {
+            curves = {
                 name: [
                     (cell.epsilon, known_value)
                     for cell in every
@@ -313,7 +315,7 @@ def _charts(cells: Sequence[Cell], delta: float) -> Iterator[Chart]:
                 for epsilon in EPSILONS
                 if (row := known.get((table, epsilon))) and (known_value := value(row)) is not None
             ]
-            lines = {name: points for name, points in {**own, AIM: aim}.items() if points}
+            lines = {name: points for name, points in {**curves, AIM: aim}.items() if points}
             if set(lines) <= {AIM}:
                 continue
             values = [y for points in lines.values() for _, y in points]

@@ -340,14 +340,14 @@ def best_value(means: Any, values: Sequence[float]) -> float:
 def jackknife(curves: Any, estimate: Callable[[Any], float]) -> tuple[float, float]:
     """An estimate from means over tables `curves[table, value]`, and its standard error."""
     n = len(curves)
-    own = (
+    estimates = (
         [estimate(np.delete(curves, left, axis=0).mean(axis=0)) for left in range(n)]
         if n > 1
         else []
     )
     error = (
-        math.sqrt((n - 1) / n * sum((one - statistics.mean(own)) ** 2 for one in own))
-        if own
+        math.sqrt((n - 1) / n * sum((one - statistics.mean(estimates)) ** 2 for one in estimates))
+        if estimates
         else 0.0
     )
     return estimate(curves.mean(axis=0)), error
@@ -365,8 +365,8 @@ def _left_out(accuracy: Mean, tables: Sequence[str], grid: Grid) -> str:
     for table in tables:
         others = [t for t in tables if t != table]
         there = max(every, key=lambda s, o=others: sum(picked[t, s] - base[t, s] for t in o))
-        own = max(every, key=lambda s, t=table: picked[t, s] - base[t, s])
-        gain = [_gain(accuracy, table, setting, grid.testing) for setting in (there, own)]
+        best_here = max(every, key=lambda s, t=table: picked[t, s] - base[t, s])
+        gain = [_gain(accuracy, table, setting, grid.testing) for setting in (there, best_here)]
         gains.append((*gain, gain[0] - gain[1]))
         rows.append(
             [
@@ -374,7 +374,7 @@ def _left_out(accuracy: Mean, tables: Sequence[str], grid: Grid) -> str:
                 f"{accuracy(table, ours(CONSTANTS[0]), grid.testing):.3f}",
                 _name(there),
                 f"{1000 * gain[0]:+.1f}",
-                _name(own),
+                _name(best_here),
                 f"{1000 * gain[1]:+.1f}",
             ]
         )

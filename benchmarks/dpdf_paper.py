@@ -304,9 +304,9 @@ def report(results: Sequence[Result], first: str, arguments: argparse.Namespace)
         first,
     ]
     for trees in dict.fromkeys(result.trees for result in results):
-        own = [result for result in results if result.trees == trees]
+        chosen = [result for result in results if result.trees == trees]
         title = "one tree" if trees == 1 else f"{trees} trees"
-        parts += [f"## Accuracy, {title}", accuracy_table(own), verdict_table(own)]
+        parts += [f"## Accuracy, {title}", accuracy_table(chosen), verdict_table(chosen)]
     run = {(result.table, result.trees) for result in results}
     wanted = [(name, trees) for trees in arguments.trees for name in arguments.tables]
     missing = [f"{name}, τ = {trees}" for name, trees in wanted if (name, trees) not in run]

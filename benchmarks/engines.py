@@ -133,9 +133,9 @@ def _ratios(found: dict[str, Times]) -> str:
 
     def most(number: int, models: Sequence[str]) -> str:
         ratio, engine, model = max(
-            (own[number] / duckdb[number], engine, model)
+            (other[number] / duckdb[number], engine, model)
             for engine, times in found.items()
-            for own, duckdb, model in zip(times, found["duckdb"], MODELS, strict=True)
+            for other, duckdb, model in zip(times, found["duckdb"], MODELS, strict=True)
             if model in models
         )
         return f"{ratio:.1f} times ({engine}, {model})"
@@ -170,7 +170,7 @@ def _in_a_process(engine: str, folder: str) -> Times:
 
 def _times(engine: str, folder: Path) -> Times:
     """The least times of each model, and those of its first run."""
-    own = dialect(engine)
+    target = dialect(engine)
     found = []
     with LOADERS[engine]() as load:
         for number in range(len(MODELS)):
@@ -178,13 +178,13 @@ def _times(engine: str, folder: Path) -> Times:
             forest = load_forest(folder / f"{number}.json")
             with duckdb.connect() as con:
                 types = DuckDBEngine(con).scored(f'"{file}"').columns
-            scored = Scored(own.ident("scored"), types)
-            sql = publish_sql(forest, scored=scored, dialect=own, key=["id"], force=True)
-            sums = ", ".join(f"sum(r.{own.ident(name)})" for name in share_names(forest))
+            scored = Scored(target.ident("scored"), types)
+            sql = publish_sql(forest, scored=scored, dialect=target, key=["id"], force=True)
+            sums = ", ".join(f"sum(r.{target.ident(name)})" for name in share_names(forest))
             query = load(file)
-            first = own.text(forest.domain.classes[0])
+            first = f"r.{target.ident('prediction')} = {target.text(forest.domain.classes[0])}"
             statement = (
-                f"SELECT sum(CASE WHEN r.{own.ident('prediction')} = {first} THEN 1 ELSE 0 END), "
+                f"SELECT sum(CASE WHEN {first} THEN 1 ELSE 0 END), "
                 f"{sums} FROM (\n{sql.rstrip(chr(10) + ';')}\n) AS r"
             )
             text = statement if engine != "polars" else sql.rstrip("\n;")
@@ -274,14 +274,16 @@ def _polars() -> Iterator[Callable[[str], Loaded]]:
 def _clickhouse() -> Iterator[Callable[[str], Loaded]]:
     from chdb import session
 
-    own = session.Session()
+    server = session.Session()
 
     def load(file: str) -> Loaded:
-        own.query("CREATE DATABASE IF NOT EXISTS bench ENGINE = Atomic")
-        own.query("USE bench")
-        own.query("DROP TABLE IF EXISTS scored")
-        own.query(f"CREATE TABLE scored ENGINE = Memory AS SELECT * FROM file('{file}', Parquet)")
-        return lambda sql: own.query(sql)
+        server.query("CREATE DATABASE IF NOT EXISTS bench ENGINE = Atomic")
+        server.query("USE bench")
+        server.query("DROP TABLE IF EXISTS scored")
+        server.query(
+            f"CREATE TABLE scored ENGINE = Memory AS SELECT * FROM file('{file}', Parquet)"
+        )
+        return lambda sql: server.query(sql)
 
     yield load
 

@@ -178,7 +178,7 @@ class MemoryRows:
         return counts.reshape(nodes, self._classes)
 
     def count_scores(self, votes: Sequence[Integers], cuts: Sequence[int]) -> Integers:
-        bins = [np.searchsorted(cuts, sum(own[node] for node in self._nodes)) for own in votes]
+        bins = [np.searchsorted(cuts, sum(score[node] for node in self._nodes)) for score in votes]
         counts = np.zeros((len(cuts) + 1,) * len(votes) + (self._classes,), dtype=np.int64)
         np.add.at(counts, (*bins, self._labels), 1)
         return counts
@@ -224,10 +224,10 @@ class MemoryRows:
         half, points = POINTS // 2, []
         for weights in mixtures:
             odds = np.tensordot(weights, scores, 1) / (MIXTURE_PARTS * SCALE)
-            own, top = odds[labels, np.arange(odds.shape[1])], odds.max(axis=0)
-            loss = np.log(np.exp(odds - top).sum(axis=0)) + top - own
+            of_class, top = odds[labels, np.arange(odds.shape[1])], odds.max(axis=0)
+            loss = np.log(np.exp(odds - top).sum(axis=0)) + top - of_class
             part = np.clip(loss / (4 * math.log(self._classes)), 0, 1)
-            points.append(int((half * (own == top) + np.floor(half * (1 - part))).sum()))
+            points.append(int((half * (of_class == top) + np.floor(half * (1 - part))).sum()))
         return np.array(points, dtype=np.int64)
 
     def route(self, splits: Splits, nodes: int) -> None:
@@ -240,8 +240,8 @@ class MemoryRows:
             split, moved = split_of[node], node.copy()
             for number in np.unique(attribute):
                 rows = np.flatnonzero((split >= 0) & (attribute[split] == number))
-                own, code = split[rows], self._codes[number][rows].astype(np.int64)
-                moved[rows] = first[own] + branch_of(kind[own], cell[own], code)
+                parent, code = split[rows], self._codes[number][rows].astype(np.int64)
+                moved[rows] = first[parent] + branch_of(kind[parent], cell[parent], code)
             self._nodes[tree] = moved
 
     def drop(self) -> None:
@@ -251,8 +251,8 @@ class MemoryRows:
 def _hashed(codes: Integers) -> NDArray[np.uint64]:
     """A hash `[row]` of the codes `[attribute, row]`."""
     found = np.zeros(codes.shape[1], dtype=np.uint64)
-    for own in codes:
-        found = (found ^ own.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+    for code in codes:
+        found = (found ^ code.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
         found ^= found >> np.uint64(29)
     return found
 
@@ -321,10 +321,10 @@ def predicted(forest: Forest, table: Table, rows: Integers) -> Floats:
 
 def figures(shares: Floats, labels: Integers) -> Figures:
     """The figures of class probabilities `[row, class]`; ties go to the first class."""
-    own = np.clip(shares[np.arange(len(labels)), labels], LEAST, 1)
+    of_class = np.clip(shares[np.arange(len(labels)), labels], LEAST, 1)
     area = auc(shares[:, 1], labels == 1, labels == 0) if shares.shape[1] == 2 else None
     right = float((shares.argmax(axis=1) == labels).mean())
-    return Figures(right, area, float(-np.log(own).mean()))
+    return Figures(right, area, float(-np.log(of_class).mean()))
 
 
 def load(file: Path) -> Table:

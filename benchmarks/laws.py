@@ -257,10 +257,10 @@ def verdicts(
         if start - begun > 60 * minutes:
             say(f"{table} and what follows is left out: {minutes:g} minutes are over")
             break
-        own = [verdict(found, comparison) for comparison in comparisons(found, table, grid)]
-        all_of_them += own
-        bad = sum(one.violated for one in own)
-        say(f"{table}: {len(own)} comparisons, {bad} violated, {time.monotonic() - start:.0f} s")
+        new = [verdict(found, comparison) for comparison in comparisons(found, table, grid)]
+        all_of_them += new
+        bad = sum(one.violated for one in new)
+        say(f"{table}: {len(new)} comparisons, {bad} violated, {time.monotonic() - start:.0f} s")
     return all_of_them
 
 
@@ -268,8 +268,8 @@ def summary(found: Sequence[Verdict]) -> str:
     """How many comparisons of each law there are, and how many are violated."""
     rows = []
     for law, meaning in LAWS.items():
-        own = [one for one in found if one.comparison.law == law]
-        rows.append([f"{law}: {meaning}", *_counted(own)])
+        of_law = [one for one in found if one.comparison.law == law]
+        rows.append([f"{law}: {meaning}", *_counted(of_law)])
     rows.append(["all laws", *_counted(found)])
     return markdown_table(["law", "comparisons", "looked worse", "violations", "part"], rows)
 

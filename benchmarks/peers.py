@@ -78,11 +78,11 @@ def accuracy(job: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _figures(shares: Any, truth: Any) -> dict[str, Any]:
-    own = np.clip(shares[np.arange(len(truth)), truth], 1e-15, 1)
+    of_class = np.clip(shares[np.arange(len(truth)), truth], 1e-15, 1)
     return {
         "accuracy": float((shares.argmax(axis=1) == truth).mean()),
         "auc": _area(shares[:, 1], truth == 1) if shares.shape[1] == 2 else None,
-        "log_loss": float(-np.log(own).mean()),
+        "log_loss": float(-np.log(of_class).mean()),
     }
 
 

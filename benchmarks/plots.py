@@ -51,7 +51,7 @@ def _drawn(chart: Chart, colours: Mapping[str, str]) -> list[str]:
         [point[axis] for line in chart.lines.values() for point in line] + list(chart.marks[axis])
         for axis in (0, 1)
     ]
-    ends = [(min(own), max(own)) for own in values]
+    ends = [(min(pair), max(pair)) for pair in values]
 
     def at(axis: int, value: float) -> float:
         low, high = ends[axis]

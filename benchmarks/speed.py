@@ -69,10 +69,14 @@ Measured = dict[Key, list[Outcome]]
 
 def run_apart(job: Job) -> Outcome:
     """Run a contender in a process of its own."""
-    own = job.contender in CONTENDERS
-    script = Path(__file__).with_name("contenders.py" if own else "peers.py")
+    ours = job.contender in CONTENDERS
+    script = Path(__file__).with_name("contenders.py" if ours else "peers.py")
     done = subprocess.run(
-        [sys.executable if own else python_of(job.contender), str(script), json.dumps(asdict(job))],
+        [
+            sys.executable if ours else python_of(job.contender),
+            str(script),
+            json.dumps(asdict(job)),
+        ],
         capture_output=True,
         text=True,
         check=False,
@@ -252,7 +256,7 @@ def _default_limit(peer: str, rows: int, classes: int) -> str:
 def exponent(points: Sequence[tuple[float, float]]) -> float:
     """The slope of a straight line through the points' logarithms."""
     x, y = ([math.log(point[axis]) for point in points] for axis in (0, 1))
-    middle = [statistics.mean(own) for own in (x, y)]
+    middle = [statistics.mean(axis) for axis in (x, y)]
     above = sum((a - middle[0]) * (b - middle[1]) for a, b in zip(x, y, strict=True))
     return above / sum((a - middle[0]) ** 2 for a in x)
 
