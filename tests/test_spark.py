@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import threading
 import time
@@ -336,3 +337,19 @@ def test_columns_that_change_after_the_plan_are_not_read(spark: Any) -> None:
                 DOMAIN.bind(info.columns), PrivacyUnit("row"), trees=1, sample="all", salt=1
             )
     made(spark, "t", ROWS)
+
+
+def test_files_that_spark_would_read_twice_are_refused(spark: Any, tmp_path: Path) -> None:
+    made(spark, "t", ROWS)
+    for name, link in (("hard", os.link), ("soft", os.symlink)):
+        folder = tmp_path / name
+        spark.table("t").coalesce(1).write.parquet(str(folder))
+        (file,) = folder.glob("*.parquet")
+        given = {"domain": DOMAIN, "privacy_unit": "row", "epsilon": 1, "recipe": "pinq-id3"}
+        run = prepare(spark, folder, ledger=tmp_path / "ledger", **given)
+        link(file, folder / "again.parquet")
+        with pytest.raises(DpforestError, match="not those of before"):
+            run.execute()
+        with pytest.raises(DpforestError, match="count twice"):
+            prepare(spark, folder, ledger=tmp_path / "ledger", **given)
+    assert not (tmp_path / "ledger").exists()

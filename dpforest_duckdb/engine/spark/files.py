@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -35,9 +37,14 @@ class SparkFiles(SparkEngine):
                 f"The files at {path} are not on a local disk, so their budget has no place: make "
                 "a table of them, and name that."
             )
-        self.files = tuple(sorted(Path(unquote(place.path)).resolve() for place in places))
+        self.files = _resolved(found)
         if not self.files:
             raise DpforestError(f"There are no Parquet files at {path}: check the path.")
+        if len({(s.st_dev, s.st_ino) for s in map(os.stat, self.files)}) < len(self.files):
+            raise DpforestError(
+                f"{path} has one file under two names (links), so its rows would count twice: name "
+                "it once."
+            )
 
     def table(self, name: str) -> TableInfo:
         return TableInfo("files", "main", name, types(self._found))
@@ -51,8 +58,7 @@ class SparkFiles(SparkEngine):
     def fresh(self, session: Session, info: TableInfo) -> Frame:
         """The files that are there now. Raises `DpforestError` if they are not those of before."""
         frame = self._read(session)
-        found = {Path(unquote(urlsplit(name).path)).resolve() for name in frame.inputFiles()}
-        if found != set(self.files):
+        if _resolved(frame.inputFiles()) != self.files:
             raise DpforestError(
                 f"The files at {self._path} are not those of before: train again (what was debited "
                 "stays spent)."
@@ -64,3 +70,8 @@ class SparkFiles(SparkEngine):
 
     def tables(self, catalog: str) -> list[TableInfo]:
         return []
+
+
+def _resolved(names: Iterable[str]) -> tuple[Path, ...]:
+    """The paths of files as Spark names them, each as often as it is read."""
+    return tuple(sorted(Path(unquote(urlsplit(name).path)).resolve() for name in names))
