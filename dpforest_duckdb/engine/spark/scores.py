@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 
 from dpforest_duckdb.engine.spark.engine import types
-from dpforest_duckdb.engine.spark.steps import Frame, Session, Steps
+from dpforest_duckdb.engine.spark.steps import Frame, Session, Steps, is_remote
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.dialects.base import split_name
@@ -31,4 +31,5 @@ def predicted(session: Session, forest: ForestContent, rows: object, prefix: str
         source = Scored(steps.dialect.ident(name), types(frame))
         return steps.frame(score_sql(forest, source, prefix=prefix, dialect=steps.dialect))
     finally:
-        steps.call(lambda: session.catalog.dropTempView(name))
+        if not is_remote(session):  # which would look for the view when it reads rows
+            steps.call(lambda: session.catalog.dropTempView(name))

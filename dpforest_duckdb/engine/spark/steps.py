@@ -77,12 +77,12 @@ class Steps:
         self.session = session
         self.trace = trace
         self._tag = f"dpforest-{secrets.token_hex(6)}"
-        if _is_remote(session):
+        if is_remote(session):
             add, self._interrupt = session.addTag, session.interruptTag
         else:  # a session's tag is known only in the thread that added it, a context's in all
             context = session.sparkContext
             add, self._interrupt = context.addJobTag, context.cancelJobsWithTag
-        self._worker = ThreadPoolExecutor(1, initializer=add, initargs=(self._tag,))
+        self._worker = ThreadPoolExecutor(1, initializer=_begin, initargs=(session, add, self._tag))
 
     def close(self) -> None:
         """End the thread."""
@@ -131,7 +131,14 @@ class Steps:
                 break
 
 
-def _is_remote(thing: object) -> bool:
+def _begin(session: Session, add: Callable[[str], None], tag: str) -> None:
+    """Prepare a thread: its jobs have a tag, and what it stores is in a session."""
+    add(tag)
+    if is_remote(session):  # a checkpoint would be looked for in the first session otherwise
+        session._set_default_and_active_session(session)
+
+
+def is_remote(thing: object) -> bool:
     """Whether this is of Spark Connect."""
     return type(thing).__module__.startswith("pyspark.sql.connect")
 
@@ -251,5 +258,5 @@ def _level(session: Session) -> Any:
 
 def _free(frame: Frame) -> None:
     """Free a checkpoint now; the server of Spark Connect does so when its client forgets it."""
-    if not _is_remote(frame):
+    if not is_remote(frame):
         frame._jdf.logicalPlan().rdd().unpersist(False)
