@@ -52,7 +52,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--draws", type=int, default=1_000_000, help="of each mechanism")
-    parser.add_argument("--runs", type=int, default=120, help="of each recipe")
+    parser.add_argument("--runs", type=int, default=40, help="of each recipe")
     parser.add_argument("--kept", action="store_true", help="run nothing: the page of the results")
     parser.add_argument("--results", type=Path, help="keep the findings here, and use those there")
     parser.add_argument("--markdown", type=Path, default=Path("docs/audit.md"))
