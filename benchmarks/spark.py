@@ -44,7 +44,6 @@ from contenders import (
 )
 from shared import markdown_table, say, table_files
 
-from dpforest_duckdb.engine.connect import open_database
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.train import train
@@ -279,7 +278,7 @@ def same(recipes: list[str], folder: Path) -> str:
                 start = time.perf_counter()
                 one = train(spark, file, ledger=Path(ledgers) / "1", **given)
                 took = time.perf_counter() - start
-                with open_database("") as con:
+                with duckdb.connect() as con:
                     other = train(con, file, ledger=Path(ledgers) / "2", **given)
             line.append("same" if content(one) == content(other) else "DIFFERENT")
             say(f"{name}, {recipe}: {line[-1]}, {took:.0f} s on Spark")
