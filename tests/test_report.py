@@ -211,6 +211,16 @@ def test_figures_that_were_paid_for_are_drawn_with_their_noise() -> None:
         assert before["true"] <= after["true"] <= 1
 
 
+def test_the_promise_leaves_out_the_figures_of_an_evaluation() -> None:
+    alone, noisy = report_html(made()), report_html(made(), evaluated=evaluated())
+    exact = report_html(made(), evaluated=evaluated(private=False, noise=0.0, epsilon=None))
+    assert "this page included" in alone
+    assert "figures under" not in alone
+    for page, what in ((noisy, "have an ε of their own"), (exact, "are exact and not private")):
+        assert "this page included" not in page
+        assert what in page
+
+
 def test_exact_figures_carry_a_banner() -> None:
     page = report_html(made(), evaluated=evaluated(private=False, noise=0.0, epsilon=None))
     assert "These figures are not private." in page
@@ -293,10 +303,11 @@ def test_a_browser_draws_the_page_and_explains_a_row(
         Select(browser.find_element(By.ID, "value0")).select_by_visible_text(colour)
         row = {forest.domain.attributes[0].name: colour, "size": "small"}
         votes = forest.votes([row])
-        reasons = browser.find_elements(By.CSS_SELECTOR, "#because td:last-child")
-        adds = sum(float(reason.text) for reason in reasons)
+        reasons = browser.find_elements(By.CSS_SELECTOR, "#because td:nth-child(2)")
+        *adds, total = [float(reason.text) for reason in reasons]
         best = forest.probabilities(votes)[0].max()
-        assert adds == pytest.approx(math.log(best / (1 - best)), abs=0.002)
+        assert total == pytest.approx(math.log(best / (1 - best)), abs=0.002)
+        assert sum(adds) == pytest.approx(total, abs=0.002)
         answer = browser.find_element(By.ID, "answer").text
         assert f"{forest.probabilities(votes)[0].max():.3f}" in answer
     browser.find_element(By.ID, "search").send_keys("size = large")

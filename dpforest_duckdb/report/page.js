@@ -84,13 +84,14 @@ function explain() {
   const likeliest = weight.map((w, c) => [w / all, c]).sort((a, b) => b[0] - a[0]).slice(0, LIKELIEST);
   byId("answer").textContent = `${isolated(model.classes[best])}, with probability ${(weight[best] / all).toFixed(3)}. ` +
     likeliest.map(([share, c]) => `${isolated(model.classes[c])}: ${share.toFixed(3)}`).join("; ");
-  byId("best").textContent = `Adds to the ${softmax ? "log-odds of" : "votes for"} ${isolated(model.classes[best])}`;
+  byId("best").textContent = `Adds to the ${softmax ? "log-odds of" : "votes for"} ${isolated(model.classes[best])}; a hollow bar takes away`;
   const unit = softmax && total.length === 2 ? SCALE / 2 : SCALE; // of two classes, against the other
   const sorted = [...reasons].map(([key, votes]) => [key, votes[best] / unit]).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
   const rows = sorted.slice(0, REASONS), others = sorted.slice(REASONS);
   if (others.length && model.voting === "sum") rows.push([`${others.length} more`, others.reduce((sum, row) => sum + row[1], 0)]);
   const most = Math.max(...rows.map((row) => Math.abs(row[1])), 1e-3);
   byId("because").replaceChildren(...rows.map(([key, value]) => line([key, value.toFixed(3)], value / most)));
+  if (model.voting === "sum") byId("because").append(line(["Sum", rows.reduce((sum, row) => sum + row[1], 0).toFixed(3)]));
 }
 
 function line(texts, share) {
@@ -100,7 +101,7 @@ function line(texts, share) {
     const bar = document.createElement("span");
     bar.className = share < 0 ? "bar against" : "bar";
     bar.style.width = `${Math.round(Math.abs(share) * 80)}px`;
-    row.lastChild.append(" ", bar);
+    row.insertCell().append(bar);
   }
   return row;
 }

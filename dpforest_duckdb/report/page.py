@@ -98,7 +98,7 @@ def report_html(
         .get_template("page.html")
         .render(
             forest=forest,
-            promise=_promise(forest),
+            promise=_promise(forest, evaluated),
             spent=spent,
             evaluated=evaluated,
             drawn={name for name in ("calibration", "roc") if payload[name]},
@@ -114,6 +114,7 @@ def report_html(
             most_classes=MOST_CLASSES,
             concentrated=any("ρ = " in line for line in forest.guarantee.plan),
             all_rules=len(rules),
+            with_counts=any(rule.get("counts") for rule in payload["rules"]),
             attributes=[_described(attribute) for attribute in forest.domain.attributes],
             sql=forest.to_sql() if forest.table else "",
             payload=_script_json(payload),
@@ -151,16 +152,17 @@ def _script_json(value: object) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _promise(forest: Forest) -> str:
-    """What the guarantee means, in one sentence."""
+def _promise(forest: Forest, evaluated: Evaluated | None) -> str:
+    """What the guarantee means, in one sentence. It does not speak for figures of an evaluation."""
     guarantee = forest.guarantee
     who = "any one row" if guarantee.unit == "row" else f'any one "{guarantee.unit}"'
     if guarantee.rows_per_unit > 1:
         who += f" (with up to {guarantee.rows_per_unit} rows)"
     factor = _factor(Decimal(guarantee.epsilon))
     slack = f", up to a probability of {guarantee.delta}" if float(guarantee.delta) else ""
+    shown = "this page" if evaluated is None else "this model"
     return (
-        f"Whether {who} is in the table or not changes the probability of any outcome, this page "
+        f"Whether {who} is in the table or not changes the probability of any outcome, {shown} "
         f"included, by a factor of at most {factor}{slack}."
     )
 
