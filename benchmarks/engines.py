@@ -102,10 +102,10 @@ def main() -> None:
 def _section(found: dict[str, Times], rows: int) -> str:
     """What the page says of the times."""
     parts = [
-        f"Seconds to score {rows:,} rows, warm and without the start of the engine: the clock's, "
-        "and in brackets those of all cores together (`python benchmarks/engines.py --markdown "
-        "docs/engines.md`; the least of many runs, on two cores that other work sometimes shared). "
-        "DuckDB runs the plain form. DuckDB, "
+        f"Seconds to score {rows:,} rows, warm and without the start of the engine: elapsed, "
+        "and in brackets summed over all cores (`python benchmarks/engines.py --markdown "
+        "docs/engines.md`; the fastest of many runs, on two cores that other work sometimes "
+        "shared). DuckDB runs the plain form. DuckDB, "
         "DataFusion, Polars, ClickHouse and Spark use both cores, the others one.",
         markdown_table(
             ["seconds (of all cores)", *MODELS],
@@ -141,9 +141,9 @@ def _ratios(found: dict[str, Times]) -> str:
         return f"{ratio:.1f} times ({engine}, {model})"
 
     return (
-        f"With {MODELS[0]}, no engine takes more than {most(0, MODELS[:1])} DuckDB's time by the "
-        f"clock, or {most(1, MODELS[:1])} that of all cores; with any of the four models, "
-        f"{most(0, MODELS)} and {most(1, MODELS)}."
+        f"The slowest, divided by DuckDB: with {MODELS[0]} {most(0, MODELS[:1])} elapsed and "
+        f"{most(1, MODELS[:1])} summed over all cores; of all four models {most(0, MODELS)} and "
+        f"{most(1, MODELS)}."
     )
 
 

@@ -217,16 +217,17 @@ def speed(master: str, memory: str, sizes: list[int], runs: int, folder: Path) -
     return "\n\n".join(
         [
             f"Spark {version}, `{master}`, {ATTRIBUTES} INTEGER columns of 8 values, depth "
-            f"{DEPTH}, a driver with {memory} of memory; {runs} turns each, seconds. Several trees "
-            "are grown on disjoint parts of the rows; MLlib's forest gives each a bootstrap "
+            f"{DEPTH}, a driver with {memory} of memory; seconds, runs of each: {runs}. Several "
+            "trees are grown on disjoint parts of the rows; MLlib's forest gives each a bootstrap "
             "sample.",
             markdown_table(head, ratios),
             "Seconds of ours by phase:",
             markdown_table(["rows", "trees", *PHASES], phases),
             *growth(medians),
-            f"The driver's Java held at most {heap / 1e6:.0f} MB, garbage and MLlib's rows "
-            "included (on local[…] it is the executor too), and Python "
-            f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:.0f} MB.",
+            f"The driver's Java held at most {heap / 1e6:.0f} MB, which includes garbage and "
+            "MLlib's rows, and Python "
+            f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:.0f} MB. "
+            "On local[…] the driver is also the executor.",
         ]
     )
 

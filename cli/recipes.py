@@ -17,7 +17,7 @@ INTRODUCTION = """\
 # The published systems, and what they really guarantee
 
 Written by `dpforest recipes --markdown`. Every system trains in its rigorous form by default.
-`--as-published` follows the paper; where its proof fails, the model is stamped not private.
+`--as-published` follows the paper; where its proof fails, the model is marked as not private.
 
 A table for each system lists its algorithm line by line, with the source of each line and the piece
 of the recipe that does it. The last column says what is done here:
