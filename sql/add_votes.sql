@@ -6,7 +6,7 @@
 -- reads private rows: yes
 CREATE TEMP TABLE {{ voted }} AS
 SELECT
-{% for column in kept %}
+{% for column in columns %}
   {{ column }},
 {% endfor %}
 {% for score in scores %}

@@ -3,7 +3,7 @@
 -- outputs: one row per group that has rows; Python fills the empty cells before noise is added
 -- node_class = node * classes + class
 -- reads private rows: yes
-{% if kept %}
+{% if materialized %}
 WITH
 {% if wanted %}
 wanted AS (
@@ -28,7 +28,7 @@ wanted AS (
 {% for block in blocks %}
 -- {{ block.names }}
 SELECT {{ block.index }} AS "block", {{ node_class.column }} AS "node_class", {{ block.code }} AS "value", COUNT(*) AS "rows"
-{% if kept %}
+{% if materialized %}
 FROM {{ node_class.rows }}
 {% else %}
 FROM {{ node_class.codes }}

@@ -4,7 +4,7 @@
 -- reads private rows: yes
 CREATE TEMP TABLE {{ routed }} AS
 SELECT
-{% for column in kept %}
+{% for column in columns %}
   c.{{ column }},
 {% endfor %}
 {% for move in moves %}

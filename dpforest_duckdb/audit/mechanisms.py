@@ -1,4 +1,4 @@
-"""Each mechanism on its own, on the pair of neighbouring inputs with the largest privacy loss.
+"""Each mechanism by itself, on the pair of neighbouring inputs with the largest privacy loss.
 
 Events are fixed in advance from closed forms. Draws use the system's randomness.
 """

@@ -28,14 +28,14 @@ from dpforest_duckdb.training.prepare import prepare
 Floats = NDArray[np.float64]
 Coins = NDArray[np.bool_]  # [training, row] whether the row is in the table
 
-EPSILON = 4  # claimed: large enough that most guesses are right, and few enough rows refute it
+EPSILON = 4  # claimed; so large that most guesses are right, so small that ROWS rows can refute it
 DEPTH, TREES = 2, 4  # at most
 DELTA = "1e-5"
 WITH_DELTA = ("auto", "boosted")  # the recipes that make other forests with a δ
 ROWS = 24  # rows with a coin; row i has the value "v<i>" of every attribute and the class "k<i>"
 ATTRIBUTES = 2
 OTHERS = 40  # rows that are always there
-SHARES = 20  # how many guesses to make is one of so many shares of all
+SHARES = 20  # limits to try: each leaves out another multiple of 1 / SHARES of the guesses
 
 
 def audit_recipe(
@@ -109,7 +109,8 @@ def _shown(forest: Forest) -> Floats:
 
     The figures are those of the row's class in its leaf of each tree: the noisy counts together,
     how many of them are at least one, the largest, the share of the votes, and how often the class
-    wins. With Laplace noise no more is to be known of a count than whether it is nearer one.
+    wins. With Laplace noise, all counts from 1 up are equally strong evidence for a true count of 1
+    against 0, and all counts from 0 down are equally strong evidence for 0.
     """
     row = np.arange(ROWS)
     label = row + 1
@@ -133,10 +134,10 @@ def _shown(forest: Forest) -> Floats:
 
 
 def _learnt(shown: Floats, coins: Coins) -> Callable[[Floats, Coins], tuple[int, int]]:
-    """How to guess: a linear score by least squares, and how sure it must be for a guess.
+    """How to guess: a linear score by least squares, and how far from 0 it must be for a guess.
 
-    Of several limits, it is the one that would give the best bound on the rows learnt from. What is
-    returned counts the right guesses and all guesses of other trainings.
+    That limit is the one of SHARES limits that gives the best bound on the trainings learnt from.
+    The returned function gives the numbers of right guesses and of all guesses in other trainings.
     """
     middle, spread = shown.mean(axis=(0, 1)), shown.std(axis=(0, 1)) + 1e-9
 

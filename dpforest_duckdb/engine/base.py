@@ -45,9 +45,9 @@ class Splits:
 class Gradients:
     """The integers that stand for a row's gradient and hessian at class shares p.
 
-    A gradient is `whole` times (1 for the row's class, else 0) - p, with p rounded down to
-    multiples of 1 / `whole`, a power of two. A hessian is `whole` times steep/flat · p(1 - p),
-    rounded down.
+    A gradient is `whole` · (y - p): y is 1 for the row's class and 0 for others, and p is rounded
+    down to a multiple of 1 / `whole`, a power of two. A hessian is
+    `whole` · `steep` / `flat` · p(1 - p), rounded down.
     """
 
     whole: int
@@ -55,17 +55,17 @@ class Gradients:
     flat: int
 
 
-MIXTURE_PARTS = 20  # of one
-POINTS = 2**12  # the most points of a row for a mixture
+MIXTURE_PARTS = 20  # weights in a mixture are multiples of 1 / MIXTURE_PARTS
+POINTS = 2**12  # the most points that a row gives a mixture
 
 
 @dataclass(frozen=True)
 class Outcomes:
     """How often a model is right, as parallel arrays over groups of rows. All of it is private.
 
-    `rows[i]` rows have the class `label[i]`, are predicted rightly if `right[i]` is 1, and have the
-    probability `value[i]`. With two classes it is the probability of the second; with more it is
-    that of the row's own class, and `label` is 0.
+    `rows[i]` rows have the class `label[i]` and the probability `value[i]`; their prediction is
+    correct if `right[i]` is 1, else wrong. With two classes `value` is the probability of the
+    second. With more it is that of the row's class, and `label` is always 0.
     """
 
     label: Integers
@@ -119,7 +119,7 @@ class CodedRows(Protocol):
         mixture a whole number from 0 to `POINTS`: half of `POINTS` if its class has the highest
         odds, and part of the other half, from all at a log loss of 0 down to nothing at
         4 ln(classes). About one row in `one_in` gives points. A row's codes alone, and no other
-        row, decide whether it does, so a row more still adds 0 to `POINTS` to each mixture.
+        row, decide whether it does, so one more row still adds 0 to `POINTS` to each mixture.
         """
 
     def route(self, splits: Splits, nodes: int) -> None:
@@ -158,13 +158,13 @@ class Snapshot(Protocol):
     def count_outcomes(self, forest: ForestContent, labels: Attribute) -> Outcomes:
         """How often a forest is right about rows of a class; `labels` is the column of classes.
 
-        `labels.values` are the classes of the forest, in their order, as the column has them.
+        `labels.values` are the forest's classes in the forest's order, in the type of the column.
         """
 
     def count_outcome_grid(
         self, forest: ForestContent, labels: Attribute, unit: PrivacyUnit, *, bins: int, salt: int
     ) -> Integers:
-        """The same as dense `counts[label, right, bin]`, of at most `unit.rows` rows of each unit.
+        """Dense `counts[label, right, bin]`, from at most `unit.rows` rows of each unit.
 
         Bin b holds probabilities above b / bins and up to (b + 1) / bins; the first one also 0.
         `salt` decides which rows of a unit count.

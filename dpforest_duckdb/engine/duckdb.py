@@ -168,10 +168,8 @@ class DuckDBEngine(Statements):
             note.commit()
 
     def refuse_unseen(self, table: TableInfo, columns: Collection[str] = ()) -> None:
-        """Raise `DpforestError` while the user's connection is in a transaction of its own, and for
+        """Raise `DpforestError` while the user's connection has an open transaction, and for
         computed columns that need a macro or a sequence, or that are random.
-
-        Outside of a transaction every statement has one, and so a number, of its own.
         """
         self.refuse_transaction()
         with self._cursor() as cursor:
@@ -185,9 +183,10 @@ class DuckDBEngine(Statements):
                     ) from None
 
     def refuse_transaction(self) -> None:
-        """Raise `DpforestError` while the user's connection is in a transaction of its own.
+        """Raise `DpforestError` while the user's connection has an open transaction.
 
-        Outside of one every statement has a transaction, and so a number, of its own.
+        Two statements then have the same transaction number. Without an open transaction each
+        statement is a transaction with a new number.
         """
         numbers = [self.run("SELECT system.main.txid_current()") for _ in range(2)]
         if numbers[0] == numbers[1]:

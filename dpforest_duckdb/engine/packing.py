@@ -36,8 +36,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Block:
-    """Attributes first … first+len(cells)-1, side by side in a column; the last has the lowest
-    bits.
+    """The attributes first … first+len(cells)-1, side by side in one column.
+
+    The last attribute has the lowest bits, from bit `shift` of column `word`.
     """
 
     first: int
@@ -82,7 +83,7 @@ class Block:
     def marginals(
         self, code: NDArray[np.int64], key: NDArray[np.int64], rows: NDArray[np.int64], keys: int
     ) -> list[NDArray[np.int64]]:
-        """`counts[key, value]` of each attribute, from the rows of each key and joint code.
+        """Per attribute `counts[key, value]`: `rows[i]` rows have `key[i]` and the joint `code[i]`.
 
         Dense: groups that GROUP BY leaves out are zero. Sums below 2^53 are exact.
         """

@@ -55,8 +55,8 @@ def read_tables(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list
     databases = engine.run(
         "SELECT database_name FROM system.main.duckdb_databases() WHERE NOT internal"
     )
-    own = engine.connection  # the query sees what its own transaction sees
-    tables = [table for (name,) in databases for table in engine.tables_seen_by(own, name)]
+    user = engine.connection  # the query sees what the user's transaction sees
+    tables = [table for (name,) in databases for table in engine.tables_seen_by(user, name)]
     if scans is None or not all(map(_is_plain, scans)):
         return tables
     read = {

@@ -1,8 +1,8 @@
 """The SQL that moves rows from the nodes of a level to their children.
 
-What moves a row depends on its node_class alone, so it is looked up: in constant lists, or, where
-many nodes are split, in a table that is joined. Both hold the figures of `Moves`, all of them
-public or released.
+The node_class of a row decides which split moves it. The figures of that split (see `Moves`) are
+looked up by the node_class: in constant lists, or, if many nodes are split, in a table that is
+joined. All figures are public or released.
 """
 
 from __future__ import annotations
@@ -26,10 +26,13 @@ MAX_LIST = 1024  # entries; DuckDB copies a list for every 2,048 rows, so long o
 class Moves:
     """Where the rows of split nodes go, as parallel arrays over their node_classes.
 
-    The code of a row is `(word xor flip) & mask`, zero for the cell of an EQUALS split. The row
-    goes to the second child if its code is above `above`. Multiway splits need more: then the
-    child is `(code + carry) >> shift`, where `carry` makes a code above the cut of a binary split
-    overflow into the bit above the code.
+    `code` is `(word xor flip) & mask`: the bits of the split's attribute, where they are in the
+    word. `flip` makes it zero for the cell of an EQUALS split.
+
+    If all splits are binary, the row goes to the second child if `code > above`. If some are
+    multiway, the number of the child is `(code + carry) >> shift` for all of them. At a multiway
+    split `carry` is 0. At a binary one, a code above the cut plus `carry` overflows into the bit
+    above the code, which makes the number 1.
     """
 
     node_class: Integers
@@ -46,7 +49,7 @@ class Moves:
     def of(
         cls, splits: Splits, mine: Sequence[int], places: Sequence[Place], classes: int
     ) -> Moves:
-        """The moves by the splits with the numbers `mine`; `places[attribute]` has its code."""
+        """The moves by the splits `mine` (indices); `places[attribute]` says where its code is."""
         at = [places[splits.attribute[i]] for i in mine]
         node, first, kind, cell = (
             np.array([column[i] for i in mine], dtype=np.int64)

@@ -35,9 +35,9 @@ from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, THRESHOLD, Tree
 
 MAX_JOINS = 32  # in one statement: planning takes time for each join, and DuckDB nests at most 1000
 _NO_COUNTS: tuple[list[Integers], int] = ([np.zeros((0, 0, 0), np.int64)], 0)
-MAX_TESTS = 7  # splits of a tree whose tests are faster than reading and writing nodes
-MAX_UNSTORED = 3  # trees whose votes are looked up for less than it takes to store the scores
-MAX_COUNTED = 4  # trees in one statement: it copies the rows that it counts of each tree
+MAX_TESTS = 7  # first splits of a tree that each statement tests again; with more, rows are moved
+MAX_UNSTORED = 3  # trees whose votes every statement looks up again; with more, scores are stored
+MAX_COUNTED = 4  # trees in one statement, which copies the rows to count of each
 
 
 class DuckDBRows:
@@ -45,8 +45,8 @@ class DuckDBRows:
 
     The node_class of a row is its node times the number of classes, plus its class. DuckDB knows
     the range of this single narrow key, so it groups by an array index; two keys would be hashed.
-    The counts of a depth are kept until the next depth, where one child of each split follows by
-    subtraction.
+    The counts of a depth stay in memory until the next depth is counted, where one child of each
+    split follows by subtraction.
     """
 
     def __init__(
@@ -73,9 +73,9 @@ class DuckDBRows:
         self._restarted = False
         self._last_counts = _NO_COUNTS
         self._spared: Spared | None = None
-        self._roots = 1  # of each node_class
-        self._first_splits: Tree | None = None  # by which no rows were moved yet
-        # the nodes that may hold rows, of each node_class
+        self._roots = 1  # the trees that share a node_class column
+        self._first_splits: Tree | None = None  # that every statement tests, as no row was moved
+        # for each node_class column, the nodes that may hold rows
         self._open = [{copy} for copy in range(copies)]
         self._same_nodes = SameNodes(domain.cells, copies if copies > 1 else 0)
         self._coded = self._ident("temp", "main", f"{self._name}_0")
@@ -159,7 +159,7 @@ class DuckDBRows:
             },
         )
         # the salt is a parameter, so that it is not in the statements that are shown
-        # a name in the SQL may contain $salt too
+        # (looking for $salt in the SQL is no test for its use: a column's name may contain it)
         needs_salt = by_column is not None or parts > 1 or sample == "bootstrap"
         self._run(sql, {"salt": salt} if needs_salt else None, step="encode")
 
@@ -168,7 +168,7 @@ class DuckDBRows:
         return block.place_of(attribute)
 
     def _word(self, word: int) -> Sql:
-        """The codes of a column, each in bits above those of the next ones in its block."""
+        """The SQL of a packed column: the code of each of its attributes, shifted to its bits."""
         packed = [block for block in self._blocks if block.word == word]
         kind = unsigned(2 ** (packed[-1].place.shift + packed[-1].place.bits) - 1)
         codes = []
@@ -191,8 +191,10 @@ class DuckDBRows:
         return self._with(self._node_classes)
 
     def _with(self, columns: Collection[Sql]) -> Sql:
-        """The codes with some node_class columns: only one is stored, because all start equal, and
-        few splits are tested anew each time.
+        """The coded rows with some node_class columns.
+
+        Until rows are moved, only the first column is stored, because every tree starts with the
+        same rows. Each statement then computes the others, and tests the first splits.
         """
         first = self._first_splits
         stored = len(self._node_classes) == 1 and not self._restarted and first is None
@@ -218,17 +220,17 @@ class DuckDBRows:
 
     @property
     def _counted(self) -> list[Sql]:
-        """The node_class columns to count: one before the first routing, because all are still
-        equal.
+        """The node_class columns to count: only the first until there is a split, because every
+        tree then has all rows at its root.
         """
         return self._node_classes if self._routed else self._node_classes[:1]
 
     def _counted_codes(self, node_class: Sql) -> Sql:
-        """The codes with one node_class column: a statement names them once for each."""
+        """The coded rows with one node_class column; a statement has a SELECT for each column."""
         return self._with([node_class]) if self._routed else self._codes
 
     def _of_all_copies(self, counts: Integers) -> Integers:
-        """The counts of every copy's root, from those of the first copy."""
+        """The counts of every tree's nodes; without a split, those of the first root repeated."""
         return counts if self._routed else np.repeat(counts, len(self._node_classes), axis=0)
 
     def count_classes(self, first: int, nodes: int) -> list[Integers]:
@@ -267,7 +269,7 @@ class DuckDBRows:
         parts = [part for block in self._blocks for part in block.parts(nodes, self._classes)]
         sql = render(
             "count_classes",
-            kept=bool(wanted) or self._first_splits is not None,
+            materialized=bool(wanted) or self._first_splits is not None,
             words=self._words,
             blocks=[
                 SimpleNamespace(index=i, code=self._code(block.place), names=self._names(block))
@@ -407,7 +409,7 @@ class DuckDBRows:
             "add_votes",
             voted=self._named(self._version + 1),
             codes=self._codes,
-            kept=[*self._words, *self._node_classes],
+            columns=[*self._words, *self._node_classes],
             scores=self._scores,
             scored=self._scored,
             trees=[self._votes(tree, f"leaf{n}") for n, tree in enumerate(self._unstored)],
@@ -418,7 +420,11 @@ class DuckDBRows:
 
     @property
     def _with_votes(self) -> Sql:
-        """The codes with the scores; the votes of few trees of one split are looked up anew."""
+        """The coded rows with their scores.
+
+        Votes that are not stored yet are added in the statement, if they are those of at most
+        MAX_UNSTORED trees whose leaf is a sum of codes (see `_grid`).
+        """
         cheap = all(self._grid(tree) for tree in self._unstored)
         if not self._scored or not cheap or len(self._unstored) > MAX_UNSTORED:
             self._store_votes()
@@ -430,13 +436,13 @@ class DuckDBRows:
             f"{score} + {' + '.join(tree.votes[number] for tree in trees)} AS {score}"
             for number, score in enumerate(self._scores)
         )
-        kept = ", ".join([*self._words, *self._node_classes])
-        return Sql(f"(SELECT {kept}, {scores} FROM (SELECT *, {leaves} FROM {self._codes}))")
+        columns = ", ".join([*self._words, *self._node_classes])
+        return Sql(f"(SELECT {columns}, {scores} FROM (SELECT *, {leaves} FROM {self._codes}))")
 
     def _votes(self, tree: Tree, leaf: str) -> SimpleNamespace:
         """What the template needs to add a tree's votes: a column, and from it each score's votes.
 
-        One score is looked up at once; several share the number of the leaf.
+        With one score the column has the votes; with several it has the number of the leaf.
         """
         column, votes = self._ident(leaf), [values.tolist() for values in _scores_of(tree.votes)]
         if len(votes) == 1:
@@ -488,8 +494,8 @@ class DuckDBRows:
             terms: list[list[SimpleNamespace]] = [[] for _ in self._scores]
             for tree in model:
                 leaf = leaves.setdefault(self._node(tree), self._ident(f"leaf{len(leaves)}"))
-                for own, values in zip(terms, _scores_of(tree.votes), strict=True):
-                    own.append(SimpleNamespace(leaf=leaf, before=len(votes) + 1))
+                for of_score, values in zip(terms, _scores_of(tree.votes), strict=True):
+                    of_score.append(SimpleNamespace(leaf=leaf, before=len(votes) + 1))
                     votes += values.tolist()
             scores.append([*([[]] if self._classes == 2 else []), *terms])
         sql = render(
@@ -503,7 +509,8 @@ class DuckDBRows:
             leaves=leaves,
             models=scores,
             mixtures=[
-                [(model, weight) for model, weight in enumerate(own) if weight] for own in mixtures
+                [(model, weight) for model, weight in enumerate(weights) if weight]
+                for weights in mixtures
             ],
             scale=MIXTURE_PARTS * SCALE,
             whole=POINTS,
@@ -532,7 +539,9 @@ class DuckDBRows:
         return Sql(f"CASE WHEN {test} THEN {yes} ELSE {no} END")
 
     def _test(self, place: Place, comparison: str, cell: int) -> Sql:
-        """A comparison of a code with a cell, where the code is: a shift would take longer."""
+        """A comparison of a code with a cell. Both are left in the bits of the word: a shift of the
+        code would take longer.
+        """
         word = self._words[place.word]
         return Sql(f"({word} & {place.mask << place.shift}) {comparison} {cell << place.shift}")
 
@@ -567,7 +576,7 @@ class DuckDBRows:
         self._drop(self._version - 1)
 
     def _taken_apart(self, node_class: Any, first: int) -> tuple[Integers, Integers]:
-        """Node, from 0 at `first`, and class of node_classes."""
+        """The nodes, counted from `first`, and the classes of node_class numbers."""
         node, label = np.divmod(np.asarray(node_class, dtype=np.int64), self._classes)
         return node - first, label
 
@@ -588,8 +597,10 @@ class DuckDBRows:
         self._spared = spared(splits, self._domain.cells) if known else None
 
     def _with_first(self, splits: Splits, nodes: int) -> Tree | None:
-        """The first splits of all trees and these ones, as one array of nodes; None if they are too
-        many to be tested anew each time, or if a node_class is that of several trees.
+        """The splits of all trees so far and these ones, as one array of nodes.
+
+        None if every statement would have to test too many splits, if rows were moved already, or
+        if several trees share a node_class column.
         """
         before = self._first_splits
         made = len(splits.node) + (0 if before is None else int((before.kind != LEAF).sum()))
@@ -653,7 +664,7 @@ class DuckDBRows:
             "route",
             codes=self._with_node_classes,
             routed=self._named(self._version + 1),
-            kept=[*self._words, *(n for n in self._node_classes if n not in routed)],
+            columns=[*self._words, *(n for n in self._node_classes if n not in routed)],
             moves=moves,
             type=unsigned(nodes * self._classes),
         )
@@ -661,7 +672,7 @@ class DuckDBRows:
         self._next_version()
 
     def drop(self) -> None:
-        # also the versions before and after: Ctrl-C may have come between two statements
+        # also the versions before and after: Ctrl-C may have stopped a run between two statements
         for version in range(max(0, self._version - 1), self._version + 2):
             self._drop(version)
         self._last_counts = _NO_COUNTS

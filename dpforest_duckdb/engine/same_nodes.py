@@ -1,4 +1,4 @@
-"""Nodes of several trees that hold the same rows, so that one of them needs to be counted.
+"""Nodes of different trees that hold the same rows, of which only one needs to be counted.
 
 Trees that all see all rows often begin with the same splits. Two nodes hold the same rows if the
 same cells of each attribute lead to them. This depends on the splits alone, which are released.
@@ -16,7 +16,7 @@ from dpforest_duckdb.tree import MULTIWAY, branch_of
 
 
 class SameNodes:
-    """The cells that lead to each node that may hold rows; the roots are 0 … `trees` - 1."""
+    """The cells that lead to each unsplit node; the roots are nodes 0 … `trees` - 1."""
 
     def __init__(self, cells: Sequence[int], trees: int) -> None:
         self._cells = cells
@@ -37,7 +37,7 @@ class SameNodes:
                 self._reached[first + branch] = below.tobytes()
 
     def pairs(self, nodes: Iterable[int]) -> Integers:
-        """The nodes that hold the same rows as an earlier one, `[pair, (node, earlier)]`."""
+        """Pairs `[pair, 2]` of a node and an earlier one of `nodes` that holds the same rows."""
         seen: dict[bytes, int] = {}
         found = [
             (node, seen[reached])

@@ -42,7 +42,7 @@ from dpforest_duckdb.splits.choose import random_split
 from dpforest_duckdb.tree import MULTIWAY, SCALE, Tree
 
 WHOLE = 2**16  # gradients and hessians are multiples of 1 / WHOLE
-RATE = 0.3  # of a Newton step, at the leaves of random trees
+RATE = 0.3  # the part of a Newton step that leaves of random trees take
 LARGEST_STEP = 2.0  # in the log-odds of any two classes; Newton's first step for equal shares
 
 
@@ -73,9 +73,7 @@ def boost(rows: CodedRows, context: TrainingContext) -> Grown:
     rows.add_votes([start])
 
     def fitted(trees: Sequence[Tree], query: PlannedQuery, cost: int, rate: float) -> list[Tree]:
-        """The trees of a block with a Newton step in their votes; the rows' scores are
-        updated too.
-        """
+        """The trees of a block with a Newton step as votes, which the rows' scores get too."""
         found = _fitted(trees, rows, query, cost, rate, request, noise)
         rows.add_votes(found)
         return found
@@ -147,8 +145,9 @@ def _centred(spread: Floats) -> Floats:
     if classes == 1:
         return np.repeat(spread / 2, 2, axis=1)
     variance = spread**2
-    own: Floats = variance * (1 - 2 / classes) + variance.sum(axis=1, keepdims=True) / classes**2
-    return np.sqrt(own)
+    centred: Floats = variance * (1 - 2 / classes)
+    centred = centred + variance.sum(axis=1, keepdims=True) / classes**2
+    return np.sqrt(centred)
 
 
 def _added(tree: Tree, step: Tree) -> Tree:
@@ -185,8 +184,8 @@ def trees_in_block(classes: int) -> int:
 
     Trees of a block often split alike, so their steps add up to `RATE` times their number. Steps of
     more than twice Newton's end farther from the optimum than they began. With several classes,
-    each score takes a step of its own, as if the others stood still. If two of them move apart, as
-    those of two frequent classes do, that is twice Newton's step already.
+    each score's step assumes that the other scores do not change. If two of them move apart, as
+    those of two frequent classes do, their difference moves by twice Newton's step already.
     """
     return 4 if classes == 2 else 2
 

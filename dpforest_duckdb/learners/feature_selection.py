@@ -57,17 +57,17 @@ def weights_of(pairs: Mapping[tuple[int, int], Integers], attributes: int) -> Fl
     for (one, other), counts in pairs.items():
         uncertainty[one] = symmetrical_uncertainty(counts.sum(axis=1))
         uncertainty[other] = symmetrical_uncertainty(counts.sum(axis=0))
-    kept = uncertainty >= LEAST * uncertainty.max(initial=0.0)
+    relevant_ones = uncertainty >= LEAST * uncertainty.max(initial=0.0)
     met: list[list[float]] = [[] for _ in range(attributes)]
     for pair, counts in pairs.items():
-        if kept[list(pair)].all():
+        if relevant_ones[list(pair)].all():
             gain = interaction(counts)
             for attribute in pair:
                 met[attribute].append(gain)
     for attribute, gains in enumerate(met):
         if gains:
             mean[attribute] = np.mean(gains)
-    weights: Floats = np.where(kept, uncertainty * mean, 0.0)
+    weights: Floats = np.where(relevant_ones, uncertainty * mean, 0.0)
     return weights
 
 

@@ -27,7 +27,7 @@ FINEST = 240  # cells of the grid, half of equal width, half of equal width in a
 
 
 def on_the_grid(domain: Domain) -> Domain:
-    """The numeric attributes without bins of their own, each on its fine grid.
+    """The domain of the numeric attributes without declared bins, each on its fine grid.
 
     Raises `DpforestError` if there is none: check `to_be_cut` first.
     """

@@ -1,12 +1,14 @@
-"""Releases the tables of all attributes below the values of a root, and picks a model of them.
+"""Releases the tables of all attributes below the values of up to two roots, and picks a model.
 
-The root is drawn by permute-and-flip. The utility of an attribute is the number of rows that have
-the most frequent class of their value. One more row raises it by one or not at all, so with k rows
-per unit the sensitivity is k, and the utility is monotone. Which attributes may be the root follows
-from public figures. The tables of all children have joint noise: a row is in one child and one
-class only, so it changes one vector (`dpforest_duckdb.splits.table_codes`), and all tables together
-cost one ε. Several models follow from the tables at no cost. The rows give each of them points, and
-permute-and-flip draws one (`POINTS` per row: see `draw_by_points`).
+Each root is drawn by permute-and-flip. The utility of an attribute is the number of rows that have
+the most frequent class among the rows with their value. One more row raises it by one or not at
+all, so with k rows per unit the sensitivity is k, and the utility is monotone. Which attributes may
+be roots follows from public figures. Children are the combinations of the roots' values. The tables
+of all children have joint noise: a row is in one child and one class only, so it changes one vector
+(`dpforest_duckdb.splits.table_codes`), and all tables together cost one ε.
+
+Several models follow from the tables at no cost. The rows give each of them points, and
+permute-and-flip draws one (up to `POINTS` per row: see `draw_by_points`).
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ from dpforest_duckdb.splits.choose import draw_attributes
 from dpforest_duckdb.splits.table_codes import blocks, deviation, deviations, parts, sums, table_of
 from dpforest_duckdb.tree import MULTIWAY, Tree
 
-# the model, by number, and its weight: naive Bayes is overconfident if attributes are correlated
+# (number of the model, weight in units of 1 / MIXTURE_PARTS); naive Bayes, number 0, has smaller
+# weights too, because it is overconfident if attributes are correlated
 MIXTURES = ((0, 20), (0, 13), (0, 8), (1, 20))
 Roots = Callable[[Request], Sequence[int]]
 

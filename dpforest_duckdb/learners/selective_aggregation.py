@@ -32,9 +32,9 @@ def aggregate(
 
     `labels[combination, tree]`, `truth[combination]` and `rows[combination]` are private. In round
     i each remaining tree is left out once, which gives the errors e_ij. The tree with the least
-    e_ij is removed, and the rest has the error E_i. After the last round, the set with the least
-    E_k is kept. `pick` picks the least. An ensemble predicts the class with most votes, the first
-    one in a tie.
+    e_ij is removed, and the rest has the error E_i. The result is the set with the least error E_k
+    of all rounds. `pick` finds the least error of several. An ensemble predicts the class with most
+    votes, the first one in a tie.
     """
     votes = np.eye(classes, dtype=np.int64)[labels]  # [combination, tree, class]
     left, together = list(range(labels.shape[1])), votes.sum(axis=1)
@@ -69,11 +69,11 @@ def drawn(context: TrainingContext) -> Pick:
     return pick
 
 
-def _kept(rows: CodedRows, context: TrainingContext, growth: Growth, pick: Pick) -> Grown:
+def _aggregated(rows: CodedRows, context: TrainingContext, growth: Growth, pick: Pick) -> Grown:
     trees = growth.finished()
     voting = [_by_majority(tree) for tree in trees]
-    kept = aggregate(*rows.count_labels(voting), len(context.request.domain.classes), pick)
-    return Grown([trees[number] for number in kept], limited=growth.limited)
+    chosen = aggregate(*rows.count_labels(voting), len(context.request.domain.classes), pick)
+    return Grown([trees[number] for number in chosen], limited=growth.limited)
 
 
 def _by_majority(tree: Tree) -> Tree:
@@ -92,11 +92,11 @@ def _as_published(rows: CodedRows, context: TrainingContext) -> Grown:
         cost = account.spend("leaf of a layer", layer - 1)
         noisy = context.randomness.noise.laplace(private[leaves], cost, k)
         growth.release(leaves, noisy, laplace_deviation(cost, k))
-    return _kept(rows, context, growth, least)
+    return _aggregated(rows, context, growth, least)
 
 
 def _paid(rows: CodedRows, context: TrainingContext) -> Grown:
-    return _kept(rows, context, grow_levels(rows, context), drawn(context))
+    return _aggregated(rows, context, grow_levels(rows, context), drawn(context))
 
 
 BY_TRUE_ERRORS = Learner(_as_published, LEVELS.node_columns, compares_trees=True)

@@ -1,7 +1,7 @@
 """Sums of log-odds with a greedy tree beside them, in a mixture that is chosen privately.
 
-Attributes are drawn and their tables released; then a tree is grown on the same rows. Both are
-released models with log-odds of their own. The rows give points to a few mixtures of the two, and
+Attributes are drawn and their tables released; then a tree is grown on the same rows. Each is a
+released model with log-odds as votes. The rows give points to a few mixtures of the two, and
 permute-and-flip draws one. The tree is better if attributes act together. The sums are better if
 many attributes say a little each; they get less weight if attributes are correlated.
 """
@@ -27,10 +27,10 @@ from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.splits.choose import draw_attributes
 from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree
 
-MIXTURES = (  # the weights of the sums and of the tree
+MIXTURES = (  # the weights of the sums and of the tree, in units of 1 / MIXTURE_PARTS
     (20, 0), (12, 0), (7, 0), (15, 7), (10, 10), (7, 15), (0, 20), (3, 3),
 )  # fmt: skip
-LEAST_SHARE = 1e-6  # of a class in a leaf, as log-odds
+LEAST_SHARE = 1e-6  # of a class in a leaf, before its logarithm
 
 
 def grow_both(rows: CodedRows, context: TrainingContext) -> Grown:
@@ -41,7 +41,7 @@ def grow_both(rows: CodedRows, context: TrainingContext) -> Grown:
     grown = LEVELS.grow(rows, alone)
     tree = _with_log_odds(grown.trees[0], request, leaf_noise(request, account.plan))
     of_sums, of_tree = MIXTURES[draw_mixture([sums, [tree]], MIXTURES, rows, context)]
-    votes = [*(_weighed(own, of_sums) for own in sums), _weighed(tree, of_tree)]
+    votes = [*(_weighed(each, of_sums) for each in sums), _weighed(tree, of_tree)]
     return Grown(votes, limited=grown.limited)
 
 
@@ -54,7 +54,7 @@ def _released_tables(rows: CodedRows, context: TrainingContext) -> list[Tree]:
     if account.plan.query("attribute"):
         costs = [account.spend("attribute", turn) for turn in range(request.trees)]
         drawn = draw_attributes(private, costs, request.rows_per_unit, context.randomness.bits)
-    return [_table_tree(context, private[own], own, rank) for rank, own in enumerate(drawn)]
+    return [_table_tree(context, private[a], a, rank) for rank, a in enumerate(drawn)]
 
 
 def _table_tree(context: TrainingContext, private: Integers, attribute: int, rank: int) -> Tree:
@@ -77,8 +77,9 @@ def _with_log_odds(tree: Tree, request: Request, noise: float) -> Tree:
 
 
 def _weighed(tree: Tree, parts: int) -> Tree:
-    """The tree with its votes times parts / MIXTURE_PARTS. Votes are thousandths, so they stay
-    whole.
+    """The tree with its votes times parts / MIXTURE_PARTS.
+
+    Votes stay whole, because they are multiples of SCALE / 1000.
     """
     return replace(tree, votes=tree.votes * parts // MIXTURE_PARTS)
 

@@ -112,7 +112,7 @@ class Account:
         private: bool,
         plan: Sequence[Mapping[str, Any]],
     ) -> tuple[int, ...]:
-        """Spend on the table, committed before this returns; the number of the run, alone.
+        """Spend on the table, committed before this returns; the run's number, in a tuple.
 
         Raises `BudgetError` or `DpforestError`, and spends nothing, if the cap does not allow the
         run, the table is not the planned one, or its comment cannot be written.
@@ -136,7 +136,7 @@ class Account:
     def check(
         self, chain: Chain, epsilon: int, delta: int, unit: PrivacyUnit, *, private: bool
     ) -> None:
-        """Raise what `debit` would raise about the budget, or enter the run in `chain` alone."""
+        """Raise what `debit` would raise about the budget; else add the run to `chain` only."""
         table = self._identify(chain, self._current_info())
         self._refuse_unanchored(chain.budget(table.dataset))
         chain.debit(table, epsilon, delta, unit, recipe="", model="", private=private, plan=[])
@@ -325,7 +325,8 @@ def _may_be_renamed(lost: Table, info: TableInfo, *, new: bool, here: bool) -> B
 def _store(note: BudgetNote, anchor: str, chain: Chain, table: Table) -> bool:
     """Store an anchor with a table, and return whether that worked.
 
-    Raises `UnanchoredError` if it never works and the table has a cap; without a cap it is said.
+    If nothing can ever be stored with the table: raises `UnanchoredError` if the table has a cap,
+    else warns with `UnanchoredWarning`.
     """
     try:
         note.write(anchor)
@@ -342,15 +343,15 @@ def _place(home: str, info: TableInfo) -> str:
 
 
 def _anchored(comment: str, chain: Chain, table: Table) -> str:
-    """A table's comment with id, head and cap; the user's own text is kept."""
+    """A table's comment with id, head and cap after the user's text."""
     cap = chain.budget(table.dataset).cap
     anchor = {
         "dataset": table.dataset,
         "head": chain.head,
         "cap": [cap.epsilon, cap.delta] if cap else None,
     }
-    kept = [line for line in comment.splitlines() if not line.startswith(_MARK)]
-    return "\n".join([*kept, _MARK + json.dumps(anchor)])
+    text = [line for line in comment.splitlines() if not line.startswith(_MARK)]
+    return "\n".join([*text, _MARK + json.dumps(anchor)])
 
 
 def _anchor(comment: str) -> dict[str, Any]:

@@ -114,7 +114,7 @@ class DatasetAccount:
     def check(
         self, chain: Chain, epsilon: int, delta: int, unit: PrivacyUnit, *, private: bool
     ) -> None:
-        """Raise what `debit` would raise, or enter the run in `chain` alone."""
+        """Raise what `debit` would raise, else add the run to `chain`, in memory."""
         self.refuse_others()
         for table in self._debited(chain):
             chain.debit(table, epsilon, delta, unit, recipe="", model="", private=private, plan=[])
@@ -146,7 +146,7 @@ class DatasetAccount:
 
 @dataclass(frozen=True)
 class NoAccount:
-    """In the place of an account, if the user keeps none: nothing is recorded or capped."""
+    """In the place of an account, for users without one: nothing is recorded or capped."""
 
     ledger: None = None
     display: str = "these rows"
@@ -197,7 +197,7 @@ def _place_of(dataset: str) -> str:
 
 
 def _first(chain: Chain, dataset: str) -> Table:
-    """A budget as its first entry names it: a dataset's has the dataset's own place."""
+    """The table of a budget in its first entry; for a dataset, that is the dataset, not a file."""
     tables = (entry.table for entry in chain.entries if not isinstance(entry, Closing))
     return next(table for table in tables if table.dataset == dataset)
 

@@ -28,14 +28,20 @@ def check_name(models: ModelStore, name: str, *, replace: bool) -> None:
 
 
 def save(models: ModelStore, forest: Forest, *, replace: bool = False) -> None:
-    """Store a forest; it replaces one whose name differs only by case."""
+    """Store a forest; with `replace`, in the place of one with its name, whatever the case.
+
+    Raises `DpforestError` for a name that is taken or not allowed.
+    """
     check_name(models, forest.name, replace=replace)
     old = _stored(models).get(forest.name.casefold())
     models.write(forest.name, forest.to_json(), instead_of=old)
 
 
 class NotStoredError(DpforestError):
-    """A forest that is paid for could not be stored. `forest` is the forest, `kept` its file."""
+    """A forest that is paid for could not be stored.
+
+    `forest` is the forest, `kept` the file that it was written to, None if there is none.
+    """
 
     def __init__(self, why: DpforestError, forest: Forest, kept: Path | None) -> None:
         place = "only in the attribute `forest` of this error"

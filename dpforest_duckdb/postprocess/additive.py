@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Floats
 
-ROWS = 4000  # made-up rows; more change nothing that the noise of counts does not hide
+ROWS = 4000  # made-up rows; more change less than the noise of counts does
 SWEEPS = 3  # over all attributes; more fit the noise of the released shares
 MARGINS = 8  # sweeps over the two margins of a table
 LEAST = 1e-6  # of a share, before its logarithm
@@ -37,52 +37,52 @@ class Odds:
 def bayes(prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]) -> Odds:
     """Naive Bayes from P(class), P(class | value) `[value, class]` and P(value), per attribute.
 
-    For two classes the sum is shifted and scaled so that its own means and variances within the
+    For two classes the sum is shifted and scaled so that its means and variances within the
     classes fit: if it were Gaussian, with means m1 and m0 and variance v, the log-odds would be
     those of all rows + (m1 - m0)/v · (sum - middle).
     """
     added = [
-        np.log(np.maximum(own, LEAST)) - np.log(np.maximum(weight @ own / weight.sum(), LEAST))
-        for own, weight in zip(shares, weights, strict=True)
+        np.log(np.maximum(share, LEAST)) - np.log(np.maximum(weight @ share / weight.sum(), LEAST))
+        for share, weight in zip(shares, weights, strict=True)
     ]
     if len(prior) > 2:
         return Odds(np.log(prior), added)
     mean, variance = np.zeros(2), np.zeros(2)
-    sums = [own[:, 1] - own[:, 0] for own in added]
-    for own, share, weight in zip(sums, shares, weights, strict=True):
+    sums = [odds[:, 1] - odds[:, 0] for odds in added]
+    for odds, share, weight in zip(sums, shares, weights, strict=True):
         within = weight[:, None] * share
         within /= within.sum(axis=0)
-        center = own @ within
+        center = odds @ within
         mean += center
-        variance += ((own[:, None] - center) ** 2 * within).sum(axis=0)
+        variance += ((odds[:, None] - center) ** 2 * within).sum(axis=0)
     apart = mean[1] - mean[0]
     slope = min(1.0, float(apart / (variance @ prior + 1e-9))) if apart > 0 else 1.0
     start = np.log(prior[1] / prior[0]) - slope * mean.mean()
     halves = np.array([-0.5, 0.5])
-    return Odds(start * halves, [slope * own[:, None] * halves for own in sums])
+    return Odds(start * halves, [slope * odds[:, None] * halves for odds in sums])
 
 
 def fitted(prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]) -> Odds:
     """The additive log-odds whose expected class shares per value are the released ones.
 
     Arguments as for `bayes`. The made-up rows are the same in every call, and each value has as
-    many of them as its frequency says. Log-odds are those against the first class.
+    many of them as its frequency says. Log-odds are against the first class.
     """
-    codes = [_made_up(number, own) for number, own in enumerate(weights)]
-    wanted = [_against_first(np.log(np.maximum(own, LEAST)).T) for own in shares]
+    codes = [_made_up(number, weight) for number, weight in enumerate(weights)]
+    wanted = [_against_first(np.log(np.maximum(share, LEAST)).T) for share in shares]
     start = _against_first(np.log(prior))
-    added = [own - start[:, None] for own in wanted]
-    odds = start[:, None] + sum(own[:, code] for own, code in zip(added, codes, strict=True))
+    added = [target - start[:, None] for target in wanted]
+    odds = start[:, None] + sum(part[:, code] for part, code in zip(added, codes, strict=True))
     for _ in range(SWEEPS):
-        for own, aim, share, code in zip(added, wanted, shares, codes, strict=True):
-            step = aim - _expected(odds, share, code)
-            own += step
+        for part, target, share, code in zip(added, wanted, shares, codes, strict=True):
+            step = target - _expected(odds, share, code)
+            part += step
             odds += step[:, code]
-    return Odds(np.insert(start, 0, 0.0), [np.insert(own, 0, 0.0, axis=0).T for own in added])
+    return Odds(np.insert(start, 0, 0.0), [np.insert(part, 0, 0.0, axis=0).T for part in added])
 
 
 def _made_up(number: int, weight: Floats) -> NDArray[np.intp]:
-    """The values of the rows that are made up, of one attribute, in an order of its own."""
+    """The values of one attribute in the made-up rows, in another order for each attribute."""
     places = (np.random.default_rng(number).permutation(ROWS) + 0.5) / ROWS
     inner = np.cumsum(weight)[:-1] / weight.sum()
     return np.searchsorted(inner, places)
@@ -97,12 +97,12 @@ def _against_first(odds: Floats) -> Floats:
 def _expected(odds: Floats, share: Floats, code: NDArray[np.intp]) -> Floats:
     """The log-odds `[class - 1, value]` that the made-up rows of each value expect.
 
-    One row of every value has the released `share[value, class]`, so that none is without rows.
+    Every value gets one more row, with the released `share[value, class]`: none is without rows.
     """
     mass = np.exp(np.minimum(odds, HIGHEST))
     mass /= 1 + mass.sum(axis=0)
     values = len(share)
-    summed = np.stack([np.bincount(code, weights=own, minlength=values) for own in mass])
+    summed = np.stack([np.bincount(code, weights=part, minlength=values) for part in mass])
     rest = np.bincount(code, minlength=values) - summed.sum(axis=0)
     logs = np.log(np.maximum(np.vstack([rest, summed]) + share.T, LEAST))
     return _against_first(logs)
@@ -113,7 +113,7 @@ def without_interaction(root: Floats, other: Floats, weights: Floats) -> Floats:
 
     `root[child, class]` and `other[value, class]` are the class shares of two attributes,
     `weights[child, value]` the parts of the rows. It is the log-linear model without the
-    three-way term: what the two attributes say if neither changes what the other one says.
+    three-way term: the effect of each attribute is the same at every value of the other.
     """
     total = (weights.sum(axis=1)[:, None] * root).sum(axis=0)
     total /= total.sum()

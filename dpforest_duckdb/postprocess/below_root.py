@@ -1,9 +1,9 @@
-"""Models from tables below roots: post-processing of released figures, free.
+"""Models from tables below roots: post-processing, which costs nothing.
 
-The first root divides the rows by its values, a second one each part again, and below each of
-these children stands a table of every other attribute and the class. So every child has sums of
-log-odds of its own (NBTree: Kohavi 1996; AODE: Webb et al. 2005), which see how the roots interact
-with the others. The sums of the tables over the children are the tables of all rows. The class
+The first root divides the rows by its values, and a second root divides each part again. Each of
+these children has a table of every other attribute and the class. So the sums of every child have
+other log-odds (NBTree: Kohavi 1996; AODE: Webb et al. 2005), which show how the roots interact with
+the others. The sums of the tables over the children are the tables of all rows. The class
 shares of a child are estimated around those without interaction, by the noise of its counts, level
 by level: where noise hides the interaction, the child has the log-odds of all rows.
 """
@@ -23,8 +23,8 @@ from dpforest_duckdb.postprocess.class_shares import class_shares, shares_around
 from dpforest_duckdb.splits.table_codes import code_of
 
 LEAST_VARIANCE = 1e-9  # of a noisy count, which is about 0 at a huge ε
-EMPTY = 1e-3  # of the rows, divided by the cells: what an empty cell counts for in its weight
-WAYS: tuple[Callable[[Floats, Sequence[Floats], Sequence[Floats]], Odds], ...] = (bayes, fitted)
+EMPTY = 1e-3  # the part of all rows that is spread over all cells, so that each has weight
+FITS: tuple[Callable[[Floats, Sequence[Floats], Sequence[Floats]], Odds], ...] = (bayes, fitted)
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Model:
 class _Table:
     """Noisy `counts[root, …, value, class]` of an attribute with the variance of one count.
 
-    `ordered` is how many of its first values are in order, `level` how many roots divide it.
+    There is an axis for each root. `ordered` is how many of the first values are in order.
     """
 
     counts: Floats
@@ -86,13 +86,13 @@ class _Shares:
 
 
 def models(tables: ChildTables) -> list[Model]:
-    """By naive Bayes, and fitted."""
+    """Two models of the same tables: naive Bayes (`bayes`), then a fitted one (`fitted`)."""
     prior, starts, shares = _estimated(tables)
     given = [
-        (start, [own.of[child] for own in shares], [own.parts[child] for own in shares])
+        (start, [each.of[child] for each in shares], [each.parts[child] for each in shares])
         for child, start in enumerate(starts)
     ]
-    return [Model(tuple(way(*own) for own in given), np.log(prior)) for way in WAYS]
+    return [Model(tuple(fit(*child) for child in given), np.log(prior)) for fit in FITS]
 
 
 def _estimated(tables: ChildTables) -> tuple[Floats, Floats, list[_Shares]]:
@@ -104,14 +104,14 @@ def _estimated(tables: ChildTables) -> tuple[Floats, Floats, list[_Shares]]:
     roots = len(tables.roots)
     prior = np.clip(totals.sum(axis=0), 0, None) + math.sqrt(spread * len(totals))
     prior /= prior.sum()
-    own = [*_of_roots(tables, totals, spread), *_of_attributes(tables, totals, spread)]
-    shares, starts = [_over_all(table, roots, prior) for table in own], prior[None]
+    divided = [*_of_roots(tables, totals, spread), *_of_attributes(tables, totals, spread)]
+    shares, starts = [_over_all(table, roots, prior) for table in divided], prior[None]
     for level in range(1, roots + 1):
-        own = own[1:]
+        divided = divided[1:]
         root, *others = shares
         shares = [
             _below(table, level, roots, root, above)
-            for table, above in zip(own, others, strict=True)
+            for table, above in zip(divided, others, strict=True)
         ]
         starts = root.of.reshape(-1, len(prior))
     return prior, starts, shares
@@ -148,7 +148,7 @@ def _parts(counts: Floats, nodes: Floats) -> Floats:
 def _totals(tables: ChildTables) -> tuple[Floats, float]:
     """The minimum-variance rows `[child, class]` of every child, and their variance.
 
-    A table with more values than contrasts has a figure of its own for them: its sum.
+    Tables that are released as counts, not as contrasts, give another estimate: their sum.
     """
     variance = max(tables.noise_of_totals**2, LEAST_VARIANCE)
     weighted, exactness = tables.totals / variance, 1 / variance
@@ -160,7 +160,7 @@ def _totals(tables: ChildTables) -> tuple[Floats, float]:
 
 
 def _of_roots(tables: ChildTables, totals: Floats, spread: float) -> list[_Table]:
-    """The tables of the roots themselves; a root's own axis becomes that of the values."""
+    """The tables of the roots; the axis of a table's root becomes that of its values."""
     shaped = totals.reshape(*tables.shape, -1)
     return [
         _Table(np.expand_dims(np.moveaxis(shaped, axis, -2), axis), spread, _ordered(tables, root))

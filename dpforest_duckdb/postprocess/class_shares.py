@@ -20,7 +20,7 @@ STEPS = (0.8, 1.6, 3.0)  # the same, if values between cuts are equal
 SLOPES = (0.3, 0.8, 1.6, 3.0)  # the same, if neighbours are correlated by NEARBY
 NEARBY = 0.9
 LEAST_LIKELY = 1e-100  # floor of a likelihood relative to the largest: no chain gets mass 0
-TINY = 1e-300  # added to masses, so that none is 0 and is divided by
+TINY = 1e-300  # added to masses, so that no division is by 0
 STEP_WIDTHS = (0.1, 0.3, 1.0, 2.5)  # prior standard deviations of a step
 LIKENESS = (0.5, 0.9)  # correlations of neighbouring steps, besides 0
 LEAST_HESSIAN = 0.25
@@ -39,7 +39,7 @@ def class_shares(table: Floats, prior: Floats, variance: float, ordered: int = 0
         grid = 1 / (1 + np.exp(-(np.log(share / (1 - share)) + OFFSETS)))
         likelihood = _log_likelihood(table, label, grid, variance)
         parts = [(likelihood[:ordered], True), (likelihood[ordered:], False)]
-        means = [_averaged(own, grid, in_order) for own, in_order in parts if len(own)]
+        means = [_averaged(part, grid, in_order) for part, in_order in parts if len(part)]
         shares[:, label] = np.concatenate(means)
     if classes == 2:
         shares[:, 0] = 1 - shares[:, 1]
@@ -48,10 +48,11 @@ def class_shares(table: Floats, prior: Floats, variance: float, ordered: int = 0
 
 
 def shares_around(table: Floats, prior: Floats, variance: float) -> Floats:
-    """Shares `[cell, class]` from noisy counts, each around its own `prior[cell, class]`.
+    """Shares `[cell, class]` from noisy counts `table[cell, class]`, around `prior[cell, class]`.
 
-    As `class_shares` for values that are not in order, with one width for all cells, averaged over.
-    A share is that of the mean log-odds, so that noise alone moves none.
+    As `class_shares` for values that are not in order: all cells have one width, which is averaged
+    over. The log-odds are averaged, not the shares: then shares stay at the prior where counts hold
+    only noise.
     """
     shares = np.empty(table.shape)
     for label in range(table.shape[1]) if table.shape[1] > 2 else [1]:
@@ -99,7 +100,7 @@ def _log_likelihood(table: Floats, label: int, grid: Floats, variance: float) ->
 def _averaged(likelihood: Floats, grid: Floats, ordered: bool) -> Floats:
     """The posterior mean share of each value, averaged over the models."""
     values = len(likelihood)
-    evidence, means = _segments(likelihood, grid, WIDTHS)  # each value a segment of its own
+    evidence, means = _segments(likelihood, grid, WIDTHS)  # each value is one segment
     worth = evidence.sum(axis=0) - np.log(len(WIDTHS))
     if not ordered or values < 3:
         alone: Floats = means @ _weights(worth)[0]
@@ -115,7 +116,7 @@ def _averaged(likelihood: Floats, grid: Floats, ordered: bool) -> Floats:
     by_value, by_one, by_two, by_chain = _weights(
         worth, single, double, chains - np.log(len(SLOPES))
     )
-    # a segment's mean counts for the values from its first to before its last
+    # how much the mean changes at the first value of each segment; `cumsum` adds the changes up
     rise = np.zeros(values + 1)
     rise[0] = (by_one * below_mean).sum() + (by_two * below_mean[two[0] - 1]).sum()
     np.add.at(rise, one, (by_one * (above_mean - below_mean)).sum(axis=1))
@@ -140,8 +141,8 @@ def _chains(likelihood: Floats, grid: Floats) -> tuple[Floats, Floats]:
     top = likelihood.max(axis=1, keepdims=True)
     likely = np.maximum(np.exp(likelihood - top), LEAST_LIKELY)
     evidence, state, before = np.full(len(SLOPES), top.sum()), first, []
-    for number, own in enumerate(likely):
-        state = (state @ move if number else state) * own
+    for number, at_value in enumerate(likely):
+        state = (state @ move if number else state) * at_value
         mass = state.sum(axis=2, keepdims=True)
         evidence += np.log(mass[:, 0, 0])
         state = state / mass

@@ -47,7 +47,8 @@ def spread(
     return Plan(tuple(query for query in planned if query.by_depth))
 
 
-RANKED, FADING = 4, Fraction(7, 10)  # up to so many trees share by rank, each .7 of the one before
+# up to RANKED trees, each gets FADING times the share of the one before
+RANKED, FADING = 4, Fraction(7, 10)
 
 
 def rows_share(request: Request) -> Fraction:

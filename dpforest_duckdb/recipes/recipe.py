@@ -175,7 +175,7 @@ class Recipe:
         return Request(domain, epsilon, wanted, deep, rows_per_unit, rows, delta=delta, reach=reach)
 
     def _reach(self, domain: Domain, trees: int, depth: int) -> int:
-        """The depth at which trees without a limit of their own are cut; 0 if they are not.
+        """The depth at which trees that the recipe does not limit are cut; 0 if they are not.
 
         Raises `DpforestError` if not even the roots can be split.
         """

@@ -1,4 +1,4 @@
-"""Arguments of a wrong type get a sentence of our own, before anything is done."""
+"""Refuse arguments of a wrong type with one sentence, before anything is done."""
 
 from __future__ import annotations
 

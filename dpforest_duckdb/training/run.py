@@ -139,19 +139,18 @@ class Run:
         return forest
 
     def _hash(self, forest: Forest) -> str:
-        """What the ledger keeps of a forest: nothing of one that is not private."""
+        """The hash of a private forest, for the ledger; "" for one that is not private."""
         return "" if self.reasons else fingerprint(forest)
 
     def check(self, chain: Chain) -> None:
         """Raise `BudgetError` if the budget would refuse `execute` after the entries of `chain`.
 
-        The run is entered in `chain`, and nowhere else.
+        The run is added to `chain` in memory; the ledger's file does not change.
         """
         self.account.check(chain, self.cost, self.delta, self.unit, private=not self.reasons)
 
     def release_uncapped(self, observe: Observer = unobserved) -> Forest:
-        """The forest, without a debit and without an entry in a ledger: for audits on made-up
-        tables.
+        """The forest, without a debit or an entry in a ledger: for audits on made-up tables.
 
         Raises `BudgetError` for a table with a cap.
         """

@@ -57,7 +57,7 @@ def train(
     columns, exclude : the attributes to use, or to leave out; by default all are used.
     name, replace : store the model under a name, in the place of another if `replace`.
     as_published : follow the paper, with its flaws.
-    seed : repeatable noise, which is not private.
+    seed : makes the noise repeatable, and the forest not private.
     rows_at_most : a public bound on the rows; refuse if temporary space could run out.
     ledger : the file of the budget; by default beside the connection's database.
     dataset : the name of the budget of rows that are in no table.
@@ -104,11 +104,12 @@ def train(
 def train_many(
     runs: Sequence[Run], progress: TextObserver | None = None, *, observe: Observer = unobserved
 ) -> Iterator[Forest]:
-    """Execute prepared runs on one table, one after the other; the rows are coded once for all.
+    """Execute prepared runs on one table, one after the other.
 
-    Each run sees the rows of one moment: where a table has changed since the run before, its rows
-    are coded again. Each run is debited. If a cap does not allow all of them, none is. Raises as
-    `train`.
+    Runs on a DuckDB table share coded rows, if they code them in the same way and the table has not
+    changed since; other runs read the rows again. Each run sees the rows of one moment. Each run is
+    debited; if a cap does not allow all of them, none is. Raises `DpforestError` as `train` does,
+    and `UsageError` if the runs have different tables or ledgers.
     """
     if progress is not None:
         observe = as_text(progress)

@@ -1,4 +1,4 @@
--- The different coded rows of one class, how many there are of each, or of one in {{ one_in }} of them.
+-- Count equal coded rows: all of them, or about one in {{ one_in }} of the different ones.
 -- inputs: the coded rows; outputs: codes, class and a number of rows
 -- reads private rows: yes
 SELECT

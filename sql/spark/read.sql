@@ -1,4 +1,4 @@
--- Read the columns that a run uses, and a hash of the whole row where rows are the privacy units.
+-- Read the columns that a run uses, and a hash of the whole row.
 -- inputs: a view of the private table; outputs: its rows
 -- reads private rows: yes
 SELECT

@@ -1,6 +1,6 @@
-"""The votes that were added to the scores of rows, and are not stored with them yet.
+"""Votes to add to the scores of rows, which are not stored with the rows yet.
 
-Trees that only split by attributes of one block add up to one vote for each joint code.
+The votes of all trees that split only by attributes of one block are summed for each joint code.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class AddedVotes:
         )
 
     def stored(self) -> None:
-        """Say that the rows have these scores now."""
+        """Forget the votes, because the stored rows have them in their scores now."""
         self._in_rows = True
         self._clear()
 

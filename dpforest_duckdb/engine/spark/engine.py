@@ -77,14 +77,14 @@ class SparkEngine:
         return self.session.table(self.ident(info))
 
     def fresh(self, session: Session, info: TableInfo) -> Frame:
-        """The same in another session, with the files that others have written meanwhile."""
+        """All columns of a table in another session, with rows that others wrote meanwhile."""
         session.catalog.refreshTable(self.ident(info))
         return session.table(self.ident(info))
 
     def note(self, info: TableInfo) -> str:
         """The budget note in a table's properties; "" if there is none.
 
-        Raises `DpforestError` if Spark does not show it: a budget that cannot be read is not none.
+        Raises `DpforestError` if Spark does not show it: a hidden note may be a budget.
         """
         found: list[tuple[str, str]]
         try:
@@ -117,7 +117,7 @@ class SparkEngine:
             for space, name, temporary in self.steps.rows(f"SHOW TABLES IN {inside}"):
                 if not temporary:
                     info = TableInfo(catalog, space, name, {})
-                    with contextlib.suppress(DpforestError):  # it is then known by its name alone
+                    with contextlib.suppress(DpforestError):  # else known by its name alone
                         info = replace(info, comment=self.note(info))
                     found.append(info)
         return found
@@ -167,11 +167,13 @@ class SparkEngine:
         return other is self
 
     def room(self) -> float:
-        """Unknown: the executors spill to disks of their own."""
+        """Infinite, because it is unknown: the executors spill to their disks."""
         return math.inf
 
     def bytes_of_a_row(self, domain: Domain, *, copies: int, scores: int) -> int:
-        """Spark's own layout: 8 bytes a column, 4 a cell; routing needs the row twice."""
+        """An estimate: 40 bytes, 8 for each column of nodes or scores, 4 for each attribute; twice,
+        because the rows are stored again before the old ones are freed.
+        """
         return 2 * (40 + 8 * (copies + scores) + 4 * len(domain.attributes))
 
     @contextlib.contextmanager

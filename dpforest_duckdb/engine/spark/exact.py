@@ -17,9 +17,9 @@ from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.tree import SCALE
 
 _PARTS = 8  # the table has e to the power of 0, -1/8, -2/8, …
-_MOST = 256  # eighths; the power of more is taken as 0
+_MOST = 256  # eighths; e to the power of -32 and below is taken as 0
 _POWERS = [*(math.exp(-part / _PARTS) for part in range(_MOST)), 0.0]
-_DEGREE = 9  # of Taylor's polynomial for what is left, less than an eighth
+_DEGREE = 9  # of Taylor's polynomial for the remainder, which is less than an eighth
 _ROOTS = 5  # square roots before a logarithm: they bring a number of at most 2^10 below 1.25
 
 Lookup = Callable[[Sequence[float], Sql], Sql]  # the element of a constant list at an index
@@ -47,7 +47,7 @@ class Power:
 
     @property
     def remainder(self) -> Sql:
-        """What is left of the distance after the eighths, divided by `unit` and negative."""
+        """Minus what is left of the distance after the eighths, divided by `unit`."""
         return Sql(f"(({self.distance}) % {self.unit // _PARTS}) / -{self.unit}e0")
 
     @property

@@ -1,7 +1,7 @@
 """Where a coded row has its codes: the bits of a few BIGINT columns, in blocks of attributes.
 
 The blocks are those of DuckDB's coded rows (see `dpforest_duckdb.engine.packing`). A block's joint
-code is counted, and looked up, at once.
+code is counted, and looked up, as one number.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Layout:
         return Sql(f"CAST({shifted} & {place.mask} AS INT)")
 
     def of_block(self, block: int, by_cell: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """`[…, code]` of a block: whether all its cells are true in `by_cell[…, cell]`."""
+        """`[…, code]`: whether `by_cell[…, cell]` is true for all cells of a block's joint code."""
         codes = self.codes(block)
         whole = np.ones((*by_cell.shape[:-1], len(codes)), dtype=np.bool_)
         for attribute in self.blocks[block].attributes:
@@ -66,7 +66,7 @@ class Layout:
     def codes(self, block: int) -> NDArray[np.int64]:
         """`[code, attribute]`: the cells of a block's joint codes; other attributes have cell 0.
 
-        Codes that do not occur repeat others.
+        Codes that no row has repeat the cells of others.
         """
         found = self.blocks[block]
         codes = np.zeros((found.size, len(self.cells)), dtype=np.int64)

@@ -1,8 +1,9 @@
 """The node that a row reaches from a root, as one expression on its codes.
 
-A walk down names the node of a row several times in each step, so Spark's plan of it would double
-with each depth. Bit sets need no steps: a code excludes the nodes behind the other branches of each
-split on its attributes, and one node is left (see `dpforest_duckdb.scoring.quickscorer`).
+Walking down a tree would name the node of a row several times in each step, so Spark's plan would
+double with each depth. Bit sets need no steps. Each code excludes the nodes that its value cannot
+reach, and the one node that no code excludes is the row's (see
+`dpforest_duckdb.scoring.quickscorer`).
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ Numbers = Callable[[Sequence[int], str], Sql]  # a constant array of a type
 
 @dataclass(frozen=True)
 class Leaves:
-    """The nodes below some roots, in the order of the roots, those of a subtree together.
+    """The unsplit nodes below some roots, in the order of the roots; subtrees are not mixed.
 
     `root[i]` is the position in `roots` of the root of node `nodes[i]`, and `allowed[i, cell]` says
-    which cells lead there.
+    which cells a row in that node can have.
     """
 
     layout: Layout
@@ -60,7 +61,7 @@ class Leaves:
     def split(
         self, node: Integers, attribute: Integers, kind: Integers, cell: Integers, first: Integers
     ) -> Leaves:
-        """The same after splits; those of nodes that are not here do nothing."""
+        """The leaves after splits; splits of nodes that are not among them are ignored."""
         layout = self.layout
         order = np.argsort(node)
         known = np.searchsorted(node, self.nodes, sorter=order) % max(1, len(node))
@@ -91,7 +92,7 @@ class Leaves:
 
     @property
     def lookups(self) -> int:
-        """About how many constants the expression looks up, which says how long its code is."""
+        """About how many constants the expression looks up: a measure of the length of its code."""
         most = np.bincount(self.root).max() if self.moved else 0
         return int(-(-most // BITS)) * (1 + len(self.layout.blocks))
 
@@ -103,7 +104,7 @@ class Leaves:
     def sql(self, column: Sql, numbers: Numbers, values: Integers | None = None) -> Sql:
         """The node of a row; `column` has its root, which is not read if there is only one.
 
-        With `values[i]` of `nodes[i]`, the value of the node: 0 if a root is not split and has 0.
+        With `values`, the value `values[i]` of the node `nodes[i]` instead of the node.
         All arrays are constants outside of the code that Spark generates. So queries for different
         depths have the same code, which Java compiles once.
         """
@@ -162,5 +163,5 @@ class Leaves:
 
 
 def _plus(slot: str, size: int, index: str) -> str:
-    """An index into the part of a slot; negative where the slot is."""
+    """An index into a slot's part of an array. Slot -1 gives a negative one: `get` is NULL."""
     return f"{slot} * {size} + {index}" if slot else index

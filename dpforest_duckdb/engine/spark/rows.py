@@ -2,7 +2,8 @@
 
 A coded row has its codes in the bits of a few columns, its class, and a node of each tree. Codes of
 all blocks have different numbers, so one explode and one GROUP BY count a whole depth. Splits and
-votes are added to the queries that need them: the rows are stored again when they are many.
+votes are constants in the queries that need them. If there are too many constants, the rows are
+stored again with their present nodes or scores.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import Sql, render
 from dpforest_duckdb.tree import SCALE, Tree
 
-MOST_LOOKUPS = 96  # in a query; Java does not compile much longer methods
+MOST_LOOKUPS = 96  # in a query; Java runs much longer methods without compiling them
 MOST_CONSTANTS = 2**17  # in a query, which holds them as text
 _NO_COUNTS: tuple[list[Integers], int] = ([np.zeros((0, 0, 0), np.int64)], 0)
 
 
 @dataclass(frozen=True)
 class Source:
-    """A view of the rows to encode, and the column with the hash of a row, if it has one."""
+    """A view of the rows to encode, and its column with the hash of each row, None without one."""
 
     view: Sql
     row_hash: Sql | None
@@ -132,15 +133,17 @@ class SparkRows:
 
     @property
     def _counted(self) -> list[Sql]:
-        """The node columns to count: one before the first routing, because all are still equal."""
+        """The node columns to count: only the first until there is a split, because every tree then
+        has all rows at its root.
+        """
         return self._nodes if self._routed else self._nodes[:1]
 
     def _of_all_copies(self, counts: Integers) -> Integers:
-        """The counts of every copy's root, from those of the first copy."""
+        """The counts of every tree's nodes; without a split, those of the first root repeated."""
         return counts if self._routed else np.repeat(counts, len(self._nodes), axis=0)
 
     def _node(self, copy: int, places: Integers | None = None) -> Sql:
-        """The node of a row in one of the trees, or its place: `places[node]`, 0 beyond."""
+        """The node of a row in one of the trees; or `places[node]`, which is 0 beyond its end."""
         leaves, values = self._leaves[copy], None
         if places is not None:
             inside = leaves.nodes < len(places)

@@ -1,8 +1,8 @@
 """The private rows of a table that Spark reads, at one moment.
 
-Spark has no transaction over several queries. So a run reads the table once. If it codes the rows
-more than once, or bounds the rows of units, it works on a copy. Spark keeps it until the rows are
-coded for the last time.
+Spark has no transaction over several queries, so a run reads the table once. If it codes the rows
+more than once, or limits the rows of each unit, it stores a copy of them, until they are coded for
+the last time.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class SparkSnapshot:
         return coded
 
     def _read(self, *, copied: bool) -> Source:
-        """The rows that this snapshot shows, read now if they were not before."""
+        """The rows of this snapshot, read by the first call."""
         if self._source is None:
             ident, frame = self._steps.dialect.ident, self._steps.call(self._opened)
             view = self._views.view(frame)

@@ -24,7 +24,7 @@ Frame = Any  # the DataFrame of either
 Rows = list[tuple[Any, ...]]
 
 _LIBRARIES = ("pyspark", "py4j", "grpc")
-_POLL = 0.2  # seconds between two looks for Ctrl-C
+_POLL = 0.2  # seconds after which Ctrl-C is seen at the latest
 _PATIENCE = 10  # seconds to wait for the end of cancelled jobs
 _SENTENCES = {
     "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND": (
@@ -35,8 +35,8 @@ _SENTENCES = {
         "Files of the table changed or cannot be read: train again (what was debited stays spent)."
     ),
 }
-# What our statements rest on: Spark's defaults, which change what a statement means. With regular
-# expressions as names, for example, one name can be several columns.
+# Settings that change what a statement means, at Spark's defaults, which our statements need. If
+# names were regular expressions, for example, one name could be several columns.
 _MEANINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.parser.escapedStringLiterals": "false",
@@ -57,19 +57,19 @@ def is_session(thing: object) -> bool:
 def own_session(session: Session) -> Session:
     """A new session with the settings of another, but without its functions and views.
 
-    A function of a session can have the name of one of Spark's own, and then takes its place: it
-    would change what is counted. So would a setting that gives our SQL another meaning.
+    A user's function can replace a built-in one of the same name, and so change what is counted.
+    So would a setting that gives our SQL another meaning.
     """
-    own = session.newSession()
+    new = session.newSession()
     for key, value in {**session.conf.getAll, **_MEANINGS}.items():
-        if own.conf.get(key, None) != value:
-            with contextlib.suppress(Exception):  # some are of the whole cluster
-                own.conf.set(key, value)
-    return own
+        if new.conf.get(key, None) != value:
+            with contextlib.suppress(Exception):  # some can be set for the whole cluster only
+                new.conf.set(key, value)
+    return new
 
 
 class Steps:
-    """Runs statements in one session, in a thread whose jobs have a tag of their own."""
+    """Runs statements in one session, in one thread; all jobs of the thread have the same tag."""
 
     dialect = SparkDialect()
 
@@ -79,7 +79,7 @@ class Steps:
         self._tag = f"dpforest-{secrets.token_hex(6)}"
         if is_remote(session):
             add, self._interrupt = session.addTag, session.interruptTag
-        else:  # a session's tag is known only in the thread that added it, a context's in all
+        else:  # a session cancels only tags of the calling thread, a context those of all threads
             context = session.sparkContext
             add, self._interrupt = context.addJobTag, context.cancelJobsWithTag
         self._worker = ThreadPoolExecutor(1, initializer=_begin, initargs=(session, add, self._tag))
@@ -132,7 +132,7 @@ class Steps:
 
 
 def _begin(session: Session, add: Callable[[str], None], tag: str) -> None:
-    """Prepare a thread: its jobs have a tag, and what it stores is in a session."""
+    """Prepare a thread: its jobs get a tag, and Spark Connect uses its session by default."""
     add(tag)
     if is_remote(session):  # a checkpoint would be looked for in the first session otherwise
         session._set_default_and_active_session(session)
@@ -197,7 +197,7 @@ class PrivateViews:
         self._views: dict[Sql, list[Frame]] = {}
 
     def view(self, frame: Frame, over: Sql | None = None) -> Sql:
-        """A new view of a DataFrame, in the place of the view `over` that it reads, if any."""
+        """A new view of a DataFrame; it replaces `over`, a view that the DataFrame reads."""
         name = f"dpforest_{secrets.token_hex(6)}"
         self._steps.call(lambda: frame.createOrReplaceTempView(name))
         checkpoints = self._views.pop(over) if over is not None else []
@@ -208,7 +208,7 @@ class PrivateViews:
         return ident
 
     def stored(self, frame: Frame, step: str, over: Sql | None = None) -> Sql:
-        """The same with the rows computed now, and stored in a checkpoint."""
+        """As `view`, but the rows are computed now, and stored in a checkpoint."""
         level = _level(self._steps.session)
         checkpoint = self._steps.call(lambda: frame.localCheckpoint(True, level), step=step)
         view = self.view(checkpoint)

@@ -21,9 +21,9 @@ from dpforest_duckdb.recipes.plans import row_count_query
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.table_codes import blocks, deviations
 
-ATTRIBUTES = 0.22  # attributes for each √(strength / √classes); all of them, if that is half
-BINS = 0.18  # bins for each strength / attributes / √classes
-COARSEST, FEWEST, MOST = 2, 4, 32  # bins: the fewest of joint tables, of other tables, the most
+ATTRIBUTES = 0.22  # times √(strength / √classes): how many attributes; all, if that is half
+BINS = 0.18  # times strength / attributes / √classes: how many bins
+COARSEST, FEWEST, MOST = 2, 4, 32  # bins: least of joint tables, least of others, most
 CAUTION = 0.75  # standard deviations; too large a forest loses more than too small a one
 WARY = 2.0  # the same, for the choice of joint tables
 ONE_TABLE = 0.6  # about the share of ε for one chosen attribute's table
@@ -106,8 +106,8 @@ def tree_percent(request: Request) -> int:
 def _strength_by_classes(request: Request) -> float:
     """Strength divided by the classes of a leaf, and by √classes for the noise in them.
 
-    It is multiplied by 1 if all classes are equally frequent, by 0 if there is only one, and by
-    something between if one class is more frequent than others.
+    It is also multiplied by the Gini impurity of the class shares, in parts of the largest one: 1
+    if all classes are equally frequent, 0 if all rows have one class.
     """
     classes = len(request.domain.classes)
     seen = np.clip(np.array(request.histogram or [1] * classes), 0, None)
@@ -117,8 +117,9 @@ def _strength_by_classes(request: Request) -> float:
 
 
 def careful(rows: int, request: Request, caution: float | None = None) -> Request:
-    """The request with a smaller noisy number of rows: by `caution` standard deviations of its
-    noise (default: CAUTION).
+    """The request with `rows` minus `caution` standard deviations of their noise, at least 1.
+
+    `caution` is CAUTION by default.
     """
     noise = noise_scale(row_count_query(request).total, request.rows_per_unit)
     caution = CAUTION if caution is None else caution
@@ -160,7 +161,7 @@ def joint_tables_fit(request: Request) -> bool:
     if figures > FEW_FIGURES:
         return roughness(figures, request) <= CLEAN
     smooth = [each.kind == "numeric" or each.ordered for each in coarse]
-    rest = [each for each, own in zip(coarse, smooth, strict=True) if not own]
+    rest = [each for each, is_smooth in zip(coarse, smooth, strict=True) if not is_smooth]
     return roughness(sum(blocks(rest)) + sum(smooth), request) <= ROUGH
 
 

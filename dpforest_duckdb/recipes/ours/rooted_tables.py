@@ -1,7 +1,7 @@
-"""rooted-tables: the log-odds of all attributes below the values of a chosen one.
+"""rooted-tables: the log-odds of all attributes below the values of one or two chosen roots.
 
 Sums of log-odds miss interactions of attributes. Below each value of a root, all other attributes
-have log-odds of their own. A row is below one value only, so this costs no more than one set of
+have other log-odds. A row is below one value only, so this costs no more than one set of
 tables, but each table has fewer rows. If there are too few rows, there is no root. In both cases
 one of several models of the same tables is drawn.
 """
@@ -29,13 +29,13 @@ ROOT, MIXTURE = 5, 5  # percent of ε for the choice of a root, and of a model
 def roots(request: Request) -> tuple[list[int], int]:
     """The attributes that may be roots, and how many of them are drawn. Both are public.
 
-    Two are drawn, or one, if at least half of the attributes have so few values that tables below
-    them are well above their noise; else none.
+    Two are drawn if at least half of the attributes have so few values that tables below two roots
+    are well above their noise; else one, if the same holds for one root; else none.
     """
     cells = [len(attribute.expected) for attribute in request.domain.attributes]
     most = auto_rules.ROOT_NOISE / max(noise_below(request, 1), 1e-9)
     for drawn in (2, 1):
-        allowed = [own for own, values in enumerate(cells) if 1 < values <= most ** (1 / drawn)]
+        allowed = [root for root, values in enumerate(cells) if 1 < values <= most ** (1 / drawn)]
         if 2 * len(allowed) >= len(cells) > drawn:
             return allowed, drawn
     return [], 0
@@ -51,7 +51,7 @@ def noise_below(request: Request, children: int) -> float:
         return 0.0
     attributes, k = request.domain.attributes, request.rows_per_unit
     of_counts = deviations(attributes, attributes, request.epsilon, k)
-    noise = [len(own.expected) * each for own, each in zip(attributes, of_counts, strict=True)]
+    noise = [len(a.expected) * of_one for a, of_one in zip(attributes, of_counts, strict=True)]
     rows = request.rows / children / len(request.domain.classes)
     return math.sqrt(len(attributes)) * float(np.mean(noise)) / rows
 
