@@ -64,12 +64,12 @@ class Domain:
                     )
         wanted = {name.casefold() for name in columns}
         unwanted = {name.casefold() for name in exclude}
-        kept = tuple(
+        used = tuple(
             a
             for a in self.attributes
             if (not wanted or a.name.casefold() in wanted) and a.name.casefold() not in unwanted
         )
-        return replace(self, attributes=kept)
+        return replace(self, attributes=used)
 
     def generalised(self) -> Domain:
         """With an attribute of groups for each level of every taxonomy."""
@@ -78,8 +78,8 @@ class Domain:
 
     def without(self, column: str) -> Domain:
         """The same without one column, such as the privacy unit."""
-        kept = tuple(a for a in self.attributes if a.name.casefold() != column.casefold())
-        return replace(self, attributes=kept)
+        others = tuple(a for a in self.attributes if a.name.casefold() != column.casefold())
+        return replace(self, attributes=others)
 
     def bind(self, columns: Mapping[str, ColumnType]) -> Domain:
         """This domain for a table: real column names, types, canonical categories and bin edges.

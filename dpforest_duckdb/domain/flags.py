@@ -44,8 +44,8 @@ def domain_from_flags(
         if names.count(name) > 1:
             raise UsageError(f'--numeric and --categories name "{name}" twice: give it once.')
     label = {"name": target, "kind": "categorical", "domain": _listed("--classes", classes)}
-    kept = [column for column in columns if column["name"].casefold() != target.casefold()]
-    return domain_from_mapping({"target": target, "column": [*kept, label]})
+    attributes = [column for column in columns if column["name"].casefold() != target.casefold()]
+    return domain_from_mapping({"target": target, "column": [*attributes, label]})
 
 
 def _numeric(text: str) -> dict[str, Any]:

@@ -38,8 +38,8 @@ class Accountant:
 
         Queries that were already asked must be the same in both plans.
         """
-        kept = all(plan.query(purpose) == self.plan.query(purpose) for purpose in self._queried)
-        if not kept or not plan.fits(self._debited, self._delta):
+        same = all(plan.query(purpose) == self.plan.query(purpose) for purpose in self._queried)
+        if not same or not plan.fits(self._debited, self._delta):
             raise PlanError("the adapted plan costs more than was debited")
         self.plan = plan
 

@@ -93,7 +93,7 @@ def discrete_laplace(
     t, s = _scale(scale_numerator, scale_denominator)
     found = np.empty(0, dtype=np.int64)
     while found.size < size:
-        # at least half of the proposals are kept, unless the scale is far below 1
+        # at least half of the proposals are accepted, unless the scale is far below 1
         magnitude = _magnitudes(2 * (size - found.size) + 8, t, s, bits)
         minus = (bits.words(magnitude.size) & np.uint64(1)).astype(np.bool_)
         signed = np.where(minus, -magnitude, magnitude)
@@ -176,20 +176,19 @@ def _in_balls(radius: Integers, size: int, bits: Bits) -> Integers:
         place = np.sort(uniform_below(bounds, bits), axis=1)
         gap = np.diff(place, axis=1, prepend=-1) - 1
         minus = (bits.words(gap.size) & np.uint64(1)).astype(np.bool_).reshape(gap.shape)
-        kept = ((gap > 0) | ((gap == 0) & ~minus)).all(
-            axis=1
-        )  # a gap of −1: the same place was drawn twice
-        found[open_[kept]] = np.where(minus, -gap, gap)[kept]
-        open_ = open_[~kept]
+        # a gap of −1: the same place was drawn twice
+        accepted = ((gap > 0) | ((gap == 0) & ~minus)).all(axis=1)
+        found[open_[accepted]] = np.where(minus, -gap, gap)[accepted]
+        open_ = open_[~accepted]
     return found
 
 
 def discrete_gaussian(size: int, variance: Fraction, bits: Bits) -> Integers:
     """Integers with P(x) ∝ e^(−x²/2σ²), σ² = `variance`, shape `[size]`.
 
-    A discrete Laplace draw y of scale t = ⌊σ⌋ + 1 is kept with probability e^(−(|y| − σ²/t)²/2σ²).
-    Python's integers are used, because such squares do not fit into 64 bits. Raises `ValueError`
-    for a variance that is not positive or above 2^104.
+    A discrete Laplace draw y of scale t = ⌊σ⌋ + 1 is accepted with probability
+    e^(−(|y| − σ²/t)²/2σ²). Python's integers are used, because such squares do not fit into 64
+    bits. Raises `ValueError` for a variance that is not positive or above 2^104.
     """
     if not 0 < variance <= 2**104:
         raise ValueError("a variance must be positive and at most 2^104")
@@ -201,9 +200,9 @@ def discrete_gaussian(size: int, variance: Fraction, bits: Bits) -> Integers:
         proposals = discrete_laplace(2 * (size - found.size) + 8, t, 1, bits)
         squares = (np.abs(proposals).astype(object) * (d * t) - n) ** 2
         whole, part = squares // bound, squares % bound
-        kept = bernoulli_exp(whole.astype(np.int64), 1, bits)
-        kept[kept] = [not p or _big_flip(p, bound, bits) for p in part[kept]]
-        found = np.concatenate([found, proposals[kept]])
+        accepted = bernoulli_exp(whole.astype(np.int64), 1, bits)
+        accepted[accepted] = [not p or _big_flip(p, bound, bits) for p in part[accepted]]
+        found = np.concatenate([found, proposals[accepted]])
     return found[:size]
 
 
