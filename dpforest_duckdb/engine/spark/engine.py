@@ -11,7 +11,14 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type
 from dpforest_duckdb.engine.base import DeclaredColumn, Engine, Trace
 from dpforest_duckdb.engine.spark.snapshot import SparkSnapshot, hashable
-from dpforest_duckdb.engine.spark.steps import Frame, Session, Steps, own_session, private_views
+from dpforest_duckdb.engine.spark.steps import (
+    Frame,
+    Session,
+    Steps,
+    is_remote,
+    own_session,
+    private_views,
+)
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import Home, TableInfo, UnanchoredError
 from dpforest_duckdb.scoring.dialects.base import split_name
@@ -201,6 +208,9 @@ class SparkEngine:
                 yield SparkSnapshot(steps, views, table, opened)
         finally:
             steps.close()
+            if is_remote(session):  # an open one calls the server when Python ends, for minutes
+                with contextlib.suppress(Exception):
+                    session.client.close()
 
 
 class SparkNote:
