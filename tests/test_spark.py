@@ -304,9 +304,8 @@ def test_a_budget_that_spark_does_not_show_is_not_taken_for_none(
     assert not (tmp_path / "ledger").exists()
 
 
-def test_no_setting_of_the_session_changes_a_forest(
-    spark: Any, tables: Any, tmp_path: Path
-) -> None:
+def test_no_setting_of_the_session_changes_a_forest(spark: Any, tables: Any) -> None:
+    _, folder = tables
     other = spark.newSession()
     for key, value in {
         "spark.sql.ansi.enabled": "false",
@@ -317,7 +316,7 @@ def test_no_setting_of_the_session_changes_a_forest(
         other.conf.set(key, value)
     given = {"domain": declared("types"), "privacy_unit": "row", "epsilon": 3, "seed": 7}
     found = [
-        train(session, "types", recipe="pinq-id3", ledger=tmp_path / "ledger", **given)
+        train(session, "types", recipe="pinq-id3", ledger=folder / "1.ledger", **given)
         for session in (spark, other)
     ]
     assert same(found[0]) == same(found[1])
