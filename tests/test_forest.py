@@ -9,13 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.file import load_domain
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
+from dpforest_duckdb.errors import DpforestError, NotPrivateWarning, UsageError
 from dpforest_duckdb.model import store
+from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.forest import Forest, load_forest
 from dpforest_duckdb.training.prepare import prepare
+from dpforest_duckdb.training.train import train, train_many
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +158,69 @@ def test_files_are_written_whole_or_not_at_all(forest: Forest, tmp_path: Path) -
     assert [p.name for p in tmp_path.iterdir() if "m.json" in p.name] == ["m.json"]
     with pytest.raises(DpforestError, match="cannot be read"):
         load_forest(tmp_path / "missing.json")
+
+
+WRONG: tuple[tuple[str, Callable[[Any, Any], object]], ...] = (
+    ("path", lambda forest, con: load_forest(5)),  # type: ignore[arg-type]
+    ("path", lambda forest, con: load_forest("a\0b")),
+    ("path", lambda forest, con: load_domain(None)),  # type: ignore[arg-type]
+    ("target", lambda forest, con: load_domain("d.toml", 5)),  # type: ignore[arg-type]
+    ("path", lambda forest, con: forest.save(5)),
+    ("tree", lambda forest, con: forest.plot_tree("a")),
+    ("attribute", lambda forest, con: forest.plot_effects(["n"])),
+    ("ax", lambda forest, con: forest.plot_importances(5)),
+    ("table", lambda forest, con: forest.to_sql(["t"])),
+    ("dialect", lambda forest, con: forest.to_sql("t", dialect=None)),
+    ("key", lambda forest, con: forest.to_sql("t", key=[5])),
+    ("prefix", lambda forest, con: forest.predict(con, "t", prefix=5)),
+    ("runs", lambda forest, con: list(train_many("abc"))),  # type: ignore[arg-type]
+    ("runs", lambda forest, con: list(train_many(5))),  # type: ignore[arg-type]
+    ("exclude", lambda forest, con: train(con, "t", epsilon=1, exclude=None)),  # type: ignore[arg-type]
+    ("columns", lambda forest, con: forest.domain.keep(5)),
+    ("name", lambda forest, con: Attribute(5, "numeric")),  # type: ignore[arg-type]
+    ("attributes", lambda forest, con: Domain("ab", "k", ("x", "y"))),  # type: ignore[arg-type]
+)
+
+
+@pytest.mark.parametrize(("parameter", "call"), WRONG)
+def test_a_wrong_argument_gets_a_sentence(
+    parameter: str, call: Callable[[Any, Any], object], forest: Forest
+) -> None:
+    with duckdb.connect() as con, pytest.raises(UsageError, match=f"^{parameter} must be "):
+        call(forest, con)
+
+
+CLOSED: tuple[Callable[[Any, Any, Any], object], ...] = (
+    lambda forest, con, rows: train(con, "t", epsilon=1),
+    lambda forest, con, rows: train(con, Path("t.csv"), epsilon=1),
+    lambda forest, con, rows: train(duckdb.connect(), rows, epsilon=1),
+    lambda forest, con, rows: forest.predict(con, "t"),
+    lambda forest, con, rows: forest.predict(duckdb.connect(), rows),
+    lambda forest, con, rows: evaluate(DuckDBEngine(con), forest, "t"),
+    lambda forest, con, rows: DuckDBEngine(con).models.names(),
+    lambda forest, con, rows: DuckDBEngine(con).models.write("m", forest.to_json()),
+)
+
+
+@pytest.mark.parametrize("call", CLOSED)
+def test_a_closed_connection_gets_a_sentence(
+    call: Callable[[Any, Any, Any], object], forest: Forest
+) -> None:
+    with duckdb.connect() as con:
+        rows = con.sql("SELECT 'x' AS a, 1.0 AS n WHERE true")
+    with pytest.raises(UsageError, match="connection is closed: open it again"):
+        call(forest, con, rows)
+
+
+def test_a_run_refuses_a_closed_connection_before_its_debit(tmp_path: Path, forest: Forest) -> None:
+    columns = {"a": np.array(["x"], dtype=object), "n": np.ones(1), "k": np.ones(1, dtype=bool)}
+    ledger = tmp_path / "ledger"
+    options = {"domain": forest.domain, "epsilon": 1, "recipe": "dpdf", "dataset": "d"}
+    with duckdb.connect() as con:
+        run = prepare(con, columns, ledger=ledger, **options)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="connection is closed"):
+        run.execute()
+    assert not ledger.exists()
 
 
 def test_models_in_the_database(con: duckdb.DuckDBPyConnection, forest: Forest) -> None:

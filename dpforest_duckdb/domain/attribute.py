@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from dpforest_duckdb.domain.types import NUMERIC, UNKNOWN, ColumnType, Family, Number
 from dpforest_duckdb.domain.values import EPOCH, category_text, ordinal
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import TEXT, TEXTS, DpforestError, refuse_wrong_types
 
 Kind = Literal["categorical", "numeric"]
 Scale = Literal["linear", "log", "mixed"]
@@ -52,6 +52,7 @@ class Attribute:
     of: str = ""
 
     def __post_init__(self) -> None:
+        refuse_wrong_types(vars(self), name=TEXT, values=TEXTS)
         _check_attribute(self)
 
     @property

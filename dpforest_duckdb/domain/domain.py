@@ -8,7 +8,14 @@ from functools import cached_property
 
 from dpforest_duckdb.domain.attribute import Attribute, refuse_duplicates
 from dpforest_duckdb.domain.types import UNKNOWN, ColumnType
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import TEXT, TEXTS, DpforestError, Kind, refuse_wrong_types
+
+ATTRIBUTES: Kind = (
+    lambda value: (
+        isinstance(value, list | tuple) and all(isinstance(one, Attribute) for one in value)
+    ),
+    "a list of Attribute",
+)
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,8 @@ class Domain:
     identifiers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        kinds = {"attributes": ATTRIBUTES, "target": TEXT, "classes": TEXTS, "identifiers": TEXTS}
+        refuse_wrong_types(vars(self), **kinds)
         names = [attribute.name for attribute in self.attributes]
         _refuse_clashes([*names, self.target, *self.identifiers])
         if not names:
@@ -53,6 +62,7 @@ class Domain:
 
     def keep(self, columns: Sequence[str] = (), exclude: Sequence[str] = ()) -> Domain:
         """Only some attributes: `columns` if any are named, without `exclude`."""
+        refuse_wrong_types(locals())
         known = {a.name.casefold() for a in self.attributes} | {self.target.casefold()}
         known |= {name.casefold() for name in self.identifiers}
         for option, names in (("--columns", columns), ("--exclude", exclude)):

@@ -15,7 +15,7 @@ from dpforest_duckdb.domain.attribute import Attribute, Groups
 from dpforest_duckdb.domain.domain import Domain
 from dpforest_duckdb.domain.types import Number
 from dpforest_duckdb.domain.values import category_text
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import DpforestError, refuse_wrong_types
 
 _COLUMN_KEYS = (
     *("name", "kind", "domain", "ordered", "lower", "upper", "bins", "edges", "scale"),
@@ -25,6 +25,7 @@ _COLUMN_KEYS = (
 
 def load_domain(path: str | Path, target: str | None = None) -> Domain:
     """Read a domain file (TOML, docs/domain.md). Raises `DpforestError` with one sentence."""
+    refuse_wrong_types(locals())
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:

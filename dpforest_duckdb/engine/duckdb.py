@@ -14,7 +14,7 @@ from dpforest_duckdb.engine.connect import CATALOG
 from dpforest_duckdb.engine.constraints import checked
 from dpforest_duckdb.engine.models import DuckDBModels
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot, new_cursor, taken
-from dpforest_duckdb.engine.statements import Statements
+from dpforest_duckdb.engine.statements import Statements, second_connection
 from dpforest_duckdb.engine.temp_space import bytes_of_a_row, room
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.anchor import Home, TableInfo
@@ -300,9 +300,10 @@ def _spellings(catalog: str, schema: str, table: str) -> list[list[str]]:
 
 
 def refuse_no_connection(con: object) -> None:
-    """Raise `UsageError` for what is no connection, such as a path."""
+    """Raise `UsageError` for what is no open connection, such as a path."""
     if not isinstance(con, duckdb.DuckDBPyConnection):
         raise UsageError(
             "con must be a DuckDB connection or a Spark session: a path of a database is opened "
             "with duckdb.connect(path)."
         )
+    second_connection(con).close()

@@ -42,10 +42,10 @@ class NewDatabase:
     @contextlib.contextmanager
     def opened(self, files: Sequence[Path] = ()) -> Iterator[MemoryDatabase]:
         """An empty database that can reach these files and no others; gone at the end."""
-        threads, memory, folder = self.user.execute(
+        threads, memory, folder = Statements(self.user).run(
             "SELECT current_setting('threads'), current_setting('memory_limit'), "
             "current_setting('temp_directory')"
-        ).fetchall()[0]
+        )[0]
         with open_database(
             MEMORY,
             threads=threads,

@@ -119,7 +119,7 @@ class Relation:
     @staticmethod
     def of(name: str, relation: duckdb.DuckDBPyRelation, engine: DuckDBEngine) -> Relation:
         """The query with its columns. No row is read."""
-        names = relation.columns
+        names = engine.call(lambda: relation.columns)  # refuses a closed connection
         if len({column.casefold() for column in names}) < len(names):
             raise DpforestError(
                 "The query has two columns of one name (the database ignores case): rename one."

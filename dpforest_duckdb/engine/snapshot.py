@@ -19,7 +19,7 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.base import Outcomes, Sample
 from dpforest_duckdb.engine.outcomes import DuckDBOutcomes
 from dpforest_duckdb.engine.rows import DuckDBRows
-from dpforest_duckdb.engine.statements import Statements
+from dpforest_duckdb.engine.statements import Statements, second_connection
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
@@ -127,7 +127,7 @@ class DuckDBSnapshot:
 
 def new_cursor(statements: Statements) -> duckdb.DuckDBPyConnection:
     """A connection to the user's database that no macro of the database reaches."""
-    cursor = statements.connection.cursor()
+    cursor = second_connection(statements.connection)
     statements.run("SET search_path = 'system.main'", on=cursor)
     return cursor
 

@@ -9,10 +9,12 @@ from typing import Any
 import duckdb
 
 from dpforest_duckdb.engine.base import Trace
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.sql import Sql
+
+CLOSED = "The DuckDB connection is closed: open it again with duckdb.connect(path)."
 
 
 class Statements:
@@ -110,6 +112,14 @@ class Statements:
         return outcome["result"]
 
 
+def second_connection(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Another connection to the same database. Raises `UsageError` if the first is closed."""
+    try:
+        return connection.cursor()
+    except duckdb.ConnectionException:
+        raise UsageError(CLOSED) from None
+
+
 def _plain_error(error: BaseException, step: str) -> BaseException:
     """Our own sentence for an engine error, whose text may quote data."""
     if isinstance(error, duckdb.InterruptException):
@@ -117,6 +127,8 @@ def _plain_error(error: BaseException, step: str) -> BaseException:
     if not isinstance(error, duckdb.Error):
         return error
     where = f" in step {step}" if step else ""
+    if isinstance(error, duckdb.ConnectionException):
+        return UsageError(CLOSED)
     if isinstance(error, duckdb.OutOfMemoryException):
         return DpforestError(
             f"DuckDB ran out of memory or temporary disk{where}: raise --memory-limit, name a "

@@ -17,7 +17,7 @@ from dpforest_duckdb.engine.relations import columns_of
 from dpforest_duckdb.engine.sources import declared_type, selected
 from dpforest_duckdb.engine.spark.scores import predicted
 from dpforest_duckdb.engine.spark.steps import is_session
-from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.errors import TEXT, DpforestError, UsageError, optional, refuse_wrong_types
 from dpforest_duckdb.model.files import write_file
 from dpforest_duckdb.model.json_format import MAX_BYTES, from_json, to_json
 from dpforest_duckdb.model.plot import plot_effects, plot_importances, plot_tree
@@ -41,6 +41,7 @@ class Forest(ForestContent):
         the types that the model was trained on. With a Spark session as `con`, it is a name or a
         DataFrame of Spark, and so is the result.
         """
+        refuse_wrong_types(locals())
         if is_session(con):
             return predicted(con, self, table, prefix)
         refuse_no_connection(con)
@@ -49,7 +50,8 @@ class Forest(ForestContent):
             return con.sql(score_sql(self, engine.scored(table), prefix=prefix, fast=True))
         name = engine.dialect.ident("dpforest_rows")
         relation = self._relation(con, table, name)
-        scored = Scored(name, column_types(columns_of(relation)))
+        columns = engine.call(lambda: columns_of(relation))  # refuses a closed connection
+        scored = Scored(name, column_types(columns))
         return _queried(relation, score_sql(self, scored, prefix=prefix, fast=True))
 
     def _relation(
@@ -94,6 +96,7 @@ class Forest(ForestContent):
         trees and works in DuckDB only. Raises `UsageError` for an unknown dialect or a missing
         option, `DpforestError` for what the engine does not support.
         """
+        refuse_wrong_types(locals(), table=optional(TEXT))
         return publish_sql(
             self,
             table or self.table,
@@ -111,6 +114,7 @@ class Forest(ForestContent):
 
     def save(self, path: str | Path) -> None:
         """Write the forest as JSON, completely or not at all."""
+        refuse_wrong_types(locals())
         write_file(path, self.to_json())
 
     def to_json(self) -> str:
@@ -169,6 +173,7 @@ def _queried(relation: duckdb.DuckDBPyRelation, sql: str) -> duckdb.DuckDBPyRela
 
 def load_forest(path: str | Path) -> Forest:
     """Read a forest from a JSON file. Raises `DpforestError` with one sentence."""
+    refuse_wrong_types(locals())
     try:
         file = Path(path)
         if file.stat().st_size > MAX_BYTES:

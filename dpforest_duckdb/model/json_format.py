@@ -58,11 +58,11 @@ def fingerprint(forest: ForestContent) -> str:
 
 def from_json(text: str, kind: type[Kind]) -> Kind:
     """Read a forest of a class. Raises `DpforestError` for a damaged, newer or huge model."""
-    if len(text) > MAX_BYTES:
-        raise DpforestError(
-            "The model is larger than 64 MiB, more than any model of dpforest: check the file."
-        )
     try:
+        if len(text) > MAX_BYTES:
+            raise DpforestError(
+                "The model is larger than 64 MiB, more than any model of dpforest: check the file."
+            )
         content = json.loads(text, parse_constant=_no_constant)
         schema = content["schema"]
     except (ValueError, TypeError, KeyError, RecursionError):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.errors import DpforestError, UsageError, refuse_wrong_types
 from dpforest_duckdb.model.effects import BAND, Effect, effect_scale, effects
 from dpforest_duckdb.model.rules import condition
 from dpforest_duckdb.scoring.content import ForestContent
@@ -33,6 +33,7 @@ def plot_effects(forest: ForestContent, attribute: str | None = None, ax: Any = 
     With two classes only the second is drawn. Raises `UsageError` for an attribute that no tree
     splits by.
     """
+    refuse_wrong_types(locals())
     found = {forest.domain.attributes[one.attribute].name: one for one in effects(forest)}
     if not found:
         raise UsageError("The forest has no effects to plot: no tree splits.")
@@ -56,6 +57,7 @@ def plot_tree(forest: ForestContent, tree: int = 0, ax: Any = None) -> Any:
     """A tree, the root on top; `tree` counts from 0. Raises `UsageError` for a tree that does not
     exist.
     """
+    refuse_wrong_types(locals())
     if not 0 <= tree < len(forest.trees):
         raise UsageError(f"tree must be from 0 to {len(forest.trees) - 1}: the forest has no more.")
     axes, drawn, cells = _axes(ax), forest.trees[tree], forest.domain.cells
@@ -101,6 +103,8 @@ def _draw_effect(axes: Any, effect: Effect, number: int, label: str) -> None:
 
 def _axes(ax: Any) -> Any:
     if ax is not None:
+        if not hasattr(ax, "set_xlabel"):
+            raise UsageError("ax must be axes of matplotlib: leave it out for new ones.")
         return ax
     try:
         from matplotlib import pyplot

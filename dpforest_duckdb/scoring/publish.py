@@ -46,9 +46,6 @@ def publish_sql(
         raise UsageError(f"--as must be one of {', '.join(dialect.forms)} for {dialect.title}.")
     if fast and dialect.name != "duckdb":
         raise UsageError("--fast is for --dialect duckdb alone: leave it out.")
-    for option, names in (("--columns", columns), ("--key", key)):
-        if isinstance(names, str):
-            raise UsageError(f"{option} must be a list of column names.")
     if scored is None and not table and form not in ("macro", "dbt-schema"):
         raise UsageError("Name the table to score with --from.")
     if form in ("dbt", "dbt-schema"):

@@ -13,7 +13,13 @@ from dpforest_duckdb.domain.checks import remarks
 from dpforest_duckdb.domain.file import load_domain
 from dpforest_duckdb.engine.base import Catalogue, Trace
 from dpforest_duckdb.engine.declarations import declared_domain
-from dpforest_duckdb.errors import DpforestError, PlainSpillWarning, PublicFactWarning, UsageError
+from dpforest_duckdb.errors import (
+    DpforestError,
+    PlainSpillWarning,
+    PublicFactWarning,
+    UsageError,
+    refuse_wrong_types,
+)
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount
 from dpforest_duckdb.model import store
@@ -23,7 +29,6 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.training.arguments import refuse_wrong_types
 from dpforest_duckdb.training.opening import Rows, find_rows
 from dpforest_duckdb.training.run import Run
 

@@ -113,6 +113,8 @@ def train_many(
     """
     if progress is not None:
         observe = as_text(progress)
+    if not isinstance(runs, Sequence) or not all(isinstance(run, Run) for run in runs):
+        raise UsageError("runs must be a list of what dpforest_duckdb.prepare gives.")
     if not runs:
         return
     first = runs[0]
