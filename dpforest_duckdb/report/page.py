@@ -82,7 +82,7 @@ def report_html(
     found = effects(forest)
     trees = [(n, tree) for n, tree in enumerate(forest.trees) if tree.nodes > 1][:MOST_TREES]
     drawn = {n: tree_chart(forest, tree) for n, tree in trees if _deep(tree)}
-    rules = [rule for rule in all_rules(forest, isolated) if rule["leaf"]]
+    rules = [_rule(rule) for rule in all_rules(forest, isolated) if rule["leaf"]]
     scoring = _scoring(forest, [one.attribute for one in found])
     payload = {
         "importance": importance_chart(forest, found) if found else None,
@@ -90,7 +90,7 @@ def report_html(
         "calibration": calibration_chart(evaluated) if evaluated else None,
         "roc": roc_chart(evaluated) if evaluated else None,
         "trees": [{"number": n, "chart": chart} for n, chart in drawn.items() if chart],
-        "rules": [_rule(rule) for rule in rules[:MOST_RULES]],
+        "rules": rules[:MOST_RULES],
         "model": scoring,
     }
     return (
@@ -114,7 +114,7 @@ def report_html(
             most_classes=MOST_CLASSES,
             concentrated=any("ρ = " in line for line in forest.guarantee.plan),
             all_rules=len(rules),
-            with_counts=any(rule.get("counts") for rule in payload["rules"]),
+            with_counts=any(rule.get("counts") for rule in rules),
             attributes=[_described(attribute) for attribute in forest.domain.attributes],
             sql=forest.to_sql() if forest.table else "",
             payload=_script_json(payload),
