@@ -67,9 +67,12 @@ def pytest_sessionfinish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """One process where files are named: to start more would take longer than the tests."""
+    """One process where files are named: to start more would take longer than the tests.
+
+    Else one more than there are processors, since some tests wait for processes of their own.
+    """
     named = any(Path(argument.partition("::")[0]).is_file() for argument in config.args)
-    return 0 if named else None  # None: as many as there are processors
+    return 0 if named else (os.cpu_count() or 1) + 1
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

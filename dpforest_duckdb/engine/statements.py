@@ -97,7 +97,8 @@ class Statements:
             finally:
                 done.set()
 
-        threading.Thread(target=reported, daemon=True).start()
+        thread = threading.Thread(target=reported, daemon=True)
+        thread.start()
         try:
             while not done.wait(timeout=0.2):  # a signal is seen at the latest then
                 pass
@@ -105,7 +106,9 @@ class Statements:
             connection.interrupt()
             while not done.wait(timeout=0.2):
                 connection.interrupt()  # again, in case the query had not started
+            thread.join()  # Python must not end while the thread still frees what DuckDB holds
             raise
+        thread.join()
         if "error" in outcome:
             # not kept: an error and its frame would keep each other, and the connection
             raise _plain_error(outcome.pop("error"), step) from None
