@@ -489,7 +489,7 @@ def _bits(number: int) -> str:
 
 
 def _class(classes: int) -> str:
-    """A class that rests on three attributes; one row in sixteen has another."""
+    """The class of a row depends on three attributes; one row in sixteen gets another class."""
     wrong = "((h >> 60) = 0)"
     if classes == 2:
         return f"(({_bits(0)} + {_bits(3)} > 7) <> ({_bits(5)} > 5)) <> {wrong}"

@@ -1,12 +1,6 @@
-"""Errors a user can act on: one sentence, never a value from a private row.
+"""Errors a user can act on: one sentence, never a value from a private row."""
 
-Arguments of a wrong type get one too, before anything is done.
-"""
-
-import numbers
-import os
 import re
-from collections.abc import Callable, Mapping
 
 # a whole command, which stays as it is, or an option
 _OPTION = re.compile(r"dpforest [a-z]+(?: [a-z]+)?(?: --[a-z-]+ \S+)*|--([a-z][a-z-]*)")
@@ -86,62 +80,3 @@ class UnanchoredWarning(UserWarning):
 
 class PublicFactWarning(UserWarning):
     """Something public deserves a second look: a label that the domain lacks, a large ε."""
-
-
-Kind = tuple[Callable[[object], bool], str]
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
-
-
-def _is_seed(value: object) -> bool:
-    return isinstance(value, numbers.Integral) and _is_whole(value) and int(value) >= 0
-
-
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
-
-
-def _is_path(value: object) -> bool:
-    return isinstance(value, str | os.PathLike) and "\0" not in str(value)
-
-
-def optional(kind: Kind) -> Kind:
-    """A kind that None is of too."""
-    fits, words = kind
-    return lambda value: value is None or fits(value), words
-
-
-TEXT: Kind = (lambda value: isinstance(value, str), "text")
-WHOLE: Kind = (_is_whole, "a whole number")
-SEED: Kind = (_is_seed, "a whole number from 0")
-FLAG: Kind = (lambda value: isinstance(value, bool), "True or False")
-NAMES: Kind = (_is_texts, "a list of column names")
-TEXTS: Kind = (_is_texts, "a list of texts")
-PATH: Kind = (_is_path, "a path: text without a null character, or a pathlib.Path")
-FUNCTION: Kind = (callable, "a function")
-
-KINDS = {
-    **dict.fromkeys(("target", "privacy_unit", "name", "dataset", "attribute"), optional(TEXT)),
-    **dict.fromkeys(("recipe", "prefix", "form", "dialect"), TEXT),
-    **dict.fromkeys(("trees", "depth", "rows_per_unit", "rows_at_most"), optional(WHOLE)),
-    **dict.fromkeys(("replace", "as_published", "fast"), FLAG),
-    **dict.fromkeys(("columns", "exclude", "key"), NAMES),
-    "tree": WHOLE,
-    "trace": optional(FUNCTION),
-    "seed": optional(SEED),
-    "ledger": optional(PATH),
-    "path": PATH,
-    "leaks": TEXTS,
-}
-
-
-def refuse_wrong_types(given: Mapping[str, object], **more: Kind) -> None:
-    """Raise `UsageError` for the first argument, by name, that is not of its kind.
-
-    `more` gives kinds to names that have none here; other arguments are left out.
-    """
-    for name, (fits, words) in (KINDS | more).items():
-        if name in given and not fits(given[name]):
-            raise UsageError(f"--{name.replace('_', '-')} must be {words}.")

@@ -11,9 +11,10 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
+from dpforest_duckdb.arguments import TEXT, TEXTS, refuse_wrong_types
 from dpforest_duckdb.domain.types import NUMERIC, UNKNOWN, ColumnType, Family, Number
 from dpforest_duckdb.domain.values import EPOCH, category_text, ordinal
-from dpforest_duckdb.errors import TEXT, TEXTS, DpforestError, refuse_wrong_types
+from dpforest_duckdb.errors import DpforestError
 
 Kind = Literal["categorical", "numeric"]
 Scale = Literal["linear", "log", "mixed"]

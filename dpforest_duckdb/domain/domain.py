@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from dpforest_duckdb.arguments import TEXT, TEXTS, Kind, refuse_wrong_types
 from dpforest_duckdb.domain.attribute import Attribute, refuse_duplicates
 from dpforest_duckdb.domain.types import UNKNOWN, ColumnType
-from dpforest_duckdb.errors import TEXT, TEXTS, DpforestError, Kind, refuse_wrong_types
+from dpforest_duckdb.errors import DpforestError
 
 ATTRIBUTES: Kind = (
     lambda value: (

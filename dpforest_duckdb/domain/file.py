@@ -11,11 +11,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from dpforest_duckdb.arguments import refuse_wrong_types
 from dpforest_duckdb.domain.attribute import Attribute, Groups
 from dpforest_duckdb.domain.domain import Domain
 from dpforest_duckdb.domain.types import Number
 from dpforest_duckdb.domain.values import category_text
-from dpforest_duckdb.errors import DpforestError, refuse_wrong_types
+from dpforest_duckdb.errors import DpforestError
 
 _COLUMN_KEYS = (
     *("name", "kind", "domain", "ordered", "lower", "upper", "bins", "edges", "scale"),

@@ -15,6 +15,7 @@ from dpforest_duckdb.engine.base import Outcomes
 from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.scoring.codes import Codes
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.score_sql import Scored, score_sql, share_names
 from dpforest_duckdb.sql import Sql, render
@@ -58,34 +59,16 @@ class DuckDBOutcomes:
         self, bins: int, unit: PrivacyUnit | None, salt: Mapping[str, int] | None = None
     ) -> Any:
         """The counts by class, prediction and probability, or its bin if there are `bins`."""
-        dialect, table, classes = self._statements.dialect, self._table, self._forest.domain.classes
+        dialect, table = self._statements.dialect, self._table
         prefix = free_prefix(table.columns)
-        by_column = None
+        asked = compared(self._forest, self._labels, table, unit, dialect, prefix)
         read = [*self._forest.domain.columns, self._labels.name]
-        if unit and unit.column != "row":
-            name = dialect.ident("s", unit.column)
-            canonical = dialect.canonical_unit(name, table.columns[unit.column])
-            by_column = SimpleNamespace(canonical=canonical, rows=unit.rows)
+        if unit and asked["unit"]:
             read.append(unit.column)
         source = Scored(self._statements.rows_of(table, self._spelt(read)), table.columns)
-        shares = [dialect.ident("s", name) for name in share_names(self._forest, prefix)]
-        column = dialect.ident("s", self._labels.name)
-        label = dialect.class_code(self._labels.values, self._labels.type, column)
-        arms = " ".join(f"WHEN {number} THEN {share}" for number, share in enumerate(shares))
-        binary = len(classes) == 2
-        predicted = dialect.ident("s", f"{prefix}prediction")
         scored = score_sql(self._forest, source, prefix=prefix, fast=True)
-        sql = render(
-            "evaluate",
-            scored=Sql(scored.rstrip()),
-            binary=binary,
-            bins=bins,
-            unit=by_column,
-            predicted=dialect.class_code(classes, self._forest.domain.target_type, predicted),
-            value=shares[1] if binary else Sql(f"CASE {label} {arms} END"),
-            **{"class": label},
-        )
-        needed = salt if by_column else None  # DuckDB refuses a parameter that is not used
+        sql = render("evaluate", scored=Sql(scored.rstrip()), bins=bins, **asked)
+        needed = salt if asked["unit"] else None  # DuckDB refuses a parameter that is not used
         run = self._statements.run
         return run(sql, needed, step="evaluate", fetch="fetchnumpy", on=self._cursor)
 
@@ -93,6 +76,39 @@ class DuckDBOutcomes:
         """Columns as the table spells them."""
         wanted = {name.casefold() for name in columns}
         return [name for name in self._table.columns if name.casefold() in wanted]
+
+
+def compared(
+    forest: ForestContent,
+    labels: Attribute,
+    table: TableInfo,
+    unit: PrivacyUnit | None,
+    dialect: Codes,
+    prefix: str,
+) -> dict[str, Any]:
+    """What the templates `evaluate` compare in the scored rows `s`, in an engine's SQL.
+
+    `class` and `predicted` are the numbers of a row's class and of its prediction, `value` is a
+    probability: with two classes (`binary`) that of the second, else that of the row's own class.
+    `unit` is None if it is the row.
+    """
+    classes, by_column = forest.domain.classes, None
+    if unit and unit.column != "row":
+        name = dialect.ident("s", unit.column)
+        canonical = dialect.canonical_unit(name, table.columns[unit.column])
+        by_column = SimpleNamespace(canonical=canonical, rows=unit.rows)
+    shares = [dialect.ident("s", name) for name in share_names(forest, prefix)]
+    label = dialect.class_code(labels.values, labels.type, dialect.ident("s", labels.name))
+    arms = " ".join(f"WHEN {number} THEN {share}" for number, share in enumerate(shares))
+    predicted = dialect.ident("s", f"{prefix}prediction")
+    binary = len(classes) == 2
+    return {
+        "class": label,
+        "predicted": dialect.class_code(classes, forest.domain.target_type, predicted),
+        "binary": binary,
+        "value": shares[1] if binary else Sql(f"CASE {label} {arms} END"),
+        "unit": by_column,
+    }
 
 
 def free_prefix(columns: Iterable[str]) -> str:

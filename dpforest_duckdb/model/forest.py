@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 
+from dpforest_duckdb.arguments import TEXT, optional, refuse_wrong_types
 from dpforest_duckdb.domain.types import column_type, column_types
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, refuse_no_connection
 from dpforest_duckdb.engine.frames import is_frame
@@ -17,7 +18,7 @@ from dpforest_duckdb.engine.relations import columns_of
 from dpforest_duckdb.engine.sources import declared_type, selected
 from dpforest_duckdb.engine.spark.scores import predicted
 from dpforest_duckdb.engine.spark.steps import is_session
-from dpforest_duckdb.errors import TEXT, DpforestError, UsageError, optional, refuse_wrong_types
+from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.model.files import write_file
 from dpforest_duckdb.model.json_format import MAX_BYTES, from_json, to_json
 from dpforest_duckdb.model.plot import plot_effects, plot_importances, plot_tree

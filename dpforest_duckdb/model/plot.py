@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dpforest_duckdb.errors import DpforestError, UsageError, refuse_wrong_types
+from dpforest_duckdb.arguments import refuse_wrong_types
+from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.model.effects import BAND, Effect, effect_scale, effects
 from dpforest_duckdb.model.rules import condition
 from dpforest_duckdb.scoring.content import ForestContent

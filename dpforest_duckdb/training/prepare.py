@@ -8,18 +8,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from dpforest_duckdb.arguments import refuse_wrong_types
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.checks import remarks
 from dpforest_duckdb.domain.file import load_domain
 from dpforest_duckdb.engine.base import Catalogue, Trace
 from dpforest_duckdb.engine.declarations import declared_domain
-from dpforest_duckdb.errors import (
-    DpforestError,
-    PlainSpillWarning,
-    PublicFactWarning,
-    UsageError,
-    refuse_wrong_types,
-)
+from dpforest_duckdb.errors import DpforestError, PlainSpillWarning, PublicFactWarning, UsageError
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount
 from dpforest_duckdb.model import store

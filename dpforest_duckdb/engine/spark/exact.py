@@ -61,7 +61,8 @@ class Power:
 class Logarithm:
     """The logarithm of a number from 1 to 2^10, in three layers of a statement.
 
-    Each layer computes `column` anew from that of the layer before: `root`, `ratio`, `logarithm`.
+    Each layer replaces the value of `column`: the first by `root`, the second by `ratio` of that,
+    the third by `logarithm` of that.
     """
 
     number: Sql

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.engine.base import Outcomes
-from dpforest_duckdb.engine.outcomes import free_prefix
+from dpforest_duckdb.engine.outcomes import compared, free_prefix
 from dpforest_duckdb.engine.spark.steps import Rows, Steps
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
-from dpforest_duckdb.scoring.score_sql import Scored, score_sql, share_names
+from dpforest_duckdb.scoring.score_sql import Scored, score_sql
 from dpforest_duckdb.sql import Sql, render
 
 
@@ -46,31 +44,13 @@ class SparkOutcomes:
 
     def _counted(self, bins: int, unit: PrivacyUnit | None, salt: int) -> Rows:
         """The counts by class, prediction and probability, or its bin if there are `bins`."""
-        dialect, table, classes = self._steps.dialect, self._table, self._forest.domain.classes
+        dialect, table = self._steps.dialect, self._table
         prefix = free_prefix(table.columns)
-        by_column, keep = None, [self._labels.name]
-        if unit and unit.column != "row":
-            name = dialect.ident("s", unit.column)
-            canonical = dialect.canonical_unit(name, table.columns[unit.column])
-            by_column = SimpleNamespace(canonical=canonical, rows=unit.rows)
+        asked = compared(self._forest, self._labels, table, unit, dialect, prefix)
+        keep = [self._labels.name]
+        if unit and asked["unit"]:
             keep.append(unit.column)
-        shares = [dialect.ident("s", name) for name in share_names(self._forest, prefix)]
-        label = dialect.class_code(
-            self._labels.values, self._labels.type, dialect.ident("s", self._labels.name)
-        )
-        arms = " ".join(f"WHEN {number} THEN {share}" for number, share in enumerate(shares))
-        binary = len(classes) == 2
-        predicted = dialect.ident("s", f"{prefix}prediction")
         source = Scored(self._view, table.columns)
         scored = score_sql(self._forest, source, prefix=prefix, dialect=dialect, keep=keep)
-        sql = render(
-            "spark/evaluate",
-            scored=Sql(scored.rstrip()),
-            binary=binary,
-            bins=bins,
-            unit=by_column,
-            predicted=dialect.class_code(classes, self._forest.domain.target_type, predicted),
-            value=shares[1] if binary else Sql(f"CASE {label} {arms} END"),
-            **{"class": label},
-        )
-        return self._steps.rows(sql, {"salt": salt} if by_column else None, step="evaluate")
+        sql = render("spark/evaluate", scored=Sql(scored.rstrip()), bins=bins, **asked)
+        return self._steps.rows(sql, {"salt": salt} if asked["unit"] else None, step="evaluate")

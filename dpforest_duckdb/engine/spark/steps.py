@@ -187,9 +187,9 @@ def plain_error(error: BaseException, step: str = "") -> BaseException:
 class PrivateViews:
     """The private rows of a run in Spark, under the names of temporary views.
 
-    A local checkpoint is read from the executors that hold it, never again from the table: a row
-    cannot be counted twice because the table changed and an executor was lost. Where there are
-    several executors each block is on two of them. A run fails when both are lost.
+    Spark reads a local checkpoint from the executors that hold it, and never reads the table again.
+    So no row is counted twice if the table changes and an executor is lost. If there are several
+    executors, each block is stored on two of them. A run fails if both are lost.
     """
 
     def __init__(self, steps: Steps) -> None:
