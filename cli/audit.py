@@ -24,7 +24,11 @@ def audit(
     subject: Annotated[Subject, options.one_of(Subject)] = Subject.mechanisms,
     recipe: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A recipe to train; may be repeated. [default: all]"),
+        typer.Option(
+            metavar="NAME",
+            help="A recipe to train; may be repeated. [default: all]",
+            autocompletion=options.completed_recipe,
+        ),
     ] = None,
     draws: Annotated[
         int, typer.Option(metavar="N", help="Draws of each mechanism, on each of the two tables.")

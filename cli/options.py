@@ -46,6 +46,13 @@ MaybeDb = Annotated[
 ]
 
 
+def completed_recipe(start: str) -> list[str]:
+    """The recipes whose names begin with what was typed, for the shell."""
+    from dpforest_duckdb.recipes import RECIPES
+
+    return [name for name in RECIPES if name.startswith(start)]
+
+
 @dataclass(frozen=True)
 class Spark:
     """Where Spark runs: a master, or the address of Spark Connect."""

@@ -46,7 +46,12 @@ limit stay leaves, and `models show` says how many.
 
 
 def recipes(
-    name: Annotated[str | None, typer.Argument(help="Show only this one, in full.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="Show only this one, in full.", autocompletion=options.completed_recipe
+        ),
+    ] = None,
     epsilon: Annotated[
         str, typer.Option(metavar="E", help="With a name: show how this ε is divided.")
     ] = "1",

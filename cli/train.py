@@ -56,7 +56,11 @@ def train(
     ] = 1,
     recipe: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="See dpforest recipes; may be repeated. [default: auto]"),
+        typer.Option(
+            metavar="NAME",
+            help="See dpforest recipes; may be repeated. [default: auto]",
+            autocompletion=options.completed_recipe,
+        ),
     ] = None,
     trees: Annotated[
         int | None, typer.Option(metavar="N", help="The number of trees. [default: the recipe's]")

@@ -82,8 +82,14 @@ def test_a_narrow_plan_says_what_its_numbers_of_rows_are(
     assert "noisy rows: any" in lines
 
 
-def test_the_shell_completes_the_names_of_engines() -> None:
-    words = "dpforest sql --dialect po"
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("dpforest sql --dialect po", ["postgres", "polars"]),
+        ("dpforest train --recipe dpr", ["dprf-gini", "dprfmaxtree"]),
+    ],
+)
+def test_the_shell_completes_the_names_of_engines_and_recipes(words: str, names: list[str]) -> None:
     program = f"import sys; sys.argv = ['dpforest']; {PROGRAM}"
     environment = {"_DPFOREST_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "3"}
     ended = subprocess.run(
@@ -93,7 +99,7 @@ def test_the_shell_completes_the_names_of_engines() -> None:
         text=True,
         check=False,
     )
-    assert ended.stdout.split() == ["postgres", "polars"], ended.stderr
+    assert ended.stdout.split() == names, ended.stderr
 
 
 def test_cells_are_words_and_six_digits() -> None:
