@@ -21,7 +21,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any, cast
 
 import numpy as np
@@ -29,15 +28,7 @@ from in_memory import Table, evaluated, load, trained
 from laws import dealt
 from shared import Results, markdown_table, say, table_files
 
-from dpforest_duckdb.learners import boosting
-from dpforest_duckdb.recipes.ours import (
-    auto_rules,
-    boosted,
-    greedy_tree,
-    joint_tables,
-    log_odds,
-    tree_beside_sums,
-)
+from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto import AUTO
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Learner, Request, TrainingContext
@@ -65,72 +56,35 @@ class Grid:
 
 @dataclass(frozen=True)
 class Constant:
-    """A constant, where it is used, and how it is tried.
-
-    `entry` is its key in a table of constants. `later` names recipes that use it after the request
-    is settled. `delta` is the one under which it matters.
-    """
+    """A constant of `auto`, and how it is tried. `delta` is the one under which it matters."""
 
     name: str
-    modules: tuple[ModuleType, ...]
     smaller: float
     larger: float
-    entry: str = ""
-    later: tuple[str, ...] = ()
     delta: float = 0.0
 
     @property
     def value(self) -> float:
-        held = getattr(self.modules[0], self.name)
-        return float(held[self.entry] if self.entry else held)
-
-    @property
-    def label(self) -> str:
-        return f"{self.name} {self.entry}".strip()
+        return float(getattr(constants, self.name))
 
     def put(self, value: float) -> None:
-        whole = int(value) if value == int(value) else value
-        for module in self.modules:
-            held = getattr(module, self.name)
-            setattr(module, self.name, {**held, self.entry: whole} if self.entry else whole)
-
-
-def _rule(name: str, smaller: float, larger: float, **more: Any) -> Constant:
-    return Constant(name, (auto_rules,), smaller, larger, **more)
+        setattr(constants, self.name, int(value) if value == int(value) else value)
 
 
 CONSTANTS = (
-    _rule("ATTRIBUTES", 0.15, 0.33),
-    _rule("BINS", 0.12, 0.27),
-    _rule("CAUTION", 0.0, 1.5),
-    _rule("WARY", 1.0, 3.0),
-    _rule("ONE_TABLE", 0.4, 0.9),
-    _rule("OUT_OF_REACH", 0.4, 1.0),
-    _rule("BESIDE", 50, 220),
-    _rule("ROUGH", 0.45, 1.1),
-    _rule("CLEAN", 0.06, 0.16),
-    _rule("FINE_ENOUGH", 0.1, 0.22),
-    _rule("FEW_FIGURES", 20, 45),
-    _rule("WHOLE_NUMBERS", 5, 20),
-    _rule("ROOT_NOISE", 0.8, 1.8),
-    _rule("MODELS", 500, 2000),
-    _rule("LEAST_ROWS", 150, 600),
-    _rule("CLEAR", 12, 40, entry="two", delta=DELTA),
-    _rule("CLEAR", 5, 20, entry="numeric", delta=DELTA),
-    _rule("CLEAR", 15, 60, entry="categorical", delta=DELTA),
-    _rule("CLEAR_PURE", 750, 3000),
-    _rule("COMPARE", 125, 500),
-    _rule("FIT", 750, 3000),
-    Constant("CHOICE", (log_odds, tree_beside_sums), 25, 60),
-    Constant("SCORES", (log_odds,), 5, 20),
-    Constant("SURE", (joint_tables,), 0.55, 1.0, later=("joint-tables",)),
-    Constant("DOUBT", (joint_tables,), 0.75, 3.0, later=("joint-tables",)),
-    Constant("MANY", (boosted,), 50, 200, delta=DELTA),
-    Constant("MIXTURE", (tree_beside_sums,), 2, 10),
-    Constant(
-        "ROWS_PER_LEAF", (greedy_tree, tree_beside_sums), 50, 200, later=("tree-beside-sums",)
-    ),
-    Constant("LARGEST_STEP", (boosting,), 1.0, 4.0, later=("boosted",), delta=DELTA),
+    Constant("CAUTION", 0.0, 1.5),
+    Constant("ATTRIBUTES", 0.15, 0.33),
+    Constant("BINS", 0.12, 0.27),
+    Constant("CHOICE", 25, 60),
+    Constant("CHECK", 5, 20),
+    Constant("COMPARE", 125, 500),
+    Constant("MODELS", 500, 2000),
+    Constant("CLEAN", 0.06, 0.16),
+    Constant("ROOT_NOISE", 0.8, 1.8),
+    Constant("ROWS_PER_LEAF", 50, 200),
+    Constant("CLEAR", 15, 60, delta=DELTA),
+    Constant("MANY", 50, 200, delta=DELTA),
+    Constant("CLEAR_PURE", 1050, 4200),
 )
 
 
@@ -170,24 +124,18 @@ def _stopped(request: Request) -> Recipe:
     return replace(picked, learner=Learner(_stop, learner.node_columns, learner.score_columns))
 
 
-def path(table: Table, rows: Any, epsilon: float, delta: float, seed: int, changed: Setting) -> str:
-    """What determines the forest of a seed, in short: recipe, request, plan, and a changed constant
-    that the recipe uses later. The constant is changed already.
+def path(table: Table, rows: Any, epsilon: float, delta: float, seed: int) -> str:
+    """What determines the forest of a seed, in short: recipe, request and plan.
+
+    The constant that is tried is changed already.
     """
     try:
         trained(table, rows, replace(AUTO, successor=_stopped), epsilon, delta, seed=seed)
     except SettledError as settled:
         context = settled.context
     recipe = cast(Recipe, context.recipe)
-    facts = [
-        recipe.name,
-        context.request,
-        context.account.plan,
-        tuple(auto_rules.cuts(context.request)),
-    ]
-    if recipe.name in changed.constant.later and not changed.ours:
-        facts += [changed.constant.label, changed.value]
-    return f"{recipe.name} {hashlib.sha256(repr(tuple(facts)).encode()).hexdigest()[:12]}"
+    facts = (recipe.name, context.request, context.account.plan)
+    return f"{recipe.name} {hashlib.sha256(repr(facts).encode()).hexdigest()[:12]}"
 
 
 Figure = Mapping[str, object]
@@ -203,7 +151,7 @@ def measured(
     found: list[Figure] = []
     for epsilon in grid.epsilons:
         with setting.used():
-            way = path(table, rows, epsilon, delta, seed, setting)
+            way = path(table, rows, epsilon, delta, seed)
             run = results.get(name, grid.rows, epsilon, delta, seed, way)
             if run is None:
                 forest = trained(table, rows, "auto", epsilon, delta, seed=seed)
@@ -315,7 +263,7 @@ def _worth(
     curves = np.array([[accuracy(t, s, seeds) for s in three] for t in tables])
     best, error = jackknife(curves, lambda means: best_value(means, [s.value for s in three]))
     shown = f"{best:.3g} ± {error:.2g}" if changed else "-"
-    return [constant.label, f"{constant.value:g}", shown, *cells, str(len(changed))]
+    return [constant.name, f"{constant.value:g}", shown, *cells, str(len(changed))]
 
 
 def _mean_and_error(changes: Sequence[float]) -> str:
@@ -396,7 +344,7 @@ def _gain(accuracy: Mean, table: str, setting: Setting, seeds: Sequence[int]) ->
 def _name(setting: Setting) -> str:
     if setting.ours:
         return "ours"
-    return f"{setting.constant.label} {setting.value:g}"
+    return f"{setting.constant.name} {setting.value:g}"
 
 
 if __name__ == "__main__":

@@ -84,30 +84,23 @@ class Level:
 Stop = Callable[[Level], Mask]
 
 
-def whole(joint: Integers) -> Integers:
-    """The histogram itself: a row is in one cell."""
-    return joint
-
-
 @dataclass(frozen=True)
 class Scores:
     """Integer scores of a row: sums of the votes of its leaves; released.
 
     `votes[score][tree][node]`; `cuts` ascend and divide every score into len(cuts) + 1 bins.
-    `queried` turns the joint histogram `[bin, …, class]` into the figures to release, with
-    sensitivity 1.
+    Their joint histogram `[bin, …, class]` is released: a row is in one cell.
     """
 
     votes: Sequence[Sequence[Integers]]
     cuts: Sequence[int]
-    queried: Callable[[Integers], Integers] = whole
 
 
 @dataclass(frozen=True)
 class Grown:
     """What a learner releases: trees of noisy counts, and how scores and classes are related.
 
-    `joint` is the noisy answer to the recipe's query on scores; None if there is none.
+    `joint` is the noisy joint histogram of the recipe's scores; None if there is none.
     """
 
     trees: Sequence[Tree]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,6 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
 import accuracy_page
 import constants
-import generated
 from accuracy_page import CEILING, Cell
 
 
@@ -81,18 +79,3 @@ def test_a_constant_is_put_back_after_it_was_tried() -> None:
         with constants.Setting(constant, constant.larger).used():
             assert constant.value == constant.larger
         assert constant.value == kept
-
-
-def test_a_constant_that_is_used_late_makes_another_run_only_if_it_is_changed() -> None:
-    table = generated.two_rows(600).table()
-    everywhere = tuple(recipe.name for recipe in constants.AUTO.successors)
-    (sure,) = [one for one in constants.CONSTANTS if one.name == "SURE"]
-    late, early = replace(sure, later=everywhere), replace(sure, later=())
-
-    def path(setting: constants.Setting) -> str:
-        with setting.used():
-            return constants.path(table, np.arange(600), 1.0, 0.0, 3, setting)
-
-    kept = path(constants.ours(late))
-    assert path(constants.Setting(late, sure.smaller)) != kept
-    assert path(constants.Setting(early, sure.smaller)) == kept

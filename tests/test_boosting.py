@@ -41,7 +41,7 @@ from dpforest_duckdb.privacy.plan import Measure, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
-from dpforest_duckdb.recipes.ours import auto_rules
+from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.tree import LEAF, SCALE, Tree
@@ -374,7 +374,7 @@ def test_auto_does_not_pick_boosted_for_few_rows(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(con, 300, 2)
-    monkeypatch.setitem(auto_rules.CLEAR, "two", 10**6)
+    monkeypatch.setattr(constants, "CLEAR", 10**6)
     forest = fit(con, "t", domain=public(), recipe="auto", epsilon=0.5, delta=1e-5)
     assert not any("gradients" in line for line in forest.guarantee.plan)
     # a noisy figure decides which of the two it is, so δ is spent either way

@@ -20,13 +20,12 @@ from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.postprocess.class_shares import class_shares
 from dpforest_duckdb.postprocess.log_odds import (
-    FINE,
+    CUTS,
     MIDDLES,
     Evidence,
     _moved,
-    choose_sum,
+    fitted_sum,
     minimum_variance_total,
-    plain_ahead,
     sums,
 )
 from dpforest_duckdb.privacy.accountant import Accountant
@@ -34,7 +33,8 @@ from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import find
-from dpforest_duckdb.recipes.ours.auto_rules import CAUTION, FEWEST, MOST, adapt
+from dpforest_duckdb.recipes.ours.auto_rules import FEWEST, MOST, adapt
+from dpforest_duckdb.recipes.ours.constants import CAUTION
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.tree import SCALE
 
@@ -156,7 +156,7 @@ def log_odds(total: object, value: int) -> float:
     return total.start + sum(float(own[value]) for own in total.added)  # type: ignore[attr-defined]
 
 
-def test_a_fine_histogram_corrects_for_correlated_attributes() -> None:
+def test_a_histogram_of_sums_corrects_for_correlated_attributes() -> None:
     """With the joint histogram, eight copies of one attribute count as one."""
     found, truth = repeated(8), math.log(4)
     plain, dominated = sums(found)
@@ -164,33 +164,32 @@ def test_a_fine_histogram_corrects_for_correlated_attributes() -> None:
     joint = np.zeros((len(MIDDLES), len(MIDDLES), 2), dtype=np.int64)
     for value, counts in ((0, (8000, 2000)), (1, (2000, 8000))):
         scores = [log_odds(total.within_cuts(), value) for total in (plain, dominated)]
-        place = [int(np.searchsorted(FINE, score)) for score in scores]
+        place = [int(np.searchsorted(CUTS, score)) for score in scores]
         joint[place[0], place[1]] += counts
-    fitted = choose_sum(found, joint, noise=10.0)
+    fitted = fitted_sum(found, joint, noise=10.0)
     assert log_odds(fitted, 1) == pytest.approx(truth, abs=0.5)
     assert log_odds(fitted, 0) == pytest.approx(-truth, abs=0.5)
 
 
-def test_the_sum_that_is_right_more_often_is_taken() -> None:
+def test_sums_that_do_not_differ_keep_the_shares_of_all_rows() -> None:
+    """If no value has information, all rows are in one bin, whose mean is far from its middle."""
+    shares, weight = np.tile([0.55, 0.45], (2, 1)), np.array([0.5, 0.5])
+    found = Evidence([np.zeros((2, 2))] * 3, [shares] * 3, [weight] * 3, np.array([0.55, 0.45]))
+    joint = np.zeros((len(MIDDLES), len(MIDDLES), 2), dtype=np.int64)
+    place = int(np.searchsorted(CUTS, math.log(0.45 / 0.55)))
+    joint[place, place] = 5500, 4500
+    fitted = fitted_sum(found, joint, noise=10.0)
+    assert log_odds(fitted, 0) == pytest.approx(math.log(0.45 / 0.55), abs=0.02)
+
+
+def test_bins_of_noise_count_less_than_bins_of_rows() -> None:
     found = repeated(3)
-    plain, dominated = sums(found)
-    joint = np.zeros((2, 2, 2), dtype=np.int64)
-    # where the sums differ, the dominated one predicts the second class and is mostly right
-    joint[0, 1] = 10, 90
-    assert plain_ahead(joint).tolist() == [-80]
-    for answer, taken in ((joint, dominated), (joint[:, :, ::-1], plain)):
-        assert choose_sum(found, plain_ahead(answer), 1.0).added[1] == pytest.approx(taken.added[1])
-    assert choose_sum(found, None, 1.0).added[1] == pytest.approx(plain.added[1])
-
-
-def test_a_row_more_puts_the_plain_sum_ahead_by_one_at_most() -> None:
-    joint = np.random.default_rng(0).integers(0, 50, (2, 2, 2))
-    changes = []
-    for cell in np.ndindex(2, 2, 2):
-        more = joint.copy()
-        more[cell] += 1
-        changes.append(int((plain_ahead(more) - plain_ahead(joint))[0]))
-    assert sorted(changes) == [-1, -1, 0, 0, 0, 0, 1, 1]
+    joint = np.zeros((len(MIDDLES), len(MIDDLES), 2), dtype=np.int64)
+    expected = log_odds(fitted_sum(found, joint, noise=1.0), 1)
+    joint[-1, -1] = 300, 300  # the sums are wrong, if these are rows
+    fitted = [log_odds(fitted_sum(found, joint, noise), 1) for noise in (400.0, 100.0, 1.0)]
+    assert fitted[0] == pytest.approx(expected)
+    assert fitted[0] > fitted[1] > fitted[2]
 
 
 def domain(attributes: int, classes: int = 2) -> Domain:

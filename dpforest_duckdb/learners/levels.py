@@ -210,7 +210,7 @@ LEVELS = Learner(_grow, node_columns=lambda request: request.trees)
 
 
 def scored_levels(rule: ScoreRule) -> Learner:
-    """The level loop, then a noisy answer about sums of the trees' votes, if it is planned."""
+    """The level loop, then a noisy histogram of sums of the trees' votes, if it is planned."""
 
     def grow(rows: CodedRows, context: TrainingContext) -> Grown:
         growth, account = grow_levels(rows, context), context.account
@@ -220,7 +220,7 @@ def scored_levels(rule: ScoreRule) -> Learner:
         context.observe(Event(Phase.COMPARE_SUMS))
         scores = rule(trees, context.request, account.plan)
         votes = [growth.spread(score) for score in scores.votes]
-        private = scores.queried(rows.count_scores(votes, scores.cuts))
+        private = rows.count_scores(votes, scores.cuts)
         k = context.request.rows_per_unit
         noisy = context.randomness.noise.laplace(private, account.spend("scores"), k)
         return Grown(trees, noisy, growth.limited)

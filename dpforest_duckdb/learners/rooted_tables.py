@@ -34,7 +34,8 @@ from dpforest_duckdb.tree import MULTIWAY, Tree
 
 # (number of the model, weight in units of 1 / MIXTURE_PARTS); naive Bayes, number 0, has smaller
 # weights too, because it is overconfident if attributes are correlated
-MIXTURES = ((0, 20), (0, 13), (0, 8), (1, 20))
+CAREFUL = 13
+MIXTURES = ((0, 20), (0, CAREFUL), (0, 8), (1, 20))
 Roots = Callable[[Request], Sequence[int]]
 
 

@@ -68,7 +68,7 @@ def fitted(prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]) -
     Arguments as for `bayes`. The made-up rows are the same in every call, and each value has as
     many of them as its frequency says. Log-odds are against the first class.
     """
-    codes = [_made_up(number, weight) for number, weight in enumerate(weights)]
+    codes = [made_up(number, weight) for number, weight in enumerate(weights)]
     wanted = [_against_first(np.log(np.maximum(share, LEAST)).T) for share in shares]
     start = _against_first(np.log(prior))
     added = [target - start[:, None] for target in wanted]
@@ -81,7 +81,7 @@ def fitted(prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]) -
     return Odds(np.insert(start, 0, 0.0), [np.insert(part, 0, 0.0, axis=0).T for part in added])
 
 
-def _made_up(number: int, weight: Floats) -> NDArray[np.intp]:
+def made_up(number: int, weight: Floats) -> NDArray[np.intp]:
     """The values of one attribute in the made-up rows, in another order for each attribute."""
     places = (np.random.default_rng(number).permutation(ROWS) + 0.5) / ROWS
     inner = np.cumsum(weight)[:-1] / weight.sum()

@@ -3,13 +3,13 @@
 A table of noisy counts gives every value v of an attribute the log-odds log P(c|v) / P(c), which
 are added to those of class c in all rows. Correlated attributes are counted twice, so the plain sum
 is overconfident. For two classes it is calibrated by its own mean and variance per class (`Sum`),
-and in large tables by a noisy figure or histogram of two sums (`choose_sum`).
+and if there are enough rows, by a noisy histogram of two sums (`fitted_sum`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,21 +17,24 @@ from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.postprocess.additive import made_up
 from dpforest_duckdb.postprocess.class_shares import class_shares
 from dpforest_duckdb.postprocess.shrinkage import sum_upward
 from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
 from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.privacy.plan import Plan
-from dpforest_duckdb.request import Grown, Request, ScoreRule, Scores, whole
+from dpforest_duckdb.request import Grown, Request, Scores
 from dpforest_duckdb.splits.table_codes import code_of
 from dpforest_duckdb.tree import LEAF, SCALE, Tree
 
 LEAST_VARIANCE = 1e-9  # of a noisy count, which is about 0 at a huge ε
 STANDS_OUT = 4.0  # standard deviations above 0
+TINY = 1e-9  # rows, so that no weight is 0 / 0
 REST = 0.1  # the weight of the other attributes beside a dominating one
-FINE = (-3.0, -2.0, -1.2, -0.5, 0.0, 0.5, 1.2, 2.0, 3.0)  # cuts between the bins of a sum
-MIDDLES = (-3.5, -2.5, -1.6, -0.85, -0.25, 0.25, 0.85, 1.6, 2.5, 3.5)
-COARSE = (0.0,)  # a cut that shows only the prediction
+CUTS = (-1.5, 0.0, 1.5)  # between the bins of a sum
+MIDDLES = (-2.5, -0.7, 0.7, 2.5)  # of the bins, about
+EXPECTED = (0.7, 0.2)  # the weights of the plain sum and of the other, if nothing is known
+PRECISION = (16.0, 16.0, 1.0)  # of these weights and of a shift: 1 / variance
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Sum:
     spread: float
 
     def within_cuts(self) -> Sum:
-        """The same, scaled down if needed so that the cuts of `FINE` divide its rows."""
+        """The same, scaled down if needed so that `CUTS` divide its rows."""
         unit = max(1.0, self.spread / MIDDLES[-1])
         return Sum(self.start / unit, [added / unit for added in self.added], self.spread / unit)
 
@@ -191,65 +194,40 @@ def sums(found: Evidence) -> list[Sum]:
     return [plain, weighted_sum(found, weights)]
 
 
-def sums_cut(cuts: Callable[[Request], Sequence[float]]) -> ScoreRule:
-    """The sums as integer scores of rows, in units of 1 / SCALE, cut as `cuts` says."""
-
-    def scores(trees: Sequence[Tree], request: Request, plan: Plan) -> Scores:
-        votes = []
-        for each in sums(evidence(trees, request, plan)):
-            total = each.within_cuts()
-            values = [np.concatenate([[0.0], added]) for added in total.added]  # the root's first
-            values[0] = values[0] + total.start
-            votes.append([np.rint(value * SCALE).astype(np.int64) for value in values])
-        cut = [round(cut * SCALE) for cut in cuts(request)]
-        return Scores(votes, cut, whole if len(cut) > 1 else plain_ahead)
-
-    return scores
+def sums_cut(trees: Sequence[Tree], request: Request, plan: Plan) -> Scores:
+    """The sums as integer scores of rows, in units of 1 / SCALE, with the cuts of their bins."""
+    votes = []
+    for each in sums(evidence(trees, request, plan)):
+        total = each.within_cuts()
+        values = [np.concatenate([[0.0], added]) for added in total.added]  # the root's first
+        values[0] = values[0] + total.start
+        votes.append([np.rint(value * SCALE).astype(np.int64) for value in values])
+    return Scores(votes, [round(cut * SCALE) for cut in CUTS])
 
 
-def plain_ahead(joint: Integers) -> Integers:
-    """The number of rows that the plain sum predicts correctly, minus that of the other sum, `[1]`.
+def fitted_sum(found: Evidence, joint: Integers, noise: float) -> Sum:
+    """The sums with the weights of a logistic regression on their noisy joint histogram.
 
-    `joint` is private, and so is the result. Its sensitivity is 1: a row adds 1, 0 or -1. A single
-    figure has less noise than a difference of sums of four noisy cells.
+    `noise` is the scale of the noise in one of its counts. A bin with r rows and probability p has
+    the variance r p (1 - p) of sampling, and 2 noise² (p² + (1 - p)²) of noise. So Newton's method
+    gives it the weight of the first part. The weights have a Gaussian prior.
     """
-    plain, dominated = joint[0, 1, 0] + joint[1, 0, 1], joint[0, 1, 1] + joint[1, 0, 0]
-    return np.array([plain - dominated])
-
-
-def choose_sum(found: Evidence, answer: Integers | None, noise: float) -> Sum:
-    """The sum of two classes that the noisy answer favours; the plain sum if there is no answer.
-
-    The answer to `plain_ahead` picks the sum that is right more often. A joint histogram is fitted
-    by a logistic regression on the sums. `noise` is the scale of the noise in one of its counts.
-    """
-    candidates = sums(found)
-    if answer is None:
-        return candidates[0]
-    if answer.ndim > 1:
-        return _fitted(candidates, answer, noise)
-    return candidates[int(answer[0] < 0)]
-
-
-def _fitted(candidates: Sequence[Sum], joint: Integers, noise: float) -> Sum:
-    """The sums with the weights of a logistic regression, by Newton's method.
-
-    The weights have a Gaussian prior around equal weights.
-    """
-    scaled = [each.within_cuts() for each in candidates]
-    axes = np.meshgrid(*[np.array(MIDDLES)] * len(scaled), indexing="ij")
-    inputs = np.stack([*(axis.ravel() for axis in axes), np.ones(axes[0].size)], axis=1)
+    scaled = [each.within_cuts() for each in sums(found)]
+    inputs = np.hstack([_bin_means(scaled, found), np.ones((joint.size // 2, 1))])
     counts = joint.reshape(-1, 2).astype(np.float64)
     clear = counts.sum(axis=1) > 2 * noise  # other bins are mostly noise
     inputs, counts = inputs[clear], np.clip(counts[clear], 0, None)
     total = counts.sum(axis=1)
-    center = np.array([1 / len(scaled)] * len(scaled) + [0.0])
-    precision = np.array([4.0] * len(scaled) + [1.0])
+    center = np.array([*(EXPECTED if len(scaled) == 2 else (1.0,)), 0.0])
+    precision = np.array([*PRECISION[: len(scaled)], PRECISION[-1]])
     weights = center.copy()
     for _ in range(20):
         share = 1 / (1 + np.exp(-inputs @ weights))
-        gradient = inputs.T @ (counts[:, 1] - total * share) - precision * (weights - center)
-        hessian = (inputs * (total * share * (1 - share))[:, None]).T @ inputs + np.diag(precision)
+        sampling = total * share * (1 - share)
+        trust = sampling / (sampling + 2 * noise**2 * (share**2 + (1 - share) ** 2) + TINY)
+        gradient = inputs.T @ (trust * (counts[:, 1] - total * share))
+        gradient -= precision * (weights - center)
+        hessian = (inputs * (trust * sampling)[:, None]).T @ inputs + np.diag(precision)
         weights += np.clip(np.linalg.solve(hessian, gradient), -1, 1)
     *factors, start = weights
     start += sum(w * each.start for w, each in zip(factors, scaled, strict=True))
@@ -265,6 +243,37 @@ def _with_root(tree: Tree, request: Request) -> Tree:
     return sum_upward(tree, request.domain.cells) if math.isnan(tree.noise[0]) else tree
 
 
+def _bin_means(scaled: Sequence[Sum], found: Evidence) -> Floats:
+    """The mean of each sum `[bin, sum]` in the bins of their joint histogram.
+
+    It is that of made-up rows with the released frequencies of values, attribute by attribute. Bins
+    without such a row have the middles.
+    """
+    codes = [made_up(number, weight) for number, weight in enumerate(found.weight)]
+    scores = [
+        each.start + sum(added[code] for added, code in zip(each.added, codes, strict=True))
+        for each in scaled
+    ]
+    places = [np.searchsorted(CUTS, score) for score in scores]
+    shape = (len(MIDDLES),) * len(scaled)
+    bins = np.ravel_multi_index(places, shape)
+    rows = np.bincount(bins, minlength=math.prod(shape))
+    axes = np.meshgrid(*[np.array(MIDDLES)] * len(scaled), indexing="ij")
+    means = [
+        np.where(rows, np.bincount(bins, score, len(rows)) / np.maximum(rows, 1), axis.ravel())
+        for axis, score in zip(axes, scores, strict=True)
+    ]
+    return np.stack(means, axis=1)
+
+
+def _calibrated(found: Evidence, joint: Integers | None, request: Request, plan: Plan) -> Sum:
+    """The sum of two classes that the noisy histogram favours; the plain sum if there is none."""
+    query = plan.query("scores")
+    if joint is None or query is None:
+        return sums(found)[0]
+    return fitted_sum(found, joint, float(noise_scale(query.by_depth[0], request.rows_per_unit)))
+
+
 def log_odds(grown: Grown, request: Request, plan: Plan, factor: float = 1.0) -> list[Tree]:
     """The trees with log-odds as votes, after a tree without a split that votes for all rows.
 
@@ -275,9 +284,7 @@ def log_odds(grown: Grown, request: Request, plan: Plan, factor: float = 1.0) ->
     rows = [tree for tree in grown.trees if tree.kind[0] == LEAF]
     trees = [tree for tree in grown.trees if tree.kind[0] != LEAF]
     if len(found.prior) == 2:
-        query = plan.query("scores")
-        noise = float(noise_scale(query.by_depth[0], request.rows_per_unit)) if query else 0.0
-        total = choose_sum(found, grown.joint, noise)
+        total = _calibrated(found, grown.joint, request, plan)
         start, *added = (factor * of_two(odds) for odds in (np.array([total.start]), *total.added))
         start = start[0]
     else:

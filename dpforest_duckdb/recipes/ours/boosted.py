@@ -7,26 +7,22 @@ only together. With a δ costs add up in ρ, which allows many more queries.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.boosting import BOOSTING
 from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto_rules import signal
 from dpforest_duckdb.recipes.plans import in_rounds
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
 
-MANY = 100  # the signal, √classes times, from which a second sweep and all trees are worth it
-MANY_PURE = 2100  # the same under pure ε, where costs add up faster
-
 
 def plan(request: Request) -> Plan:
     """Two sweeps and all trees if the signal is strong, else fewer; under pure ε one sweep."""
-    combined = signal(request) * math.sqrt(len(request.domain.classes))  # over all classes
-    if combined >= (MANY if request.rho else MANY_PURE):
+    if signal(request) >= (constants.MANY if request.rho else constants.CLEAR_PURE):
         return in_rounds(request, turns=4, sweeps=2, trees=request.trees, forest=50)
     if not request.rho:
         return in_rounds(request, turns=3, sweeps=1, trees=0)

@@ -15,6 +15,7 @@ from dpforest_duckdb.postprocess.shrinkage import shrink_to_parent, sum_upward
 from dpforest_duckdb.postprocess.voting import vote_by_shares
 from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.plans import LAPLACE, half_to_leaves, rows_share
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
@@ -22,14 +23,12 @@ from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.utilities import GINI
 from dpforest_duckdb.tree import Tree
 
-ROWS_PER_LEAF = 100  # n·ε that a leaf should hold to be above its noise
-
 
 def adapt(histogram: Integers, request: Request) -> Request:
     """The depth at which leaves still hold ROWS_PER_LEAF / ε rows, from noisy class counts."""
     rows = max(int(histogram.sum()), 1)
     scale = noise_scale(request.epsilon, request.rows_per_unit) * request.trees
-    leaves = float(rows / scale / ROWS_PER_LEAF)
+    leaves = float(rows / scale / constants.ROWS_PER_LEAF)
     depth = max(1, min(request.depth, round(math.log2(max(leaves, 1)))))
     return replace(request, depth=depth, rows=rows)
 

@@ -6,7 +6,9 @@ is much smaller than noise for each table.
 
 from __future__ import annotations
 
+from dpforest_duckdb.engine.base import MIXTURE_PARTS
 from dpforest_duckdb.learners import joint_tables as learner
+from dpforest_duckdb.learners.rooted_tables import CAREFUL
 from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.recipes.ours.auto_rules import adapt_jointly
@@ -16,9 +18,6 @@ from dpforest_duckdb.request import Grown, Request
 from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.tree import Tree
 
-SURE = 0.75  # factor of the log-odds of two classes, as attributes are correlated
-DOUBT = 1.5  # in what several attributes add, times the square of noise over a class's rows
-
 
 def plan(request: Request) -> Plan:
     rows = row_count_query(request)
@@ -26,15 +25,12 @@ def plan(request: Request) -> Plan:
 
 
 def finish(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
-    """Log-odds, multiplied by less than 1: the noise of many attributes adds up in small
-    classes.
+    """Log-odds. Those of two classes are multiplied by the middle one of the weights that
+    `rooted_tables` tries, as correlated attributes make sums overconfident. That changes no
+    prediction.
     """
-    rows = grown.trees[0]
-    assert rows.counts is not None, "the first tree has the rows of each class"
-    assert rows.noise is not None, "counts come with their noise"
-    classes = len(request.domain.classes)
-    rough = float(rows.noise[0]) * classes / max(int(rows.counts.sum()), 1)
-    return log_odds(grown, request, plan, SURE if classes == 2 else 1 / (1 + DOUBT * rough**2))
+    two = len(request.domain.classes) == 2
+    return log_odds(grown, request, plan, CAREFUL / MIXTURE_PARTS if two else 1.0)
 
 
 JOINT_TABLES = Recipe(

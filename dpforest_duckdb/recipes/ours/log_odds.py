@@ -9,20 +9,19 @@ from __future__ import annotations
 from dpforest_duckdb.learners.levels import scored_levels
 from dpforest_duckdb.postprocess.log_odds import log_odds, sums_cut
 from dpforest_duckdb.privacy.plan import Plan
-from dpforest_duckdb.recipes.ours.auto_rules import adapt, cuts
+from dpforest_duckdb.recipes.ours import constants
+from dpforest_duckdb.recipes.ours.auto_rules import adapt, sums_are_fitted
 from dpforest_duckdb.recipes.plans import by_rank
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility, random_unless_queried
 from dpforest_duckdb.splits.utilities import MAX_COUNT
 
-SCORES, CHOICE = 10, 40  # percent: of ε, of what is left
-
 
 def plan(request: Request) -> Plan:
-    scores = SCORES if cuts(request) else 0
+    scores = constants.CHECK if sums_are_fitted(request) else 0
     split = "permute-and-flip on max count"
-    return by_rank(request, split, scores=scores, choice=CHOICE)
+    return by_rank(request, split, scores=scores, choice=constants.CHOICE)
 
 
 LOG_ODDS = Recipe(
@@ -37,7 +36,7 @@ LOG_ODDS = Recipe(
     depth=1,
     distinct_roots=True,
     plan=plan,
-    learner=scored_levels(sums_cut(cuts)),
+    learner=scored_levels(sums_cut),
     adapt=adapt,
     finish=log_odds,
     link="softmax",

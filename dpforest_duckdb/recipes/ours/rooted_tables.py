@@ -16,14 +16,12 @@ import numpy as np
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners import rooted_tables as learner
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
-from dpforest_duckdb.recipes.ours import auto_rules
+from dpforest_duckdb.recipes.ours import auto_rules, constants
 from dpforest_duckdb.recipes.plans import row_count_query
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.splits.table_codes import deviations
-
-ROOT, MIXTURE = 5, 5  # percent of ε for the choice of a root, and of a model
 
 
 def roots(request: Request) -> tuple[list[int], int]:
@@ -33,7 +31,7 @@ def roots(request: Request) -> tuple[list[int], int]:
     are well above their noise; else one, if the same holds for one root; else none.
     """
     cells = [len(attribute.expected) for attribute in request.domain.attributes]
-    most = auto_rules.ROOT_NOISE / max(noise_below(request, 1), 1e-9)
+    most = constants.ROOT_NOISE / max(noise_below(request, 1), 1e-9)
     for drawn in (2, 1):
         allowed = [root for root, values in enumerate(cells) if 1 < values <= most ** (1 / drawn)]
         if 2 * len(allowed) >= len(cells) > drawn:
@@ -68,9 +66,9 @@ def roots_see_enough(request: Request) -> bool:
 
 
 def plan(request: Request) -> Plan:
-    rows = row_count_query(request)
-    root, model = (request.epsilon * percent // 100 for percent in (ROOT, MIXTURE))
-    _, drawn = roots(request)
+    rows, (_, drawn) = row_count_query(request), roots(request)
+    model = request.epsilon * constants.CHECK // 100
+    root = model // 2  # two roots cost as much as a choice among models
     tables = request.epsilon - rows.total - drawn * root - model
     draws = PlannedQuery("root", "permute-and-flip on max count", (root,) * drawn)
     return Plan(

@@ -13,30 +13,26 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.tree_beside_sums import TREE_BESIDE_SUMS as LEARNER
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, evenly, share
-from dpforest_duckdb.recipes.ours import auto_rules
-from dpforest_duckdb.recipes.ours.greedy_tree import ROWS_PER_LEAF
-from dpforest_duckdb.recipes.ours.log_odds import CHOICE
+from dpforest_duckdb.recipes.ours import auto_rules, constants
 from dpforest_duckdb.recipes.plans import FADING, LAPLACE, RANKED, row_count_query
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.utilities import GINI
 
-MIXTURE = 5  # percent of ε for the choice of a mixture
-
 
 def _budgets(request: Request) -> tuple[int, int, int]:
     """The budgets of the mixture's choice, of the tree and of the sums, in nano-ε."""
     rest = request.epsilon - row_count_query(request).total
-    tree = (100 - MIXTURE) * auto_rules.tree_percent(request) // 100
-    choice, grown, sums = share(rest, (MIXTURE, tree, 100 - MIXTURE - tree))
+    tree = (100 - constants.CHECK) * auto_rules.tree_percent(request) // 100
+    choice, grown, sums = share(rest, (constants.CHECK, tree, 100 - constants.CHECK - tree))
     return choice, grown, sums
 
 
 def plan(request: Request) -> Plan:
     choice, grown, sums = _budgets(request)
     trees, every = request.trees, request.trees == len(request.domain.attributes)
-    chosen, tables = (0, sums) if every else share(sums, (CHOICE, 100 - CHOICE))
+    chosen, tables = (0, sums) if every else share(sums, (constants.CHOICE, 100 - constants.CHOICE))
     alike = every or trees > RANKED
     parts = evenly(tables, trees)
     if not alike:
@@ -59,7 +55,7 @@ def adapt(histogram: Integers, request: Request) -> Request:
     seen = auto_rules.careful(int(histogram.sum()), request)
     _, grown, sums = _budgets(seen)
     sized = auto_rules.adapt(histogram, replace(request, epsilon=sums))
-    leaves = seen.rows * grown / NANO / ROWS_PER_LEAF / request.rows_per_unit
+    leaves = seen.rows * grown / NANO / constants.ROWS_PER_LEAF / request.rows_per_unit
     return replace(
         sized,
         epsilon=request.epsilon,

@@ -1,0 +1,24 @@
+"""The constants by which `auto` decides, all of them.
+
+They were set by hand on public tables, all of them together. `docs/constants.md` shows what other
+values are worth, with standard errors, and what is lost on a table that is left out.
+
+The strength is n·ε: the rows in a count divided by the noise in it. The signal is n divided by the
+noise of a sweep of boosting and by √classes.
+"""
+
+from __future__ import annotations
+
+CAUTION = 0.75  # standard deviations below the noisy n; too large a forest loses more
+ATTRIBUTES = 0.22  # times √(strength / √classes): how many attributes; all, if that is half
+BINS = 0.18  # times strength / attributes / √classes: how many bins
+CHOICE = 40  # percent of the budget of chosen attributes, for the choice; the rest is for tables
+CHECK = 10  # percent of ε for a histogram of sums, a choice among models, or the choice of roots
+COMPARE = 250  # the strength from which two sums of log-odds are fitted to the rows
+MODELS = 1000  # the strength from which the rows choose among models of joint tables
+CLEAN = 0.1  # most noise in joint figures over the rows of a class
+ROOT_NOISE = 1.2  # most noise in a sum of log-odds below a root
+ROWS_PER_LEAF = 100  # n·ε that a leaf of a greedy tree should hold to be above its noise
+CLEAR = 30  # the signal from which boosting pays, with a δ
+MANY = 100  # the same for a second sweep and all trees
+CLEAR_PURE = 2100  # the signal for both of them without a δ
