@@ -28,7 +28,7 @@ from folds import FOLDS, folds
 from generated import HARD
 from in_memory import Figures, Table, evaluated, figures, load, trained
 from plots import sheet
-from shared import Results, say, table_files
+from shared import Results, code_digest, say, table_files
 
 from dpforest_duckdb.arrays import Integers
 
@@ -60,15 +60,23 @@ def main() -> None:
         "--seeds", type=int, default=3, help="of auto for a fold; others have one, and three folds"
     )
     parser.add_argument("--results", type=Path, default=Path("accuracy-results.jsonl"))
+    parser.add_argument(
+        "--references",
+        type=Path,
+        default=Path("reference-results.jsonl"),
+        help="figures without privacy, which do not depend on this package",
+    )
     parser.add_argument("--markdown", type=Path, help="write the page here")
     given = parser.parse_args()
-    results, cells = Results(given.results, KEYS), list[Cell]()
+    results = Results(given.results, KEYS, code_digest(), ("fold", "seed"))
+    references = Results(given.references, KEYS)
+    cells = list[Cell]()
     for recipe in given.recipe:
         seeds = given.seeds if recipe == DEFAULT else 1
         delta = given.delta if recipe in USE_DELTA else 0.0
         for name in given.table:
             jobs = [Job(recipe, epsilon, delta, seeds) for epsilon in given.epsilon]
-            cells += measured(results, name, jobs)
+            cells += measured(references if recipe == CEILING else results, name, jobs)
     print(summary(cells, given.delta))
     if given.markdown:
         words = [
@@ -76,7 +84,8 @@ def main() -> None:
             for word in sys.argv[1:]
         ]
         command = " ".join(["python benchmarks/accuracy.py", *words])
-        text, charts = page(cells, given.delta, given.seeds, command, given.markdown.stem)
+        note = results.code_note()
+        text, charts = page(cells, given.delta, given.seeds, command, given.markdown.stem, note)
         given.markdown.write_text(text, encoding="utf-8")
         drawn = sheet(charts, columns=4)
         given.markdown.with_suffix(".svg").write_text(drawn, encoding="utf-8")

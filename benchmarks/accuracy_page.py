@@ -256,7 +256,7 @@ def _others(cells: Sequence[Cell]) -> str:
 
 
 def page(
-    cells: Sequence[Cell], delta: float, seeds: int, command: str, chart: str
+    cells: Sequence[Cell], delta: float, seeds: int, command: str, chart: str, note: str
 ) -> tuple[str, list[Chart]]:
     """The page, and the charts that it shows."""
     title = f"Accuracy, δ = {delta:g}" if delta else "Accuracy"
@@ -272,7 +272,7 @@ def page(
         "Cross-validation with three stratified folds; tables of fewer than 8,000 rows are split "
         f"into folds three times. Each fold has {seeds} {'seed' if seeds == 1 else 'seeds'} for "
         "auto. Other recipes have one seed, on the first three folds. ± is the standard error over "
-        "these runs. "
+        f"these runs. {note} "
         "Generated tables are those of `benchmarks/generated.py`. Peers are kept in "
         "`benchmarks/peer_accuracy.csv`, which `benchmarks/peer_accuracy.py` measures: "
         "diffprivlib's forest of 10 trees of depth 5, and DP-EBM as it comes, for two classes and "

@@ -37,9 +37,11 @@ from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.training.run import Run
-from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Tree, branch_of
+from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, THRESHOLD, Tree, branch_of
 
 CODINGS = 512  # of attributes, kept for a table
+FEW_SPLITS = 64  # of a tree that is read split by split
+BLOCK = 16_384  # rows whose gradients are computed at a time: they fit into a processor's cache
 DIALECT = DuckDBDialect()
 
 
@@ -202,13 +204,17 @@ class MemoryRows:
 
     def _gradients(self, scale: Gradients) -> Floats:
         """A gradient and a hessian `[part, row]` of each class, or of the second of two."""
-        weight = np.exp((self._scores - self._scores.max(axis=0)) / SCALE)
-        share = np.floor(weight * (scale.whole / weight.sum(axis=0)))
-        gradient = -share
-        gradient[self._labels, np.arange(len(self._labels))] += scale.whole
-        steepness = scale.steep / (scale.whole * scale.flat)
-        hessian = np.floor(share * (scale.whole - share) * steepness)
-        parts = np.stack([gradient, hessian], axis=1)[1 if self._classes == 2 else 0 :]
+        steepness, first = scale.steep / (scale.whole * scale.flat), int(self._classes == 2)
+        parts = np.empty((self._classes - first, 2, len(self._labels)))
+        for start in range(0, len(self._labels), BLOCK):
+            block = slice(start, start + BLOCK)
+            scores, labels = self._scores[:, block], self._labels[block]
+            weight = np.exp((scores - scores.max(axis=0)) / SCALE)
+            share = np.floor(weight * (scale.whole / weight.sum(axis=0)))
+            gradient = -share
+            gradient[labels, np.arange(len(labels))] += scale.whole
+            parts[:, 0, block] = gradient[first:]
+            parts[:, 1, block] = np.floor(share * (scale.whole - share) * steepness)[first:]
         return parts.reshape(-1, len(self._labels))
 
     def rate_mixtures(
@@ -263,6 +269,8 @@ def find_leaves(tree: Tree, codes: Integers) -> Integers:
         return np.zeros(codes.shape[1], dtype=np.int64)
     if tree.kind[0] == MULTIWAY and (tree.kind[1:] == LEAF).all():
         return tree.first[0] + codes[tree.attribute[0]].astype(np.int64)
+    if np.count_nonzero(tree.kind != LEAF) <= FEW_SPLITS and (tree.kind != MULTIWAY).all():
+        return _few_splits(tree, codes)
     node, rows = np.zeros(codes.shape[1], dtype=np.int64), np.arange(codes.shape[1])
     while len(rows):
         at = node[rows]
@@ -270,6 +278,20 @@ def find_leaves(tree: Tree, codes: Integers) -> Integers:
         node[rows] = tree.first[at] + branch_of(tree.kind[at], tree.cell[at], code)
         rows = rows[tree.kind[node[rows]] != LEAF]
     return node
+
+
+def _few_splits(tree: Tree, codes: Integers) -> Integers:
+    """The leaf of each row in a small tree of binary splits, from its leaves up."""
+    below: dict[int, Any] = {}
+    for node in reversed(range(tree.nodes)):  # children come after their node
+        if tree.kind[node] == LEAF:
+            below[node] = np.int16(node)
+            continue
+        code, cell = codes[tree.attribute[node]], codes.dtype.type(tree.cell[node])
+        second = code > cell if tree.kind[node] == THRESHOLD else code != cell
+        first = int(tree.first[node])
+        below[node] = np.where(second, below.pop(first + 1), below.pop(first))
+    return cast(Integers, below[0].astype(np.int64))
 
 
 def trained(

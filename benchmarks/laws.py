@@ -31,7 +31,7 @@ from typing import cast
 import numpy as np
 from generated import BAD, GENERATED
 from in_memory import Figures, Table, evaluated, figures, load, trained
-from shared import Results, markdown_table, say, table_files
+from shared import Results, code_digest, markdown_table, say, table_files
 
 from dpforest_duckdb.arrays import Floats, Integers
 
@@ -349,9 +349,9 @@ def main() -> None:
     if given.quick:
         grid = QUICK
     tables = given.table or (list(BAD) if given.quick else [*table_files(), *GENERATED])
-    found = verdicts(
-        tables, Results(None if given.quick else given.results, KEYS), grid, given.minutes
-    )
+    file = None if given.quick else given.results
+    results = Results(file, KEYS, code_digest(), ("seed",))
+    found = verdicts(tables, results, grid, given.minutes)
     print(summary(found), violations(found), sep="\n\n")
     if given.markdown:
         words = [
@@ -359,7 +359,8 @@ def main() -> None:
             for word in sys.argv[1:]
         ]
         command = shlex.join(["python", "benchmarks/laws.py", *words])
-        given.markdown.write_text(page(found, grid, command, given.note), encoding="utf-8")
+        note = f" {results.code_note()}{given.note}"
+        given.markdown.write_text(page(found, grid, command, note), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import hashlib
 import json
 import os
 import sys
@@ -10,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+UNUSED_IN_MEMORY = ("audit", "engine", "ledger", "report", "sklearn")  # folders of the package
+IN_MEMORY = ("in_memory.py", "generated.py", "folds.py")
 
 
 def data_folder() -> Path:
@@ -39,15 +43,40 @@ def table_files() -> dict[str, Path]:
     return {path.stem: path for path in found if path.stem != "adult_test"}
 
 
+def code_digest() -> str:
+    """Names the code that decides what a forest predicts; comments and layout do not count."""
+    package, digest = ROOT / "dpforest_duckdb", hashlib.sha256()
+    files = [
+        file
+        for file in sorted(package.rglob("*.py"))
+        if file.relative_to(package).parts[0] not in UNUSED_IN_MEMORY
+    ]
+    for file in [*files, *(ROOT / "benchmarks" / name for name in IN_MEMORY)]:
+        digest.update(ast.unparse(ast.parse(file.read_text(encoding="utf-8"))).encode())
+    return digest.hexdigest()[:10]
+
+
 class Results:
     """Figures of runs, one JSON object a line in a file, so that a stopped benchmark can go on.
 
-    A run is known by the values of its `keys`; the last line of a run counts.
+    A run is known by the values of its `keys`; the last line of a run counts. With a `code`, each
+    run keeps the digest of the code that made it. Runs of other code with the same values but for
+    the `repeats` (the keys of seeds and folds) are a group: it counts if one of its runs, made
+    again, has the same figures, and is forgotten if not.
     """
 
-    def __init__(self, file: Path | None, keys: Sequence[str]) -> None:
-        self._file, self._keys = file, keys
+    def __init__(
+        self,
+        file: Path | None,
+        keys: Sequence[str],
+        code: str | None = None,
+        repeats: Sequence[str] = (),
+    ) -> None:
+        self._file, self._keys, self._code = file, keys, code
+        self._group_keys = [key for key in keys if key not in repeats]
         self._known: dict[tuple[object, ...], Mapping[str, object]] = {}
+        self._groups: dict[tuple[object, ...], set[tuple[object, ...]]] = {}
+        self._confirmed: dict[tuple[object, ...], object] = {}  # group: by which code
         if file is not None and file.is_file():
             *lines, rest = file.read_text(encoding="utf-8").split("\n")
             if rest:  # the program was stopped within a line
@@ -56,17 +85,47 @@ class Results:
                 self._remember(json.loads(line))
 
     def _remember(self, run: Mapping[str, object]) -> None:
-        self._known[tuple(run[key] for key in self._keys)] = run
+        key = tuple(run[key] for key in self._keys)
+        group = tuple(run[key] for key in self._group_keys)
+        before, code = self._known.get(key), run.get("code")
+        if before is not None and before.get("code") != code:
+            if {**before, "code": code} == run:
+                self._confirmed[group] = code
+            else:
+                for other in list(self._groups[group]):
+                    if self._known[other].get("code") != code:
+                        self._groups[group].discard(other)
+                        del self._known[other]
+        self._known[key] = run
+        self._groups.setdefault(group, set()).add(key)
 
     def get(self, *values: object) -> Mapping[str, object] | None:
-        """A run by the values of its keys; None if it is not there yet."""
-        return self._known.get(values)
+        """A run by the values of its keys; None if it is not there yet, or is of other code."""
+        run = self._known.get(values)
+        if run is None or self._code is None or run.get("code") == self._code:
+            return run
+        group = tuple(run[key] for key in self._group_keys)
+        return run if self._confirmed.get(group) == self._code else None
 
     def add(self, run: Mapping[str, object]) -> None:
+        if self._code is not None:
+            run = {**run, "code": self._code}
         self._remember(run)
         if self._file is not None:
             with self._file.open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps(run) + "\n")
+
+    def code_note(self) -> str:
+        """A sentence on the code that made the runs, for a page."""
+        text = f"The code that was measured has the digest {self._code} (`shared.code_digest`)."
+        runs = [run for key in self._known if (run := self.get(*key)) is not None]
+        earlier = sum(run.get("code") != self._code for run in runs)
+        if earlier:
+            text += (
+                f" {earlier:,} of {len(runs):,} runs were made with earlier code. They count "
+                "because another run of each, repeated with this code, gave the same figures."
+            )
+        return text
 
 
 @dataclass

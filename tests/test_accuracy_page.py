@@ -38,7 +38,7 @@ def test_the_page_lists_the_table_that_is_furthest_behind_first() -> None:
         cell("iris", "auto", 0.8),
         cell("iris", CEILING, 0.97),
     ]
-    text, charts = accuracy_page.page(cells, 0.0, 3, "the command", "accuracy")
+    text, charts = accuracy_page.page(cells, 0.0, 3, "the command", "accuracy", "")
     rows = [line for line in text.splitlines() if line.startswith(("| iris ", "| made "))]
     assert [row.split("|")[1].strip() for row in rows] == ["iris", "made"]
     assert [word.strip() for word in rows[0].split("|")][4:6] == ["-0.100", "0.900, hindsight"]

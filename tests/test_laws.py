@@ -141,3 +141,25 @@ def test_results_of_a_stopped_run_are_read_back(tmp_path: Path) -> None:
     assert again.get("t", 2) is None
     again.add({"table": "t", "seed": 2, "accuracy": 0.25})
     assert Results(file, ("table", "seed")).get("t", 2) is not None
+
+
+def test_runs_of_other_code_count_once_a_repeated_run_is_the_same(tmp_path: Path) -> None:
+    file, keys = tmp_path / "results.jsonl", ("table", "seed")
+
+    def results(code: str) -> Results:
+        return Results(file, keys, code, ("seed",))
+
+    before = results("before")
+    for table in ("same", "other"):
+        for seed in (1, 2):
+            before.add({"table": table, "seed": seed, "accuracy": 0.5})
+    after = results("after")
+    assert after.get("same", 1) is None
+    after.add({"table": "same", "seed": 1, "accuracy": 0.5})
+    after.add({"table": "other", "seed": 1, "accuracy": 0.6})
+    for read in (after, results("after")):
+        assert read.get("same", 2) is not None
+        assert read.get("other", 1) is not None
+        assert read.get("other", 2) is None
+        assert "1 of 3 runs" in read.code_note()
+    assert results("later").get("same", 2) is None
