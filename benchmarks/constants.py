@@ -83,6 +83,7 @@ CONSTANTS = (
     Constant("ROOT_NOISE", 0.8, 1.8),
     Constant("ROWS_PER_LEAF", 50, 200),
     Constant("CLEAR", 15, 60, delta=DELTA),
+    Constant("CLEAR_NUMBERS", 5, 20, delta=DELTA),
     Constant("MANY", 50, 200, delta=DELTA),
     Constant("CLEAR_PURE", 1050, 4200),
 )

@@ -46,13 +46,14 @@ def signal(request: Request) -> float:
 def boosting_pays(request: Request) -> bool:
     """Whether the sums that boosting needs are well above their noise.
 
-    With a δ, several classes of mostly categorical attributes need √classes times the signal,
-    because plain sums of counts are as good there.
+    With a δ, boosting starts early for several classes of mostly numeric attributes, because it
+    cuts them at private medians and accounts for their overlap.
     """
     if not request.rho:
         return signal(request) >= constants.CLEAR_PURE
-    harder = _classes(request) > 2 and not mostly_numeric(request)
-    return signal(request) >= constants.CLEAR * (math.sqrt(_classes(request)) if harder else 1)
+    numbers = _classes(request) > 2 and mostly_numeric(request)
+    needed = constants.CLEAR_NUMBERS if numbers else constants.CLEAR
+    return signal(request) >= needed * math.sqrt(_classes(request))
 
 
 def mostly_numeric(request: Request) -> bool:

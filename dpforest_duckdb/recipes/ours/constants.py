@@ -19,6 +19,7 @@ MODELS = 1000  # the strength from which the rows choose among models of joint t
 CLEAN = 0.1  # most noise in joint figures over the rows of a class
 ROOT_NOISE = 1.2  # most noise in a sum of log-odds below a root
 ROWS_PER_LEAF = 100  # n·ε that a leaf of a greedy tree should hold to be above its noise
-CLEAR = 30  # the signal from which boosting pays, with a δ
-MANY = 100  # the same for a second sweep and all trees
-CLEAR_PURE = 2100  # the signal for both of them without a δ
+# the signal from which boosting pays, in parts of √classes; for several classes of numbers
+CLEAR, CLEAR_NUMBERS = 30, 10
+MANY = 100  # the signal from which a second sweep and all trees pay too
+CLEAR_PURE = 2100  # the signal from which all of it pays without a δ
