@@ -159,6 +159,7 @@ class MemoryRows:
         self._nodes = [np.full(len(labels), tree, dtype=np.int64) for tree in range(trees)]
         self._scores = np.zeros((self._classes, len(labels)), dtype=np.int64)
         self._parts: tuple[Gradients, Floats] | None = None
+        self._leaves: list[tuple[Integers, Integers]] = []  # kinds of a tree's nodes, leaf [row]
 
     def count_classes(self, first: int, nodes: int) -> list[Integers]:
         counts = [np.zeros(nodes * k * self._classes, dtype=np.int64) for k in self._cells]
@@ -187,10 +188,13 @@ class MemoryRows:
 
     def add_votes(self, trees: Sequence[Tree]) -> None:
         for tree in trees:
-            leaf = find_leaves(tree, self._codes)
+            known = (leaf for kind, leaf in self._leaves if kind is tree.kind)
+            leaf = next(known, None)
+            if leaf is None:
+                leaf = find_leaves(tree, self._codes)
             for score, votes in zip(self._scores, tree.votes.T, strict=True):
                 score += votes[leaf]
-        self._parts = None
+        self._parts, self._leaves = None, []
 
     def sum_gradients(self, trees: Sequence[Tree], scale: Gradients) -> list[Integers]:
         if self._parts is None or self._parts[0] != scale:
@@ -198,6 +202,7 @@ class MemoryRows:
         sums = []
         for tree in trees:
             leaf = find_leaves(tree, self._codes)
+            self._leaves.append((tree.kind, leaf))  # a tree with votes has the same array
             columns = [np.bincount(leaf, part, tree.nodes) for part in self._parts[1]]
             sums.append(np.rint(np.stack(columns, axis=1)).astype(np.int64))
         return sums
