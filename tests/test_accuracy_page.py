@@ -48,6 +48,17 @@ def test_the_page_lists_the_table_that_is_furthest_behind_first() -> None:
     assert {chart.title for chart in charts} >= {"iris: accuracy", "made: AUC"}
 
 
+def test_an_aim_for_a_table_is_met_or_missed_plainly() -> None:
+    cells = [cell("nursery", "auto", 0.925), cell("krkopt", "auto", 0.4)]
+    cells.append(cell("german_credit", "auto", 0.7, 0.66))
+    text = accuracy_page.set_aims(cells, 0.0)
+    rows = [[word.strip() for word in line.split("|")] for line in text.splitlines()]
+    met = {row[1]: row[6] for row in rows if len(row) > 6}
+    assert met["nursery"] == met["german_credit"] == "yes"
+    assert met["krkopt"] == "no, 0.0200 short"
+    assert accuracy_page.set_aims(cells, 1e-5) == ""
+
+
 def test_a_mean_over_runs_leaves_out_figures_that_are_not_known() -> None:
     runs = [{"accuracy": a, "auc": None, "log_loss": 1.0} for a in (0.5, 0.7)]
     found = Cell.mean("t", "auto", 0.5, runs, np.array([0.25, 0.75]))
