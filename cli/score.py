@@ -38,7 +38,8 @@ def score(
     """Add predictions and probabilities to every row of a table or of data files.
 
     Writes a new table of the same database, or a new Parquet or CSV file: all rows and columns,
-    then `prediction` and one `p_<class>` per class.
+    then `prediction` and one `p_<class>` per class. The leaves are found by nested CASE or by bit
+    sets, whichever is faster for the model.
 
     \b
     Example:
@@ -47,6 +48,7 @@ def score(
     if into is None:
         raise UsageError("Name the new table with --into, or see dpforest sql for a SELECT.")
     from dpforest_duckdb.scoring.dialects.base import split_name
+    from dpforest_duckdb.scoring.score_sql import fastest_form
 
     database, rows = options.rows_of(db, table)
     with options.opened(
@@ -58,12 +60,15 @@ def score(
             forest, columns = _score_files(engine, model, rows, into, prefix, replace=replace)
     if not forest.private:
         say(f"Warning: the model is {forest.guarantee}")
+    form = fastest_form(forest)
     if as_json:
-        emit({"into": into, "model": forest.name, "columns": columns})
+        emit({"into": into, "model": forest.name, "columns": columns, "form": form})
         return
     source = str(rows) if isinstance(rows, Path) else ".".join(split_name(rows))
     kind = "File" if isinstance(rows, Path) else "Table"
-    tell(f'{kind} "{into}" holds every row of "{source}", scored by model "{forest.name}".')
+    tell(
+        f'{kind} "{into}" holds every row of "{source}", scored by model "{forest.name}" ({form}).'
+    )
 
 
 def _score_files(

@@ -74,7 +74,7 @@ def sql(
     prefix: options.Prefix = "",
     fast: Annotated[
         bool,
-        typer.Option("--fast", help="Faster SQL for many trees, for DuckDB only."),
+        typer.Option("--fast", help="The fastest SQL, for DuckDB only."),
     ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Print SQL even if it is larger than 1 MB.")

@@ -10,6 +10,11 @@
 -- Values that a CASE does not name (NULL, NaN, out of the domain) take its ELSE.
 {{ opening }}WITH
 {% for layer in layers %}
+{% for table in layer.tables %}
+{{ table.cte }} AS (
+  {{ table.select }}
+),
+{% endfor %}
 {{ layer.cte }} {{ cte_as }} (
   SELECT
 {% for column in layer.kept %}
@@ -20,7 +25,7 @@
     {{ helper.value }} AS {{ helper.column }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
-  FROM {% if loop.first %}{{ source }}{% else %}{{ loop.previtem.cte }}{% endif %} AS t{{ cte_end }}
+  FROM {% if loop.first %}{{ source }}{% else %}{{ loop.previtem.cte }}{% endif %} AS t{% if layer.tables %}, {{ (layer.tables | last).cte }} AS s{% endif %}{{ cte_end }}
 ){% if not loop.last %},{% endif %}
 
 {% endfor %}

@@ -157,7 +157,7 @@ def test_a_table_with_a_dot_in_its_name_gets_a_hint(db: Path) -> None:
     scored = dpforest(
         "score", "--db", db, "--model", "dotted", "--table", '"a.b"', "--into", "s"
     ).out
-    assert scored == 'Table "s" holds every row of "a.b", scored by model "dotted".\n'
+    assert scored == 'Table "s" holds every row of "a.b", scored by model "dotted" (nested CASE).\n'
 
 
 def test_the_domain_file_says_what_to_fill_in(tmp_path: Path) -> None:

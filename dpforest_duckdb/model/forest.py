@@ -93,8 +93,8 @@ class Forest(ForestContent):
         """SQL that scores a table: a select, or the statement that makes a view, table or macro.
 
         `dialect` is the engine (docs/engines.md). For engines other than DuckDB, `columns` names
-        the table's columns or `key` those to keep. `fast` uses bit sets, which is faster for many
-        trees and works in DuckDB only. Raises `UsageError` for an unknown dialect or a missing
+        the table's columns or `key` those to keep. `fast` takes the fastest form, which
+        works in DuckDB only. Raises `UsageError` for an unknown dialect or a missing
         option, `DpforestError` for what the engine does not support.
         """
         refuse_wrong_types(locals(), table=optional(TEXT))

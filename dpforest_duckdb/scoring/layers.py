@@ -20,11 +20,20 @@ class Helper:
 
 
 @dataclass(frozen=True)
+class Table:
+    """A CTE of constants: its name and its SELECT."""
+
+    cte: Sql
+    select: Sql
+
+
+@dataclass(frozen=True)
 class Layer:
     """One CTE: its name, the helpers that it adds, and the columns that it keeps of the layer
-    before.
+    before. The last of the `tables` has one row, `s`, whose columns the helpers can use too.
     """
 
     cte: Sql
     helpers: Sequence[Helper]
     kept: Sequence[Sql] = ()
+    tables: Sequence[Table] = ()

@@ -2,99 +2,140 @@
 
 A value of an attribute excludes leaves: those behind the other branches of every split on that
 attribute. The one leaf that no attribute excludes is the row's (Lucchese et al., QuickScorer, SIGIR
-2015). So a tree is a list of bit sets for each group of attributes, looked up by the row's code,
-and one AND. It needs DuckDB's lists and bit_count.
+2015). A leaf is one bit of a 64-bit word, and small trees share a word. For each row DuckDB
+
+1. computes the joint code of each group of attributes, its key;
+2. looks up the words that each group leaves, all in one entry of a list, and takes their AND, in
+   which each tree has one bit;
+3. looks up the votes of several trees at once: the bits of these trees, modulo a number for which
+   all their combinations differ, are the place in a list.
+
+Trees that split by the attributes of one group are added up beforehand, and looked up by its key.
+
+The lists are columns of tables of one row: DuckDB copies a list that is part of an expression for
+every 2,048 rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import prod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import count
+from math import log2, prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute
-from dpforest_duckdb.scoring.codes import DuckDBDialect, unsigned
+from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.scoring.content import ForestContent
-from dpforest_duckdb.scoring.layers import Helper, Layer, Terms
-from dpforest_duckdb.scoring.tree_sql import tree_case
+from dpforest_duckdb.scoring.layers import Helper, Layer, Table, Terms
+from dpforest_duckdb.scoring.outcome import combined
 from dpforest_duckdb.sql import Sql
-from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree, branch_of
+from dpforest_duckdb.tree import LEAF, Tree, Voting, branch_of
 
 BITS = 64
-GRID = 128  # most cells of a group; a larger group needs fewer lookups but longer lists
-PAYS = 4  # splits of a CASE that take as long as one lookup
+GRID = 1024  # most cells of a group; a larger group needs fewer lookups but longer lists
+COMBINED = 256  # most combinations of leaves whose votes are in one list
+MAX_WORDS = 20_000  # over all cells: 400 KB of SQL; more take longer to read than to use
 
 _DIALECT = DuckDBDialect()
-_WORD = Sql("UBIGINT")  # the type of a bit set
 
-Sets = NDArray[np.uint64]  # [code], a bit per leaf
 Group = tuple[int, ...]  # attributes that are looked up together
 
 
-def fast_layers(
-    forest: ForestContent,
-    attributes: Sequence[Attribute],
-    columns: Sequence[Sql],
-    emitted: int,
-    read: Sequence[Sql],
-    name: Callable[[str], Sql],
-) -> tuple[list[Layer], Terms]:
-    """The layers of keys and leaves, and the votes `[class][tree]` in terms of their helpers.
+@dataclass(frozen=True)
+class Part:
+    """The leaves of a tree that one word holds: those from `first` on. `whole`: they are all."""
 
-    A tree that bit sets would not make faster stays a CASE. `read` are the columns to pass on if a
-    layer does not keep all of them; `name` gives free names.
+    tree: int
+    first: int
+    leaves: int
+    whole: bool
+
+    @property
+    def states(self) -> int:
+        """A row is in one of the leaves, or, if the tree has others, perhaps in none."""
+        return self.leaves + (not self.whole)
+
+    def with_none(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values of the leaves, and 0 for none of them if that is a state."""
+        return values if self.whole else np.append(values, values.dtype.type(0))
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Parts of trees, side by side in a word from bit `shift` on, with one list of votes."""
+
+    word: int
+    shift: int
+    parts: tuple[Part, ...]
+
+    @property
+    def mask(self) -> int:
+        return ((1 << sum(part.leaves for part in self.parts)) - 1) << self.shift
+
+    @property
+    def modulus(self) -> int:
+        return modulus(tuple((part.leaves, part.whole) for part in self.parts))
+
+    def states(self) -> NDArray[np.uint64]:
+        """The bits of each combination of leaves, `[leaf of first part, leaf of second …]`."""
+        found, shift = np.zeros((), dtype=np.uint64), self.shift
+        for part in self.parts:
+            bits = np.uint64(1) << np.arange(shift, shift + part.leaves, dtype=np.uint64)
+            found = np.bitwise_or.outer(found, part.with_none(bits))
+            shift += part.leaves
+        return found
+
+    def votes(self, trees: Sequence[Tree], label: int) -> Integers:
+        """The votes of each combination of leaves for a class, summed."""
+        found = np.zeros((), dtype=np.int64)
+        for part in self.parts:
+            tree = trees[part.tree]
+            leaves = tree.leaves[part.first : part.first + part.leaves]
+            found = np.add.outer(found, part.with_none(tree.votes[leaves, label]))
+        return found
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the trees of a forest are looked up.
+
+    `by_key[g]` are the trees that split by attributes of group g alone. `bundles` hold the other
+    trees that split, `constant` are those that do not.
     """
-    cells, leaves = forest.domain.cells, list[Helper]()
-    terms: Terms = [[] for _ in range(emitted)]
-    found = groups(forest.trees, cells)
-    looked = [groups_of(tree, found) for tree in forest.trees]
-    codes = [_DIALECT.code(a, column) for a, column in zip(attributes, columns, strict=True)]
-    keys = {
-        group: Helper(
-            "key of " + ", ".join(attributes[a].name for a in group),
-            key(group, cells, codes),
-            name(f"key_{number}"),
-        )
-        for number, group in enumerate(found)
-        if any(group in of_tree for of_tree in looked)
-    }
-    for number, (tree, of_tree) in enumerate(zip(forest.trees, looked, strict=True)):
-        if len(of_tree) == 1:
-            for votes, of_class in zip(
-                votes_of_key(tree, of_tree[0], cells).T, terms, strict=False
-            ):
-                of_class.append(_one_of(votes, keys[of_tree[0]].column))
-            continue
-        if emitted == 1 and not of_tree:
-            terms[0].append(tree_case(_DIALECT, tree, attributes, columns, tree.votes[:, 0]))
-            continue
-        column = name(f"leaf_{number}")
-        if of_tree:
-            votes_of_leaf = tree.votes[tree.leaves]
-            left = [_one_of(leaves_left(tree, g, cells), keys[g].column, _WORD) for g in of_tree]
-            value = Sql(f"1 + bit_count(({' & '.join(left)}) - 1)")
-        else:
-            votes_of_leaf, leaf = np.unique(tree.votes, axis=0, return_inverse=True)
-            number_of_leaf = leaf.reshape(-1) + 1  # lists count from 1
-            value = tree_case(_DIALECT, tree, attributes, columns, number_of_leaf)
-        leaves.append(Helper(f"leaf of tree {number + 1}", value, column))
-        for votes, of_class in zip(votes_of_leaf.T, terms, strict=False):
-            of_class.append(_one_of(votes, column))
-    key_columns = [Sql(f"t.{helper.column}") for helper in keys.values()]
-    layers = [
-        Layer(name("keys"), list(keys.values()), read),
-        Layer(name("leaves"), leaves, [*read, *key_columns]),
-    ]
-    return [layer for layer in layers if layer.helpers], terms
 
+    groups: list[Group]
+    by_key: dict[int, list[int]]
+    bundles: list[Bundle]
+    constant: list[int]
 
-def _one_of(values: NDArray[Any], column: Sql, kind: Sql | None = None) -> Sql:
-    """One of a constant list of a type, by its number from 1 in a helper column."""
-    constants = f"[{', '.join(map(str, values.tolist()))}]"
-    return Sql(f"{f'CAST({constants} AS {kind}[])' if kind else constants}[t.{column}]")
+    @staticmethod
+    def of(forest: ForestContent) -> Plan:
+        found = groups(forest.trees, forest.domain.cells)
+        by_key: dict[int, list[int]] = {}
+        constant, parts = list[int](), list[Part]()
+        for number, tree in enumerate(forest.trees):
+            at = [g for g, group in enumerate(found) if np.isin(tree.attribute, group).any()]
+            leaves = len(tree.leaves)
+            if not at:
+                constant.append(number)
+            elif len(at) == 1:
+                by_key.setdefault(at[0], []).append(number)
+            else:
+                parts += [
+                    Part(number, first, min(BITS, leaves - first), leaves <= BITS)
+                    for first in range(0, leaves, BITS)
+                ]
+        return Plan(found, by_key, bundles(parts, forest.voting), constant)
+
+    @property
+    def words(self) -> int:
+        return self.bundles[-1].word + 1 if self.bundles else 0
 
 
 def groups(trees: Sequence[Tree], cells: Sequence[int]) -> list[Group]:
@@ -108,67 +149,233 @@ def groups(trees: Sequence[Tree], cells: Sequence[int]) -> list[Group]:
     return found
 
 
-def groups_of(tree: Tree, found: Sequence[Group]) -> list[Group]:
-    """The groups that a tree is looked up by: all attributes of its splits, or none if a CASE is
-    faster.
+def bundles(parts: Sequence[Part], voting: Voting) -> list[Bundle]:
+    """Parts side by side in words; those of a bundle have few combinations of leaves.
+
+    Where the largest votes count, not their sum, each part has a list of its own.
     """
-    of_tree = [group for group in found if np.isin(tree.attribute, group).any()]
-    splits, leaves = int((tree.kind != LEAF).sum()), len(tree.leaves)
-    pays = len(of_tree) == 1 or (leaves <= BITS and PAYS * len(of_tree) <= splits)
-    return of_tree if pays else []
+    found: list[Bundle] = []
+    word, used = -1, BITS
+    for part in sorted(parts, key=lambda part: part.leaves):
+        fits = used + part.leaves <= BITS
+        if not fits:
+            word, used = word + 1, 0
+        last = found[-1] if fits and voting == "sum" else None
+        if last and prod(p.states for p in (*last.parts, part)) <= COMBINED:
+            found[-1] = Bundle(word, last.shift, (*last.parts, part))
+        else:
+            found.append(Bundle(word, used, (part,)))
+        used += part.leaves
+    return found
+
+
+@cache
+def modulus(parts: tuple[tuple[int, bool], ...]) -> int:
+    """The smallest odd number modulo which all combinations of bits differ (`Bundle.states`).
+
+    They differ wherever the bits are in a word, as two has an inverse modulo an odd number.
+    """
+    bundle = Bundle(0, 0, tuple(Part(0, 0, leaves, whole) for leaves, whole in parts))
+    values = bundle.states().reshape(-1)
+    return next(
+        odd
+        for odd in count(len(values) | 1, 2)
+        if np.bincount((values % np.uint64(odd)).astype(np.int64)).max() == 1
+    )
+
+
+def bit_sets_pay(forest: ForestContent, emitted: int) -> bool:
+    """Whether bit sets are faster than a CASE per tree, for `emitted` votes per tree.
+
+    The costs of a row are nanoseconds of one core with DuckDB 2.0. They rest on the model alone.
+    """
+    plan = Plan.of(forest)
+    used = [forest.domain.attributes[a] for group in plan.groups for a in group]
+    splits = sum(int((tree.kind != LEAF).sum()) for tree in forest.trees)
+    of_cases = 2.0 * splits * (1 if emitted == 1 else 1 + emitted)
+    of_codes = sum(3 * log2(a.cells) if a.kind == "numeric" else 1.0 * a.cells for a in used)
+    of_words = len(plan.groups) * (5 + 1.0 * plan.words)
+    of_votes = 7.0 * emitted * (len(plan.bundles) + len(plan.by_key))
+    small = plan.words * sum(a.cells for a in used) <= MAX_WORDS
+    return small and of_codes + of_words + of_votes < of_cases
+
+
+def fast_layers(
+    forest: ForestContent,
+    attributes: Sequence[Attribute],
+    columns: Sequence[Sql],
+    emitted: int,
+    name: Callable[[str], Sql],
+) -> tuple[list[Layer], Terms]:
+    """The layers that find the votes of trees, and these votes `[class][term]` as columns of `t`.
+
+    `columns` are those of the attributes, in terms of `t`; `name` gives free names.
+    """
+    plan, cells = Plan.of(forest), forest.domain.cells
+    codes = [_DIALECT.code(a, column) for a, column in zip(attributes, columns, strict=True)]
+    keys = [
+        Helper(
+            "key of " + ", ".join(attributes[a].name for a in group),
+            key(group, cells, codes),
+            name(f"key_{number}"),
+        )
+        for number, group in enumerate(plan.groups)
+    ]
+    kept = [Sql(f"t.{helper.column}") for helper in keys]
+    words, layers = _words(plan, forest, kept, name)
+    listed = _listed_votes(plan, forest, kept, [Sql(f"t.{word.column}") for word in words])
+    votes, terms = _looked_up(plan, forest, listed, emitted, name)
+    return [*([Layer(name("keys"), keys)] if keys else []), *layers, *votes], terms
+
+
+def _words(
+    plan: Plan, forest: ForestContent, keys: Sequence[Sql], name: Callable[[str], Sql]
+) -> tuple[list[Helper], list[Layer]]:
+    """The words in which each tree has one bit, and the layers that make them."""
+    if not plan.bundles:
+        return [], []
+    left = {a: name(f"left_{a}") for group in plan.groups for a in group}
+    sets = Table(name("all_left"), _sets(plan, left))
+    found = [
+        Helper("the leaves that are left", Sql(f"s.sets_{g}[{column}]"), name(f"sets_{g}"))
+        for g, column in enumerate(keys)
+    ]
+    words = [
+        Helper(
+            "the leaf of each tree, as a bit",
+            Sql(" & ".join(f"t.{helper.column}.w{word}" for helper in found)),
+            name(f"word_{word}"),
+        )
+        for word in range(plan.words)
+    ]
+    return words, [
+        Layer(name("found"), found, keys, tables=[*_left(plan, forest, left), sets]),
+        Layer(name("words"), words, keys),
+    ]
+
+
+def _left(plan: Plan, forest: ForestContent, names: Mapping[int, Sql]) -> list[Table]:
+    """For each attribute a table of the leaves that each of its codes leaves, as words."""
+    cells = forest.domain.cells
+    words = np.zeros((plan.words, sum(cells)), dtype=np.uint64)
+    for bundle in plan.bundles:
+        shift = bundle.shift
+        for part in bundle.parts:
+            left = leaves_left(forest.trees[part.tree], cells)
+            bits = left[part.first : part.first + part.leaves].astype(np.uint64)
+            places = np.arange(shift, shift + part.leaves, dtype=np.uint64)[:, None]
+            words[bundle.word] |= np.bitwise_or.reduce(bits << places)
+            shift += part.leaves
+    tables = []
+    for attribute, name in names.items():
+        start = sum(cells[:attribute])
+        mine = words[:, start : start + cells[attribute]]
+        columns = [f"unnest({_list(each, 'UBIGINT')}) AS w{w}" for w, each in enumerate(mine)]
+        code = f"unnest(range({cells[attribute]})) AS code"
+        tables.append(Table(name, Sql(f"SELECT {code}, {', '.join(columns)}")))
+    return tables
+
+
+def _sets(plan: Plan, left: dict[int, Sql]) -> Sql:
+    """The words that each group leaves, as lists in the order of keys."""
+    lists = []
+    for number, group in enumerate(plan.groups):
+        words = (" & ".join(f"a{a}.w{word}" for a in group) for word in range(plan.words))
+        fields = ", ".join(f"'w{number}': {word}" for number, word in enumerate(words))
+        order = ", ".join(f"a{a}.code" for a in group)
+        tables = ", ".join(f"{left[a]} AS a{a}" for a in group)
+        lists.append(f"(SELECT list({{{fields}}} ORDER BY {order}) FROM {tables}) AS sets_{number}")
+    return Sql(f"SELECT {', '.join(lists)}")
+
+
+def _listed_votes(
+    plan: Plan, forest: ForestContent, keys: Sequence[Sql], words: Sequence[Sql]
+) -> list[tuple[int, Sql, Integers]]:
+    """Lists of votes `[place - 1, class]`: the first tree in each, the place of a row, the list."""
+    found = [
+        (trees[0], keys[g], votes_of_key(forest, trees, plan.groups[g]))
+        for g, trees in plan.by_key.items()
+    ]
+    for bundle in plan.bundles:
+        modulus = bundle.modulus
+        places = (bundle.states() % np.uint64(modulus)).astype(np.int64)
+        votes = np.zeros((modulus, len(forest.domain.classes)), dtype=np.int64)
+        for label, of_class in enumerate(votes.T):
+            of_class[places] = bundle.votes(forest.trees, label)
+        place = f"1 + CAST(({words[bundle.word]} & {bundle.mask}) % {modulus} AS BIGINT)"
+        found.append((bundle.parts[0].tree, Sql(place), votes))
+    return found
+
+
+def _looked_up(
+    plan: Plan,
+    forest: ForestContent,
+    listed: Sequence[tuple[int, Sql, Integers]],
+    emitted: int,
+    name: Callable[[str], Sql],
+) -> tuple[list[Layer], Terms]:
+    """The layer that looks up the votes, and the terms. The parts of a tree are added up."""
+    helpers, lists, by_tree = [], [], dict[int, list[list[Sql]]]()
+    for number, (tree, place, votes) in enumerate(listed):
+        for label, of_class in enumerate(votes.T[:emitted]):
+            column = f"votes_{number}_{label}"
+            lists.append(f"{_list(of_class, 'BIGINT')} AS {column}")
+            helpers.append(Helper("votes", Sql(f"s.{column}[{place}]"), name(column)))
+            parts = by_tree.setdefault(tree, [[] for _ in range(emitted)])
+            parts[label].append(Sql(f"t.{helpers[-1].column}"))
+    terms: Terms = [
+        [combined(_DIALECT, of_tree[label], "sum") for of_tree in by_tree.values()]
+        for label in range(emitted)
+    ]
+    if plan.constant:
+        votes = combine(forest, [forest.trees[tree].votes[0] for tree in plan.constant])
+        for term, vote in zip(terms, votes, strict=False):
+            term.append(Sql(int(vote)))
+    table = Table(name("all_votes"), Sql(f"SELECT {', '.join(lists)}"))
+    return [Layer(name("leaves"), helpers, tables=[table])] if helpers else [], terms
+
+
+def combine(forest: ForestContent, votes: Sequence[Integers]) -> Integers:
+    """The votes of several trees, elementwise."""
+    combined_votes: Integers = (np.add if forest.voting == "sum" else np.maximum).reduce(votes)
+    return combined_votes
+
+
+def _list(values: NDArray[Any], kind: str) -> str:
+    """A list of constants, from one literal: DuckDB reads it faster than an expression."""
+    return f"CAST('[{','.join(map(str, values.tolist()))}]' AS {kind}[])"
 
 
 def key(group: Group, cells: Sequence[int], codes: Sequence[Sql]) -> Sql:
     """A row's joint code of a group, from 1 as lists count; the last attribute varies fastest."""
     strides = [prod(cells[a] for a in group[i + 1 :]) for i in range(len(group))]
     terms = [
-        f"({codes[a]})" + (f" * {stride}" if stride > 1 else "")
+        f"CAST({codes[a]} AS BIGINT)" + (f" * {stride}" if stride > 1 else "")
         for a, stride in zip(group, strides, strict=True)
     ]
-    kind = unsigned(prod(cells[a] for a in group) + 1)
-    return Sql(f"CAST(1 + {' + '.join(terms)} AS {kind})")
+    return Sql(f"1 + {' + '.join(terms)}")
 
 
-def votes_of_key(tree: Tree, group: Group, cells: Sequence[int]) -> NDArray[np.int64]:
-    """`votes[code, class]` by the joint code of a group, if a tree splits by no other attribute."""
+def votes_of_key(forest: ForestContent, trees: Sequence[int], group: Group) -> Integers:
+    """`votes[code, class]` by the joint code of a group, of trees that split by no other."""
+    cells = forest.domain.cells
     grid = np.indices([cells[a] for a in group]).reshape(len(group), -1)
     codes = np.zeros((grid.shape[1], len(cells)), dtype=np.int64)
     codes[:, group] = grid.T
-    return tree.votes[tree.find(codes)]
+    found = [forest.trees[tree] for tree in trees]
+    return combine(forest, [tree.votes[tree.find(codes)] for tree in found])
 
 
-def leaves_left(tree: Tree, group: Group, cells: Sequence[int]) -> Sets:
-    """The leaves that remain possible for each joint code of a group, as bit sets.
+def leaves_left(tree: Tree, cells: Sequence[int]) -> NDArray[np.bool_]:
+    """Whether each leaf is left by each code of each attribute, `[leaf, code]`.
 
-    Leaves have one bit each, in the order of `tree.leaves`; there are at most `BITS`. The AND over
-    all groups has one bit.
+    Leaves are in the order of `tree.leaves`. For the codes of a row, one leaf is left by all.
     """
-    grid = np.full([cells[a] for a in group], _below(tree, cells)[0])
-    for number, attribute in enumerate(group):
-        shape = [1] * len(group)
-        shape[number] = cells[attribute]
-        grid &= _of_attribute(tree, attribute, cells).reshape(shape)
-    sets: Sets = grid.reshape(-1)
-    return sets
-
-
-def _of_attribute(tree: Tree, attribute: int, cells: Sequence[int]) -> Sets:
-    """The leaves that remain for each code of an attribute."""
-    below, code = _below(tree, cells), np.arange(cells[attribute])
-    left = np.full(cells[attribute], below[0])
-    for node in np.flatnonzero(tree.attribute == attribute):
-        children = np.array(tree.children(int(node), cells))
-        kind, cell = tree.kind[node], tree.cell[node]
-        branch = code if kind == MULTIWAY else branch_of(np.array(kind), np.array(cell), code)
-        left &= ~below[node] | below[children[branch]]
-    return left
-
-
-def _below(tree: Tree, cells: Sequence[int]) -> Sets:
-    """The leaves below each node; a leaf is below itself."""
-    below = np.zeros(tree.nodes, dtype=np.uint64)
-    below[tree.leaves] = np.uint64(1) << np.arange(len(tree.leaves), dtype=np.uint64)
-    for node in reversed(range(tree.nodes)):
-        for child in tree.children(node, cells):
-            below[node] |= below[child]
-    return below
+    attribute = np.repeat(np.arange(len(cells)), cells)
+    code = np.concatenate([np.arange(size) for size in cells])
+    left = np.ones((tree.nodes, len(code)), dtype=np.bool_)
+    for children, above in tree.descents(cells):
+        branch = branch_of(tree.kind[above, None], tree.cell[above, None], code)
+        goes = branch == (children - tree.first[above])[:, None]
+        left[children] = left[above] & (goes | (tree.attribute[above, None] != attribute))
+    return left[tree.leaves]

@@ -4,8 +4,9 @@ Each tree is one CASE. If there are two classes whose votes sum to a constant, t
 votes of one class. Otherwise it gives the number of a leaf, and one CASE per class gives the votes
 of that leaf. The votes of all trees are added up, or the largest is taken. This is written in
 balanced pairs, because DuckDB allows expressions of at most a thousand levels. One division turns
-the sums into shares. DuckDB's fast form finds the leaves by bit sets instead
-(`dpforest_duckdb.scoring.quickscorer`), with the same result.
+the sums into shares. For DuckDB alone, leaves can be found by bit sets instead
+(`dpforest_duckdb.scoring.quickscorer`), with the same result. `fast` takes what is faster for the
+forest.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
+from typing import Literal
 
 import duckdb
 import numpy as np
@@ -25,7 +27,7 @@ from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.dialects import Dialect
 from dpforest_duckdb.scoring.layers import Helper, Layer, Terms
 from dpforest_duckdb.scoring.outcome import combined, outcome, reach
-from dpforest_duckdb.scoring.quickscorer import fast_layers
+from dpforest_duckdb.scoring.quickscorer import bit_sets_pay, fast_layers
 from dpforest_duckdb.scoring.tree_sql import leaf_votes, tree_case
 from dpforest_duckdb.sql import Sql, render
 
@@ -62,17 +64,15 @@ def score_sql(
 ) -> str:
     """The SELECT that adds `prediction` and one `p_<class>` per class to every row of a table.
 
-    `keep` names the columns to keep: all of them if it is None. `fast` is for DuckDB alone: other
-    engines have no such lists. Raises `DpforestError` for a missing column, a type that does not
-    fit, a column name that is taken, or what the dialect cannot write.
+    `keep` names the columns to keep: all of them if it is None. `fast` takes the faster form, for
+    DuckDB alone: other engines have no such lists. Raises `DpforestError` for a missing column, a
+    type that does not fit, a column name that is taken, or what the dialect cannot write.
     """
     domain, names = forest.domain, share_names(forest, prefix)
     if keep is None and not dialect.excludes:
         keep = list(table.columns)
     _refuse_taken([f"{prefix}prediction", *names], table.columns if keep is None else keep)
-    whole = _whole(forest)
-    # if votes sum to a constant, those of the last class follow from the others
-    emitted = len(names) - 1 if whole else len(names)
+    whole, emitted = _whole(forest), _emitted(forest)
     writer = _Writer(dialect, table, keep)
     layers, scores = _summed(writer, forest, emitted, whole, fast)
     votes = [Sql(f"t.{score.column}") for score in scores]
@@ -206,10 +206,10 @@ class _Writer:
         attributes = [fitted(a, self._table.columns) for a in forest.domain.attributes]
         names = [_column(a, self._table.columns) for a in forest.domain.attributes]
         raw = [Sql(f"t.{self.dialect.ident(name)}") for name in names]
+        if fast and fastest_form(forest) == "bit sets":
+            return fast_layers(forest, attributes, raw, emitted, self.helper)
         kept = {name.casefold() for name in self._keep or []}
         read = {c: None for n, c in zip(names, raw, strict=True) if n.casefold() not in kept}
-        if fast:
-            return fast_layers(forest, attributes, raw, emitted, list(read), self.helper)
         inputs, columns = self._inputs(attributes, names, raw)
         inputs = replace(inputs, kept=[column for column in read if column in columns])
         leaves: list[Helper] = []
@@ -290,6 +290,16 @@ def _refuse_taken(names: Sequence[str], columns: Iterable[str]) -> None:
 
 def _term(dialect: Dialect, votes: Sql, wide: bool) -> Sql:
     return dialect.as_integer(votes) if wide else dialect.votes(votes)
+
+
+def fastest_form(forest: ForestContent) -> Literal["bit sets", "nested CASE"]:
+    """How the fast SQL finds the leaves of a forest."""
+    return "bit sets" if bit_sets_pay(forest, _emitted(forest)) else "nested CASE"
+
+
+def _emitted(forest: ForestContent) -> int:
+    """The classes whose votes SQL sums: if all votes are a constant, the last class follows."""
+    return len(forest.domain.classes) - (1 if _whole(forest) else 0)
 
 
 def _whole(forest: ForestContent) -> int:

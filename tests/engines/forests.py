@@ -17,6 +17,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+from models import bit_sets
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import (
@@ -255,7 +256,8 @@ def _case(con: duckdb.DuckDBPyConnection, forest: Forest, file: Path) -> Case:
     con.execute(f"COPY numbered TO '{file}' (FORMAT parquet)")
     scored = DuckDBEngine(con).scored("numbered")
     plain = con.execute(score_sql(forest, scored, keep=["id"]) + " ORDER BY id").fetchall()
-    fast = con.execute(score_sql(forest, scored, keep=["id"], fast=True) + " ORDER BY id")
+    with bit_sets():
+        fast = con.execute(score_sql(forest, scored, keep=["id"], fast=True) + " ORDER BY id")
     assert fast.fetchall() == plain
     return Case(forest, file, dict(scored.columns), plain)
 

@@ -18,19 +18,15 @@ CASE WHEN "s"."label" = 'no' THEN 0 WHEN "s"."label" = 'yes' THEN 1 END AS "clas
 -- private: yes
 -- Values that a CASE does not name (NULL, NaN, out of the domain) take its ELSE.
 WITH
-"dpforest_keys" AS (
-  SELECT
-    t.*,
-    -- key of colour
-    CAST(1 + (CASE WHEN t."colour" = 'red' THEN 0 WHEN t."colour" = 'blue' THEN 1 WHEN t."colour" IS NULL THEN 3 ELSE 2 END) AS UTINYINT) AS "dpforest_key_0"
-  FROM "memory"."main"."t" AS t
-),
 "dpforest_votes" AS (
   SELECT
-    t.* EXCLUDE ("dpforest_key_0"),
+    t.*,
     -- votes for no
-    [700000, 200000, 200000, 200000][t."dpforest_key_0"] AS "dpforest_votes_0"
-  FROM "dpforest_keys" AS t
+    CASE
+      WHEN t."colour" = 'red' THEN 700000
+      ELSE 200000
+    END AS "dpforest_votes_0"
+  FROM "memory"."main"."t" AS t
 )
 SELECT
   t.* EXCLUDE ("dpforest_votes_0"),
