@@ -79,7 +79,7 @@ CONSTANTS = (
     Constant("CHECK", 5, 20),
     Constant("COMPARE", 125, 500),
     Constant("MODELS", 500, 2000),
-    Constant("CLEAN", 0.06, 0.16),
+    Constant("CLEAN", 0.08, 0.18),
     Constant("ROOT_NOISE", 0.8, 1.8),
     Constant("ROWS_PER_LEAF", 50, 200),
     Constant("CLEAR", 15, 60, delta=DELTA),
