@@ -11,6 +11,7 @@ Mushroom and Adult. Seeded noise is an experiment on public data: it is not priv
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -18,15 +19,26 @@ import numpy as np
 from shared import data_folder
 
 from dpforest_duckdb import Forest, load_domain
+from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.training.train import train
 
-MANY_NODES = 20_000
+MANY_WEIGHTS = 40_000  # of all nodes and classes
+Bins = Callable[[duckdb.DuckDBPyConnection, Domain], Domain]
 
 
 def accuracy(
-    table: str, recipe: str, epsilon: str, seed: int, ledgers: Path, **options: object
+    table: str,
+    recipe: str,
+    epsilon: str,
+    seed: int,
+    ledgers: Path,
+    bins: Bins | None = None,
+    **options: object,
 ) -> float:
-    """Train once and score the rows that were held out; options are those of training."""
+    """Train once and score the rows that were held out; options are those of training.
+
+    `bins` gives the domain other bins, from the table `train`.
+    """
     folder, con = data_folder(), duckdb.connect()
     if table.endswith("_complete"):
         name = {"adult": "adult_train"}.get(table[:-9], table[:-9])
@@ -42,6 +54,8 @@ def accuracy(
     else:
         _deal(con, f"'{folder / table}.parquet'", seed)
         domain = load_domain(folder / f"{table}.toml")
+    if bins:
+        domain = bins(con, domain)
     forest = train(
         con,
         "train",
@@ -53,14 +67,15 @@ def accuracy(
         ledger=ledgers / f"{table}-{recipe}-{epsilon}-{seed}-{options.get('as_published')}",
         **options,
     )
-    if forest.nodes > MANY_NODES:
-        return _accuracy_in_python(con, forest)
-    hits = f'avg(CAST(prediction = "{domain.target}" AS INTEGER))'
-    return float(forest.predict(con, "test").aggregate(hits).fetchall()[0][0])
+    return share_right(con, forest)
 
 
-def _accuracy_in_python(con: duckdb.DuckDBPyConnection, forest: Forest) -> float:
+def share_right(con: duckdb.DuckDBPyConnection, forest: Forest) -> float:
+    """The share of the rows of `test` whose class the forest predicts."""
     target = forest.domain.target
+    if forest.nodes * len(forest.domain.classes) <= MANY_WEIGHTS:
+        hits = f'avg(CAST(prediction = "{target}" AS INTEGER))'
+        return float(forest.predict(con, "test").aggregate(hits).fetchall()[0][0])
     test = con.sql(f'FROM test WHERE "{target}" IS NOT NULL')
     rows = [dict(zip(test.columns, row, strict=True)) for row in test.fetchall()]
     labels = np.array(forest.domain.classes)[forest.votes(rows).argmax(axis=1)]

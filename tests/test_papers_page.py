@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +13,21 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
 import dpdf_paper
+import entropy_bins
 import papers
 import shared
 import thesis_code
 from papers import CASES, CHANGES, REASONS, Cell
 from shared import Runs
 
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import VARCHAR
+from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners.growth import Growth
+from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import find
+from dpforest_duckdb.splits.candidates import candidates
+from dpforest_duckdb.splits.choose import NO_SPLIT, Choice, Drawn
 from dpforest_duckdb.tree import LEAF, THRESHOLD
 
 
@@ -81,6 +89,54 @@ def test_the_thesiss_code_splits_no_more_once_a_path_has_all_its_splits() -> Non
     assert np.flatnonzero(~thesis_code.ended(growth, 2)).tolist() == [0, 2]
 
 
+def test_the_thesiss_code_splits_by_categories_of_the_node_and_by_an_attribute_once() -> None:
+    """The node has categories 0 and 1 of `a`, and one of `b`. The path has split `c`."""
+    domain = Domain(
+        tuple(Attribute(n, "categorical", ("u", "v", "w")) for n in "abc"), "k", ("x", "y")
+    )
+    ways = candidates(domain.bind(dict.fromkeys("abck", VARCHAR)), "binary")
+    counts = [np.zeros((1, cells, 2), dtype=np.int64) for cells in ways.cells]
+    for table, cells in zip(counts, ([0, 1], [2], [0, 1]), strict=True):
+        table[0, cells] = 5
+    reachable = np.ones((1, sum(ways.cells)), dtype=np.bool_)
+    reachable[0, ways.slices[2].start + 2] = False
+    seen = []
+
+    def see(choice: Choice) -> Drawn:
+        seen.append(ways.attribute[choice.allowed[0]].tolist())
+        return Drawn(choice.allowed.argmax(axis=1))
+
+    with pytest.warns(NotPrivateWarning):
+        source = Randomness.seeded(0)
+    choice = Choice(
+        candidates=ways,
+        counts=counts,
+        allowed=ways.allowed(reachable),
+        reachable=reachable,
+        noisy=None,
+        epsilon=1,
+        rows_per_unit=1,
+        noise=source.noise,
+        bits=source.bits,
+    )
+    thesis_code.where_both_sides_have_rows(see)(choice)
+    thesis_code.once_on_a_path(see)(choice)
+    assert seen[0] == [0, 0, 2, 2]
+    assert set(seen[1]) == {0, 1}
+    nothing = replace(choice, allowed=np.zeros_like(choice.allowed))
+    assert thesis_code.where_any(see, nothing).candidate.tolist() == [NO_SPLIT]
+
+
+def test_bins_by_entropy_end_where_the_classes_no_longer_differ() -> None:
+    """20 rows of each value: one class to 4, the other from 5; then half of each everywhere."""
+    values = np.arange(10)
+    differ = np.where((values < 5)[:, None], [20, 0], [0, 20])
+    assert entropy_bins.cuts(values, differ) == [4]
+    assert entropy_bins.cuts(values, np.full((10, 2), 10)) == []
+    three = np.where((values < 3)[:, None], [20, 0], differ[::-1])
+    assert entropy_bins.cuts(values, three) == [2, 4]
+
+
 def test_every_figure_in_the_text_is_a_cell_and_every_experiment_changes_something() -> None:
     keys = {cell.key for cell in papers.cells()}
     assert set(re.findall(r"\{\{(.+?)\}\}", REASONS)) <= keys
@@ -88,7 +144,8 @@ def test_every_figure_in_the_text_is_a_cell_and_every_experiment_changes_somethi
         for epsilon, change in case.experiments:
             form = find(case.recipe, as_published=True)
             assert epsilon in case.published
-            assert CHANGES[change].pieces(form) or CHANGES[change].budget(1, 9, 5) != 1
+            changed = CHANGES[change]
+            assert changed.pieces(form) or changed.budget(1, 9, 5) != 1 or changed.depth
 
 
 def test_the_pages_are_written_from_the_runs_that_are_kept() -> None:

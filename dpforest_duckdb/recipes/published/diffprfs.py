@@ -88,7 +88,7 @@ LINES = (
         "below its range.",
     ),
     Line(
-        "Δ is ln |C| in the text and lb |C| in its proof, which is 1 for two classes.",
+        "Δ is ln |C| in step 1. Where q is defined it is lb |C|, which is 1 for two classes.",
         "§3.2, items 1 and 3",
         "choose: INFORMATION_GAIN",
         assumed="Δ is lb |C|, the range of the gain in bits.",

@@ -40,7 +40,7 @@ LINES = (
     ),
     Line(
         "The attribute is drawn by F_Max, among a random subset.",
-        "thesis (4.11) to (4.13)",
+        "thesis §4.2 and (4.11) to (4.13)",
         "choose: F_MAX",
         repaired="F_Max is rounded down to whole rows.",
     ),

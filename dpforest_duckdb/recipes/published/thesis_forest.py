@@ -102,8 +102,8 @@ LINES = (
         "A node ends if |A| = 0.",
         "thesis §5.1",
         "split_type",
-        assumed="It ends if no split is left, because an attribute can be split again by "
-        "another category.",
+        assumed="It ends if no split is left. An attribute can be split again by another "
+        "category, which its code, Forest_434.py, excludes.",
     ),
     Line(
         "A node ends if its rows are all alike.",
