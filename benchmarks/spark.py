@@ -292,9 +292,14 @@ def same(recipes: list[str], folder: Path) -> str:
 
 
 def content(forest: Any) -> dict[str, Any]:
-    """All of a forest's JSON but its names and the engine's types."""
-    stated = json.loads(forest.to_json())
-    return {key: stated[key] for key in stated if key not in ("name", "table", "version", "domain")}
+    """All of a forest's JSON but its name, its table, the version and the columns' types."""
+    stated: dict[str, Any] = json.loads(forest.to_json())
+    for key in ("name", "table", "version"):
+        del stated[key]
+    for typed in (stated["domain"], *stated["domain"]["attributes"]):
+        for key in ("target_type", "type"):
+            typed.pop(key, None)
+    return stated
 
 
 def main() -> None:

@@ -35,33 +35,36 @@ WITH alike AS (
 , odds AS (
   SELECT
 {% for mixture in mixtures %}
-{% set number = loop.index0 %}
-{% for label in range(classes) %}
-    ({% for model, weight in mixture %}{{ weight }} * "s{{ model }}_{{ label }}"{% if not loop.last %} + {% endif %}{% endfor %}) / {{ scale }}e0 AS "z{{ number }}_{{ label }}",
+{% for odd in mixture.odds %}
+    {{ odd.value }} AS {{ odd.name }},
 {% endfor %}
 {% endfor %}
     "class",
     "rows"
   FROM scored
 )
-, lost AS (
+, powers AS (
   SELECT
 {% for mixture in mixtures %}
-{% set number = loop.index0 %}
-    greatest({% for label in range(classes) %}"z{{ number }}_{{ label }}"{% if not loop.last %}, {% endif %}{% endfor %}) AS "top{{ number }}",
-    CASE "class"{% for label in range(classes) %} WHEN {{ label }} THEN "z{{ number }}_{{ label }}"{% endfor %} END AS "own{{ number }}",
-    ln({% for label in range(classes) %}exp("z{{ number }}_{{ label }}" - "top{{ number }}"){% if not loop.last %} + {% endif %}{% endfor %}) + "top{{ number }}" - "own{{ number }}" AS "loss{{ number }}",
+{% for power in mixture.powers %}
+    {{ power.value }} AS {{ power.name }},
+{% endfor %}
 {% endfor %}
     "rows"
   FROM odds
 )
-SELECT
+, losses AS (
+  SELECT
+    *,
 {% for mixture in mixtures %}
-{% set number = loop.index0 %}
-  CAST(COALESCE(SUM("rows" * (
-    CASE WHEN "own{{ number }}" = "top{{ number }}" THEN {{ whole // 2 }} ELSE 0 END
-    + CAST(floor({{ whole // 2 }} * (1 - greatest(0, least(1, "loss{{ number }}" / (4 * ln({{ classes }})))))) AS BIGINT)
-  )), 0) AS BIGINT) AS "points{{ number }}"{% if not loop.last %},{% endif %}
+    {{ mixture.loss.value }} AS {{ mixture.loss.name }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
-FROM lost
+  FROM powers
+)
+SELECT
+{% for mixture in mixtures %}
+  CAST(COALESCE(SUM("rows" * CAST({{ mixture.points.value }} AS BIGINT)), 0) AS BIGINT) AS {{ mixture.points.name }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+FROM losses

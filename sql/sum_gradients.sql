@@ -8,29 +8,19 @@ WITH weighed AS (
 {% for tree in trees %}
     {{ tree.node }} AS {{ tree.leaf }},
 {% endfor %}
-{% if scores | length == 1 %}
-    -- the other class has score 0: of the two weights, relative to the larger one, one is 1
-    exp(-abs({{ scores[0] }}) / {{ scale }}e0) AS "smaller",
-    {{ scores[0] }} > 0 AS "likely",
-{% else %}
-{% for score in scores %}
-    exp(({{ score }} - {{ highest }}) / {{ scale }}e0) AS "e{{ loop.index0 }}",
+{% for power in powers %}
+    {{ power.value }} AS {{ power.name }},
 {% endfor %}
-{% endif %}
     {{ node_class }} % {{ classes }} AS "class"
   FROM {{ codes }}
 )
 , shares AS (
   SELECT
     *,
-{% if scores | length == 1 %}
-    CAST(floor({{ whole }} * CASE WHEN "likely" THEN 1e0 ELSE "smaller" END / (1e0 + "smaller")) AS INTEGER) AS "p1"
-{% else %}
-{% for label in labels %}
-    CAST(floor({{ whole }} * "e{{ label }}" / ({% for score in scores %}"e{{ loop.index0 }}"{% if not loop.last %} + {% endif %}{% endfor %})) AS INTEGER) AS "p{{ label }}"{% if not loop.last %},{% endif %}
+{% for label, share in shares.items() %}
+    CAST({{ share }} AS INTEGER) AS "p{{ label }}"{% if not loop.last %},{% endif %}
 
 {% endfor %}
-{% endif %}
   FROM weighed
 )
 , gradients AS {% if trees | length > 1 %}MATERIALIZED {% endif %}(
@@ -38,7 +28,7 @@ WITH weighed AS (
 {% for tree in trees %}
     {{ tree.leaf }},
 {% endfor %}
-{% for label in labels %}
+{% for label in shares %}
     CASE "class" WHEN {{ label }} THEN {{ whole }} ELSE 0 END - "p{{ label }}" AS "g{{ label }}",
     ((CAST({{ steep }} AS BIGINT) * "p{{ label }}" * ({{ whole }} - "p{{ label }}")) >> {{ bits }}){% if flat > 1 %} // {{ flat }}{% endif %} AS "h{{ label }}"{% if not loop.last %},{% endif %}
 
@@ -49,7 +39,7 @@ WITH weighed AS (
 SELECT
   {{ loop.index0 }} AS "tree",
   {{ tree.leaf }} AS "node",
-{% for label in labels %}
+{% for label in shares %}
   CAST(SUM("g{{ label }}") AS BIGINT) AS "g{{ label }}",
   CAST(SUM("h{{ label }}") AS BIGINT) AS "h{{ label }}"{% if not loop.last %},{% endif %}
 

@@ -19,6 +19,7 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.engine.base import Gradients
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.exponentials import ONE
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners import private_bins as medians
@@ -149,16 +150,16 @@ def test_sums_of_gradients_are_those_of_the_scores(
         [[a.code(v) for a, v in zip(domain.attributes, row[:3], strict=True)] for row in table]
     )
     labels = np.array([domain.classes.index(row[3]) for row in table])
-    score = sum(tree.votes[tree.find(codes)] for tree in trees[:4]) / SCALE
-    weight = np.exp(score - score.max(axis=1, keepdims=True))
-    shares = np.floor(WHOLE * weight / weight.sum(axis=1, keepdims=True) + 1e-9).astype(np.int64)
+    score = sum(tree.votes[tree.find(codes)] for tree in trees[:4])
+    weight = np.floor(ONE * np.exp((score - score.max(axis=1, keepdims=True)) / SCALE) + 0.5)
+    shares = (WHOLE * weight // weight.sum(axis=1, keepdims=True)).astype(np.int64)
     added = changes(shares, scale)[np.arange(len(codes)), labels]
     parts = added.reshape(len(codes), 2, classes).transpose(0, 2, 1).reshape(len(codes), -1)
     parts = parts[:, 2:] if classes == 2 else parts
     for tree, sums in zip((trees[4], trees[0]), found, strict=True):
         expected = np.zeros((tree.nodes, parts.shape[1]), dtype=np.int64)
         np.add.at(expected, tree.find(codes), parts)
-        assert np.abs(sums - expected).max() <= 2  # a share on the edge of a rounding
+        assert (sums == expected).all()
         assert np.abs(sums).sum() > WHOLE
     rows.drop()
 

@@ -19,6 +19,7 @@ from spark_sessions import NURSERY_DOMAIN, started
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
+from dpforest_duckdb.engine.exponentials import ONE, exponential, logarithm
 from dpforest_duckdb.engine.spark.engine import SparkEngine
 from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.engine.spark.leaves import BITS, Leaves
@@ -135,6 +136,21 @@ def test_the_forest_is_that_of_duckdb(spark: Any, tables: Any, name: str, recipe
     ]
     assert len(found[0].trees) >= 1
     assert same(found[0]) == same(found[1])
+
+
+def test_exponentials_and_logarithms_are_those_of_duckdb(spark: Any, tmp_path: Path) -> None:
+    """One in 31 of all arguments; DuckDB's are tested at all of them (`test_exponentials`)."""
+    file = tmp_path / "numbers.parquet"
+    for value, last in ((exponential("d"), 18_000_000), (logarithm(f"d + {ONE}"), 63 * ONE)):
+        numbers = f"SELECT d, {value} AS v FROM range(0, {last}, 31) AS r(d)"
+        duckdb.execute(f"COPY ({numbers}) TO '{file}' (FORMAT parquet)")
+        found = (
+            spark.read.parquet(str(file))
+            .selectExpr("count(*) AS n", f"count_if({value} <> v) AS wrong")
+            .first()
+        )
+        assert found.n == len(range(0, last, 31))
+        assert found.wrong == 0
 
 
 def same(forest: Forest) -> dict[str, Any]:

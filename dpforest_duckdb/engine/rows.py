@@ -15,13 +15,8 @@ import numpy as np
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.types import VARCHAR
-from dpforest_duckdb.engine.base import (
-    MIXTURE_PARTS,
-    POINTS,
-    Gradients,
-    Sample,
-    Splits,
-)
+from dpforest_duckdb.engine.base import POINTS, Gradients, Sample, Splits
+from dpforest_duckdb.engine.exponentials import Mixture, Shares
 from dpforest_duckdb.engine.packing import Block, Place, blocks
 from dpforest_duckdb.engine.routing import Moves, moved
 from dpforest_duckdb.engine.same_nodes import SameNodes
@@ -31,7 +26,7 @@ from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.codes import unsigned
 from dpforest_duckdb.sql import Sql, comment, render
-from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, THRESHOLD, Tree
+from dpforest_duckdb.tree import LEAF, MULTIWAY, THRESHOLD, Tree
 
 MAX_JOINS = 32  # in one statement: planning takes time for each join, and DuckDB nests at most 1000
 _NO_COUNTS: tuple[list[Integers], int] = ([np.zeros((0, 0, 0), np.int64)], 0)
@@ -452,16 +447,14 @@ class DuckDBRows:
         return SimpleNamespace(column=column, value=self._node(tree), votes=entries)
 
     def sum_gradients(self, trees: Sequence[Tree], scale: Gradients) -> list[Integers]:
-        labels = range(self._classes) if self._classes > 2 else range(1, 2)
+        shares = Shares.of(self._scores, scale.whole, self._ident)
         sql = render(
             "sum_gradients",
             codes=self._with_votes,
             node_class=self._node_classes[0],
             classes=self._classes,
-            scores=self._scores,
-            highest=Sql(f"greatest({', '.join(self._scores)})"),
-            labels=list(labels),
-            scale=SCALE,
+            powers=shares.powers,
+            shares=shares.by_class,
             whole=scale.whole,
             bits=scale.whole.bit_length() - 1,
             steep=scale.steep,
@@ -475,7 +468,7 @@ class DuckDBRows:
             ],
         )
         found = self._run(sql, step="sum_gradients", fetch="fetchnumpy")
-        parts = [found[f"{part}{label}"] for label in labels for part in "gh"]
+        parts = [found[f"{part}{label}"] for label in shares.by_class for part in "gh"]
         sums = []
         for number, tree in enumerate(trees):
             mine = found["tree"] == number
@@ -509,10 +502,9 @@ class DuckDBRows:
             leaves=leaves,
             models=scores,
             mixtures=[
-                [(model, weight) for model, weight in enumerate(weights) if weight]
-                for weights in mixtures
+                Mixture.of(number, weights, self._classes, self._ident)
+                for number, weights in enumerate(mixtures)
             ],
-            scale=MIXTURE_PARTS * SCALE,
             whole=POINTS,
         )
         found = self._run(sql, step="rate_mixtures", fetch="fetchnumpy")

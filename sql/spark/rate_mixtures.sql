@@ -16,7 +16,7 @@ WITH scored AS (
   SELECT
 {% for mixture in mixtures %}
 {% for odd in mixture.odds %}
-    {{ odd.value }} AS {{ odd.column }},
+    {{ odd.value }} AS {{ odd.name }},
 {% endfor %}
 {% endfor %}
     `class`,
@@ -26,48 +26,25 @@ WITH scored AS (
 , powers AS (
   SELECT
 {% for mixture in mixtures %}
-    {{ mixture.highest }} - CASE `class`{% for odd in mixture.odds %} WHEN {{ loop.index0 }} THEN {{ odd.column }}{% endfor %} END AS {{ mixture.below }},
-{% for odd in mixture.odds %}
-    {{ odd.power.eighths }} AS {{ odd.power.eighth }},
-    {{ odd.power.remainder }} AS {{ odd.power.rest }},
+{% for power in mixture.powers %}
+    {{ power.value }} AS {{ power.name }},
 {% endfor %}
 {% endfor %}
     `rows`
   FROM odds
 )
-, rooted AS (
+, losses AS (
   SELECT
+    *,
 {% for mixture in mixtures %}
-    {{ mixture.below }},
-    {{ mixture.sum.root }} AS {{ mixture.sum.column }},
+    {{ mixture.loss.value }} AS {{ mixture.loss.name }}{% if not loop.last %},{% endif %}
+
 {% endfor %}
-    `rows`
   FROM powers
-)
-, reduced AS (
-  SELECT
-{% for mixture in mixtures %}
-    {{ mixture.below }},
-    {{ mixture.sum.ratio }} AS {{ mixture.sum.column }},
-{% endfor %}
-    `rows`
-  FROM rooted
-)
-, lost AS (
-  SELECT
-{% for mixture in mixtures %}
-    {{ mixture.below }},
-    {{ mixture.sum.logarithm }} + {{ mixture.below }} / {{ scale }}e0 AS {{ mixture.sum.column }},
-{% endfor %}
-    `rows`
-  FROM reduced
 )
 SELECT
 {% for mixture in mixtures %}
-  CAST(COALESCE(SUM(`rows` * (
-    CASE WHEN {{ mixture.below }} = 0 THEN {{ whole // 2 }} ELSE 0 END
-    + CAST(floor({{ whole // 2 }}e0 * (1e0 - greatest(0e0, least(1e0, {{ mixture.sum.column }} / {{ worst }})))) AS BIGINT)
-  )), 0) AS BIGINT) AS {{ mixture.points }}{% if not loop.last %},{% endif %}
+  CAST(COALESCE(SUM(`rows` * CAST({{ mixture.points.value }} AS BIGINT)), 0) AS BIGINT) AS {{ mixture.points.name }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
-FROM lost
+FROM losses

@@ -3,29 +3,19 @@
 -- inputs: the coded rows with their scores and the leaf of each tree
 -- outputs: one row per tree and leaf that has rows
 -- reads private rows: yes
-WITH placed AS (
+WITH weighed AS (
   SELECT
 {% for power in powers %}
-    {{ power.eighths }} AS {{ power.eighth }},
-    {{ power.remainder }} AS {{ power.rest }},
+    {{ power.value }} AS {{ power.name }},
 {% endfor %}
     `class`,
     array({% for leaf in leaves %}{{ leaf }}{% if not loop.last %}, {% endif %}{% endfor %}) AS `leaves`
   FROM {{ codes }}
 )
-, weighed AS (
-  SELECT
-{% for power in powers %}
-    {{ power.exponential }} AS `e{{ loop.index0 }}`,
-{% endfor %}
-    `class`,
-    `leaves`
-  FROM placed
-)
 , shares AS (
   SELECT
-{% for label in labels %}
-    CAST(floor({{ whole }}e0 * `e{{ label }}` / ({% for _ in powers %}`e{{ loop.index0 }}`{% if not loop.last %} + {% endif %}{% endfor %})) AS BIGINT) AS `p{{ label }}`,
+{% for label, share in shares.items() %}
+    {{ share }} AS `p{{ label }}`,
 {% endfor %}
     `class`,
     `leaves`
@@ -33,7 +23,7 @@ WITH placed AS (
 )
 , gradients AS (
   SELECT
-{% for label in labels %}
+{% for label in shares %}
     CASE `class` WHEN {{ label }} THEN {{ whole }} ELSE 0 END - `p{{ label }}` AS `g{{ label }}`,
     ({{ steep }} * `p{{ label }}` * ({{ whole }} - `p{{ label }}`)) div {{ whole * flat }} AS `h{{ label }}`,
 {% endfor %}
@@ -43,7 +33,7 @@ WITH placed AS (
 SELECT
   `tree`,
   `node`,
-{% for label in labels %}
+{% for label in shares %}
   SUM(`g{{ label }}`) AS `g{{ label }}`,
   SUM(`h{{ label }}`) AS `h{{ label }}`{% if not loop.last %},{% endif %}
 

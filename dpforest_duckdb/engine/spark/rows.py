@@ -16,23 +16,17 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.engine.base import (
-    MIXTURE_PARTS,
-    POINTS,
-    Gradients,
-    Sample,
-    Splits,
-)
+from dpforest_duckdb.engine.base import POINTS, Gradients, Sample, Splits
+from dpforest_duckdb.engine.exponentials import Mixture, Shares
 from dpforest_duckdb.engine.siblings import Spared, spared
 from dpforest_duckdb.engine.spark.added_votes import AddedVotes, scores_of
-from dpforest_duckdb.engine.spark.exact import mixed, power_of, worst_loss
 from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.engine.spark.leaves import Leaves
 from dpforest_duckdb.engine.spark.steps import PrivateViews, Rows, Steps
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import Sql, render
-from dpforest_duckdb.tree import SCALE, Tree
+from dpforest_duckdb.tree import Tree
 
 MOST_LOOKUPS = 96  # in a query; Java runs much longer methods without compiling them
 MOST_CONSTANTS = 2**17  # in a query, which holds them as text
@@ -272,23 +266,19 @@ class SparkRows:
             self._added.stored()
 
     def sum_gradients(self, trees: Sequence[Tree], scale: Gradients) -> list[Integers]:
-        labels = range(self._classes) if self._classes > 2 else range(1, 2)
-        scores = [*([Sql("0")] if self._classes == 2 else []), *self._scores]
+        shares = Shares.of(self._scores, scale.whole, self._ident)
         sql = render(
             "spark/sum_gradients",
             codes=Sql(f"({self._added.sql(self._view)})"),
             leaves=list(map(self._leaf, trees)),
-            powers=[
-                power_of(scores, number, SCALE, self._ident, self._element)
-                for number in range(len(scores))
-            ],
-            labels=list(labels),
+            powers=shares.powers,
+            shares=shares.by_class,
             whole=scale.whole,
             steep=scale.steep,
             flat=scale.flat,
         )
         tree, node, *parts = self._numbers(
-            self._steps.rows(sql, step="sum_gradients"), 2 + 2 * len(labels)
+            self._steps.rows(sql, step="sum_gradients"), 2 + 2 * len(shares.by_class)
         )
         sums = []
         for number, each in enumerate(trees):
@@ -318,12 +308,10 @@ class SparkRows:
                 for label in range(self._classes)
             ],
             mixtures=[
-                mixed(number, weights, self._classes, self._ident, self._element)
+                Mixture.of(number, weights, self._classes, self._ident)
                 for number, weights in enumerate(mixtures)
             ],
-            scale=MIXTURE_PARTS * SCALE,
             whole=POINTS,
-            worst=worst_loss(self._classes),
         )
         (points,) = self._steps.rows(sql, step="rate_mixtures")
         return np.array(points, dtype=np.int64)
@@ -337,10 +325,6 @@ class SparkRows:
             if score >= 0
         ]
         return Sql(" + ".join(terms) or "CAST(0 AS BIGINT)")
-
-    def _element(self, values: Sequence[float], index: Sql) -> Sql:
-        """The element of a constant list, counted from 0."""
-        return Sql(f"get({self._steps.dialect.numbers(values, 'DOUBLE')}, {index})")
 
     def route(self, splits: Splits, nodes: int) -> None:
         self._spared = self._spares(splits)

@@ -28,32 +28,33 @@ WITH alike AS (
 )
 , odds AS (
   SELECT
-    (1 * "s0_0" + 1 * "s1_0") / 20000000e0 AS "z0_0",
-    (1 * "s0_1" + 1 * "s1_1") / 20000000e0 AS "z0_1",
-    (1 * "s0_0" + 2 * "s1_0") / 20000000e0 AS "z1_0",
-    (1 * "s0_1" + 2 * "s1_1") / 20000000e0 AS "z1_1",
+    floor((1 * "s0_0" + 1 * "s1_0") / 20e0) AS "z0_0",
+    floor((1 * "s0_1" + 1 * "s1_1") / 20e0) AS "z0_1",
+    floor((1 * "s0_0" + 2 * "s1_0") / 20e0) AS "z1_0",
+    floor((1 * "s0_1" + 2 * "s1_1") / 20e0) AS "z1_1",
     "class",
     "rows"
   FROM scored
 )
-, lost AS (
+, powers AS (
   SELECT
-    greatest("z0_0", "z0_1") AS "top0",
-    CASE "class" WHEN 0 THEN "z0_0" WHEN 1 THEN "z0_1" END AS "own0",
-    ln(exp("z0_0" - "top0") + exp("z0_1" - "top0")) + "top0" - "own0" AS "loss0",
-    greatest("z1_0", "z1_1") AS "top1",
-    CASE "class" WHEN 0 THEN "z1_0" WHEN 1 THEN "z1_1" END AS "own1",
-    ln(exp("z1_0" - "top1") + exp("z1_1" - "top1")) + "top1" - "own1" AS "loss1",
+    floor(16777216e0 * exp((greatest("z0_0", "z0_1") - "z0_0") / -1000000e0) + 5e-1) AS "power0_0",
+    floor(16777216e0 * exp((greatest("z0_0", "z0_1") - "z0_1") / -1000000e0) + 5e-1) AS "power0_1",
+    greatest("z0_0", "z0_1") - CASE "class" WHEN 0 THEN "z0_0" WHEN 1 THEN "z0_1" END AS "below0",
+    floor(16777216e0 * exp((greatest("z1_0", "z1_1") - "z1_0") / -1000000e0) + 5e-1) AS "power1_0",
+    floor(16777216e0 * exp((greatest("z1_0", "z1_1") - "z1_1") / -1000000e0) + 5e-1) AS "power1_1",
+    greatest("z1_0", "z1_1") - CASE "class" WHEN 0 THEN "z1_0" WHEN 1 THEN "z1_1" END AS "below1",
     "rows"
   FROM odds
 )
+, losses AS (
+  SELECT
+    *,
+    floor(1000000e0 * ln(floor(("power0_0" + "power0_1") / 256e0) / 65536e0) + 5e-1) + "below0" AS "loss0",
+    floor(1000000e0 * ln(floor(("power1_0" + "power1_1") / 256e0) / 65536e0) + 5e-1) + "below1" AS "loss1"
+  FROM powers
+)
 SELECT
-  CAST(COALESCE(SUM("rows" * (
-    CASE WHEN "own0" = "top0" THEN 2048 ELSE 0 END
-    + CAST(floor(2048 * (1 - greatest(0, least(1, "loss0" / (4 * ln(2)))))) AS BIGINT)
-  )), 0) AS BIGINT) AS "points0",
-  CAST(COALESCE(SUM("rows" * (
-    CASE WHEN "own1" = "top1" THEN 2048 ELSE 0 END
-    + CAST(floor(2048 * (1 - greatest(0, least(1, "loss1" / (4 * ln(2)))))) AS BIGINT)
-  )), 0) AS BIGINT) AS "points1"
-FROM lost
+  CAST(COALESCE(SUM("rows" * CAST(CASE WHEN "below0" = 0 THEN 2048 ELSE 0 END + floor(2048e0 * greatest(2772589 - "loss0", 0) / 2772589e0) AS BIGINT)), 0) AS BIGINT) AS "points0",
+  CAST(COALESCE(SUM("rows" * CAST(CASE WHEN "below1" = 0 THEN 2048 ELSE 0 END + floor(2048e0 * greatest(2772589 - "loss1", 0) / 2772589e0) AS BIGINT)), 0) AS BIGINT) AS "points1"
+FROM losses

@@ -6,8 +6,7 @@
 WITH weighed AS (
   SELECT
     CAST(CASE WHEN ("codes0" & 24) = 0 THEN 1 ELSE 2 END AS UTINYINT) AS "leaf0",
-    -- the other class has score 0: of the two weights, relative to the larger one, one is 1
-    exp(-abs("score1") / 1000000e0) AS "smaller",
+    floor(16777216e0 * exp((abs("score1")) / -1000000e0) + 5e-1) AS "smaller",
     "score1" > 0 AS "likely",
     "node_class0" % 2 AS "class"
   FROM "temp"."main"."dpforest_000001_1"
@@ -15,7 +14,7 @@ WITH weighed AS (
 , shares AS (
   SELECT
     *,
-    CAST(floor(65536 * CASE WHEN "likely" THEN 1e0 ELSE "smaller" END / (1e0 + "smaller")) AS INTEGER) AS "p1"
+    CAST(floor(65536e0 * CASE WHEN "likely" THEN 16777216e0 ELSE "smaller" END / (16777216e0 + "smaller")) AS INTEGER) AS "p1"
   FROM weighed
 )
 , gradients AS (

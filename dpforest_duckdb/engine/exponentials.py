@@ -1,0 +1,125 @@
+"""Exponentials and logarithms as whole numbers, which all engines compute alike.
+
+The last bits of exp and ln differ from library to library. Rounded to a whole number, they do not:
+for no argument is the exact value within these last bits of the middle between two whole numbers.
+A test checks all arguments. So every engine uses its own functions, and all get the same numbers.
+
+The quotients here are correctly rounded, as IEEE 754 requires. They are so small that rounding
+never reaches the next whole number, so their floors are exact too.
+
+Scores, log-odds and losses are whole numbers in units of 1 / `SCALE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import log
+
+from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS
+from dpforest_duckdb.sql import Sql
+from dpforest_duckdb.tree import SCALE
+
+ONE = 2**24  # exponentials are in units of 1 / ONE
+STEPS = 2**16  # logarithms are those of multiples of 1 / STEPS
+
+Ident = Callable[[str], Sql]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a SELECT, by its value and its name."""
+
+    value: Sql
+    name: Sql
+
+
+def exponential(distance: str) -> Sql:
+    """e to the power of -`distance`, for a distance of at least 0."""
+    return Sql(f"floor({ONE}e0 * exp(({distance}) / -{SCALE}e0) + 5e-1)")
+
+
+def logarithm(total: str) -> Sql:
+    """The logarithm of a sum of exponentials that is at least 1, which is first rounded down."""
+    rounded = f"floor(({total}) / {ONE // STEPS}e0) / {STEPS}e0"
+    return Sql(f"floor({SCALE}e0 * ln({rounded}) + 5e-1)")
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The shares of classes, e to the power of a class's score over the sum of all these.
+
+    A statement computes `powers` as columns of the rows, then from these the shares `by_class`, in
+    units of 1 / `whole` and rounded down. One score is that of the second of two classes; the
+    other class has score 0.
+    """
+
+    powers: list[Column]
+    by_class: dict[int, Sql]
+
+    @staticmethod
+    def of(scores: Sequence[Sql], whole: int, ident: Ident) -> Shares:
+        if len(scores) == 1:
+            (score,) = scores
+            smaller, likely = ident("smaller"), ident("likely")
+            powers = [Column(exponential(f"abs({score})"), smaller)]
+            powers.append(Column(Sql(f"{score} > 0"), likely))
+            own = f"CASE WHEN {likely} THEN {ONE}e0 ELSE {smaller} END"
+            return Shares(powers, {1: _part(own, f"{ONE}e0 + {smaller}", whole)})
+        highest = f"greatest({', '.join(scores)})"
+        powers = [
+            Column(exponential(f"{highest} - {score}"), ident(f"power{label}"))
+            for label, score in enumerate(scores)
+        ]
+        total = " + ".join(power.name for power in powers)
+        shares = {label: _part(power.name, total, whole) for label, power in enumerate(powers)}
+        return Shares(powers, shares)
+
+
+def _part(own: str, total: str, whole: int) -> Sql:
+    return Sql(f"floor({whole}e0 * {own} / ({total}))")
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The points that a row gives a mixture of models, in four layers of a statement.
+
+    `odds` from the models' scores, the columns `s<model>_<label>`; `powers` from the odds; `loss`
+    from the powers; `points` from the loss.
+    """
+
+    odds: list[Column]
+    powers: list[Column]
+    loss: Column
+    points: Column
+
+    @staticmethod
+    def of(number: int, weights: Sequence[int], classes: int, ident: Ident) -> Mixture:
+        """The mixture of some weights, for a column `class` with the class of a row."""
+        odds = [
+            Column(_mixed(weights, label, ident), ident(f"z{number}_{label}"))
+            for label in range(classes)
+        ]
+        names = [odd.name for odd in odds]
+        highest = f"greatest({', '.join(names)})"
+        cases = " ".join(f"WHEN {label} THEN {name}" for label, name in enumerate(names))
+        below = Column(
+            Sql(f"{highest} - CASE {ident('class')} {cases} END"), ident(f"below{number}")
+        )
+        powers = [
+            Column(exponential(f"{highest} - {name}"), ident(f"power{number}_{label}"))
+            for label, name in enumerate(names)
+        ]
+        total = " + ".join(power.name for power in powers)
+        loss = Column(Sql(f"{logarithm(total)} + {below.name}"), ident(f"loss{number}"))
+        worst, half = round(4 * SCALE * log(classes)), POINTS // 2
+        left = f"greatest({worst} - {loss.name}, 0)"
+        right = f"CASE WHEN {below.name} = 0 THEN {half} ELSE 0 END"
+        points = Sql(f"{right} + floor({half}e0 * {left} / {worst}e0)")
+        return Mixture(odds, [*powers, below], loss, Column(points, ident(f"points{number}")))
+
+
+def _mixed(weights: Sequence[int], label: int, ident: Ident) -> Sql:
+    """A class's log-odds in a mixture, rounded down."""
+    terms = [f"{weight} * {ident(f's{n}_{label}')}" for n, weight in enumerate(weights) if weight]
+    return Sql(f"floor(({' + '.join(terms)}) / {MIXTURE_PARTS}e0)")
