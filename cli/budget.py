@@ -14,6 +14,7 @@ from dpforest_duckdb.errors import UsageError
 
 if TYPE_CHECKING:
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
+    from dpforest_duckdb.engine.spark.engine import SparkEngine
     from dpforest_duckdb.ledger.account import Account
     from dpforest_duckdb.ledger.datasets import DatasetAccount
     from dpforest_duckdb.ledger.entries import Budget
@@ -46,6 +47,9 @@ def budget(
     dataset: options.Dataset = None,
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
+    engine: options.EngineName = "duckdb",
+    master: options.Master = None,
+    remote: options.Remote = None,
 ) -> None:
     """Cap what may be spent on a table, on data files or on a dataset, or show what was spent.
 
@@ -61,12 +65,19 @@ def budget(
     of_data = dataset is not None or (db is not None and is_data_file(db))
     named = dataset or (db if of_data else table)
     _check_options(action, named, epsilon, delta, privacy_unit, rows_per_unit, raise_cap, to)
-    if db is None and not of_data:
+    spark = options.spark_of(engine, master, remote)
+    if spark is not None:
+        _check_spark(db, table, dataset, ledger)
+    elif db is None and not of_data:
         raise UsageError("Name the database or data files with --db, or a --dataset.")
     place: AbstractContextManager[Any]
     if of_data and (action in (Action.move, Action.retire) or table is not None):
         raise UsageError("--table, move and retire are for tables of a database.")
-    place = options.data_account(db, dataset, ledger) if of_data else _tables(action, db, show_sql)
+    place = (
+        options.data_account(db, dataset, ledger)
+        if of_data
+        else _tables(action, db, spark, show_sql)
+    )
     with place as opened:
         if action is Action.retire:
             _account_of_any_table(opened, ledger).retire(str(table))
@@ -90,13 +101,38 @@ def budget(
         _show(account, found)
 
 
-def _tables(action: Action, db: str | None, show_sql: bool) -> AbstractContextManager[Any]:
-    """The engine of a database."""
+def _tables(
+    action: Action, db: str | None, spark: options.Spark | None, show_sql: bool
+) -> AbstractContextManager[Any]:
+    """The engine of a database, or of Spark."""
+    if spark is not None:
+        return options.opened_spark(spark, show_sql)
     return options.opened(str(db), read_only=action is Action.show, show_sql=show_sql)
 
 
+def _check_spark(
+    db: str | None, table: str | None, dataset: str | None, ledger: str | None
+) -> None:
+    """Refuse options that do not fit a table of Spark."""
+    if db is not None or dataset is not None:
+        raise UsageError(
+            "The budget of data files or of a --dataset is in the ledger alone, whatever reads "
+            "them: leave --engine out."
+        )
+    if table is None:
+        raise UsageError("Name the table of Spark with --table.")
+    if ledger is None:
+        raise UsageError(
+            "Spark has no file that a budget could be kept beside: name one with --ledger."
+        )
+
+
 def _account(
-    engine: DuckDBEngine, action: Action, table: str | None, to: str | None, ledger: str | None
+    engine: DuckDBEngine | SparkEngine,
+    action: Action,
+    table: str | None,
+    to: str | None,
+    ledger: str | None,
 ) -> Account:
     """The budget of a table."""
     from dpforest_duckdb.ledger.account import Account
@@ -166,21 +202,21 @@ def _set_cap(
     )
 
 
-def _account_of_any_table(engine: DuckDBEngine, ledger: str | None) -> Account:
+def _account_of_any_table(engine: DuckDBEngine | SparkEngine, ledger: str | None) -> Account:
     """The account of any table of the database; all of them have the same ledger."""
     from dpforest_duckdb.ledger.account import Account
 
-    for table in engine.tables(engine.run("SELECT current_database()")[0][0]):
+    for table in engine.tables(engine.catalog):
         return Account.of(engine, table, ledger)
     raise UsageError("The database has no table: create one before budget retire.")
 
 
-def _account_of_only_table(engine: DuckDBEngine, ledger: str | None) -> Account:
+def _account_of_only_table(engine: DuckDBEngine | SparkEngine, ledger: str | None) -> Account:
     """The one table of the database that has a budget, or the only table."""
     from dpforest_duckdb.ledger.account import Account
     from dpforest_duckdb.ledger.entries import Budget
 
-    tables = engine.tables(engine.run("SELECT current_database()")[0][0])
+    tables = engine.tables(engine.catalog)
     accounts = [Account.of(engine, table, ledger) for table in tables]
     spent = [account for account in accounts if account.budget() != Budget((), ())]
     known = spent or accounts

@@ -20,6 +20,7 @@ from dpforest_duckdb.errors import DpforestError, UsageError
 if TYPE_CHECKING:
     from dpforest_duckdb.engine.base import Trace
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
+    from dpforest_duckdb.engine.spark.engine import SparkEngine
     from dpforest_duckdb.model.forest import Forest
 
 DataDb = Annotated[
@@ -51,6 +52,18 @@ def completed_recipe(start: str) -> list[str]:
     from dpforest_duckdb.recipes import RECIPES
 
     return [name for name in RECIPES if name.startswith(start)]
+
+
+EngineName = Annotated[
+    str, typer.Option("--engine", metavar="duckdb|spark", help="Where the rows are read.")
+]
+Master = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Start Spark, such as local[4]. [default: local[*]]"),
+]
+Remote = Annotated[
+    str | None, typer.Option(metavar="sc://HOST", help="The address of Spark Connect.")
+]
 
 
 @dataclass(frozen=True)
@@ -212,6 +225,15 @@ def opened_rows(
 
     with opened_session(where.master, where.remote) as session:
         yield session, show_statement if show_sql else None
+
+
+@contextlib.contextmanager
+def opened_spark(where: Spark, show_sql: bool) -> Iterator[SparkEngine]:
+    """The engine on a session of Spark, which ends at the end."""
+    from dpforest_duckdb.engine.spark.engine import SparkEngine
+
+    with opened_rows("", where, show_sql, None, None, None) as (session, trace):
+        yield SparkEngine(session, trace)
 
 
 @contextlib.contextmanager

@@ -122,16 +122,9 @@ def train(
             metavar="N", help="Upper bound on rows; refuse if temporary space could run out."
         ),
     ] = None,
-    engine: Annotated[
-        str, typer.Option(metavar="duckdb|spark", help="Where the rows are read.")
-    ] = "duckdb",
-    master: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Start Spark, such as local[4]. [default: local[*]]"),
-    ] = None,
-    remote: Annotated[
-        str | None, typer.Option(metavar="sc://HOST", help="The address of Spark Connect.")
-    ] = None,
+    engine: options.EngineName = "duckdb",
+    master: options.Master = None,
+    remote: options.Remote = None,
 ) -> None:
     """Train a forest on a private table, within a privacy budget.
 

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import duckdb
 import numpy as np
 import pytest
 from engine_conformance import COLUMNS, DOMAIN, ROWS, Subject, conforms
+from shell import Said, dpforest, refused
 from spark_sessions import NURSERY_DOMAIN, started
 
 from dpforest_duckdb.domain import Attribute, Domain
@@ -194,6 +196,46 @@ def test_what_cannot_be_trained_on_is_refused_without_a_debit(spark: Any, tmp_pa
         with pytest.raises(DpforestError, match=why):
             train(spark, **{"table": "t", "privacy_unit": "row", **given, **change})
     assert not ledger.exists()
+
+
+def test_a_cap_is_set_kept_and_moved_on_the_command_line(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("capped", "t"):
+        made(spark, name, ROWS)
+    place = "dpforest_duckdb.engine.spark.connect.opened_session"
+    monkeypatch.setattr(place, lambda master, remote: nullcontext(spark))
+    ledger, out = tmp_path / "ledger", tmp_path / "forest.json"
+    shared = ("--engine", "spark", "--ledger", ledger)
+
+    def budget(action: str, *words: object) -> Said:
+        return dpforest("budget", action, *words, *shared, "--json")
+
+    def trained(table: str, epsilon: str) -> Said:
+        return dpforest(
+            *("train", "--table", table, "--target", "label", "--classes", "no,yes"),
+            *("--categories", "colour=red,blue", "--privacy-unit", "row"),
+            *("--recipe", "pinq-id3", "--epsilon", epsilon, "--out", out, "--replace", *shared),
+        )
+
+    assert budget("set", "--table", "capped", "--epsilon", "1").facts["cap"] == 1
+    assert "cap" in refused(trained("capped", "1.5"))
+    assert not out.exists()
+    assert budget("show", "--table", "capped").facts["spent"] == 0
+    assert trained("capped", "0.75").code == 0
+    assert budget("show", "--table", "capped").facts["left"] == 0.25
+    assert "cap" in refused(trained("capped", "0.5"))
+    assert "--raise" in refused(budget("set", "--table", "capped", "--epsilon", "2"))
+    spark.sql("ALTER TABLE capped RENAME TO renamed")
+    assert "cap" in refused(trained("renamed", "0.5"))
+    spark.sql("ALTER TABLE renamed UNSET TBLPROPERTIES ('dpforest.budget')")
+    assert "is gone" in refused(trained("renamed", "0.1"))
+    moved = budget("move", "--table", "default.capped", "--to", "renamed")
+    assert moved.facts["left"] == 0.25
+    spark.sql("DROP TABLE renamed")
+    assert "is gone" in refused(trained("t", "0.1"))
+    assert budget("retire", "--table", "default.renamed").code == 0
+    assert budget("show", "--table", "t").facts["cap"] is None
 
 
 def test_a_run_leaves_an_anchor_and_no_rows(spark: Any, tmp_path: Path) -> None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
+from shell import dpforest
 from spark_sessions import NURSERY_DOMAIN, started
 
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.errors import BudgetError
-from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import render
-from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.train import train
 
 pytestmark = pytest.mark.spark
@@ -40,7 +39,7 @@ def hive(tmp_path: Path) -> Iterator[Any]:
 
 @pytest.mark.slow  # half a minute, much of it to start a metastore
 def test_a_partitioned_table_of_hive_is_trained_on_within_its_cap(
-    hive: Any, tmp_path: Path
+    hive: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "nursery.parquet"
     con = duckdb.connect()
@@ -67,8 +66,11 @@ def test_a_partitioned_table_of_hive_is_trained_on_within_its_cap(
     assert [tree.votes.tolist() for tree in found.trees] == [t.votes.tolist() for t in same.trees]
 
     hive.sql("CREATE TABLE capped LIKE nursery")
-    account = prepare(hive, "capped", ledger=ledger, **given).account
-    account.set_cap(NANO // 2, 0, PrivacyUnit("row"), raise_cap=False)
+    with monkeypatch.context() as patch:
+        place = "dpforest_duckdb.engine.spark.connect.opened_session"
+        patch.setattr(place, lambda master, remote: nullcontext(hive))
+        words = ("--engine", "spark", "--table", "capped", "--epsilon", "0.5", "--ledger", ledger)
+        assert dpforest("budget", "set", *words).code == 0
     later = hive.newSession()  # the metastore keeps the properties of tables
     later.sql("ALTER TABLE capped RENAME TO renamed")
     with pytest.raises(BudgetError):

@@ -55,6 +55,21 @@ def test_options_that_do_not_fit_are_refused(words: tuple[str, ...], why: str) -
     assert why in refused(said, code=2)
 
 
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--master", "local[1]"), "--master goes with --engine spark"),
+        (("--engine", "spark"), "Name the table of Spark with --table"),
+        (("--engine", "spark", "--table", "t"), "--ledger"),
+        (("--engine", "spark", "--db", "rows.parquet"), "leave --engine out"),
+    ],
+)
+def test_options_that_do_not_fit_a_budget_in_spark_are_refused(
+    words: tuple[str, ...], why: str
+) -> None:
+    assert why in refused(dpforest("budget", "show", *words), code=2)
+
+
 def test_what_cannot_be_written_in_sql_is_refused_before_the_debit() -> None:
     context = SimpleNamespace(addJobTag=print, cancelJobsWithTag=print)
     engine = SparkEngine(SimpleNamespace(sparkContext=context))

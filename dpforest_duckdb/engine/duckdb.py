@@ -36,6 +36,11 @@ class DuckDBEngine(Statements):
         with contextlib.closing(new_cursor(self)) as cursor:
             yield cursor
 
+    @property
+    def catalog(self) -> str:
+        """The name of the connection's database."""
+        return str(self.run("SELECT current_database()")[0][0])
+
     def table(self, name: str) -> TableInfo:
         """Resolve a table name (`t`, `schema.t` or `catalog.schema.t`) to a base table.
 

@@ -50,6 +50,11 @@ class SparkEngine:
         self.models = NoModels()
         self.steps = Steps(session, trace)
 
+    @property
+    def catalog(self) -> str:
+        """The session's present catalogue."""
+        return str(self.steps.call(self.session.catalog.currentCatalog))
+
     def table(self, name: str) -> TableInfo:
         """Resolve `t`, `schema.t` or `catalog.schema.t` to a base table.
 
