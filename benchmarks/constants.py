@@ -80,6 +80,7 @@ CONSTANTS = (
     Constant("COMPARE", 125, 500),
     Constant("MODELS", 500, 2000),
     Constant("CLEAN", 0.08, 0.18),
+    Constant("LEAST_ROWS", 150, 600),
     Constant("ROOT_NOISE", 0.8, 1.8),
     Constant("ROWS_PER_LEAF", 50, 200),
     Constant("CLEAR", 15, 60, delta=DELTA),

@@ -230,6 +230,23 @@ def test_tables_of_real_numbers_get_another_recipe(
     assert not any(line.startswith("tables") for line in forest.guarantee.plan)
 
 
+def test_several_classes_out_of_reach_get_their_most_frequent(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+) -> None:
+    """Sixty rows of five classes at ε = .1: the only query is for the rows of each class."""
+    con.execute(
+        "CREATE TABLE t AS SELECT 'abcdefghij'[1 + i % 10] AS c0, 'abcd'[1 + i % 4] AS c1, "
+        "CASE WHEN i % 10 < 8 THEN 'k0' ELSE 'k' || (1 + i % 4) END AS k FROM range(120) AS r(i)"
+    )
+    forest = fit(con, "t", domain=bound([10, 4], 5), epsilon=0.1)
+    assert len(forest.trees) == 1
+    (tree,) = forest.trees
+    assert tree.noise is not None
+    assert tree.noise[0] == pytest.approx(np.sqrt(2) / 0.096, rel=0.1)
+    assert any(line.startswith("tables") for line in forest.guarantee.plan)
+    assert set(forest.predict(con, "t").select("prediction").fetchall()) == {("k0",)}
+
+
 def sized(request: Request, rows: int) -> Request:
     noise = ExactNoise(Randomness.seeded(rows).bits)
     recipe = find("joint-tables")

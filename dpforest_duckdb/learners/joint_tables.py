@@ -21,14 +21,15 @@ from dpforest_duckdb.tree import MULTIWAY
 def release_tables(rows: CodedRows, context: TrainingContext) -> Grown:
     """A tree without a split, and one of a single split for each attribute, with noisy counts.
 
-    The first tree has the rows of each class, and so do the roots of the others. Leaves of
-    values that the domain does not describe have no counts.
+    The first tree has the rows of each class, and so do the roots of the others. If `request.trees`
+    is 0 it is the only tree, and there is no other query. Leaves of values that the domain does not
+    describe have no counts.
     """
     context.observe(Event(Phase.COUNT_TABLES))
     request, account, noise = context.request, context.account, context.randomness.noise
     k, cost = request.rows_per_unit, account.spend("tables")
     private = [table[0] for table in rows.count_classes(0, 1)]
-    attributes = request.domain.attributes
+    attributes = request.domain.attributes if request.trees else ()
     scale = parts(attributes, k)
     noisy = (
         noise.joint(sums(private, attributes) * scale, blocks(attributes), cost, k * scale) / scale
@@ -53,7 +54,7 @@ def tables_deviation(query: PlannedQuery, request: Request) -> float | None:
     """The largest standard deviation of a count in the tables of all attributes."""
     if query.purpose != "tables":
         return query.count_noise(request.rows_per_unit)
-    attributes, k = request.domain.attributes, request.rows_per_unit
+    attributes, k = request.domain.attributes if request.trees else (), request.rows_per_unit
     (cost,) = query.by_depth
     return max(deviations([None, *attributes], attributes, cost, k))
 

@@ -14,8 +14,8 @@ from dataclasses import replace
 from dpforest_duckdb.recipes.ours.auto_rules import (
     boosting_pays,
     careful,
-    joint_tables_fit,
     models_differ,
+    releases_all_tables,
     tree_pays,
 )
 from dpforest_duckdb.recipes.ours.boosted import BOOSTED
@@ -30,7 +30,7 @@ from dpforest_duckdb.request import Request
 def pick(request: Request) -> Recipe:
     """The recipe for a noisy number of rows."""
     counted = careful(request.rows, request)
-    together = joint_tables_fit(counted)
+    together = releases_all_tables(counted)
     if together and models_differ(counted) and roots_see_enough(request):
         return ROOTED_TABLES
     if tree_pays(counted) and not (request.rho and boosting_pays(counted)):

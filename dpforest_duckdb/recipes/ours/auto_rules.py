@@ -107,16 +107,39 @@ def recut(domain: Domain, bins: int) -> Domain:
     return replace(domain, attributes=tuple(each.recut(bins) for each in domain.attributes))
 
 
+def releases_all_tables(request: Request) -> bool:
+    """Whether the recipe is one of joint tables: all tables are released together, or none if there
+    are too few rows for any.
+
+    Never if fewer trees are requested than there are attributes. The request should have a careful
+    number of rows.
+    """
+    every = request.trees == len(request.domain.attributes)
+    return every and (joint_tables_fit(request) or out_of_reach(request))
+
+
+def out_of_reach(request: Request) -> bool:
+    """Whether there are three classes or more, and fewer rows in a cell of a table than the scale
+    of the noise in its count.
+
+    n is at least LEAST_ROWS. The request should have a careful number of rows.
+    """
+    cells = [len(each.expected) for each in recut(request.domain, FEWEST).attributes]
+    rows = max(request.rows, constants.LEAST_ROWS) / _classes(request) * len(cells) / sum(cells)
+    noise = noise_scale(request.epsilon, request.rows_per_unit) / (1 - constants.CHOICE / 100)
+    return _classes(request) > 2 and rows < noise
+
+
 def joint_tables_fit(request: Request) -> bool:
     """Whether the tables of all attributes can be released together, by a careful number of rows.
 
-    Never if fewer trees are requested than there are attributes. Not if most attributes are numbers
-    of more values than joint noise allows bins. Not if sums are to be fitted, unless the tables of
-    all attributes together have less noise than those of the few that would be chosen.
+    Not if most attributes are numbers of more values than joint noise allows bins. Not if sums are
+    to be fitted, unless the tables of all attributes together have less noise than those of the few
+    that would be chosen.
     """
     attributes, bins = request.domain.attributes, _joint_bins(request)
     shown = sum(a.kind != "numeric" or a.recut(MOST).proper <= bins for a in attributes)
-    if request.trees < len(attributes) or not bins or 2 * shown <= len(attributes):
+    if not bins or 2 * shown <= len(attributes):
         return False
     fitted = _classes(request) == 2 and models_differ(request)
     return not fitted or _finer_together(request)
@@ -141,10 +164,11 @@ def roughness(bins: int, request: Request) -> float:
 
 
 def adapt_jointly(histogram: Integers, request: Request) -> Request:
-    """All attributes, in as many bins as joint noise allows."""
+    """All attributes, in as many bins as joint noise allows; none if they are out of reach."""
     seen = replace(careful(int(histogram.sum()), request), histogram=tuple(histogram.tolist()))
     domain = recut(seen.domain, max(_joint_bins(seen), COARSEST))
-    return replace(seen, trees=len(domain.attributes), depth=1, domain=domain)
+    trees = 0 if out_of_reach(seen) else len(domain.attributes)
+    return replace(seen, trees=trees, depth=1, domain=domain)
 
 
 def models_differ(request: Request) -> bool:
