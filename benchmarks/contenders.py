@@ -424,6 +424,38 @@ def score(con: Connection, job: Job, *, fast: bool) -> Outcome:
     return Outcome(clock.seconds["score"], dict(clock.seconds), kilobytes=len(sql) / 1000)
 
 
+def score_default(con: Connection, job: Job) -> Outcome:
+    """What `score` does with a model of `auto`, into a table: writing the SQL is counted too."""
+    con.execute(f"COMMENT ON TABLE {TABLE} IS NULL")
+    with tempfile.TemporaryDirectory(prefix="speed-") as folder:
+        bound = domain(job.attributes, job.mixed, job.classes)
+        ledger = Path(folder) / "ledger"
+        forest = prepare(con, TABLE, epsilon=EPSILON, domain=bound, ledger=ledger).execute()
+    clock = Clock()
+    with clock.phase("score"):
+        sql = forest.to_sql(TABLE, form="select", fast=True).rstrip().rstrip(";")
+        con.execute(f"CREATE TEMP TABLE scored AS {sql}").fetchall()
+    return Outcome(clock.seconds["score"], dict(clock.seconds), kilobytes=len(sql) / 1000)
+
+
+def lightgbm_predict(con: Connection, job: Job) -> Outcome:
+    """Fetch, and the probabilities by a hundred trees, trained beforehand on part of the rows."""
+    import lightgbm as lgb
+    import pyarrow as pa
+
+    columns, label = fetched(con, job)
+    some = lgb.Dataset(pa.table(columns).slice(0, 200_000), label.slice(0, 200_000))
+    model = lgb.train({"objective": "binary", "verbose": -1}, some, num_boost_round=100)
+    del columns, label, some
+    clock = Clock()
+    with clock.phase("fetch"):
+        columns, _ = fetched(con, job)
+        features = pa.table(columns)
+    with clock.phase("score"):
+        model.predict(features)
+    return Outcome(sum(clock.seconds.values()), dict(clock.seconds))
+
+
 def sklearn_predict(con: Connection, job: Job) -> Outcome:
     """Fetch, and scikit-learn's probabilities; trained beforehand on part of the rows."""
     from sklearn.ensemble import RandomForestClassifier
@@ -460,6 +492,8 @@ CONTENDERS: dict[str, Callable[[Connection, Job], Outcome]] = {
     "ours, portable SQL": lambda con, job: score(con, job, fast=False),
     "ours, --fast": lambda con, job: score(con, job, fast=True),
     "scikit-learn, predict": sklearn_predict,
+    "auto, score": score_default,
+    "LightGBM, predict": lightgbm_predict,
 }
 
 
