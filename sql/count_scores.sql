@@ -6,12 +6,18 @@ WITH scored AS (
   SELECT
 {% for score in scores %}
 {% for node_class in node_classes %}
-    {% if loop.first %}CAST(0 AS BIGINT) {% endif %}+ {{ score.votes }}[c.{{ node_class }} // {{ classes }} + 1]{% if loop.last %} AS {{ score.column }},{% endif %}
+    {% if loop.first %}CAST(0 AS BIGINT) {% endif %}+ v.{{ score.column }}[c.{{ node_class }} // {{ classes }} + 1]{% if loop.last %} AS {{ score.column }},{% endif %}
 
 {% endfor %}
 {% endfor %}
     c.{{ node_classes[0] }} % {{ classes }} AS "class"
-  FROM {{ codes }} AS c
+  FROM {{ codes }} AS c, (
+    SELECT
+{% for score in scores %}
+      {{ score.votes }} AS {{ score.column }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+  ) AS v
 )
 SELECT
 {% for score in scores %}

@@ -326,7 +326,10 @@ class DuckDBRows:
             node_classes=self._node_classes,
             classes=self._classes,
             scores=[
-                SimpleNamespace(column=self._ident(f"score{number}"), votes=Sql(values.tolist()))
+                SimpleNamespace(
+                    column=self._ident(f"score{number}"),
+                    votes=Sql(f"CAST('{values.tolist()}' AS BIGINT[])"),
+                )
                 for number, values in enumerate(votes)
             ],
             cuts=list(cuts),

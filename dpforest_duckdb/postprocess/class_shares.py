@@ -10,6 +10,8 @@ about those of all rows, and no tuning is needed.
 
 from __future__ import annotations
 
+from functools import cache, lru_cache
+
 import numpy as np
 
 from dpforest_duckdb.arrays import Floats
@@ -31,7 +33,16 @@ def class_shares(table: Floats, prior: Floats, variance: float, ordered: int = 0
 
     `prior[class]` are the shares in all rows, `variance` is that of the noise of one count; the
     first `ordered` values are in order. All of it is released.
+
+    The last shares are kept: cuts of sums and the log-odds need those of the same counts.
     """
+    return _class_shares(table.tobytes(), prior.tobytes(), variance, ordered).copy()
+
+
+@lru_cache(maxsize=64)
+def _class_shares(counts: bytes, shares_of_all: bytes, variance: float, ordered: int) -> Floats:
+    prior = np.frombuffer(shares_of_all)
+    table = np.frombuffer(counts).reshape(-1, len(prior))
     classes = table.shape[1]
     shares = np.empty(table.shape)
     for label in range(classes) if classes > 2 else [1]:
@@ -133,11 +144,7 @@ def _chains(likelihood: Floats, grid: Floats) -> tuple[Floats, Floats]:
     correlation NEARBY. On every second point of the grid its sums are exact, forwards and
     backwards.
     """
-    offsets, widths = OFFSETS[::2], np.array(SLOPES)[:, None, None]
-    first = np.exp(-((offsets / widths) ** 2) / 2)
-    step = (offsets - NEARBY * offsets[:, None]) / widths / np.sqrt(1 - NEARBY**2)
-    move = np.exp(-(step**2) / 2)
-    first, move = (density / density.sum(axis=2, keepdims=True) for density in (first, move))
+    first, move = _chain_densities()
     top = likelihood.max(axis=1, keepdims=True)
     likely = np.maximum(np.exp(likelihood - top), LEAST_LIKELY)
     evidence, state, before = np.full(len(SLOPES), top.sum()), first, []
@@ -147,13 +154,25 @@ def _chains(likelihood: Floats, grid: Floats) -> tuple[Floats, Floats]:
         evidence += np.log(mass[:, 0, 0])
         state = state / mass
         before.append(state[:, 0])
-    means, after = np.empty((len(likely), len(SLOPES))), np.ones((len(SLOPES), len(offsets), 1))
+    means, after = np.empty((len(likely), len(SLOPES))), np.ones((*move.shape[:2], 1))
     for number in range(len(likely) - 1, -1, -1):
         joint = before[number] * after[:, :, 0] + TINY
         means[number] = joint @ grid / joint.sum(axis=1)
         after = move @ (likely[number][:, None] * after)
         after = after / after.max(axis=1, keepdims=True)
     return evidence, means
+
+
+@cache
+def _chain_densities() -> tuple[Floats, Floats]:
+    """The prior of a chain's first offset `[width, 1, offset]`, and that of the next one
+    `[width, offset, offset]`.
+    """
+    offsets, widths = OFFSETS[::2], np.array(SLOPES)[:, None, None]
+    first = np.exp(-((offsets / widths) ** 2) / 2)
+    step = (offsets - NEARBY * offsets[:, None]) / widths / np.sqrt(1 - NEARBY**2)
+    move = np.exp(-(step**2) / 2)
+    return first / first.sum(axis=2, keepdims=True), move / move.sum(axis=2, keepdims=True)
 
 
 def _segments(likelihood: Floats, grid: Floats, widths: tuple[float, ...]) -> tuple[Floats, Floats]:

@@ -4,9 +4,12 @@
 -- reads private rows: yes
 WITH scored AS (
   SELECT
-CAST(0 AS BIGINT) + [10][c."node_class0" // 2 + 1] AS "score0",
+CAST(0 AS BIGINT) + v."score0"[c."node_class0" // 2 + 1] AS "score0",
     c."node_class0" % 2 AS "class"
-  FROM "temp"."main"."dpforest_000001_0" AS c
+  FROM "temp"."main"."dpforest_000001_0" AS c, (
+    SELECT
+      CAST('[10]' AS BIGINT[]) AS "score0"
+  ) AS v
 )
 SELECT
 CAST(s."score0" > 0 AS INTEGER) + CAST(s."score0" > 5 AS INTEGER) AS "bin0",
