@@ -86,3 +86,7 @@ FROM labelled, range(CASE WHEN 2 * ({{ wrong }}) >= {{ first_phase_labels | leng
 {% else %}
 FROM kept
 {% endif %}
+{% if parts > 1 %}
+-- rows of a tree side by side: their groups fit into the processor's caches
+ORDER BY {{ node_class }}
+{% endif %}
