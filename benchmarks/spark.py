@@ -1,8 +1,8 @@
 """Training on Spark against MLlib's trees, in one run; and Spark's forests against DuckDB's.
 
     python benchmarks/spark.py                              # 1 and 5 million rows on local[2]
-    python benchmarks/spark.py --rows 20000000 --runs 1
-    python benchmarks/spark.py --master 'local-cluster[2,1,1024]' --memory 1g
+    python benchmarks/spark.py --rows 1000000,20000000 --runs 1 --contenders ours:1,ours:10
+    python benchmarks/spark.py --master 'local-cluster[2,1,1024]' --memory 512m --contenders ours:1
     python benchmarks/spark.py --part same --recipes pinq-id3,auto      # all benchmark tables
 
 The contenders take turns in one session, so that a busy machine slows all of them; a first turn on
@@ -21,9 +21,9 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +56,24 @@ POWER = 1.1  # of rows, of which the time may grow
 RECIPES = "auto,boosted,tree-beside-sums,pinq-id3"
 
 Contender = tuple[str, int]  # name, trees
-CONTENDERS: tuple[Contender, ...] = (("ours", 1), ("MLlib", 1), ("ours", 10), ("MLlib", 10))
+CONTENDERS = "ours:1,MLlib:1,ours:10,MLlib:10"
 Seconds = dict[Contender, list[float]]
+Call = tuple[str, float, float]  # a method, the seconds of the clock when it began and ended
+
+
+class Calls(Clock):
+    """Seconds by phase, and when each call was."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[Call] = []
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        start = time.time()
+        with super().phase(name):
+            yield
+        self.calls.append((name, start, time.time()))
 
 
 class Timed:
@@ -89,6 +105,8 @@ def session(master: str, memory: str, folder: Path) -> Any:
     """A Spark at a master, with a limit to the memory of its driver."""
     from pyspark.sql import SparkSession
 
+    events = folder.resolve() / f"events-{time.time_ns()}"
+    events.mkdir()
     builder = SparkSession.builder.master(master)
     for key, value in {
         "spark.driver.memory": memory,
@@ -98,9 +116,25 @@ def session(master: str, memory: str, folder: Path) -> Any:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.log.level": "OFF",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": f"file://{events}",
     }.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def shuffled(events: Path, calls: list[Call]) -> list[int]:
+    """The bytes that tasks wrote for a shuffle during each call, by Spark's log of events."""
+    (log,) = events.iterdir()
+    tasks = []
+    for line in log.read_text(encoding="utf-8").splitlines():
+        event = json.loads(line)
+        if event["Event"] == "SparkListenerTaskEnd" and "Task Metrics" in event:
+            written = event["Task Metrics"]["Shuffle Write Metrics"]["Shuffle Bytes Written"]
+            tasks.append((event["Task Info"]["Finish Time"] / 1e3, written))
+    return [sum(size for at, size in tasks if start <= at <= end) for _, start, end in calls]
 
 
 def written(folder: Path, rows: int) -> Path:
@@ -122,9 +156,8 @@ def written(folder: Path, rows: int) -> Path:
     return files
 
 
-def ours(spark: Any, files: Path, trees: int) -> dict[str, float]:
+def ours(spark: Any, files: Path, trees: int, clock: Calls) -> dict[str, float]:
     """Seconds by phase; preparing and the debit are counted."""
-    clock = Clock()
     with tempfile.TemporaryDirectory(prefix="spark-") as folder:
         start = time.perf_counter()
         run = prepare(
@@ -146,7 +179,7 @@ def ours(spark: Any, files: Path, trees: int) -> dict[str, float]:
     return {**clock.seconds, "rest": whole - sum(clock.seconds.values())}
 
 
-def mllib(spark: Any, files: Path, trees: int) -> dict[str, float]:
+def mllib(spark: Any, files: Path, trees: int, clock: Calls) -> dict[str, float]:
     """Seconds of reading, assembling the vectors and growing the trees."""
     from pyspark.ml.classification import DecisionTreeClassifier, RandomForestClassifier
     from pyspark.ml.feature import VectorAssembler
@@ -168,16 +201,19 @@ RUN = {"ours": ours, "MLlib": mllib}
 
 
 def measured(
-    spark: Any, files: Path, runs: int
-) -> tuple[Seconds, dict[Contender, dict[str, float]]]:
-    """Seconds of each contender turn by turn, and of each phase the median."""
-    whole: Seconds = {key: [] for key in CONTENDERS}
-    parts: dict[Contender, list[dict[str, float]]] = {key: [] for key in CONTENDERS}
+    spark: Any, files: Path, contenders: Sequence[Contender], runs: int
+) -> tuple[Seconds, dict[Contender, dict[str, float]], dict[Contender, list[Call]]]:
+    """Seconds of each contender by turn, medians by phase, and the calls of the last turn."""
+    whole: Seconds = {key: [] for key in contenders}
+    parts: dict[Contender, list[dict[str, float]]] = {key: [] for key in contenders}
+    calls = {}
     for turn in range(runs):
-        for name, trees in CONTENDERS:
-            found = RUN[name](spark, files, trees)
+        for name, trees in contenders:
+            clock = Calls()
+            found = RUN[name](spark, files, trees, clock)
             whole[name, trees].append(sum(found.values()))
             parts[name, trees].append(found)
+            calls[name, trees] = clock.calls
             say(f"turn {turn + 1}: {name}, {trees}: {sum(found.values()):.1f} s")
     phases = {
         key: {
@@ -185,51 +221,94 @@ def measured(
         }
         for key, of_key in parts.items()
     }
-    return whole, phases
+    return whole, phases, calls
 
 
-def speed(master: str, memory: str, sizes: list[int], runs: int, folder: Path) -> str:
-    """The section of a page: ratios, phases, growth and memory."""
+@dataclass(frozen=True)
+class Measured:
+    """What one session took: medians, ratios, phases and calls by rows, and its memory."""
+
+    medians: dict[int, dict[Contender, float]]
+    ratios: list[list[str]]
+    phases: list[list[str]]
+    calls: dict[int, dict[Contender, list[Call]]]
+    memory: str
+
+
+def speed(
+    master: str, memory: str, sizes: list[int], runs: int, folder: Path, temporary: Path, names: str
+) -> str:
+    """The section of a page: ratios, phases, growth, shuffles and memory."""
+    contenders = [(n, int(trees)) for n, trees in (c.split(":") for c in names.split(","))]
     register_disjoint()
     files = {rows: written(folder, rows) for rows in (FEW, *sizes)}
-    spark = session(master, memory, folder)
+    spark = session(master, memory, temporary)
+    version, events = spark.version, Path(spark.conf.get("spark.eventLog.dir")[7:])
     say("warming up")
-    measured(spark, files[FEW], 1)
-    ratios, phases, medians = [], [], {}
-    for rows in sizes:
-        say(f"{rows:,} rows")
-        whole, by_phase = measured(spark, files[rows], runs)
-        medians[rows] = {key: statistics.median(found) for key, found in whole.items()}
-        for trees, most in LIMITS.items():
-            pairs = zip(whole["ours", trees], whole["MLlib", trees], strict=True)
-            ratio = statistics.median(a / b for a, b in pairs)
-            goal = f"{most}, {'met' if ratio <= most else 'MISSED'}" if rows >= 5_000_000 else ""
-            ratios.append(
-                [f"{rows:,}", f"{trees}", f"{medians[rows]['ours', trees]:.1f}",
-                 f"{medians[rows]['MLlib', trees]:.1f}", f"{ratio:.2f}", goal]
-            )  # fmt: skip
-            found = by_phase["ours", trees]
-            phases.append([f"{rows:,}", f"{trees}", *(f"{found.get(p, 0):.1f}" for p in PHASES)])
-    heap = heap_peak(spark)
-    version = spark.version
+    measured(spark, files[FEW], contenders, 1)
+    found = in_session(spark, files, contenders, sizes, runs)
     spark.stop()
-    head = ["rows", "trees", "ours", "MLlib", "ours / MLlib", "at most"]
     return "\n\n".join(
         [
             f"Spark {version}, `{master}`, {ATTRIBUTES} INTEGER columns of 8 values, depth "
             f"{DEPTH}, a driver with {memory} of memory; seconds, runs of each: {runs}. Several "
             "trees are grown on disjoint parts of the rows; MLlib's forest gives each a bootstrap "
             "sample.",
-            markdown_table(head, ratios),
+            markdown_table(
+                ["contender", "trees", *(f"{rows:,} rows" for rows in sizes)],
+                [
+                    [name, f"{trees}", *(f"{found.medians[r][name, trees]:.1f}" for r in sizes)]
+                    for name, trees in contenders
+                ],
+            ),
+            markdown_table(["rows", "trees", "ours / MLlib", "at most"], found.ratios),
             "Seconds of ours by phase:",
-            markdown_table(["rows", "trees", *PHASES], phases),
-            *growth(medians),
-            f"The driver's Java held at most {heap / 1e6:.0f} MB, which includes garbage and "
-            "MLlib's rows, and Python "
-            f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:.0f} MB. "
-            "On local[…] the driver is also the executor.",
+            markdown_table(["rows", "trees", *PHASES], found.phases),
+            *growth(found.medians),
+            "Kilobytes shuffled by ours:",
+            markdown_table(
+                ["rows", "trees", "by depth, then leaves"], volumes(found.calls, events)
+            ),
+            found.memory,
         ]
     )
+
+
+def in_session(
+    spark: Any, files: dict[int, Path], contenders: list[Contender], sizes: list[int], runs: int
+) -> Measured:
+    """All sizes in one session."""
+    ratios, phases, medians, calls = [], [], {}, {}
+    for rows in sizes:
+        say(f"{rows:,} rows")
+        whole, by_phase, calls[rows] = measured(spark, files[rows], contenders, runs)
+        medians[rows] = {key: statistics.median(found) for key, found in whole.items()}
+        for trees, most in LIMITS.items():
+            if ("ours", trees) in whole:
+                found = by_phase["ours", trees]
+                phases.append(
+                    [f"{rows:,}", f"{trees}", *(f"{found.get(p, 0):.1f}" for p in PHASES)]
+                )
+            if not {("ours", trees), ("MLlib", trees)} <= set(whole):
+                continue
+            pairs = zip(whole["ours", trees], whole["MLlib", trees], strict=True)
+            ratio = statistics.median(a / b for a, b in pairs)
+            goal = f"{most}, {'met' if ratio <= most else 'MISSED'}" if rows >= 5_000_000 else ""
+            ratios.append([f"{rows:,}", f"{trees}", f"{ratio:.2f}", goal])
+    return Measured(medians, ratios, phases, calls, memory_peaks(spark))
+
+
+def volumes(calls: dict[int, dict[Contender, list[Call]]], events: Path) -> list[list[str]]:
+    """A line for each run of ours: what each of its counts shuffled."""
+    lines = []
+    for rows, by_contender in calls.items():
+        for (name, trees), found in by_contender.items():
+            counted = [call for call in found if call[0].startswith("count_")]
+            sizes = shuffled(events, counted) if name == "ours" else []
+            if sizes:
+                shown = ", ".join(f"{size / 1e3:.0f}" for size in sizes)
+                lines.append([f"{rows:,}", f"{trees}", shown])
+    return lines
 
 
 PHASES = ("encode", "count_classes", "route", "count_leaves", "select", "rest")
@@ -241,7 +320,7 @@ def growth(medians: dict[int, dict[Contender, float]]) -> list[str]:
         return []
     few, many = min(medians), max(medians)
     powers = []
-    for name, trees in CONTENDERS:
+    for name, trees in medians[few]:
         took = medians[many][name, trees] / medians[few][name, trees]
         power = math.log(took) / math.log(many / few)
         goal = f" ({'met' if power <= POWER else 'MISSED'})" if name == "ours" else ""
@@ -252,11 +331,16 @@ def growth(medians: dict[int, dict[Contender, float]]) -> list[str]:
     ]
 
 
-def heap_peak(spark: Any) -> int:
-    """The most bytes that the driver's heap held, garbage included."""
-    factory = spark._jvm.java.lang.management.ManagementFactory
-    pools = factory.getMemoryPoolMXBeans()
-    return sum(int(p.getPeakUsage().getUsed()) for p in pools if p.getType().name() == "HEAP")
+def memory_peaks(spark: Any) -> str:
+    """A sentence on the most memory that the driver's processes had."""
+    java = spark._jvm.java.lang.ProcessHandle.current().pid()
+    status = Path(f"/proc/{java}/status").read_text(encoding="utf-8")  # on Linux
+    (peak,) = (int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
+    python = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return (
+        f"The driver's Java had at most {peak / 1e3:.0f} MB of memory, and Python "
+        f"{python / 1e3:.0f} MB. On local[…] the driver is also the executor."
+    )
 
 
 def same(recipes: list[str], folder: Path) -> str:
@@ -312,6 +396,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--memory", default="8g", help="of the driver")
+    parser.add_argument("--contenders", default=CONTENDERS)
     parser.add_argument("--recipes", default=RECIPES)
     parser.add_argument("--folder", type=Path, help="for the rows, which are kept there")
     given = parser.parse_args()
@@ -321,7 +406,8 @@ def main() -> None:
             print(same(given.recipes.split(","), folder))
         else:
             sizes = [int(rows) for rows in given.rows.split(",")]
-            print(speed(given.master, given.memory, sizes, given.runs, folder))
+            where = (folder, Path(temporary))
+            print(speed(given.master, given.memory, sizes, given.runs, *where, given.contenders))
 
 
 if __name__ == "__main__":
