@@ -21,6 +21,7 @@ from spark_sessions import NURSERY_DOMAIN, started
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
+from dpforest_duckdb.domain.types import BIGINT, VARCHAR
 from dpforest_duckdb.engine.exponentials import ONE, exponential, logarithm
 from dpforest_duckdb.engine.spark.engine import SparkEngine
 from dpforest_duckdb.engine.spark.layout import Layout
@@ -281,6 +282,31 @@ def test_files_of_one_name_are_each_read(spark: Any, tmp_path: Path) -> None:
     ]
     forests = list(train_many(runs))
     assert [int(forest.trees[0].votes[-1].argmax()) for forest in forests] == [0, 1]
+
+
+def test_no_row_decides_the_type_of_a_column_from_folders(spark: Any, tmp_path: Path) -> None:
+    """Spark would take the years for numbers, until one row has another value."""
+    rows = spark.range(60).selectExpr(
+        "id % 3 AS n", "id % 2 AS label", "string(2020 + id % 2) AS year"
+    )
+    domain = domain_from_mapping(
+        {
+            "target": "label",
+            "column": [
+                {"name": "n", "kind": "numeric", "lower": 0, "upper": 2},
+                {"name": "year", "kind": "categorical", "domain": ["2020", "2021"]},
+                {"name": "label", "kind": "categorical", "domain": [0, 1]},
+            ],
+        }
+    )
+    for number, year in enumerate(("2021", "none of these")):
+        folder = tmp_path / f"{number}"
+        more = spark.range(1).selectExpr("id AS n", "id AS label", f"'{year}' AS year")
+        rows.union(more).write.partitionBy("year").parquet(str(folder))
+        given = {"domain": domain, "privacy_unit": "row", "epsilon": 1000, "recipe": "pinq-id3"}
+        forest = train(spark, folder, ledger=tmp_path / "ledger", **given)
+        assert [a.type for a in forest.domain.attributes] == [BIGINT, VARCHAR]
+        assert forest.trees[0].attribute[0] == 1, "the label is in the year"
 
 
 def test_ctrl_c_cancels_our_jobs_within_two_seconds(

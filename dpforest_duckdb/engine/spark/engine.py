@@ -6,6 +6,7 @@ import contextlib
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from typing import Any
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type
@@ -15,8 +16,7 @@ from dpforest_duckdb.engine.spark.steps import (
     Frame,
     Session,
     Steps,
-    is_remote,
-    own_session,
+    own_steps,
     private_views,
 )
 from dpforest_duckdb.errors import DpforestError
@@ -88,6 +88,10 @@ class SparkEngine:
         """All columns of a table. Raises what Spark raises."""
         return self.session.table(self.ident(info))
 
+    def fields(self, info: TableInfo) -> list[Any]:
+        """The columns of a table, as Spark describes them."""
+        return list(self.steps.call(lambda: self.frame(info).schema.fields))
+
     def fresh(self, session: Session, info: TableInfo) -> Frame:
         """All columns of a table in another session, with rows that others wrote meanwhile."""
         session.catalog.refreshTable(self.ident(info))
@@ -136,9 +140,8 @@ class SparkEngine:
 
     def declared(self, table: TableInfo) -> list[DeclaredColumn]:
         """The types and the comments of columns; JSON in a comment declares a domain."""
-        fields = self.steps.call(lambda: self.frame(table).schema.fields)
         found = []
-        for field in fields:
+        for field in self.fields(table):
             kind = _type(field)
             comment = str((field.metadata or {}).get("comment", ""))
             categories = (False, True) if kind == BOOLEAN else None
@@ -162,8 +165,7 @@ class SparkEngine:
         """
         for name in table.columns:
             self.steps.dialect.check_name(name)
-        fields = self.steps.call(lambda: self.frame(table).schema.fields)
-        for field in fields:
+        for field in self.fields(table):
             if field.name in columns and not hashable(field):
                 raise DpforestError(
                     f'Column "{field.name}" has a type whose values Spark does not compare: use '
@@ -194,11 +196,9 @@ class SparkEngine:
 
         Runs that share a snapshot each read the rows again.
         """
-        session = self.steps.call(lambda: own_session(self.session))
-        steps = Steps(session, self.trace)
 
         def opened() -> Frame:
-            frame = self.fresh(session, table)
+            frame = self.fresh(steps.session, table)
             found = types(frame)
             if any(found.get(name) != kind for name, kind in table.columns.items()):
                 raise DpforestError(
@@ -207,15 +207,10 @@ class SparkEngine:
                 )
             return frame
 
-        try:
+        with own_steps(self.steps) as steps:
             steps.call(opened)  # a table that is not there, or has changed, fails at once
             with private_views(steps) as views:
                 yield SparkSnapshot(steps, views, table, opened)
-        finally:
-            steps.close()
-            if is_remote(session):  # an open one calls the server when Python ends, for minutes
-                with contextlib.suppress(Exception):
-                    session.client.close()
 
 
 class SparkNote:
@@ -266,7 +261,11 @@ class SparkNote:
 
 def types(frame: Frame) -> dict[str, ColumnType]:
     """The types of a DataFrame's columns."""
-    return {field.name: _type(field) for field in frame.schema.fields}
+    return types_of(frame.schema.fields)
+
+
+def types_of(fields: list[Any]) -> dict[str, ColumnType]:
+    return {field.name: _type(field) for field in fields}
 
 
 def _type(field: Frame) -> ColumnType:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from dpforest_duckdb.engine.base import Trace
-from dpforest_duckdb.engine.spark.engine import SparkEngine, types
-from dpforest_duckdb.engine.spark.steps import Frame, Session
+from dpforest_duckdb.engine.spark.engine import SparkEngine, types_of
+from dpforest_duckdb.engine.spark.steps import Frame, Session, own_steps
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo
 
@@ -17,7 +18,8 @@ from dpforest_duckdb.ledger.anchor import TableInfo
 class SparkFiles(SparkEngine):
     """The rows of some local files, which are the one table here. Their budgets go by their paths.
 
-    The folders of a partitioned table (`year=2025`) give columns too.
+    The folders of a partitioned table (`year=2025`) give columns too. These are text, because Spark
+    would guess their types from the values.
     """
 
     def __init__(self, session: Session, path: Path, trace: Trace | None = None) -> None:
@@ -25,8 +27,10 @@ class SparkFiles(SparkEngine):
         self._path = path
         self.name = path.stem.strip("-_.*?[] ") or "rows"
         try:
-            self._found = self.steps.call(lambda: self.frame(TableInfo("", "", "", {})))
-            found = self.steps.call(lambda: self._found.inputFiles())
+            with own_steps(self.steps) as own:
+                frame = own.call(lambda: self._read(own.session))
+                self._fields: list[Any] = list(own.call(lambda: frame.schema.fields))
+                found = own.call(frame.inputFiles)
         except DpforestError:
             raise DpforestError(
                 f"Spark reads no Parquet files at {path}: check the path."
@@ -47,10 +51,10 @@ class SparkFiles(SparkEngine):
             )
 
     def table(self, name: str) -> TableInfo:
-        return TableInfo("files", "main", name, types(self._found))
+        return TableInfo("files", "main", name, types_of(self._fields))
 
-    def frame(self, info: TableInfo) -> Frame:
-        return self._read(self.session)
+    def fields(self, info: TableInfo) -> list[Any]:
+        return self._fields
 
     def _read(self, session: Session) -> Frame:
         return session.read.parquet(f"file://{self._path.resolve()}")

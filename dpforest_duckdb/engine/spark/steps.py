@@ -42,6 +42,8 @@ _MEANINGS = {
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
     "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
+    # else the values of one row could change the type of a column, and so whether a run is refused
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 _CANCELLED = ("OPERATION_CANCELED", "SPARK_JOB_CANCELLED", "JOB_CANCELLED")
 
@@ -129,6 +131,20 @@ class Steps:
                 self._interrupt(self._tag)
             if wait([running], timeout=_POLL).done:
                 break
+
+
+@contextlib.contextmanager
+def own_steps(steps: Steps) -> Iterator[Steps]:
+    """Steps in a session of its own (see `own_session`), which ends at the end."""
+    session = steps.call(lambda: own_session(steps.session))
+    own = Steps(session, steps.trace)
+    try:
+        yield own
+    finally:
+        own.close()
+        if is_remote(session):  # an open one calls the server when Python ends, for minutes
+            with contextlib.suppress(Exception):
+                session.client.close()
 
 
 def _begin(session: Session, add: Callable[[str], None], tag: str) -> None:
