@@ -187,11 +187,11 @@ CASES = (
         "adult",
         {"1": 0.85},
         experiments=(
-            ("1", "sparing"),
             ("1", "B-a-tree"),
             ("1", "entropy"),
+            ("1", "B-a-query"),
             ("1", "no-noise"),
-            ("1", "entropy-no-noise"),
+            ("1", "best-splits"),
         ),
     ),
 )
@@ -202,13 +202,18 @@ def true_label(counts: Integers, *_: object) -> Integers:
     return np.eye(counts.shape[1], dtype=np.int64)[counts.argmax(axis=1)]
 
 
-def without_noise(form: Recipe) -> dict[str, Any]:
-    """Splits and labels of leaves without noise."""
+def best_splits(form: Recipe) -> dict[str, Any]:
+    """Splits without noise."""
 
     def choose(choice: Choice) -> Drawn:
         return form.choose(replace(choice, epsilon=10**6 * NANO))
 
-    return {"leaf": replace(form.leaf, ask=true_label), "choose": choose}
+    return {"choose": choose}
+
+
+def without_noise(form: Recipe) -> dict[str, Any]:
+    """Splits and labels of leaves without noise."""
+    return {"leaf": replace(form.leaf, ask=true_label), **best_splits(form)}
 
 
 REASONS = """## What the figures say
@@ -265,6 +270,8 @@ NULL and deal five folds, which was not tried.
 
 **DiPriMe and DP-RF** have plots. The thesis reads about 60 % for DiPriMe and about 75 % for DP-RF
 (`snr-forest`) off those of Banknote at ε = .1; both are met. Other figures of theirs were not read.
+The rigorous DP-RF has less: 4 % of ε = .1 pays for the number of its 1,029 rows, which has a
+standard deviation of 500 then and sets the number of trees and where they end.
 
 **DPRF-Gini at ε = .1** is reached, or nearly, if ε is that of each query, 2(d + 1) τ times our
 reading: Credit has {{dprf-gini/credit_approval/0.1/B-a-query}} (published .806), Iris
@@ -307,12 +314,18 @@ the forest it has {{hou-forest/mushroom/0.1/as-published}} and
 {{hou-forest/mushroom/1/as-published}}, with ε as that of each tree
 {{hou-forest/mushroom/0.1/B-a-tree}} and {{hou-forest/mushroom/1/B-a-tree}}. The ε_u of (4.30),
 which spends a third, gives {{hou-forest/mushroom/0.1/sparing}} and
-{{hou-forest/mushroom/1/sparing}} as the budget of the forest,
-{{hou-forest/mushroom/0.1/sparing-a-tree}} and {{hou-forest/mushroom/1/sparing-a-tree}} as that of
-each tree. The figures are read off a plot.
+{{hou-forest/mushroom/1/sparing}} as the budget of the forest. As that of each tree, it gives
+{{hou-forest/mushroom/0.1/sparing-a-tree}}, which meets the figure at .1 (read off a plot as a
+little below .92), and {{hou-forest/mushroom/1/sparing-a-tree}}, which is above that at 1. With
+B = 1000 it has {{hou-forest/mushroom/0.1/no-noise}}.
 
 **Hou's Adult at ε = 1 (.85)** is above both readings: {{hou-forest/adult/1/as-published}} and
-{{hou-forest/adult/1/B-a-tree}}.
+{{hou-forest/adult/1/B-a-tree}}. More budget does not help: with B = 1000 it has
+{{hou-forest/adult/1/no-noise}}. Cuts by entropy alone, with ε as that of each tree, give
+{{hou-forest/adult/1/entropy}}. The draw of splits is what differs: IG_GR is at most 1, its
+sensitivity is not given, and with its range as Δ a draw is nearly uniform at any of these ε. With
+the best split of each node and cuts by entropy it has {{hou-forest/adult/1/best-splits}}, which is
+the published figure.
 
 **Xin's DPGDF as published** draws its splits by a mean over the rows with Δ = ½, which is weak, and
 its labels by smooth sensitivity; the rigorous form does neither, and gains 10 to 25 points. Its
@@ -402,6 +415,9 @@ CHANGES = {
     "entropy-no-noise": Change("B = 1000, bins by entropy (4.4)", budget=much, bins=by_entropy),
     "entropy-two-splits": Change(
         "B = 1000, d = 2, bins by entropy (4.4)", budget=much, depth=2, bins=by_entropy
+    ),
+    "best-splits": Change(
+        "B = 1000, the best splits, bins by entropy (4.4)", best_splits, much, bins=by_entropy
     ),
     "sparing": Change("ε_u = ε / (2 d_m − 1), as (4.30) has it", sparing),
     "sparing-a-tree": Change("sparing, and each tree has all of B", sparing, a_tree),
