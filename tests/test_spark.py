@@ -16,7 +16,7 @@ import duckdb
 import numpy as np
 import pytest
 from engine_conformance import COLUMNS, DOMAIN, ROWS, Subject, conforms
-from shell import Said, dpforest, refused
+from shell import Said, dpforest, refused, run
 from spark_sessions import NURSERY_DOMAIN, started
 
 from dpforest_duckdb.domain import Attribute, Domain
@@ -237,6 +237,18 @@ def test_a_cap_is_set_kept_and_moved_on_the_command_line(
     assert "is gone" in refused(trained("t", "0.1"))
     assert budget("retire", "--table", "default.renamed").code == 0
     assert budget("show", "--table", "t").facts["cap"] is None
+
+
+def test_a_master_that_does_not_start_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+    said = run(
+        *("train", "--engine", "spark", "--master", "nonsense", "--table", "t", "--epsilon", "1"),
+        *("--domain", tmp_path / "d.toml", "--out", tmp_path / "forest.json"),
+        *("--ledger", tmp_path / "ledger"),
+    )
+    assert "--master nonsense" in refused(said)
+    assert said.err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_run_leaves_an_anchor_and_no_rows(spark: Any, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 from collections.abc import Iterator
 
@@ -32,19 +33,38 @@ def opened_session(master: str, remote: str | None) -> Iterator[Session]:
         raise DpforestError("Java is not installed, and Spark needs it: install Java 17 or later.")
     builder = SparkSession.builder
     try:
-        if remote is not None:
-            session = builder.remote(remote).getOrCreate()
-            session.sql("SELECT 1").collect()
-        else:
-            builder = builder.master(master)
-            for key, value in _QUIET.items():
-                builder = builder.config(key, value)
-            session = builder.getOrCreate()
+        with _no_stderr():
+            if remote is not None:
+                session = builder.remote(remote).getOrCreate()
+                session.sql("SELECT 1").collect()
+            else:
+                builder = builder.master(master)
+                for key, value in _QUIET.items():
+                    builder = builder.config(key, value)
+                session = builder.getOrCreate()
     except Exception:
-        where = f"--remote {remote}" if remote is not None else f"--master {master}"
-        raise DpforestError(f"No Spark session starts with {where}: check it.") from None
+        where = f"--master {master}: check it, and that Java is 17 or later"
+        if remote is not None:
+            where = f"--remote {remote}: check it"
+        raise DpforestError(f"No Spark session starts with {where}.") from None
     try:
         yield session
     finally:
         with contextlib.suppress(Exception):
             session.stop()
+
+
+@contextlib.contextmanager
+def _no_stderr() -> Iterator[None]:
+    """Nothing is written to stderr, also not by programs that start now, for as long as they run.
+
+    Java's traces would hide our one sentence, and later they could quote data.
+    """
+    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nothing, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
