@@ -343,13 +343,14 @@ def memory_peaks(spark: Any) -> str:
     )
 
 
-def same(recipes: list[str], folder: Path) -> str:
-    """A table of forests: whether Spark's is DuckDB's, for each benchmark table and recipe."""
+def same(recipes: list[str], tables: list[str], folder: Path) -> str:
+    """A table of forests: whether Spark's is DuckDB's, for some tables or all, and each recipe."""
     spark = session("local[2]", "4g", folder)
     warnings.simplefilter("ignore", NotPrivateWarning)
     found = []
-    for name, file in table_files().items():
-        line = [name]
+    files = table_files()
+    for name in tables or files:
+        file, line = files[name], [name]
         for recipe in recipes:
             with tempfile.TemporaryDirectory(prefix="spark-") as ledgers:
                 given = {
@@ -398,12 +399,14 @@ def main() -> None:
     parser.add_argument("--memory", default="8g", help="of the driver")
     parser.add_argument("--contenders", default=CONTENDERS)
     parser.add_argument("--recipes", default=RECIPES)
+    parser.add_argument("--tables", help="to compare. [default: all]")
     parser.add_argument("--folder", type=Path, help="for the rows, which are kept there")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="spark-") as temporary:
         folder = given.folder or Path(temporary)
         if given.part == "same":
-            print(same(given.recipes.split(","), folder))
+            tables = given.tables.split(",") if given.tables else []
+            print(same(given.recipes.split(","), tables, folder))
         else:
             sizes = [int(rows) for rows in given.rows.split(",")]
             where = (folder, Path(temporary))
