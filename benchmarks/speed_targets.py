@@ -292,7 +292,7 @@ def main() -> None:
     if given.markdown:
         page = given.markdown.read_text(encoding="utf-8")
         between = re.compile(f"(?<={re.escape(FIRST)}\n).*?(?={re.escape(LAST)})", re.DOTALL)
-        page = between.sub(lambda _: f"\n{text}\n", page)
+        page = between.sub(lambda _: f"\n{text}\n\n", page)
         given.markdown.write_text(page, encoding="utf-8")
 
 
