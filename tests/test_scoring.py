@@ -23,7 +23,7 @@ from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.scoring.publish import publish_sql
 from dpforest_duckdb.scoring.score_sql import score_sql, share_names
 from dpforest_duckdb.training.prepare import prepare
-from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Guarantee, Link, Tree
+from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Guarantee, Link, Tree, Voting
 
 TABLES = [
     "adult_train",
@@ -332,3 +332,42 @@ def test_ties_go_to_the_first_class() -> None:
     con.execute("CREATE TABLE t AS SELECT 'a' AS x")
     forest = Forest("m", "test", Guarantee("1"), domain, (tree,))
     assert forest.predict(con, "t").fetchall() == [("a", "no", 0.5, 0.5)]
+
+
+def tree_of(kind: list[int], attribute: list[int], cell: list[int], first: list[int]) -> Tree:
+    """A tree whose leaves have different votes, which depend on the number of the node."""
+    number = np.arange(len(kind))
+    votes = np.stack([number * 7 % 101, number * 13 % 97], axis=1)
+    votes[np.array(kind) != LEAF] = 0
+    return Tree(*map(np.array, (kind, attribute, cell, first)), None, votes)
+
+
+@pytest.mark.parametrize("voting", ["sum", "surest"])
+def test_bit_sets_hold_trees_of_more_leaves_than_a_word(
+    con: duckdb.DuckDBPyConnection, voting: Voting
+) -> None:
+    """82 leaves by two attributes that are looked up apart, a small tree, and one leaf alone."""
+    sizes = {"x": 40, "y": 30}
+    attributes = tuple(
+        Attribute(name, "categorical", tuple(map(str, range(size))), nullable=False)
+        for name, size in sizes.items()
+    )
+    types = dict.fromkeys([*sizes, "target"], VARCHAR)
+    domain = Domain(attributes, "target", ("no", "yes")).bind(types)
+    wide = domain.cells[0]
+    leaves = 2 * wide
+    large = tree_of(
+        [MULTIWAY, *[EQUALS] * wide, *[LEAF] * leaves],
+        [0, *[1] * wide, *[-1] * leaves],
+        [0, *(number % 30 for number in range(wide)), *[0] * leaves],
+        [1, *range(1 + wide, 1 + wide + leaves, 2), *[-1] * leaves],
+    )
+    small = tree_of(
+        [EQUALS, LEAF, EQUALS, LEAF, LEAF], [0, -1, 1, -1, -1], [3, 0, 9, 0, 0], [1, -1, 3, -1, -1]
+    )
+    forest = forest_of(domain, large, small, tree_of([LEAF], [-1], [0], [-1]))
+    con.execute(
+        "CREATE TABLE t AS SELECT CAST(x AS VARCHAR) AS x, CAST(y AS VARCHAR) AS y "
+        "FROM range(42) AS a(x), range(32) AS b(y)"
+    )
+    assert_agree(con, replace(forest, voting=voting), "t")
