@@ -45,6 +45,7 @@ class Job:
     epsilon: float
     delta: float
     seeds: int
+    measure: bool = True  # runs that are not in the results
 
 
 def main() -> None:
@@ -61,6 +62,9 @@ def main() -> None:
     )
     parser.add_argument("--results", type=Path, default=Path("accuracy-results.jsonl"))
     parser.add_argument(
+        "--known", action="store_true", help="measure nothing: a page of the runs that are known"
+    )
+    parser.add_argument(
         "--references",
         type=Path,
         default=Path("reference-results.jsonl"),
@@ -75,7 +79,9 @@ def main() -> None:
         seeds = given.seeds if recipe == DEFAULT else 1
         delta = given.delta if recipe in USE_DELTA else 0.0
         for name in given.table:
-            jobs = [Job(recipe, epsilon, delta, seeds) for epsilon in given.epsilon]
+            jobs = [
+                Job(recipe, epsilon, delta, seeds, not given.known) for epsilon in given.epsilon
+            ]
             cells += measured(references if recipe == CEILING else results, name, jobs)
     print(summary(cells, given.delta))
     if given.markdown:
@@ -96,7 +102,7 @@ def measured(results: Results, name: str, jobs: Sequence[Job]) -> list[Cell]:
     start = time.monotonic()
     table = HARD[name]().table() if name in HARD else load(table_files()[name])
     every = list(folds(table))
-    cells = [_cell(results, name, table, job, every) for job in jobs]
+    cells = [cell for job in jobs if (cell := _cell(results, name, table, job, every))]
     seconds = time.monotonic() - start
     if seconds > 5:
         reached = " ".join(f"{cell.accuracy:.3f}" for cell in cells)
@@ -104,8 +110,10 @@ def measured(results: Results, name: str, jobs: Sequence[Job]) -> list[Cell]:
     return cells
 
 
-def _cell(results: Results, name: str, table: Table, job: Job, every: Sequence[Integers]) -> Cell:
-    """The mean of a job over folds and seeds."""
+def _cell(
+    results: Results, name: str, table: Table, job: Job, every: Sequence[Integers]
+) -> Cell | None:
+    """The mean of a job over folds and seeds; None if there is no run."""
     forest = job.recipe == CEILING
     epsilon, delta = (0.0, 0.0) if forest else (job.epsilon, job.delta)
     runs = []
@@ -114,13 +122,18 @@ def _cell(results: Results, name: str, table: Table, job: Job, every: Sequence[I
         for seed in range(job.seeds):
             key = (name, job.recipe, epsilon, delta, number, seed)
             run = results.get(*key)
+            if run is None and not job.measure:
+                continue
             if run is None:
                 found = _figures(table, job, fold, 1000 * seed + number)
                 run = {**dict(zip(KEYS, key, strict=True)), **found.rounded()}
                 results.add(run)
             runs.append(run)
+    if not runs:
+        return None
     shares = np.bincount(table.labels) / len(table.labels)
-    return Cell.mean(name, job.recipe, job.epsilon, runs, shares[shares > 0])
+    missing = job.seeds * len(every[:most]) - len(runs)
+    return Cell.mean(name, job.recipe, job.epsilon, runs, shares[shares > 0], missing)
 
 
 def _figures(table: Table, job: Job, fold: Integers, seed: int) -> Figures:

@@ -59,6 +59,7 @@ class Cell:
     log_loss: float | None
     majority: float = math.nan
     entropy: float = math.nan
+    missing: int = 0  # runs that were planned
 
     @classmethod
     def mean(
@@ -68,6 +69,7 @@ class Cell:
         epsilon: float,
         runs: Sequence[Mapping[str, object]],
         shares: np.ndarray,
+        missing: int = 0,
     ) -> Cell:
         """The mean of runs; `shares` are those of the classes that have rows."""
 
@@ -85,6 +87,7 @@ class Cell:
             statistics.mean(values("log_loss")),
             float(shares.max()),
             float(-(shares * np.log(shares)).sum()),
+            missing,
         )
 
 
@@ -296,6 +299,9 @@ def page(
     head += ["log loss", "guess: accuracy", "log loss", "without privacy"]
     left = [name for name in (*table_files(), *HARD) if name not in {c.table for c in cells}]
     missing = f" Not measured yet: {', '.join(left)}." if left else ""
+    fewer = [f"{c.table} at {c.epsilon:g} ({c.missing})" for c in cells if c.missing]
+    if fewer:
+        missing += f" Runs that are missing: {', '.join(fewer)}."
     pure = " Recipes other than auto and boosted spend no δ." if delta else ""
     return (
         f"# {title}\n\nWritten by `{command}`; {given}, noise from seeds.{pure}{missing} Means "

@@ -77,6 +77,7 @@ class Results:
         self._known: dict[tuple[object, ...], Mapping[str, object]] = {}
         self._groups: dict[tuple[object, ...], set[tuple[object, ...]]] = {}
         self._confirmed: dict[tuple[object, ...], object] = {}  # group: by which code
+        self._used: dict[tuple[object, ...], object] = {}  # the code of runs that were asked for
         if file is not None and file.is_file():
             *lines, rest = file.read_text(encoding="utf-8").split("\n")
             if rest:  # the program was stopped within a line
@@ -102,14 +103,18 @@ class Results:
     def get(self, *values: object) -> Mapping[str, object] | None:
         """A run by the values of its keys; None if it is not there yet, or is of other code."""
         run = self._known.get(values)
-        if run is None or self._code is None or run.get("code") == self._code:
+        if run is None or self._code is None:
             return run
         group = tuple(run[key] for key in self._group_keys)
-        return run if self._confirmed.get(group) == self._code else None
+        if run.get("code") != self._code and self._confirmed.get(group) != self._code:
+            return None
+        self._used[values] = run.get("code")
+        return run
 
     def add(self, run: Mapping[str, object]) -> None:
         if self._code is not None:
             run = {**run, "code": self._code}
+            self._used[tuple(run[key] for key in self._keys)] = self._code
         self._remember(run)
         if self._file is not None:
             with self._file.open("a", encoding="utf-8") as lines:
@@ -118,11 +123,10 @@ class Results:
     def code_note(self) -> str:
         """A sentence on the code that made the runs, for a page."""
         text = f"The code that was measured has the digest {self._code} (`shared.code_digest`)."
-        runs = [run for key in self._known if (run := self.get(*key)) is not None]
-        earlier = sum(run.get("code") != self._code for run in runs)
+        earlier = sum(code != self._code for code in self._used.values())
         if earlier:
             text += (
-                f" {earlier:,} of {len(runs):,} runs were made with earlier code. They count "
+                f" {earlier:,} of {len(self._used):,} runs were made with earlier code. They count "
                 "because another run of each, repeated with this code, gave the same figures."
             )
         return text

@@ -158,6 +158,7 @@ def test_runs_of_other_code_count_once_a_repeated_run_is_the_same(tmp_path: Path
     after.add({"table": "same", "seed": 1, "accuracy": 0.5})
     after.add({"table": "other", "seed": 1, "accuracy": 0.6})
     for read in (after, results("after")):
+        assert read.get("same", 1) is not None
         assert read.get("same", 2) is not None
         assert read.get("other", 1) is not None
         assert read.get("other", 2) is None
