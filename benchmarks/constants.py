@@ -80,6 +80,8 @@ CONSTANTS = (
     Constant("COMPARE", 125, 500),
     Constant("MODELS", 500, 2000),
     Constant("CLEAN", 0.08, 0.18),
+    Constant("FEW_FIGURES", 20, 45),
+    Constant("ROUGH", 0.45, 1.1),
     Constant("LEAST_ROWS", 150, 600),
     Constant("ROOT_NOISE", 0.8, 1.8),
     Constant("ROWS_PER_LEAF", 50, 200),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -24,7 +25,12 @@ from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.sampler import MAX_DENOMINATOR
 from dpforest_duckdb.recipes import find
-from dpforest_duckdb.recipes.ours.auto_rules import COARSEST, MOST
+from dpforest_duckdb.recipes.ours.auto_rules import (
+    COARSEST,
+    MOST,
+    few_figures_fit,
+    joint_tables_fit,
+)
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.table_codes import WHOLE, blocks, deviation, parts, sums, table_of
 from dpforest_duckdb.training.prepare import prepare
@@ -215,6 +221,18 @@ def test_the_default_releases_all_tables_only_if_the_noise_is_small_enough(
     assert "tables" not in purposes[0.001] | purposes[100]
     few = fit(con, "t", domain=domain, epsilon=0.5, trees=2)
     assert len(few.trees) <= 3, "at most as many attributes as were asked for"
+
+
+@pytest.mark.parametrize(("classes", "fits"), [(2, True), (3, False)])
+def test_two_classes_of_few_ordered_attributes_are_released_together_in_more_noise(
+    classes: int, fits: bool
+) -> None:
+    ten = (Attribute(f"a{n}", "numeric", lower=1, upper=10) for n in range(9))
+    labels = tuple(f"c{n}" for n in range(classes))
+    domain = Domain(tuple(ten), "k", labels)
+    few = Request(domain=domain, epsilon=NANO // 10, trees=9, depth=1, rows=450)
+    assert few_figures_fit(few) == joint_tables_fit(few) == fits
+    assert not joint_tables_fit(replace(few, epsilon=NANO // 100)), "too much noise"
 
 
 def test_tables_of_real_numbers_get_another_recipe(

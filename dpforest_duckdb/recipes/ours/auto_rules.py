@@ -7,12 +7,13 @@ are in `constants`.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.privacy.noise import gaussian_variance, noise_scale
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.plans import row_count_query
@@ -133,12 +134,13 @@ def out_of_reach(request: Request) -> bool:
 def joint_tables_fit(request: Request) -> bool:
     """Whether the tables of all attributes can be released together, by a careful number of rows.
 
-    Not if most attributes are numbers of more values than joint noise allows bins. Not if sums are
-    to be fitted, unless the tables of all attributes together have less noise than those of the few
-    that would be chosen.
+    Not if most attributes are numbers of more values than joint noise allows bins; if there are few
+    figures, of more than half of MOST. Not if sums are to be fitted, unless the tables of all
+    attributes together have less noise than those of the few that would be chosen.
     """
     attributes, bins = request.domain.attributes, _joint_bins(request)
-    shown = sum(a.kind != "numeric" or a.recut(MOST).proper <= bins for a in attributes)
+    values = max(bins, MOST // 2) if few_figures_fit(request) else bins
+    shown = sum(a.kind != "numeric" or a.recut(MOST).proper <= values for a in attributes)
     if not bins or 2 * shown <= len(attributes):
         return False
     fitted = _classes(request) == 2 and models_differ(request)
@@ -148,17 +150,37 @@ def joint_tables_fit(request: Request) -> bool:
 def _joint_bins(request: Request) -> int:
     """The bins that joint noise allows numeric attributes; 0 if it is too much for any."""
     bins = MOST
-    while bins >= COARSEST and roughness(bins, request) > constants.CLEAN:
+    while bins >= COARSEST and (
+        roughness(_figures(request.domain.attributes, bins), request) > constants.CLEAN
+    ):
         bins //= 2
-    return bins if bins >= COARSEST else 0
+    return bins if bins >= COARSEST else COARSEST if few_figures_fit(request) else 0
 
 
-def roughness(bins: int, request: Request) -> float:
-    """The noise of a joint figure, divided by the rows of a class, if numbers have that many bins.
+def few_figures_fit(request: Request) -> bool:
+    """Whether two classes have so few joint figures that more noise in each is allowed.
+
+    Then an ordered attribute counts as one figure, because its neighbouring values are similar. n
+    is at least LEAST_ROWS. The request should have a careful number of rows.
+    """
+    attributes = request.domain.attributes
+    if _classes(request) > 2 or _figures(attributes, COARSEST) > constants.FEW_FIGURES:
+        return False
+    ordered = [each for each in attributes if each.kind == "numeric" or each.ordered]
+    others = [each for each in attributes if each not in ordered]
+    rows = replace(request, rows=max(request.rows, constants.LEAST_ROWS))
+    return roughness(_figures(others, COARSEST) + len(ordered), rows) <= constants.ROUGH
+
+
+def _figures(attributes: Iterable[Attribute], bins: int) -> int:
+    return sum(blocks([each.recut(bins) for each in attributes]))
+
+
+def roughness(figures: int, request: Request) -> float:
+    """The noise of one of that many joint figures, divided by the rows of a class.
 
     All classes are taken to be equally frequent.
     """
-    figures = sum(blocks(recut(request.domain, bins).attributes))
     noise = figures * noise_scale(request.epsilon, request.rows_per_unit) / math.sqrt(3)
     return noise * _classes(request) / max(request.rows, 1)
 

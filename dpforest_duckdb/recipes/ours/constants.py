@@ -17,7 +17,9 @@ CHECK = 10  # percent of ε for a histogram of sums, a choice among models, or t
 COMPARE = 250  # the strength from which two sums of log-odds are fitted to the rows
 MODELS = 1000  # the strength from which the rows choose among models of joint tables
 CLEAN = 0.12  # most noise in joint figures over the rows of a class
-LEAST_ROWS = 300  # so many rows are taken for granted when tables are found to be out of reach
+FEW_FIGURES = 30  # with two classes, the most joint figures for which ROUGH is allowed
+ROUGH = 0.7  # most noise in few joint figures over the rows of a class
+LEAST_ROWS = 300  # so many rows are taken for granted when noise is held against them
 ROOT_NOISE = 1.2  # most noise in a sum of log-odds below a root
 ROWS_PER_LEAF = 100  # n·ε that a leaf of a greedy tree should hold to be above its noise
 # the signal from which boosting pays, in parts of √classes; for several classes of numbers
