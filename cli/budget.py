@@ -10,7 +10,7 @@ import typer
 
 from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import emit, say, show_table, tell
-from dpforest_duckdb.errors import UsageError
+from dpforest_duckdb.errors import DpforestError, UsageError
 
 if TYPE_CHECKING:
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
@@ -203,11 +203,21 @@ def _set_cap(
 
 
 def _account_of_any_table(engine: DuckDBEngine | SparkEngine, ledger: str | None) -> Account:
-    """The account of any table of the database; all of them have the same ledger."""
+    """The account, in the ledger, of any table of the database.
+
+    Tables whose budgets are in other ledgers are passed over. If there are no others, the first of
+    them is refused.
+    """
     from dpforest_duckdb.ledger.account import Account
 
+    refused = list[DpforestError]()
     for table in engine.tables(engine.catalog):
-        return Account.of(engine, table, ledger)
+        try:
+            return Account.of(engine, table, ledger)
+        except DpforestError as error:
+            refused.append(error)
+    if refused:
+        raise refused[0]
     raise UsageError("The database has no table: create one before budget retire.")
 
 

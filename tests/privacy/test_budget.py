@@ -397,6 +397,23 @@ def test_the_command_line_moves_and_retires_budgets(home: Path) -> None:
     assert dpforest(*words, "--table", "w").code == 0
 
 
+def test_a_table_is_retired_whatever_ledgers_other_tables_have(home: Path) -> None:
+    db = home / "a.duckdb"
+    with duckdb.connect(str(db)) as con:
+        fill(con, "u")
+    budget = ("budget", "set", "--db", db, "--epsilon", 1)
+    retire = ("budget", "retire", "--db", db, "--table", "u", "--ledger")
+    for table in ("t", "u"):
+        assert dpforest(*budget, "--table", table, "--ledger", home / table).code == 0
+    with duckdb.connect(str(db)) as con:
+        con.execute("DROP TABLE u")
+    said = dpforest(*retire, home / "u")
+    assert "does not hold the last debit" in said.err, "no other table has that ledger"
+    with duckdb.connect(str(db)) as con:
+        fill(con, "v")
+    assert dpforest(*retire, home / "u").code == 0
+
+
 def test_a_dry_run_that_would_be_refused_fails_and_says_what_to_type(home: Path) -> None:
     db = home / "a.duckdb"
     dpforest("budget", "set", "--db", db, "--table", "t", "--epsilon", 2)
