@@ -314,7 +314,7 @@ import os, signal, duckdb, sys
 from dpforest_duckdb import prepare
 from dpforest_duckdb.engine.connect import open_database
 with open_database(sys.argv[1]) as con:
-    run = prepare(con, "visits", target="ill", epsilon=1, name="risk")
+    run = prepare(con, "visits", target="ill", epsilon=1, recipe="dpdf", name="risk")
     run.execute(lambda m: os.kill(os.getpid(), signal.SIGKILL) if sys.argv[2] in m else None)
 """
 

@@ -11,6 +11,7 @@ import functools
 import gc
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -187,7 +188,7 @@ def mixtures_rated_without_bound() -> None:
 
     def unbounded(step: str, **values: Any) -> Sql:
         sql = render(step, **values)
-        return Sql(sql.replace("greatest(0, least(1, ", "greatest(0, least(9, "))
+        return Sql(re.sub(r'greatest\((\d+ - "loss\d+"), 0\)', r"(\1)", sql))
 
     coded_rows.render = unbounded
 

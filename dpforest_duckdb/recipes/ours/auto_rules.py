@@ -158,18 +158,21 @@ def _joint_bins(request: Request) -> int:
 
 
 def few_figures_fit(request: Request) -> bool:
-    """Whether two classes have so few joint figures that more noise in each is allowed.
+    """Whether there are so few joint figures that more noise in each is allowed.
 
-    Then an ordered attribute counts as one figure, because its neighbouring values are similar. n
-    is at least LEAST_ROWS. The request should have a careful number of rows.
+    Then an ordered attribute counts as one figure, because its neighbouring values are similar. The
+    request should have a careful number of rows, which are made careful once more. With two classes
+    they are at least LEAST_ROWS: the default has only one table of them for so few.
     """
     attributes = request.domain.attributes
-    if _classes(request) > 2 or _figures(attributes, COARSEST) > constants.FEW_FIGURES:
+    if _figures(attributes, COARSEST) > constants.FEW_FIGURES:
         return False
     ordered = [each for each in attributes if each.kind == "numeric" or each.ordered]
     others = [each for each in attributes if each not in ordered]
-    rows = replace(request, rows=max(request.rows, constants.LEAST_ROWS))
-    return roughness(_figures(others, COARSEST) + len(ordered), rows) <= constants.ROUGH
+    sure = careful(request.rows, request)
+    if _classes(request) == 2:
+        sure = replace(sure, rows=max(sure.rows, constants.LEAST_ROWS))
+    return roughness(_figures(others, COARSEST) + len(ordered), sure) <= constants.ROUGH
 
 
 def _figures(attributes: Iterable[Attribute], bins: int) -> int:
