@@ -218,9 +218,10 @@ def without_noise(form: Recipe) -> dict[str, Any]:
 
 REASONS = """## What the figures say
 
-A figure that is missed by more than two standard errors stands here as it is. Reasons were found by
-changing one thing in the form as published; what was not found is said. The table below has every
-experiment: its name is the option of `python benchmarks/papers.py` that runs it again.
+A figure that is missed by more than two standard errors stands here as it is. To find the reasons,
+one thing at a time was changed in the form as published. Where no reason was found, the text says
+so. The table below has every experiment: its name is the option of `python benchmarks/papers.py`
+that runs it again.
 
 **The thesis** has plots. The figures here are those of its notebook; its text says that Mushroom
 reaches about 94 % at .1 and about 98 % at 1. Its code, ssuihko/DPimplementation, differs from its
@@ -248,7 +249,7 @@ With these too, it has {{thesis-forest/mushroom_complete/0.1/half-of-all}} at .1
 {{thesis-forest/banknote/0.1/as-published}}, and with the draws of its code
 {{thesis-forest/banknote/0.1/as-its-code}}, which is most of the way. More attributes at a node
 ({{thesis-forest/banknote/0.1/all-but-one}}) and points of a node's own range
-({{thesis-forest/banknote/0.1/its-range}}) are no nearer. The rest was not found.
+({{thesis-forest/banknote/0.1/its-range}}) are no nearer. The reason for the rest was not found.
 
 **The thesis's Adult (.752 at .1, .785 at 1)** is exceeded by the form as published, and further by
 the draws of the code: {{thesis-forest/adult_complete/0.1/as-its-code}} and
@@ -256,11 +257,11 @@ the draws of the code: {{thesis-forest/adult_complete/0.1/as-its-code}} and
 unsplit: with these alone, Adult has {{thesis-forest/adult_complete/0.1/its-nodes}} at .1 and
 {{thesis-forest/adult_complete/1/its-nodes}} at 1, among √m attributes, and
 {{thesis-forest/adult_complete/0.1/half-of-all}} and {{thesis-forest/adult_complete/1/half-of-all}}
-among half of them. How many the thesis had is not said; the published figures lie between.
+among half of them. The thesis does not say how many it had; its figures lie between these two.
 
-**PrivaTree** has noisy histograms of all attributes of a node in its authors' code, each at the
-full share, which is charged once. Vote, Mushroom and Adult are above the published figures so. They
-are met, or nearly, when the histograms share what is charged:
+**PrivaTree** has noisy histograms of all attributes of a node in its authors' code. Each has the
+full share of the budget, which is charged only once. So Vote, Mushroom and Adult are above the
+published figures. If the histograms share what is charged, these figures are met, or nearly:
 {{privatree/congressional_voting/1/as-charged}} (published .867),
 {{privatree/mushroom/1/as-charged}} (.949) and {{privatree/adult/1/as-charged}} (.822). On Diabetes
 and Breast-w, where the form as published meets the figures, this gives
@@ -270,17 +271,17 @@ NULL and deal five folds, which was not tried.
 
 **DiPriMe and DP-RF** have plots. The thesis reads about 60 % for DiPriMe and about 75 % for DP-RF
 (`snr-forest`) off those of Banknote at ε = .1; both are met. Other figures of theirs were not read.
-The rigorous DP-RF has less: 4 % of ε = .1 pays for the number of its 1,029 rows, which has a
-standard deviation of 500 then and sets the number of trees and where they end.
+The rigorous DP-RF has less: 4 % of ε = .1 pays for the noisy number of its 1,029 rows. This number
+sets how many trees there are and where they end, and its noise has a standard deviation of 500.
 
-**DPRF-Gini at ε = .1** is reached, or nearly, if ε is that of each query, 2(d + 1) τ times our
-reading: Credit has {{dprf-gini/credit_approval/0.1/B-a-query}} (published .806), Iris
-{{dprf-gini/iris/0.1/B-a-query}} (1.000, which single runs reach: 38 rows are held out). Car has
-{{dprf-gini/car/0.1/B-a-query}} (.823), because noisy counts of trees of five splits are too small
-there; with three splits, and all attributes at each of them, it has
-{{dprf-gini/car/0.1/three-splits}}. The paper's depth, number of trees and attributes were not
-read, so five splits and √m are our assumption. Mushroom (.920) is exceeded when ε is that of each
-tree: {{dprf-gini/mushroom/0.1/B-a-tree}}. Its table for ε = .1 has 93.58 and 93.14 for DiffPRF on
+**DPRF-Gini at ε = .1** is reached, or nearly, if each query has all of ε. That costs 2(d + 1) τ
+times as much as our reading: Credit has {{dprf-gini/credit_approval/0.1/B-a-query}} (published
+.806), Iris {{dprf-gini/iris/0.1/B-a-query}} (1.000, which single runs reach: 38 rows are held out).
+Car has {{dprf-gini/car/0.1/B-a-query}} (.823), because noisy counts of trees of five splits are too
+small there; with three splits, and all attributes at each of them, it has
+{{dprf-gini/car/0.1/three-splits}}. The paper's depth, number of trees and attributes were not read,
+so five splits and √m are our assumption. Mushroom (.920) is exceeded when ε is that of each tree:
+{{dprf-gini/mushroom/0.1/B-a-tree}}. Its table for ε = .1 has 93.58 and 93.14 for DiffPRF on
 Mushroom, which are the figures of ε' = .5 and 1 in DiffPRF's own table. Without noise the system
 has {{dprf-gini/car/0.1/no-noise}}, {{dprf-gini/credit_approval/0.1/no-noise}} and
 {{dprf-gini/iris/0.1/no-noise}}.
@@ -296,18 +297,18 @@ these bins give {{diffprf:max/adult/0.1/entropy-no-noise}}, and ours
 {{diffprf:max/adult/0.1/entropy-a-query}} at .1: with its bins and this ε', Adult is within the ± 1
 point that the table gives.
 
-**DiffPRF's Mushroom (.931 to .939 at every ε')** is met at ε' = 1 if ε' is the budget of the
-forest. At .1 it lies between the two readings: information gain has
+**DiffPRF's Mushroom (.931 to .939 at every ε')** is met or exceeded at ε' = 1 if ε' is the budget
+of the forest. At .1 it lies between the two readings: information gain has
 {{diffprf/mushroom/0.1/as-published}}, Gini {{diffprf:gini/mushroom/0.1/as-published}} and the max
 operator {{diffprf:max/mushroom/0.1/as-published}} as the budget of the forest; as that of a tree
 {{diffprf/mushroom/0.1/B-a-tree}}, {{diffprf:gini/mushroom/0.1/B-a-tree}} and
 {{diffprf:max/mushroom/0.1/B-a-tree}}, above what is published (which has ± 1 point). The published
-figures are the same at every ε', so noise is not what holds them there; without it, this system has
+figures are the same at every ε', so noise is not what limits them: without noise, this system has
 {{diffprf/mushroom/0.1/no-noise}}. Without noise and with two splits a tree, it has
 {{diffprf:max/mushroom/0.1/two-splits}}, with one split {{diffprf:max/mushroom/0.1/one-split}}; but
 trees of two splits have {{diffprf:max/adult/0.1/entropy-two-splits}} on Adult, far below the
 published .851, so shallow trees are not the reason. Nor are rows with NULL: without them, and with
-ε' as the budget of a tree, it has {{diffprf:max/mushroom/0.1/no-NULL}}. It was not found.
+ε' as the budget of a tree, it has {{diffprf:max/mushroom/0.1/no-NULL}}. The reason was not found.
 
 **Hou's Mushroom (.92 at .1, .95 at 1)** lies between the same two readings: with ε as the budget of
 the forest it has {{hou-forest/mushroom/0.1/as-published}} and
@@ -319,8 +320,8 @@ which spends a third, gives {{hou-forest/mushroom/0.1/sparing}} and
 little below .92), and {{hou-forest/mushroom/1/sparing-a-tree}}, which is above that at 1. With
 B = 1000 it has {{hou-forest/mushroom/0.1/no-noise}}.
 
-**Hou's Adult at ε = 1 (.85)** is above both readings: {{hou-forest/adult/1/as-published}} and
-{{hou-forest/adult/1/B-a-tree}}. More budget does not help: with B = 1000 it has
+**Hou's Adult at ε = 1 (.85)** is above what both readings give: {{hou-forest/adult/1/as-published}}
+and {{hou-forest/adult/1/B-a-tree}}. More budget does not help: with B = 1000 it has
 {{hou-forest/adult/1/no-noise}}. Cuts by entropy alone, with ε as that of each tree, give
 {{hou-forest/adult/1/entropy}}. The draw of splits is what differs: IG_GR is at most 1, its
 sensitivity is not given, and with its range as Δ a draw is nearly uniform at any of these ε. With

@@ -16,11 +16,11 @@ CHOICE = 40  # percent of the budget of chosen attributes, for the choice; the r
 CHECK = 10  # percent of ε for a histogram of sums, a choice among models, or the choice of roots
 COMPARE = 250  # the strength from which two sums of log-odds are fitted to the rows
 MODELS = 1000  # the strength from which the rows choose among models of joint tables
-CLEAN = 0.12  # most noise in joint figures over the rows of a class
+CLEAN = 0.12  # the most noise in a joint figure, divided by the rows of a class
 FEW_FIGURES = 30  # the most joint figures for which ROUGH is allowed
-ROUGH = 0.7  # most noise in few joint figures over the rows of a class
-LEAST_ROWS = 300  # so many rows are taken for granted when noise is held against them
-ROOT_NOISE = 1.2  # most noise in a sum of log-odds below a root
+ROUGH = 0.7  # the same if there are few joint figures
+LEAST_ROWS = 300  # n counts as at least so many where noise is compared with it
+ROOT_NOISE = 1.2  # the most noise in a sum of log-odds below a root
 ROWS_PER_LEAF = 100  # n·ε that a leaf of a greedy tree should hold to be above its noise
 # the signal from which boosting pays, in parts of √classes; for several classes of numbers
 CLEAR, CLEAR_NUMBERS = 30, 10
