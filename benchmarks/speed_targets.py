@@ -282,9 +282,10 @@ def main() -> None:
         for part in given.only:
             PARTS[part](run)
     shown = "" if len(given.only) == len(PARTS) else f" --only {' '.join(given.only)}"
+    turns = "one turn" if given.turns == 1 else f"medians of {given.turns} turns"
     text = (
-        f"By `python benchmarks/speed_targets.py{shown}`: {os.cpu_count()} cores, "
-        f"{platform.machine()}, DuckDB {duckdb.__version__}; medians of {given.turns} turns; "
+        f"By `python benchmarks/speed_targets.py --turns {given.turns}{shown}`: {os.cpu_count()} "
+        f"cores, {platform.machine()}, DuckDB {duckdb.__version__}; {turns}; "
         f"{load.described()}.\n\n"
         + markdown_table(["target", "at most", "measured", "reached"], run.rows)
     )
