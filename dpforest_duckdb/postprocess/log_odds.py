@@ -267,7 +267,7 @@ def _bin_means(scaled: Sequence[Sum], found: Evidence) -> Floats:
 
 
 def _calibrated(found: Evidence, joint: Integers | None, request: Request, plan: Plan) -> Sum:
-    """The sum of two classes that the noisy histogram favours; the plain sum if there is none."""
+    """The sum of two classes, fitted to the noisy histogram; the plain sum if there is none."""
     query = plan.query("scores")
     if joint is None or query is None:
         return sums(found)[0]

@@ -187,7 +187,8 @@ def modulus(parts: tuple[tuple[int, bool], ...]) -> int:
 def bit_sets_pay(forest: ForestContent, emitted: int) -> bool:
     """Whether bit sets are faster than a CASE per tree, for `emitted` votes per tree.
 
-    The costs of a row are nanoseconds of one core with DuckDB 2.0. They rest on the model alone.
+    A cost is the time for one row, in nanoseconds on one core with DuckDB 2.0. It depends on the
+    model alone, not on the rows.
     """
     plan = Plan.of(forest)
     used = [forest.domain.attributes[a] for group in plan.groups for a in group]

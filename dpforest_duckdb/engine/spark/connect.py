@@ -56,7 +56,7 @@ def opened_session(master: str, remote: str | None) -> Iterator[Session]:
 
 @contextlib.contextmanager
 def _no_stderr() -> Iterator[None]:
-    """Nothing is written to stderr, also not by programs that start now, for as long as they run.
+    """Discard stderr here, and for good in programs that start meanwhile.
 
     Java's traces would hide our one sentence, and later they could quote data.
     """
