@@ -88,7 +88,7 @@ CONSTANTS = (
     Constant("CLEAR", 15, 60, delta=DELTA),
     Constant("CLEAR_NUMBERS", 5, 20, delta=DELTA),
     Constant("MANY", 50, 200, delta=DELTA),
-    Constant("CLEAR_PURE", 1050, 4200),
+    Constant("CLEAR_PURE", 300, 1200),
 )
 
 

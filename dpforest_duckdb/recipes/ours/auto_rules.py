@@ -51,10 +51,23 @@ def boosting_pays(request: Request) -> bool:
     cuts them at private medians and accounts for their overlap.
     """
     if not request.rho:
-        return signal(request) >= constants.CLEAR_PURE
+        return signal(request) >= constants.CLEAR_PURE * _most_of_a_row(request)
     numbers = _classes(request) > 2 and mostly_numeric(request)
     needed = constants.CLEAR_NUMBERS if numbers else constants.CLEAR
     return signal(request) >= needed * math.sqrt(_classes(request))
+
+
+def random_trees_pay(request: Request) -> bool:
+    """Whether all random trees of boosting are worth their share of the budget, or a tree is."""
+    if request.rho:
+        return signal(request) >= constants.MANY
+    needed = constants.CLEAR_PURE * constants.MANY / constants.CLEAR
+    return signal(request) >= needed * _most_of_a_row(request)
+
+
+def _most_of_a_row(request: Request) -> int:
+    """The most that a row adds to the sums of gradients and hessians (`learners.boosting`)."""
+    return 1 if _classes(request) == 2 else 3
 
 
 def mostly_numeric(request: Request) -> bool:
@@ -71,7 +84,7 @@ def tree_pays(request: Request) -> bool:
     if not mostly_numeric(request):
         return False
     if _classes(request) == 2:  # their sums are fitted, so a tree needs far more rows
-        return not request.rho and boosting_pays(request)
+        return not request.rho and random_trees_pay(request)
     return leaves(request) >= 1
 
 

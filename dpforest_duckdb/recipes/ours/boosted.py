@@ -12,8 +12,7 @@ from dataclasses import replace
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.boosting import BOOSTING
 from dpforest_duckdb.privacy.plan import Plan
-from dpforest_duckdb.recipes.ours import constants
-from dpforest_duckdb.recipes.ours.auto_rules import signal
+from dpforest_duckdb.recipes.ours.auto_rules import random_trees_pay
 from dpforest_duckdb.recipes.plans import in_rounds
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
@@ -21,11 +20,13 @@ from dpforest_duckdb.splits.choose import at_random
 
 
 def plan(request: Request) -> Plan:
-    """Two sweeps and all trees if the signal is strong, else fewer; under pure ε one sweep."""
-    if signal(request) >= (constants.MANY if request.rho else constants.CLEAR_PURE):
+    """Two sweeps, and all trees if the signal is strong; with a δ and a weak signal one sweep and
+    few trees.
+    """
+    if random_trees_pay(request):
         return in_rounds(request, turns=4, sweeps=2, trees=request.trees, forest=50)
     if not request.rho:
-        return in_rounds(request, turns=3, sweeps=1, trees=0)
+        return in_rounds(request, turns=3, sweeps=2, trees=0)
     few = max(1, request.trees // 4)
     return in_rounds(request, turns=3, sweeps=1, trees=few, forest=20)
 

@@ -25,4 +25,4 @@ ROWS_PER_LEAF = 100  # n·ε that a leaf of a greedy tree should hold to be abov
 # the signal from which boosting pays, in parts of √classes; for several classes of numbers
 CLEAR, CLEAR_NUMBERS = 30, 10
 MANY = 100  # the signal from which a second sweep and all trees pay too
-CLEAR_PURE = 2100  # the signal from which all of it pays without a δ
+CLEAR_PURE = 600  # the signal from which boosting pays without a δ
