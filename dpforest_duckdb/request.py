@@ -30,7 +30,8 @@ class Request:
     limit cuts the trees, else 0. `rows_per_unit` scales every sensitivity. `rows` is a released or
     public number of rows, 0 if there is none, and `histogram` its classes. `weights` are
     preferences of attributes for choosers that use them, released or public; empty if all are
-    equal.
+    equal. `first` are the queries that were planned before the recipe was chosen or sized: of the
+    number of rows, and of bounds; empty before that. `epsilon` is without the ε of those of bounds.
     """
 
     domain: Domain
@@ -43,6 +44,7 @@ class Request:
     histogram: tuple[int, ...] = ()
     delta: int = 0
     reach: int = 0
+    first: tuple[PlannedQuery, ...] = ()
 
     @property
     def deepest(self) -> int:

@@ -226,6 +226,15 @@ class Attribute:
         _check_range(self.name, self.type, edges)
         return replace(self, edges=edges)
 
+    def between(self, first: int, end: int) -> Attribute:
+        """This bound numeric attribute with the bounds of its bins `first` to `end - 1`, in the
+        default bins. Values outside go to the first and the last bin.
+        """
+        lower = self.edges[first - 1] if first else self.lower
+        upper = self.edges[end - 1] if end < self.proper else self.upper
+        uncut = replace(self, lower=lower, upper=upper, edges=())
+        return replace(uncut, edges=uncut._edges(self.family))
+
     def _edges(self, family: str) -> tuple[Number, ...]:
         if self.edges:
             edges = [ordinal(edge, family) for edge in self.edges]

@@ -26,13 +26,13 @@ from dpforest_duckdb.request import Request
 FINEST = 240  # cells of the grid, half of equal width, half of equal width in asinh
 
 
-def on_the_grid(domain: Domain) -> Domain:
-    """The domain of the numeric attributes without declared bins, each on its fine grid.
+def on_the_grid(domain: Domain, cells: int = FINEST) -> Domain:
+    """The domain of the numeric attributes without declared bins, each on a grid.
 
     Raises `DpforestError` if there is none: check `to_be_cut` first.
     """
-    finest = [attribute.recut(FINEST) for attribute in to_be_cut(domain)]
-    return replace(domain, attributes=tuple(finest))
+    grid = [attribute.recut(cells) for attribute in to_be_cut(domain)]
+    return replace(domain, attributes=tuple(grid))
 
 
 def to_be_cut(domain: Domain) -> list[Attribute]:

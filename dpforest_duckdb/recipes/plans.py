@@ -61,8 +61,17 @@ def row_count_query(request: Request) -> PlannedQuery:
 
     With a δ it costs at most half of ρ, which a share of a large ε would exceed: ε²/2 <= ρ/2.
     """
+    if request.first:
+        return request.first[0]
     cost = int(request.epsilon * rows_share(request))
     return PlannedQuery("rows", LAPLACE, (min(cost, isqrt(request.rho)) if request.rho else cost,))
+
+
+def first_queries(request: Request) -> tuple[PlannedQuery, ...]:
+    """The queries before those of a recipe: of the number of rows, and of bounds if there are
+    any.
+    """
+    return request.first or (row_count_query(request),)
 
 
 def by_rank(request: Request, split: str, *, scores: int, choice: int) -> Plan:
@@ -76,7 +85,7 @@ def by_rank(request: Request, split: str, *, scores: int, choice: int) -> Plan:
     rest = request.epsilon - first.total - seen
     trees, every = request.trees, request.trees == len(request.domain.attributes)
     chosen, tables = (0, rest) if every else share(rest, (choice, 100 - choice))
-    queries = [first]
+    queries = [*first_queries(request)]
     if not every:
         queries.append(PlannedQuery("split", split, (chosen // trees,), trees))
     alike = every or trees > RANKED
@@ -93,9 +102,11 @@ def in_rounds(request: Request, *, turns: int, sweeps: int, trees: int, forest: 
     if there are any. Of what remains, `forest` percent go to random `trees`, the others to `sweeps`
     over all attributes.
     """
-    first = row_count_query(request)
+    first = first_queries(request)
     measure: Measure = "ρ" if request.rho else "ε"
-    whole = request.rho - first.rho if request.rho else request.epsilon - first.total
+    whole = request.epsilon - first[0].total
+    if request.rho:
+        whole = request.rho - sum(query.rho for query in first)
     mechanism = f"{'discrete Gaussian' if request.rho else LAPLACE} on gradients"
     cut = len(to_be_cut(request.domain))
     bins, rest = share(whole, (BINS if cut else 0, 100 - BINS))
@@ -110,7 +121,7 @@ def in_rounds(request: Request, *, turns: int, sweeps: int, trees: int, forest: 
         for purpose, how, cost, turns, times in stages
         if times
     )
-    return Plan((first, *queries))
+    return Plan((*first, *queries))
 
 
 def leaves_only(leaf: str, *, disjoint: bool = False, rows: int | Fraction = 0) -> PlanRule:

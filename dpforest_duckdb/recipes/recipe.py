@@ -14,7 +14,8 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import Sample
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.learners.levels import LEVELS
-from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.privacy.plan import Measure, Plan
+from dpforest_duckdb.recipes.bounds_queries import with_check
 from dpforest_duckdb.recipes.conformance import Line
 from dpforest_duckdb.recipes.leaf_queries import COUNTS, Leaf
 from dpforest_duckdb.request import Finish, Learner, Request, Stop
@@ -70,7 +71,9 @@ class Recipe:
     - the level loop's: "histogram" or "size" at every node, "split" at every inner node, "leaf" at
       every leaf (with one cost per tree if there are several), "scores" of sums of votes;
     - boosting's "sweep" and "forest", joint tables' "tables" (see `learners`);
-    - "bins": cuts at private medians, if `private_bins` is true.
+    - "bins": cuts at private medians, if `private_bins` is true;
+    - "bounds", "window 1", …: narrower bounds, if `private_bounds` is true and public ones are far
+      too wide.
 
     `successor` picks the recipe to switch to once the noisy number of rows is known; both query it
     at the same ε. `finish` turns what was released into votes, `voting` says how trees vote
@@ -100,6 +103,7 @@ class Recipe:
     finish: Finish
     learner: Learner = LEVELS
     private_bins: bool = False
+    private_bounds: bool = False
     stop: Stop | None = None
     ends_early: bool = False
     leaf: Leaf = COUNTS
@@ -212,9 +216,14 @@ class Recipe:
 
         `classes[class]` are noisy, or true in a published form that takes them as public.
         """
-        recipe = self
+        recipe, chosen = self.chosen(request, classes)
+        return recipe, recipe.sized(chosen, classes)
+
+    def chosen(self, request: Request, classes: Integers) -> tuple[Recipe, Request]:
+        """The recipe to continue with, and the request that it adapts to the rows."""
+        recipe, rows = self, max(int(classes.sum()), 1)
         if self.successor is not None:
-            rows, histogram = max(int(classes.sum()), 1), tuple(classes.tolist())
+            histogram = tuple(classes.tolist())
             recipe = self.successor(replace(request, rows=rows, histogram=histogram))
             if recipe.plan is not self.plan:  # else trees and depth stay as requested
                 request = recipe.request(
@@ -223,8 +232,18 @@ class Recipe:
                     rows_per_unit=request.rows_per_unit,
                     delta=request.delta,
                 )
-        assert recipe.adapt is not None, "a recipe that counts the rows adapts to them"
-        return recipe, recipe.adapt(classes, request)
+        if recipe.private_bounds:
+            request = with_check(request, rows, recipe.measure(request))
+        return recipe, request
+
+    def sized(self, request: Request, classes: Integers) -> Request:
+        """The request with trees, depth and bins for these class counts."""
+        assert self.adapt is not None, "a recipe that counts the rows adapts to them"
+        return self.adapt(classes, request)
+
+    def measure(self, request: Request) -> Measure:
+        """How the costs of its queries add up."""
+        return "ρ" if self.plan(request).concentrated else "ε"
 
     def plans(self, request: Request) -> Iterator[Plan]:
         """The plan of each phase, and those that it may become, by the size of the table."""

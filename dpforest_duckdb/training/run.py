@@ -6,11 +6,14 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
+import numpy as np
+
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import CodedRows, Engine, Sample, Snapshot
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.learners.private_bins import on_the_grid, recut, to_be_cut
+from dpforest_duckdb.learners.private_bounds import TURNS, Search, too_wide
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount
 from dpforest_duckdb.ledger.entries import Chain, outcome
@@ -23,6 +26,7 @@ from dpforest_duckdb.privacy.plan import Plan, PlanError, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import Event, Observer, Phase, TextObserver, as_text, unobserved
+from dpforest_duckdb.recipes.bounds_queries import CHECK, window, with_windows
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Grown, Request, TrainingContext
 from dpforest_duckdb.tree import Guarantee, Tree
@@ -193,7 +197,8 @@ class Run:
     def _phase_context(self, rows: Snapshot, request: Request, observe: Observer) -> RunContext:
         """The context of a phase, with what follows from its first queries.
 
-        The number of rows sets recipe, trees and depth; private medians set the bins.
+        The number of rows sets recipe, trees and depth. Bounds that are far too wide get narrower,
+        and private medians set the bins.
         """
         plan = self.recipe.plan(request)
         account = Accountant(plan, max(plan.epsilon, request.epsilon), request.delta)
@@ -201,12 +206,39 @@ class Run:
         if self.recipe.counts_rows:
             observe(Event(Phase.COUNT_ROWS))
             context = adapted(self._class_counts(rows, request.domain), context)
+        if account.plan.query(CHECK):
+            observe(Event(Phase.CHECK_BOUNDS))
+            context = self._with_private_bounds(rows, request, context)
         if context.recipe.private_bins and to_be_cut(context.request.domain):
             observe(Event(Phase.CHOOSE_BINS))
-            counts = self._fine_counts(rows, context.request.domain)
+            counts = self._cell_counts(rows, on_the_grid(context.request.domain))
             next_request = recut(counts, context.request, account, self.randomness.bits)
             context = replace(context, request=next_request)
         return context
+
+    def _with_private_bounds(
+        self, rows: Snapshot, public: Request, context: RunContext
+    ) -> RunContext:
+        """The context with narrower bounds, if those of `public` are far too wide."""
+        classes = np.array(context.request.histogram)  # noisy
+        recipe, request = self.recipe.chosen(public, classes)  # as before: it rests on these alone
+        n, measure = max(int(classes.sum()), 1), recipe.measure(request)
+        account, randomness, k = context.account, context.randomness, request.rows_per_unit
+        search = Search.start(public.domain)
+        counts = self._cell_counts(rows, search.bins)
+        if not too_wide(search.bins, counts, n, account.spend(CHECK), k, randomness.noise):
+            return context
+        for turn in range(1, TURNS + 1):
+            further = with_windows(request, turn, len(search.open), n, measure)
+            if further is None:
+                break
+            request, context = further, sized(context, further, classes)
+            if turn > 1:
+                counts = self._cell_counts(rows, search.bins)
+            search = search.turn(counts, account.spend(window(turn)), measure, k, randomness.bits)
+            if not search.open:
+                break
+        return sized(context, replace(request, domain=search.domain), classes)
 
     def _grown(
         self, rows: Snapshot, context: RunContext, before: Sequence[Tree], *, last: bool
@@ -257,9 +289,9 @@ class Run:
             counts: Integers = coded.count_leaves(0, 1)[0]
             return counts
 
-    def _fine_counts(self, rows: Snapshot, domain: Domain) -> list[Integers]:
-        """The private counts of each attribute to be cut, on its fine grid."""
-        with self._encoded(rows, on_the_grid(domain), 1, "all") as coded:
+    def _cell_counts(self, rows: Snapshot, domain: Domain) -> list[Integers]:
+        """The private counts of each attribute's cells."""
+        with self._encoded(rows, domain, 1, "all") as coded:
             return [table[0].sum(axis=1) for table in coded.count_classes(0, 1)]
 
     def guarantee(self, plan: Plan) -> Guarantee:
@@ -296,6 +328,12 @@ def adapted(classes: Integers, context: RunContext) -> RunContext:
         classes = context.randomness.noise.laplace(classes, cost, request.rows_per_unit)
     elif not recipe.flaws:
         raise PlanError("only a form that is not private may use true counts")
-    recipe, next_request = recipe.adapted(request, classes)
-    account.replan(recipe.plan(next_request))
-    return replace(context, recipe=recipe, request=next_request)
+    recipe, request = recipe.chosen(request, classes)
+    return sized(replace(context, recipe=recipe), request, classes)
+
+
+def sized(context: RunContext, request: Request, classes: Integers) -> RunContext:
+    """The context with the plan that the recipe makes of a request and these class counts."""
+    settled = context.recipe.sized(request, classes)
+    context.account.replan(context.recipe.plan(settled))
+    return replace(context, request=settled)

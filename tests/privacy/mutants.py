@@ -28,7 +28,7 @@ from dpforest_duckdb.engine.base import Gradients
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, DuckDBNote
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.statements import Statements
-from dpforest_duckdb.learners import boosting, joint_tables
+from dpforest_duckdb.learners import boosting, joint_tables, private_bounds
 from dpforest_duckdb.learners import private_bins as medians
 from dpforest_duckdb.ledger import account
 from dpforest_duckdb.privacy import amounts, noise, selection
@@ -257,10 +257,20 @@ def rows_counted_without_the_bound() -> None:
 
 def medians_without_the_bound() -> None:
     """Bins are cut by every row of a unit."""
-    counts = training.Run._fine_counts
-    training.Run._fine_counts = lambda self, *args: counts(  # type: ignore[method-assign]
+    counts = training.Run._cell_counts
+    training.Run._cell_counts = lambda self, *args: counts(  # type: ignore[method-assign]
         replace(self, unit=PrivacyUnit("row")), *args
     )
+
+
+def bounds_checked_as_of_one_attribute() -> None:
+    """The fullest bins of all attributes are noised as if a row were in one attribute's only."""
+    too_wide = private_bounds.too_wide
+
+    def narrow(domain: Any, counts: Any, rows: int, cost: int, *rest: Any) -> bool:
+        return too_wide(domain, counts, rows, cost * len(counts), *rest)
+
+    private_bounds.too_wide = narrow
 
 
 def joint_tables_with_true_totals() -> None:
@@ -347,6 +357,7 @@ MUTANTS: dict[str, Callable[[], None]] = {
         cap_not_anchored,
         rows_counted_without_the_bound,
         medians_without_the_bound,
+        bounds_checked_as_of_one_attribute,
         joint_tables_with_true_totals,
         joint_tables_print_the_number_of_rows,
         true_gradients_printed,

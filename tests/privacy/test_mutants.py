@@ -58,6 +58,8 @@ CAUGHT_BY = {
     "_count_no_more_rows_of_a_unit_than_the_bound",
     "medians_without_the_bound": "privacy/test_true_figures.py::test_the_first_queries"
     "_count_no_more_rows_of_a_unit_than_the_bound",
+    "bounds_checked_as_of_one_attribute": "test_private_bounds.py::test_a_unit_more_changes_the"
+    "_figure_of_the_check_by_its_sensitivity",
     "joint_tables_with_true_totals": f"{TRUE_FIGURES}[joint-tables-0-20]",
     "joint_tables_print_the_number_of_rows": f"{TRUE_FIGURES}[joint-tables-0-20]",
     "true_gradients_printed": f"{TRUE_FIGURES}[boosted-0-20]",

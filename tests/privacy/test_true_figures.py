@@ -21,6 +21,7 @@ import pytest
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.engine.rows import DuckDBRows
+from dpforest_duckdb.learners.private_bins import on_the_grid
 from dpforest_duckdb.privacy.bits import SeededBits
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.training.prepare import prepare
@@ -170,6 +171,6 @@ def test_the_first_queries_count_no_more_rows_of_a_unit_than_the_bound(
     bounded = 99 + 2  # units with one row, and one with 901
     with run.engine.snapshot(run.table) as rows:
         assert run._class_counts(rows, run.request.domain).sum() == bounded
-        fine = run._fine_counts(rows, run.request.domain)
+        fine = run._cell_counts(rows, on_the_grid(run.request.domain))
     assert fine
     assert {int(counts.sum()) for counts in fine} == {bounded}

@@ -49,6 +49,7 @@ BOOSTED = Recipe(
     plan=plan,
     learner=BOOSTING,
     private_bins=True,
+    private_bounds=True,
     adapt=adapt,
     finish=lambda grown, request, plan: list(grown.trees),
     link="softmax",

@@ -37,6 +37,7 @@ LOG_ODDS = Recipe(
     distinct_roots=True,
     plan=plan,
     learner=scored_levels(sums_cut),
+    private_bounds=True,
     adapt=adapt,
     finish=log_odds,
     link="softmax",

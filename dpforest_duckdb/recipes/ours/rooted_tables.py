@@ -17,7 +17,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners import rooted_tables as learner
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.recipes.ours import auto_rules, constants
-from dpforest_duckdb.recipes.plans import row_count_query
+from dpforest_duckdb.recipes.plans import first_queries, row_count_query
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
@@ -73,7 +73,7 @@ def plan(request: Request) -> Plan:
     draws = PlannedQuery("root", "permute-and-flip on max count", (root,) * drawn)
     return Plan(
         (
-            rows,
+            *first_queries(request),
             *((draws,) if drawn else ()),
             PlannedQuery("tables", "joint noise", (tables,)),
             PlannedQuery("mixture", "permute-and-flip on points", (model,)),
@@ -97,6 +97,7 @@ ROOTED_TABLES = Recipe(
     depth=3,
     plan=plan,
     learner=learner.rooted_tables(lambda request: roots(request)[0]),
+    private_bounds=True,
     adapt=adapt,
     finish=lambda grown, request, plan: list(grown.trees),
     link="softmax",

@@ -14,7 +14,7 @@ from dpforest_duckdb.learners.tree_beside_sums import TREE_BESIDE_SUMS as LEARNE
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, evenly, share
 from dpforest_duckdb.recipes.ours import auto_rules, constants
-from dpforest_duckdb.recipes.plans import FADING, LAPLACE, RANKED, row_count_query
+from dpforest_duckdb.recipes.plans import FADING, LAPLACE, RANKED, first_queries, row_count_query
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility
@@ -40,7 +40,7 @@ def plan(request: Request) -> Plan:
     draws = PlannedQuery("attribute", "permute-and-flip on max count", evenly(chosen, trees))
     return Plan(
         (
-            row_count_query(request),
+            *first_queries(request),
             *(() if every else (draws,)),
             PlannedQuery("tables", LAPLACE, parts),
             PlannedQuery("split", "permute-and-flip on Gini", evenly(grown // 2, request.depth)),
@@ -77,6 +77,7 @@ TREE_BESIDE_SUMS = Recipe(
     depth=8,
     plan=plan,
     learner=LEARNER,
+    private_bounds=True,
     adapt=adapt,
     finish=lambda grown, request, plan: list(grown.trees),
     link="softmax",

@@ -1,0 +1,155 @@
+"""Narrower bounds for numeric attributes whose public bounds are far too wide.
+
+If nearly all rows are in one public bin, an attribute says nothing. So a noisy figure first tells
+how many rows the fullest bin of an attribute holds, on average. If that is more than half of them,
+a window on the public bins is drawn for each attribute. Windows are 1, 2, 4, … bins long. The
+utility of a window is the number of its rows, minus a public handicap for each doubling of its
+length. One row adds at most one to any of them, and takes nothing away, so utilities are monotone.
+A window of up to four bins is cut into bins for the next turn, in which a window on these is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.attribute import DEFAULT_BINS
+from dpforest_duckdb.learners.private_bins import FINEST, median_epsilon, on_the_grid, to_be_cut
+from dpforest_duckdb.privacy.bits import Bits
+from dpforest_duckdb.privacy.noise import CountNoise, noise_scale
+from dpforest_duckdb.privacy.plan import Measure
+from dpforest_duckdb.privacy.selection import Mechanism, exponents, select
+
+TURNS = 6  # each finds bounds about 16 times narrower: ten million times together
+SHORT = 4  # bins: a window of no more is cut into bins again
+HANDICAP = 2  # noise scales, for each doubling of a window's length
+ERRORS = 1 / 100  # how often noise may mislead the check, or a window
+
+
+def clear_check() -> float:
+    """n / noise scale at which the check errs by a quarter of the rows in ERRORS of all cases."""
+    return 4 * math.log(1 / 2 / ERRORS)
+
+
+@cache
+def clear_window() -> float:
+    """n / noise scale at which a window without half of the rows is drawn in ERRORS of all cases,
+    at most.
+    """
+    return 2 * math.log(len(_windows(DEFAULT_BINS)[0]) / ERRORS)
+
+
+def public_bins(domain: Domain) -> Domain:
+    """The domain of the numeric attributes without declared bins, in the bins of the check.
+
+    Raises `DpforestError` if there is none.
+    """
+    return on_the_grid(domain, DEFAULT_BINS)
+
+
+def too_wide(
+    domain: Domain, counts: Sequence[Integers], rows: int, cost: int, k: int, noise: CountNoise
+) -> bool:
+    """Whether the fullest bin of an attribute holds more than half of the rows, on average.
+
+    `counts[attribute][bin]` are private, in the bins of `domain`; `rows` is a noisy number, `cost`
+    nano-ε, k the rows per unit. A row more changes the fullest bin of each attribute by at most
+    one.
+    """
+    bins = [table[: a.proper] for table, a in zip(counts, domain.attributes, strict=True)]
+    fullest = np.array([sum(int(table.max()) for table in bins)])
+    noisy = noise.laplace(fullest, cost, k * len(bins))
+    return bool(2 * noisy[0] > len(bins) * rows)
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is known of the bounds after some turns; released.
+
+    `public` is the domain before. `found` are attributes with narrower bounds, `open` those whose
+    rows are in a window so short that it is cut into bins again.
+    """
+
+    public: Domain
+    open: tuple[Attribute, ...]
+    found: tuple[Attribute, ...] = ()
+
+    @staticmethod
+    def start(public: Domain) -> Search:
+        """The search in which all numeric attributes without declared bins are open."""
+        return Search(public, tuple(to_be_cut(public)))
+
+    @property
+    def domain(self) -> Domain:
+        """The domain with the narrower bounds.
+
+        Attributes that stayed open keep the public ones: most of their rows have the same value.
+        """
+        found = {a.name: a for a in self.found}
+        attributes = tuple(found.get(a.name, a) for a in self.public.attributes)
+        return replace(self.public, attributes=attributes)
+
+    @property
+    def bins(self) -> Domain:
+        """The domain of the open attributes in the bins that are counted next."""
+        return public_bins(replace(self.public, attributes=self.open))
+
+    def turn(
+        self, counts: Sequence[Integers], cost: int, measure: Measure, k: int, bits: Bits
+    ) -> Search:
+        """The search after a window is drawn for each open attribute, at that cost each, from
+        private counts in `bins`.
+        """
+        still_open, found = [], [*self.found]
+        for table, attribute in zip(counts, self.bins.attributes, strict=True):
+            first, end = _draw_window(table[: attribute.proper], cost, measure, k, bits)
+            inside = attribute.between(first, end)
+            if end - first > SHORT:
+                found.append(inside)
+            elif inside.recut(FINEST) != inside:
+                still_open.append(inside)
+            elif inside.proper > 2:  # a few whole numbers, with a bin each
+                found.append(inside)
+        return replace(self, open=tuple(still_open), found=tuple(found))
+
+
+def _draw_window(
+    counts: Integers, cost: int, measure: Measure, k: int, bits: Bits
+) -> tuple[int, int]:
+    """The first bin and the end of a window on bins with these private counts."""
+    epsilon = median_epsilon(cost, measure)
+    mechanism: Mechanism = "exponential" if measure == "ρ" else "permute-and-flip"
+    first, end, _ = _windows(len(counts))
+    utility = worth(counts, int(HANDICAP * noise_scale(epsilon, k)))[None]
+    allowed = np.ones(utility.shape, dtype=np.bool_)
+    parts = exponents(utility, allowed, epsilon, k, monotone=True)
+    window = select(mechanism, parts, allowed, bits)[0]
+    return int(first[window]), int(end[window])
+
+
+def worth(counts: Integers, handicap: int) -> Integers:
+    """The utility of every window: its rows minus `handicap` for each doubling of its length."""
+    first, end, doublings = _windows(len(counts))
+    up_to = np.concatenate([[0], counts.cumsum()])
+    found: Integers = up_to[end] - up_to[first] - doublings * handicap
+    return found
+
+
+@cache
+def _windows(bins: int) -> tuple[Integers, Integers, Integers]:
+    """First bins, ends and doublings of all windows on that many bins; a window overlaps the next
+    one by half.
+    """
+    found = []
+    for doublings in range(math.ceil(math.log2(bins)) + 1):
+        length = 2**doublings
+        starts = range(0, max(bins - length // 2, 1), max(length // 2, 1))
+        found += [(start, min(start + length, bins), doublings) for start in starts]
+    first, end, doubled = np.array(found, dtype=np.int64).T
+    return first, end, doubled

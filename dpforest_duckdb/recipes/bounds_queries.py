@@ -1,0 +1,72 @@
+"""The queries about public bounds that may be far too wide: a check, and windows if it says so.
+
+They come after the noisy number of rows and before everything else of a recipe; see
+`learners.private_bounds`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from math import isqrt
+
+from dpforest_duckdb.learners.private_bins import to_be_cut
+from dpforest_duckdb.learners.private_bounds import clear_check, clear_window
+from dpforest_duckdb.privacy.amounts import ATTO, NANO
+from dpforest_duckdb.privacy.noise import noise_scale
+from dpforest_duckdb.privacy.plan import LAPLACE, Measure, PlannedQuery
+from dpforest_duckdb.recipes.plans import first_queries
+from dpforest_duckdb.request import Request
+
+CHECK = "bounds"
+SHARE = 100  # the check costs ε / SHARE
+
+
+def window(turn: int) -> str:
+    """The purpose of a turn's query."""
+    return f"window {turn}"
+
+
+def with_check(request: Request, rows: int, measure: Measure) -> Request:
+    """The request with the check, if most attributes are numbers without declared bins, and if
+    there are enough rows for its answer and for two turns of windows.
+
+    `rows` is a noisy number. `measure` is that of the recipe's costs.
+    """
+    cost = request.epsilon // SHARE
+    if request.rho:  # a share of a large ε would exceed ρ
+        cost = min(cost, isqrt(request.rho) // 4)
+    numbers = len(to_be_cut(request.domain))
+    if 2 * numbers <= len(request.domain.attributes) or not cost:
+        return request
+    clear = rows >= clear_check() * noise_scale(cost, request.rows_per_unit)
+    checked = _with(request, PlannedQuery(CHECK, f"{LAPLACE} on fullest bins", (cost,)), measure)
+    two_turns = with_windows(checked, 1, 2 * numbers, rows, measure)
+    return checked if clear and two_turns else request
+
+
+def with_windows(
+    request: Request, turn: int, attributes: int, rows: int, measure: Measure
+) -> Request | None:
+    """The request with a window for each of some attributes; None if windows would cost more than
+    half of what is there for windows and recipe.
+    """
+    scale = rows / clear_window() / request.rows_per_unit
+    epsilon = math.ceil(NANO / scale)
+    cost, mechanism = epsilon, "permute-and-flip on rows"
+    before = sum(query.total for query in request.first[2:])
+    whole = request.epsilon + before
+    if measure == "ρ":  # the exponential mechanism of ε is ε²/8-zCDP
+        cost, mechanism = -(-(epsilon**2) * ATTO // (8 * NANO**2)), "exponential on rows"
+        whole = request.rho - sum(query.rho for query in request.first[:2])
+    query = PlannedQuery(window(turn), mechanism, (cost,), attributes, measure)
+    return _with(request, query, measure) if 2 * (before + query.total) <= whole else None
+
+
+def _with(request: Request, query: PlannedQuery, measure: Measure) -> Request:
+    """The request with one more query before the recipe's own.
+
+    Costs in ρ are taken off by the recipe's plan.
+    """
+    epsilon = request.epsilon - (query.total if measure == "ε" else 0)
+    return replace(request, epsilon=epsilon, first=(*first_queries(request), query))

@@ -1,0 +1,237 @@
+"""Bounds that are far too wide: the check, the windows, what they cost, and what they gain."""
+
+from __future__ import annotations
+
+import datetime as dt
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import DATE, DOUBLE, INTEGER, VARCHAR
+from dpforest_duckdb.errors import NotPrivateWarning
+from dpforest_duckdb.learners import private_bounds
+from dpforest_duckdb.learners.private_bounds import TURNS, Search, clear_window, worth
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.privacy.amounts import ATTO, NANO
+from dpforest_duckdb.privacy.noise import ExactNoise
+from dpforest_duckdb.privacy.plan import Measure
+from dpforest_duckdb.privacy.randomness import Randomness
+from dpforest_duckdb.recipes import find
+from dpforest_duckdb.recipes.bounds_queries import CHECK, window, with_windows
+
+MEASURES: tuple[Measure, ...] = ("ε", "ρ")
+OURS = ("log-odds", "tree-beside-sums", "joint-tables", "rooted-tables", "boosted")
+
+
+def numbers(*bounds: tuple[object, object], kind: object = DOUBLE) -> Domain:
+    """Numeric attributes a0, a1, … with these bounds, and two classes."""
+    attributes = tuple(
+        Attribute(f"a{i}", "numeric", lower=low, upper=high)  # type: ignore[arg-type]
+        for i, (low, high) in enumerate(bounds)
+    )
+    types = {a.name: kind for a in attributes}
+    return Domain(attributes, "c", ("p", "q")).bind({**types, "c": VARCHAR})  # type: ignore[dict-item]
+
+
+def counted(values: np.ndarray, bins: Domain) -> list[Integers]:
+    """The rows in the cells of each attribute, which all have the same values."""
+    return [
+        np.bincount(np.searchsorted(np.array(a.edges, dtype=float), values), minlength=a.cells)
+        for a in bins.attributes
+    ]
+
+
+@pytest.fixture
+def randomness() -> Randomness:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        return Randomness.seeded(3)
+
+
+@pytest.mark.parametrize("rows_per_unit", [1, 3])
+def test_a_unit_more_changes_the_figure_of_the_check_by_its_sensitivity(
+    monkeypatch: pytest.MonkeyPatch, randomness: Randomness, rows_per_unit: int
+) -> None:
+    """Its rows may be in the fullest bin of every attribute."""
+    given: list[tuple[int, int, int]] = []
+
+    def recorded(self: ExactNoise, counts: Integers, epsilon: int, sensitivity: int) -> Integers:
+        given.append((int(counts.sum()), epsilon, sensitivity))
+        return counts
+
+    monkeypatch.setattr(ExactNoise, "laplace", recorded)
+    bins = private_bounds.public_bins(numbers((0, 1), (0, 10), (-5, 5)))
+    counts = counted(np.full(50, 0.2), bins)
+    more = [table + rows_per_unit * (table == table.max()) for table in counts]
+    check = private_bounds.too_wide
+    assert check(bins, counts, 99, NANO, rows_per_unit, randomness.noise)
+    assert check(bins, more, 99, NANO, rows_per_unit, randomness.noise)
+    assert not check(bins, counts, 101, NANO, rows_per_unit, randomness.noise)
+    (before, epsilon, bound), (after, *_), _ = given
+    assert epsilon == NANO
+    assert after - before == bound == 3 * rows_per_unit
+
+
+@given(
+    counts=st.lists(st.integers(0, 9), min_size=1, max_size=40),
+    where=st.integers(0, 39),
+    handicap=st.integers(0, 20),
+)
+def test_a_row_more_adds_at_most_one_to_the_utility_of_a_window(
+    counts: list[int], where: int, handicap: int
+) -> None:
+    """It takes nothing away from any, so the draw may be that of monotone utilities."""
+    more = list(counts)
+    more[where % len(counts)] += 1
+    changes = worth(np.array(more), handicap) - worth(np.array(counts), handicap)
+    assert set(changes.tolist()) <= {0, 1}
+    assert changes[-1] == 1, "the last window holds all rows"
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_windows_are_drawn_at_their_cost(
+    monkeypatch: pytest.MonkeyPatch, randomness: Randomness, measure: Measure
+) -> None:
+    """Under ρ by the exponential mechanism, of which ε²/8 is known."""
+    given: list[tuple[object, ...]] = []
+    exponents, select = private_bounds.exponents, private_bounds.select
+
+    def recorded(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
+        given.append((epsilon, sensitivity, monotone))
+        return exponents(utilities, allowed, epsilon, sensitivity, monotone)
+
+    def drawn(mechanism, *rest):  # type: ignore[no-untyped-def]
+        given.append((mechanism,))
+        return select(mechanism, *rest)
+
+    monkeypatch.setattr(private_bounds, "exponents", recorded)
+    monkeypatch.setattr(private_bounds, "select", drawn)
+    search = Search.start(numbers((0, 1)))
+    cost = NANO if measure == "ε" else ATTO // 8  # an ε of 1
+    search.turn(counted(np.full(9, 0.2), search.bins), cost, measure, 2, randomness.bits)
+    mechanism = "permute-and-flip" if measure == "ε" else "exponential"
+    assert given == [(NANO, 2, True), (mechanism,)]
+
+
+def searched(public: Domain, values: np.ndarray, randomness: Randomness) -> Domain:
+    """The domain after all turns, with as much noise as is allowed at most."""
+    search = Search.start(public)
+    cost = int(clear_window() * NANO / max(len(values), 1))
+    for _ in range(TURNS):
+        if search.open:
+            counts = counted(values, search.bins)
+            search = search.turn(counts, cost, "ε", 1, randomness.bits)
+    return search.domain
+
+
+@pytest.mark.parametrize("wider", [1, 10, 1000, 1_000_000])
+def test_narrower_bounds_are_found_however_wide_the_public_ones_are(
+    randomness: Randomness, wider: int
+) -> None:
+    values = np.random.default_rng(0).normal(300, 1, 5000)
+    public = numbers((300 - 40 * wider, 300 + 30 * wider), (0, 310 * wider))
+    for attribute in searched(public, values, randomness).attributes:
+        low, high = float(attribute.lower), float(attribute.upper)  # type: ignore[arg-type]
+        assert high - low < 30
+        assert ((low <= values) & (values <= high)).mean() > 0.7
+
+
+@pytest.mark.parametrize("values", [[], [7.0], [7.0] * 3000], ids=["none", "one", "one value"])
+def test_rows_of_one_value_leave_a_usable_domain(
+    randomness: Randomness, values: list[float]
+) -> None:
+    public = numbers((0, 1e9), (0, 8), (-1e-300, 1e300))
+    for attribute in searched(public, np.array(values), randomness).attributes:
+        assert attribute.edges
+    if len(values) > 1:
+        assert searched(public, np.array(values), randomness) == public
+
+
+def test_bounds_of_whole_numbers_and_dates_stay_of_their_kind(randomness: Randomness) -> None:
+    few = np.repeat([4001, 4002, 4003, 4004], 500)
+    (whole,) = searched(numbers((0, 10**6), kind=INTEGER), few, randomness).attributes
+    assert all(isinstance(edge, int) for edge in whole.edges)
+    assert len({*np.searchsorted(whole.edges, few)}) == 4, "each has a bin of its own"
+    since = (dt.date(2020, 3, 1) - dt.date(1970, 1, 1)).days
+    days = since + np.arange(600) % 30
+    public = numbers((dt.date(1, 1, 1), dt.date(9999, 12, 31)), kind=DATE)
+    (date,) = searched(public, days, randomness).attributes
+    assert len({*np.searchsorted(date.edges, days)}) > 9
+    assert date.text(date.edges[0]).count("-") == 2
+
+
+@pytest.mark.parametrize("delta", [0, ATTO // 10**5])
+@pytest.mark.parametrize("recipe", OURS)
+def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: int) -> None:
+    """The check is 1 % of ε; windows cost half of the rest at most."""
+    chosen = find(recipe)
+    request = chosen.request(numbers(*[(0, 1)] * 12), NANO, delta=delta)
+    unasked = chosen.adapted(request, np.array([200, 200]))[1]
+    assert chosen.plan(unasked).query(CHECK) is None, "400 rows are too few"
+    for rows in (2_000, 10_000, 10**15):
+        classes = np.array([rows // 2, rows // 2])
+        _, asked = chosen.chosen(request, classes)
+        plan = chosen.plan(chosen.sized(asked, classes))
+        check = plan.query(CHECK)
+        assert check is not None
+        assert check.total == NANO // 100
+        measure = chosen.measure(asked)
+        for turn in range(1, TURNS + 1):
+            further = with_windows(asked, turn, 12, rows, measure)
+            if further is None:
+                break
+            asked = further
+            before, plan = plan, chosen.plan(chosen.sized(asked, classes))
+            assert plan.fits(NANO, delta)
+            assert plan.queries[: turn + 1] == before.queries[: turn + 1], "what was asked stays"
+            assert plan.query(window(turn)) is not None
+        spent = [query.total for query in asked.first[2:]]
+        assert spent
+        whole = request.rho if measure == "ρ" else NANO
+        assert sum(spent) <= whole / 2
+
+
+def test_recipes_without_numbers_to_cut_ask_nothing_of_bounds() -> None:
+    domain = numbers((0, 1))
+    binned = replace(domain, attributes=(replace(domain.attributes[0], bins=3),))
+    request = find("auto").request(binned, NANO)
+    recipe, adapted = find("auto").adapted(request, np.array([10**6, 10**6]))
+    assert recipe.plan(adapted).query(CHECK) is None
+
+
+def wide(con: duckdb.DuckDBPyConnection, value: str, rows: int) -> Domain:
+    """A table w whose classes divide at 300.5; bounds are a thousand times too wide."""
+    con.execute("CREATE TABLE w (a0 DOUBLE, c VARCHAR)")
+    con.execute(
+        f"INSERT INTO w SELECT {value}, CASE WHEN i % 100 < 50 THEN 'p' ELSE 'q' END "
+        f"FROM range({rows}) r(i)"
+    )
+    return Domain((Attribute("a0", "numeric", lower=0, upper=1000),), "c", ("p", "q"))
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-5"])
+def test_a_forest_sees_through_bounds_that_are_far_too_wide(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], delta: str
+) -> None:
+    domain = wide(con, "300 + i % 100 / 100.0", 6000)
+    forest = fit(con, "w", domain=domain, epsilon=1, delta=delta)
+    assert any(line.startswith("window 2") for line in forest.guarantee.plan)
+    sql = forest.to_sql("w").rstrip().removesuffix(";")
+    (right,) = con.execute(f"SELECT avg((prediction = c)::INT) FROM ({sql})").fetchall()[0]
+    assert right > 0.9
+
+
+@pytest.mark.parametrize(("value", "rows"), [("NULL", 500), ("7", 500), ("7", 1), ("7", 0)])
+def test_tables_without_any_information_get_a_forest(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], value: str, rows: int
+) -> None:
+    forest = fit(con, "w", domain=wide(con, value, rows), epsilon=9999)
+    assert any(line.startswith(CHECK) for line in forest.guarantee.plan)
