@@ -85,10 +85,10 @@ CONSTANTS = (
     Constant("LEAST_ROWS", 150, 600),
     Constant("ROOT_NOISE", 0.8, 1.8),
     Constant("ROWS_PER_LEAF", 50, 200),
-    Constant("CLEAR", 15, 60, delta=DELTA),
-    Constant("CLEAR_NUMBERS", 5, 20, delta=DELTA),
+    Constant("CLEAR", 5, 20, delta=DELTA),
     Constant("MANY", 50, 200, delta=DELTA),
     Constant("CLEAR_PURE", 300, 1200),
+    Constant("MANY_PURE", 1000, 4000),
 )
 
 

@@ -33,7 +33,7 @@ from dpforest_duckdb.learners.private_bins import (
 )
 from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.postprocess.class_shares import steps
+from dpforest_duckdb.postprocess.class_shares import STEP_WIDTHS, StepWidths, steps
 from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
@@ -375,7 +375,7 @@ def test_auto_does_not_pick_boosted_for_few_rows(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(con, 300, 2)
-    monkeypatch.setattr(constants, "CLEAR", 10**6)
+    monkeypatch.setattr(constants, "MANY", 10**6)
     forest = fit(con, "t", domain=public(), recipe="auto", epsilon=0.5, delta=1e-5)
     assert not any("gradients" in line for line in forest.guarantee.plan)
     # a noisy figure decides which of the two it is, so δ is spent either way
@@ -473,6 +473,23 @@ def test_a_step_is_bounded_if_hessians_are_almost_zero(largest: float) -> None:
     assert (np.abs(found) <= largest).all()
     assert (np.sign(found) == np.sign(gradients)).all()
     assert (np.abs(found) > largest / 2).all()
+
+
+def test_steps_stay_near_zero_where_those_before_were_noise() -> None:
+    """And the widths of informative attributes are learnt from them in the same way."""
+    random = np.random.default_rng(1)
+    hessians, sums = np.full(4, 100.0), random.normal(0, 30, 4)
+    alone, _ = steps(sums, hessians, 900.0, largest=2)
+    for width in (0.0, 1.0):
+        widths = StepWidths()
+        for _ in range(50):
+            drawn = random.normal(0, width, 4) * hessians + random.normal(0, 30, 4)
+            steps(drawn, hessians, 900.0, largest=2, widths=widths)
+        assert widths.weights.sum() == pytest.approx(1)
+        nearest = np.abs(np.array(STEP_WIDTHS) - width).argmin()
+        assert widths.weights.argmax() == nearest
+        after, _ = steps(sums, hessians, 900.0, largest=2, widths=widths)
+        assert (np.abs(after) < np.abs(alone)).all() == (width == 0)
 
 
 def test_a_plan_without_bins_has_no_query_for_bins() -> None:

@@ -30,7 +30,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.attribute import MAX_BINS
 from dpforest_duckdb.engine.base import CodedRows, Gradients
 from dpforest_duckdb.learners.growth import Growth
-from dpforest_duckdb.postprocess.class_shares import steps
+from dpforest_duckdb.postprocess.class_shares import StepWidths, steps
 from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.noise import CountNoise, gaussian_variance, noise_scale
@@ -72,9 +72,15 @@ def boost(rows: CodedRows, context: TrainingContext) -> Grown:
     start = intercept(odds, request, plan)
     rows.add_votes([start])
 
-    def fitted(trees: Sequence[Tree], query: PlannedQuery, cost: int, rate: float) -> list[Tree]:
+    def fitted(
+        trees: Sequence[Tree],
+        query: PlannedQuery,
+        cost: int,
+        rate: float,
+        widths: StepWidths | None = None,
+    ) -> list[Tree]:
         """The trees of a block with a Newton step as votes, which the rows' scores get too."""
-        found = _fitted(trees, rows, query, cost, rate, request, noise)
+        found = _fitted(trees, rows, query, cost, rate, request, noise, widths)
         rows.add_votes(found)
         return found
 
@@ -85,12 +91,12 @@ def boost(rows: CodedRows, context: TrainingContext) -> Grown:
     rounds += -(-forest.times // block) if forest else 0
     for turn in range(len(sweep.by_depth) if sweep else 0):
         assert sweep is not None
-        cost = account.spend("sweep", turn)
+        cost, widths = account.spend("sweep", turn), StepWidths()
         order = bits.words(len(single)).argsort()  # random, so that no attribute is always last
         for number in order.tolist():
             done += 1
             context.observe(Event(Phase.BOOST, done, rounds, "round"))
-            (step,) = fitted([single[number]], sweep, cost, 1.0)
+            (step,) = fitted([single[number]], sweep, cost, 1.0, widths)
             single[number] = _added(single[number], step)
     trees: list[Tree] = []
     if forest:
@@ -111,9 +117,11 @@ def _fitted(
     rate: float,
     request: Request,
     noise: CountNoise,
+    widths: StepWidths | None,
 ) -> list[Tree]:
     """Trees with the votes of a Newton step at each leaf, from noisy sums."""
     classes, k = len(request.domain.classes), request.rows_per_unit
+    largest = largest_step(classes)
     scale, bound = gradient_scale(query, classes), sensitivity(query, classes, k)
     found = []
     for tree, sums in zip(trees, rows.sum_gradients(trees, scale), strict=True):
@@ -124,7 +132,7 @@ def _fitted(
         hessians = noisy[:, 1::2] * (scale.flat / scale.steep / WHOLE)
         ordered = _in_order(tree, request.domain)
         by_score = [
-            steps(g, h, _variance(query, cost, bound), ordered, largest=largest_step(classes))
+            steps(g, h, _variance(query, cost, bound), ordered, largest=largest, widths=widths)
             for g, h in zip(gradients.T, hessians.T, strict=True)
         ]
         added, spread = (rate * np.stack(part, axis=1) for part in zip(*by_score, strict=True))

@@ -24,6 +24,7 @@ NEARBY = 0.9
 LEAST_LIKELY = 1e-100  # floor of a likelihood relative to the largest: no chain gets mass 0
 TINY = 1e-300  # added to masses, so that no division is by 0
 STEP_WIDTHS = (0.1, 0.3, 1.0, 2.5)  # prior standard deviations of a step
+EM_TURNS = 10  # of expectation maximisation, which goes on where it was
 LIKENESS = (0.5, 0.9)  # correlations of neighbouring steps, besides 0
 LEAST_HESSIAN = 0.25
 
@@ -196,6 +197,26 @@ def _weights(*worths: Floats) -> list[Floats]:
     return [mass / total for mass in masses]
 
 
+class StepWidths:
+    """How wide steps are, learnt from the steps fitted before: empirical Bayes.
+
+    `weights` are the most likely shares of STEP_WIDTHS, as if one step of each width had been seen
+    before. So where most attributes say nothing, a step stays near 0 unless its own sums tell more.
+    """
+
+    def __init__(self) -> None:
+        self.weights = np.full(len(STEP_WIDTHS), 1 / len(STEP_WIDTHS))
+        self._likelihoods = np.eye(len(STEP_WIDTHS))
+
+    def learn(self, evidence: Floats) -> None:
+        """Take in the log evidence `[width]` of one more step, by expectation maximisation."""
+        likelihood = np.exp(evidence - evidence.max())
+        self._likelihoods = np.vstack([self._likelihoods, likelihood])
+        for _ in range(EM_TURNS):
+            parts = self._likelihoods * self.weights
+            self.weights = (parts / parts.sum(axis=1, keepdims=True)).mean(axis=0)
+
+
 def steps(
     gradients: Floats,
     hessians: Floats,
@@ -203,6 +224,7 @@ def steps(
     ordered: int = 0,
     *,
     largest: float,
+    widths: StepWidths | None = None,
 ) -> tuple[Floats, Floats]:
     """The log-odds `[value]` to add, from noisy sums of gradients and hessians at each value, and
     the standard deviation `[value]` of the noise in them, to first order.
@@ -210,8 +232,9 @@ def steps(
     A gradient is hessian · step plus an error of sampling and of noise, with variances hessian and
     `variance`. A hessian is at least |gradient| / `largest`, so that no step is larger: where a
     model is overconfident, its hessians are almost zero, and Newton's method would overshoot. Steps
-    are Gaussian with a width that is averaged over, in models weighted by their evidence; those of
-    the first `ordered` values may be similar to their neighbours'.
+    are Gaussian with a width that is averaged over, in models weighted by their evidence and by
+    `widths`, which learns from them; all widths are equally likely without it. The steps of the
+    first `ordered` values may be similar to their neighbours'.
     """
     bend = np.maximum(np.maximum(hessians, LEAST_HESSIAN), np.abs(gradients) / largest)
     spread = variance + bend
@@ -233,7 +256,10 @@ def steps(
                 half = inverse @ gradients
                 worths.append(-half @ half / 2 - np.log(np.diag(root)).sum())
                 slopes.append(prior @ inverse.T @ inverse)
-    weights = np.exp(np.array(worths) - max(worths))
-    slope: Floats = np.tensordot(weights / weights.sum(), np.array(slopes), axes=1)
+    widths = widths or StepWidths()
+    worth = np.array(worths).reshape(-1, len(STEP_WIDTHS))  # [likeness, width]
+    weights = np.exp(worth - worth.max()) * widths.weights
+    widths.learn(np.logaddexp.reduce(worth, axis=0))
+    slope: Floats = np.tensordot(weights.ravel() / weights.sum(), np.array(slopes), axes=1)
     deviation: Floats = np.sqrt(variance * (slope**2).sum(axis=1))
     return np.clip(slope @ gradients, -largest, largest), deviation

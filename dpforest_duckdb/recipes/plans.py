@@ -12,6 +12,7 @@ from dpforest_duckdb.privacy.plan import Measure, Plan, PlannedQuery, share
 from dpforest_duckdb.request import Request
 
 BINS = 5  # percent of boosting's budget for bins
+FEW_TREES = 20  # percent of the rest for random trees, if only a few pay
 ROWS_SHARE = Fraction(1, 25)  # of the budget, for a noisy number of rows
 ROWS_SHARE_OF_SEVERAL = Fraction(1, 10)  # the same for several classes, whose noise adds up
 PUBLIC_ROWS = "The number of rows is taken as public."

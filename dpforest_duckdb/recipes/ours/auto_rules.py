@@ -16,7 +16,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.privacy.noise import gaussian_variance, noise_scale
 from dpforest_duckdb.recipes.ours import constants
-from dpforest_duckdb.recipes.plans import row_count_query
+from dpforest_duckdb.recipes.plans import BINS, FEW_TREES, row_count_query
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.table_codes import blocks, deviations
 
@@ -47,22 +47,28 @@ def signal(request: Request) -> float:
 def boosting_pays(request: Request) -> bool:
     """Whether the sums that boosting needs are well above their noise.
 
-    With a δ, boosting starts early for several classes of mostly numeric attributes, because it
-    cuts them at private medians and accounts for their overlap.
+    With a δ, boosting starts early if most attributes are numeric, because it cuts them at private
+    medians, and if the δ makes the noise of a sweep smaller: about a dozen attributes are enough.
+    Otherwise it starts at half of MANY, because a single sweep has about half the noise of two.
     """
     if not request.rho:
         return signal(request) >= constants.CLEAR_PURE * _most_of_a_row(request)
-    numbers = _classes(request) > 2 and mostly_numeric(request)
-    needed = constants.CLEAR_NUMBERS if numbers else constants.CLEAR
+    early = mostly_numeric(request) and _less_noise_with_delta(request)
+    needed = constants.CLEAR if early else constants.MANY / 2
     return signal(request) >= needed * math.sqrt(_classes(request))
+
+
+def _less_noise_with_delta(request: Request) -> bool:
+    """Whether boosting's part of ρ leaves less noise in a sweep than all of ε would."""
+    sweep = (1 - BINS / 100) * (1 - FEW_TREES / 100)
+    return math.sqrt(sweep) * signal(request) > signal(replace(request, delta=0))
 
 
 def random_trees_pay(request: Request) -> bool:
     """Whether all random trees of boosting are worth their share of the budget, or a tree is."""
     if request.rho:
         return signal(request) >= constants.MANY
-    needed = constants.CLEAR_PURE * constants.MANY / constants.CLEAR
-    return signal(request) >= needed * _most_of_a_row(request)
+    return signal(request) >= constants.MANY_PURE * _most_of_a_row(request)
 
 
 def _most_of_a_row(request: Request) -> int:

@@ -13,7 +13,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.boosting import BOOSTING
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.ours.auto_rules import random_trees_pay
-from dpforest_duckdb.recipes.plans import in_rounds
+from dpforest_duckdb.recipes.plans import FEW_TREES, in_rounds
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
@@ -28,7 +28,7 @@ def plan(request: Request) -> Plan:
     if not request.rho:
         return in_rounds(request, turns=3, sweeps=2, trees=0)
     few = max(1, request.trees // 4)
-    return in_rounds(request, turns=3, sweeps=1, trees=few, forest=20)
+    return in_rounds(request, turns=3, sweeps=1, trees=few, forest=FEW_TREES)
 
 
 def adapt(histogram: Integers, request: Request) -> Request:

@@ -22,7 +22,6 @@ ROUGH = 0.7  # the same if there are few joint figures
 LEAST_ROWS = 300  # n counts as at least so many where noise is compared with it
 ROOT_NOISE = 1.2  # the most noise in a sum of log-odds below a root
 ROWS_PER_LEAF = 100  # n·ε that a leaf of a greedy tree should hold to be above its noise
-# the signal from which boosting pays, in parts of √classes; for several classes of numbers
-CLEAR, CLEAR_NUMBERS = 30, 10
+CLEAR = 10  # the signal, in parts of √classes, from which boosting a dozen numbers pays with a δ
 MANY = 100  # the signal from which a second sweep and all trees pay too
-CLEAR_PURE = 600  # the signal from which boosting pays without a δ
+CLEAR_PURE, MANY_PURE = 600, 2000  # the same two without a δ
