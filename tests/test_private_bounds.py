@@ -6,6 +6,9 @@ import datetime as dt
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
+from math import isqrt
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -26,6 +29,7 @@ from dpforest_duckdb.privacy.plan import Measure
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.bounds_queries import CHECK, window, with_windows
+from dpforest_duckdb.training.prepare import prepare
 
 MEASURES: tuple[Measure, ...] = ("ε", "ρ")
 OURS = ("log-odds", "tree-beside-sums", "joint-tables", "rooted-tables", "boosted")
@@ -171,7 +175,7 @@ def test_bounds_of_whole_numbers_and_dates_stay_of_their_kind(randomness: Random
 @pytest.mark.parametrize("delta", [0, ATTO // 10**5])
 @pytest.mark.parametrize("recipe", OURS)
 def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: int) -> None:
-    """The check is 1 % of ε; windows cost half of the rest at most."""
+    """The check is 1 % of ε or ρ; windows cost half of the rest at most."""
     chosen = find(recipe)
     request = chosen.request(numbers(*[(0, 1)] * 12), NANO, delta=delta)
     unasked = chosen.adapted(request, np.array([200, 200]))[1]
@@ -181,9 +185,10 @@ def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: in
         _, asked = chosen.chosen(request, classes)
         plan = chosen.plan(chosen.sized(asked, classes))
         check = plan.query(CHECK)
-        assert check is not None
-        assert check.total == NANO // 100
         measure = chosen.measure(asked)
+        assert check is not None
+        spent, whole = (check.rho, request.rho) if measure == "ρ" else (check.total, NANO)
+        assert 0.999 * whole < 100 * spent <= whole
         for turn in range(1, TURNS + 1):
             further = with_windows(asked, turn, 12, rows, measure)
             if further is None:
@@ -193,10 +198,8 @@ def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: in
             assert plan.fits(NANO, delta)
             assert plan.queries[: turn + 1] == before.queries[: turn + 1], "what was asked stays"
             assert plan.query(window(turn)) is not None
-        spent = [query.total for query in asked.first[2:]]
-        assert spent
-        whole = request.rho if measure == "ρ" else NANO
-        assert sum(spent) <= whole / 2
+        windows = [query.total for query in asked.first[2:]]
+        assert 0 < sum(windows) <= whole / 2
 
 
 def test_recipes_without_numbers_to_cut_ask_nothing_of_bounds() -> None:
@@ -207,9 +210,9 @@ def test_recipes_without_numbers_to_cut_ask_nothing_of_bounds() -> None:
     assert recipe.plan(adapted).query(CHECK) is None
 
 
-def wide(con: duckdb.DuckDBPyConnection, value: str, rows: int) -> Domain:
+def wide(con: duckdb.DuckDBPyConnection, value: str, rows: int, more: str | None = None) -> Domain:
     """A table w whose classes divide at 300.5; bounds are a thousand times too wide."""
-    con.execute("CREATE TABLE w (a0 DOUBLE, c VARCHAR)")
+    con.execute(f"CREATE TABLE w (a0 DOUBLE, {more + ',' if more else ''} c VARCHAR)")
     con.execute(
         f"INSERT INTO w SELECT {value}, CASE WHEN i % 100 < 50 THEN 'p' ELSE 'q' END "
         f"FROM range({rows}) r(i)"
@@ -227,6 +230,43 @@ def test_a_forest_sees_through_bounds_that_are_far_too_wide(
     sql = forest.to_sql("w").rstrip().removesuffix(";")
     (right,) = con.execute(f"SELECT avg((prediction = c)::INT) FROM ({sql})").fetchall()[0]
     assert right > 0.9
+
+
+@pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")
+@pytest.mark.parametrize("delta", [0, ATTO // 10**5])
+def test_a_run_asks_of_bounds_what_its_plan_says(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, delta: int
+) -> None:
+    """With the sensitivities of two rows per unit, and nothing that is not in the plan."""
+    domain = wide(con, "300 + i % 100 / 100.0, i // 2", 8000, "u INTEGER")
+    given: list[tuple[int, int]] = []
+    laplace, exponents = ExactNoise.laplace, private_bounds.exponents
+
+    def noisy(self: ExactNoise, counts: Integers, epsilon: int, sensitivity: int) -> Integers:
+        given.append((epsilon, sensitivity))
+        return laplace(self, counts, epsilon, sensitivity)
+
+    def recorded(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
+        given.append((epsilon, sensitivity))
+        return exponents(utilities, allowed, epsilon, sensitivity, monotone)
+
+    monkeypatch.setattr(ExactNoise, "laplace", noisy)
+    monkeypatch.setattr(private_bounds, "exponents", recorded)
+    run = prepare(
+        con, "w", epsilon=1, delta=delta / ATTO, domain=domain, seed=1, privacy_unit="u",
+        rows_per_unit=2, ledger=tmp_path / "l",
+    )  # fmt: skip
+    plan = run.execute().guarantee.plan
+    check = isqrt(2 * run.request.rho // 100) if " ρ" in plan[-1] else NANO // 100
+    assert given[:2] == [(NANO // 25, 2), (check, 2)]
+    turns = [line for line in plan if line.startswith("window")]
+    windows = given[2 : 2 + len(turns)]
+    assert len(turns) > 1
+    assert [bound for _, bound in windows] == [2] * len(turns)
+    shown = [Fraction(line.split(" = ")[1]) for line in turns]
+    for (epsilon, _), cost in zip(windows, shown, strict=True):
+        spent = Fraction(epsilon, NANO)
+        assert abs((spent**2 / 8 if " ρ" in turns[0] else spent) / cost - 1) < 0.01
 
 
 @pytest.mark.parametrize(("value", "rows"), [("NULL", 500), ("7", 500), ("7", 1), ("7", 0)])

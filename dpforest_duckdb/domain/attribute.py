@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
@@ -219,12 +220,7 @@ class Attribute:
         """
         if self.kind != "numeric" or self.lower is None or self.bins or self.scale:
             return self
-        uncut = replace(self, edges=())
-        if self.edges != uncut._edges(self.family):
-            return self
-        edges = replace(uncut, bins=bins, scale=scale)._edges(self.family)
-        _check_range(self.name, self.type, edges)
-        return replace(self, edges=edges)
+        return _recut(self, bins, scale)
 
     def between(self, first: int, end: int) -> Attribute:
         """This bound numeric attribute with the bounds of its bins `first` to `end - 1`, in the
@@ -249,6 +245,16 @@ class Attribute:
         if family in ("integer", "date"):
             edges = [math.floor(edge) for edge in edges]
         return tuple(sorted(set(edges)))
+
+
+@lru_cache(4096)  # a run asks again and again, for other numbers of rows
+def _recut(a: Attribute, bins: int, scale: Scale) -> Attribute:
+    uncut = replace(a, edges=())
+    if a.edges != uncut._edges(a.family):
+        return a
+    edges = replace(uncut, bins=bins, scale=scale)._edges(a.family)
+    _check_range(a.name, a.type, edges)
+    return replace(a, edges=edges)
 
 
 def _check_attribute(a: Attribute) -> None:

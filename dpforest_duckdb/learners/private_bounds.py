@@ -26,7 +26,7 @@ from dpforest_duckdb.privacy.noise import CountNoise, noise_scale
 from dpforest_duckdb.privacy.plan import Measure
 from dpforest_duckdb.privacy.selection import Mechanism, exponents, select
 
-TURNS = 6  # each finds bounds about 16 times narrower: ten million times together
+TURNS = 6  # each finds bounds eight to thirty times narrower: a million times together
 SHORT = 4  # bins: a window of no more is cut into bins again
 HANDICAP = 2  # noise scales, for each doubling of a window's length
 ERRORS = 1 / 100  # how often noise may mislead the check, or a window

@@ -19,7 +19,7 @@ from dpforest_duckdb.recipes.plans import first_queries
 from dpforest_duckdb.request import Request
 
 CHECK = "bounds"
-SHARE = 100  # the check costs ε / SHARE
+SHARE = 100  # the check costs ε / SHARE, or ρ / SHARE
 
 
 def window(turn: int) -> str:
@@ -33,9 +33,8 @@ def with_check(request: Request, rows: int, measure: Measure) -> Request:
 
     `rows` is a noisy number. `measure` is that of the recipe's costs.
     """
-    cost = request.epsilon // SHARE
-    if request.rho:  # a share of a large ε would exceed ρ
-        cost = min(cost, isqrt(request.rho) // 4)
+    # an ε-DP step is ε²/2-zCDP
+    cost = request.epsilon // SHARE if measure == "ε" else isqrt(2 * request.rho // SHARE)
     numbers = len(to_be_cut(request.domain))
     if 2 * numbers <= len(request.domain.attributes) or not cost:
         return request
