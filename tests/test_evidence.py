@@ -310,7 +310,7 @@ def test_scores_are_counted_as_python_counts_them(
     monkeypatch.setattr(DuckDBRows, "count_scores", kept)
     con.execute("CREATE TABLE t (a BOOLEAN, b BOOLEAN, k BOOLEAN)")
     con.execute("INSERT INTO t SELECT i % 2 = 0, i % 3 = 0, i % 5 < 2 FROM range(3000) r(i)")
-    fit(con, "t", target="k")
+    fit(con, "t", target="k", recipe="log-odds")
     con.execute("INSERT INTO t VALUES (true, true, true)")
     ((joint, cuts),) = recorded
     assert joint.shape == (len(cuts) + 1,) * 2 + (2,)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations
 
 import duckdb
 import numpy as np
@@ -184,13 +183,13 @@ class Rows:
             found.append(sums)
         return found
 
-    def count_pairs(self) -> dict[tuple[int, int], np.ndarray]:
-        """Of every two attributes `[value, value, class]`; rows may stand in it several times."""
-        found = {}
-        for one, other in combinations(range(len(self.cells)), 2):
-            table = np.zeros((self.cells[one], self.cells[other], self.classes), dtype=np.int64)
-            np.add.at(table, (self.codes[:, one], self.codes[:, other], self.labels), 1)
-            found[one, other] = table
+    def count_pairs(self, attribute: int) -> list[np.ndarray]:
+        """`[value, value, class]` of an attribute and each; rows may stand in it several times."""
+        found = []
+        for other, size in enumerate(self.cells):
+            table = np.zeros((self.cells[attribute], size, self.classes), dtype=np.int64)
+            np.add.at(table, (self.codes[:, attribute], self.codes[:, other], self.labels), 1)
+            found.append(table)
         return found
 
     def count_labels(self, trees: Sequence[Tree]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -98,7 +98,7 @@ def test_a_row_more_changes_the_released_vectors_by_the_sensitivity_at_most(
     con: duckdb.DuckDBPyConnection, k: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the norm of the noise; k rows of a unit change them by the stated sensitivity."""
-    monkeypatch.setattr(rooted_tables, "draw_attributes", lambda *_: [0])
+    monkeypatch.setattr(rooted_tables, "draw_best", lambda *_: 0)
     rows = some_rows(40)
     before = released(con, rows, k)[1].asked[-1]
     for start in range(3):
@@ -112,7 +112,7 @@ def test_every_combination_of_values_is_released_with_noise(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also those below which there is no row: the grid is public."""
-    monkeypatch.setattr(rooted_tables, "draw_attributes", lambda *_: [0])
+    monkeypatch.setattr(rooted_tables, "draw_best", lambda *_: 0)
     tables, noise = released(con, [("a", "b", "c", "k1")] * 7)
     assert tables.roots == [0, 1]
     (sums, dimensions, _, _) = noise.asked[-1]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
 
 import duckdb
 import numpy as np
@@ -18,6 +20,7 @@ from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.exponentials import ONE, STEPS
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners.boosting import random_trees
+from dpforest_duckdb.learners.mixtures import draw_mixture
 from dpforest_duckdb.learners.tree_beside_sums import MIXTURES
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.postprocess.voting import integer_votes, of_two
@@ -137,23 +140,28 @@ def test_a_table_without_rows_gives_no_points(con: duckdb.DuckDBPyConnection) ->
 def test_draws_have_the_sensitivity_of_their_utilities(
     monkeypatch: pytest.MonkeyPatch, k: int
 ) -> None:
-    """A privacy unit of k rows raises a max count by up to k, points by up to k times the most."""
-    given, exponents, bits = [], choose.exponents, Randomness.secure().bits
+    """A privacy unit of k rows raises points by up to k times the most."""
+    given, exponents = [], choose.exponents
 
     def recorded(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
         given.append((epsilon, sensitivity, monotone))
         return exponents(utilities, allowed, epsilon, sensitivity, monotone)
 
     monkeypatch.setattr(choose, "exponents", recorded)
-    tables = [np.array([[90, 10], [10, 90]]), np.array([[50, 50], [50, 50]])]
-    assert sorted(choose.draw_attributes(tables, [NANO, 2 * NANO], k, bits)) == [0, 1]
-    choose.draw_by_points(np.array([3, 5]) * POINTS, POINTS, 7, k, bits)
-    assert given == [(NANO, k, True), (2 * NANO, k, True), (7, k * POINTS, True)]
+    context = SimpleNamespace(
+        request=find("log-odds").request(public(2), NANO, rows_per_unit=k),
+        account=SimpleNamespace(spend=lambda purpose: 7),
+        randomness=Randomness.secure(),
+        observe=lambda event: None,
+    )
+    rows = SimpleNamespace(rate_mixtures=lambda *_: np.array([3, 5]) * POINTS)
+    draw_mixture([], [(1, 0), (0, 1)], cast(Any, rows), cast(Any, context))
+    assert given == [(7, k * POINTS, True)]
 
 
 def test_the_better_model_is_drawn_where_the_budget_is_large() -> None:
     bits, points = Randomness.secure().bits, np.array([10, 30, 29]) * POINTS
-    drawn = {choose.draw_by_points(points, POINTS, 100 * NANO, 1, bits) for _ in range(20)}
+    drawn = {choose.draw_best(points, 100 * NANO, POINTS, bits) for _ in range(20)}
     assert drawn == {1}
 
 

@@ -90,8 +90,11 @@ class CodedRows(Protocol):
         `cuts` below the score.
         """
 
-    def count_pairs(self) -> dict[tuple[int, int], Integers]:
-        """For every two attributes the dense `counts[value, value, class]` of all rows."""
+    def count_pairs(self, attribute: int) -> list[Integers]:
+        """Per attribute the dense `counts[value of the given attribute, value, class]` of all rows.
+
+        Rows must not have been routed yet.
+        """
 
     def count_labels(self, trees: Sequence[Tree]) -> tuple[Integers, Integers, Integers]:
         """The combinations of labels that trees give: `labels[combination, tree]`, class and rows.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import secrets
 from collections.abc import Collection, Sequence
-from itertools import combinations
 from types import SimpleNamespace
 from typing import Any
 
@@ -258,7 +257,12 @@ class DuckDBRows:
         return counts
 
     def _grids(
-        self, first: int, nodes: int, node_classes: Sequence[Sql], wanted: Sequence[int]
+        self,
+        first: int,
+        nodes: int,
+        node_classes: Sequence[Sql],
+        wanted: Sequence[int],
+        step: str = "count_classes",
     ) -> list[Integers]:
         """The counts by some node_class columns; of the `wanted` nodes only, if any are named."""
         parts = [part for block in self._blocks for part in block.parts(nodes, self._classes)]
@@ -282,7 +286,7 @@ class DuckDBRows:
             wanted=wanted and self._node_classes_of(wanted),
             first=first * self._classes,
         )
-        found = self._run(sql, step="count_classes", fetch="fetchnumpy")
+        found = self._run(sql, step=step, fetch="fetchnumpy")
         counts: list[Integers] = []
         for index, block in enumerate(parts):
             mine = found["block"] == index
@@ -339,23 +343,12 @@ class DuckDBRows:
         keys = [found[f"bin{number}"] for number in range(len(votes))]
         return _dense([*keys, found["class"]], found["rows"], shape)
 
-    def count_pairs(self) -> dict[tuple[int, int], Integers]:
-        cells, counts = self._domain.cells, {}
-        for pair in combinations(range(len(cells)), 2):
-            first, second = (self._code(self._place(number)) for number in pair)
-            sql = render(
-                "count_pairs",
-                codes=self._codes,
-                first=first,
-                second=second,
-                node_class=self._node_classes[0],
-                classes=self._classes,
-            )
-            found = self._run(sql, step="count_pairs", fetch="fetchnumpy")
-            shape = (cells[pair[0]], cells[pair[1]], self._classes)
-            keys = [found["first"], found["second"], found["class"]]
-            counts[pair] = _dense(keys, found["rows"], shape)
-        return counts
+    def count_pairs(self, attribute: int) -> list[Integers]:
+        values = self._domain.cells[attribute]
+        code = f"CAST({self._code(self._place(attribute))} AS INTEGER)"
+        label = f"{self._node_classes[0]} % {self._classes}"
+        pair = Sql(f"({code} * {self._classes} + {label})")
+        return self._grids(0, values, [pair], [], step="count_pairs")
 
     def count_labels(self, trees: Sequence[Tree]) -> tuple[Integers, Integers, Integers]:
         walk = self._at_roots(len(trees))

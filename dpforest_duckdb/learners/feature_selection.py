@@ -76,7 +76,14 @@ def relevant(learner: Learner) -> Learner:
 
     def grow(rows: CodedRows, context: TrainingContext) -> Grown:
         request = context.request
-        weights = weights_of(rows.count_pairs(), len(request.domain.attributes))
+        attributes = len(request.domain.attributes)
+        pairs = {
+            (one, other): table
+            for one in range(attributes - 1)
+            for other, table in enumerate(rows.count_pairs(one))
+            if other > one
+        }
+        weights = weights_of(pairs, attributes)
         return learner.grow(
             rows, replace(context, request=replace(request, weights=tuple(weights.tolist())))
         )

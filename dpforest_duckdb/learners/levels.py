@@ -15,7 +15,7 @@ from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.progress import Event, Phase
-from dpforest_duckdb.request import Grown, Learner, Level, ScoreRule, TrainingContext
+from dpforest_duckdb.request import Grown, Learner, Level, TrainingContext
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.choose import NO_SPLIT, Choice, Drawn, distinct
 from dpforest_duckdb.splits.limits import MAX_LEAVES, fitting, most_counted
@@ -207,22 +207,3 @@ def _grow(rows: CodedRows, context: TrainingContext) -> Grown:
 
 
 LEVELS = Learner(_grow, node_columns=lambda request: request.trees)
-
-
-def scored_levels(rule: ScoreRule) -> Learner:
-    """The level loop, then a noisy histogram of sums of the trees' votes, if it is planned."""
-
-    def grow(rows: CodedRows, context: TrainingContext) -> Grown:
-        growth, account = grow_levels(rows, context), context.account
-        trees = growth.finished()
-        if not account.plan.query("scores"):
-            return Grown(trees, limited=growth.limited)
-        context.observe(Event(Phase.COMPARE_SUMS))
-        scores = rule(trees, context.request, account.plan)
-        votes = [growth.spread(score) for score in scores.votes]
-        private = rows.count_scores(votes, scores.cuts)
-        k = context.request.rows_per_unit
-        noisy = context.randomness.noise.laplace(private, account.spend("scores"), k)
-        return Grown(trees, noisy, growth.limited)
-
-    return Learner(grow, LEVELS.node_columns)

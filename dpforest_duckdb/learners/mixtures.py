@@ -1,7 +1,7 @@
 """Draws one of several mixtures of released models, by the points that the rows give them.
 
 Every row gives each mixture a whole number of points from 0 to `POINTS`. So with k rows per unit
-the sensitivity is k·`POINTS`, and the utility is monotone (see `draw_by_points`). In a large table
+the sensitivity is k·`POINTS`, and the utility is monotone. In a large table
 only some rows give points, which saves time. A hash of a row's own codes decides whether it does.
 So one more row still adds at most `POINTS`, and does not change which other rows give points.
 """
@@ -15,7 +15,7 @@ from dpforest_duckdb.engine.base import POINTS, CodedRows
 from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Request, TrainingContext
-from dpforest_duckdb.splits.choose import draw_by_points
+from dpforest_duckdb.splits.choose import draw_best
 from dpforest_duckdb.tree import Tree
 
 ENOUGH = 2**14  # about this many rows give points, if there are so many
@@ -32,7 +32,7 @@ def draw_mixture(
     context.observe(Event(Phase.COMPARE_SUMS))
     request, cost = context.request, context.account.spend("mixture")
     points = rows.rate_mixtures(models, mixtures, one_in(request, cost))
-    return draw_by_points(points, POINTS, cost, request.rows_per_unit, context.randomness.bits)
+    return draw_best(points, cost, POINTS * request.rows_per_unit, context.randomness.bits)
 
 
 def one_in(request: Request, cost: int) -> int:

@@ -8,7 +8,7 @@ of all children have joint noise: a row is in one child and one class only, so i
 (`dpforest_duckdb.splits.table_codes`), and all tables together cost one ε.
 
 Several models follow from the tables at no cost. The rows give each of them points, and
-permute-and-flip draws one (up to `POINTS` per row: see `draw_by_points`).
+permute-and-flip draws one (`learners.mixtures`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dpforest_duckdb.postprocess.below_root import ChildTables, Model, models
 from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
-from dpforest_duckdb.splits.choose import draw_attributes
+from dpforest_duckdb.splits.choose import classified, draw_best
 from dpforest_duckdb.splits.table_codes import blocks, deviation, deviations, parts, sums, table_of
 from dpforest_duckdb.tree import MULTIWAY, Tree
 
@@ -91,9 +91,9 @@ def _drawn_roots(
     roots, nodes, private = list[int](), np.arange(1), rows.count_classes(0, 1)
     for turn in range(len(query.by_depth) if query else 0):
         left = [attribute for attribute in allowed if attribute not in roots]
-        tables = [private[attribute].reshape(-1, len(domain.classes)) for attribute in left]
+        utilities = np.array([classified(private[attribute]) for attribute in left])
         cost, k = context.account.spend("root", turn), context.request.rows_per_unit
-        root = left[draw_attributes(tables, [cost], k, context.randomness.bits)[0]]
+        root = left[draw_best(utilities, cost, k, context.randomness.bits)]
         lowest = growth.nodes
         made = growth.split(nodes, *(np.full(len(nodes), value) for value in (root, MULTIWAY, 0)))
         rows.route(made, growth.nodes)

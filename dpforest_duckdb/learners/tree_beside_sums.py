@@ -15,6 +15,7 @@ import numpy as np
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.engine.base import MIXTURE_PARTS, CodedRows
 from dpforest_duckdb.learners.growth import Growth
+from dpforest_duckdb.learners.informative_tables import draw_attributes
 from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.learners.mixtures import draw_mixture
 from dpforest_duckdb.postprocess.log_odds import log_odds
@@ -24,7 +25,6 @@ from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
-from dpforest_duckdb.splits.choose import draw_attributes
 from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree
 
 MIXTURES = (  # the weights of the sums and of the tree, in units of 1 / MIXTURE_PARTS
@@ -47,13 +47,11 @@ def grow_both(rows: CodedRows, context: TrainingContext) -> Grown:
 
 def _released_tables(rows: CodedRows, context: TrainingContext) -> list[Tree]:
     """A tree of one split with noisy counts for each attribute that is drawn, or for all."""
-    request, account = context.request, context.account
     context.observe(Event(Phase.COUNT_TABLES))
     private = [table[0] for table in rows.count_classes(0, 1)]
     drawn = list(range(len(private)))
-    if account.plan.query("attribute"):
-        costs = [account.spend("attribute", turn) for turn in range(request.trees)]
-        drawn = draw_attributes(private, costs, request.rows_per_unit, context.randomness.bits)
+    if context.account.plan.query("attribute"):
+        drawn = draw_attributes(rows, private, context)
     return [_table_tree(context, private[a], a, rank) for rank, a in enumerate(drawn)]
 
 

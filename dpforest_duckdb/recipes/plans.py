@@ -8,7 +8,7 @@ from math import isqrt
 
 from dpforest_duckdb.learners.private_bins import to_be_cut
 from dpforest_duckdb.privacy.plan import LAPLACE as LAPLACE
-from dpforest_duckdb.privacy.plan import Measure, Plan, PlannedQuery, share
+from dpforest_duckdb.privacy.plan import Measure, Plan, PlannedQuery, evenly, share
 from dpforest_duckdb.request import Request
 
 BINS = 5  # percent of boosting's budget for bins
@@ -75,7 +75,7 @@ def first_queries(request: Request) -> tuple[PlannedQuery, ...]:
     return request.first or (row_count_query(request),)
 
 
-def by_rank(request: Request, split: str, *, scores: int, choice: int) -> Plan:
+def by_rank(request: Request, *, scores: int, choice: int) -> Plan:
     """A plan of one-split trees: a noisy number of rows, the attributes, their tables, and sums.
 
     `scores` is in percent of ε. `choice` is in percent of what remains: for the choice of
@@ -88,7 +88,8 @@ def by_rank(request: Request, split: str, *, scores: int, choice: int) -> Plan:
     chosen, tables = (0, rest) if every else share(rest, (choice, 100 - choice))
     queries = [*first_queries(request)]
     if not every:
-        queries.append(PlannedQuery("split", split, (chosen // trees,), trees))
+        draws = PlannedQuery("attribute", "permute-and-flip on max count", evenly(chosen, trees))
+        queries.append(draws)
     alike = every or trees > RANKED
     parts = [FADING**rank for rank in range(trees)]
     leaf = ((tables // trees,), trees) if alike else (share(tables, parts),)

@@ -116,12 +116,6 @@ def random_split(splits: Candidates, allowed: Mask, bits: Bits) -> Integers:
     return draw_uniformly(matching & allowed, bits)
 
 
-def random_unless_queried(chooser: Chooser) -> Chooser:
-    """The chooser if the plan has a split query. Otherwise a random draw, which costs nothing: the
-    trees use all attributes, so their order does not matter."""
-    return lambda choice: chooser(choice) if choice.counts else at_random(choice)
-
-
 def among(chooser: Chooser, of: Callable[[int], float] = math.sqrt) -> Chooser:
     """The chooser, restricted to a random ⌊f⌋ of a node's remaining attributes, f = `of` all of
     them.
@@ -216,30 +210,20 @@ def values_of_each(
     return values
 
 
-def draw_attributes(
-    tables: Sequence[Integers], costs: Sequence[int], rows_per_unit: int, bits: Bits
-) -> list[int]:
-    """Attributes drawn one after the other, without repeats, at a cost (nano-ε) each.
+def classified(table: Integers) -> int:
+    """The rows of the most frequent class at each value, of private `table[value, …, class]`.
 
-    By permute-and-flip on the rows of each value's most frequent class, of private
-    `tables[attribute][value, class]`. One more row raises one count, so every utility rises by 0 or
-    1: sensitivity 1 per row, monotone.
+    One more row raises one count, so this rises by 0 or 1: sensitivity 1 per row, monotone.
     """
-    utilities = np.array([[table.max(axis=1).sum() for table in tables]])
-    left, drawn = np.ones(utilities.shape, dtype=np.bool_), []
-    for cost in costs:
-        parts = exponents(utilities, left, cost, rows_per_unit, monotone=True)
-        drawn.append(int(select("permute-and-flip", parts, left, bits)[0]))
-        left[0, drawn[-1]] = False
-    return drawn
+    return int(table.max(axis=-1).sum())
 
 
-def draw_by_points(points: Integers, most: int, cost: int, rows_per_unit: int, bits: Bits) -> int:
-    """One of several released models, by permute-and-flip at a cost in nano-ε.
+def draw_best(utilities: Integers, cost: int, sensitivity: int, bits: Bits) -> int:
+    """The place of one of the largest utilities, by permute-and-flip at a cost in nano-ε.
 
-    `points[model]` are private: every row gives each model a whole number from 0 to `most`, so a
-    privacy unit raises every utility by at most `most` times its rows, and lowers none: monotone.
+    `utilities[place]` are private. A privacy unit raises each of them by at most `sensitivity`, and
+    lowers none: monotone.
     """
-    allowed = np.ones((1, len(points)), dtype=np.bool_)
-    parts = exponents(points[None], allowed, cost, most * rows_per_unit, monotone=True)
+    allowed = np.ones((1, len(utilities)), dtype=np.bool_)
+    parts = exponents(utilities[None], allowed, cost, sensitivity, monotone=True)
     return int(select("permute-and-flip", parts, allowed, bits)[0])

@@ -1,11 +1,11 @@
--- Count the rows of each class in every pair of a cell of one attribute and a cell of a later one.
+-- Count the rows of each class in every pair of a cell of one attribute and a cell of any.
 -- inputs: the coded rows; outputs: one row per pair of cells and class that holds rows
 -- reads private rows: yes
 SELECT `first`, `second`, `class`, COUNT(*) AS `rows`
 FROM (
   SELECT
     {{ first }} AS `first`,
-    explode(array({% for cell in later %}{{ cell }}{% if not loop.last %}, {% endif %}{% endfor %})) AS `second`,
+    explode(array({% for cell in others %}{{ cell }}{% if not loop.last %}, {% endif %}{% endfor %})) AS `second`,
     `class`
   FROM {{ codes }}
 )

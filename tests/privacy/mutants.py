@@ -28,7 +28,13 @@ from dpforest_duckdb.engine.base import Gradients
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, DuckDBNote
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.statements import Statements
-from dpforest_duckdb.learners import boosting, joint_tables, private_bounds
+from dpforest_duckdb.learners import (
+    boosting,
+    informative_tables,
+    joint_tables,
+    mixtures,
+    private_bounds,
+)
 from dpforest_duckdb.learners import private_bins as medians
 from dpforest_duckdb.ledger import account
 from dpforest_duckdb.privacy import amounts, noise, selection
@@ -195,8 +201,12 @@ def mixtures_rated_without_bound() -> None:
 
 def points_drawn_as_rows() -> None:
     """Points are drawn by as if a row gave one of them at most."""
-    draw = choose.draw_by_points
-    choose.draw_by_points = lambda points, most, *rest: draw(points, 1, *rest)
+    mixtures.POINTS = 1  # type: ignore[misc]
+
+
+def pairs_drawn_as_one_count() -> None:
+    """A sum of several counts is drawn by as if a row raised it by one at most."""
+    informative_tables.max = lambda terms, least: least  # type: ignore[attr-defined]
 
 
 def macros_reach_the_rows() -> None:
@@ -352,6 +362,7 @@ MUTANTS: dict[str, Callable[[], None]] = {
         transaction_per_coding,
         shared_codes_of_other_rows,
         mixtures_rated_without_bound,
+        pairs_drawn_as_one_count,
         points_drawn_as_rows,
         lost_cap_unnoticed,
         cap_not_anchored,

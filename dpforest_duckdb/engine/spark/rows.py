@@ -220,25 +220,22 @@ class SparkRows:
         counts[tuple(keys)] = rows
         return counts
 
-    def count_pairs(self) -> dict[tuple[int, int], Integers]:
-        sizes, counts, layout = self._domain.cells, {}, self._layout
-        total = len(sizes)
-        for one in range(total - 1):
-            sql = render(
-                "spark/count_pairs",
-                codes=self._view,
-                first=layout.cell(one),
-                later=[
-                    Sql(f"{layout.cell(n)} + {layout.offsets[n]}") for n in range(one + 1, total)
-                ],
-            )
-            first, second, label, rows = self._numbers(self._steps.rows(sql, step="count_pairs"), 4)
-            for other in range(one + 1, total):
-                low, high = layout.offsets[other], layout.offsets[other + 1]
-                mine = (second >= low) & (second < high)
-                table = np.zeros((sizes[one], sizes[other], self._classes), dtype=np.int64)
-                table[first[mine], second[mine] - low, label[mine]] = rows[mine]
-                counts[one, other] = table
+    def count_pairs(self, attribute: int) -> list[Integers]:
+        sizes, layout = self._domain.cells, self._layout
+        sql = render(
+            "spark/count_pairs",
+            codes=self._view,
+            first=layout.cell(attribute),
+            others=[Sql(f"{layout.cell(n)} + {layout.offsets[n]}") for n in range(len(sizes))],
+        )
+        first, second, label, rows = self._numbers(self._steps.rows(sql, step="count_pairs"), 4)
+        counts = []
+        for other, size in enumerate(sizes):
+            low, high = layout.offsets[other], layout.offsets[other + 1]
+            mine = (second >= low) & (second < high)
+            table = np.zeros((sizes[attribute], size, self._classes), dtype=np.int64)
+            table[first[mine], second[mine] - low, label[mine]] = rows[mine]
+            counts.append(table)
         return counts
 
     def count_labels(self, trees: Sequence[Tree]) -> tuple[Integers, Integers, Integers]:

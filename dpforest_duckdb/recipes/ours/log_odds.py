@@ -6,7 +6,7 @@ The number of attributes and bins follows from a noisy number of rows (`auto_rul
 
 from __future__ import annotations
 
-from dpforest_duckdb.learners.levels import scored_levels
+from dpforest_duckdb.learners.informative_tables import informative_tables
 from dpforest_duckdb.postprocess.log_odds import log_odds, sums_cut
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.ours import constants
@@ -14,14 +14,12 @@ from dpforest_duckdb.recipes.ours.auto_rules import adapt, sums_are_fitted
 from dpforest_duckdb.recipes.plans import by_rank
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.splits.choose import by_utility, random_unless_queried
-from dpforest_duckdb.splits.utilities import MAX_COUNT
+from dpforest_duckdb.splits.choose import at_random
 
 
 def plan(request: Request) -> Plan:
     scores = constants.CHECK if sums_are_fitted(request) else 0
-    split = "permute-and-flip on max count"
-    return by_rank(request, split, scores=scores, choice=constants.CHOICE)
+    return by_rank(request, scores=scores, choice=constants.CHOICE)
 
 
 LOG_ODDS = Recipe(
@@ -31,12 +29,12 @@ LOG_ODDS = Recipe(
     paper="this package",
     rows="all",
     split_type="multiway",
-    choose=random_unless_queried(by_utility(MAX_COUNT, "permute-and-flip")),
+    choose=at_random,
     trees=lambda domain: len(domain.attributes),
     depth=1,
     distinct_roots=True,
     plan=plan,
-    learner=scored_levels(sums_cut),
+    learner=informative_tables(sums_cut),
     private_bounds=True,
     adapt=adapt,
     finish=log_odds,
