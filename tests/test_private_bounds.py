@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from math import isqrt
 from pathlib import Path
 
 import duckdb
@@ -175,7 +174,7 @@ def test_bounds_of_whole_numbers_and_dates_stay_of_their_kind(randomness: Random
 @pytest.mark.parametrize("delta", [0, ATTO // 10**5])
 @pytest.mark.parametrize("recipe", OURS)
 def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: int) -> None:
-    """The check is 1 % of ε or ρ; windows cost half of the rest at most."""
+    """The check costs 1 % of ε or ρ at most; windows cost half of the rest at most."""
     chosen = find(recipe)
     request = chosen.request(numbers(*[(0, 1)] * 12), NANO, delta=delta)
     unasked = chosen.adapted(request, np.array([200, 200]))[1]
@@ -188,7 +187,7 @@ def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: in
         measure = chosen.measure(asked)
         assert check is not None
         spent, whole = (check.rho, request.rho) if measure == "ρ" else (check.total, NANO)
-        assert 0.999 * whole < 100 * spent <= whole
+        assert whole // 100 // 101 < spent <= whole // 100
         for turn in range(1, TURNS + 1):
             further = with_windows(asked, turn, 12, rows, measure)
             if further is None:
@@ -257,8 +256,8 @@ def test_a_run_asks_of_bounds_what_its_plan_says(
         rows_per_unit=2, ledger=tmp_path / "l",
     )  # fmt: skip
     plan = run.execute().guarantee.plan
-    check = isqrt(2 * run.request.rho // 100) if " ρ" in plan[-1] else NANO // 100
-    assert given[:2] == [(NANO // 25, 2), (check, 2)]
+    (check,) = [line for line in plan if line.startswith(CHECK)]
+    assert given[:2] == [(NANO // 25, 2), (Fraction(check.split(" = ")[1]) * NANO, 2)]
     turns = [line for line in plan if line.startswith("window")]
     windows = given[2 : 2 + len(turns)]
     assert len(turns) > 1

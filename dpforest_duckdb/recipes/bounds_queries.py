@@ -13,13 +13,12 @@ from math import isqrt
 from dpforest_duckdb.learners.private_bins import to_be_cut
 from dpforest_duckdb.learners.private_bounds import clear_check, clear_window
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
-from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.privacy.plan import LAPLACE, Measure, PlannedQuery
 from dpforest_duckdb.recipes.plans import first_queries
 from dpforest_duckdb.request import Request
 
 CHECK = "bounds"
-SHARE = 100  # the check costs ε / SHARE, or ρ / SHARE
+SHARE = 100  # the check costs ε / SHARE at most, or ρ / SHARE
 
 
 def window(turn: int) -> str:
@@ -34,14 +33,15 @@ def with_check(request: Request, rows: int, measure: Measure) -> Request:
     `rows` is a noisy number. `measure` is that of the recipe's costs.
     """
     # an ε-DP step is ε²/2-zCDP
-    cost = request.epsilon // SHARE if measure == "ε" else isqrt(2 * request.rho // SHARE)
+    most = request.epsilon // SHARE if measure == "ε" else isqrt(2 * request.rho // SHARE)
+    needed = math.ceil(clear_check() * request.rows_per_unit * NANO / rows)
     numbers = len(to_be_cut(request.domain))
-    if 2 * numbers <= len(request.domain.attributes) or not cost:
+    if needed > most or 2 * numbers <= len(request.domain.attributes):
         return request
-    clear = rows >= clear_check() * noise_scale(cost, request.rows_per_unit)
+    cost = max(needed, most // 10)
     checked = _with(request, PlannedQuery(CHECK, f"{LAPLACE} on fullest bins", (cost,)), measure)
     two_turns = with_windows(checked, 1, 2 * numbers, rows, measure)
-    return checked if clear and two_turns else request
+    return checked if two_turns else request
 
 
 def with_windows(
