@@ -42,7 +42,7 @@ from dpforest_duckdb.splits.choose import random_split
 from dpforest_duckdb.tree import MULTIWAY, SCALE, Tree
 
 WHOLE = 2**16  # gradients and hessians are multiples of 1 / WHOLE
-RATE = 0.3  # the part of a Newton step that leaves of random trees take
+RATE = 0.4  # the part of a Newton step that leaves of random trees take
 LARGEST_STEP = 2.0  # in the log-odds of any two classes; Newton's first step for equal shares
 
 
