@@ -28,7 +28,7 @@ def window(turn: int) -> str:
 
 def with_check(request: Request, rows: int, measure: Measure) -> Request:
     """The request with the check, if most attributes are numbers without declared bins, and if
-    there are enough rows for its answer and for two turns of windows.
+    there are enough rows for its answer and for four turns of windows.
 
     `rows` is a noisy number. `measure` is that of the recipe's costs.
     """
@@ -40,8 +40,8 @@ def with_check(request: Request, rows: int, measure: Measure) -> Request:
         return request
     cost = max(needed, most // 10)
     checked = _with(request, PlannedQuery(CHECK, f"{LAPLACE} on fullest bins", (cost,)), measure)
-    two_turns = with_windows(checked, 1, 2 * numbers, rows, measure)
-    return checked if two_turns else request
+    several = with_windows(checked, 1, 4 * numbers, rows, measure)
+    return checked if several else request
 
 
 def with_windows(
