@@ -1,10 +1,9 @@
 """Trees of one split on attributes that are drawn one after the other, with noisy counts.
 
-The first attribute is drawn by the rows that it classifies correctly: those of the most frequent
-class at each of its values. From the second one on, the utility of an attribute is the sum, over
-the attributes drawn before, of the rows that it classifies correctly together with each: those of
-the most frequent class at each pair of values. So an attribute that repeats another is not drawn
-beside it.
+The utility of an attribute is a sum of rows: those that it classifies correctly by itself, and
+those that it classifies correctly together with each attribute drawn before. Correct is the most
+frequent class at each value, or at each pair of values. So an attribute that repeats another is
+rarely drawn beside it.
 
 One more row raises each term of the sum by 1 or not at all. So with t terms and k rows per privacy
 unit, the sensitivity is t·k, and the utility is monotone.
@@ -36,16 +35,15 @@ def draw_attributes(
     very many values are left out of the sum, because there would be too many counts. The query
     "attribute" has the cost of each turn.
     """
-    request, drawn, terms = context.request, list[int](), 0
+    request, drawn, terms = context.request, list[int](), 1
     utilities = np.array([classified(table) for table in tables])
     for turn in range(request.trees):
         cost = context.account.spend("attribute", turn)
         if drawn and request.domain.cells[drawn[-1]] <= most_counted(request.domain):
             together = np.array([classified(pairs) for pairs in rows.count_pairs(drawn[-1])])
-            utilities = utilities + together if terms else together
-            terms += 1
+            utilities, terms = utilities + together, terms + 1
         left = [attribute for attribute in range(len(tables)) if attribute not in drawn]
-        sensitivity = max(terms, 1) * request.rows_per_unit
+        sensitivity = terms * request.rows_per_unit
         drawn.append(left[draw_best(utilities[left], cost, sensitivity, context.randomness.bits)])
     return drawn
 
