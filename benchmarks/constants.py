@@ -88,7 +88,7 @@ CONSTANTS = (
     Constant("CLEAR", 5, 20, delta=DELTA),
     Constant("MANY", 50, 200, delta=DELTA),
     Constant("CLEAR_PURE", 300, 1200),
-    Constant("MANY_PURE", 1000, 4000),
+    Constant("MANY_PURE", 850, 3400),
 )
 
 

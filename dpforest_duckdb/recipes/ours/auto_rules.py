@@ -47,12 +47,13 @@ def signal(request: Request) -> float:
 def boosting_pays(request: Request) -> bool:
     """Whether the sums that boosting needs are well above their noise.
 
-    With a δ, boosting starts early if most attributes are numeric, because it cuts them at private
-    medians, and if the δ makes the noise of a sweep smaller: about a dozen attributes are enough.
+    Boosting starts early if most attributes are numeric, because it cuts them at private medians;
+    with a δ only if the δ makes the noise of a sweep smaller: about a dozen attributes are enough.
     Otherwise it starts at half of MANY, because a single sweep has about half the noise of two.
     """
     if not request.rho:
-        return signal(request) >= constants.CLEAR_PURE * _most_of_a_row(request)
+        start = constants.CLEAR_PURE if mostly_numeric(request) else constants.MANY_PURE / 2
+        return signal(request) >= start * _most_of_a_row(request)
     early = mostly_numeric(request) and _less_noise_with_delta(request)
     needed = constants.CLEAR if early else constants.MANY / 2
     return signal(request) >= needed * math.sqrt(_classes(request))

@@ -24,4 +24,4 @@ ROOT_NOISE = 1.2  # the most noise in a sum of log-odds below a root
 ROWS_PER_LEAF = 100  # n·ε that a leaf of a greedy tree should hold to be above its noise
 CLEAR = 10  # the signal, in parts of √classes, from which boosting a dozen numbers pays with a δ
 MANY = 100  # the signal from which a second sweep and all trees pay too
-CLEAR_PURE, MANY_PURE = 600, 2000  # the same two without a δ
+CLEAR_PURE, MANY_PURE = 600, 1700  # the same two without a δ
