@@ -412,6 +412,11 @@ def _show_plan(run: Run) -> None:
         planned = [(query, phase) for phase in phases for query in run.recipe.plan(phase).queries]
         show_table(COLUMNS, [_query_line((each, each), run.recipe) for each in planned])
     tell("noise: the standard deviation of a count, or of a sum to which a row adds at most 1")
+    if any(plan.query("bounds") for branch in found for plan in branch.plans):
+        tell(
+            "bounds: if this check finds that public bounds are far too wide, windows follow. They "
+            "cost at most half of the budget, which the queries below them then lack."
+        )
     left = run.account.budget().left_epsilon
     delta = f", δ = {show(run.delta, ATTO)}" if run.delta else ""
     tell(

@@ -14,10 +14,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shell import dpforest
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DATE, DOUBLE, INTEGER, VARCHAR
+from dpforest_duckdb.domain.values import ordinal
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners import private_bounds
 from dpforest_duckdb.learners.private_bounds import TURNS, Search, clear_window, worth
@@ -274,3 +276,47 @@ def test_tables_without_any_information_get_a_forest(
 ) -> None:
     forest = fit(con, "w", domain=wide(con, value, rows), epsilon=9999)
     assert any(line.startswith(CHECK) for line in forest.guarantee.plan)
+
+
+@pytest.mark.parametrize(
+    ("usual", "lower", "upper"),
+    [
+        ("DATE '0001-01-01'", dt.date(1, 1, 1), dt.date(9999, 12, 31)),
+        ("1e9", 1e9, 1e9 + 0.001),
+    ],
+)
+def test_windows_too_narrow_for_a_type_leave_its_public_bounds(
+    con: duckdb.DuckDBPyConnection,
+    fit: Callable[..., Forest],
+    usual: str,
+    lower: object,
+    upper: object,
+) -> None:
+    """At the first day of DATE, and where floating-point numbers are too far apart."""
+    con.execute(f"CREATE TABLE t AS SELECT {usual} AS x, i % 2 AS y FROM range(6000) r(i)")
+    public = Domain((Attribute("x", "numeric", lower=lower, upper=upper),), "y", ("0", "1"))
+    forest = fit(con, "t", domain=public, epsilon=1, recipe="log-odds")
+    assert any("window 1" in line for line in forest.guarantee.plan)
+    (found,) = forest.domain.attributes
+    assert ordinal(found.lower, found.family) < ordinal(found.upper, found.family)
+
+
+def test_the_plan_says_that_windows_may_follow_the_check(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "d.duckdb")) as db:
+        db.execute("CREATE TABLE t (x DOUBLE CHECK (x BETWEEN 0 AND 9), y BOOLEAN)")
+    asked = [
+        "train",
+        "--table",
+        "t",
+        "--target",
+        "y",
+        "--privacy-unit",
+        "row",
+        "--epsilon",
+        "1",
+        "--name",
+        "m",
+        "--dry-run",
+    ]
+    shown = dpforest(*asked, "--db", str(tmp_path / "d.duckdb")).text
+    assert "windows follow" in shown

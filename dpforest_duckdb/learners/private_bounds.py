@@ -20,13 +20,15 @@ import numpy as np
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.attribute import DEFAULT_BINS
+from dpforest_duckdb.domain.values import ordinal
+from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.learners.private_bins import FINEST, median_epsilon, on_the_grid, to_be_cut
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.noise import CountNoise, noise_scale
 from dpforest_duckdb.privacy.plan import Measure
 from dpforest_duckdb.privacy.selection import Mechanism, exponents, select
 
-TURNS = 6  # each finds bounds eight to thirty times narrower: a million times together
+TURNS = 6  # each finds bounds about four to thirty times narrower, near 0 far more
 SHORT = 4  # bins: a window of no more is cut into bins again
 HANDICAP = 2  # noise scales, for each doubling of a window's length
 ERRORS = 1 / 100  # how often noise may mislead the check, or a window
@@ -39,8 +41,8 @@ def clear_check() -> float:
 
 @cache
 def clear_window() -> float:
-    """n / noise scale at which a window without half of the rows is drawn in ERRORS of all cases,
-    at most.
+    """n / noise scale at which a window that is worth n / 2 less than the best one is drawn in
+    about ERRORS of all cases, at most.
     """
     return 2 * math.log(len(_windows(DEFAULT_BINS)[0]) / ERRORS)
 
@@ -89,7 +91,8 @@ class Search:
     def domain(self) -> Domain:
         """The domain with the narrower bounds.
 
-        Attributes that stayed open keep the public ones: most of their rows have the same value.
+        Attributes that stayed open keep the public ones. Usually most of their rows have the same
+        value.
         """
         found = {a.name: a for a in self.found}
         attributes = tuple(found.get(a.name, a) for a in self.public.attributes)
@@ -109,7 +112,9 @@ class Search:
         still_open, found = [], [*self.found]
         for table, attribute in zip(counts, self.bins.attributes, strict=True):
             first, end = _draw_window(table[: attribute.proper], cost, measure, k, bits)
-            inside = attribute.between(first, end)
+            inside = _inside(attribute, first, end)
+            if inside is None:
+                continue
             if end - first > SHORT:
                 found.append(inside)
             elif inside.recut(FINEST) != inside:
@@ -117,6 +122,19 @@ class Search:
             elif inside.proper > 2:  # a few whole numbers, with a bin each
                 found.append(inside)
         return replace(self, open=tuple(still_open), found=tuple(found))
+
+
+def _inside(attribute: Attribute, first: int, end: int) -> Attribute | None:
+    """The attribute within the bounds of some bins; None if they are too narrow, or too near to the
+    limits of its type, for bins of their own. Such an attribute keeps its public bounds.
+    """
+    try:
+        inside = attribute.between(first, end)
+        inside.recut(FINEST)
+    except (DpforestError, ArithmeticError):
+        return None
+    lower, upper = (ordinal(bound, attribute.family) for bound in (inside.lower, inside.upper))
+    return inside if lower < upper else None
 
 
 def _draw_window(

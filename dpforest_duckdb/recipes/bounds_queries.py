@@ -48,7 +48,7 @@ def with_windows(
     request: Request, turn: int, attributes: int, rows: int, measure: Measure
 ) -> Request | None:
     """The request with a window for each of some attributes; None if windows would cost more than
-    half of what is there for windows and recipe.
+    half of ε; of ρ, half of what is left after the rows and the check.
     """
     scale = rows / clear_window() / request.rows_per_unit
     epsilon = math.ceil(NANO / scale)

@@ -88,7 +88,9 @@ def by_rank(request: Request, *, scores: int, choice: int) -> Plan:
     chosen, tables = (0, rest) if every else share(rest, (choice, 100 - choice))
     queries = [*first_queries(request)]
     if not every:
-        draws = PlannedQuery("attribute", "permute-and-flip on max count", evenly(chosen, trees))
+        draws = PlannedQuery(
+            "attribute", "permute-and-flip on sums of max counts", evenly(chosen, trees)
+        )
         queries.append(draws)
     alike = every or trees > RANKED
     parts = [FADING**rank for rank in range(trees)]

@@ -49,7 +49,8 @@ def boosting_pays(request: Request) -> bool:
 
     Boosting starts early if most attributes are numeric, because it cuts them at private medians;
     with a δ only if the δ makes the noise of a sweep smaller: about a dozen attributes are enough.
-    Otherwise it starts at half of MANY, because a single sweep has about half the noise of two.
+    Otherwise it starts at half of MANY, because a single sweep has about half the noise of two;
+    without a δ at half of MANY_PURE.
     """
     if not request.rho:
         start = constants.CLEAR_PURE if mostly_numeric(request) else constants.MANY_PURE / 2

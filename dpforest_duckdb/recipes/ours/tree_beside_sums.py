@@ -37,7 +37,9 @@ def plan(request: Request) -> Plan:
     parts = evenly(tables, trees)
     if not alike:
         parts = share(tables, [FADING**rank for rank in range(trees)])
-    draws = PlannedQuery("attribute", "permute-and-flip on max count", evenly(chosen, trees))
+    draws = PlannedQuery(
+        "attribute", "permute-and-flip on sums of max counts", evenly(chosen, trees)
+    )
     return Plan(
         (
             *first_queries(request),
