@@ -221,7 +221,7 @@ class Run:
     ) -> RunContext:
         """The context with narrower bounds, if those of `public` are far too wide."""
         classes = np.array(context.request.histogram)  # noisy
-        recipe, request = self.recipe.chosen(public, classes)  # as before: it rests on these alone
+        recipe, request = self.recipe.chosen(public, classes)  # the same recipe as before
         n, measure = max(int(classes.sum()), 1), recipe.measure(request)
         account, randomness, k = context.account, context.randomness, request.rows_per_unit
         search = Search.start(public.domain)
