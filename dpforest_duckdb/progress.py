@@ -15,6 +15,7 @@ class Phase(StrEnum):
     DEBIT = "debiting the budget"
     COUNT_ROWS = "counting rows"
     CHECK_BOUNDS = "checking bounds"
+    COMPARE_ATTRIBUTES = "comparing attributes"
     CHOOSE_BINS = "choosing bins"
     ENCODE = "encoding rows"
     CHOOSE_SPLITS = "choosing splits"

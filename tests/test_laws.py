@@ -23,6 +23,7 @@ from dpforest_duckdb.training.train import train
 
 RECIPES = [
     ("log-odds", 0),
+    ("class-means", 0),
     ("joint-tables", 0),
     ("rooted-tables", 0),
     ("greedy-tree", 0),

@@ -496,7 +496,7 @@ def trained(
         request = recut(fine, request, account, randomness.bits)
     cells = request.domain.cells
     others = [random.integers(0, number, 30_000) for number in cells[1:]]
-    copies = 1 if account.plan.query("tables") else request.trees
+    copies = recipe.learner.node_columns(request)
     table = Rows(np.stack([first, *others], axis=1), labels, cells, 2, copies)
     grown = grow(table, recipe, request, account, randomness)
     return account, list(grown.trees)
@@ -545,7 +545,7 @@ def phase_by_phase(
                 np.mean(wrong, axis=0) >= 0.5, recipe.second.misclassified_weight, times
             )
         seen = np.repeat(np.arange(rows), times)
-        copies = 1 if account.plan.query("tables") else phase.trees
+        copies = followed.learner.node_columns(phase)
         table = Rows(codes[seen], labels[seen], cells, classes, copies)
         made = grow(table, followed, phase, account, randomness)
         before += followed.finish(made, phase, account.plan)
@@ -630,7 +630,8 @@ def check_that_the_plan_is_spent(
                 assert all(sensitivity % phase.rows_per_unit == 0 for _, sensitivity in given)
                 # a random split is shown to the chooser too, and asks nothing
                 asked, spent = [epsilon for epsilon, _ in given if epsilon], account.costs_spent
-                if account.plan.query("sweep"):  # one cost for each of many trees: see BOOSTED
+                # one cost for each of many trees (see BOOSTED), or for each of several windows
+                if account.plan.query("sweep") or account.plan.query("window"):
                     asked, spent = (list(dict.fromkeys(costs)) for costs in (asked, spent))
                 assert asked == spent
             assert account.spent.epsilon <= account.plan.epsilon

@@ -8,6 +8,7 @@ from dataclasses import replace
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.recipes.ours.auto import AUTO
 from dpforest_duckdb.recipes.ours.boosted import BOOSTED
+from dpforest_duckdb.recipes.ours.class_means import CLASS_MEANS
 from dpforest_duckdb.recipes.ours.greedy_tree import GREEDY_TREE
 from dpforest_duckdb.recipes.ours.joint_tables import JOINT_TABLES
 from dpforest_duckdb.recipes.ours.log_odds import LOG_ODDS
@@ -42,7 +43,8 @@ from dpforest_duckdb.recipes.recipe import Recipe
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
-        AUTO, LOG_ODDS, JOINT_TABLES, ROOTED_TABLES, TREE_BESIDE_SUMS, BOOSTED, GREEDY_TREE,
+        AUTO, LOG_ODDS, CLASS_MEANS, JOINT_TABLES, ROOTED_TABLES, TREE_BESIDE_SUMS, BOOSTED,
+        GREEDY_TREE,
         SULQ_ID3, PINQ_ID3, PRIVATE_RDT, DIFFP_ID3, DIFFP_C45, DIFFGEN, DT_DIFF, DIFFPRF,
         DPDF, SNR_FOREST, BOJARSKI_FOREST, RANA_FOREST, DIFFPRFS, SMOOTH_FOREST, DPRF_GINI,
         HOU_FOREST, XIN_DPGDF, GUAN_DPGDF, DPRFMAXTREE, DIPRIME, TPDPRF,

@@ -18,6 +18,7 @@ from dpforest_duckdb.privacy.plan import Measure, Plan
 from dpforest_duckdb.recipes.bounds_queries import with_check
 from dpforest_duckdb.recipes.conformance import Line
 from dpforest_duckdb.recipes.leaf_queries import COUNTS, Leaf
+from dpforest_duckdb.recipes.strongest_query import with_strongest
 from dpforest_duckdb.request import Finish, Learner, Request, Stop
 from dpforest_duckdb.splits.candidates import SplitType
 from dpforest_duckdb.splits.choose import Chooser
@@ -73,11 +74,15 @@ class Recipe:
     - boosting's "sweep" and "forest", joint tables' "tables" (see `learners`);
     - "bins": cuts at private medians, if `private_bins` is true;
     - "bounds", "window 1", …: narrower bounds, if `private_bounds` is true and public ones are far
-      too wide.
+      too wide;
+    - "strongest": the rows that the strongest attribute classifies correctly, if the recipe has an
+      alternative for a large part of them.
 
     `successor` picks the recipe to switch to once the noisy number of rows is known; both query it
-    at the same ε. `finish` turns what was released into votes, `voting` says how trees vote
-    together, `link` how votes become probabilities. `second` is a second phase, if there is one.
+    at the same ε. `if_one_suffices` is the recipe to switch to if one attribute alone classifies
+    most rows correctly, by the noisy figure of the query "strongest". `finish` turns what was
+    released into votes, `voting` says how trees vote together, `link` how votes become
+    probabilities. `second` is a second phase, if there is one.
 
     `trees` and `depth` are numbers or public rules; they are maxima if `adapt` sets them. `depth`
     is counted as in the paper, in which the root has the depth `depth_of_root`: the longest path
@@ -110,6 +115,7 @@ class Recipe:
     adapt: Callable[[Integers, Request], Request] | None = None
     successor: Callable[[Request], Recipe] | None = None
     successors: tuple[Recipe, ...] = ()
+    if_one_suffices: Recipe | None = None
     second: Second | None = None
     voting: Voting = "sum"
     distinct_roots: bool = False
@@ -234,6 +240,8 @@ class Recipe:
                 )
         if recipe.private_bounds:
             request = with_check(request, rows, recipe.measure(request))
+        if recipe.if_one_suffices is not None:
+            request = with_strongest(request, rows)
         return recipe, request
 
     def sized(self, request: Request, classes: Integers) -> Request:

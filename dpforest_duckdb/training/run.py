@@ -14,6 +14,7 @@ from dpforest_duckdb.engine.base import CodedRows, Engine, Sample, Snapshot
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.learners.private_bins import on_the_grid, recut, to_be_cut
 from dpforest_duckdb.learners.private_bounds import TURNS, Search, too_wide
+from dpforest_duckdb.learners.strongest_attribute import coarse, one_suffices
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount
 from dpforest_duckdb.ledger.entries import Chain, outcome
@@ -28,6 +29,7 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import Event, Observer, Phase, TextObserver, as_text, unobserved
 from dpforest_duckdb.recipes.bounds_queries import CHECK, window, with_windows
 from dpforest_duckdb.recipes.recipe import Recipe
+from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.request import Grown, Request, TrainingContext
 from dpforest_duckdb.tree import Guarantee, Tree
 from dpforest_duckdb.version import __version__
@@ -209,6 +211,9 @@ class Run:
         if account.plan.query(CHECK):
             observe(Event(Phase.CHECK_BOUNDS))
             context = self._with_private_bounds(rows, request, context)
+        if account.plan.query(STRONGEST):
+            observe(Event(Phase.COMPARE_ATTRIBUTES))
+            context = self._unless_one_suffices(rows, context)
         if context.recipe.private_bins and to_be_cut(context.request.domain):
             observe(Event(Phase.CHOOSE_BINS))
             counts = self._cell_counts(rows, on_the_grid(context.request.domain))
@@ -239,6 +244,18 @@ class Run:
             if not search.open:
                 break
         return sized(context, replace(request, domain=search.domain), classes)
+
+    def _unless_one_suffices(self, rows: Snapshot, context: RunContext) -> RunContext:
+        """The context, or that of the recipe for tables of which one attribute says most."""
+        request, account, other = context.unsized, context.account, context.recipe.if_one_suffices
+        assert request is not None, "the recipe adapts to the rows"
+        assert other is not None, "only a recipe with an alternative has the query"
+        with self._encoded(rows, coarse(request.domain), 1, "all") as coded:
+            private = [table[0] for table in coded.count_classes(0, 1)]
+        noise, k = context.randomness.noise, request.rows_per_unit
+        if not one_suffices(private, context.request.rows, account.spend(STRONGEST), k, noise):
+            return context
+        return sized(replace(context, recipe=other), request, np.array(context.request.histogram))
 
     def _grown(
         self, rows: Snapshot, context: RunContext, before: Sequence[Tree], *, last: bool
@@ -311,9 +328,13 @@ class Run:
 
 @dataclass(frozen=True)
 class RunContext(TrainingContext):
-    """The training context with the whole recipe, which the run needs and a learner does not."""
+    """The training context with the whole recipe, which the run needs and a learner does not.
+
+    `unsized` is the request before the recipe adapted it to the rows; None if it does not.
+    """
 
     recipe: Recipe
+    unsized: Request | None = None
 
 
 def adapted(classes: Integers, context: RunContext) -> RunContext:
@@ -336,4 +357,4 @@ def sized(context: RunContext, request: Request, classes: Integers) -> RunContex
     """The context with the plan that the recipe makes of a request and these class counts."""
     settled = context.recipe.sized(request, classes)
     context.account.replan(context.recipe.plan(settled))
-    return replace(context, request=settled)
+    return replace(context, request=settled, unsized=request)

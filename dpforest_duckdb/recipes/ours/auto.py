@@ -1,4 +1,4 @@
-"""auto, the default: count the rows with noise, then pick one of five recipes.
+"""auto, the default: count the rows with noise, then pick one of six recipes.
 
 - boosting, for large tables (with a δ much earlier than without);
 - a greedy tree beside sums of log-odds, if most attributes are numeric;
@@ -14,17 +14,22 @@ from dataclasses import replace
 from dpforest_duckdb.recipes.ours.auto_rules import (
     boosting_pays,
     careful,
+    means_fit,
     models_differ,
     releases_all_tables,
     tree_pays,
 )
 from dpforest_duckdb.recipes.ours.boosted import BOOSTED
+from dpforest_duckdb.recipes.ours.class_means import CLASS_MEANS
 from dpforest_duckdb.recipes.ours.joint_tables import JOINT_TABLES
 from dpforest_duckdb.recipes.ours.log_odds import LOG_ODDS
 from dpforest_duckdb.recipes.ours.rooted_tables import ROOTED_TABLES, roots_see_enough
 from dpforest_duckdb.recipes.ours.tree_beside_sums import TREE_BESIDE_SUMS
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
+
+MEANS_OR_LOG_ODDS = replace(CLASS_MEANS, if_one_suffices=LOG_ODDS)
+MEANS_OR_TREE = replace(CLASS_MEANS, if_one_suffices=TREE_BESIDE_SUMS)
 
 
 def pick(request: Request) -> Recipe:
@@ -33,20 +38,29 @@ def pick(request: Request) -> Recipe:
     together = releases_all_tables(counted)
     if together and models_differ(counted) and roots_see_enough(request):
         return ROOTED_TABLES
-    if tree_pays(counted) and not (request.rho and boosting_pays(counted)):
-        return TREE_BESIDE_SUMS
-    if boosting_pays(counted):
+    tree = tree_pays(counted) and not (request.rho and boosting_pays(counted))
+    if not tree and boosting_pays(counted):
         return BOOSTED
-    if not together:
-        return LOG_ODDS
-    return ROOTED_TABLES if models_differ(counted) else JOINT_TABLES
+    if not tree and together:
+        return ROOTED_TABLES if models_differ(counted) else JOINT_TABLES
+    if means_fit(counted):
+        return MEANS_OR_TREE if tree else MEANS_OR_LOG_ODDS
+    return TREE_BESIDE_SUMS if tree else LOG_ODDS
 
 
 AUTO = replace(
     LOG_ODDS,
     name="auto",
-    title="The default: one of five recipes, by the number of rows",
+    title="The default: one of six recipes, by the number of rows",
     adapt=None,
     successor=pick,
-    successors=(BOOSTED, TREE_BESIDE_SUMS, ROOTED_TABLES, JOINT_TABLES, LOG_ODDS),
+    successors=(
+        BOOSTED,
+        TREE_BESIDE_SUMS,
+        ROOTED_TABLES,
+        JOINT_TABLES,
+        MEANS_OR_LOG_ODDS,
+        MEANS_OR_TREE,
+        LOG_ODDS,
+    ),
 )

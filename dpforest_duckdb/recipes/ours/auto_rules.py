@@ -18,6 +18,8 @@ from dpforest_duckdb.privacy.noise import gaussian_variance, noise_scale
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.plans import BINS, FEW_TREES, row_count_query
 from dpforest_duckdb.request import Request
+from dpforest_duckdb.splits import positions
+from dpforest_duckdb.splits.limits import most_counted
 from dpforest_duckdb.splits.table_codes import blocks, deviations
 
 COARSEST, FEWEST, MOST = 2, 4, 32  # bins: least of joint tables, least of others, most
@@ -220,6 +222,34 @@ def adapt_jointly(histogram: Integers, request: Request) -> Request:
 def models_differ(request: Request) -> bool:
     """Whether the rows can tell models of the same tables apart, in a choice for CHECK percent."""
     return strength(request) >= constants.MODELS
+
+
+def means_fit(request: Request) -> bool:
+    """Whether the class means of all attributes have little noise, by a careful number of rows.
+
+    For several classes and mostly numeric attributes: sums of two classes are fitted instead. Not
+    if the rows fill two leaves of a tree.
+    """
+    if _classes(request) == 2 or not mostly_numeric(request) or leaves(request) >= 2:
+        return False
+    return roughness(_dimensions(request), request) <= constants.CLEAN
+
+
+def products_fit(request: Request) -> bool:
+    """Whether means of products of all pairs of positions have at most a tenth of the noise that a
+    class mean may have.
+
+    Never if pairs of attributes have too many values to be counted.
+    """
+    if request.domain.cells and max(request.domain.cells) > most_counted(request.domain):
+        return False
+    dimensions = _dimensions(request)
+    pairs = dimensions * (dimensions + 1) // 2
+    return 10 * roughness(pairs, request) / _classes(request) <= constants.CLEAN
+
+
+def _dimensions(request: Request) -> int:
+    return sum(size for each in request.domain.attributes for size in positions.blocks(each))
 
 
 def _finer_together(request: Request) -> bool:

@@ -1,0 +1,209 @@
+"""Class means of all attributes in one release, as the weights of a linear discriminant.
+
+`splits.positions` gives every cell a number. The sums of these numbers in each class are released
+together, with joint noise: one figure for each attribute and class, where a table has one for each
+value and class. So many attributes, and many classes, have little noise each. The sums of squares
+over all classes are released too; or, if rows allow it, the sums of products of all pairs.
+
+A row is in one class, and adds at most REACH in L1 to each block of its sums, and at most REACH² to
+each square and product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Floats, Integers
+from dpforest_duckdb.engine.base import MIXTURE_PARTS, CodedRows
+from dpforest_duckdb.learners.growth import Growth
+from dpforest_duckdb.learners.mixtures import draw_mixture
+from dpforest_duckdb.postprocess.discriminant import Moments, discriminant
+from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
+from dpforest_duckdb.privacy.noise import joint_deviation
+from dpforest_duckdb.privacy.plan import PlannedQuery
+from dpforest_duckdb.progress import Event, Phase
+from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
+from dpforest_duckdb.splits import positions
+from dpforest_duckdb.splits.choose import draw_best
+from dpforest_duckdb.splits.positions import REACH
+from dpforest_duckdb.tree import MULTIWAY, Tree
+
+CAREFUL = 14  # the weight of sums that no row has rated, in units of 1 / MIXTURE_PARTS
+MIXTURES = tuple((MIXTURE_PARTS, weight) for weight in (20, CAREFUL, 10, 7, 5, 3, 1))
+
+
+def release_means(rows: CodedRows, context: TrainingContext) -> Grown:
+    """A tree without a split, and one of a single split for each attribute, with log-odds as votes.
+
+    Attributes that are correlated within a class are counted twice, so the sums of log-odds get a
+    weight below 1: a private choice, if the plan has "mixture", else CAREFUL. With "products" they
+    need none.
+    """
+    context.observe(Event(Phase.COUNT_TABLES))
+    request, account = context.request, context.account
+    private = [table[0] for table in rows.count_classes(0, 1)]
+    found = _positions(private, context)
+    weights, constants = discriminant(_moments(rows, private, found, context))
+    seen = _rows_of_classes(request)
+    start = intercept(_odds(np.log(seen / seen.sum())[None])[0], request, account.plan)
+    ends = np.cumsum([0, *(each.shape[1] for each in found)])
+    trees = [
+        _tree(request, number, each / REACH @ weights[a:b] + constants[a:b].sum(axis=0))
+        for number, (each, (a, b)) in enumerate(zip(found, pairwise(ends), strict=True))
+    ]
+    parts = MIXTURE_PARTS if account.plan.query("products") else CAREFUL
+    if account.plan.query("mixture"):
+        _, parts = MIXTURES[draw_mixture([[start], trees], MIXTURES, rows, context)]
+    return Grown([start, *(_weighed(tree, parts) for tree in trees)])
+
+
+def _positions(private: Sequence[Integers], context: TrainingContext) -> list[Integers]:
+    """The positions `[cell, dimension]` of each attribute, from private `[cell, class]`."""
+    request, found = context.request, list[Integers]()
+    planned = context.account.plan.query("window")
+    cost = context.account.spend("window") if planned else 0
+    for attribute, table in zip(request.domain.attributes, private, strict=True):
+        window = None
+        if planned and positions.has_window(attribute):
+            counts = table[: attribute.proper].sum(axis=1)
+            utilities = positions.worth(counts, max(request.rows, 1))
+            bits = context.randomness.bits
+            drawn = draw_best(utilities, cost, request.rows_per_unit, bits)
+            first, end = positions.windows(attribute.proper)
+            window = int(first[drawn]), int(end[drawn])
+        found.append(positions.positions(attribute, window))
+    return found
+
+
+@dataclass(frozen=True)
+class _Release:
+    """Private sums with joint noise, in parts of their largest step, and the noise's deviation."""
+
+    noisy: Floats
+    deviation: Floats
+
+
+def _release(
+    private: Integers, blocks: Sequence[int], reach: int, purpose: str, context: TrainingContext
+) -> _Release:
+    """Release `private[vector, dimension]`, of which a row changes each block of one vector by at
+    most `reach` in L1.
+    """
+    cost, bound = context.account.spend(purpose), reach * context.request.rows_per_unit
+    noisy = context.randomness.noise.joint(private, blocks, cost, bound) / reach
+    of_size = {size: joint_deviation(blocks, size, cost, bound) / reach for size in set(blocks)}
+    return _Release(noisy, np.array([of_size[size] for size in blocks for _ in range(size)]))
+
+
+def _moments(
+    rows: CodedRows,
+    private: Sequence[Integers],
+    found: Sequence[Integers],
+    context: TrainingContext,
+) -> Moments:
+    request = context.request
+    counted = _rows_of_classes(request)
+    blocks = [size for each in request.domain.attributes for size in positions.blocks(each)]
+    sums = _release(class_sums(private, found), blocks, REACH, "means", context)
+    n, size, products, noise = counted.sum(), sum(blocks), None, 0.0
+    if context.account.plan.query("products"):
+        upper = np.triu_indices(size)
+        released = _release(
+            product_sums(rows, found)[upper][None],
+            [1] * len(upper[0]),
+            REACH**2,
+            "products",
+            context,
+        )
+        products = np.zeros((size, size))
+        products[upper] = released.noisy[0] / n
+        np.fill_diagonal(products, (np.diag(products) + 1) / 2)
+        products = np.triu(products) + np.triu(products, 1).T
+        squares, noise = np.diag(products), float((released.deviation[0] / n) ** 2)
+        square_noise = noise / 4
+    else:
+        released = _release(square_sums(private, found), [1] * size, REACH**2, "squares", context)
+        squares = (released.noisy[0] / n + 1) / 2
+        square_noise = float((released.deviation[0] / n / 2) ** 2)
+    return Moments(counted, sums.noisy, sums.deviation**2, squares, square_noise, products, noise)
+
+
+def _rows_of_classes(request: Request) -> Floats:
+    """The noisy rows `[class]`, at least 1."""
+    counted = request.histogram or (1,) * len(request.domain.classes)
+    return np.maximum(np.array(counted, dtype=np.float64), 1.0)
+
+
+def class_sums(private: Sequence[Integers], found: Sequence[Integers]) -> Integers:
+    """The sums `[class, dimension]` of positions, from private counts `[cell, class]`."""
+    return np.concatenate([each.T @ table for each, table in zip(found, private, strict=True)]).T
+
+
+def square_sums(private: Sequence[Integers], found: Sequence[Integers]) -> Integers:
+    """The sums `[1, dimension]` of 2x² - REACH², which is between ± REACH², over all rows."""
+    sums = [
+        (2 * each**2 - REACH**2).T @ table.sum(axis=1)
+        for each, table in zip(found, private, strict=True)
+    ]
+    return np.concatenate(sums)[None]
+
+
+def product_sums(rows: CodedRows, found: Sequence[Integers]) -> Integers:
+    """The sums `[dimension, dimension]` of products of positions over all rows; on the diagonal
+    those of 2x² - REACH². Only the upper triangle is filled.
+    """
+    ends = np.cumsum([0, *(each.shape[1] for each in found)])
+    sums = np.zeros((ends[-1], ends[-1]), dtype=np.int64)
+    for one, first in enumerate(found):
+        pairs = rows.count_pairs(one)
+        for other in range(one, len(found)):
+            block = first.T @ pairs[other].sum(axis=2) @ found[other]
+            sums[ends[one] : ends[one + 1], ends[other] : ends[other + 1]] = block
+        own = pairs[one].sum(axis=(1, 2))
+        place = np.arange(ends[one], ends[one + 1])
+        sums[place, place] = (2 * first**2 - REACH**2).T @ own
+    return sums
+
+
+def _odds(log_odds: Floats) -> Floats:
+    """Log-odds `[leaf, class]` as votes need them: those of two classes have the sum 0."""
+    return of_two(log_odds[:, 1] - log_odds[:, 0]) if log_odds.shape[1] == 2 else log_odds
+
+
+def _tree(request: Request, attribute: int, log_odds: Floats) -> Tree:
+    """A tree of one split with log-odds `[cell, class]` as votes."""
+    growth = Growth(request.domain.cells, 1, len(request.domain.classes))
+    growth.split(*(np.array([value]) for value in (0, attribute, MULTIWAY, 0)))
+    tree = replace(growth.finished()[0], counts=None, noise=None)
+    votes = np.zeros_like(tree.votes)
+    votes[tree.leaves] = integer_votes(_odds(log_odds))
+    return replace(tree, votes=votes)
+
+
+def _weighed(tree: Tree, parts: int) -> Tree:
+    """The tree with its votes times parts / MIXTURE_PARTS."""
+    return replace(tree, votes=tree.votes * parts // MIXTURE_PARTS)
+
+
+def means_deviation(query: PlannedQuery, request: Request) -> float | None:
+    """The standard deviation of the noise in a sum of positions, in parts of the largest one."""
+    if query.purpose not in ("means", "squares", "products"):
+        return query.count_noise(request.rows_per_unit)
+    blocks = [size for each in request.domain.attributes for size in positions.blocks(each)]
+    if query.purpose == "squares":
+        blocks = [1] * sum(blocks)
+    if query.purpose == "products":
+        blocks = [1] * (sum(blocks) * (sum(blocks) + 1) // 2)
+    reach = REACH if query.purpose == "means" else REACH**2
+    (cost,) = query.by_depth
+    return max(
+        joint_deviation(blocks, size, cost, reach * request.rows_per_unit) / reach
+        for size in set(blocks)
+    )
+
+
+CLASS_MEANS = Learner(release_means, node_columns=lambda request: 1, deviation=means_deviation)

@@ -1,0 +1,94 @@
+"""Linear discriminant analysis (Fisher 1936) from noisy class means; post-processing.
+
+The rows of a class are taken to be normal, around the mean of the class, with the same covariances
+in all classes. Then the log-odds of two classes are linear in a row's positions, so they are sums
+of a number for each position: a forest of one-split trees. Without covariances, the positions are
+taken to be independent within a class.
+
+Noise is part of the model. Class means are shrunk towards the mean of all rows by what the noise
+has of their variance (James & Stein 1961), variances towards their mean. What remains of the noise
+is added to the variance within a class. Covariances are shrunk towards 0 in the same way, and the
+noise in their eigenvalues is added to all of them, so that none is too small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Floats
+
+LEAST_VARIANCE = 0.03  # of a position within a class; 1/3 if positions are spread evenly
+LEAST_EIGENVALUE = 0.02
+BETWEEN = 0.1  # the variance between classes that is expected when classes of few rows are weighed
+NOTHING = 1e-6
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What is released of the positions, in parts of the largest one.
+
+    `rows[class]` are noisy, at least 1. `sums[class, dimension]` have noise of variance
+    `sum_noise[dimension]`. `squares[dimension]` are means over all rows, with noise of variance
+    `square_noise`. `products[dimension, dimension]` are such means, with noise of variance
+    `product_noise`; None if they were not released.
+    """
+
+    rows: Floats
+    sums: Floats
+    sum_noise: Floats
+    squares: Floats
+    square_noise: float
+    products: Floats | None = None
+    product_noise: float = 0.0
+
+
+def discriminant(moments: Moments) -> tuple[Floats, Floats]:
+    """Weights and constants `[dimension, class]`: the log-odds of a class, but for its frequency,
+    are the sum over dimensions of position times weight plus constant.
+    """
+    share = moments.rows / moments.rows.sum()
+    means, left = _class_means(moments, share)
+    variance = moments.squares - share @ means**2 - left
+    variance = np.maximum(_shrunk(variance, moments.square_noise), LEAST_VARIANCE)
+    if moments.products is None:
+        weights = np.asarray(means / (variance + left))
+    else:
+        between = (means.T * share) @ means
+        covariance = _covariance(moments.products - between, variance, moments.product_noise)
+        weights = np.asarray(np.linalg.solve(covariance + np.diag(left), means.T).T)
+    return weights.T, (-weights * means / 2).T
+
+
+def _class_means(moments: Moments, share: Floats) -> tuple[Floats, Floats]:
+    """The means `[class, dimension]`, and the mean variance `[dimension]` that noise leaves."""
+    every = moments.sums.sum(axis=0) / moments.rows.sum()
+    raw = moments.sums / moments.rows[:, None]
+    noise = moments.sum_noise / moments.rows[:, None] ** 2
+    weight = share[:, None] / (BETWEEN + noise)  # classes of few rows say little
+    weight = weight / weight.sum(axis=0)
+    between = (weight * ((raw - every) ** 2 - noise)).sum(axis=0)
+    between = np.maximum(_shrunk(between, 2 * (weight**2 * noise**2).sum(axis=0)), NOTHING)
+    kept = between / (between + noise)
+    return every + kept * (raw - every), share @ (kept * noise)
+
+
+def _shrunk(raw: Floats, noise: Floats | float) -> Floats:
+    """Figures `[dimension]` shrunk towards their mean, by the variance of their noise."""
+    mean = raw.mean()
+    spread = max(float(((raw - mean) ** 2 - noise).mean()), 0.0)
+    return np.asarray(mean + (raw - mean) * spread / (spread + noise + NOTHING**2))
+
+
+def _covariance(raw: Floats, variance: Floats, noise: float) -> Floats:
+    """A covariance matrix `[dimension, dimension]` within classes, from a noisy one."""
+    size = len(raw)
+    others = raw - np.diag(np.diag(raw))
+    spread = max(float((others**2).sum()) / max(size * (size - 1), 1) - noise, 0.0)
+    kept = spread / (spread + noise + NOTHING**2)
+    values, vectors = np.linalg.eigh(np.diag(variance) + kept * others)
+    # the eigenvalues of a symmetric matrix of noise spread over about its deviation times √size
+    values = np.maximum(values, LEAST_EIGENVALUE) + kept * np.sqrt(noise * size)
+    found: Floats = (vectors * values) @ vectors.T
+    return found

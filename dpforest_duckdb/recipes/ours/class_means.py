@@ -1,0 +1,75 @@
+"""class-means: a linear discriminant of all attributes, from class means in one release.
+
+For several classes and mostly numeric attributes that each say a little. No attribute is chosen.
+The number of attributes does not divide the budget: joint noise is for all of them together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.learners.class_means import CLASS_MEANS as LEARNER
+from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, share
+from dpforest_duckdb.recipes.ours import auto_rules, constants
+from dpforest_duckdb.recipes.plans import first_queries, row_count_query
+from dpforest_duckdb.recipes.recipe import OURS, Recipe
+from dpforest_duckdb.request import Request
+from dpforest_duckdb.splits.choose import at_random
+from dpforest_duckdb.splits.positions import has_window
+
+WINDOWS, SQUARES, PRODUCTS = 20, 5, 25  # percent of the budget after the number of rows
+
+
+def plan(request: Request) -> Plan:
+    """Windows and means; then products if there are enough rows, else squares, and a choice of the
+    sums' weight if rows can tell weights apart.
+    """
+    rest = request.epsilon - row_count_query(request).total
+    attributes = auto_rules.recut(request.domain, auto_rules.MOST).attributes
+    times = {"window": sum(map(has_window, attributes))}
+    spread = [("window", "permute-and-flip on rows", WINDOWS if times["window"] else 0)]
+    if auto_rules.products_fit(request):
+        spread.append(("products", "joint noise", PRODUCTS))
+    else:
+        spread.append(("squares", "joint noise", SQUARES))
+        chosen = constants.CHECK if auto_rules.models_differ(request) else 0
+        spread.append(("mixture", "permute-and-flip on points", chosen))
+    spread.append(("means", "joint noise", 100 - sum(percent for *_, percent in spread)))
+    costs = share(rest, [percent for *_, percent in spread])
+    queries = (
+        PlannedQuery(purpose, how, (cost // times.get(purpose, 1),), times.get(purpose, 1))
+        for (purpose, how, percent), cost in zip(spread, costs, strict=True)
+        if percent
+    )
+    return Plan((*first_queries(request), *queries))
+
+
+def adapt(histogram: Integers, request: Request) -> Request:
+    seen = auto_rules.careful(int(histogram.sum()), request)
+    return replace(
+        seen,
+        histogram=tuple(histogram.tolist()),
+        domain=auto_rules.recut(request.domain, auto_rules.MOST),
+    )
+
+
+CLASS_MEANS = Recipe(
+    name="class-means",
+    title="A linear discriminant of every attribute, by joint noise",
+    year=2026,
+    paper="this package",
+    rows="all",
+    split_type="multiway",
+    choose=at_random,
+    trees=lambda domain: len(domain.attributes),
+    depth=1,
+    distinct_roots=True,
+    plan=plan,
+    learner=LEARNER,
+    private_bounds=True,
+    adapt=adapt,
+    finish=lambda grown, request, plan: list(grown.trees),
+    link="softmax",
+    only=OURS,
+)

@@ -1,0 +1,30 @@
+"""The query for the rows that the strongest attribute classifies correctly.
+
+It comes after the noisy number of rows and before everything else of a recipe that has an
+alternative; see `learners.strongest_attribute`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from dpforest_duckdb.learners.private_bounds import clear_check
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.plan import LAPLACE, PlannedQuery
+from dpforest_duckdb.recipes.plans import first_queries
+from dpforest_duckdb.request import Request
+
+STRONGEST = "strongest"
+LEAST, MOST = 1000, 10  # it costs ε / LEAST to ε / MOST
+
+
+def with_strongest(request: Request, rows: int) -> Request:
+    """The request with the query, of a cost at which noise rarely misleads it if rows allow that.
+
+    `rows` is a noisy number.
+    """
+    needed = math.ceil(clear_check() * request.rows_per_unit * NANO / rows)
+    cost = min(max(needed, request.epsilon // LEAST), request.epsilon // MOST)
+    query = PlannedQuery(STRONGEST, f"{LAPLACE} on a max of max counts", (cost,))
+    return replace(request, epsilon=request.epsilon - cost, first=(*first_queries(request), query))
