@@ -163,7 +163,8 @@ def _page(
         "(`tests/test_audit.py`). Recipes other than `auto` and `boosted` make the same forest "
         "with a δ as without. One row changes the counts visibly, but hardly the choice of a "
         "split. So a bound is at most about the share of ε that pays for counts. An error in what "
-        "splits cost would show only in the audit of single mechanisms above.\n\n"
+        "splits cost would show only in the audit of single mechanisms above. The leaves of "
+        "`class-means` hold no counts, so its bound is low.\n\n"
         + markdown_table(["recipe", "claim", "bound", "right \\| wrong", "verdict"], recipes)
         + "\n"
     )

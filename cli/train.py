@@ -372,9 +372,11 @@ def _query_facts(query: PlannedQuery, recipe: Recipe, request: Request) -> dict[
 
 def _branch_facts(branch: Branch) -> dict[str, Any]:
     """A branch as JSON: the plan with its fewest rows, and the trees and depths at both ends."""
+    other = branch.recipe.if_one_suffices
     return {
         "rows": [branch.least, branch.most],
         "recipe": branch.recipe.name,
+        **({"if_one_suffices": other.name} if other else {}),
         "trees": [branch.first.trees, branch.last.trees],
         "depth": [branch.first.depth, branch.last.depth],
         "plan": [_query_facts(q, branch.recipe, branch.first) for q in branch.plans[0].queries],
@@ -416,6 +418,12 @@ def _show_plan(run: Run) -> None:
         tell(
             "bounds: if this check finds that public bounds are far too wide, windows follow. They "
             "cost at most half of the budget, which the queries below them then lack."
+        )
+    others = [branch.recipe.if_one_suffices for branch in found]
+    if names := sorted({other.name for other in others if other is not None}):
+        tell(
+            "strongest: if this query finds that one attribute alone classifies more than half of "
+            f"the rows correctly, {' or '.join(names)} uses what is left of the budget instead."
         )
     left = run.account.budget().left_epsilon
     delta = f", δ = {show(run.delta, ATTO)}" if run.delta else ""

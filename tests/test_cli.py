@@ -95,6 +95,19 @@ def test_dry_run_says_what_is_left_of_a_cap(db: Path) -> None:
     assert "does not allow this run" in said.err
 
 
+def test_dry_run_names_the_recipe_that_follows_if_one_attribute_suffices(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "d.duckdb")) as con:
+        numbers = ", ".join(f"n{i} DOUBLE CHECK (n{i} BETWEEN 0 AND 9)" for i in range(6))
+        con.execute(f"CREATE TABLE t ({numbers}, y ENUM ('a', 'b', 'c'))")
+    asked = ("train", "--db", tmp_path / "d.duckdb", "--table", "t", "--target", "y")
+    asked += ("--epsilon", "1", "--privacy-unit", "row", "--name", "m", "--dry-run")
+    found = {b["recipe"]: b for b in dpforest(*asked, "--json").facts["branches"]}
+    other = found["class-means"]["if_one_suffices"]
+    assert all("if_one_suffices" not in b for name, b in found.items() if name != "class-means")
+    (line,) = re.findall(r"^strongest: .*$", dpforest(*asked).text, re.MULTILINE)
+    assert other in line
+
+
 def test_show_sql_is_on_stderr_and_hides_the_salt(db: Path) -> None:
     said = dpforest(*train(db, "--name", "again", "--show-sql", "--json", "--privacy-unit", "who"))
     assert set(said.facts) == FOREST_KEYS

@@ -2,8 +2,9 @@
 
 `splits.positions` gives every cell a number. The sums of these numbers in each class are released
 together, with joint noise: one figure for each attribute and class, where a table has one for each
-value and class. So many attributes, and many classes, have little noise each. The sums of squares
-over all classes are released too; or, if rows allow it, the sums of products of all pairs.
+value and class. So the noise grows with the number of attributes, but not with that of their
+values. The sums of squares over all classes are released too; or, if rows allow it, the sums of
+products of all pairs.
 
 A row is in one class, and adds at most REACH in L1 to each block of its sums, and at most REACH² to
 each square and product.
@@ -40,8 +41,8 @@ def release_means(rows: CodedRows, context: TrainingContext) -> Grown:
     """A tree without a split, and one of a single split for each attribute, with log-odds as votes.
 
     Attributes that are correlated within a class are counted twice, so the sums of log-odds get a
-    weight below 1: a private choice, if the plan has "mixture", else CAREFUL. With "products" they
-    need none.
+    weight: a private choice, if the plan has "mixture", else CAREFUL. With "products" the
+    correlations are known, and the sums need none.
     """
     context.observe(Event(Phase.COUNT_TABLES))
     request, account = context.request, context.account

@@ -1,8 +1,8 @@
 """Whether one attribute alone classifies most rows correctly.
 
-If so, tables of a few attributes are better than a sum over all of them. The figure is the rows of
-the most frequent class at each value of an attribute, for the attribute where they are most. One
-more row changes it by at most one.
+If so, tables of a few attributes are often better than a sum over all of them. The figure is the
+rows of the most frequent class at each value of an attribute, added up, for the attribute where
+these are most. One more row raises it by 0 or 1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.privacy.noise import CountNoise
 from dpforest_duckdb.splits.choose import classified
 
-CELLS = 8  # of a numeric attribute: few, so that chance classifies few rows
+CELLS = 8  # of a numeric attribute: with more, chance alone classifies more rows
 
 
 def coarse(domain: Domain) -> Domain:

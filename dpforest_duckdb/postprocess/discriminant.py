@@ -5,10 +5,11 @@ in all classes. Then the log-odds of two classes are linear in a row's positions
 of a number for each position: a forest of one-split trees. Without covariances, the positions are
 taken to be independent within a class.
 
-Noise is part of the model. Class means are shrunk towards the mean of all rows by what the noise
-has of their variance (James & Stein 1961), variances towards their mean. What remains of the noise
-is added to the variance within a class. Covariances are shrunk towards 0 in the same way, and the
-noise in their eigenvalues is added to all of them, so that none is too small.
+Noise is part of the model. Class means are shrunk towards the mean of all rows, by the part that
+noise has in their variance (James & Stein 1961), variances towards their mean. The noise that is
+left in the means is added to the variance within a class. Covariances are shrunk towards 0 in the
+same way, and the noise in the eigenvalues of their matrix is added to all of these, so that none is
+too small.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from dpforest_duckdb.arrays import Floats
 
 LEAST_VARIANCE = 0.03  # of a position within a class; 1/3 if positions are spread evenly
 LEAST_EIGENVALUE = 0.02
-BETWEEN = 0.1  # the variance between classes that is expected when classes of few rows are weighed
-NOTHING = 1e-6
+BETWEEN = 0.1  # the variance between classes that sets how much less classes of few rows weigh
+NOTHING = 1e-6  # in place of 0, by which nothing can be divided
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,9 @@ def discriminant(moments: Moments) -> tuple[Floats, Floats]:
 
 
 def _class_means(moments: Moments, share: Floats) -> tuple[Floats, Floats]:
-    """The means `[class, dimension]`, and the mean variance `[dimension]` that noise leaves."""
+    """The shrunk means `[class, dimension]`, and the variance `[dimension]` of the noise that is
+    left in them, on average over the classes.
+    """
     every = moments.sums.sum(axis=0) / moments.rows.sum()
     raw = moments.sums / moments.rows[:, None]
     noise = moments.sum_noise / moments.rows[:, None] ** 2
@@ -75,14 +78,17 @@ def _class_means(moments: Moments, share: Floats) -> tuple[Floats, Floats]:
 
 
 def _shrunk(raw: Floats, noise: Floats | float) -> Floats:
-    """Figures `[dimension]` shrunk towards their mean, by the variance of their noise."""
+    """Figures `[dimension]` shrunk towards their mean; `noise` is the variance of their noise."""
     mean = raw.mean()
     spread = max(float(((raw - mean) ** 2 - noise).mean()), 0.0)
     return np.asarray(mean + (raw - mean) * spread / (spread + noise + NOTHING**2))
 
 
 def _covariance(raw: Floats, variance: Floats, noise: float) -> Floats:
-    """A covariance matrix `[dimension, dimension]` within classes, from a noisy one."""
+    """A covariance matrix `[dimension, dimension]` within classes, from a noisy one.
+
+    Its diagonal is `variance`; `noise` is the variance of the noise in the other figures.
+    """
     size = len(raw)
     others = raw - np.diag(np.diag(raw))
     spread = max(float((others**2).sum()) / max(size * (size - 1), 1) - noise, 0.0)

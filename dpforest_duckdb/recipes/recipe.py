@@ -71,12 +71,13 @@ class Recipe:
     - "rows": a noisy class histogram of all rows, from which `adapt` sets trees, depth and bins;
     - the level loop's: "histogram" or "size" at every node, "split" at every inner node, "leaf" at
       every leaf (with one cost per tree if there are several), "scores" of sums of votes;
-    - boosting's "sweep" and "forest", joint tables' "tables" (see `learners`);
+    - boosting's "sweep" and "forest", joint tables' "tables", class means' "window", "means",
+      "squares" and "products" (see `learners`);
     - "bins": cuts at private medians, if `private_bins` is true;
     - "bounds", "window 1", …: narrower bounds, if `private_bounds` is true and public ones are far
       too wide;
-    - "strongest": the rows that the strongest attribute classifies correctly, if the recipe has an
-      alternative for a large part of them.
+    - "strongest": the rows that one attribute alone classifies correctly, for the attribute where
+      they are most; only if there is an `if_one_suffices`.
 
     `successor` picks the recipe to switch to once the noisy number of rows is known; both query it
     at the same ε. `if_one_suffices` is the recipe to switch to if one attribute alone classifies

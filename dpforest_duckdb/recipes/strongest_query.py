@@ -1,7 +1,7 @@
 """The query for the rows that the strongest attribute classifies correctly.
 
-It comes after the noisy number of rows and before everything else of a recipe that has an
-alternative; see `learners.strongest_attribute`.
+Recipes that have another one for such tables ask it before all queries of their own; see
+`learners.strongest_attribute`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ LEAST, MOST = 1000, 10  # it costs ε / LEAST to ε / MOST
 
 
 def with_strongest(request: Request, rows: int) -> Request:
-    """The request with the query, of a cost at which noise rarely misleads it if rows allow that.
+    """The request with the query, which costs so much that noise rarely misleads it.
 
-    `rows` is a noisy number.
+    The cost is within limits, so with few rows noise may. `rows` is a noisy number.
     """
     needed = math.ceil(clear_check() * request.rows_per_unit * NANO / rows)
     cost = min(max(needed, request.epsilon // LEAST), request.epsilon // MOST)

@@ -2,8 +2,9 @@
 
 A numeric or ordered attribute has one position: from -REACH at the first cell of a window to REACH
 at its last cell, in equal steps. Cells outside the window have the position of its nearer end. Any
-other attribute has the contrasts or indicators of `splits.table_codes`, times REACH. A row in a
-cell that the domain does not describe, as one without a value, has the position 0.
+other attribute has the contrasts or indicators of `splits.table_codes`, times REACH; NULL is one of
+its values if the domain declares it. A row in any other cell has the position 0, as one without a
+value in an ordered attribute.
 
 So a row adds to each block of a class's vector of positions at most REACH in L1, as joint noise
 (`privacy.noise`) asks.

@@ -4,6 +4,8 @@
 - a greedy tree beside sums of log-odds, if most attributes are numeric;
 - joint tables, if all attributes fit into one release, below the values of a root where rows allow
   more than that;
+- class means of all attributes, for several classes and mostly numeric attributes, of which none
+  alone classifies most rows;
 - log-odds of the most informative attributes otherwise.
 """
 

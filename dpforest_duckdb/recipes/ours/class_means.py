@@ -1,7 +1,8 @@
 """class-means: a linear discriminant of all attributes, from class means in one release.
 
-For several classes and mostly numeric attributes that each say a little. No attribute is chosen.
-The number of attributes does not divide the budget: joint noise is for all of them together.
+For several classes and mostly numeric attributes that each say a little. No attribute is chosen:
+the sums of all are released together, with joint noise. Its variance is a sixth of that of noise
+for each sum alone.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ WINDOWS, SQUARES, PRODUCTS = 20, 5, 25  # percent of the budget after the number
 
 
 def plan(request: Request) -> Plan:
-    """Windows and means; then products if there are enough rows, else squares, and a choice of the
-    sums' weight if rows can tell weights apart.
+    """Windows and means; with enough rows products; else squares, and a choice of the weight of the
+    sums of log-odds, if the rows can tell weights apart.
     """
     rest = request.epsilon - row_count_query(request).total
     attributes = auto_rules.recut(request.domain, auto_rules.MOST).attributes
