@@ -10,6 +10,7 @@ from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.branches import branches
+from dpforest_duckdb.recipes.recipe import Recipe
 
 TYPES = {"n1": INTEGER, "n2": DOUBLE, "n3": DOUBLE, "c": VARCHAR, "y": VARCHAR}
 
@@ -29,20 +30,20 @@ def test_branches_end_where_the_recipe_changes_and_cost_no_more_than_epsilon(
     auto = find("auto")
     request = auto.request(domain(classes), NANO, delta=delta)
 
-    def taken(rows: int) -> str:
+    def taken(rows: int) -> Recipe:
         counts = np.arange(rows, rows + classes) // classes
         assert counts.sum() == rows
-        return auto.adapted(request, counts)[0].name
+        return auto.adapted(request, counts)[0]
 
     found = branches(auto, request)
     assert len(found) > 1
     for branch in found:
-        assert taken(branch.least) == branch.recipe.name
+        assert taken(branch.least) is branch.recipe
         for plan in branch.plans:
             assert plan.fits(NANO, delta)
         if branch.most is not None:
-            assert taken(branch.most) == branch.recipe.name
-            assert taken(branch.most + 1) != branch.recipe.name
+            assert taken(branch.most) is branch.recipe
+            assert taken(branch.most + 1) is not branch.recipe
 
 
 def test_a_recipe_that_does_not_adapt_has_no_branches() -> None:

@@ -40,7 +40,8 @@ def branches(recipe: Recipe, request: Request) -> list[Branch]:
     """Every branch that a request can take, from few rows to many; public.
 
     Classes are taken as equally frequent. Empty if nothing depends on the number of rows. A branch
-    can be missed if its last number of rows is less than STEP times its first.
+    can be missed if its last number of rows is less than STEP times its first, and the same recipe
+    comes before and after it.
     """
     if not recipe.counts_rows:
         return []
@@ -50,14 +51,19 @@ def branches(recipe: Recipe, request: Request) -> list[Branch]:
         classes = len(request.domain.classes)
         return recipe.adapted(request, np.arange(rows, rows + classes) // classes)
 
+    def start_of(recipe: Recipe, low: int, high: int) -> int:
+        return bisect_left(range(high), 1, lo=low, key=lambda rows: at(rows)[0] is recipe)
+
     tried = [1]
     while tried[-1] < MOST_ROWS:
         tried.append(max(tried[-1] + 1, int(tried[-1] * STEP)))
     starts = [1]
     for low, high in pairwise(tried):
-        before, after = at(low)[0], at(high)[0]
-        if before is not after:
-            starts.append(low + bisect_left(range(low, high), 1, key=lambda n: at(n)[0] is after))
+        between, last = [], high
+        while at(last)[0] is not at(low)[0]:
+            between.append(start_of(at(last)[0], low, last))
+            last = between[-1] - 1
+        starts += reversed(between)
     ends = [start - 1 for start in starts[1:]]
     return [
         Branch(at(least)[0], least, most, at(least)[1], at(most or MOST_ROWS)[1])
