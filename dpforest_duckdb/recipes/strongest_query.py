@@ -16,7 +16,7 @@ from dpforest_duckdb.recipes.plans import first_queries
 from dpforest_duckdb.request import Request
 
 STRONGEST = "strongest"
-LEAST, MOST = 1000, 10  # it costs ε / LEAST to ε / MOST
+LEAST, MOST = 1000, 10  # it costs at least ε / LEAST and at most ε / MOST
 
 
 def with_strongest(request: Request, rows: int) -> Request:
