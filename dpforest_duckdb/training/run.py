@@ -255,7 +255,11 @@ class Run:
         noise, k = context.randomness.noise, request.rows_per_unit
         if not one_suffices(private, context.request.rows, account.spend(STRONGEST), k, noise):
             return context
-        return sized(replace(context, recipe=other), request, np.array(context.request.histogram))
+        unsized = other.request(
+            request.domain, request.epsilon, rows_per_unit=k, delta=request.delta
+        )
+        classes = np.array(context.request.histogram)
+        return sized(replace(context, recipe=other), replace(unsized, first=request.first), classes)
 
     def _grown(
         self, rows: Snapshot, context: RunContext, before: Sequence[Tree], *, last: bool
