@@ -33,7 +33,9 @@ from dpforest_duckdb.recipes.bounds_queries import CHECK, window, with_windows
 from dpforest_duckdb.training.prepare import prepare
 
 MEASURES: tuple[Measure, ...] = ("ε", "ρ")
-OURS = ("log-odds", "tree-beside-sums", "joint-tables", "rooted-tables", "boosted")
+OURS = (
+    "log-odds", "class-means", "tree-beside-sums", "joint-tables", "rooted-tables", "boosted"
+)  # fmt: skip
 
 
 def numbers(*bounds: tuple[object, object], kind: object = DOUBLE) -> Domain:

@@ -68,7 +68,7 @@ def test_spark_is_an_engine(spark: Any) -> None:
     conforms(Subject(SparkEngine(spark), lambda rows: added(spark, "t", rows)))
 
 
-RECIPES = ("auto", "boosted", "tree-beside-sums", "pinq-id3")
+RECIPES = ("auto", "boosted", "class-means", "tree-beside-sums", "pinq-id3")
 TABLES = ("made", "nursery", "types")
 
 

@@ -30,6 +30,7 @@ from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.learners import (
     boosting,
+    class_means,
     informative_tables,
     joint_tables,
     mixtures,
@@ -42,7 +43,7 @@ from dpforest_duckdb.privacy.bits import SecureBits, SeededBits
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.splits import choose, table_codes
+from dpforest_duckdb.splits import choose, positions, table_codes
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.training import run as training
 
@@ -186,6 +187,42 @@ def code_of_two() -> None:
     """A value adds 2 in a signed contrast, so that a row moves a block by two."""
     for signs in table_codes.SIGNS.values():
         signs *= 2
+
+
+def positions_noised_as_rows() -> None:
+    """Sums of positions are noised as if a row added 1 to them at most."""
+    release = class_means._release
+    class_means._release = lambda private, blocks, reach, purpose, context: release(
+        private, blocks, 1 if purpose == "means" else reach, purpose, context
+    )
+
+
+def squares_noised_as_positions() -> None:
+    """Squares and products are noised as if a row added no more to them than to a sum."""
+    release = class_means._release
+    class_means._release = lambda private, blocks, reach, purpose, context: release(
+        private, blocks, min(reach, positions.REACH), purpose, context
+    )
+
+
+def windows_by_rows_outside_too() -> None:
+    """A row lowers the utility of windows that it is not in, but the draw is for monotone ones."""
+    worth = positions.worth
+    positions.worth = lambda counts, rows: 2 * worth(counts, rows) - counts.sum()
+
+
+def windows_at_double_cost() -> None:
+    """Windows are drawn at twice the ε that is charged."""
+    best = class_means.draw_best
+    class_means.draw_best = lambda u, cost, bound, bits: best(u, 2 * cost, bound, bits)
+
+
+def strongest_attribute_as_of_one_row() -> None:
+    """The rows that an attribute classifies correctly are noised as if a unit had one row."""
+    suffices = training.one_suffices
+    training.one_suffices = lambda tables, rows, cost, k, noise: suffices(
+        tables, rows, cost, 1, noise
+    )
 
 
 def mixtures_rated_without_bound() -> None:
@@ -366,6 +403,11 @@ MUTANTS: dict[str, Callable[[], None]] = {
         joint_noise_of_one_dimension,
         parts_of_a_row_left_out,
         code_of_two,
+        positions_noised_as_rows,
+        squares_noised_as_positions,
+        windows_by_rows_outside_too,
+        windows_at_double_cost,
+        strongest_attribute_as_of_one_row,
         macros_reach_the_rows,
         computed_columns_as_they_are,
         identity_from_the_plan,

@@ -16,6 +16,7 @@ from mutants import MUTANTS
 
 TESTS = Path(__file__).parent.parent
 TRUE_FIGURES = "privacy/test_true_figures.py::test_no_family_of_recipes_releases_a_true_figure"
+MEANS_NOISE = "test_class_means.py::test_the_noise_is_given_what_the_plan_says"
 CAUGHT_BY = {
     "sensitivity_left_out": "privacy/test_proofs.py::test_the_bound_holds_on_the_worst_pairs_and_is"
     "_nearly_reached",
@@ -47,6 +48,13 @@ CAUGHT_BY = {
     "transaction_per_coding": "test_conformance.py::test_duckdb_conforms",
     "shared_codes_of_other_rows": "test_conformance.py::test_duckdb_conforms",
     "code_of_two": "test_joint.py::test_a_row_more_changes_each_block_of_its_class_by_one",
+    "positions_noised_as_rows": f"{MEANS_NOISE}[9-1]",
+    "squares_noised_as_positions": f"{MEANS_NOISE}[9-1]",
+    "windows_by_rows_outside_too": "test_class_means.py::test_a_unit_more_changes_every_figure_by"
+    "_its_sensitivity_at_most[1]",
+    "windows_at_double_cost": f"{MEANS_NOISE}[0.2-1]",
+    "strongest_attribute_as_of_one_row": "test_class_means.py::test_few_rows_and_a_tiny_budget_end"
+    "_no_run[0-0.001-class-means or log-odds]",
     "mixtures_rated_without_bound": "test_tree_beside_sums.py::test_a_row_more_gives_every_mixture"
     "_0_to_its_most[50.0-1-2]",
     "pairs_drawn_as_one_count": "test_informative_tables.py::test_rows_of_a_unit_raise_each_utility"
