@@ -17,6 +17,7 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.privacy.noise import gaussian_variance, noise_scale
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.plans import BINS, FEW_TREES, row_count_query
+from dpforest_duckdb.recipes.strongest_query import strongest_is_cheap
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits import positions
 from dpforest_duckdb.splits.limits import most_counted
@@ -228,24 +229,29 @@ def means_fit(request: Request) -> bool:
     """Whether the class means of all attributes have little noise, by a careful number of rows.
 
     For several classes and mostly numeric attributes: sums of two classes are fitted instead. Not
-    if the rows fill two leaves of a tree.
+    if the rows fill two leaves of a tree, nor if an attribute has many categories in no order, nor
+    if it would cost too much to ask whether one attribute suffices.
     """
+    attributes = request.domain.attributes
     if _classes(request) == 2 or not mostly_numeric(request) or leaves(request) >= 2:
         return False
-    return roughness(_dimensions(request), request) <= constants.CLEAN
+    if request.trees < len(attributes) or not strongest_is_cheap(request, request.rows):
+        return False
+    sizes = [size for each in attributes for size in positions.blocks(each)]
+    needed = constants.MEANS * _classes(request) * len(sizes)
+    return max(sizes, default=1) == 1 and needed <= strength(request)
 
 
 def products_fit(request: Request) -> bool:
-    """Whether means of products of all pairs of positions have at most a tenth of the noise that a
-    class mean may have.
+    """Whether the means of products of all pairs of positions have little noise.
 
     Never if pairs of attributes have too many values to be counted.
     """
-    if request.domain.cells and max(request.domain.cells) > most_counted(request.domain):
+    if max(request.domain.cells) > most_counted(request.domain):
         return False
     dimensions = _dimensions(request)
     pairs = dimensions * (dimensions + 1) // 2
-    return 10 * roughness(pairs, request) / _classes(request) <= constants.CLEAN
+    return bool(request.rows) and constants.PRODUCTS * pairs <= strength(request)
 
 
 def _dimensions(request: Request) -> int:
