@@ -455,7 +455,7 @@ def test_auto_takes_class_means_unless_one_attribute_suffices(
 ) -> None:  # fmt: skip
     con, domain = weak
     if table == "one":
-        same = generated._categories("same", 7)
+        same = Attribute("same", "numeric", lower=0, upper=6)
         domain = replace(domain, attributes=(*domain.attributes, same))
     forest = fit(con, table, domain=domain, epsilon=3, privacy_unit="u", rows_per_unit=3)
     (account,) = spent.accounts
