@@ -277,7 +277,7 @@ def test_positions_ascend_in_the_window_and_are_0_without_a_value() -> None:
     assert len(set(np.diff(found[4:19]).tolist())) <= 2, "equal steps, but for rounding"
     assert found[number.null] == 0
     assert positions(number, (7, 8)).any() == np.False_, "one cell has no order"
-    assert positions(grade)[:, 0].tolist() == [-1000, -500, 0, 500, 1000, 0, 0]
+    assert positions(grade)[:, 0].tolist() == [-100, -50, 0, 50, 100, 0, 0]
     for attribute in others:
         apart = positions(attribute)[list(attribute.expected)]
         assert len(np.unique(apart, axis=0)) == len(attribute.expected)

@@ -22,7 +22,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.splits.table_codes import code_of
 
-REACH = 1000  # the largest position; coarser positions would lose detail of the cells
+REACH = 100  # the largest position; larger ones would need larger noise than samplers allow
 FEW_CELLS = 8  # an attribute of no more has no window: all its cells are used
 COVER = 0.9  # of the rows: a window that holds more is not better
 HANDICAP = 0.06  # of the rows, for each doubling of a window's length
