@@ -25,7 +25,7 @@ WITH alike AS (
 {% for model in models %}
 {% set number = loop.index0 %}
 {% for terms in model %}
-    CAST({% for term in terms %}v."votes"[{{ term.leaf }} + {{ term.before }}]{% if not loop.last %} + {% endif %}{% else %}0{% endfor %} AS DOUBLE) AS "s{{ number }}_{{ loop.index0 }}",
+    CAST({% for some in terms | batch(100) %}({% for term in some %}v."votes"[{{ term.leaf }} + {{ term.before }}]{% if not loop.last %} + {% endif %}{% endfor %}){% if not loop.last %} + {% endif %}{% else %}0{% endfor %} AS DOUBLE) AS "s{{ number }}_{{ loop.index0 }}",
 {% endfor %}
 {% endfor %}
     "class",

@@ -436,6 +436,30 @@ def test_every_table_gets_a_forest_that_scores_in_sql_as_in_memory(
     assert evaluate(engine, forest, "seen", ledger=tmp_path / "ledger").rows == min(rows, 60) + 1
 
 
+def test_attributes_of_one_value_each_leave_the_frequencies_of_the_classes(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+) -> None:
+    con.execute("CREATE TABLE t AS SELECT 'a' AS x, 'c' || (i % 3) AS c FROM range(90) AS r(i)")
+    only = Attribute("x", "categorical", ("a",), nullable=False)
+    forest = fit(con, "t", domain=Domain((only,), "c", ("c0", "c1", "c2")), recipe="class-means")
+    assert len(forest.trees) == 1
+
+
+def test_noise_far_above_the_rows_leaves_log_odds_that_votes_can_hold() -> None:
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        noise = 10.0**seed
+        moments = Moments(
+            rows=np.ones(3),
+            sums=random.normal(size=(3, 9)) * noise,
+            sum_noise=np.full(9, noise**2),
+            squares=random.normal(size=9) * noise,
+            square_noise=noise**2,
+        )
+        weights, constants = discriminant(moments)
+        assert np.abs(np.concatenate([weights, constants])).max() < 10**4
+
+
 @pytest.fixture(scope="module")
 def weak() -> Iterator[tuple[duckdb.DuckDBPyConnection, Domain]]:
     """Seven classes, 18 weak numbers, units of three rows; one attribute says nearly all."""

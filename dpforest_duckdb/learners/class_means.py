@@ -48,10 +48,12 @@ def release_means(rows: CodedRows, context: TrainingContext) -> Grown:
     request, account = context.request, context.account
     private = [table[0] for table in rows.count_classes(0, 1)]
     found = _positions(private, context)
-    weights, constants = discriminant(_moments(rows, private, found, context))
     seen = _rows_of_classes(request)
     start = intercept(_odds(np.log(seen / seen.sum())[None])[0], request, account.plan)
     ends = np.cumsum([0, *(each.shape[1] for each in found)])
+    if not ends[-1]:  # every attribute has one value: there is nothing to sum
+        return Grown([start])
+    weights, constants = discriminant(_moments(rows, private, found, context))
     trees = [
         _tree(request, number, each / REACH @ weights[a:b] + constants[a:b].sum(axis=0))
         for number, (each, (a, b)) in enumerate(zip(found, pairwise(ends), strict=True))

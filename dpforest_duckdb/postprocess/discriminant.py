@@ -9,7 +9,7 @@ Noise is part of the model. Class means are shrunk towards the mean of all rows,
 noise has in their variance (James & Stein 1961), variances towards their mean. The noise that is
 left in the means is added to the variance within a class. Covariances are shrunk towards 0 in the
 same way, and the noise in the eigenvalues of their matrix is added to all of these, so that none is
-too small.
+too small. Means and squares are brought within their bounds, as noise may be far above the rows.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def discriminant(moments: Moments) -> tuple[Floats, Floats]:
     """
     share = moments.rows / moments.rows.sum()
     means, left = _class_means(moments, share)
-    variance = moments.squares - share @ means**2 - left
+    variance = np.clip(moments.squares, 0, 1) - share @ means**2 - left
     variance = np.maximum(_shrunk(variance, moments.square_noise), LEAST_VARIANCE)
     if moments.products is None:
         weights = np.asarray(means / (variance + left))
@@ -66,7 +66,7 @@ def _class_means(moments: Moments, share: Floats) -> tuple[Floats, Floats]:
     """The shrunk means `[class, dimension]`, and the variance `[dimension]` of the noise that is
     left in them, on average over the classes.
     """
-    every = moments.sums.sum(axis=0) / moments.rows.sum()
+    every = np.clip(moments.sums.sum(axis=0) / moments.rows.sum(), -1, 1)
     raw = moments.sums / moments.rows[:, None]
     noise = moments.sum_noise / moments.rows[:, None] ** 2
     weight = share[:, None] / (BETWEEN + noise)  # classes of few rows say little
@@ -74,7 +74,7 @@ def _class_means(moments: Moments, share: Floats) -> tuple[Floats, Floats]:
     between = (weight * ((raw - every) ** 2 - noise)).sum(axis=0)
     between = np.maximum(_shrunk(between, 2 * (weight**2 * noise**2).sum(axis=0)), NOTHING)
     kept = between / (between + noise)
-    return every + kept * (raw - every), share @ (kept * noise)
+    return np.clip(every + kept * (raw - every), -1, 1), share @ (kept * noise)
 
 
 def _shrunk(raw: Floats, noise: Floats | float) -> Floats:

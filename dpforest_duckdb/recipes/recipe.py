@@ -245,6 +245,20 @@ class Recipe:
             request = with_strongest(request, rows)
         return recipe, request
 
+    def alternative(self, request: Request) -> tuple[Recipe, Request]:
+        """The recipe to continue with if one attribute suffices, and the request that it adapts to
+        the rows.
+        """
+        other = self.if_one_suffices
+        assert other is not None, "only a recipe with an alternative asks for the attribute"
+        chosen = other.request(
+            request.domain,
+            request.epsilon,
+            rows_per_unit=request.rows_per_unit,
+            delta=request.delta,
+        )
+        return other, replace(chosen, first=request.first)
+
     def sized(self, request: Request, classes: Integers) -> Request:
         """The request with trees, depth and bins for these class counts."""
         assert self.adapt is not None, "a recipe that counts the rows adapts to them"
@@ -261,8 +275,12 @@ class Recipe:
             if self.counts_rows:
                 classes = len(phase.domain.classes)
                 for rows in SIZES:
-                    recipe, next_request = self.adapted(phase, np.full(classes, rows // classes))
-                    yield recipe.plan(next_request)
+                    counts = np.full(classes, rows // classes)
+                    recipe, chosen = self.chosen(phase, counts)
+                    yield recipe.plan(recipe.sized(chosen, counts))
+                    if recipe.if_one_suffices is not None:
+                        other, chosen = recipe.alternative(chosen)
+                        yield other.plan(other.sized(chosen, counts))
 
     def whole_plan(self, request: Request) -> Plan:
         """The queries of all phases."""

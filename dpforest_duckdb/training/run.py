@@ -247,19 +247,15 @@ class Run:
 
     def _unless_one_suffices(self, rows: Snapshot, context: RunContext) -> RunContext:
         """The context, or that of the recipe for tables of which one attribute says most."""
-        request, account, other = context.unsized, context.account, context.recipe.if_one_suffices
+        request, account = context.unsized, context.account
         assert request is not None, "the recipe adapts to the rows"
-        assert other is not None, "only a recipe with an alternative has the query"
         with self._encoded(rows, coarse(request.domain), 1, "all") as coded:
             private = [table[0] for table in coded.count_classes(0, 1)]
         noise, k = context.randomness.noise, request.rows_per_unit
         if not one_suffices(private, context.request.rows, account.spend(STRONGEST), k, noise):
             return context
-        unsized = other.request(
-            request.domain, request.epsilon, rows_per_unit=k, delta=request.delta
-        )
-        classes = np.array(context.request.histogram)
-        return sized(replace(context, recipe=other), replace(unsized, first=request.first), classes)
+        other, request = context.recipe.alternative(request)
+        return sized(replace(context, recipe=other), request, np.array(context.request.histogram))
 
     def _grown(
         self, rows: Snapshot, context: RunContext, before: Sequence[Tree], *, last: bool

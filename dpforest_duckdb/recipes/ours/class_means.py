@@ -20,6 +20,7 @@ from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.splits.positions import has_window
 
 WINDOWS, SQUARES, PRODUCTS = 20, 5, 25  # percent of the budget after the number of rows
+MOST_RATED = 2**12  # attributes times classes whose sums rows rate: more make a statement too large
 
 
 def plan(request: Request) -> Plan:
@@ -34,7 +35,8 @@ def plan(request: Request) -> Plan:
         spread.append(("products", "joint noise", PRODUCTS))
     else:
         spread.append(("squares", "joint noise", SQUARES))
-        chosen = constants.CHECK if auto_rules.models_differ(request) else 0
+        rated = len(attributes) * len(request.domain.classes) <= MOST_RATED
+        chosen = constants.CHECK if rated and auto_rules.models_differ(request) else 0
         spread.append(("mixture", "permute-and-flip on points", chosen))
     spread.append(("means", "joint noise", 100 - sum(percent for *_, percent in spread)))
     costs = share(rest, [percent for *_, percent in spread])

@@ -19,9 +19,9 @@ WITH alike AS (
 , scored AS (
   SELECT
     CAST(0 AS DOUBLE) AS "s0_0",
-    CAST(v."votes"["leaf0" + 1] AS DOUBLE) AS "s0_1",
+    CAST((v."votes"["leaf0" + 1]) AS DOUBLE) AS "s0_1",
     CAST(0 AS DOUBLE) AS "s1_0",
-    CAST(v."votes"["leaf0" + 4] AS DOUBLE) AS "s1_1",
+    CAST((v."votes"["leaf0" + 4]) AS DOUBLE) AS "s1_1",
     "class",
     "rows"
   FROM placed, (SELECT CAST('[0, -400000, 600000, 0, -400000, 600000]' AS BIGINT[]) AS "votes") AS v
