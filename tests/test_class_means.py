@@ -34,13 +34,17 @@ from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.postprocess.discriminant import Moments, discriminant
 from dpforest_duckdb.privacy.accountant import Accountant
-from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.amounts import NANO, atto_delta
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
-from dpforest_duckdb.recipes.ours.auto import MEANS_OR_LOG_ODDS, MEANS_OR_TREE
+from dpforest_duckdb.recipes.ours.auto import (
+    MEANS_OR_BOOSTED,
+    MEANS_OR_LOG_ODDS,
+    MEANS_OR_TREE,
+)
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.scoring.score_sql import score_sql, share_names
@@ -497,7 +501,25 @@ def test_auto_takes_class_means_unless_one_attribute_suffices(
     assert evaluate(DuckDBEngine(con), forest, table, ledger=tmp_path / "ledger").accuracy > 0.7
 
 
-ALTERNATIVES = (MEANS_OR_LOG_ODDS, MEANS_OR_TREE)
+@pytest.mark.parametrize(("table", "then"), [("weak", "means"), ("one", "sweep")])
+def test_with_a_delta_class_means_are_taken_before_boosting_unless_one_attribute_suffices(
+    weak: tuple[duckdb.DuckDBPyConnection, Domain], fit: Callable[..., Forest], spent: Spent,
+    table: str, then: str,
+) -> None:  # fmt: skip
+    con, domain = weak
+    if table == "one":
+        same = Attribute("same", "numeric", lower=0, upper=6)
+        domain = replace(domain, attributes=(*domain.attributes, same))
+    forest = fit(con, table, domain=domain, epsilon=2, delta=1e-5)
+    (account,) = spent.accounts
+    assert account.plan.query(STRONGEST)
+    assert account.plan.query(then)
+    assert account.plan.concentrated == (then == "sweep")
+    assert account.plan.fits(2 * NANO, atto_delta(1e-5))
+    assert forest.guarantee.delta == "0.00001"
+
+
+ALTERNATIVES = (MEANS_OR_LOG_ODDS, MEANS_OR_TREE, MEANS_OR_BOOSTED)
 
 
 def named(recipe: Recipe) -> str:

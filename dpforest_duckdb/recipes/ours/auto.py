@@ -18,6 +18,7 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     careful,
     means_fit,
     models_differ,
+    random_trees_pay,
     releases_all_tables,
     tree_pays,
 )
@@ -32,6 +33,8 @@ from dpforest_duckdb.request import Request
 
 MEANS_OR_LOG_ODDS = replace(CLASS_MEANS, if_one_suffices=LOG_ODDS)
 MEANS_OR_TREE = replace(CLASS_MEANS, if_one_suffices=TREE_BESIDE_SUMS)
+# windows for bounds that are far too wide may cost half of ε, which ρ does not allow
+MEANS_OR_BOOSTED = replace(CLASS_MEANS, if_one_suffices=BOOSTED, private_bounds=False)
 
 
 def pick(request: Request) -> Recipe:
@@ -40,9 +43,11 @@ def pick(request: Request) -> Recipe:
     together = releases_all_tables(counted)
     if together and models_differ(counted) and roots_see_enough(request):
         return ROOTED_TABLES
-    tree = tree_pays(counted) and not (request.rho and boosting_pays(counted))
-    if not tree and boosting_pays(counted):
-        return BOOSTED
+    boosted = boosting_pays(counted)
+    tree = tree_pays(counted) and not (request.rho and boosted)
+    if not tree and boosted:
+        early = request.rho and not random_trees_pay(counted)
+        return MEANS_OR_BOOSTED if early and means_fit(counted) else BOOSTED
     if not tree and together:
         return ROOTED_TABLES if models_differ(counted) else JOINT_TABLES
     if means_fit(counted):
@@ -63,6 +68,7 @@ AUTO = replace(
         JOINT_TABLES,
         MEANS_OR_LOG_ODDS,
         MEANS_OR_TREE,
+        MEANS_OR_BOOSTED,
         LOG_ODDS,
     ),
 )
