@@ -501,6 +501,16 @@ def test_auto_takes_class_means_unless_one_attribute_suffices(
     assert evaluate(DuckDBEngine(con), forest, table, ledger=tmp_path / "ledger").accuracy > 0.7
 
 
+def test_a_number_that_equals_one_of_many_classes_suffices() -> None:
+    same = Attribute("same", "numeric", lower=0, upper=19, type=DOUBLE)
+    domain = Domain((same,), "c", tuple(f"c{i}" for i in range(20)))
+    (attribute,) = coarse(domain.bind({"same": DOUBLE, "c": VARCHAR})).attributes
+    cells = np.searchsorted(np.array(attribute.edges, dtype=float), np.arange(20))
+    table = np.zeros((attribute.cells, 20), dtype=np.int64)
+    np.add.at(table, (cells, np.arange(20)), 100)
+    assert one_suffices([table], 2_000, NANO, 1, ExactNoise(SecureBits()))
+
+
 @pytest.mark.parametrize(("table", "then"), [("weak", "means"), ("one", "sweep")])
 def test_with_a_delta_class_means_are_taken_before_boosting_unless_one_attribute_suffices(
     weak: tuple[duckdb.DuckDBPyConnection, Domain], fit: Callable[..., Forest], spent: Spent,
@@ -510,7 +520,8 @@ def test_with_a_delta_class_means_are_taken_before_boosting_unless_one_attribute
     if table == "one":
         same = Attribute("same", "numeric", lower=0, upper=6)
         domain = replace(domain, attributes=(*domain.attributes, same))
-    forest = fit(con, table, domain=domain, epsilon=2, delta=1e-5)
+    con.execute(f"CREATE OR REPLACE TABLE again AS FROM {table}")  # with a ledger of its own
+    forest = fit(con, "again", domain=domain, epsilon=2, delta=1e-5)
     (account,) = spent.accounts
     assert account.plan.query(STRONGEST)
     assert account.plan.query(then)

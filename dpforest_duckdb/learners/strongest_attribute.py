@@ -17,12 +17,16 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.privacy.noise import CountNoise
 from dpforest_duckdb.splits.choose import classified
 
-CELLS = 8  # of a numeric attribute: with more, chance alone classifies more rows
+LEAST, MOST = 8, 64  # cells of a numeric attribute: with more, chance classifies more rows
 
 
 def coarse(domain: Domain) -> Domain:
-    """The domain in the cells that are counted for the figure."""
-    return replace(domain, attributes=tuple(each.recut(CELLS) for each in domain.attributes))
+    """The domain in the cells that are counted for the figure: two for each class, within limits.
+
+    In fewer cells than classes, an attribute that equals the class would not classify all rows.
+    """
+    cells = min(max(2 * len(domain.classes), LEAST), MOST)
+    return replace(domain, attributes=tuple(each.recut(cells) for each in domain.attributes))
 
 
 def one_suffices(
