@@ -125,9 +125,17 @@ def _stop(rows: object, context: TrainingContext) -> Any:
 
 def _stopped(request: Request) -> Recipe:
     assert AUTO.successor is not None
-    picked = AUTO.successor(request)
-    learner = picked.learner
-    return replace(picked, learner=Learner(_stop, learner.node_columns, learner.score_columns))
+    return _stopping(AUTO.successor(request))
+
+
+def _stopping(recipe: Recipe) -> Recipe:
+    """The recipe, and the one that may take its place, with a learner that ends the run."""
+    learner, other = recipe.learner, recipe.if_one_suffices
+    return replace(
+        recipe,
+        learner=Learner(_stop, learner.node_columns, learner.score_columns),
+        if_one_suffices=None if other is None else _stopping(other),
+    )
 
 
 def path(table: Table, rows: Any, epsilon: float, delta: float, seed: int) -> str:

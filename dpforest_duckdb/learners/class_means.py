@@ -1,10 +1,11 @@
 """Class means of all attributes in one release, as the weights of a linear discriminant.
 
 `splits.positions` gives every cell a number. The sums of these numbers in each class are released
-together, with joint noise: one figure for each attribute and class, where a table has one for each
-value and class. So the noise grows with the number of attributes, but not with that of their
-values. The sums of squares over all classes are released too; or, if rows allow it, the sums of
-products of all pairs.
+together, with joint noise: one figure for each numeric or ordered attribute and class, where a
+table has one for each value and class. So the noise grows with the number of these attributes, but
+not with that of their values. Other attributes still have a figure for each contrast or value. The
+sums of squares over all classes are released too; or, if rows allow it, the sums of products of all
+pairs.
 
 A row is in one class, and adds at most REACH in L1 to each block of its sums, and at most REACH² to
 each square and product.
@@ -84,7 +85,9 @@ def _positions(private: Sequence[Integers], context: TrainingContext) -> list[In
 
 @dataclass(frozen=True)
 class _Release:
-    """Private sums with joint noise, in parts of their largest step, and the noise's deviation."""
+    """Sums after joint noise, `noisy[vector, dimension]`, and the standard deviation of the noise,
+    `deviation[dimension]`, in parts of the most that a row adds; released.
+    """
 
     noisy: Floats
     deviation: Floats
@@ -108,6 +111,9 @@ def _moments(
     found: Sequence[Integers],
     context: TrainingContext,
 ) -> Moments:
+    """The released moments of positions `found[attribute][cell, dimension]`, from private
+    `private[attribute][cell, class]`.
+    """
     request = context.request
     counted = _rows_of_classes(request)
     blocks = [size for each in request.domain.attributes for size in positions.blocks(each)]
@@ -157,7 +163,7 @@ def square_sums(private: Sequence[Integers], found: Sequence[Integers]) -> Integ
 
 def product_sums(rows: CodedRows, found: Sequence[Integers]) -> Integers:
     """The sums `[dimension, dimension]` of products of positions over all rows; on the diagonal
-    those of 2x² - REACH². Only the upper triangle is filled.
+    those of 2x² - REACH². Below the diagonal, blocks of different attributes are 0.
     """
     ends = np.cumsum([0, *(each.shape[1] for each in found)])
     sums = np.zeros((ends[-1], ends[-1]), dtype=np.int64)

@@ -1,15 +1,17 @@
-"""Linear discriminant analysis (Fisher 1936) from noisy class means; post-processing.
+"""Linear discriminant analysis (Fisher 1936, Welch 1939) from noisy class means; post-processing.
 
 The rows of a class are taken to be normal, around the mean of the class, with the same covariances
 in all classes. Then the log-odds of two classes are linear in a row's positions, so they are sums
 of a number for each position: a forest of one-split trees. Without covariances, the positions are
 taken to be independent within a class.
 
-Noise is part of the model. Class means are shrunk towards the mean of all rows, by the part that
-noise has in their variance (James & Stein 1961), variances towards their mean. The noise that is
-left in the means is added to the variance within a class. Covariances are shrunk towards 0 in the
-same way, and the noise in the eigenvalues of their matrix is added to all of these, so that none is
-too small. Means and squares are brought within their bounds, as noise may be far above the rows.
+Noise is part of the model. Class means are shrunk towards the mean of all rows by the estimated
+part that noise has in their variance: empirical Bayes (Efron & Morris 1973, after James & Stein
+1961), without their guarantee, because variances differ between classes. Variances are shrunk
+towards their mean. The noise that is left in the means is added to the variance within a class.
+Covariances are shrunk towards 0 in the same way, and the standard deviation of the noise in the
+eigenvalues of their matrix is added to all of them, so that fewer are too small: a ridge. Means and
+squares are brought within their bounds, as noise may be far above the rows.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ def discriminant(moments: Moments) -> tuple[Floats, Floats]:
     """
     share = moments.rows / moments.rows.sum()
     means, left = _class_means(moments, share)
+    # E[x²] = variance + Σ share · E[mean²], and E[mean²] = shrunk mean² + what noise leaves in it
     variance = np.clip(moments.squares, 0, 1) - share @ means**2 - left
     variance = np.maximum(_shrunk(variance, moments.square_noise), LEAST_VARIANCE)
     if moments.products is None:
@@ -72,6 +75,7 @@ def _class_means(moments: Moments, share: Floats) -> tuple[Floats, Floats]:
     weight = share[:, None] / (BETWEEN + noise)  # classes of few rows say little
     weight = weight / weight.sum(axis=0)
     between = (weight * ((raw - every) ** 2 - noise)).sum(axis=0)
+    # 2 · noise² is the variance of a squared figure of normal noise: an approximation
     between = np.maximum(_shrunk(between, 2 * (weight**2 * noise**2).sum(axis=0)), NOTHING)
     kept = between / (between + noise)
     return np.clip(every + kept * (raw - every), -1, 1), share @ (kept * noise)
@@ -94,7 +98,8 @@ def _covariance(raw: Floats, variance: Floats, noise: float) -> Floats:
     spread = max(float((others**2).sum()) / max(size * (size - 1), 1) - noise, 0.0)
     kept = spread / (spread + noise + NOTHING**2)
     values, vectors = np.linalg.eigh(np.diag(variance) + kept * others)
-    # the eigenvalues of a symmetric matrix of noise spread over about its deviation times √size
+    # noise of deviation σ gives a symmetric matrix eigenvalues of deviation σ·√size (Wigner 1958);
+    # the smallest is near -2σ·√size, so this adds about half of the worst
     values = np.maximum(values, LEAST_EIGENVALUE) + kept * np.sqrt(noise * size)
     found: Floats = (vectors * values) @ vectors.T
     return found

@@ -16,21 +16,22 @@ from dpforest_duckdb.recipes.plans import first_queries
 from dpforest_duckdb.request import Request
 
 STRONGEST = "strongest"
-LEAST, MOST = 1000, 16  # it costs at least ε / LEAST and at most ε / MOST
+CHEAPEST, DEAREST = 1000, 16  # it costs at least ε / CHEAPEST and at most ε / DEAREST
 
 
 def strongest_is_cheap(request: Request, rows: int) -> bool:
-    """Whether noise rarely misleads the query at a cost of ε / MOST, by a noisy number of rows."""
-    return _needed(request, rows) <= request.epsilon // MOST
+    """Whether noise rarely misleads the query at ε / DEAREST, by a noisy number of rows."""
+    return _needed(request, rows) <= request.epsilon // DEAREST
 
 
 def with_strongest(request: Request, rows: int) -> Request:
     """The request with the query, which costs so much that noise rarely misleads it.
 
-    The cost is within limits, so with few rows noise may. `rows` is a noisy number.
+    The cost is within limits, so only a recipe for which `strongest_is_cheap` holds should ask.
+    `rows` is a noisy number.
     """
-    cost = min(max(_needed(request, rows), request.epsilon // LEAST), request.epsilon // MOST)
-    query = PlannedQuery(STRONGEST, f"{LAPLACE} on a max of max counts", (cost,))
+    cost = min(max(_needed(request, rows), request.epsilon // CHEAPEST), request.epsilon // DEAREST)
+    query = PlannedQuery(STRONGEST, f"{LAPLACE} on rows classified correctly", (cost,))
     return replace(request, epsilon=request.epsilon - cost, first=(*first_queries(request), query))
 
 

@@ -3,8 +3,8 @@
 A numeric or ordered attribute has one position: from -REACH at the first cell of a window to REACH
 at its last cell, in equal steps. Cells outside the window have the position of its nearer end. Any
 other attribute has the contrasts or indicators of `splits.table_codes`, times REACH; NULL is one of
-its values if the domain declares it. A row in any other cell has the position 0, as one without a
-value in an ordered attribute.
+its values if the domain declares it. A row in any other cell has the position 0, and so has a row
+whose numeric or ordered attribute is NULL.
 
 So a row adds to each block of a class's vector of positions at most REACH in L1, as joint noise
 (`privacy.noise`) asks.
@@ -81,7 +81,8 @@ def worth(counts: Integers, rows: int) -> Integers:
 def windows(cells: int) -> tuple[Integers, Integers]:
     """The first cells and the ends of the windows on that many cells.
 
-    Lengths grow by half. A window overlaps the next one of its length by three quarters.
+    Lengths grow by half. Neighbouring windows of a length start a quarter of it apart, at least one
+    cell.
     """
     found = []
     for length in (*_lengths(cells), cells):

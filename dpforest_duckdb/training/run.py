@@ -199,8 +199,9 @@ class Run:
     def _phase_context(self, rows: Snapshot, request: Request, observe: Observer) -> RunContext:
         """The context of a phase, with what follows from its first queries.
 
-        The number of rows sets recipe, trees and depth. Bounds that are far too wide get narrower,
-        and private medians set the bins.
+        The number of rows sets recipe, trees and depth. Bounds that are far too wide get narrower.
+        If one attribute alone classifies most rows, another recipe may follow. Private medians set
+        the bins.
         """
         plan = self.recipe.plan(request)
         account = Accountant(plan, max(plan.epsilon, request.epsilon), request.delta)
@@ -246,7 +247,9 @@ class Run:
         return sized(context, replace(request, domain=search.domain), classes)
 
     def _unless_one_suffices(self, rows: Snapshot, context: RunContext) -> RunContext:
-        """The context, or that of the recipe for tables of which one attribute says most."""
+        """The same context, or one with the recipe `if_one_suffices` if an attribute alone
+        classifies more than half of the rows, by a noisy figure.
+        """
         request, account = context.unsized, context.account
         assert request is not None, "the recipe adapts to the rows"
         with self._encoded(rows, coarse(request.domain), 1, "all") as coded:

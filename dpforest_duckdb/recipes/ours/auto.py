@@ -33,7 +33,7 @@ from dpforest_duckdb.request import Request
 
 MEANS_OR_LOG_ODDS = replace(CLASS_MEANS, if_one_suffices=LOG_ODDS)
 MEANS_OR_TREE = replace(CLASS_MEANS, if_one_suffices=TREE_BESIDE_SUMS)
-# windows for bounds that are far too wide may cost half of ε, which ρ does not allow
+# no search for narrower bounds: it may cost half of ε, more than the ρ that BOOSTED has
 MEANS_OR_BOOSTED = replace(CLASS_MEANS, if_one_suffices=BOOSTED, private_bounds=False)
 
 
