@@ -22,7 +22,7 @@ import numpy as np
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.engine.base import MIXTURE_PARTS, CodedRows
 from dpforest_duckdb.learners.growth import Growth
-from dpforest_duckdb.learners.mixtures import draw_mixture
+from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
 from dpforest_duckdb.postprocess.discriminant import Moments, discriminant
 from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
 from dpforest_duckdb.privacy.noise import joint_deviation
@@ -62,7 +62,7 @@ def release_means(rows: CodedRows, context: TrainingContext) -> Grown:
     parts = MIXTURE_PARTS if account.plan.query("products") else CAREFUL
     if account.plan.query("mixture"):
         _, parts = MIXTURES[draw_mixture([[start], trees], MIXTURES, rows, context)]
-    return Grown([start, *(_weighed(tree, parts) for tree in trees)])
+    return Grown([start, *(weighed(tree, parts) for tree in trees)])
 
 
 def _positions(private: Sequence[Integers], context: TrainingContext) -> list[Integers]:
@@ -191,11 +191,6 @@ def _tree(request: Request, attribute: int, log_odds: Floats) -> Tree:
     votes = np.zeros_like(tree.votes)
     votes[tree.leaves] = integer_votes(_odds(log_odds))
     return replace(tree, votes=votes)
-
-
-def _weighed(tree: Tree, parts: int) -> Tree:
-    """The tree with its votes times parts / MIXTURE_PARTS."""
-    return replace(tree, votes=tree.votes * parts // MIXTURE_PARTS)
 
 
 def means_deviation(query: PlannedQuery, request: Request) -> float | None:

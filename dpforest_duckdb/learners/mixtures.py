@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
-from dpforest_duckdb.engine.base import POINTS, CodedRows
+from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS, CodedRows
 from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Request, TrainingContext
@@ -44,3 +45,11 @@ def one_in(request: Request, cost: int) -> int:
     enough = max(ENOUGH, float(ABOVE_NOISE * noise_scale(cost, request.rows_per_unit)))
     combinations = math.prod(request.domain.cells) * len(request.domain.classes)
     return max(1, int(min(request.rows, combinations) / enough))
+
+
+def weighed(tree: Tree, parts: int) -> Tree:
+    """The tree with its votes times parts / MIXTURE_PARTS.
+
+    Votes stay whole, because they are multiples of SCALE / 1000.
+    """
+    return replace(tree, votes=tree.votes * parts // MIXTURE_PARTS)

@@ -14,16 +14,15 @@ permute-and-flip draws one (`learners.mixtures`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.engine.base import MIXTURE_PARTS, CodedRows
+from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.joint_tables import tables_deviation
-from dpforest_duckdb.learners.mixtures import draw_mixture
+from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
 from dpforest_duckdb.postprocess.below_root import ChildTables, Model, models
 from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.progress import Event, Phase
@@ -115,7 +114,7 @@ def _drawn(
     models = range(len(candidates))
     mixtures = [[weight * (each == model) for each in models] for model, weight in MIXTURES]
     model, weight = MIXTURES[draw_mixture(candidates, mixtures, rows, context)]
-    return [replace(tree, votes=tree.votes * weight // MIXTURE_PARTS) for tree in candidates[model]]
+    return [weighed(tree, weight) for tree in candidates[model]]
 
 
 def _trees(tables: ChildTables, model: Model) -> list[Tree]:

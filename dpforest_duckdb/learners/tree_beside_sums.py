@@ -13,11 +13,11 @@ from dataclasses import replace
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.engine.base import MIXTURE_PARTS, CodedRows
+from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.informative_tables import draw_attributes
 from dpforest_duckdb.learners.levels import LEVELS
-from dpforest_duckdb.learners.mixtures import draw_mixture
+from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
 from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.postprocess.pipeline import leaf_noise
 from dpforest_duckdb.postprocess.shrinkage import shrink_to_parent, sum_upward
@@ -41,7 +41,7 @@ def grow_both(rows: CodedRows, context: TrainingContext) -> Grown:
     grown = LEVELS.grow(rows, alone)
     tree = _with_log_odds(grown.trees[0], request, leaf_noise(request, account.plan))
     of_sums, of_tree = MIXTURES[draw_mixture([sums, [tree]], MIXTURES, rows, context)]
-    votes = [*(_weighed(each, of_sums) for each in sums), _weighed(tree, of_tree)]
+    votes = [*(weighed(each, of_sums) for each in sums), weighed(tree, of_tree)]
     return Grown(votes, limited=grown.limited)
 
 
@@ -72,14 +72,6 @@ def _with_log_odds(tree: Tree, request: Request, noise: float) -> Tree:
     odds = np.log(np.maximum(shrink_to_parent(summed, cells, noise), LEAST_SHARE))
     votes = integer_votes(of_two(odds[:, 1] - odds[:, 0]) if classes == 2 else odds)
     return replace(summed, votes=np.where((tree.kind == LEAF)[:, None], votes, 0))
-
-
-def _weighed(tree: Tree, parts: int) -> Tree:
-    """The tree with its votes times parts / MIXTURE_PARTS.
-
-    Votes stay whole, because they are multiples of SCALE / 1000.
-    """
-    return replace(tree, votes=tree.votes * parts // MIXTURE_PARTS)
 
 
 TREE_BESIDE_SUMS = Learner(grow_both, node_columns=lambda request: 1)
