@@ -23,7 +23,9 @@ def fits(observed: ArrayLike, probability: ArrayLike) -> bool:
         return False
     order = np.argsort(expected)
     seen, expected = seen[order], expected[order] * seen.sum()
-    pooled = int(np.searchsorted(expected.cumsum(), LEAST)) + 1
+    # all cells below LEAST, and more if these are below it together
+    rare = int(np.searchsorted(expected, LEAST))
+    pooled = max(rare, int(np.searchsorted(expected.cumsum(), LEAST)) + 1)
     seen = np.concatenate([[seen[:pooled].sum()], seen[pooled:]])
     expected = np.concatenate([[expected[:pooled].sum()], expected[pooled:]])
     if len(seen) == 1:
