@@ -29,7 +29,7 @@ from dpforest_duckdb.arrays import Floats
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.attribute import MAX_BINS
 from dpforest_duckdb.engine.base import CodedRows, Gradients
-from dpforest_duckdb.learners.growth import Growth
+from dpforest_duckdb.learners.growth import Growth, one_split
 from dpforest_duckdb.postprocess.class_shares import StepWidths, steps
 from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
 from dpforest_duckdb.privacy.bits import Bits
@@ -84,7 +84,7 @@ def boost(rows: CodedRows, context: TrainingContext) -> Grown:
         rows.add_votes(found)
         return found
 
-    single = [_one_split(domain, attribute) for attribute in range(len(domain.attributes))]
+    single = [one_split(domain, attribute) for attribute in range(len(domain.attributes))]
     sweep, forest, done = plan.query("sweep"), plan.query("forest"), 0
     rounds = (len(sweep.by_depth) if sweep else 0) * len(single)
     block = trees_in_block(len(domain.classes))
@@ -205,13 +205,6 @@ def _in_order(tree: Tree, domain: Domain) -> int:
     attribute = domain.attributes[tree.attribute[0]]
     in_order = attribute.kind == "numeric" or attribute.ordered
     return attribute.proper if in_order and attribute.proper <= MAX_BINS else 0
-
-
-def _one_split(domain: Domain, attribute: int) -> Tree:
-    """A tree of one split into the cells of an attribute, without votes."""
-    growth = Growth(domain.cells, 1, len(domain.classes))
-    growth.split(*(np.array([value]) for value in (0, attribute, MULTIWAY, 0)))
-    return replace(growth.finished()[0], counts=None, noise=None)
 
 
 def random_trees(domain: Domain, trees: int, depth: int, bits: Bits) -> list[Tree]:

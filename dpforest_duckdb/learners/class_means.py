@@ -21,7 +21,7 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.engine.base import MIXTURE_PARTS, CodedRows
-from dpforest_duckdb.learners.growth import Growth
+from dpforest_duckdb.learners.growth import one_split
 from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
 from dpforest_duckdb.postprocess.discriminant import Moments, discriminant
 from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
@@ -32,7 +32,7 @@ from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.splits import positions
 from dpforest_duckdb.splits.choose import draw_best
 from dpforest_duckdb.splits.positions import REACH
-from dpforest_duckdb.tree import MULTIWAY, Tree
+from dpforest_duckdb.tree import Tree
 
 CAREFUL = 14  # the weight of sums that no row has rated, in units of 1 / MIXTURE_PARTS
 MIXTURES = tuple((MIXTURE_PARTS, weight) for weight in (20, CAREFUL, 10, 7, 5, 3, 1))
@@ -185,9 +185,7 @@ def _odds(log_odds: Floats) -> Floats:
 
 def _tree(request: Request, attribute: int, log_odds: Floats) -> Tree:
     """A tree of one split with log-odds `[cell, class]` as votes."""
-    growth = Growth(request.domain.cells, 1, len(request.domain.classes))
-    growth.split(*(np.array([value]) for value in (0, attribute, MULTIWAY, 0)))
-    tree = replace(growth.finished()[0], counts=None, noise=None)
+    tree = one_split(request.domain, attribute)
     votes = np.zeros_like(tree.votes)
     votes[tree.leaves] = integer_votes(_odds(log_odds))
     return replace(tree, votes=votes)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import Splits
 from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree
 
@@ -111,3 +112,10 @@ class Growth:
                 )
             )
         return grown
+
+
+def one_split(domain: Domain, attribute: int) -> Tree:
+    """A tree of one split into the cells of an attribute, without counts and votes."""
+    growth = Growth(domain.cells, 1, len(domain.classes))
+    growth.split(*(np.array([value]) for value in (0, attribute, MULTIWAY, 0)))
+    return replace(growth.finished()[0], counts=None, noise=None)

@@ -22,7 +22,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.splits.table_codes import code_of
 
-REACH = 100  # the largest position; larger ones would need larger noise than samplers allow
+REACH = 100  # the largest position; the noise of products must stay within the sampler's limits
 FEW_CELLS = 8  # an attribute of no more has no window: all its cells are used
 COVER = 0.9  # of the rows: a window that holds more is not better
 HANDICAP = 0.06  # of the rows, for each doubling of a window's length
