@@ -286,6 +286,31 @@ def test_ctrl_c_stops_the_query_and_leaves_nothing(
     assert engine.run("SELECT count(*) FROM duckdb_tables()") == [(0,)]
 
 
+@pytest.mark.parametrize("begun", [True, False])
+def test_ctrl_c_while_a_thread_starts_leaves_no_thread_at_work(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, begun: bool
+) -> None:
+    """A thread that outlives the call would use a connection that is being closed."""
+    start, at_work = threading.Thread.start, threading.Event()
+
+    def interrupted(thread: threading.Thread) -> None:
+        if begun:
+            start(thread)
+            at_work.wait()
+        raise KeyboardInterrupt
+
+    def work() -> None:
+        at_work.set()
+        con.execute("SELECT sum(a.i * b.i) FROM range(1000000) a(i), range(1000000) b(i)")
+
+    before = threading.active_count()
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        DuckDBEngine(con).call(work)
+    assert threading.active_count() == before
+    assert con.execute("SELECT 1").fetchall() == [(1,)]
+
+
 @pytest.mark.parametrize("recipe", ["auto", "greedy-tree", "dpdf"])
 def test_ctrl_c_in_an_open_transaction_is_still_ctrl_c(
     con: duckdb.DuckDBPyConnection,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Collection
 from typing import Any
@@ -88,8 +89,11 @@ class Statements:
         outcome: dict[str, Any] = {}
         # an event, not Thread.join: after a signal, join may return while the thread still runs
         done = threading.Event()
+        first = threading.Lock()  # taken by the thread when it begins, or by a signal before that
 
         def reported() -> None:
+            if not first.acquire(blocking=False):
+                return
             try:
                 outcome["result"] = work()
             except BaseException as error:
@@ -98,17 +102,20 @@ class Statements:
                 done.set()
 
         thread = threading.Thread(target=reported, daemon=True)
-        thread.start()
         try:
+            thread.start()
             while not done.wait(timeout=0.2):  # a signal is seen at the latest then
                 pass
+            thread.join()
         except BaseException:
-            connection.interrupt()
-            while not done.wait(timeout=0.2):
-                connection.interrupt()  # again, in case the query had not started
-            thread.join()  # Python must not end while the thread still frees what DuckDB holds
+            # Python must not end, nor the connection close, while the thread uses DuckDB
+            if not first.acquire(blocking=False):
+                while not done.is_set():
+                    with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C
+                        connection.interrupt()  # again, in case the query had not started
+                        done.wait(timeout=0.2)
+                thread.join()
             raise
-        thread.join()
         if "error" in outcome:
             # not kept: an error and its frame would keep each other, and the connection
             raise _plain_error(outcome.pop("error"), step) from None
