@@ -25,13 +25,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpforest_duckdb.arrays import Floats
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.attribute import MAX_BINS
 from dpforest_duckdb.engine.base import CodedRows, Gradients
+from dpforest_duckdb.learners.class_means import in_order, means_deviation, start_at_means
 from dpforest_duckdb.learners.growth import Growth, one_split
 from dpforest_duckdb.postprocess.class_shares import StepWidths, steps
-from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
+from dpforest_duckdb.postprocess.voting import centred, integer_votes, intercept, of_two
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.noise import CountNoise, gaussian_variance, noise_scale
 from dpforest_duckdb.privacy.plan import PlannedQuery
@@ -61,7 +61,10 @@ def sensitivity(query: PlannedQuery, classes: int, k: int) -> int:
 
 
 def boost(rows: CodedRows, context: TrainingContext) -> Grown:
-    """Sweeps over all attributes, one tree of one split for each, then blocks of random trees."""
+    """Sweeps over all attributes, one tree of one split for each, then blocks of random trees.
+
+    The trees of the first sweep start at class means, if the plan has them.
+    """
     request, account = context.request, context.account
     noise, bits = context.randomness.noise, context.randomness.bits
     domain, plan = request.domain, account.plan
@@ -85,6 +88,10 @@ def boost(rows: CodedRows, context: TrainingContext) -> Grown:
         return found
 
     single = [one_split(domain, attribute) for attribute in range(len(domain.attributes))]
+    if plan.query("means"):
+        started = start_at_means(rows, context)
+        rows.add_votes(list(started.values()))
+        single = [started.get(number, tree) for number, tree in enumerate(single)]
     sweep, forest, done = plan.query("sweep"), plan.query("forest"), 0
     rounds = (len(sweep.by_depth) if sweep else 0) * len(single)
     block = trees_in_block(len(domain.classes))
@@ -139,23 +146,9 @@ def _fitted(
         votes = np.zeros_like(tree.votes)
         votes[tree.leaves] = integer_votes(of_two(added[:, 0]) if classes == 2 else added)
         vote_noise = np.zeros(tree.votes.shape)
-        vote_noise[tree.leaves] = SCALE * _centred(spread)
+        vote_noise[tree.leaves] = SCALE * centred(spread)
         found.append(replace(tree, votes=votes, vote_noise=vote_noise))
     return found
-
-
-def _centred(spread: Floats) -> Floats:
-    """The noise `[leaf, class]` in log-odds minus their mean, from that `[leaf, score]` in scores.
-
-    Two classes have one score, of which each has half.
-    """
-    classes = spread.shape[1]
-    if classes == 1:
-        return np.repeat(spread / 2, 2, axis=1)
-    variance = spread**2
-    centred: Floats = variance * (1 - 2 / classes)
-    centred = centred + variance.sum(axis=1, keepdims=True) / classes**2
-    return np.sqrt(centred)
 
 
 def _added(tree: Tree, step: Tree) -> Tree:
@@ -177,7 +170,7 @@ def _variance(query: PlannedQuery, cost: int, bound: int) -> float:
 def _deviation(query: PlannedQuery, request: Request) -> float | None:
     """The standard deviation of the noise in a sum of gradients, to which a row adds at most 1."""
     if query.purpose not in ("sweep", "forest"):
-        return query.count_noise(request.rows_per_unit)
+        return means_deviation(query, request, in_order(request))
     bound = sensitivity(query, len(request.domain.classes), request.rows_per_unit)
     return math.sqrt(_variance(query, min(query.by_depth), bound))
 

@@ -13,7 +13,8 @@ each square and product.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -24,15 +25,15 @@ from dpforest_duckdb.engine.base import MIXTURE_PARTS, CodedRows
 from dpforest_duckdb.learners.growth import one_split
 from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
 from dpforest_duckdb.postprocess.discriminant import Moments, discriminant
-from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
-from dpforest_duckdb.privacy.noise import joint_deviation
+from dpforest_duckdb.postprocess.voting import centred, integer_votes, intercept, of_two
+from dpforest_duckdb.privacy.noise import gaussian_variance, joint_deviation
 from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.splits import positions
 from dpforest_duckdb.splits.choose import draw_best
 from dpforest_duckdb.splits.positions import REACH
-from dpforest_duckdb.tree import Tree
+from dpforest_duckdb.tree import SCALE, Tree
 
 CAREFUL = 14  # the weight of sums that no row has rated, in units of 1 / MIXTURE_PARTS
 MIXTURES = tuple((MIXTURE_PARTS, weight) for weight in (20, CAREFUL, 10, 7, 5, 3, 1))
@@ -51,13 +52,13 @@ def release_means(rows: CodedRows, context: TrainingContext) -> Grown:
     found = _positions(private, context)
     seen = _rows_of_classes(request)
     start = intercept(_odds(np.log(seen / seen.sum())[None])[0], request, account.plan)
-    ends = np.cumsum([0, *(each.shape[1] for each in found)])
+    ends = np.cumsum([0, *(each.shape[1] for each in found.values())])
     if not ends[-1]:  # every attribute has one value: there is nothing to sum
         return Grown([start])
-    weights, constants = discriminant(_moments(rows, private, found, context))
+    model = discriminant(_moments(rows, private, found, context))
     trees = [
-        _tree(request, number, each / REACH @ weights[a:b] + constants[a:b].sum(axis=0))
-        for number, (each, (a, b)) in enumerate(zip(found, pairwise(ends), strict=True))
+        _tree(request, number, each / REACH @ model.weights[a:b] + model.constants[a:b].sum(axis=0))
+        for (number, each), (a, b) in zip(found.items(), pairwise(ends), strict=True)
     ]
     parts = MIXTURE_PARTS if account.plan.query("products") else CAREFUL
     if account.plan.query("mixture"):
@@ -65,27 +66,57 @@ def release_means(rows: CodedRows, context: TrainingContext) -> Grown:
     return Grown([start, *(weighed(tree, parts) for tree in trees)])
 
 
-def _positions(private: Sequence[Integers], context: TrainingContext) -> list[Integers]:
+def start_at_means(rows: CodedRows, context: TrainingContext) -> dict[int, Tree]:
+    """Trees of one split with log-odds as votes, by the attributes that have cells in order.
+
+    For boosting, whose sweeps correct them. Bins of about equal frequency need no windows. By the
+    plan's "means" and "products".
+    """
+    request, trees = context.request, dict[int, Tree]()
+    private = [table[0] for table in rows.count_classes(0, 1)]
+    attributes = request.domain.attributes
+    found = {number: positions.positions(attributes[number]) for number in in_order(request)}
+    model = discriminant(_moments(rows, private, found, context))
+    for dimension, (number, each) in enumerate(found.items()):
+        place = each / REACH
+        votes = place @ model.weights[[dimension]] + model.constants[dimension]
+        tree = _tree(request, number, votes)
+        noise = np.zeros(tree.votes.shape)
+        noise[tree.leaves] = SCALE * centred(model.deviation(dimension, place[:, 0]))
+        trees[number] = replace(tree, vote_noise=noise)
+    return trees
+
+
+def in_order(request: Request) -> list[int]:
+    """The numbers of the attributes that have cells in order."""
+    return [
+        number
+        for number, attribute in enumerate(request.domain.attributes)
+        if positions.in_order(attribute)
+    ]
+
+
+def _positions(private: Sequence[Integers], context: TrainingContext) -> dict[int, Integers]:
     """The positions `[cell, dimension]` of each attribute, from private `[cell, class]`."""
-    request, found = context.request, list[Integers]()
+    request, found = context.request, dict[int, Integers]()
     planned = context.account.plan.query("window")
     cost = context.account.spend("window") if planned else 0
-    for attribute, table in zip(request.domain.attributes, private, strict=True):
+    for number, attribute in enumerate(request.domain.attributes):
         window = None
         if planned and positions.has_window(attribute):
-            counts = table[: attribute.proper].sum(axis=1)
+            counts = private[number][: attribute.proper].sum(axis=1)
             utilities = positions.worth(counts, max(request.rows, 1))
             bits = context.randomness.bits
             drawn = draw_best(utilities, cost, request.rows_per_unit, bits)
             first, end = positions.windows(attribute.proper)
             window = int(first[drawn]), int(end[drawn])
-        found.append(positions.positions(attribute, window))
+        found[number] = positions.positions(attribute, window)
     return found
 
 
 @dataclass(frozen=True)
 class _Release:
-    """Sums after joint noise, `noisy[vector, dimension]`, and the standard deviation of the noise,
+    """Sums after noise, `noisy[vector, dimension]`, and the standard deviation of the noise,
     `deviation[dimension]`, in parts of the most that a row adds; released.
     """
 
@@ -97,18 +128,40 @@ def _release(
     private: Integers, blocks: Sequence[int], reach: int, purpose: str, context: TrainingContext
 ) -> _Release:
     """Release `private[vector, dimension]`, of which a row changes each block of one vector by at
-    most `reach` in L1.
+    most `reach` in L1, so all of them by at most `reach`² times their number in L2 squared.
     """
-    cost, bound = context.account.spend(purpose), reach * context.request.rows_per_unit
-    noisy = context.randomness.noise.joint(private, blocks, cost, bound) / reach
-    of_size = {size: joint_deviation(blocks, size, cost, bound) / reach for size in set(blocks)}
+    query, k = context.account.plan.query(purpose), context.request.rows_per_unit
+    assert query is not None
+    cost, noise = context.account.spend(purpose), context.randomness.noise
+    if query.measure == "ρ":
+        noisy = noise.gaussian(private, cost, _squared(blocks, reach, k)) / reach
+    else:
+        noisy = noise.joint(private, blocks, cost, reach * k) / reach
+    of_size = _deviations(query, blocks, reach, k)
     return _Release(noisy, np.array([of_size[size] for size in blocks for _ in range(size)]))
+
+
+def _squared(blocks: Sequence[int], reach: int, k: int) -> int:
+    """How much a unit of k rows changes the sums, in L2 squared."""
+    return k**2 * len(blocks) * reach**2
+
+
+def _deviations(query: PlannedQuery, blocks: Sequence[int], reach: int, k: int) -> dict[int, float]:
+    """The standard deviation of the noise in a sum, by the size of its block, in parts of `reach`.
+
+    It is public.
+    """
+    (cost,) = query.by_depth
+    if query.measure == "ρ":
+        deviation = math.sqrt(gaussian_variance(cost, _squared(blocks, reach, k))) / reach
+        return dict.fromkeys(blocks, deviation)
+    return {size: joint_deviation(blocks, size, cost, reach * k) / reach for size in set(blocks)}
 
 
 def _moments(
     rows: CodedRows,
     private: Sequence[Integers],
-    found: Sequence[Integers],
+    found: Mapping[int, Integers],
     context: TrainingContext,
 ) -> Moments:
     """The released moments of positions `found[attribute][cell, dimension]`, from private
@@ -116,7 +169,7 @@ def _moments(
     """
     request = context.request
     counted = _rows_of_classes(request)
-    blocks = [size for each in request.domain.attributes for size in positions.blocks(each)]
+    blocks = _blocks(request, found)
     sums = _release(class_sums(private, found), blocks, REACH, "means", context)
     n, size, products, noise = counted.sum(), sum(blocks), None, 0.0
     if context.account.plan.query("products"):
@@ -141,38 +194,44 @@ def _moments(
     return Moments(counted, sums.noisy, sums.deviation**2, squares, square_noise, products, noise)
 
 
+def _blocks(request: Request, numbers: Iterable[int]) -> list[int]:
+    """The sizes of the blocks of positions of these attributes."""
+    attributes = request.domain.attributes
+    return [size for number in numbers for size in positions.blocks(attributes[number])]
+
+
 def _rows_of_classes(request: Request) -> Floats:
     """The noisy rows `[class]`, at least 1."""
     counted = request.histogram or (1,) * len(request.domain.classes)
     return np.maximum(np.array(counted, dtype=np.float64), 1.0)
 
 
-def class_sums(private: Sequence[Integers], found: Sequence[Integers]) -> Integers:
+def class_sums(private: Sequence[Integers], found: Mapping[int, Integers]) -> Integers:
     """The sums `[class, dimension]` of positions, from private counts `[cell, class]`."""
-    return np.concatenate([each.T @ table for each, table in zip(found, private, strict=True)]).T
+    return np.concatenate([each.T @ private[number] for number, each in found.items()]).T
 
 
-def square_sums(private: Sequence[Integers], found: Sequence[Integers]) -> Integers:
+def square_sums(private: Sequence[Integers], found: Mapping[int, Integers]) -> Integers:
     """The sums `[1, dimension]` of 2x² - REACH², which is between ± REACH², over all rows."""
     sums = [
-        (2 * each**2 - REACH**2).T @ table.sum(axis=1)
-        for each, table in zip(found, private, strict=True)
+        (2 * each**2 - REACH**2).T @ private[number].sum(axis=1) for number, each in found.items()
     ]
     return np.concatenate(sums)[None]
 
 
-def product_sums(rows: CodedRows, found: Sequence[Integers]) -> Integers:
+def product_sums(rows: CodedRows, found: Mapping[int, Integers]) -> Integers:
     """The sums `[dimension, dimension]` of products of positions over all rows; on the diagonal
     those of 2x² - REACH². Below the diagonal, blocks of different attributes are 0.
     """
-    ends = np.cumsum([0, *(each.shape[1] for each in found)])
+    numbers = list(found)
+    ends = np.cumsum([0, *(each.shape[1] for each in found.values())])
     sums = np.zeros((ends[-1], ends[-1]), dtype=np.int64)
-    for one, first in enumerate(found):
-        pairs = rows.count_pairs(one)
-        for other in range(one, len(found)):
-            block = first.T @ pairs[other].sum(axis=2) @ found[other]
+    for one, first in enumerate(found.values()):
+        pairs = rows.count_pairs(numbers[one])
+        for other in range(one, len(numbers)):
+            block = first.T @ pairs[numbers[other]].sum(axis=2) @ found[numbers[other]]
             sums[ends[one] : ends[one + 1], ends[other] : ends[other + 1]] = block
-        own = pairs[one].sum(axis=(1, 2))
+        own = pairs[numbers[one]].sum(axis=(1, 2))
         place = np.arange(ends[one], ends[one + 1])
         sums[place, place] = (2 * first**2 - REACH**2).T @ own
     return sums
@@ -191,21 +250,22 @@ def _tree(request: Request, attribute: int, log_odds: Floats) -> Tree:
     return replace(tree, votes=votes)
 
 
-def means_deviation(query: PlannedQuery, request: Request) -> float | None:
-    """The standard deviation of the noise in a sum of positions, in parts of the largest one."""
+def means_deviation(
+    query: PlannedQuery, request: Request, numbers: Iterable[int] | None = None
+) -> float | None:
+    """The standard deviation of the noise in a sum of positions, in parts of the largest one.
+
+    `numbers` are the attributes whose positions are summed; all by default.
+    """
     if query.purpose not in ("means", "squares", "products"):
         return query.count_noise(request.rows_per_unit)
-    blocks = [size for each in request.domain.attributes for size in positions.blocks(each)]
+    blocks = _blocks(request, range(len(request.domain.attributes)) if numbers is None else numbers)
     if query.purpose == "squares":
         blocks = [1] * sum(blocks)
     if query.purpose == "products":
         blocks = [1] * (sum(blocks) * (sum(blocks) + 1) // 2)
     reach = REACH if query.purpose == "means" else REACH**2
-    (cost,) = query.by_depth
-    return max(
-        joint_deviation(blocks, size, cost, reach * request.rows_per_unit) / reach
-        for size in set(blocks)
-    )
+    return max(_deviations(query, blocks, reach, request.rows_per_unit).values())
 
 
 CLASS_MEANS = Learner(release_means, node_columns=lambda request: 1, deviation=means_deviation)

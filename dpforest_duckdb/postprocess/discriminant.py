@@ -47,27 +47,52 @@ class Moments:
     product_noise: float = 0.0
 
 
-def discriminant(moments: Moments) -> tuple[Floats, Floats]:
-    """Weights and constants `[dimension, class]`: the log-odds of a class, but for its frequency,
-    are the sum over dimensions of position times weight plus constant.
+@dataclass(frozen=True)
+class Discriminant:
+    """The log-odds of a class, but for its frequency: the sum over dimensions of position times
+    weight plus constant.
+
+    `weights` and `constants` are `[dimension, class]`. Weights are `inverse[dimension, dimension]`,
+    that of the covariances, times the `means[dimension, class]`, whose noise has the variances
+    `mean_noise[dimension, class]`.
     """
+
+    weights: Floats
+    constants: Floats
+    inverse: Floats
+    means: Floats
+    mean_noise: Floats
+
+    def deviation(self, dimension: int, places: Floats) -> Floats:
+        """The standard deviation `[position, class]` of the noise in what a dimension adds at these
+        positions, to first order. The noise in the covariances is left out.
+        """
+        from_middle = places[:, None] - self.means[dimension] / 2
+        change = from_middle[:, None] * self.inverse[dimension][:, None]  # [position, mean, class]
+        change[:, dimension] -= self.weights[dimension] / 2
+        return np.sqrt((change**2 * self.mean_noise).sum(axis=1))
+
+
+def discriminant(moments: Moments) -> Discriminant:
+    """The linear discriminant by noisy moments."""
     share = moments.rows / moments.rows.sum()
-    means, left = _class_means(moments, share)
+    means, mean_noise, left = _class_means(moments, share)
     # E[x²] = variance + Σ share · E[mean²], and E[mean²] = shrunk mean² + what noise leaves in it
     variance = np.clip(moments.squares, 0, 1) - share @ means**2 - left
     variance = np.maximum(_shrunk(variance, moments.square_noise), LEAST_VARIANCE)
     if moments.products is None:
-        weights = np.asarray(means / (variance + left))
+        inverse = np.diag(1 / (variance + left))
     else:
         between = (means.T * share) @ means
         covariance = _covariance(moments.products - between, variance, moments.product_noise)
-        weights = np.asarray(np.linalg.solve(covariance + np.diag(left), means.T).T)
-    return weights.T, (-weights * means / 2).T
+        inverse = np.linalg.inv(covariance + np.diag(left))
+    weights = inverse @ means.T
+    return Discriminant(weights, -weights * means.T / 2, inverse, means.T, mean_noise.T)
 
 
-def _class_means(moments: Moments, share: Floats) -> tuple[Floats, Floats]:
-    """The shrunk means `[class, dimension]`, and the variance `[dimension]` of the noise that is
-    left in them, on average over the classes.
+def _class_means(moments: Moments, share: Floats) -> tuple[Floats, Floats, Floats]:
+    """The shrunk means `[class, dimension]`, the variances of the noise in them, and how much
+    noise is taken to be left in them `[dimension]`, on average over the classes.
     """
     every = np.clip(moments.sums.sum(axis=0) / moments.rows.sum(), -1, 1)
     raw = moments.sums / moments.rows[:, None]
@@ -78,7 +103,8 @@ def _class_means(moments: Moments, share: Floats) -> tuple[Floats, Floats]:
     # 2 · noise² is the variance of a squared figure of normal noise: an approximation
     between = np.maximum(_shrunk(between, 2 * (weight**2 * noise**2).sum(axis=0)), NOTHING)
     kept = between / (between + noise)
-    return np.clip(every + kept * (raw - every), -1, 1), share @ (kept * noise)
+    means = np.clip(every + kept * (raw - every), -1, 1)
+    return means, kept**2 * noise, share @ (kept * noise)
 
 
 def _shrunk(raw: Floats, noise: Floats | float) -> Floats:

@@ -16,7 +16,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.privacy.noise import gaussian_variance, noise_scale
 from dpforest_duckdb.recipes.ours import constants
-from dpforest_duckdb.recipes.plans import BINS, FEW_TREES, row_count_query
+from dpforest_duckdb.recipes.plans import BINS, FEW_TREES, START, row_count_query
 from dpforest_duckdb.recipes.strongest_query import strongest_is_cheap
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits import positions
@@ -74,6 +74,21 @@ def random_trees_pay(request: Request) -> bool:
     if request.rho:
         return signal(request) >= constants.MANY
     return signal(request) >= constants.MANY_PURE * _most_of_a_row(request)
+
+
+def means_start_boosting(request: Request) -> bool:
+    """Whether boosting starts at class means: if most attributes are numeric, and the mean products
+    of their pairs have little noise.
+    """
+    if not mostly_numeric(request) or not pairs_can_be_counted(request):
+        return False
+    ordered = sum(map(positions.in_order, request.domain.attributes))
+    pairs, k = ordered * (ordered + 1) // 2, request.rows_per_unit
+    part = (1 - BINS / 100) * START / 200
+    noise = pairs * noise_scale(request.epsilon, k) / part / math.sqrt(3)
+    if request.rho:
+        noise = math.sqrt(pairs * gaussian_variance(request.rho, k**2) / part)
+    return not request.rows or noise / request.rows <= constants.CLEAN
 
 
 def _most_of_a_row(request: Request) -> int:
@@ -247,11 +262,15 @@ def products_fit(request: Request) -> bool:
 
     Never if pairs of attributes have too many values to be counted.
     """
-    if max(request.domain.cells) > most_counted(request.domain):
+    if not pairs_can_be_counted(request):
         return False
     dimensions = _dimensions(request)
     pairs = dimensions * (dimensions + 1) // 2
     return bool(request.rows) and constants.PRODUCTS * pairs <= strength(request)
+
+
+def pairs_can_be_counted(request: Request) -> bool:
+    return max(request.domain.cells) <= most_counted(request.domain)
 
 
 def _dimensions(request: Request) -> int:

@@ -1,8 +1,10 @@
 """boosted: the log-odds of one attribute after another, then random trees on what remains.
 
 For large tables. Each attribute is fitted to what the attributes before it left unexplained, so
-correlated attributes are not counted twice. Random trees of four splits add what attributes say
-only together. With a δ costs add up in ρ, which allows many more queries.
+correlated attributes are not counted twice. If most attributes are numeric, the first one is fitted
+to what a linear discriminant of all numbers leaves: it takes two releases, where a sweep takes one
+for each attribute. Random trees of four splits add what attributes say only together. With a δ
+costs add up in ρ, which allows many more queries.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from dataclasses import replace
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.boosting import BOOSTING
 from dpforest_duckdb.privacy.plan import Plan
-from dpforest_duckdb.recipes.ours.auto_rules import random_trees_pay
-from dpforest_duckdb.recipes.plans import FEW_TREES, in_rounds
+from dpforest_duckdb.recipes.ours.auto_rules import means_start_boosting, random_trees_pay
+from dpforest_duckdb.recipes.plans import FEW_TREES, START, in_rounds
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
@@ -21,14 +23,15 @@ from dpforest_duckdb.splits.choose import at_random
 
 def plan(request: Request) -> Plan:
     """Two sweeps, and all trees if the signal is strong; with a δ and a weak signal one sweep and
-    few trees.
+    few trees. Sweeps start at class means if these have little noise.
     """
+    start = START if means_start_boosting(request) else 0
+    turns, sweeps, trees, forest = 3, 2, 0, 0
     if random_trees_pay(request):
-        return in_rounds(request, turns=4, sweeps=2, trees=request.trees, forest=50)
-    if not request.rho:
-        return in_rounds(request, turns=3, sweeps=2, trees=0)
-    few = max(1, request.trees // 4)
-    return in_rounds(request, turns=3, sweeps=1, trees=few, forest=FEW_TREES)
+        turns, trees, forest = 4, request.trees, 50
+    elif request.rho:
+        sweeps, trees, forest = 1, max(1, request.trees // 4), FEW_TREES
+    return in_rounds(request, turns=turns, sweeps=sweeps, trees=trees, forest=forest, start=start)
 
 
 def adapt(histogram: Integers, request: Request) -> Request:
