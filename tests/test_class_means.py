@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections import Counter
@@ -23,6 +24,7 @@ from dpforest_duckdb.engine.base import POINTS
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners import class_means
+from dpforest_duckdb.learners.boosting import BOOSTING
 from dpforest_duckdb.learners.class_means import (
     class_sums,
     means_deviation,
@@ -32,9 +34,9 @@ from dpforest_duckdb.learners.class_means import (
 from dpforest_duckdb.learners.strongest_attribute import coarse, one_suffices
 from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.postprocess.discriminant import Moments, discriminant
+from dpforest_duckdb.postprocess.discriminant import Moments, deviations, discriminant
 from dpforest_duckdb.privacy.accountant import Accountant
-from dpforest_duckdb.privacy.amounts import NANO, atto_delta
+from dpforest_duckdb.privacy.amounts import ATTO, NANO, atto_delta
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.randomness import Randomness
@@ -122,7 +124,10 @@ def figures(con: duckdb.DuckDBPyConnection, units: Sequence[Sequence[Row]], k: i
 
     counted = coded(DOMAIN)
     private = [table[0] for table in counted.count_classes(0, 1)]
-    found = [positions(a, (4, 19) if has_window(a) else None) for a in DOMAIN.attributes]
+    found = {
+        number: positions(attribute, (4, 19) if has_window(attribute) else None)
+        for number, attribute in enumerate(DOMAIN.attributes)
+    }
     noised: list[int] = []
     noise = SimpleNamespace(laplace=lambda figure, cost, bound: noised.append(figure[0]) or figure)
     tables = [table[0] for table in coded(coarse(DOMAIN)).count_classes(0, 1)]
@@ -346,6 +351,25 @@ def test_without_products_it_is_the_sum_of_discriminants_of_one_attribute(
         assert constants[column] + shares == pytest.approx(theirs.intercept_, rel=1e-4)
 
 
+@pytest.mark.parametrize("products", [False, True])
+def test_the_stated_noise_of_log_odds_is_the_noise_that_is_there(
+    irises: tuple[np.ndarray, np.ndarray], products: bool
+) -> None:
+    """In the middle and at both ends of a dimension, but for what moves all classes alike."""
+    x, labels = np.concatenate([irises[0]] * 20), np.concatenate([irises[1]] * 20)
+    places, added, stated = [np.array([-1.0, 0.2, 1.0])] * 4, [], []
+    for seed in range(200):
+        given = moments(x, labels, noise=12, seed=seed, products=products)
+        weights, constants = discriminant(given)
+        log_odds = places[2][:, None] * weights[2] + constants[2]
+        added.append(log_odds - log_odds.mean(axis=1, keepdims=True))
+        if seed < 10:
+            stated.append(deviations(given, places)[2])
+    there, mean = np.std(added, axis=0), np.mean(stated, axis=0)
+    assert (there / mean).min() > 0.7
+    assert (there / mean).max() < 1.4
+
+
 def test_much_noise_makes_all_classes_alike(irises: tuple[np.ndarray, np.ndarray]) -> None:
     """Their means shrink to the mean of all rows: no attribute tells them apart any more."""
     x, labels = irises
@@ -395,6 +419,29 @@ def test_the_stated_noise_is_the_noise_that_is_there(rows: int) -> None:
         assert (there / released.deviation).min() > 0.8
         assert (there / released.deviation).max() < 1.25
         assert means_deviation(query, request) == pytest.approx(released.deviation.max())
+
+
+@pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")
+def test_with_a_delta_sums_and_products_have_the_noise_of_their_l2_sensitivity() -> None:
+    """A row moves each of n figures by up to 1, so √n together; k rows of a unit by k·√n."""
+    domain, k = numbers(2), 3
+    request = find("boosted").request(
+        domain, NANO, delta=ATTO // 10**5, rows_per_unit=k, rows=10**6
+    )
+    account = Accountant(find("boosted").plan(request))
+    context = SimpleNamespace(request=request, account=account, randomness=Randomness.seeded(5))
+    for purpose, figures, reach in (("means", 3, REACH), ("products", 6, REACH**2)):
+        query = account.plan.query(purpose)
+        assert query is not None
+        assert query.measure == "ρ"
+        stated = k * math.sqrt(figures * ATTO / query.total / 2)
+        nothing = np.zeros((3_000, figures), dtype=np.int64)
+        blocks = [1] * figures
+        released = class_means._release(nothing, blocks, reach, purpose, cast(Any, context))
+        there = np.sqrt((released.noisy**2).mean(axis=0))
+        assert there == pytest.approx(stated, rel=0.1)
+        assert released.deviation == pytest.approx(stated)
+        assert BOOSTING.deviation(query, request) == pytest.approx(stated)
 
 
 def numbers(classes: int) -> Domain:

@@ -25,13 +25,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from dpforest_duckdb.arrays import Floats
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.attribute import MAX_BINS
 from dpforest_duckdb.engine.base import CodedRows, Gradients
 from dpforest_duckdb.learners.class_means import in_order, means_deviation, start_at_means
 from dpforest_duckdb.learners.growth import Growth, one_split
 from dpforest_duckdb.postprocess.class_shares import StepWidths, steps
-from dpforest_duckdb.postprocess.voting import centred, integer_votes, intercept, of_two
+from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.noise import CountNoise, gaussian_variance, noise_scale
 from dpforest_duckdb.privacy.plan import PlannedQuery
@@ -146,9 +147,23 @@ def _fitted(
         votes = np.zeros_like(tree.votes)
         votes[tree.leaves] = integer_votes(of_two(added[:, 0]) if classes == 2 else added)
         vote_noise = np.zeros(tree.votes.shape)
-        vote_noise[tree.leaves] = SCALE * centred(spread)
+        vote_noise[tree.leaves] = SCALE * _centred(spread)
         found.append(replace(tree, votes=votes, vote_noise=vote_noise))
     return found
+
+
+def _centred(spread: Floats) -> Floats:
+    """The noise `[leaf, class]` in log-odds minus their mean, from that `[leaf, score]` in scores.
+
+    Two classes have one score, of which each has half.
+    """
+    classes = spread.shape[1]
+    if classes == 1:
+        return np.repeat(spread / 2, 2, axis=1)
+    variance = spread**2
+    centred: Floats = variance * (1 - 2 / classes)
+    centred = centred + variance.sum(axis=1, keepdims=True) / classes**2
+    return np.sqrt(centred)
 
 
 def _added(tree: Tree, step: Tree) -> Tree:

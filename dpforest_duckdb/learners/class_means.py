@@ -24,8 +24,8 @@ from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.engine.base import MIXTURE_PARTS, CodedRows
 from dpforest_duckdb.learners.growth import one_split
 from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
-from dpforest_duckdb.postprocess.discriminant import Moments, discriminant
-from dpforest_duckdb.postprocess.voting import centred, integer_votes, intercept, of_two
+from dpforest_duckdb.postprocess.discriminant import Moments, deviations, discriminant
+from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
 from dpforest_duckdb.privacy.noise import gaussian_variance, joint_deviation
 from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.progress import Event, Phase
@@ -55,9 +55,9 @@ def release_means(rows: CodedRows, context: TrainingContext) -> Grown:
     ends = np.cumsum([0, *(each.shape[1] for each in found.values())])
     if not ends[-1]:  # every attribute has one value: there is nothing to sum
         return Grown([start])
-    model = discriminant(_moments(rows, private, found, context))
+    weights, constants = discriminant(_moments(rows, private, found, context))
     trees = [
-        _tree(request, number, each / REACH @ model.weights[a:b] + model.constants[a:b].sum(axis=0))
+        _tree(request, number, each / REACH @ weights[a:b] + constants[a:b].sum(axis=0))
         for (number, each), (a, b) in zip(found.items(), pairwise(ends), strict=True)
     ]
     parts = MIXTURE_PARTS if account.plan.query("products") else CAREFUL
@@ -76,13 +76,13 @@ def start_at_means(rows: CodedRows, context: TrainingContext) -> dict[int, Tree]
     private = [table[0] for table in rows.count_classes(0, 1)]
     attributes = request.domain.attributes
     found = {number: positions.positions(attributes[number]) for number in in_order(request)}
-    model = discriminant(_moments(rows, private, found, context))
+    moments = _moments(rows, private, found, context)
+    weights, constants = discriminant(moments)
+    spread = deviations(moments, [each[:, 0] / REACH for each in found.values()])
     for dimension, (number, each) in enumerate(found.items()):
-        place = each / REACH
-        votes = place @ model.weights[[dimension]] + model.constants[dimension]
-        tree = _tree(request, number, votes)
+        tree = _tree(request, number, each / REACH @ weights[[dimension]] + constants[dimension])
         noise = np.zeros(tree.votes.shape)
-        noise[tree.leaves] = SCALE * centred(model.deviation(dimension, place[:, 0]))
+        noise[tree.leaves] = SCALE * spread[dimension]
         trees[number] = replace(tree, vote_noise=noise)
     return trees
 

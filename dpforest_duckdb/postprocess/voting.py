@@ -122,16 +122,3 @@ def intercept(log_odds: Floats, request: Request, plan: Plan) -> Tree:
         votes=integer_votes(log_odds[None]),
         noise=np.array([laplace_deviation(rows.by_depth[0], request.rows_per_unit)]),
     )
-
-
-def centred(spread: Floats) -> Floats:
-    """The noise `[leaf, class]` in log-odds minus their mean, from that `[leaf, score]` in scores.
-
-    Two classes have one score, of which each has half.
-    """
-    classes = spread.shape[1]
-    if classes == 1:
-        return np.repeat(spread / 2, 2, axis=1)
-    variance = spread**2
-    shared = variance.sum(axis=1, keepdims=True) / classes**2
-    return np.sqrt(variance * (1 - 2 / classes) + shared)
