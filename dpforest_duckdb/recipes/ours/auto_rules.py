@@ -105,13 +105,14 @@ def tree_pays(request: Request) -> bool:
     """Whether a greedy tree beside the sums is worth its share: if most attributes are numeric.
 
     A tree finds rules on several attributes, which sums cannot; and sums count overlapping
-    attributes twice.
+    attributes twice. The sums of two classes are fitted, so a tree needs far more rows there. With
+    so many rows of several classes, boosting is better.
     """
     if not mostly_numeric(request):
         return False
-    if _classes(request) == 2:  # their sums are fitted, so a tree needs far more rows
+    if _classes(request) == 2:
         return not request.rho and random_trees_pay(request)
-    return leaves(request) >= 1
+    return leaves(request) >= 1 and not random_trees_pay(request)
 
 
 def tree_percent(request: Request) -> int:
