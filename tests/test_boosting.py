@@ -44,6 +44,7 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.request import Request
+from dpforest_duckdb.splits.positions import REACH
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.tree import LEAF, SCALE, Tree
 
@@ -195,6 +196,86 @@ def test_a_row_more_changes_the_sums_by_no_more_than_the_sensitivity(
             sure = max(sure, change)
         before = after
     assert sure > bound / 4
+
+
+def numbers(classes: int, more: int = 0) -> Domain:
+    """Three numbers, and some categories."""
+    kinds = [Attribute(f"n{i}", "numeric", lower=0, upper=100, nullable=False) for i in range(3)]
+    texts = [Attribute(f"a{i}", "categorical", ("x", "y", "z")) for i in range(more)]
+    types = {**{f"n{i}": DOUBLE for i in range(3)}, **{f"a{i}": VARCHAR for i in range(more)}}
+    labels = tuple(f"c{i}" for i in range(classes))
+    return Domain((*kinds, *texts), "c", labels).bind({**types, "c": VARCHAR})
+
+
+@pytest.mark.parametrize("delta", [0, DELTA])
+def test_boosting_starts_at_class_means_if_most_attributes_are_numeric_and_rows_allow_it(
+    delta: int,
+) -> None:
+    recipe = find("boosted")
+
+    def purposes(domain: Domain, rows: int) -> set[str]:
+        planned = recipe.plan(recipe.request(domain, NANO, delta=delta, rows=rows))
+        assert planned.fits(NANO, delta)
+        return {query.purpose for query in planned.queries}
+
+    assert {"means", "products", "sweep"} <= purposes(numbers(2), 2_000)
+    assert {"means", "products", "sweep"} <= purposes(numbers(5, more=2), 2_000)
+    assert "means" not in purposes(numbers(2), 100)
+    assert "means" not in purposes(numbers(2, more=3), 10**6)
+
+
+@pytest.mark.parametrize("delta", [0, DELTA])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_class_means_that_boosting_starts_at_are_noised_by_what_a_unit_changes(
+    con: duckdb.DuckDBPyConnection,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    delta: int,
+    classes: int,
+) -> None:
+    """Three positions and six products, of which each of three rows moves all in one class."""
+    con.execute(
+        "CREATE TABLE t AS SELECT i // 3 AS u, i % 97 * 1.0 AS n0, i % 31 * 3.0 AS n1, "
+        f"(i % 97 + i * i % 53) * 0.6 AS n2, 'c' || ((i % 97) * {classes} // 97) AS c "
+        "FROM range(3_000) r(i)"
+    )
+    given: list[tuple[object, ...]] = []
+    joint, gaussian = ExactNoise.joint, ExactNoise.gaussian
+
+    def recorded_joint(self: ExactNoise, sums: np.ndarray, *how: int) -> np.ndarray:
+        given.append((sums.shape, *how))
+        return joint(self, sums, *how)
+
+    def recorded_gaussian(self: ExactNoise, sums: np.ndarray, *how: int) -> np.ndarray:
+        given.append((sums.shape, *how))
+        return gaussian(self, sums, *how)
+
+    monkeypatch.setattr(ExactNoise, "joint", recorded_joint)
+    monkeypatch.setattr(ExactNoise, "gaussian", recorded_gaussian)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        run = prepare(
+            con, "t", epsilon=1, delta=delta / ATTO, domain=numbers(classes), recipe="boosted",
+            seed=4, privacy_unit="u", rows_per_unit=3, ledger=tmp_path / "l",
+        )  # fmt: skip
+        forest = run.execute()
+    settled, k = find("boosted").plan(_seen(run.request)), 3
+    costs = []
+    for purpose in ("means", "products"):
+        query = settled.query(purpose)
+        assert query is not None
+        costs.append(pytest.approx(query.total, rel=0.011))  # bounds were checked for a percent
+    if delta:
+        assert given[0] == ((classes, 3), costs[0], k**2 * 3 * REACH**2)
+        assert given[1] == ((1, 6), costs[1], k**2 * 6 * REACH**4)
+    else:
+        assert given[0] == ((classes, 3), [1] * 3, costs[0], k * REACH)
+        assert given[1] == ((1, 6), [1] * 6, costs[1], k * REACH**2)
+    for tree in forest.trees[1:]:
+        assert tree.vote_noise is not None
+        assert np.isfinite(tree.vote_noise).all()
+    best = np.abs(forest.trees[1].votes[:, 0] - forest.trees[1].votes[:, -1]).max() / SCALE
+    assert best > 1, "the first number says the class"
 
 
 @pytest.mark.parametrize("delta", [0, DELTA])

@@ -205,6 +205,11 @@ def squares_noised_as_positions() -> None:
     )
 
 
+def class_means_noised_as_one_figure() -> None:
+    """With a δ, a row is taken to change one position only: √n too little noise."""
+    class_means._squared = lambda blocks, reach, k: k**2 * reach**2
+
+
 def windows_by_rows_outside_too() -> None:
     """A row lowers the utility of windows that it is not in, but the draw is for monotone ones."""
     worth = positions.worth
@@ -405,6 +410,7 @@ MUTANTS: dict[str, Callable[[], None]] = {
         code_of_two,
         positions_noised_as_rows,
         squares_noised_as_positions,
+        class_means_noised_as_one_figure,
         windows_by_rows_outside_too,
         windows_at_double_cost,
         strongest_attribute_as_of_one_row,

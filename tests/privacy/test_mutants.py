@@ -50,6 +50,8 @@ CAUGHT_BY = {
     "code_of_two": "test_joint.py::test_a_row_more_changes_each_block_of_its_class_by_one",
     "positions_noised_as_rows": f"{MEANS_NOISE}[9-1]",
     "squares_noised_as_positions": f"{MEANS_NOISE}[9-1]",
+    "class_means_noised_as_one_figure": "test_class_means.py::test_with_a_delta_sums_and_products"
+    "_have_the_noise_of_their_l2_sensitivity",
     "windows_by_rows_outside_too": "test_class_means.py::test_a_unit_more_changes_every_figure_by"
     "_its_sensitivity_at_most[1]",
     "windows_at_double_cost": f"{MEANS_NOISE}[0.2-1]",
