@@ -89,7 +89,7 @@ CONSTANTS = (
     Constant("ROWS_PER_LEAF", 50, 200),
     Constant("CLEAR", 5, 20, delta=DELTA),
     Constant("MANY", 50, 200, delta=DELTA),
-    Constant("CLEAR_PURE", 300, 1200),
+    Constant("CLEAR_PURE", 150, 600),
     Constant("MANY_PURE", 850, 3400),
 )
 

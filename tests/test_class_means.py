@@ -27,14 +27,13 @@ from dpforest_duckdb.learners import class_means
 from dpforest_duckdb.learners.boosting import BOOSTING
 from dpforest_duckdb.learners.class_means import (
     class_sums,
-    means_deviation,
     product_sums,
     square_sums,
 )
 from dpforest_duckdb.learners.strongest_attribute import coarse, one_suffices
 from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.postprocess.discriminant import Moments, deviations, discriminant
+from dpforest_duckdb.postprocess.discriminant import Moments, discriminant, noise_of_log_odds
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, atto_delta
 from dpforest_duckdb.privacy.bits import SecureBits
@@ -364,7 +363,7 @@ def test_the_stated_noise_of_log_odds_is_the_noise_that_is_there(
         log_odds = places[2][:, None] * weights[2] + constants[2]
         added.append(log_odds - log_odds.mean(axis=1, keepdims=True))
         if seed < 10:
-            stated.append(deviations(given, places)[2])
+            stated.append(noise_of_log_odds(given, places)[2])
     there, mean = np.std(added, axis=0), np.mean(stated, axis=0)
     assert (there / mean).min() > 0.7
     assert (there / mean).max() < 1.4
@@ -418,7 +417,7 @@ def test_the_stated_noise_is_the_noise_that_is_there(rows: int) -> None:
         there = np.sqrt((released.noisy**2).mean(axis=0))
         assert (there / released.deviation).min() > 0.8
         assert (there / released.deviation).max() < 1.25
-        assert means_deviation(query, request) == pytest.approx(released.deviation.max())
+        assert recipe.learner.deviation(query, request) == pytest.approx(released.deviation.max())
 
 
 @pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")

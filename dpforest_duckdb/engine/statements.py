@@ -89,10 +89,10 @@ class Statements:
         outcome: dict[str, Any] = {}
         # an event, not Thread.join: after a signal, join may return while the thread still runs
         done = threading.Event()
-        first = threading.Lock()  # taken by the thread when it begins, or by a signal before that
+        claimed = threading.Lock()  # by the thread when it begins, or by a signal before that
 
         def reported() -> None:
-            if not first.acquire(blocking=False):
+            if not claimed.acquire(blocking=False):
                 return
             try:
                 outcome["result"] = work()
@@ -109,12 +109,13 @@ class Statements:
             thread.join()
         except BaseException:
             # Python must not end, nor the connection close, while the thread uses DuckDB
-            if not first.acquire(blocking=False):
+            if not claimed.acquire(blocking=False):
                 while not done.is_set():
                     with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C
                         connection.interrupt()  # again, in case the query had not started
                         done.wait(timeout=0.2)
-                thread.join()
+                with contextlib.suppress(KeyboardInterrupt):
+                    thread.join()
             raise
         if "error" in outcome:
             # not kept: an error and its frame would keep each other, and the connection

@@ -2,7 +2,8 @@
 
 Every row has a score, its log-odds so far, stored in the database. A block of trees queries the
 sums of gradients and hessians of the logistic loss at its leaves, receives them with noise, and
-adds a Newton step at each leaf. Everything but the sums is public or released.
+adds a Newton step at each leaf. Everything but the sums is public or released. The first scores may
+be those of a linear discriminant (`learners.class_means`).
 
 A row adds (g, h) for the second of two classes, or for each of several, to one leaf of each tree.
 Let p be the class shares and y the class, in parts of `WHOLE` rounded down.
@@ -29,7 +30,7 @@ from dpforest_duckdb.arrays import Floats
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.attribute import MAX_BINS
 from dpforest_duckdb.engine.base import CodedRows, Gradients
-from dpforest_duckdb.learners.class_means import in_order, means_deviation, start_at_means
+from dpforest_duckdb.learners.class_means import means_deviation, ordered_attributes, start_at_means
 from dpforest_duckdb.learners.growth import Growth, one_split
 from dpforest_duckdb.postprocess.class_shares import StepWidths, steps
 from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
@@ -183,9 +184,9 @@ def _variance(query: PlannedQuery, cost: int, bound: int) -> float:
 
 
 def _deviation(query: PlannedQuery, request: Request) -> float | None:
-    """The standard deviation of the noise in a sum of gradients, to which a row adds at most 1."""
+    """The standard deviation of the noise in a sum, in parts of the most that a row adds to it."""
     if query.purpose not in ("sweep", "forest"):
-        return means_deviation(query, request, in_order(request))
+        return means_deviation(query, request, ordered_attributes(request))
     bound = sensitivity(query, len(request.domain.classes), request.rows_per_unit)
     return math.sqrt(_variance(query, min(query.by_depth), bound))
 

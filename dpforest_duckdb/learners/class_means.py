@@ -5,10 +5,11 @@ together, with joint noise: one figure for each numeric or ordered attribute and
 table has one for each value and class. So the noise grows with the number of these attributes, but
 not with that of their values. Other attributes still have a figure for each contrast or value. The
 sums of squares over all classes are released too; or, if rows allow it, the sums of products of all
-pairs.
+pairs. Boosting may start at class means of the numeric and ordered attributes alone; with a δ their
+noise is discrete Gaussian.
 
 A row is in one class, and adds at most REACH in L1 to each block of its sums, and at most REACH² to
-each square and product.
+each square and product. In L2 it adds at most √d times as much to d blocks.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.engine.base import MIXTURE_PARTS, CodedRows
 from dpforest_duckdb.learners.growth import one_split
 from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
-from dpforest_duckdb.postprocess.discriminant import Moments, deviations, discriminant
+from dpforest_duckdb.postprocess.discriminant import Moments, discriminant, noise_of_log_odds
 from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
 from dpforest_duckdb.privacy.noise import gaussian_variance, joint_deviation
 from dpforest_duckdb.privacy.plan import PlannedQuery
@@ -67,27 +68,30 @@ def release_means(rows: CodedRows, context: TrainingContext) -> Grown:
 
 
 def start_at_means(rows: CodedRows, context: TrainingContext) -> dict[int, Tree]:
-    """Trees of one split with log-odds as votes, by the attributes that have cells in order.
+    """Trees of one split with log-odds as votes, by the numbers of their attributes: those that
+    have cells in order.
 
-    For boosting, whose sweeps correct them. Bins of about equal frequency need no windows. By the
-    plan's "means" and "products".
+    Boosting starts at them, and corrects them. It costs the plan's "means" and "products". No
+    windows are drawn, because boosting mostly cuts numbers into bins of about equal frequency.
     """
+    context.observe(Event(Phase.COUNT_TABLES))
     request, trees = context.request, dict[int, Tree]()
     private = [table[0] for table in rows.count_classes(0, 1)]
     attributes = request.domain.attributes
-    found = {number: positions.positions(attributes[number]) for number in in_order(request)}
+    ordered = ordered_attributes(request)
+    found = {number: positions.positions(attributes[number]) for number in ordered}
     moments = _moments(rows, private, found, context)
     weights, constants = discriminant(moments)
-    spread = deviations(moments, [each[:, 0] / REACH for each in found.values()])
+    noise = noise_of_log_odds(moments, [each[:, 0] / REACH for each in found.values()])
     for dimension, (number, each) in enumerate(found.items()):
         tree = _tree(request, number, each / REACH @ weights[[dimension]] + constants[dimension])
-        noise = np.zeros(tree.votes.shape)
-        noise[tree.leaves] = SCALE * spread[dimension]
-        trees[number] = replace(tree, vote_noise=noise)
+        vote_noise = np.zeros(tree.votes.shape)
+        vote_noise[tree.leaves] = SCALE * noise[dimension]
+        trees[number] = replace(tree, vote_noise=vote_noise)
     return trees
 
 
-def in_order(request: Request) -> list[int]:
+def ordered_attributes(request: Request) -> list[int]:
     """The numbers of the attributes that have cells in order."""
     return [
         number
@@ -134,14 +138,14 @@ def _release(
     assert query is not None
     cost, noise = context.account.spend(purpose), context.randomness.noise
     if query.measure == "ρ":
-        noisy = noise.gaussian(private, cost, _squared(blocks, reach, k)) / reach
+        noisy = noise.gaussian(private, cost, l2_squared(blocks, reach, k)) / reach
     else:
         noisy = noise.joint(private, blocks, cost, reach * k) / reach
     of_size = _deviations(query, blocks, reach, k)
     return _Release(noisy, np.array([of_size[size] for size in blocks for _ in range(size)]))
 
 
-def _squared(blocks: Sequence[int], reach: int, k: int) -> int:
+def l2_squared(blocks: Sequence[int], reach: int, k: int) -> int:
     """How much a unit of k rows changes the sums, in L2 squared."""
     return k**2 * len(blocks) * reach**2
 
@@ -149,11 +153,11 @@ def _squared(blocks: Sequence[int], reach: int, k: int) -> int:
 def _deviations(query: PlannedQuery, blocks: Sequence[int], reach: int, k: int) -> dict[int, float]:
     """The standard deviation of the noise in a sum, by the size of its block, in parts of `reach`.
 
-    It is public.
+    It rests on public figures alone.
     """
     (cost,) = query.by_depth
     if query.measure == "ρ":
-        deviation = math.sqrt(gaussian_variance(cost, _squared(blocks, reach, k))) / reach
+        deviation = math.sqrt(gaussian_variance(cost, l2_squared(blocks, reach, k))) / reach
         return dict.fromkeys(blocks, deviation)
     return {size: joint_deviation(blocks, size, cost, reach * k) / reach for size in set(blocks)}
 
@@ -250,16 +254,14 @@ def _tree(request: Request, attribute: int, log_odds: Floats) -> Tree:
     return replace(tree, votes=votes)
 
 
-def means_deviation(
-    query: PlannedQuery, request: Request, numbers: Iterable[int] | None = None
-) -> float | None:
+def means_deviation(query: PlannedQuery, request: Request, numbers: Iterable[int]) -> float | None:
     """The standard deviation of the noise in a sum of positions, in parts of the largest one.
 
-    `numbers` are the attributes whose positions are summed; all by default.
+    `numbers` are those of the attributes whose positions are summed.
     """
     if query.purpose not in ("means", "squares", "products"):
         return query.count_noise(request.rows_per_unit)
-    blocks = _blocks(request, range(len(request.domain.attributes)) if numbers is None else numbers)
+    blocks = _blocks(request, numbers)
     if query.purpose == "squares":
         blocks = [1] * sum(blocks)
     if query.purpose == "products":
@@ -268,4 +270,10 @@ def means_deviation(
     return max(_deviations(query, blocks, reach, request.rows_per_unit).values())
 
 
-CLASS_MEANS = Learner(release_means, node_columns=lambda request: 1, deviation=means_deviation)
+CLASS_MEANS = Learner(
+    release_means,
+    node_columns=lambda request: 1,
+    deviation=lambda query, request: means_deviation(
+        query, request, range(len(request.domain.attributes))
+    ),
+)

@@ -27,7 +27,7 @@ LEAST_VARIANCE = 0.03  # of a position within a class; 1/3 if positions are spre
 LEAST_EIGENVALUE = 0.02
 BETWEEN = 0.1  # the variance between classes that sets how much less classes of few rows weigh
 NOTHING = 1e-6  # in place of 0, by which nothing can be divided
-DRAWS = 40  # of more noise, for the deviation of what it changes
+DRAWS = 40  # bootstrap samples
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,13 @@ def discriminant(moments: Moments) -> tuple[Floats, Floats]:
     return weights.T, (-weights * means / 2).T
 
 
-def deviations(moments: Moments, places: Sequence[Floats]) -> list[Floats]:
+def noise_of_log_odds(moments: Moments, places: Sequence[Floats]) -> list[Floats]:
     """The standard deviation `[position, class]` of the noise in what each dimension adds at its
     `places[dimension][position]`, not counting what moves all classes alike.
 
     From discriminants of the moments with more noise of the same size: a parametric bootstrap
-    (Efron 1979). It is post-processing: what is drawn here protects nothing.
+    (Efron 1979). It is post-processing: what is drawn here protects nothing. The noise in the
+    numbers of rows is left out.
     """
     random, found = np.random.default_rng(0), list[list[Floats]]()
     for _ in range(DRAWS):

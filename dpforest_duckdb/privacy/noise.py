@@ -214,7 +214,7 @@ def _uninterrupted() -> Iterator[None]:
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # may raise what came before
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # raises a Ctrl-C that is pending
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -12,8 +12,8 @@ from dpforest_duckdb.privacy.plan import Measure, Plan, PlannedQuery, evenly, sh
 from dpforest_duckdb.request import Request
 
 BINS = 5  # percent of boosting's budget for bins
-START = 20  # percent of the rest for class means, if boosting starts at them: half for products
-FEW_TREES = 20  # percent of the rest for random trees, if only a few pay
+START = 20  # percent of what bins leave, for class means where boosting starts at them
+FEW_TREES = 20  # percent of what then remains, for random trees, if only a few pay
 ROWS_SHARE = Fraction(1, 25)  # of the budget, for a noisy number of rows
 ROWS_SHARE_OF_SEVERAL = Fraction(1, 10)  # the same for several classes, whose noise adds up
 PUBLIC_ROWS = "The number of rows is taken as public."
@@ -101,7 +101,7 @@ def by_rank(request: Request, *, scores: int, choice: int) -> Plan:
 
 
 def in_rounds(
-    request: Request, *, turns: int, sweeps: int, trees: int, forest: int = 0, start: int = 0
+    request: Request, *, turns: int, sweeps: int, trees: int, forest: int, start: int
 ) -> Plan:
     """A plan of boosting: in ρ with a δ, else in ε.
 
@@ -116,16 +116,16 @@ def in_rounds(
     if request.rho:
         whole = request.rho - sum(query.rho for query in first)
     mechanism = f"{'discrete Gaussian' if request.rho else LAPLACE} on gradients"
-    together = "discrete Gaussian" if request.rho else "joint noise"
+    of_sums = "discrete Gaussian" if request.rho else "joint noise"
     cut = len(to_be_cut(request.domain))
     bins, rest = share(whole, (BINS if cut else 0, 100 - BINS))
     means, rest = share(rest, (start, 100 - start))
-    one = 1 if start else 0
+    started = 1 if start else 0
     random, sweep = share(rest, (forest, 100 - forest))
     stages = [
         ("bins", "exponential on balance", bins, turns, cut),
-        ("means", together, means // 2, 1, one),
-        ("products", together, means // 2, 1, one),
+        ("means", of_sums, means // 2, 1, started),
+        ("products", of_sums, means // 2, 1, started),
         ("sweep", mechanism, sweep, sweeps, len(request.domain.attributes)),
         ("forest", mechanism, random, 1, trees),
     ]

@@ -7,7 +7,7 @@ its values if the domain declares it. A row in any other cell has the position 0
 whose numeric or ordered attribute is NULL.
 
 So a row adds to each block of a class's vector of positions at most REACH in L1, as joint noise
-(`privacy.noise`) asks.
+(`privacy.noise`) asks; and so at most REACH in L2.
 """
 
 from __future__ import annotations

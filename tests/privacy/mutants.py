@@ -207,7 +207,7 @@ def squares_noised_as_positions() -> None:
 
 def class_means_noised_as_one_figure() -> None:
     """With a δ, a row is taken to change one position only: √n too little noise."""
-    class_means._squared = lambda blocks, reach, k: k**2 * reach**2
+    class_means.l2_squared = lambda blocks, reach, k: k**2 * reach**2
 
 
 def windows_by_rows_outside_too() -> None:

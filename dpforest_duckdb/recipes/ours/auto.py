@@ -44,7 +44,7 @@ def pick(request: Request) -> Recipe:
     if together and models_differ(counted) and roots_see_enough(request):
         return ROOTED_TABLES
     boosted = boosting_pays(counted)
-    tree = tree_pays(counted) and not (request.rho and boosted)
+    tree = tree_pays(counted)
     if not tree and boosted:
         early = request.rho and not random_trees_pay(counted)
         return MEANS_OR_BOOSTED if early and means_fit(counted) else BOOSTED

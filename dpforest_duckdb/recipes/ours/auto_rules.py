@@ -16,7 +16,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.privacy.noise import gaussian_variance, noise_scale
 from dpforest_duckdb.recipes.ours import constants
-from dpforest_duckdb.recipes.plans import BINS, FEW_TREES, START, row_count_query
+from dpforest_duckdb.recipes.plans import BINS, FEW_TREES, row_count_query
 from dpforest_duckdb.recipes.strongest_query import strongest_is_cheap
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits import positions
@@ -50,10 +50,10 @@ def signal(request: Request) -> float:
 def boosting_pays(request: Request) -> bool:
     """Whether the sums that boosting needs are well above their noise.
 
-    Boosting starts early if most attributes are numeric, because it cuts them at private medians;
-    with a δ only if the δ makes the noise of a sweep smaller: about a dozen attributes are enough.
-    Otherwise it starts at half of MANY, because a single sweep has about half the noise of two;
-    without a δ at half of MANY_PURE.
+    Boosting starts early if most attributes are numeric, because it cuts them at private medians
+    and begins with their class means; with a δ only if the δ makes the noise of a sweep smaller:
+    about a dozen attributes are enough. Otherwise it starts at half of MANY, because a single sweep
+    has about half the noise of two; without a δ at half of MANY_PURE.
     """
     if not request.rho:
         start = constants.CLEAR_PURE if mostly_numeric(request) else constants.MANY_PURE / 2
@@ -70,25 +70,13 @@ def _less_noise_with_delta(request: Request) -> bool:
 
 
 def random_trees_pay(request: Request) -> bool:
-    """Whether all random trees of boosting are worth their share of the budget, or a tree is."""
+    """Whether all random trees of boosting are worth their share of the budget.
+
+    Without a δ it also decides between boosting and a tree beside sums.
+    """
     if request.rho:
         return signal(request) >= constants.MANY
     return signal(request) >= constants.MANY_PURE * _most_of_a_row(request)
-
-
-def means_start_boosting(request: Request) -> bool:
-    """Whether boosting starts at class means: if most attributes are numeric, and the mean products
-    of their pairs have little noise.
-    """
-    if not mostly_numeric(request) or not pairs_can_be_counted(request):
-        return False
-    ordered = sum(map(positions.in_order, request.domain.attributes))
-    pairs, k = ordered * (ordered + 1) // 2, request.rows_per_unit
-    part = (1 - BINS / 100) * START / 200
-    noise = pairs * noise_scale(request.epsilon, k) / part / math.sqrt(3)
-    if request.rho:
-        noise = math.sqrt(pairs * gaussian_variance(request.rho, k**2) / part)
-    return not request.rows or noise / request.rows <= constants.CLEAN
 
 
 def _most_of_a_row(request: Request) -> int:
@@ -105,14 +93,16 @@ def tree_pays(request: Request) -> bool:
     """Whether a greedy tree beside the sums is worth its share: if most attributes are numeric.
 
     A tree finds rules on several attributes, which sums cannot; and sums count overlapping
-    attributes twice. The sums of two classes are fitted, so a tree needs far more rows there. With
-    so many rows of several classes, boosting is better.
+    attributes twice. The sums of two classes are fitted, so a tree needs far more rows there, and
+    with a δ boosting is better. With several classes boosting is better from where it starts with a
+    δ, and from where all its trees pay without one.
     """
     if not mostly_numeric(request):
         return False
     if _classes(request) == 2:
         return not request.rho and random_trees_pay(request)
-    return leaves(request) >= 1 and not random_trees_pay(request)
+    boosted = boosting_pays(request) if request.rho else random_trees_pay(request)
+    return leaves(request) >= 1 and not boosted
 
 
 def tree_percent(request: Request) -> int:

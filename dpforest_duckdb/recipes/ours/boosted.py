@@ -2,36 +2,62 @@
 
 For large tables. Each attribute is fitted to what the attributes before it left unexplained, so
 correlated attributes are not counted twice. If most attributes are numeric, the first one is fitted
-to what a linear discriminant of all numbers leaves: it takes two releases, where a sweep takes one
-for each attribute. Random trees of four splits add what attributes say only together. With a δ
-costs add up in ρ, which allows many more queries.
+to what a linear discriminant of all numbers leaves: the discriminant takes two releases, and a
+sweep one for each attribute. Random trees of four splits add what attributes say only together.
+With a δ costs add up in ρ, which allows many more queries.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.boosting import BOOSTING
+from dpforest_duckdb.learners.class_means import ordered_attributes
 from dpforest_duckdb.privacy.plan import Plan
-from dpforest_duckdb.recipes.ours.auto_rules import means_start_boosting, random_trees_pay
+from dpforest_duckdb.recipes.ours import constants
+from dpforest_duckdb.recipes.ours.auto_rules import (
+    mostly_numeric,
+    pairs_can_be_counted,
+    random_trees_pay,
+)
 from dpforest_duckdb.recipes.plans import FEW_TREES, START, in_rounds
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
+
+MOST_PAIRED = 40  # attributes in order: with more, counting their pairs would take most of the time
 
 
 def plan(request: Request) -> Plan:
     """Two sweeps, and all trees if the signal is strong; with a δ and a weak signal one sweep and
     few trees. Sweeps start at class means if these have little noise.
     """
-    start = START if means_start_boosting(request) else 0
     turns, sweeps, trees, forest = 3, 2, 0, 0
     if random_trees_pay(request):
         turns, trees, forest = 4, request.trees, 50
     elif request.rho:
         sweeps, trees, forest = 1, max(1, request.trees // 4), FEW_TREES
-    return in_rounds(request, turns=turns, sweeps=sweeps, trees=trees, forest=forest, start=start)
+    planned = partial(in_rounds, request, turns=turns, sweeps=sweeps, trees=trees, forest=forest)
+    started = planned(start=START)
+    return started if _means_are_clear(request, started) else planned(start=0)
+
+
+def _means_are_clear(request: Request, started: Plan) -> bool:
+    """Whether boosting starts at class means: if most attributes are numeric, and the products of
+    pairs have little noise by this plan.
+    """
+    few = len(ordered_attributes(request)) <= MOST_PAIRED
+    if not few or not mostly_numeric(request) or not pairs_can_be_counted(request):
+        return False
+    products = started.query("products")
+    assert products is not None
+    if not products.total:
+        return False
+    noise = BOOSTING.deviation(products, request)
+    assert noise is not None
+    return not request.rows or noise <= constants.CLEAN * request.rows
 
 
 def adapt(histogram: Integers, request: Request) -> Request:
