@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -22,6 +23,7 @@ from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.exponentials import ONE
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.errors import NotPrivateWarning
+from dpforest_duckdb.learners import boosting
 from dpforest_duckdb.learners import private_bins as medians
 from dpforest_duckdb.learners.boosting import WHOLE, gradient_scale, random_trees, sensitivity
 from dpforest_duckdb.learners.private_bins import (
@@ -43,6 +45,7 @@ from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.ours import constants
+from dpforest_duckdb.recipes.ours.auto import AUTO, pick
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.positions import REACH
 from dpforest_duckdb.training.prepare import prepare
@@ -271,11 +274,7 @@ def test_class_means_that_boosting_starts_at_are_noised_by_what_a_unit_changes(
     else:
         assert given[0] == ((classes, 3), [1] * 3, costs[0], k * REACH)
         assert given[1] == ((1, 6), [1] * 6, costs[1], k * REACH**2)
-    for tree in forest.trees[1:]:
-        assert tree.vote_noise is not None
-        assert np.isfinite(tree.vote_noise).all()
-    best = np.abs(forest.trees[1].votes[:, 0] - forest.trees[1].votes[:, -1]).max() / SCALE
-    assert best > 1, "the first number says the class"
+    assert len(forest.trees) > 3
 
 
 @pytest.mark.parametrize("delta", [0, DELTA])
@@ -337,6 +336,70 @@ def test_the_mechanisms_are_given_what_the_plan_says(
     spent = settled.rho if delta else settled.epsilon
     assert spent > 0.999 * (run.request.rho if delta else NANO)
     assert forest.guarantee.delta == ("0.00001" if delta else "0")
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_sweeps_go_on_from_the_trees_they_start_at(
+    con: duckdb.DuckDBPyConnection,
+    fit: Callable[..., Forest],
+    monkeypatch: pytest.MonkeyPatch,
+    classes: int,
+) -> None:
+    """Their votes and noise are in the scores of rows before the first sweep, and in the forest."""
+    con.execute(
+        "CREATE TABLE t AS SELECT i % 97 * 1.0 AS n0, i % 31 * 3.0 AS n1, i % 89 * 1.0 AS n2, "
+        f"'x' AS a0, 'c' || ((i % 97) * {classes} // 97) AS c FROM range(3_000) r(i)"
+    )
+    started: dict[int, Tree] = {}
+    before: list[Tree] = []
+    start, add = boosting.start_at_means, DuckDBRows.add_votes
+
+    def kept(rows: Any, context: Any) -> dict[int, Tree]:
+        started.update(start(rows, context))
+        return started
+
+    def added(rows: DuckDBRows, trees: Sequence[Tree]) -> None:
+        before.extend(trees)
+        add(rows, trees)
+
+    def no_step(trees: Sequence[Tree], *_: Any) -> list[Tree]:
+        assert {id(tree) for tree in started.values()} <= {id(tree) for tree in before}
+        none = np.zeros_like(trees[0].votes)
+        return [replace(tree, votes=none, vote_noise=none * 1.0) for tree in trees]
+
+    monkeypatch.setattr(boosting, "start_at_means", kept)
+    monkeypatch.setattr(DuckDBRows, "add_votes", added)
+    monkeypatch.setattr(boosting, "_fitted", no_step)
+    forest = fit(con, "t", domain=numbers(classes, more=1), recipe="boosted", epsilon=5)
+    assert sorted(started) == [0, 1, 2]
+    for number, tree in started.items():
+        assert np.array_equal(forest.trees[1 + number].votes, tree.votes)
+        assert tree.vote_noise is not None
+        assert tree.vote_noise.max() > 0
+        assert np.array_equal(forest.trees[1 + number].vote_noise, tree.vote_noise)
+    assert np.ptp(started[0].votes[:, 0]) > np.ptp(started[2].votes[:, 0]), "it says the class"
+
+
+@pytest.mark.parametrize("delta", [0, DELTA])
+@pytest.mark.parametrize("classes", [2, 3, 5, 9, 16, 30])
+@pytest.mark.parametrize("attributes", [3, 8, 14])
+def test_more_rows_never_lead_back_to_a_simpler_recipe(
+    attributes: int, classes: int, delta: int
+) -> None:
+    """For numbers: sums, a tree beside them, boosting. Of two classes without a δ, a tree last."""
+    kinds = [Attribute(f"n{i}", "numeric", lower=0, upper=100) for i in range(attributes)]
+    domain = Domain(tuple(kinds), "c", tuple(f"c{i}" for i in range(classes)))
+    order = ["log-odds", "tree-beside-sums", "boosted"]
+    if classes == 2 and not delta:
+        order = ["log-odds", "boosted", "tree-beside-sums"]
+    steps = []
+    for rows in (int(10 ** (2 + power / 40)) for power in range(200)):
+        recipe = pick(AUTO.request(domain, NANO, delta=delta, rows=rows))
+        name = (recipe.if_one_suffices or recipe).name
+        if name not in ("joint-tables", "rooted-tables"):
+            steps.append(order.index(name))
+    assert steps == sorted(steps)
+    assert steps[-1] == 2
 
 
 def _seen(request: Request) -> Request:

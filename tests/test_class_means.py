@@ -40,6 +40,7 @@ from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.ours.auto import (
     MEANS_OR_BOOSTED,
@@ -48,6 +49,7 @@ from dpforest_duckdb.recipes.ours.auto import (
 )
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
+from dpforest_duckdb.request import TrainingContext
 from dpforest_duckdb.scoring.score_sql import score_sql, share_names
 from dpforest_duckdb.splits import choose
 from dpforest_duckdb.splits.choose import draw_best
@@ -62,6 +64,7 @@ from dpforest_duckdb.splits.positions import (
 )
 from dpforest_duckdb.training import run as training
 from dpforest_duckdb.training.prepare import prepare
+from dpforest_duckdb.tree import SCALE
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
@@ -418,6 +421,60 @@ def test_the_stated_noise_is_the_noise_that_is_there(rows: int) -> None:
         assert (there / released.deviation).min() > 0.8
         assert (there / released.deviation).max() < 1.25
         assert recipe.learner.deviation(query, request) == pytest.approx(released.deviation.max())
+
+
+def numeric(name: str, bins: int) -> Attribute:
+    """A number between 0 and `bins`, in bins of width 1."""
+    edges = tuple(range(1, bins))
+    return Attribute(name, "numeric", lower=0, upper=bins, edges=edges, nullable=False)
+
+
+@pytest.mark.parametrize("delta", [0, ATTO // 10**5])
+def test_boosting_starts_at_the_discriminant_of_the_attributes_in_order(
+    con: duckdb.DuckDBPyConnection, delta: int
+) -> None:
+    """That of scikit-learn on positions from -1 to 1, whatever attributes stand between them."""
+    attributes = (
+        numeric("x", 8),
+        Attribute("text", "categorical", ("a", "b", "c"), nullable=False),
+        numeric("z", 2),
+        numeric("y", 4),
+        Attribute("grade", "categorical", ("a", "b", "c"), ordered=True, nullable=False),
+    )
+    kinds = {"x": DOUBLE, "text": VARCHAR, "z": DOUBLE, "y": DOUBLE, "grade": VARCHAR}
+    domain = Domain(attributes, "label", LABELS).bind({**kinds, "label": VARCHAR})
+    con.execute(
+        "CREATE TABLE t AS SELECT 'abc'[i % 3 + 1] AS text, x + .5 AS x, i % 2 + .5 AS z,"
+        " (x // 3 + i % 7 // 5) % 4 + .5 AS y, 'abc'[(x + i % 5) % 3 + 1] AS grade, "
+        "'pqr'[(x + i % 11) // 6 + 1] AS label "
+        "FROM (SELECT i, (i * i % 61 + i % 13) % 8 AS x FROM range(4_000) r(i))"
+    )
+    engine, boosted = DuckDBEngine(con), find("boosted")
+    unit = PrivacyUnit("row")
+    rows = encode(engine, engine.table("t"), domain, unit, trees=1, sample="all", salt=1)
+    private = [table[0] for table in rows.count_classes(0, 1)]
+    sure = 10**5 * NANO
+    request = replace(
+        boosted.request(domain, sure, delta=delta, rows=4_000),
+        histogram=tuple(private[0].sum(axis=0).tolist()),
+    )
+    account = Accountant(boosted.plan(request), sure, delta)
+    with pytest.warns(NotPrivateWarning):
+        randomness = Randomness.seeded(1)
+    context = TrainingContext(boosted, request, account, randomness, unobserved)
+    started = class_means.start_at_means(rows, context)
+    assert list(started) == [0, 2, 3, 4]
+    codes = con.execute(
+        "SELECT x::INT / 3.5 - 1, z * 2 - 2, (y - .5) / 1.5 - 1, ascii(grade) - 98, label FROM "
+        "(SELECT * REPLACE (x - .5 AS x) FROM t)"
+    ).fetchall()
+    x, labels = np.array([row[:4] for row in codes], dtype=float), np.array([r[4] for r in codes])
+    theirs = fisher(x, labels)
+    for dimension, tree in enumerate(started.values()):
+        votes = tree.votes[tree.leaves] / SCALE
+        slope = (votes[(8, 2, 4, 3)[dimension] - 1] - votes[0]) / 2
+        expected = theirs.coef_[:, dimension]
+        assert slope - slope.mean() == pytest.approx(expected - expected.mean(), abs=0.01)
 
 
 @pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")

@@ -293,10 +293,14 @@ def test_ctrl_c_while_a_thread_starts_leaves_no_thread_at_work(
     """A thread that outlives the call would use a connection that is being closed."""
     start, at_work = threading.Thread.start, threading.Event()
 
+    late: list[threading.Thread] = []
+
     def interrupted(thread: threading.Thread) -> None:
         if begun:
             start(thread)
             at_work.wait()
+        else:
+            late.append(thread)
         raise KeyboardInterrupt
 
     def work() -> None:
@@ -307,6 +311,10 @@ def test_ctrl_c_while_a_thread_starts_leaves_no_thread_at_work(
     monkeypatch.setattr(threading.Thread, "start", interrupted)
     with pytest.raises(KeyboardInterrupt):
         DuckDBEngine(con).call(work)
+    for thread in late:  # it may begin after the call has ended, and must do nothing then
+        start(thread)
+        thread.join()
+    assert at_work.is_set() == begun
     assert threading.active_count() == before
     assert con.execute("SELECT 1").fetchall() == [(1,)]
 

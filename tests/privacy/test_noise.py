@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
 import subprocess
 import sys
 from fractions import Fraction
@@ -214,3 +216,19 @@ def test_every_release_has_noise_of_its_own(noise: CountNoise) -> None:
     counts = np.zeros(100, dtype=np.int64)
     one, other = (noise.laplace(counts, NANO // 10, 1) for _ in range(2))
     assert (one != other).mean() > 0.8
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Windows")
+def test_ctrl_c_waits_for_the_noise_and_is_not_blocked_afterwards() -> None:
+    drawn = []
+
+    def draw() -> None:
+        with module._uninterrupted():
+            os.kill(os.getpid(), signal.SIGINT)
+            drawn.append(True)
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    with pytest.raises(KeyboardInterrupt):
+        draw()
+    assert drawn
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
