@@ -86,10 +86,12 @@ class Statements:
     ) -> Any:
         """The result of something that uses a connection, run and interrupted as by `run`."""
         connection = self.connection if on is None else on
-        outcome: dict[str, Any] = {}
-        # an event, not Thread.join: after a signal, join may return while the thread still runs
-        done = threading.Event()
+        outcome: dict[str, Any] = {}  # filled by the thread in the end
+        # plain locks: Ctrl-C inside an Event can break it, and after Ctrl-C Thread.join may return
+        # while the thread still runs
         claimed = threading.Lock()  # by the thread when it begins, or by a signal before that
+        working = threading.Lock()
+        working.acquire()
 
         def reported() -> None:
             if not claimed.acquire(blocking=False):
@@ -99,21 +101,21 @@ class Statements:
             except BaseException as error:
                 outcome["error"] = error
             finally:
-                done.set()
+                working.release()
 
         thread = threading.Thread(target=reported, daemon=True)
         try:
             thread.start()
-            while not done.wait(timeout=0.2):  # a signal is seen at the latest then
-                pass
+            while not outcome:
+                working.acquire(timeout=0.2)  # a signal is seen at the latest then
             thread.join()
         except BaseException:
             # Python must not end, nor the connection close, while the thread uses DuckDB
             if not claimed.acquire(blocking=False):
-                while not done.is_set():
+                while not outcome:
                     with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C
                         connection.interrupt()  # again, in case the query had not started
-                        done.wait(timeout=0.2)
+                        working.acquire(timeout=0.2)
                 with contextlib.suppress(KeyboardInterrupt):
                     thread.join()
             raise
