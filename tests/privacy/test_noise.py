@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import os
 import signal
 import subprocess
 import sys
+import threading
 from fractions import Fraction
 
 import numpy as np
@@ -224,7 +224,7 @@ def test_ctrl_c_waits_for_the_noise_and_is_not_blocked_afterwards() -> None:
 
     def draw() -> None:
         with module._uninterrupted():
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.pthread_kill(threading.get_ident(), signal.SIGINT)
             drawn.append(True)
 
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
