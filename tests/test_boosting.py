@@ -49,6 +49,7 @@ from dpforest_duckdb.recipes.ours.auto import AUTO, pick
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.positions import REACH
 from dpforest_duckdb.training.prepare import prepare
+from dpforest_duckdb.training.run import Run
 from dpforest_duckdb.tree import LEAF, SCALE, Tree
 
 DELTA = ATTO // 10**5
@@ -201,6 +202,19 @@ def test_a_row_more_changes_the_sums_by_no_more_than_the_sensitivity(
     assert sure > bound / 4
 
 
+def boosted(
+    con: duckdb.DuckDBPyConnection, domain: Domain, delta: int, rows_per_unit: int, folder: Path
+) -> tuple[Run, Forest]:
+    """A seeded run on the table t with units u, and its forest."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        run = prepare(
+            con, "t", epsilon=1, delta=delta / ATTO, domain=domain, recipe="boosted", seed=4,
+            privacy_unit="u", rows_per_unit=rows_per_unit, ledger=folder / "l",
+        )  # fmt: skip
+        return run, run.execute()
+
+
 def numbers(classes: int, more: int = 0) -> Domain:
     """Three numbers, and some categories."""
     kinds = [Attribute(f"n{i}", "numeric", lower=0, upper=100, nullable=False) for i in range(3)]
@@ -236,7 +250,9 @@ def test_class_means_that_boosting_starts_at_are_noised_by_what_a_unit_changes(
     delta: int,
     classes: int,
 ) -> None:
-    """Three positions and six products, of which each of three rows moves all in one class."""
+    """Three positions and six products, of which each of three rows moves all in one class. The
+    last class has no rows, and is noised as the others.
+    """
     con.execute(
         "CREATE TABLE t AS SELECT i // 3 AS u, i % 97 * 1.0 AS n0, i % 31 * 3.0 AS n1, "
         f"(i % 97 + i * i % 53) * 0.6 AS n2, 'c' || ((i % 97) * {classes} // 97) AS c "
@@ -255,13 +271,7 @@ def test_class_means_that_boosting_starts_at_are_noised_by_what_a_unit_changes(
 
     monkeypatch.setattr(ExactNoise, "joint", recorded_joint)
     monkeypatch.setattr(ExactNoise, "gaussian", recorded_gaussian)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
-        run = prepare(
-            con, "t", epsilon=1, delta=delta / ATTO, domain=numbers(classes), recipe="boosted",
-            seed=4, privacy_unit="u", rows_per_unit=3, ledger=tmp_path / "l",
-        )  # fmt: skip
-        forest = run.execute()
+    run, forest = boosted(con, numbers(classes + 1), delta, 3, tmp_path)
     settled, k = find("boosted").plan(_seen(run.request)), 3
     costs = []
     for purpose in ("means", "products"):
@@ -269,10 +279,10 @@ def test_class_means_that_boosting_starts_at_are_noised_by_what_a_unit_changes(
         assert query is not None
         costs.append(pytest.approx(query.total, rel=0.011))  # bounds were checked for a percent
     if delta:
-        assert given[0] == ((classes, 3), costs[0], k**2 * 3 * REACH**2)
+        assert given[0] == ((classes + 1, 3), costs[0], k**2 * 3 * REACH**2)
         assert given[1] == ((1, 6), costs[1], k**2 * 6 * REACH**4)
     else:
-        assert given[0] == ((classes, 3), [1] * 3, costs[0], k * REACH)
+        assert given[0] == ((classes + 1, 3), [1] * 3, costs[0], k * REACH)
         assert given[1] == ((1, 6), [1] * 6, costs[1], k * REACH**2)
     assert len(forest.trees) > 3
 
@@ -308,13 +318,7 @@ def test_the_mechanisms_are_given_what_the_plan_says(
     monkeypatch.setattr(ExactNoise, "laplace", recorded_laplace)
     monkeypatch.setattr(ExactNoise, "gaussian", recorded_gaussian)
     monkeypatch.setattr(medians, "exponents", recorded_exponents)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
-        run = prepare(
-            con, "t", epsilon=1, delta=delta / ATTO, domain=public(), recipe="boosted", seed=4,
-            privacy_unit="u", rows_per_unit=rows_per_unit, ledger=tmp_path / "l",
-        )  # fmt: skip
-        forest = run.execute()
+    run, forest = boosted(con, public(), delta, rows_per_unit, tmp_path)
     measure: Measure = "ρ" if delta else "ε"
     settled = find("boosted").plan(_seen(run.request))
     rows, bins, sweep = (settled.query(purpose) for purpose in ("rows", "bins", "sweep"))

@@ -292,7 +292,6 @@ def test_ctrl_c_while_a_thread_starts_leaves_no_thread_at_work(
 ) -> None:
     """A thread that outlives the call would use a connection that is being closed."""
     start, at_work = threading.Thread.start, threading.Event()
-
     late: list[threading.Thread] = []
 
     def interrupted(thread: threading.Thread) -> None:

@@ -89,6 +89,11 @@ class Attribute:
         return len(self.values) if self.kind == "categorical" else len(self.edges) + 1
 
     @property
+    def in_order(self) -> bool:
+        """Whether neighbours among the proper cells are similar: bins, or ordered categories."""
+        return self.kind == "numeric" or self.ordered
+
+    @property
     def other(self) -> int:
         """The cell of everything outside the domain (for a number: NULL and NaN)."""
         return self.proper

@@ -212,8 +212,7 @@ def _in_order(tree: Tree, domain: Domain) -> int:
     if tree.kind[0] != MULTIWAY:
         return 0
     attribute = domain.attributes[tree.attribute[0]]
-    in_order = attribute.kind == "numeric" or attribute.ordered
-    return attribute.proper if in_order and attribute.proper <= MAX_BINS else 0
+    return attribute.proper if attribute.in_order and attribute.proper <= MAX_BINS else 0
 
 
 def random_trees(domain: Domain, trees: int, depth: int, bits: Bits) -> list[Tree]:

@@ -94,9 +94,7 @@ def start_at_means(rows: CodedRows, context: TrainingContext) -> dict[int, Tree]
 def ordered_attributes(request: Request) -> list[int]:
     """The numbers of the attributes that have cells in order."""
     return [
-        number
-        for number, attribute in enumerate(request.domain.attributes)
-        if positions.in_order(attribute)
+        number for number, attribute in enumerate(request.domain.attributes) if attribute.in_order
     ]
 
 
@@ -153,7 +151,7 @@ def l2_squared(blocks: Sequence[int], reach: int, k: int) -> int:
 def _deviations(query: PlannedQuery, blocks: Sequence[int], reach: int, k: int) -> dict[int, float]:
     """The standard deviation of the noise in a sum, by the size of its block, in parts of `reach`.
 
-    It rests on public figures alone.
+    It is public, because it follows from the plan and the domain.
     """
     (cost,) = query.by_depth
     if query.measure == "ρ":

@@ -185,4 +185,4 @@ def _of_attributes(tables: ChildTables, totals: Floats, spread: float) -> list[_
 
 def _ordered(tables: ChildTables, number: int) -> int:
     attribute = tables.domain.attributes[number]
-    return attribute.proper if attribute.kind == "numeric" or attribute.ordered else 0
+    return attribute.proper if attribute.in_order else 0

@@ -102,9 +102,8 @@ def laplace_deviation(epsilon: int, sensitivity: int) -> float:
 def joint_deviation(blocks: Sequence[int], size: int, epsilon: int, sensitivity: int) -> float:
     """The standard deviation of `joint`'s noise in one dimension of a block of `size`."""
     rate, dimensions = float(1 / noise_scale(epsilon, sensitivity)), sum(blocks)
-    step = -math.exp(-rate) / math.expm1(
-        -rate
-    )  # the mean of a draw for the radius; its variance is step · (1 + step)
+    # the mean of a draw for the radius; its variance is step · (1 + step)
+    step = -math.exp(-rate) / math.expm1(-rate)
     mean = least_radius(blocks) + (dimensions + 1) * step
     square = mean**2 + (dimensions + 1) * step * (1 + step)
     return math.sqrt(2 * square / (size + 1) / (size + 2))

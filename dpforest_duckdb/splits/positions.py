@@ -28,11 +28,6 @@ COVER = 0.9  # of the rows: a window that holds more is not better
 HANDICAP = 0.06  # of the rows, for each doubling of a window's length
 
 
-def in_order(attribute: Attribute) -> bool:
-    """Whether neighbouring cells of an attribute are similar."""
-    return attribute.kind == "numeric" or attribute.ordered
-
-
 def has_window(attribute: Attribute) -> bool:
     """Whether a window is drawn for an attribute: for numbers of more than a few cells."""
     return attribute.kind == "numeric" and attribute.proper > FEW_CELLS
@@ -40,7 +35,7 @@ def has_window(attribute: Attribute) -> bool:
 
 def blocks(attribute: Attribute) -> tuple[int, ...]:
     """The dimensions of each block of an attribute's positions."""
-    return (1,) if in_order(attribute) else code_of(attribute).blocks
+    return (1,) if attribute.in_order else code_of(attribute).blocks
 
 
 def positions(attribute: Attribute, window: tuple[int, int] | None = None) -> Integers:
@@ -48,7 +43,7 @@ def positions(attribute: Attribute, window: tuple[int, int] | None = None) -> In
 
     `window` is its first cell and its end; all described cells by default.
     """
-    if not in_order(attribute):
+    if not attribute.in_order:
         code = code_of(attribute)
         found = np.zeros((attribute.cells, code.signs.shape[1]), dtype=np.int64)
         found[list(code.values)] = code.signs * REACH

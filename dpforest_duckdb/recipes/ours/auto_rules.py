@@ -197,7 +197,7 @@ def few_figures_fit(request: Request) -> bool:
     attributes = request.domain.attributes
     if _figures(attributes, COARSEST) > constants.FEW_FIGURES:
         return False
-    ordered = [each for each in attributes if each.kind == "numeric" or each.ordered]
+    ordered = [each for each in attributes if each.in_order]
     others = [each for each in attributes if each not in ordered]
     sure = careful(request.rows, request)
     if _classes(request) == 2:
@@ -261,6 +261,7 @@ def products_fit(request: Request) -> bool:
 
 
 def pairs_can_be_counted(request: Request) -> bool:
+    """Whether no attribute has too many values to be counted together with every other one."""
     return max(request.domain.cells) <= most_counted(request.domain)
 
 
