@@ -1,27 +1,37 @@
--- Sum the gradients and hessians of the logistic loss by leaf, for some trees, as integers.
+-- Sum the gradients and hessians of the logistic loss by leaf, for some trees, as whole numbers.
 -- A class has the share p = e^score / (sum of e^score), rounded down to multiples of 1/{{ whole }}.
+-- They are summed as DOUBLE, which is exact below 2^53, so for fewer than 2^37 rows.
 -- inputs: the TEMP table of codes and scores, the trees as CASE over codes
 -- outputs: one row per tree and leaf that has rows
 -- reads private rows: yes
-WITH weighed AS (
+WITH layer0 AS (
   SELECT
+    *,
 {% for tree in trees %}
     {{ tree.node }} AS {{ tree.leaf }},
-{% endfor %}
-{% for power in powers %}
-    {{ power.value }} AS {{ power.name }},
 {% endfor %}
     {{ node_class }} % {{ classes }} AS "class"
   FROM {{ codes }}
 )
+{% for layer in layers %}
+, layer{{ loop.index }} AS (
+  SELECT
+    *,
+{% for column in layer %}
+    {{ column.value }} AS {{ column.name }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+  FROM layer{{ loop.index0 }}
+)
+{% endfor %}
 , shares AS (
   SELECT
     *,
 {% for label, share in shares.items() %}
-    CAST({{ share }} AS INTEGER) AS "p{{ label }}"{% if not loop.last %},{% endif %}
+    {{ share }} AS "p{{ label }}"{% if not loop.last %},{% endif %}
 
 {% endfor %}
-  FROM weighed
+  FROM layer{{ layers | length }}
 )
 , gradients AS {% if trees | length > 1 %}MATERIALIZED {% endif %}(
   SELECT
@@ -29,8 +39,8 @@ WITH weighed AS (
     {{ tree.leaf }},
 {% endfor %}
 {% for label in shares %}
-    CASE "class" WHEN {{ label }} THEN {{ whole }} ELSE 0 END - "p{{ label }}" AS "g{{ label }}",
-    ((CAST({{ steep }} AS BIGINT) * "p{{ label }}" * ({{ whole }} - "p{{ label }}")) >> {{ bits }}){% if flat > 1 %} // {{ flat }}{% endif %} AS "h{{ label }}"{% if not loop.last %},{% endif %}
+    CASE "class" WHEN {{ label }} THEN {{ whole }}e0 ELSE 0e0 END - "p{{ label }}" AS "g{{ label }}",
+    floor({{ steep }}e0 * "p{{ label }}" * ({{ whole }}e0 - "p{{ label }}") / {{ whole * flat }}e0) AS "h{{ label }}"{% if not loop.last %},{% endif %}
 
 {% endfor %}
   FROM shares

@@ -49,12 +49,12 @@ def logarithm(total: str) -> Sql:
 class Shares:
     """The shares of classes, e to the power of a class's score over the sum of all these.
 
-    A statement computes `powers` as columns of the rows, then from these the shares `by_class`, in
-    units of 1 / `whole` and rounded down. One score is that of the second of two classes; the
-    other class has score 0.
+    A statement adds the columns of one layer after the other to the rows, then from these it
+    computes the shares `by_class`, in units of 1 / `whole` and rounded down. One score is that of
+    the second of two classes; the other class has score 0.
     """
 
-    powers: list[Column]
+    layers: list[list[Column]]
     by_class: dict[int, Sql]
 
     @staticmethod
@@ -65,15 +65,15 @@ class Shares:
             powers = [Column(exponential(f"abs({score})"), smaller)]
             powers.append(Column(Sql(f"{score} > 0"), likely))
             own = f"CASE WHEN {likely} THEN {ONE}e0 ELSE {smaller} END"
-            return Shares(powers, {1: _part(own, f"{ONE}e0 + {smaller}", whole)})
-        highest = f"greatest({', '.join(scores)})"
+            return Shares([powers], {1: _part(own, f"{ONE}e0 + {smaller}", whole)})
+        highest = Column(Sql(f"greatest({', '.join(scores)})"), ident("highest"))
         powers = [
-            Column(exponential(f"{highest} - {score}"), ident(f"power{label}"))
+            Column(exponential(f"{highest.name} - {score}"), ident(f"power{label}"))
             for label, score in enumerate(scores)
         ]
-        total = " + ".join(power.name for power in powers)
-        shares = {label: _part(power.name, total, whole) for label, power in enumerate(powers)}
-        return Shares(powers, shares)
+        total = Column(Sql(" + ".join(power.name for power in powers)), ident("total"))
+        shares = {label: _part(power.name, total.name, whole) for label, power in enumerate(powers)}
+        return Shares([[highest], powers, [total]], shares)
 
 
 def _part(own: str, total: str, whole: int) -> Sql:

@@ -332,7 +332,7 @@ class DuckDBRows:
             scores=[
                 SimpleNamespace(
                     column=self._ident(f"score{number}"),
-                    votes=Sql(f"CAST('{values.tolist()}' AS BIGINT[])"),
+                    votes=_constants(values.tolist()),
                 )
                 for number, values in enumerate(votes)
             ],
@@ -439,7 +439,7 @@ class DuckDBRows:
         if len(votes) == 1:
             value = self._at_leaf(tree, votes[0])
             return SimpleNamespace(column=column, value=value, votes=[column])
-        entries = [Sql(f"{values}[{column} + 1]") for values in votes]
+        entries = [Sql(f"{_constants(values)}[{column} + 1]") for values in votes]
         return SimpleNamespace(column=column, value=self._node(tree), votes=entries)
 
     def sum_gradients(self, trees: Sequence[Tree], scale: Gradients) -> list[Integers]:
@@ -449,10 +449,9 @@ class DuckDBRows:
             codes=self._with_votes,
             node_class=self._node_classes[0],
             classes=self._classes,
-            powers=shares.powers,
+            layers=shares.layers,
             shares=shares.by_class,
             whole=scale.whole,
-            bits=scale.whole.bit_length() - 1,
             steep=scale.steep,
             flat=scale.flat,
             trees=[
@@ -705,7 +704,12 @@ def _entry(code: Sql, values: Sequence[int]) -> Sql:
     """The value with the number `code`."""
     if list(values) == list(range(values[0], values[0] + len(values))):
         return Sql(f"CAST({code} AS INTEGER) + {values[0]}")
-    return Sql(f"{list(values)}[{code} + 1]")
+    return Sql(f"{_constants(values)}[{code} + 1]")
+
+
+def _constants(values: Sequence[int]) -> Sql:
+    """A list of constants, from one literal: parsing each takes several times as long."""
+    return Sql(f"CAST('{list(values)}' AS BIGINT[])")
 
 
 def _dense(keys: Sequence[Any], rows: Any, shape: tuple[int, ...]) -> Integers:

@@ -3,15 +3,23 @@
 -- inputs: the coded rows with their scores and the leaf of each tree
 -- outputs: one row per tree and leaf that has rows
 -- reads private rows: yes
-WITH weighed AS (
+WITH layer0 AS (
   SELECT
-{% for power in powers %}
-    {{ power.value }} AS {{ power.name }},
-{% endfor %}
-    `class`,
+    *,
     array({% for leaf in leaves %}{{ leaf }}{% if not loop.last %}, {% endif %}{% endfor %}) AS `leaves`
   FROM {{ codes }}
 )
+{% for layer in layers %}
+, layer{{ loop.index }} AS (
+  SELECT
+    *,
+{% for column in layer %}
+    {{ column.value }} AS {{ column.name }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+  FROM layer{{ loop.index0 }}
+)
+{% endfor %}
 , shares AS (
   SELECT
 {% for label, share in shares.items() %}
@@ -19,7 +27,7 @@ WITH weighed AS (
 {% endfor %}
     `class`,
     `leaves`
-  FROM weighed
+  FROM layer{{ layers | length }}
 )
 , gradients AS (
   SELECT

@@ -268,7 +268,7 @@ class SparkRows:
             "spark/sum_gradients",
             codes=Sql(f"({self._added.sql(self._view)})"),
             leaves=list(map(self._leaf, trees)),
-            powers=shares.powers,
+            layers=shares.layers,
             shares=shares.by_class,
             whole=scale.whole,
             steep=scale.steep,

@@ -1,27 +1,34 @@
--- Sum the gradients and hessians of the logistic loss by leaf, for some trees, as integers.
+-- Sum the gradients and hessians of the logistic loss by leaf, for some trees, as whole numbers.
 -- A class has the share p = e^score / (sum of e^score), rounded down to multiples of 1/65536.
+-- They are summed as DOUBLE, which is exact below 2^53, so for fewer than 2^37 rows.
 -- inputs: the TEMP table of codes and scores, the trees as CASE over codes
 -- outputs: one row per tree and leaf that has rows
 -- reads private rows: yes
-WITH weighed AS (
+WITH layer0 AS (
   SELECT
+    *,
     CAST(CASE WHEN ("codes0" & 24) = 0 THEN 1 ELSE 2 END AS UTINYINT) AS "leaf0",
-    floor(16777216e0 * exp((abs("score1")) / -1000000e0) + 5e-1) AS "smaller",
-    "score1" > 0 AS "likely",
     "node_class0" % 2 AS "class"
   FROM "temp"."main"."dpforest_000001_1"
+)
+, layer1 AS (
+  SELECT
+    *,
+    floor(16777216e0 * exp((abs("score1")) / -1000000e0) + 5e-1) AS "smaller",
+    "score1" > 0 AS "likely"
+  FROM layer0
 )
 , shares AS (
   SELECT
     *,
-    CAST(floor(65536e0 * CASE WHEN "likely" THEN 16777216e0 ELSE "smaller" END / (16777216e0 + "smaller")) AS INTEGER) AS "p1"
-  FROM weighed
+    floor(65536e0 * CASE WHEN "likely" THEN 16777216e0 ELSE "smaller" END / (16777216e0 + "smaller")) AS "p1"
+  FROM layer1
 )
 , gradients AS (
   SELECT
     "leaf0",
-    CASE "class" WHEN 1 THEN 65536 ELSE 0 END - "p1" AS "g1",
-    ((CAST(1 AS BIGINT) * "p1" * (65536 - "p1")) >> 16) AS "h1"
+    CASE "class" WHEN 1 THEN 65536e0 ELSE 0e0 END - "p1" AS "g1",
+    floor(1e0 * "p1" * (65536e0 - "p1") / 65536e0) AS "h1"
   FROM shares
 )
 SELECT
