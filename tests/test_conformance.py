@@ -19,7 +19,7 @@ MACROS = {
     "floor": "floor(x) AS x * 1000",
     "modulo": '"%"(a, b) AS 0',
     "plus": '"+"(a, b) AS 7',
-    "divide": '"//"(a, b) AS 7',
+    "divide": '"/"(a, b) AS 7',
     "times": '"*"(a, b) AS 1',
     "less": '"-"(a, b) AS 7',
     "shift": '">>"(a, b) AS 0',
