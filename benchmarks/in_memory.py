@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -25,7 +25,14 @@ from numpy.typing import NDArray
 from dpforest_duckdb import load_domain
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS, Gradients, Sample, Splits
+from dpforest_duckdb.engine.base import (
+    MIXTURE_PARTS,
+    POINTS,
+    Gradients,
+    Sample,
+    Splits,
+    in_dimensions,
+)
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.model.figures import LEAST, auc
@@ -180,6 +187,16 @@ class MemoryRows:
             counts.append(np.bincount(key, minlength=values * cells * classes))
             counts[-1] = counts[-1].reshape(values, cells, classes)
         return counts
+
+    def sum_products(self, positions: Mapping[int, Integers]) -> Integers:
+        placed = np.stack(
+            [
+                np.array(values)[self._codes[attribute]]
+                for attribute, values in in_dimensions(positions)
+            ]
+        )
+        sums = placed.astype(float) @ placed.T.astype(float)  # exact below 2^53
+        return np.rint(sums).astype(np.int64)
 
     def count_leaves(self, first: int, nodes: int) -> Integers:
         counts = np.zeros(nodes * self._classes, dtype=np.int64)

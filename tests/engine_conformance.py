@@ -107,6 +107,7 @@ def rows_are_counted(engine: Engine, info: TableInfo) -> None:
         counts_are_dense_and_routing_moves_rows(rows, info)
         units_are_bounded(rows, info)
         first_phase_trees_give_weights(rows, info)
+        products_of_positions_are_summed(rows, info)
         scores_and_gradients_are_summed(rows, info)
         outcomes_are_counted(rows, info)
 
@@ -222,6 +223,17 @@ def first_phase_trees_give_weights(rows: Snapshot, info: TableInfo) -> None:
     for colour, _, label in codes():
         expected[label] += 1 if label == (colour != 0) else 3
     assert coded.count_leaves(0, 1).tolist() == [expected]
+    coded.drop()
+
+
+def products_of_positions_are_summed(rows: Snapshot, info: TableInfo) -> None:
+    domain = bound(info)
+    coded = rows.encode(domain, ROW, trees=1, sample="all", salt=1)
+    random = np.random.default_rng(0)
+    colour, size = (random.integers(-100, 101, (cells, 2)) for cells in domain.cells)
+    placed = np.array([[*colour[c], *size[s]] for c, s, _ in codes()])
+    found = coded.sum_products({0: colour, 1: size})
+    assert found.tolist() == (placed.T @ placed).tolist()
     coded.drop()
 
 

@@ -137,7 +137,7 @@ def figures(con: duckdb.DuckDBPyConnection, units: Sequence[Sequence[Row]], k: i
     return Figures(
         class_sums(private, found),
         square_sums(private, found),
-        product_sums(counted, found),
+        product_sums(counted, private, found),
         worth(private[0][: DOMAIN.attributes[0].proper].sum(axis=1), 20),
         int(noised[0]),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import duckdb
@@ -191,6 +191,10 @@ class Rows:
             np.add.at(table, (self.codes[:, attribute], self.codes[:, other], self.labels), 1)
             found.append(table)
         return found
+
+    def sum_products(self, positions: Mapping[int, np.ndarray]) -> np.ndarray:
+        placed = np.hstack([each[self.codes[:, number]] for number, each in positions.items()])
+        return placed.T @ placed
 
     def count_labels(self, trees: Sequence[Tree]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         labels = np.stack([t.votes.argmax(axis=1)[t.find(self.codes)] for t in trees], axis=1)

@@ -8,7 +8,7 @@ An engine gives the columns of its tables as `ColumnType`, the package's own typ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -74,6 +74,13 @@ class Outcomes:
     rows: Integers
 
 
+def in_dimensions(positions: Mapping[int, Integers]) -> list[tuple[int, list[int]]]:
+    """Each dimension of `positions[attribute][code, dimension]`: its attribute, and its codes'
+    positions.
+    """
+    return [(number, values) for number, each in positions.items() for values in each.T.tolist()]
+
+
 class CodedRows(Protocol):
     """The private rows as integer codes inside the engine, with the node of each row."""
 
@@ -94,6 +101,13 @@ class CodedRows(Protocol):
         """Per attribute the dense `counts[value of the given attribute, value, class]` of all rows.
 
         Rows must not have been routed yet.
+        """
+
+    def sum_products(self, positions: Mapping[int, Integers]) -> Integers:
+        """The sums `[dimension, dimension]` of products of positions over all rows, symmetric.
+
+        A row has the position `positions[attribute][code, dimension]`; the dimensions of the
+        attributes follow each other. Rows must not have been routed yet.
         """
 
     def count_labels(self, trees: Sequence[Tree]) -> tuple[Integers, Integers, Integers]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.types import VARCHAR
-from dpforest_duckdb.engine.base import POINTS, Gradients, Sample, Splits
+from dpforest_duckdb.engine.base import POINTS, Gradients, Sample, Splits, in_dimensions
 from dpforest_duckdb.engine.exponentials import Mixture, Shares
 from dpforest_duckdb.engine.packing import Block, Place, blocks
 from dpforest_duckdb.engine.routing import Moves, moved
@@ -31,6 +31,7 @@ MAX_JOINS = 32  # in one statement: planning takes time for each join, and DuckD
 _NO_COUNTS: tuple[list[Integers], int] = ([np.zeros((0, 0, 0), np.int64)], 0)
 MAX_TESTS = 7  # first splits of a tree that each statement tests again; with more, rows are moved
 MAX_UNSTORED = 3  # trees whose votes every statement looks up again; with more, scores are stored
+MAX_SUMS = 1000  # of products, in one statement
 MAX_COUNTED = 4  # trees in one statement, which copies the rows to count of each
 
 
@@ -349,6 +350,24 @@ class DuckDBRows:
         label = f"{self._node_classes[0]} % {self._classes}"
         pair = Sql(f"({code} * {self._classes} + {label})")
         return self._grids(0, values, [pair], [], step="count_pairs")
+
+    def sum_products(self, positions: Mapping[int, Integers]) -> Integers:
+        places = [
+            SimpleNamespace(
+                column=self._ident(f"place{number}"),
+                value=Sql(f"{_constants(values)}[{self._code(self._place(attribute))} + 1]"),
+            )
+            for number, (attribute, values) in enumerate(in_dimensions(positions))
+        ]
+        sums = np.zeros((len(places), len(places)), dtype=np.int64)
+        upper = list(zip(*np.triu_indices(len(places)), strict=True))
+        for start in range(0, len(upper), MAX_SUMS):
+            pairs = upper[start : start + MAX_SUMS]
+            sql = render("sum_products", codes=self._codes, places=places, pairs=pairs)
+            (found,) = self._run(sql, step="sum_products")
+            for (one, other), total in zip(pairs, found, strict=True):
+                sums[one, other] = sums[other, one] = total
+        return sums
 
     def count_labels(self, trees: Sequence[Tree]) -> tuple[Integers, Integers, Integers]:
         walk = self._at_roots(len(trees))

@@ -177,7 +177,7 @@ def _moments(
     if context.account.plan.query("products"):
         upper = np.triu_indices(size)
         released = _release(
-            product_sums(rows, found)[upper][None],
+            product_sums(rows, private, found)[upper][None],
             [1] * len(upper[0]),
             REACH**2,
             "products",
@@ -221,21 +221,14 @@ def square_sums(private: Sequence[Integers], found: Mapping[int, Integers]) -> I
     return np.concatenate(sums)[None]
 
 
-def product_sums(rows: CodedRows, found: Mapping[int, Integers]) -> Integers:
+def product_sums(
+    rows: CodedRows, private: Sequence[Integers], found: Mapping[int, Integers]
+) -> Integers:
     """The sums `[dimension, dimension]` of products of positions over all rows; on the diagonal
-    those of 2x² - REACH². Below the diagonal, blocks of different attributes are 0.
+    those of 2x² - REACH².
     """
-    numbers = list(found)
-    ends = np.cumsum([0, *(each.shape[1] for each in found.values())])
-    sums = np.zeros((ends[-1], ends[-1]), dtype=np.int64)
-    for one, first in enumerate(found.values()):
-        pairs = rows.count_pairs(numbers[one])
-        for other in range(one, len(numbers)):
-            block = first.T @ pairs[numbers[other]].sum(axis=2) @ found[numbers[other]]
-            sums[ends[one] : ends[one + 1], ends[other] : ends[other + 1]] = block
-        own = pairs[numbers[one]].sum(axis=(1, 2))
-        place = np.arange(ends[one], ends[one + 1])
-        sums[place, place] = (2 * first**2 - REACH**2).T @ own
+    sums = rows.sum_products(found)
+    np.fill_diagonal(sums, square_sums(private, found)[0])
     return sums
 
 

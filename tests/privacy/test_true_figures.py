@@ -89,7 +89,7 @@ def flat(found: Any) -> Iterator[int]:
 def true(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     """Every large figure that the engine gives of the private rows, as it comes."""
     seen: set[int] = set()
-    for name in (*COUNTS, "sum_gradients"):
+    for name in (*COUNTS, "sum_products", "sum_gradients"):
         original = getattr(DuckDBRows, name)
 
         def kept(self: DuckDBRows, *args: Any, original: Any = original) -> Any:

@@ -1,0 +1,18 @@
+-- Sum the products of pairs of positions over all rows; a position is a number for each cell.
+-- inputs: the TEMP table of codes, the positions as constants
+-- outputs: one row with a sum for each pair
+-- reads private rows: yes
+WITH placed AS (
+  SELECT
+{% for place in places %}
+    {{ place.value }} AS {{ place.column }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+  FROM {{ codes }}
+)
+SELECT
+{% for one, other in pairs %}
+  CAST(COALESCE(SUM({{ places[one].column }} * {{ places[other].column }}), 0) AS BIGINT) AS "sum{{ loop.index0 }}"{% if not loop.last %},{% endif %}
+
+{% endfor %}
+FROM placed

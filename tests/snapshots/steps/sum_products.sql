@@ -1,0 +1,15 @@
+-- Sum the products of pairs of positions over all rows; a position is a number for each cell.
+-- inputs: the TEMP table of codes, the positions as constants
+-- outputs: one row with a sum for each pair
+-- reads private rows: yes
+WITH placed AS (
+  SELECT
+    CAST('[0, 1, 2, 3]' AS BIGINT[])[CAST(("codes0" >> 3) & 3 AS UTINYINT) + 1] AS "place0",
+    CAST('[0, 1, 2, 3, 4]' AS BIGINT[])[CAST("codes0" & 7 AS UTINYINT) + 1] AS "place1"
+  FROM "temp"."main"."dpforest_000001_0"
+)
+SELECT
+  CAST(COALESCE(SUM("place0" * "place0"), 0) AS BIGINT) AS "sum0",
+  CAST(COALESCE(SUM("place0" * "place1"), 0) AS BIGINT) AS "sum1",
+  CAST(COALESCE(SUM("place1" * "place1"), 0) AS BIGINT) AS "sum2"
+FROM placed
