@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from steps import encode
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping, load_domain
-from dpforest_duckdb.engine.base import Sample, Splits
+from dpforest_duckdb.engine.base import Gradients, Sample, Splits
 from dpforest_duckdb.engine.connect import MEMORY, open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.packing import MAX_CELLS, MAX_GRID, WORD, blocks
@@ -25,6 +26,7 @@ from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.same_nodes import SameNodes
 from dpforest_duckdb.engine.siblings import spared
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.learners.growth import one_split
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, Tree, branch_of
 
@@ -581,3 +583,24 @@ def test_a_new_spill_folder_that_another_run_swept_is_made_again(
     with open_database(MEMORY, temp_dir=tmp_path):
         assert [str(path) for path in tmp_path.iterdir()] == made[1:]
     assert not list(tmp_path.iterdir())
+
+
+def test_the_last_of_256_cells_is_looked_up(con: duckdb.DuckDBPyConnection) -> None:
+    """Its number is the largest of its type."""
+    con.execute("CREATE TABLE t AS SELECT 'outside' AS a, 'yes' AS k FROM range(3)")
+    columns = [
+        {"name": "a", "kind": "categorical", "domain": list(range(255)), "nullable": False},
+        {"name": "k", "kind": "categorical", "domain": ["no", "yes"]},
+    ]
+    engine = DuckDBEngine(con)
+    table = engine.table("t")
+    bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
+    assert bound.cells == (256,)
+    rows = encode(engine, table, bound, PrivacyUnit("row"), trees=1, sample="all", salt=1)
+    assert rows.sum_products({0: np.arange(256)[:, None]}).tolist() == [[3 * 255**2]]
+    tree = one_split(bound, 0)
+    votes = np.zeros_like(tree.votes)
+    votes[-1] = 0, 10
+    rows.add_votes([replace(tree, votes=votes)])
+    leaf = rows.sum_gradients([tree], Gradients(2**16, 1, 1))[0][-1]
+    assert leaf.tolist() == [3 * (2**16 - 2**15), 3 * 2**14]

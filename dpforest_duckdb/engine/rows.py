@@ -355,7 +355,7 @@ class DuckDBRows:
         places = [
             SimpleNamespace(
                 column=self._ident(f"place{number}"),
-                value=Sql(f"{_constants(values)}[{self._code(self._place(attribute))} + 1]"),
+                value=_entry(self._code(self._place(attribute)), values),
             )
             for number, (attribute, values) in enumerate(in_dimensions(positions))
         ]
@@ -723,7 +723,7 @@ def _entry(code: Sql, values: Sequence[int]) -> Sql:
     """The value with the number `code`."""
     if list(values) == list(range(values[0], values[0] + len(values))):
         return Sql(f"CAST({code} AS INTEGER) + {values[0]}")
-    return Sql(f"{_constants(values)}[{code} + 1]")
+    return Sql(f"{_constants(values)}[CAST({code} AS INTEGER) + 1]")  # 255 + 1 is no UTINYINT
 
 
 def _constants(values: Sequence[int]) -> Sql:

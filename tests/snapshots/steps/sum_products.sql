@@ -4,8 +4,8 @@
 -- reads private rows: yes
 WITH placed AS (
   SELECT
-    CAST('[0, 1, 2, 3]' AS BIGINT[])[CAST(("codes0" >> 3) & 3 AS UTINYINT) + 1] AS "place0",
-    CAST('[0, 1, 2, 3, 4]' AS BIGINT[])[CAST("codes0" & 7 AS UTINYINT) + 1] AS "place1"
+    CAST(CAST(("codes0" >> 3) & 3 AS UTINYINT) AS INTEGER) + 0 AS "place0",
+    CAST(CAST("codes0" & 7 AS UTINYINT) AS INTEGER) + 0 AS "place1"
   FROM "temp"."main"."dpforest_000001_0"
 )
 SELECT
