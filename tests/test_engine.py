@@ -6,6 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -604,3 +605,37 @@ def test_the_last_of_256_cells_is_looked_up(con: duckdb.DuckDBPyConnection) -> N
     rows.add_votes([replace(tree, votes=votes)])
     leaf = rows.sum_gradients([tree], Gradients(2**16, 1, 1))[0][-1]
     assert leaf.tolist() == [3 * (2**16 - 2**15), 3 * 2**14]
+
+
+@pytest.mark.parametrize(
+    "kind", ["DOUBLE", "FLOAT", "TINYINT", "INTEGER", "UBIGINT", "HUGEINT", "DECIMAL(9, 2)", "DATE"]
+)
+def test_numbers_with_many_edges_get_the_cells_that_python_gives_them(
+    con: duckdb.DuckDBPyConnection, kind: str
+) -> None:
+    """They are searched for, if their type compares with a list as with a CASE."""
+    random = np.random.default_rng(0)
+    con.execute(f"CREATE TABLE t (x {kind}, unused INTEGER, k VARCHAR)")
+    edges: list[Any] = sorted({*random.integers(-90, 90, 170).tolist(), 0})
+    values: list[Any] = [None, *range(128 if kind[0] in "TI" else 200)]
+    if kind == "DATE":
+        edges = [date(2000, 1, 1) + timedelta(days=edge) for edge in edges]
+        values = [None, *(date(2000, 1, 1) + timedelta(days=n) for n in range(-100, 100))]
+    elif kind != "UBIGINT":
+        values += [-value for value in values[1:]]
+    if kind in ("DOUBLE", "FLOAT"):
+        edges = sorted({*(edge / 7 for edge in edges), 0.0})
+        values += [float("nan"), float("inf"), -float("inf"), -0.0, 1e-300, *edges]
+    con.executemany("INSERT INTO t VALUES (?, 1, 'yes')", [[value] for value in values])
+    stored = [value for (value,) in con.execute("SELECT x FROM t").fetchall()]
+    columns = [
+        {"name": "x", "kind": "numeric", "edges": edges},
+        {"name": "k", "kind": "categorical", "domain": ["no", "yes"]},
+    ]
+    engine = DuckDBEngine(con)
+    table = engine.table("t")
+    bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
+    rows = encode(engine, table, bound, PrivacyUnit("row"), trees=1, sample="all", salt=1)
+    expected = Counter(bound.attributes[0].code(value) for value in stored)
+    found = rows.count_classes(0, 1)[0][0, :, 1]
+    assert {cell: n for cell, n in enumerate(found.tolist()) if n} == expected

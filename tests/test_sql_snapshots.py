@@ -10,6 +10,7 @@ import itertools
 import secrets
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -87,7 +88,9 @@ def _session(con: duckdb.DuckDBPyConnection) -> None:
         alike.add_votes([SMALL])
         alike.sum_gradients([SMALL], Gradients(2**16, 1, 1))
         alike.rate_mixtures([[SMALL], [SMALL]], [(1, 1), (1, 2)], 2)
+    size = replace(domain.attributes[1], edges=tuple(range(0, 200, 2)))
     with engine.snapshot(info, shared=True) as rows:
+        rows.encode(replace(domain, attributes=(size,)), ROW, trees=1, sample="all", salt=1)
         rows.encode(domain, ROW, trees=1, sample="all", salt=1)
     forest = Forest(
         name="model",

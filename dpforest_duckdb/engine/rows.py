@@ -147,7 +147,9 @@ class DuckDBRows:
             misclassified_weight=misclassified_weight,
             unit=by_column,
             row=self._statements.row_of(table),
-            source=self._statements.rows_of(table, [*self._domain.columns, unit.column]),
+            source=self._searched(
+                self._statements.rows_of(table, [*self._domain.columns, unit.column])
+            ),
             **{
                 "class": dialect.class_code(self._domain.classes, self._domain.target_type, target),
                 "class_type": unsigned(self._classes - 1),
@@ -157,6 +159,37 @@ class DuckDBRows:
         # (looking for $salt in the SQL is no test for its use: a column's name may contain it)
         needs_salt = by_column is not None or parts > 1 or sample == "bootstrap"
         self._run(sql, {"salt": salt} if needs_salt else None, step="encode")
+
+    def _searched(self, source: Sql) -> Sql:
+        """The rows to encode, with the number of edges below each value that is searched for."""
+        lists = {
+            number: edges
+            for number, attribute in enumerate(self._domain.attributes)
+            if (edges := self._statements.dialect.many_edges(attribute))
+        }
+        if not lists:
+            return source
+        attributes = self._domain.attributes
+        longest = max(len(attributes[number].edges) for number in lists)
+        sql = render(
+            "search_edges",
+            source=source,
+            searched=[
+                SimpleNamespace(
+                    column=self._ident(attributes[number].column),
+                    below=self._below(number),
+                    edges=self._ident(f"{self._name}_edges{number}"),
+                    constants=edges,
+                )
+                for number, edges in lists.items()
+            ],
+            steps=[2**exponent for exponent in range(longest.bit_length())],
+        )
+        return Sql(f"({sql})")
+
+    def _below(self, attribute: int) -> Sql:
+        """The column with the number of edges below a value; no column of the user has its name."""
+        return self._ident(f"{self._name}_below{attribute}")
 
     def _place(self, attribute: int) -> Place:
         block = next(block for block in self._blocks if attribute in block.attributes)
@@ -169,7 +202,9 @@ class DuckDBRows:
         codes = []
         for number in (number for block in packed for number in block.attributes):
             attribute, place = self._domain.attributes[number], self._place(number)
-            code = self._statements.dialect.code(attribute, self._ident("t", attribute.column))
+            dialect = self._statements.dialect
+            searched = self._below(number) if dialect.many_edges(attribute) else None
+            code = dialect.code(attribute, self._ident("t", attribute.column), searched)
             shifted = f"CAST({code} AS {kind})"
             codes.append(f"({shifted} << {place.shift})" if place.shift else shifted)
         return Sql("\n      | ".join(codes))

@@ -14,15 +14,20 @@ from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.scoring.dialects.spark import Spark
 from dpforest_duckdb.sql import Sql
 
+MANY_EDGES = 64  # of an attribute: with more, the CASE takes longer to plan than a search
+
 
 class Codes(Dialect):
     """The codes that training reads instead of values."""
 
-    def code(self, attribute: Attribute, column: Sql) -> Sql:
-        """The cell of a value, as an integer expression that cannot fail for any row."""
+    def code(self, attribute: Attribute, column: Sql, searched: Sql | None = None) -> Sql:
+        """The cell of a value, as an integer expression that cannot fail for any row.
+
+        `searched` is a column with the number of edges below the value, if there is one.
+        """
         if attribute.kind == "numeric":
-            if not attribute.edges:
-                bins = "0"
+            if searched or not attribute.edges:
+                bins: str = searched or Sql("0")
             elif attribute.family == "integer" and _consecutive(attribute.edges):
                 # one bin per integer: clamping first keeps the subtraction inside the type
                 low, high = attribute.edges[0], attribute.edges[-1] + 1
@@ -80,6 +85,20 @@ class Codes(Dialect):
 
 class DuckDBDialect(Codes, DuckDB):
     """DuckDB's spelling, with codes."""
+
+    def many_edges(self, attribute: Attribute) -> Sql | None:
+        """The edges of an attribute as a list, if they are many, and compare with its values as
+        those of a CASE do.
+        """
+        kinds = {"float": "DOUBLE", "integer": "BIGINT"}
+        edges, family = attribute.edges, attribute.family
+        many = attribute.kind == "numeric" and len(edges) > MANY_EDGES
+        if not many or family not in kinds or attribute.type.bits > 64:
+            return None
+        if family == "integer" and _consecutive([int(edge) for edge in edges]):
+            return None
+        numbers = ", ".join(repr(float(e) + 0.0) if family == "float" else str(e) for e in edges)
+        return Sql(f"CAST('[{numbers}]' AS {kinds[family]}[])")
 
     def column(self, numbers: Iterable[int]) -> Sql:
         """Whole numbers as rows, from one literal: VALUES takes fifty times as long."""

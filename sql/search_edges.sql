@@ -1,0 +1,25 @@
+-- Find the cells of numbers with many edges by binary search: as CASE they would take long to plan.
+-- The number of edges below a value grows by ever smaller steps; beyond the last edge there is NULL.
+-- inputs: the private table, the edges of some columns
+-- outputs: its rows, with such a number for each of these columns
+-- reads private rows: yes
+{% for step in steps %}
+SELECT * REPLACE (
+{% for found in searched %}
+  {{ found.below }} + CASE WHEN {{ found.column }} > {{ found.edges }}[{{ found.below }} + {{ step }}] THEN {{ step }} ELSE 0 END AS {{ found.below }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+)
+FROM (
+{% endfor %}
+SELECT
+  *,
+{% for found in searched %}
+  0 AS {{ found.below }},
+  {{ found.constants }} AS {{ found.edges }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+FROM {{ source }}
+{% for step in steps %}
+)
+{% endfor %}
