@@ -16,7 +16,7 @@ wanted AS (
   FROM {{ node_class.codes }} AS c
 {% if wanted %}
   JOIN wanted ON wanted."node_class" = c.{{ node_class.column }}
-{% else %}
+{% elif first %}
   WHERE c.{{ node_class.column }} >= {{ first }}
 {% endif %}
 ){% if not loop.last %},{% endif %}
@@ -32,9 +32,11 @@ SELECT {{ block.index }} AS "block", {{ node_class.column }} AS "node_class", {{
 FROM {{ node_class.rows }}
 {% else %}
 FROM {{ node_class.codes }}
+{% if first %}
 WHERE {{ node_class.column }} >= {{ first }}
 {% endif %}
-GROUP BY {{ node_class.column }}, {{ block.code }}
+{% endif %}
+GROUP BY "node_class", "value"
 {% if not (each.last and loop.last) %}
 UNION ALL
 {% endif %}

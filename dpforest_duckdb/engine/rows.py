@@ -298,13 +298,18 @@ class DuckDBRows:
         nodes: int,
         node_classes: Sequence[Sql],
         wanted: Sequence[int],
+        *,
         step: str = "count_classes",
+        pairs: Sql | None = None,
     ) -> list[Integers]:
-        """The counts by some node_class columns; of the `wanted` nodes only, if any are named."""
+        """The counts by some node_class columns; of the `wanted` nodes only, if any are named.
+
+        `pairs` are rows with another column in place of node_class.
+        """
         parts = [part for block in self._blocks for part in block.parts(nodes, self._classes)]
         sql = render(
             "count_classes",
-            materialized=bool(wanted) or self._first_splits is not None,
+            materialized=bool(wanted or pairs) or self._first_splits is not None,
             words=self._words,
             blocks=[
                 SimpleNamespace(index=i, code=self._code(block.place), names=self._names(block))
@@ -313,7 +318,7 @@ class DuckDBRows:
             node_classes=[
                 SimpleNamespace(
                     column=node_class,
-                    codes=self._counted_codes(node_class),
+                    codes=pairs or self._counted_codes(node_class),
                     rows=self._ident(f"rows{copy}"),
                 )
                 for copy, node_class in enumerate(node_classes)
@@ -383,8 +388,9 @@ class DuckDBRows:
         values = self._domain.cells[attribute]
         code = f"CAST({self._code(self._place(attribute))} AS INTEGER)"
         label = f"{self._node_classes[0]} % {self._classes}"
-        pair = Sql(f"({code} * {self._classes} + {label})")
-        return self._grids(0, values, [pair], [], step="count_pairs")
+        pair, words = self._ident("pair"), ", ".join(self._words)
+        rows = f"SELECT {words}, {code} * {self._classes} + {label} AS {pair} FROM {self._codes}"
+        return self._grids(0, values, [pair], [], step="count_pairs", pairs=Sql(f"({rows})"))
 
     def sum_products(self, positions: Mapping[int, Integers]) -> Integers:
         places = [

@@ -6,5 +6,4 @@
 -- colour, size
 SELECT 0 AS "block", "node_class0" AS "node_class", CAST("codes0" & 31 AS UTINYINT) AS "value", COUNT(*) AS "rows"
 FROM "temp"."main"."dpforest_000000_0"
-WHERE "node_class0" >= 0
-GROUP BY "node_class0", CAST("codes0" & 31 AS UTINYINT)
+GROUP BY "node_class", "value"
