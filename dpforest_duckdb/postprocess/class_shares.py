@@ -178,14 +178,13 @@ def _chain_densities() -> tuple[Floats, Floats]:
 
 def _segments(likelihood: Floats, grid: Floats, widths: tuple[float, ...]) -> tuple[Floats, Floats]:
     """Log evidence and mean share `[segment, width]` of segments with one share each."""
-    prior = -((OFFSETS / np.array(widths)[:, None]) ** 2) / 2
-    prior -= np.log(np.exp(prior).sum(axis=1, keepdims=True))
-    joint = likelihood[:, None, :] + prior[None]
-    top = joint.max(axis=2, keepdims=True)
-    mass = np.exp(joint - top)
-    total = mass.sum(axis=2)
-    evidence: Floats = np.log(total) + top[:, :, 0]
-    mean: Floats = (mass @ grid) / total
+    prior = np.exp(-((OFFSETS / np.array(widths)[:, None]) ** 2) / 2)
+    prior /= prior.sum(axis=1, keepdims=True)
+    top = likelihood.max(axis=1, keepdims=True)
+    likely = np.exp(likelihood - top)
+    total = likely @ prior.T + TINY
+    evidence: Floats = np.log(total) + top
+    mean: Floats = likely @ (prior * grid).T / total
     return evidence, mean
 
 
