@@ -98,8 +98,9 @@ def domain_toml(domain: Mapping[str, Any]) -> str:
 def _refuse_misspelt(where: str, content: Mapping[str, Any], known: Sequence[str]) -> None:
     """Raise `DpforestError` for a key that is probably meant to be a known one."""
     for key in content:
-        close = get_close_matches(str(key).casefold(), known, 1, 0.8)
-        if key not in known and close:
+        if key in known:
+            continue
+        if close := get_close_matches(str(key).casefold(), known, 1, 0.8):
             raise DpforestError(f'{where} has the key "{key}": did you mean {close[0]}?')
 
 

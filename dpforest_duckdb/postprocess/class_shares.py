@@ -213,7 +213,7 @@ class StepWidths:
         self._likelihoods = np.vstack([self._likelihoods, likelihood])
         for _ in range(EM_TURNS):
             parts = self._likelihoods * self.weights
-            self.weights = (parts / parts.sum(axis=1, keepdims=True)).mean(axis=0)
+            self.weights = (parts / parts.sum(axis=1, keepdims=True)).sum(axis=0) / len(parts)
 
 
 def steps(
@@ -237,28 +237,28 @@ def steps(
     """
     bend = np.maximum(np.maximum(hessians, LEAST_HESSIAN), np.abs(gradients) / largest)
     spread = variance + bend
-    worths, slopes = [], []  # of each model: its evidence, and the steps by gradients
-    for width in STEP_WIDTHS:  # steps that do not depend on each other
-        whole = bend**2 * width**2 + spread
-        worths.append(-(gradients**2 / whole + np.log(whole)).sum() / 2)
-        slopes.append(np.diag(width**2 * bend / whole))
+    squares = np.array(STEP_WIDTHS)[:, None] ** 2
+    # of each model `[width]`: its evidence, and the steps by gradients
+    whole = bend**2 * squares + spread  # steps that do not depend on each other
+    worths = [-(gradients**2 / whole + np.log(whole)).sum(axis=1) / 2]
+    slopes = [(squares * bend / whole)[:, None] * np.eye(len(bend))]
     if ordered > 2:
         place = np.arange(len(bend))
         apart = np.abs(place[:, None] - place[None])
         near = (place < ordered)[:, None] & (place < ordered)[None]
         for likeness in LIKENESS:
             kernel = np.where(near, likeness**apart, 0) + np.diag(1.0 * (place >= ordered))
-            for width in STEP_WIDTHS:
-                prior = width**2 * kernel * bend[None]
-                root = np.linalg.cholesky(bend[:, None] * prior + np.diag(spread))
-                inverse = np.linalg.solve(root, np.eye(len(bend)))
-                half = inverse @ gradients
-                worths.append(-half @ half / 2 - np.log(np.diag(root)).sum())
-                slopes.append(prior @ inverse.T @ inverse)
+            prior = squares[:, None] * kernel * bend
+            roots = np.linalg.cholesky(bend[:, None] * prior + np.diag(spread))
+            inverse = np.linalg.solve(roots, np.eye(len(bend)))
+            half = inverse @ gradients
+            logs = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
+            worths.append(-(half**2).sum(axis=1) / 2 - logs)
+            slopes.append(prior @ inverse.transpose(0, 2, 1) @ inverse)
     widths = widths or StepWidths()
-    worth = np.array(worths).reshape(-1, len(STEP_WIDTHS))  # [likeness, width]
+    worth = np.array(worths)  # [likeness, width]
     weights = np.exp(worth - worth.max()) * widths.weights
     widths.learn(np.logaddexp.reduce(worth, axis=0))
-    slope: Floats = np.tensordot(weights.ravel() / weights.sum(), np.array(slopes), axes=1)
+    slope: Floats = np.tensordot(weights / weights.sum(), np.array(slopes), axes=2)
     deviation: Floats = np.sqrt(variance * (slope**2).sum(axis=1))
     return np.clip(slope @ gradients, -largest, largest), deviation
