@@ -53,10 +53,10 @@ def boosting_pays(request: Request) -> bool:
     Boosting starts early if most attributes are numeric, because it cuts them at private medians
     and begins with their class means; with a δ only if the δ makes the noise of a sweep smaller:
     about a dozen attributes are enough. Otherwise it starts at half of MANY, because a single sweep
-    has about half the noise of two; without a δ at half of MANY_PURE.
+    has about half the noise of two; without a δ at half of DEEP.
     """
     if not request.rho:
-        start = constants.CLEAR_PURE if mostly_numeric(request) else constants.MANY_PURE / 2
+        start = constants.CLEAR_PURE if mostly_numeric(request) else constants.DEEP / 2
         return signal(request) >= start * _most_of_a_row(request)
     early = mostly_numeric(request) and _less_noise_with_delta(request)
     needed = constants.CLEAR if early else constants.MANY / 2
@@ -70,13 +70,16 @@ def _less_noise_with_delta(request: Request) -> bool:
 
 
 def random_trees_pay(request: Request) -> bool:
-    """Whether all random trees of boosting are worth their share of the budget.
-
-    Without a δ it also decides between boosting and a tree beside sums.
-    """
+    """Whether random trees of boosting are worth half of the budget; without a δ only deep ones."""
     if request.rho:
         return signal(request) >= constants.MANY
-    return signal(request) >= constants.MANY_PURE * _most_of_a_row(request)
+    return deep_trees_pay(request)
+
+
+def deep_trees_pay(request: Request) -> bool:
+    """Whether the signal is strong enough for random trees of all splits, on finer bins."""
+    most = 1 if request.rho else _most_of_a_row(request)
+    return signal(request) >= constants.DEEP * most
 
 
 def _most_of_a_row(request: Request) -> int:
@@ -93,14 +96,12 @@ def tree_pays(request: Request) -> bool:
     """Whether a greedy tree beside the sums is worth its share: if most attributes are numeric.
 
     A tree finds rules on several attributes, which sums cannot; and sums count overlapping
-    attributes twice. The sums of two classes are fitted, so a tree needs far more rows there, and
-    with a δ boosting is better. With several classes boosting is better from where it starts with a
-    δ, and from where all its trees pay without one.
+    attributes twice. The sums of two classes are fitted, and where a tree would pay, boosting is
+    better. With several classes boosting is better from where it starts with a δ, and from where
+    random trees pay without one.
     """
-    if not mostly_numeric(request):
+    if not mostly_numeric(request) or _classes(request) == 2:
         return False
-    if _classes(request) == 2:
-        return not request.rho and random_trees_pay(request)
     boosted = boosting_pays(request) if request.rho else random_trees_pay(request)
     return leaves(request) >= 1 and not boosted
 

@@ -18,6 +18,7 @@ from dpforest_duckdb.learners.class_means import ordered_attributes
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto_rules import (
+    deep_trees_pay,
     mostly_numeric,
     pairs_can_be_counted,
     random_trees_pay,
@@ -31,14 +32,16 @@ MOST_PAIRED = 40  # attributes in order: with more, counting their pairs would t
 
 
 def plan(request: Request) -> Plan:
-    """Two sweeps, and all trees if the signal is strong; with a δ and a weak signal one sweep and
+    """Two sweeps, and random trees if the signal is strong; with a δ and a weak signal one sweep and
     few trees. Sweeps start at class means if these have little noise.
     """
+    few = max(1, request.trees // 4)
     turns, sweeps, trees, forest = 3, 2, 0, 0
     if random_trees_pay(request):
-        turns, trees, forest = 4, request.trees, 50
+        turns = 5 if deep_trees_pay(request) else 4
+        trees, forest = request.trees if request.rho else few, 50
     elif request.rho:
-        sweeps, trees, forest = 1, max(1, request.trees // 4), FEW_TREES
+        sweeps, trees, forest = 1, few, FEW_TREES
     planned = partial(in_rounds, request, turns=turns, sweeps=sweeps, trees=trees, forest=forest)
     started = planned(start=START)
     return started if _means_are_clear(request, started) else planned(start=0)
@@ -61,8 +64,10 @@ def _means_are_clear(request: Request, started: Plan) -> bool:
 
 
 def adapt(histogram: Integers, request: Request) -> Request:
+    """Random trees of all splits, or of two fewer if the signal is not strong."""
     rows = max(int(histogram.sum()), 1)
-    return replace(request, rows=rows, histogram=tuple(histogram.tolist()))
+    seen = replace(request, rows=rows, histogram=tuple(histogram.tolist()))
+    return seen if deep_trees_pay(seen) else replace(seen, depth=max(1, seen.depth - 2))
 
 
 BOOSTED = Recipe(
@@ -74,7 +79,7 @@ BOOSTED = Recipe(
     split_type="binary",
     choose=at_random,
     trees=64,
-    depth=4,
+    depth=6,
     plan=plan,
     learner=BOOSTING,
     private_bins=True,
