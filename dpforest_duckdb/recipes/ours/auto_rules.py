@@ -53,10 +53,10 @@ def boosting_pays(request: Request) -> bool:
     Boosting starts early if most attributes are numeric, because it cuts them at private medians
     and begins with their class means; with a δ only if the δ makes the noise of a sweep smaller:
     about a dozen attributes are enough. Otherwise it starts at half of MANY, because a single sweep
-    has about half the noise of two; without a δ at half of DEEP.
+    has about half the noise of two; without a δ at three times CLEAR_PURE.
     """
     if not request.rho:
-        start = constants.CLEAR_PURE if mostly_numeric(request) else constants.DEEP / 2
+        start = constants.CLEAR_PURE * (1 if mostly_numeric(request) else 3)
         return signal(request) >= start * _most_of_a_row(request)
     early = mostly_numeric(request) and _less_noise_with_delta(request)
     needed = constants.CLEAR if early else constants.MANY / 2

@@ -32,14 +32,15 @@ MOST_PAIRED = 40  # attributes in order: with more, counting their pairs would t
 
 
 def plan(request: Request) -> Plan:
-    """Two sweeps, and random trees if the signal is strong; with a δ and a weak signal one sweep and
-    few trees. Sweeps start at class means if these have little noise.
+    """Two sweeps, with a δ and a strong signal all random trees too; or one sweep and few trees: with
+    a δ if the signal is weak, without if it is strong. Sweeps start at class means if these have
+    little noise.
     """
     few = max(1, request.trees // 4)
     turns, sweeps, trees, forest = 3, 2, 0, 0
     if random_trees_pay(request):
-        turns = 5 if deep_trees_pay(request) else 4
-        trees, forest = request.trees if request.rho else few, 50
+        turns, forest = 5 if deep_trees_pay(request) else 4, 50
+        sweeps, trees = (2, request.trees) if request.rho else (1, few)
     elif request.rho:
         sweeps, trees, forest = 1, few, FEW_TREES
     planned = partial(in_rounds, request, turns=turns, sweeps=sweeps, trees=trees, forest=forest)

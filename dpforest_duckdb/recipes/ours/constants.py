@@ -27,4 +27,4 @@ ROWS_PER_LEAF = 100  # n·ε that a leaf of a greedy tree should hold to be abov
 CLEAR = 10  # the signal, in parts of √classes, from which boosting a dozen numbers pays with a δ
 CLEAR_PURE = 300  # the same without a δ
 MANY = 100  # the signal from which a second sweep and half of the budget for random trees pay too
-DEEP = 1700  # the signal from which they are deep and bins finer; without a δ random trees pay then
+DEEP = 1250  # the signal from which they are deep and bins finer; without a δ random trees pay then
