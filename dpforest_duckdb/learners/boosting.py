@@ -44,7 +44,11 @@ from dpforest_duckdb.splits.choose import random_split
 from dpforest_duckdb.tree import MULTIWAY, SCALE, Tree
 
 WHOLE = 2**16  # gradients and hessians are multiples of 1 / WHOLE
-RATE = 0.4  # the part of a Newton step that leaves of random trees take
+RATES = {
+    "ρ": 0.4,
+    "ε": 0.6,
+}  # the part of a Newton step that random trees take; few trees take more
+LARGEST_MOVE = 1.6  # in Newton steps, of all trees that are fitted to the same gradients
 LARGEST_STEP = 2.0  # in the log-odds of any two classes; Newton's first step for equal shares
 
 
@@ -96,7 +100,8 @@ def boost(rows: CodedRows, context: TrainingContext) -> Grown:
         single = [started.get(number, tree) for number, tree in enumerate(single)]
     sweep, forest, done = plan.query("sweep"), plan.query("forest"), 0
     rounds = (len(sweep.by_depth) if sweep else 0) * len(single)
-    block = trees_in_block(len(domain.classes))
+    rate = RATES[forest.measure] if forest else 1.0
+    block = trees_in_block(len(domain.classes), rate)
     rounds += -(-forest.times // block) if forest else 0
     for turn in range(len(sweep.by_depth) if sweep else 0):
         assert sweep is not None
@@ -114,7 +119,7 @@ def boost(rows: CodedRows, context: TrainingContext) -> Grown:
         for first in range(0, len(random), block):
             done += 1
             context.observe(Event(Phase.BOOST, done, rounds, "round"))
-            trees += fitted(random[first : first + block], forest, cost, RATE)
+            trees += fitted(random[first : first + block], forest, cost, rate)
     return Grown([start, *single, *trees])
 
 
@@ -196,15 +201,15 @@ def largest_step(classes: int) -> float:
     return LARGEST_STEP if classes == 2 else LARGEST_STEP / 2
 
 
-def trees_in_block(classes: int) -> int:
-    """How many random trees are fitted to the same gradients.
+def trees_in_block(classes: int, rate: float) -> int:
+    """How many random trees that take a `rate` of a step are fitted to the same gradients.
 
-    Trees of a block often split alike, so their steps add up to `RATE` times their number. Steps of
+    Trees of a block often split alike, so their steps add up to `rate` times their number. Steps of
     more than twice Newton's end farther from the optimum than they began. With several classes,
     each score's step assumes that the other scores do not change. If two of them move apart, as
     those of two frequent classes do, their difference moves by twice Newton's step already.
     """
-    return 4 if classes == 2 else 2
+    return max(1, int(LARGEST_MOVE / rate) // (1 if classes == 2 else 2))
 
 
 def _in_order(tree: Tree, domain: Domain) -> int:
