@@ -32,9 +32,10 @@ MOST_PAIRED = 40  # attributes in order: with more, counting their pairs would t
 
 
 def plan(request: Request) -> Plan:
-    """Two sweeps, with a δ and a strong signal all random trees too; or one sweep and few trees: with
-    a δ if the signal is weak, without if it is strong. Sweeps start at class means if these have
-    little noise.
+    """Sweeps and random trees by the signal; sweeps start at class means if these have little noise.
+
+    With a δ one sweep and few trees, then two sweeps and all trees. Without a δ two sweeps, then
+    one and few trees, because every query costs more there.
     """
     few = max(1, request.trees // 4)
     turns, sweeps, trees, forest = 3, 2, 0, 0
