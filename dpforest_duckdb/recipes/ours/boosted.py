@@ -32,7 +32,7 @@ MOST_PAIRED = 40  # attributes in order: with more, counting their pairs would t
 
 
 def plan(request: Request) -> Plan:
-    """Sweeps and random trees by the signal; sweeps start at class means if these have little noise.
+    """Sweeps and random trees by the signal; sweeps start at class means that are clear.
 
     With a δ one sweep and few trees, then two sweeps and all trees. Without a δ two sweeps, then
     one and few trees, because every query costs more there.
