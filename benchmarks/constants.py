@@ -90,7 +90,7 @@ CONSTANTS = (
     Constant("CLEAR", 5, 20, delta=DELTA),
     Constant("MANY", 50, 200, delta=DELTA),
     Constant("CLEAR_PURE", 150, 600),
-    Constant("DEEP", 850, 3400),
+    Constant("DEEP", 600, 2500),
 )
 
 

@@ -46,6 +46,7 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto import AUTO, pick
+from dpforest_duckdb.recipes.ours.auto_rules import signal
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.positions import REACH
 from dpforest_duckdb.training.prepare import prepare
@@ -497,8 +498,13 @@ def test_the_default_learns_interactions_of_attributes(
     assert (votes.argmax(axis=1) == 0).tolist() == [True, False, False, True]
 
 
+@pytest.mark.parametrize(("delta", "trees"), [(1e-6, 42), (0, 12)])
 def test_more_trees_do_not_diverge_if_two_of_several_classes_are_frequent(
-    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path
+    con: duckdb.DuckDBPyConnection,
+    fit: Callable[..., Forest],
+    tmp_path: Path,
+    delta: float,
+    trees: int,
 ) -> None:
     """Their scores move together, so a Newton step of each alone is up to twice too long."""
     con.execute(
@@ -507,8 +513,8 @@ def test_more_trees_do_not_diverge_if_two_of_several_classes_are_frequent(
     )
     attribute = Attribute("x", "categorical", ("0", "1"), nullable=False)
     domain = Domain((attribute,), "c", ("no", "yes", "rare"))
-    forest = fit(con, "s", domain=domain, recipe="boosted", epsilon=1000, delta=1e-6, trees=40)
-    assert len(forest.trees) == 42
+    forest = fit(con, "s", domain=domain, recipe="boosted", epsilon=1000, delta=delta, trees=40)
+    assert len(forest.trees) == trees
     reached = evaluate(DuckDBEngine(con), forest, "s", ledger=tmp_path / "ledger").log_loss
     counts = con.sql("SELECT count(*) FROM s GROUP BY x, c ORDER BY x, c").fetchnumpy()
     held = counts["count_star()"].reshape(2, -1)
@@ -558,6 +564,51 @@ def test_scores_take_temporary_space_with_a_delta_or_without(
 
     assert needed("boosted") == needed("boosted", delta=1e-5) > needed("greedy-tree", trees=1)
     assert needed("auto") == needed("auto", delta=1e-5)
+
+
+# turns of bins, sweeps, random trees and their splits, by a signal below each size
+SIZES: dict[int, list[tuple[float, tuple[int, int, int, int]]]] = {
+    DELTA: [(constants.MANY, (3, 1, 16, 4)), (constants.DEEP, (4, 2, 64, 4))],
+    0: [(constants.DEEP, (3, 2, 0, 4))],
+}
+DEEP_SIZE = {DELTA: (5, 2, 64, 6), 0: (5, 1, 16, 6)}
+
+
+@pytest.mark.parametrize("delta", [0, DELTA])
+@pytest.mark.parametrize("classes", [2, 5])
+def test_trees_are_more_and_deeper_with_a_stronger_signal(classes: int, delta: int) -> None:
+    """With several classes and without a δ, a row changes sums by three times as much."""
+    attributes = tuple(Attribute(f"n{i}", "numeric", lower=0, upper=100) for i in range(8))
+    types = {**{each.name: DOUBLE for each in attributes}, "c": VARCHAR}
+    domain = Domain(attributes, "c", tuple(f"c{i}" for i in range(classes))).bind(types)
+    found = []
+    for rows in (int(10 ** (2 + power / 40)) for power in range(240)):
+        asked = find("boosted").request(domain, NANO, delta=delta)
+        request = find("boosted").sized(asked, np.full(classes, rows // classes))
+        plan = find("boosted").plan(request)
+        bins, sweep, forest = (plan.query(name) for name in ("bins", "sweep", "forest"))
+        assert bins
+        assert sweep
+        trees = forest.times if forest else 0
+        size = (len(bins.by_depth), len(sweep.by_depth), trees, request.depth)
+        times = 3 if classes > 2 and not delta else 1
+        below = (size for limit, size in SIZES[delta] if signal(request) < limit * times)
+        assert size == next(below, DEEP_SIZE[delta])
+        found.append(size)
+    assert len(set(found)) == len(SIZES[delta]) + 1
+
+
+@pytest.mark.parametrize(("delta", "trees"), [(1e-6, 64), (0, 16)])
+def test_random_trees_have_the_depth_that_the_signal_allows(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], delta: float, trees: int
+) -> None:
+    """The first tree has no split, and one of each attribute follows."""
+    fill(con, 2000, 2)
+    forest = fit(con, "t", domain=public(), recipe="boosted", epsilon=1000, delta=delta)
+    attributes = len(public().attributes)
+    assert len(forest.trees) == 1 + attributes + trees
+    cells = forest.domain.cells
+    assert max(tree.depth(cells) for tree in forest.trees[1 + attributes :]) == 6
 
 
 def test_leaves_of_random_trees_can_all_be_reached() -> None:
