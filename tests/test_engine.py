@@ -586,6 +586,52 @@ def test_a_new_spill_folder_that_another_run_swept_is_made_again(
     assert not list(tmp_path.iterdir())
 
 
+def test_the_root_of_the_eighty_sixth_tree_keeps_rows_of_all_classes(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    """Its number times three classes is the largest of a type, and a label is added to it."""
+    con.execute(
+        "CREATE TABLE t AS SELECT i % 4 AS a, ['n', 'm', 'y'][1 + i % 3] AS k "
+        "FROM range(30) AS r(i)"
+    )
+    columns = [
+        {"name": "a", "kind": "categorical", "domain": [0, 1, 2, 3], "nullable": False},
+        {"name": "k", "kind": "categorical", "domain": ["n", "m", "y"]},
+    ]
+    engine = DuckDBEngine(con)
+    table = engine.table("t")
+    bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
+    with engine.snapshot(table, shared=True) as rows:
+        unit = PrivacyUnit("row")
+        rows.encode(bound, unit, trees=1, sample="all", salt=1)
+        coded = rows.encode(bound, unit, trees=90, sample="all", salt=1)
+        split = [root for root in range(90) if root != 85]
+        kinds, ones = [EQUALS] * len(split), [1] * len(split)
+        first = list(range(90, 90 + 2 * len(split), 2))
+        nodes = 90 + 2 * len(split)
+        coded.route(Splits(split, [0] * len(split), kinds, ones, first), nodes)
+        assert coded.count_leaves(0, nodes)[85].tolist() == [10, 10, 10]
+
+
+def test_products_are_summed_in_several_statements(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    con.execute("CREATE TABLE t AS SELECT i % 2 AS a, i % 3 AS b, 'yes' AS k FROM range(9) r(i)")
+    columns = [
+        {"name": "a", "kind": "categorical", "domain": [0, 1], "nullable": False},
+        {"name": "b", "kind": "categorical", "domain": [0, 1, 2], "nullable": False},
+        {"name": "k", "kind": "categorical", "domain": ["no", "yes"]},
+    ]
+    engine = DuckDBEngine(con)
+    table = engine.table("t")
+    bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
+    rows = encode(engine, table, bound, PrivacyUnit("row"), trees=1, sample="all", salt=1)
+    monkeypatch.setattr("dpforest_duckdb.engine.rows.MAX_SUMS", 2)
+    positions = {0: np.array([[1], [10], [0]]), 1: np.array([[1, 2], [0, 5], [7, 3], [0, 0]])}
+    placed = np.array([[*positions[0][i % 2], *positions[1][i % 3]] for i in range(9)])
+    assert rows.sum_products(positions).tolist() == (placed.T @ placed).tolist()
+
+
 def test_the_last_of_256_cells_is_looked_up(con: duckdb.DuckDBPyConnection) -> None:
     """Its number is the largest of its type."""
     con.execute("CREATE TABLE t AS SELECT 'outside' AS a, 'yes' AS k FROM range(3)")
@@ -605,6 +651,28 @@ def test_the_last_of_256_cells_is_looked_up(con: duckdb.DuckDBPyConnection) -> N
     rows.add_votes([replace(tree, votes=votes)])
     leaf = rows.sum_gradients([tree], Gradients(2**16, 1, 1))[0][-1]
     assert leaf.tolist() == [3 * (2**16 - 2**15), 3 * 2**14]
+
+
+@pytest.mark.parametrize("edges", [64, 65, 127, 128, 250])
+@pytest.mark.parametrize("last", [2**63 - 1, 2**63, 10**20])
+def test_edges_are_searched_for_up_to_the_last_one_and_beyond_the_type(
+    con: duckdb.DuckDBPyConnection, edges: int, last: int
+) -> None:
+    """A bound may be larger than any value of its column."""
+    limits = [*range(0, 3 * (edges - 1), 3), last]
+    con.execute("CREATE TABLE t AS SELECT i AS x, 'yes' AS k FROM range(-2, 760) AS r(i)")
+    con.execute("INSERT INTO t VALUES (9223372036854775807, 'yes')")
+    columns = [
+        {"name": "x", "kind": "numeric", "edges": limits, "nullable": False},
+        {"name": "k", "kind": "categorical", "domain": ["no", "yes"]},
+    ]
+    engine = DuckDBEngine(con)
+    table = engine.table("t")
+    bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
+    rows = encode(engine, table, bound, PrivacyUnit("row"), trees=1, sample="all", salt=1)
+    expected = Counter(bound.attributes[0].code(value) for value in [*range(-2, 760), 2**63 - 1])
+    found = rows.count_classes(0, 1)[0][0, :, 1]
+    assert {cell: n for cell, n in enumerate(found.tolist()) if n} == expected
 
 
 @pytest.mark.parametrize(

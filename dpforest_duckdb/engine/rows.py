@@ -233,6 +233,7 @@ class DuckDBRows:
         label = self._node_classes[0]
         if self._restarted:
             label = Sql(f"{label} % {self._classes}")
+        label = Sql(f"CAST({label} AS BIGINT)")  # its type may be too narrow for the sum
         classes, node_classes = self._classes, ""
         for copy, node_class in enumerate(self._node_classes):
             if node_class not in columns:

@@ -250,7 +250,7 @@ def steps(
             kernel = np.where(near, likeness**apart, 0) + np.diag(1.0 * (place >= ordered))
             prior = squares[:, None] * kernel * bend
             roots = np.linalg.cholesky(bend[:, None] * prior + np.diag(spread))
-            inverse = np.linalg.solve(roots, np.eye(len(bend)))
+            inverse = np.linalg.solve(roots, np.eye(len(bend))[None])
             half = inverse @ gradients
             logs = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
             worths.append(-(half**2).sum(axis=1) / 2 - logs)

@@ -97,6 +97,8 @@ class DuckDBDialect(Codes, DuckDB):
             return None
         if family == "integer" and _consecutive([int(edge) for edge in edges]):
             return None
+        if family == "integer" and not (edges[0] >= -(2**63) and edges[-1] < 2**63):
+            return None
         numbers = ", ".join(repr(float(e) + 0.0) if family == "float" else str(e) for e in edges)
         return Sql(f"CAST('[{numbers}]' AS {kinds[family]}[])")
 

@@ -28,7 +28,8 @@ from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
 
-MOST_PAIRED = 40  # attributes in order: with more, counting their pairs would take most of the time
+MOST_PAIRED = 40  # attributes in order: with more, multiplying their pairs would take long
+SHALLOW = 4  # splits of random trees where the signal is not strong
 
 
 def plan(request: Request) -> Plan:
@@ -66,10 +67,10 @@ def _means_are_clear(request: Request, started: Plan) -> bool:
 
 
 def adapt(histogram: Integers, request: Request) -> Request:
-    """Random trees of all splits, or of two fewer if the signal is not strong."""
+    """Random trees of all splits, or of at most SHALLOW if the signal is not strong."""
     rows = max(int(histogram.sum()), 1)
     seen = replace(request, rows=rows, histogram=tuple(histogram.tolist()))
-    return seen if deep_trees_pay(seen) else replace(seen, depth=max(1, seen.depth - 2))
+    return seen if deep_trees_pay(seen) else replace(seen, depth=min(seen.depth, SHALLOW))
 
 
 BOOSTED = Recipe(
