@@ -1,5 +1,6 @@
--- Find the cells of numbers with many edges by binary search: as CASE they would take long to plan.
--- The number of edges below a value grows by ever smaller steps; beyond the last edge there is NULL.
+-- Find the bins of numbers with many edges by binary search: a CASE of so many takes long to plan.
+-- The number of edges below a value starts at 0 and grows by halving steps. An index beyond the last
+-- edge gives NULL, so that step adds nothing.
 -- inputs: the private table, the edges of some columns
 -- outputs: its rows, with such a number for each of these columns
 -- reads private rows: yes

@@ -44,10 +44,8 @@ from dpforest_duckdb.splits.choose import random_split
 from dpforest_duckdb.tree import MULTIWAY, SCALE, Tree
 
 WHOLE = 2**16  # gradients and hessians are multiples of 1 / WHOLE
-RATES = {
-    "ρ": 0.4,
-    "ε": 0.6,
-}  # the part of a Newton step that random trees take; few trees take more
+# the part of a Newton step that random trees take; without a δ they are few, so they take more
+RATES = {"ρ": 0.4, "ε": 0.6}
 LARGEST_MOVE = 1.6  # in Newton steps, of all trees that are fitted to the same gradients
 LARGEST_STEP = 2.0  # in the log-odds of any two classes; Newton's first step for equal shares
 

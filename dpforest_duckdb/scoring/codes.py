@@ -87,8 +87,9 @@ class DuckDBDialect(Codes, DuckDB):
     """DuckDB's spelling, with codes."""
 
     def many_edges(self, attribute: Attribute) -> Sql | None:
-        """The edges of an attribute as a list, if they are many, and compare with its values as
-        those of a CASE do.
+        """The edges of a numeric attribute as a list, for a binary search.
+
+        None if they are few, or if comparing with the list could differ from comparing in a CASE.
         """
         kinds = {"float": "DOUBLE", "integer": "BIGINT"}
         edges, family = attribute.edges, attribute.family

@@ -1,7 +1,8 @@
 """auto, the default: count the rows with noise, then pick one of six recipes.
 
 - boosting, for large tables (with a δ much earlier than without);
-- a greedy tree beside sums of log-odds, if most attributes are numeric;
+- a greedy tree beside sums of log-odds, for several classes and mostly numeric attributes, where
+  boosting does not pay yet;
 - joint tables, if all attributes fit into one release, below the values of a root where rows allow
   more than that;
 - class means of all attributes, for several classes and mostly numeric attributes, of which none

@@ -53,7 +53,8 @@ def boosting_pays(request: Request) -> bool:
     Boosting starts early if most attributes are numeric, because it cuts them at private medians
     and begins with their class means; with a δ only if the δ makes the noise of a sweep smaller:
     about a dozen attributes are enough. Otherwise it starts at half of MANY, because a single sweep
-    has about half the noise of two; without a δ at three times CLEAR_PURE.
+    has about half the noise of two. Without a δ it starts at CLEAR_PURE, at three times that if
+    most attributes are not numeric, and at three times as much again with several classes.
     """
     if not request.rho:
         start = constants.CLEAR_PURE * (1 if mostly_numeric(request) else 3)
@@ -70,14 +71,14 @@ def _less_noise_with_delta(request: Request) -> bool:
 
 
 def random_trees_pay(request: Request) -> bool:
-    """Whether random trees of boosting are worth half of the budget; without a δ only deep ones."""
+    """Whether random trees of boosting are worth half of the budget; without a δ, of deep ones."""
     if request.rho:
         return signal(request) >= constants.MANY
     return deep_trees_pay(request)
 
 
 def deep_trees_pay(request: Request) -> bool:
-    """Whether the signal is strong enough for random trees of all splits, on finer bins."""
+    """Whether the signal is strong enough for deep random trees and finer bins."""
     most = 1 if request.rho else _most_of_a_row(request)
     return signal(request) >= constants.DEEP * most
 
@@ -252,17 +253,17 @@ def means_fit(request: Request) -> bool:
 def products_fit(request: Request) -> bool:
     """Whether the means of products of all pairs of positions have little noise.
 
-    Never if pairs of attributes have too many values to be counted.
+    Never if an attribute has very many values, for which it was not measured.
     """
-    if not pairs_can_be_counted(request):
+    if not values_are_few(request):
         return False
     dimensions = _dimensions(request)
     pairs = dimensions * (dimensions + 1) // 2
     return bool(request.rows) and constants.PRODUCTS * pairs <= strength(request)
 
 
-def pairs_can_be_counted(request: Request) -> bool:
-    """Whether no attribute has too many values to be counted together with every other one."""
+def values_are_few(request: Request) -> bool:
+    """Whether no attribute has very many values beside those of all attributes."""
     return max(request.domain.cells) <= most_counted(request.domain)
 
 

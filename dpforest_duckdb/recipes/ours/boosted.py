@@ -3,8 +3,8 @@
 For large tables. Each attribute is fitted to what the attributes before it left unexplained, so
 correlated attributes are not counted twice. If most attributes are numeric, the first one is fitted
 to what a linear discriminant of all numbers leaves: the discriminant takes two releases, and a
-sweep one for each attribute. Random trees of four splits add what attributes say only together.
-With a δ costs add up in ρ, which allows many more queries.
+sweep one for each attribute. Random trees of four splits, or six where the signal is strong, add
+what attributes say only together. With a δ costs add up in ρ, which allows many more queries.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto_rules import (
     deep_trees_pay,
     mostly_numeric,
-    pairs_can_be_counted,
     random_trees_pay,
+    values_are_few,
 )
 from dpforest_duckdb.recipes.plans import FEW_TREES, START, in_rounds
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
 
-MOST_PAIRED = 40  # attributes in order: starting at the class means of more was not measured
+MOST_PAIRED = 40  # numeric and ordered attributes: class means of more were not measured
 SHALLOW = 4  # splits of random trees where the signal is not strong
 
 
 def plan(request: Request) -> Plan:
     """Sweeps and random trees by the signal; sweeps start at class means that are clear.
 
-    With a δ one sweep and few trees, then two sweeps and all trees. Without a δ two sweeps, then
-    one and few trees, because every query costs more there.
+    With a δ: one sweep and a quarter of the trees; with a stronger signal two sweeps and all trees.
+    Without a δ: two sweeps and no trees; with a strong signal one sweep and a quarter of the trees,
+    because ε is divided by the number of queries.
     """
     few = max(1, request.trees // 4)
     turns, sweeps, trees, forest = 3, 2, 0, 0
@@ -55,7 +56,7 @@ def _means_are_clear(request: Request, started: Plan) -> bool:
     pairs have little noise by this plan.
     """
     few = len(ordered_attributes(request)) <= MOST_PAIRED
-    if not few or not mostly_numeric(request) or not pairs_can_be_counted(request):
+    if not few or not mostly_numeric(request) or not values_are_few(request):
         return False
     products = started.query("products")
     assert products is not None
