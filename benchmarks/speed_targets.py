@@ -1,4 +1,4 @@
-"""The targets for speed in one run of about ten minutes, and their table in the docs.
+"""The targets for speed in one run, and their table in the docs.
 
     python benchmarks/speed_targets.py --markdown docs/speed-targets.md   # the page's table
     python benchmarks/speed_targets.py --only scoring
@@ -6,8 +6,8 @@
 Contenders take turns, each in a process of its own, and the figures are ratios of medians. The page
 is changed only between its two comments. It gets the load of the machine meanwhile, which counts
 ours too: on two cores it is about 2 if nothing else runs. LightGBM waits for all of its threads, so
-other programs slow it more than DuckDB. `--before` names a commit, whose training of a small table
-is measured too.
+other programs slow it more than DuckDB. `--before` names a commit. The parts `small` and `tables`
+compare the CPU time of training with it, and calls in Python take one thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pathlib import Path
 
 import duckdb
 from contenders import LABELS, TABLE, TARGET, Job, Outcome, column_type, make_rows, names
-from shared import ROOT, markdown_table, say
+from shared import ROOT, markdown_table, say, table_files
 from speed import DRAWING, exponent, run_apart
 
 from dpforest_duckdb.domain.file import domain_toml
@@ -37,21 +37,26 @@ BEFORE = "9693775"  # the commit of 21 November 2026 when the targets were set
 SMALL, MANY, MOST = 30_000, 1_000_000, 20_000_000  # rows
 FIRST, LAST = "<!-- written by benchmarks/speed_targets.py -->", "<!-- end -->"
 CALLS = """
-import resource, sys, tempfile
+import os, resource, sys, tempfile
 from pathlib import Path
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import duckdb
 from dpforest_duckdb import train
 def cpu():
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
-con = duckdb.connect(sys.argv[1])
-for _ in range(5):
-    con.execute("COMMENT ON TABLE rows IS NULL")
+path, domain, calls, epsilon, delta = sys.argv[1:]
+con = duckdb.connect(path, config={"threads": 1})
+for _ in range(int(calls)):
     with tempfile.TemporaryDirectory() as folder:
+        given = {"domain": domain, "privacy_unit": "row", "ledger": Path(folder) / "ledger"}
         start = cpu()
-        train(con, "rows", domain=sys.argv[2], epsilon=1, ledger=Path(folder) / "ledger")
+        train(con, "rows", epsilon=epsilon, delta=delta, **given)
         print(cpu() - start)
+    con.execute("COMMENT ON TABLE rows IS NULL")
 """
+GUARANTEES = (("0.1", "0"), ("1", "0"), ("1", "1e-5"))  # ε and δ of the benchmark's tables
+MOST_OF_BEFORE = 1.5
 
 
 @dataclass
@@ -150,20 +155,45 @@ def small(run: Run) -> None:
     """CPU seconds of training a small table, now and before."""
     path, domain = run.table(SMALL), run.folder / "domain.toml"
     domain.write_text(domain_toml(_declared()), encoding="utf-8")
-    now, before = (_package(run.folder, commit) for commit in ("", run.before))
-    if before is None:
-        say(f"There is no commit {run.before} here: small tables are left out.")
+    trees = _packages(run)
+    if trees is None:
         return
-    process, later = ({tree: [] for tree in (now, before)} for _ in range(2))  # type: tuple[dict[Path | None, list[float]], dict[Path | None, list[float]]]
+    process, later = ({tree: [] for tree in trees} for _ in range(2))  # type: tuple[dict[Path, list[float]], dict[Path, list[float]]]
     for _ in range(run.turns):
-        for tree in (now, before):
+        for tree in trees:
             process[tree].append(_process(run.folder, path, domain, tree))
-            later[tree].append(_later_calls(run.folder, path, domain, tree))
+            later[tree].append(_later_calls(5, path, domain, tree))
     for title, cpu in (("a process", process), ("later calls in Python", later)):
-        found, old = (statistics.median(cpu[tree]) for tree in (now, before))
+        found, old = (statistics.median(cpu[tree]) for tree in trees)
         more = f"; {found:.2f} s"
         run.add(
             f"training 30,000 rows, CPU of {title}, divided by 21 November", 0.5, found / old, more
+        )
+
+
+def tables(run: Run) -> None:
+    """CPU seconds of training each table of the accuracy benchmark, now and before."""
+    trees, files = _packages(run), table_files()
+    if trees is None:
+        return
+    for epsilon, delta in GUARANTEES:
+        case = f"ε = {epsilon}, δ = {delta}"
+        found: list[tuple[float, str]] = []  # the ratio, and what it is of
+        for name, file in files.items():
+            path, domain = run.folder / f"{name}.duckdb", file.with_suffix(".toml")
+            if not path.exists():
+                with duckdb.connect(str(path)) as con:
+                    con.execute(f"CREATE TABLE {TABLE} AS FROM '{file}'")
+            now, before = (_later_calls(2, path, domain, tree, epsilon, delta) for tree in trees)
+            found.append((now / before, f"{name} {now / before:.1f} ({now:.2f} s)"))
+            say(f"{case}: {found[-1][1]}")
+        found.sort(reverse=True)
+        over = [text for ratio, text in found if ratio > MOST_OF_BEFORE]
+        run.add(
+            f"training, {case}: CPU divided by 21 November, the most of {len(found)} tables",
+            MOST_OF_BEFORE,
+            found[0][0],
+            f"; {len(over)} above: {', '.join(over)}" if over else "",
         )
 
 
@@ -183,12 +213,23 @@ def _declared() -> dict[str, object]:
     return {"target": TARGET, "column": columns}
 
 
+def _packages(run: Run) -> tuple[Path, Path] | None:
+    """The folders of the package as it is now and before; None if there is no such commit."""
+    now, before = (_package(run.folder, commit) for commit in ("", run.before))
+    if now is None or before is None:
+        say(f"There is no commit {run.before} here: nothing is compared with it.")
+        return None
+    return now, before
+
+
 def _package(folder: Path, commit: str) -> Path | None:
     """A folder from which Python imports the package as it is now, or as a commit has it."""
     source, made = ROOT, folder / (commit or "now")
+    if made.exists():
+        return made
     if commit:
         source = folder / f"source-{commit}"
-        source.mkdir()
+        source.mkdir(exist_ok=True)
         packed = subprocess.run(
             ["git", "-C", str(ROOT), "archive", commit], capture_output=True, check=False
         )
@@ -201,7 +242,7 @@ def _package(folder: Path, commit: str) -> Path | None:
     return made
 
 
-def _python(folder: Path, tree: Path | None, *words: str) -> str:
+def _python(folder: Path, tree: Path, *words: str) -> str:
     """What Python prints with the package of a folder."""
     done = subprocess.run(
         [sys.executable, *words],
@@ -216,7 +257,7 @@ def _python(folder: Path, tree: Path | None, *words: str) -> str:
     return done.stdout
 
 
-def _process(folder: Path, rows: Path, domain: Path, tree: Path | None) -> float:
+def _process(folder: Path, rows: Path, domain: Path, tree: Path) -> float:
     """CPU seconds of `dpforest train`."""
     path = folder / "process.duckdb"
     shutil.copy(rows, path)
@@ -229,11 +270,12 @@ def _process(folder: Path, rows: Path, domain: Path, tree: Path | None) -> float
     return sum(after[2:4]) - sum(before[2:4])
 
 
-def _later_calls(folder: Path, rows: Path, domain: Path, tree: Path | None) -> float:
-    """CPU seconds of the second to fifth call of `train` in one process, the median."""
-    path = folder / "calls.duckdb"
-    shutil.copy(rows, path)
-    _, *later = map(float, _python(folder, tree, "-c", CALLS, str(path), str(domain)).split())
+def _later_calls(
+    calls: int, rows: Path, domain: Path, tree: Path, epsilon: str = "1", delta: str = "0"
+) -> float:
+    """CPU seconds of a call of `train` after the first in one process, the median."""
+    words = [str(rows), str(domain), str(calls), epsilon, delta]
+    _, *later = map(float, _python(rows.parent, tree, "-c", CALLS, *words).split())
     return statistics.median(later)
 
 
@@ -261,6 +303,7 @@ PARTS: dict[str, Callable[[Run], None]] = {
     "default": default,
     "forests": forests,
     "small": small,
+    "tables": tables,
     "scoring": scoring,
 }
 
@@ -272,7 +315,7 @@ def main() -> None:
     )
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--turns", type=int, default=2)
-    parser.add_argument("--before", default=BEFORE, help="commit to compare small tables with")
+    parser.add_argument("--before", default=BEFORE, help="commit to compare training with")
     parser.add_argument("--markdown", type=Path, help="the page whose table is replaced")
     given = parser.parse_args()
     load = Load()
