@@ -1,6 +1,6 @@
 -- Add the votes of trees to the scores of every row (log-odds in millionths).
 -- A tree's value is its vote as CASE over codes, or, with several scores, its leaf; then the votes
--- of the leaves are constants.
+-- of the leaves are constants. Leaves of the trees that are summed next are stored too.
 -- inputs: the TEMP table of codes, the trees
 -- outputs: a new table of codes and scores
 -- reads private rows: yes
@@ -11,7 +11,11 @@ SELECT
 {% endfor %}
 {% for score in scores %}
 {% set number = loop.index0 %}
-  {% if scored %}{{ score }}{% else %}CAST(0 AS BIGINT){% endif %}{% for tree in trees %} + {{ tree.votes[number] }}{% endfor %} AS {{ score }}{% if not loop.last %},{% endif %}
+  {% if scored %}{{ score }}{% else %}CAST(0 AS BIGINT){% endif %}{% for tree in trees %} + {{ tree.votes[number] }}{% endfor %} AS {{ score }}{% if not loop.last or leaves %},{% endif %}
+
+{% endfor %}
+{% for node, leaf in leaves.items() %}
+  {{ node }} AS {{ leaf }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
 FROM (

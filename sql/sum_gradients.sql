@@ -1,7 +1,7 @@
 -- Sum the gradients and hessians of the logistic loss by leaf, for some trees, as whole numbers.
 -- A class has the share p = e^score / (sum of e^score), rounded down to multiples of 1/{{ whole }}.
 -- They are summed as DOUBLE, which is exact below 2^53, so for fewer than 2^37 rows.
--- inputs: the TEMP table of codes and scores, the trees as CASE over codes
+-- inputs: the TEMP table of codes and scores; the trees' leaves, stored or as sums of codes
 -- outputs: one row per tree and leaf that has rows
 -- reads private rows: yes
 WITH layer0 AS (

@@ -65,6 +65,7 @@ class DuckDBRows:
         self._version = 0
         self._scored = False
         self._unstored: list[Tree] = []  # whose votes are not in the stored scores
+        self._leaves: dict[Sql, Sql] = {}  # columns of stored leaves, by the SQL of the leaf
         self._restarted = False
         self._last_counts = _NO_COUNTS
         self._spared: Spared | None = None
@@ -456,7 +457,12 @@ class DuckDBRows:
     def add_votes(self, trees: Sequence[Tree]) -> None:
         self._unstored += trees  # until the scores are read
 
-    def _store_votes(self) -> None:
+    def _store_votes(self, trees: Sequence[Tree]) -> None:
+        """Store the scores with all votes, and the leaves of the `trees` that are summed next.
+
+        When their votes are added, the leaves are known: large trees take long to plan.
+        """
+        leaves = {self._leaf(tree): self._ident(f"next{n}") for n, tree in enumerate(trees)}
         sql = render(
             "add_votes",
             voted=self._named(self._version + 1),
@@ -465,27 +471,28 @@ class DuckDBRows:
             scores=self._scores,
             scored=self._scored,
             trees=[self._votes(tree, f"leaf{n}") for n, tree in enumerate(self._unstored)],
+            leaves=leaves,
         )
         self._run(sql, step="add_votes")
-        self._scored, self._unstored = True, []
+        self._scored, self._unstored, self._leaves = True, [], leaves
         self._next_version()
 
-    @property
-    def _with_votes(self) -> Sql:
-        """The coded rows with their scores.
+    def _with_votes(self, trees: Sequence[Tree]) -> Sql:
+        """The coded rows with their scores, for a statement that needs the leaves of `trees`.
 
         Votes that are not stored yet are added in the statement, if they are those of at most
-        MAX_UNSTORED trees whose leaf is a sum of codes (see `_grid`).
+        MAX_UNSTORED trees, and the leaves of all trees are sums of codes (see `_grid`).
         """
-        cheap = all(self._grid(tree) for tree in self._unstored)
+        large = [tree for tree in trees if not self._grid(tree)]
+        cheap = not large and all(self._grid(tree) for tree in self._unstored)
         if not self._scored or not cheap or len(self._unstored) > MAX_UNSTORED:
-            self._store_votes()
+            self._store_votes(large)
         if not self._unstored:
             return self._codes
-        trees = [self._votes(tree, f"unstored{n}") for n, tree in enumerate(self._unstored)]
-        leaves = ", ".join(f"{tree.value} AS {tree.column}" for tree in trees)
+        voting = [self._votes(tree, f"unstored{n}") for n, tree in enumerate(self._unstored)]
+        leaves = ", ".join(f"{tree.value} AS {tree.column}" for tree in voting)
         scores = ", ".join(
-            f"{score} + {' + '.join(tree.votes[number] for tree in trees)} AS {score}"
+            f"{score} + {' + '.join(tree.votes[number] for tree in voting)} AS {score}"
             for number, score in enumerate(self._scores)
         )
         columns = ", ".join([*self._words, *self._node_classes])
@@ -494,20 +501,27 @@ class DuckDBRows:
     def _votes(self, tree: Tree, leaf: str) -> SimpleNamespace:
         """What the template needs to add a tree's votes: a column, and from it each score's votes.
 
-        With one score the column has the votes; with several it has the number of the leaf.
+        With one score the column has the votes, unless the tree's leaf is stored; else it has the
+        number of the leaf.
         """
         column, votes = self._ident(leaf), [values.tolist() for values in _scores_of(tree.votes)]
-        if len(votes) == 1:
+        node = self._leaf(tree)
+        if len(votes) == 1 and node not in self._leaves:
             value = self._at_leaf(tree, votes[0])
             return SimpleNamespace(column=column, value=value, votes=[column])
         entries = [Sql(f"{_constants(values)}[{column} + 1]") for values in votes]
-        return SimpleNamespace(column=column, value=self._node(tree), votes=entries)
+        return SimpleNamespace(column=column, value=self._leaves.get(node, node), votes=entries)
+
+    def _leaf(self, tree: Tree) -> Sql:
+        """The number of the leaf of a row, in the narrowest type that can count all nodes."""
+        return Sql(f"CAST({self._node(tree)} AS {unsigned(tree.nodes)})")
 
     def sum_gradients(self, trees: Sequence[Tree], scale: Gradients) -> list[Integers]:
         shares = Shares.of(self._scores, scale.whole, self._ident)
+        codes, nodes = self._with_votes(trees), [self._leaf(tree) for tree in trees]
         sql = render(
             "sum_gradients",
-            codes=self._with_votes,
+            codes=codes,
             node_class=self._node_classes[0],
             classes=self._classes,
             layers=shares.layers,
@@ -517,10 +531,9 @@ class DuckDBRows:
             flat=scale.flat,
             trees=[
                 SimpleNamespace(
-                    node=Sql(f"CAST({self._node(tree)} AS {unsigned(tree.nodes)})"),
-                    leaf=self._ident(f"leaf{number}"),
+                    node=self._leaves.get(node, node), leaf=self._ident(f"leaf{number}")
                 )
-                for number, tree in enumerate(trees)
+                for number, node in enumerate(nodes)
             ],
         )
         found = self._run(sql, step="sum_gradients", fetch="fetchnumpy")

@@ -1,6 +1,6 @@
 -- Add the votes of trees to the scores of every row (log-odds in millionths).
 -- A tree's value is its vote as CASE over codes, or, with several scores, its leaf; then the votes
--- of the leaves are constants.
+-- of the leaves are constants. Leaves of the trees that are summed next are stored too.
 -- inputs: the TEMP table of codes, the trees
 -- outputs: a new table of codes and scores
 -- reads private rows: yes
@@ -8,7 +8,8 @@ CREATE TEMP TABLE "temp"."main"."dpforest_000001_1" AS
 SELECT
   "codes0",
   "node_class0",
-CAST(0 AS BIGINT) + "leaf0" AS "score1"
+CAST(0 AS BIGINT) + "leaf0" AS "score1",
+  CAST(CASE WHEN ("codes0" & 24) = 0 THEN 1 ELSE 2 END AS UTINYINT) AS "next0"
 FROM (
   SELECT
     *,

@@ -1,13 +1,13 @@
 -- Sum the gradients and hessians of the logistic loss by leaf, for some trees, as whole numbers.
 -- A class has the share p = e^score / (sum of e^score), rounded down to multiples of 1/65536.
 -- They are summed as DOUBLE, which is exact below 2^53, so for fewer than 2^37 rows.
--- inputs: the TEMP table of codes and scores, the trees as CASE over codes
+-- inputs: the TEMP table of codes and scores; the trees' leaves, stored or as sums of codes
 -- outputs: one row per tree and leaf that has rows
 -- reads private rows: yes
 WITH layer0 AS (
   SELECT
     *,
-    CAST(CASE WHEN ("codes0" & 24) = 0 THEN 1 ELSE 2 END AS UTINYINT) AS "leaf0",
+    "next0" AS "leaf0",
     "node_class0" % 2 AS "class"
   FROM "temp"."main"."dpforest_000001_1"
 )
