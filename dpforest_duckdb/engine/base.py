@@ -13,6 +13,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+import numpy as np
+
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import ColumnType
@@ -79,6 +81,17 @@ def in_dimensions(positions: Mapping[int, Integers]) -> list[tuple[int, list[int
     positions.
     """
     return [(number, values) for number, each in positions.items() for values in each.T.tolist()]
+
+
+def symmetric(size: int, most: int, values: Callable[[list[list[int]]], Sequence[int]]) -> Integers:
+    """A symmetric matrix, by the `values` at up to `most` places [row, column] at a time."""
+    matrix = np.zeros((size, size), dtype=np.int64)
+    upper = np.transpose(np.triu_indices(size)).tolist()
+    for start in range(0, len(upper), most):
+        places = upper[start : start + most]
+        one, other = np.transpose(places)
+        matrix[one, other] = matrix[other, one] = values(places)
+    return matrix
 
 
 class CodedRows(Protocol):

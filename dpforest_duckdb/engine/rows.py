@@ -14,7 +14,7 @@ import numpy as np
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.types import VARCHAR
-from dpforest_duckdb.engine.base import POINTS, Gradients, Sample, Splits, in_dimensions
+from dpforest_duckdb.engine.base import POINTS, Gradients, Sample, Splits, in_dimensions, symmetric
 from dpforest_duckdb.engine.exponentials import Mixture, Shares
 from dpforest_duckdb.engine.packing import Block, Place, blocks
 from dpforest_duckdb.engine.routing import Moves, moved
@@ -402,15 +402,12 @@ class DuckDBRows:
             )
             for number, (attribute, values) in enumerate(in_dimensions(positions))
         ]
-        sums = np.zeros((len(places), len(places)), dtype=np.int64)
-        upper = list(zip(*np.triu_indices(len(places)), strict=True))
-        for start in range(0, len(upper), MAX_SUMS):
-            pairs = upper[start : start + MAX_SUMS]
+
+        def sums(pairs: list[list[int]]) -> list[int]:
             sql = render("sum_products", codes=self._codes, places=places, pairs=pairs)
-            (found,) = self._run(sql, step="sum_products")
-            for (one, other), total in zip(pairs, found, strict=True):
-                sums[one, other] = sums[other, one] = total
-        return sums
+            return list(self._run(sql, step="sum_products")[0])
+
+        return symmetric(len(places), MAX_SUMS, sums)
 
     def count_labels(self, trees: Sequence[Tree]) -> tuple[Integers, Integers, Integers]:
         walk = self._at_roots(len(trees))

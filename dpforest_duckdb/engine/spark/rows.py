@@ -16,7 +16,7 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.engine.base import POINTS, Gradients, Sample, Splits, in_dimensions
+from dpforest_duckdb.engine.base import POINTS, Gradients, Sample, Splits, in_dimensions, symmetric
 from dpforest_duckdb.engine.exponentials import Mixture, Shares
 from dpforest_duckdb.engine.siblings import Spared, spared
 from dpforest_duckdb.engine.spark.added_votes import AddedVotes, scores_of
@@ -246,15 +246,12 @@ class SparkRows:
             )
             for number, (attribute, values) in enumerate(in_dimensions(positions))
         ]
-        sums = np.zeros((len(places), len(places)), dtype=np.int64)
-        upper = list(zip(*np.triu_indices(len(places)), strict=True))
-        for start in range(0, len(upper), MOST_LOOKUPS):
-            pairs = upper[start : start + MOST_LOOKUPS]
+
+        def sums(pairs: list[list[int]]) -> list[int]:
             sql = render("spark/sum_products", codes=self._view, places=places, pairs=pairs)
-            found = self._numbers(self._steps.rows(sql, step="sum_products"), len(pairs))
-            for (one, other), total in zip(pairs, found, strict=True):
-                sums[one, other] = sums[other, one] = total[0]
-        return sums
+            return list(self._steps.rows(sql, step="sum_products")[0])
+
+        return symmetric(len(places), MOST_LOOKUPS, sums)
 
     def count_labels(self, trees: Sequence[Tree]) -> tuple[Integers, Integers, Integers]:
         walked, leaves = self._walked(self._view, trees)
