@@ -13,17 +13,7 @@ WITH layer0 AS (
     {{ node_class }} % {{ classes }} AS "class"
   FROM {{ codes }}
 )
-{% for layer in layers %}
-, layer{{ loop.index }} AS (
-  SELECT
-    *,
-{% for column in layer %}
-    {{ column.value }} AS {{ column.name }}{% if not loop.last %},{% endif %}
-
-{% endfor %}
-  FROM layer{{ loop.index0 }}
-)
-{% endfor %}
+{% include "parts/layers.sql" %}
 , shares AS (
   SELECT
     *,

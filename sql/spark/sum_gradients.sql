@@ -9,17 +9,7 @@ WITH layer0 AS (
     array({% for leaf in leaves %}{{ leaf }}{% if not loop.last %}, {% endif %}{% endfor %}) AS `leaves`
   FROM {{ codes }}
 )
-{% for layer in layers %}
-, layer{{ loop.index }} AS (
-  SELECT
-    *,
-{% for column in layer %}
-    {{ column.value }} AS {{ column.name }}{% if not loop.last %},{% endif %}
-
-{% endfor %}
-  FROM layer{{ loop.index0 }}
-)
-{% endfor %}
+{% include "parts/layers.sql" %}
 , shares AS (
   SELECT
 {% for label, share in shares.items() %}
