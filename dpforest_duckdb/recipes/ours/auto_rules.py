@@ -20,7 +20,6 @@ from dpforest_duckdb.recipes.plans import BINS, FEW_TREES, row_count_query
 from dpforest_duckdb.recipes.strongest_query import strongest_is_cheap
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits import positions
-from dpforest_duckdb.splits.limits import most_counted
 from dpforest_duckdb.splits.table_codes import blocks, deviations
 
 COARSEST, FEWEST, MOST = 2, 4, 32  # bins: least of joint tables, least of others, most
@@ -251,20 +250,10 @@ def means_fit(request: Request) -> bool:
 
 
 def products_fit(request: Request) -> bool:
-    """Whether the means of products of all pairs of positions have little noise.
-
-    Never if an attribute has very many values, for which it was not measured.
-    """
-    if not values_are_few(request):
-        return False
+    """Whether the means of products of all pairs of positions have little noise."""
     dimensions = _dimensions(request)
     pairs = dimensions * (dimensions + 1) // 2
     return bool(request.rows) and constants.PRODUCTS * pairs <= strength(request)
-
-
-def values_are_few(request: Request) -> bool:
-    """Whether no attribute has very many values beside those of all attributes."""
-    return max(request.domain.cells) <= most_counted(request.domain)
 
 
 def _dimensions(request: Request) -> int:

@@ -21,7 +21,6 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     deep_trees_pay,
     mostly_numeric,
     random_trees_pay,
-    values_are_few,
 )
 from dpforest_duckdb.recipes.plans import FEW_TREES, START, in_rounds
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
@@ -55,8 +54,7 @@ def _means_are_clear(request: Request, started: Plan) -> bool:
     """Whether boosting starts at class means: if most attributes are numeric, and the products of
     pairs have little noise by this plan.
     """
-    few = len(ordered_attributes(request)) <= MOST_PAIRED
-    if not few or not mostly_numeric(request) or not values_are_few(request):
+    if len(ordered_attributes(request)) > MOST_PAIRED or not mostly_numeric(request):
         return False
     products = started.query("products")
     assert products is not None
