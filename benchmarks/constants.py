@@ -253,11 +253,12 @@ def page(found: Found, tables: Sequence[str], grid: Grid, command: str) -> str:
         f"{grid.seeds} paired seeds; pure ε, or δ = {DELTA:g} for constants that matter with a δ. "
         "One constant is changed at a time.\n\n## Left-out tables\n\n"
         f"{_left_out(accuracy, tables, grid)}\n\n## Each constant\n\n"
-        "Changes are thousandths, means over tables ± standard error: accuracy the higher, log "
-        "loss the lower the better. The best value is the top of a parabola through the three "
-        "means over the logarithm of the value (the constant itself, if a value is 0), inside the "
-        "range tried; its standard error is the jackknife's over tables. A constant that changes "
-        f"few tables by little could go.\n\n{markdown_table(head, rows)}\n"
+        "Changes are in thousandths, means over tables ± standard error. Higher accuracy is "
+        "better, and lower log loss. The best value is the top of a parabola through the three "
+        "mean accuracies, within the range tried. The parabola is over the logarithm of the value, "
+        "or over the value itself if one of the three is 0. The standard error of the best value "
+        "is the jackknife's over tables. A constant that changes few tables, and these little, "
+        f"could go.\n\n{markdown_table(head, rows)}\n"
     )
 
 
@@ -343,10 +344,12 @@ def _left_out(accuracy: Mean, tables: Sequence[str], grid: Grid) -> str:
     chosen, best, lost = zip(*gains, strict=True)
     head = ["table left out", "ours", "best on the others", "gain", "best there", "gain"]
     return (
-        "The best of all these settings on the other tables, by half of the seeds, against ours "
-        "and the best setting on the table itself, by the other seeds; mean accuracy, gains in "
-        f"thousandths. Best on the others: {_mean_and_error(chosen)} against ours. Best there: "
-        f"{_mean_and_error(best)}. Loss by leaving out: {_mean_and_error(lost)}.\n\n"
+        "Half of the seeds choose one of all these settings, and the other half measure its "
+        'accuracy on the table that is left out. "Best on the others" is the setting chosen on all '
+        'other tables, "best there" the one chosen on the table itself. Gains are against ours, in '
+        "thousandths of accuracy. Mean gain of the best on the others: "
+        f"{_mean_and_error(chosen)}; of the best there: {_mean_and_error(best)}; the first minus "
+        f"the second: {_mean_and_error(lost)}.\n\n"
         f"{markdown_table(head, rows)}"
     )
 
