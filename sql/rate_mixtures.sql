@@ -1,7 +1,8 @@
 -- Rate mixtures of models: each row gives each mixture up to {{ whole }} points, half of them if
 -- its class has the highest log-odds, half as its loss is small. Equal rows are rated once.
--- inputs: the TEMP table of codes, the models' trees as sums of codes, their votes in one list
--- outputs: one row with the sum of points of each mixture
+-- inputs: the TEMP table of codes, the models' trees as sums of codes, their votes in one list, the
+-- weights of each mixture
+-- outputs: the sum of points of each mixture; none if there are no rows
 -- reads private rows: yes
 WITH alike AS (
   SELECT {% for word in words %}{{ word }}, {% endfor %}{{ node_class }} % {{ classes }} AS "class", COUNT(*) AS "rows"
@@ -34,37 +35,35 @@ WITH alike AS (
 )
 , odds AS (
   SELECT
-{% for mixture in mixtures %}
 {% for odd in mixture.odds %}
     {{ odd.value }} AS {{ odd.name }},
 {% endfor %}
-{% endfor %}
     "class",
-    "rows"
-  FROM scored
+    "rows",
+    "mixture"
+  FROM scored, (
+    VALUES
+{% for numbers in mixtures %}
+      ({{ loop.index0 }}{% for number in numbers %}, {{ number }}{% endfor %}){% if not loop.last %},{% endif %}
+
+{% endfor %}
+  ) AS mixtures("mixture"{% for weight in weights %}, {{ weight }}{% endfor %})
 )
 , powers AS (
   SELECT
-{% for mixture in mixtures %}
 {% for power in mixture.powers %}
     {{ power.value }} AS {{ power.name }},
 {% endfor %}
-{% endfor %}
-    "rows"
+    "rows",
+    "mixture"
   FROM odds
 )
 , losses AS (
   SELECT
     *,
-{% for mixture in mixtures %}
-    {{ mixture.loss.value }} AS {{ mixture.loss.name }}{% if not loop.last %},{% endif %}
-
-{% endfor %}
+    {{ mixture.loss.value }} AS {{ mixture.loss.name }}
   FROM powers
 )
-SELECT
-{% for mixture in mixtures %}
-  CAST(COALESCE(SUM("rows" * CAST({{ mixture.points.value }} AS BIGINT)), 0) AS BIGINT) AS {{ mixture.points.name }}{% if not loop.last %},{% endif %}
-
-{% endfor %}
+SELECT "mixture", CAST(SUM("rows" * CAST({{ mixture.points.value }} AS BIGINT)) AS BIGINT) AS "points"
 FROM losses
+GROUP BY "mixture"

@@ -94,8 +94,11 @@ class Mixture:
     points: Column
 
     @staticmethod
-    def of(number: int, weights: Sequence[int], classes: int, ident: Ident) -> Mixture:
-        """The mixture of some weights, for a column `class` with the class of a row."""
+    def of(number: int, weights: Sequence[int | Sql], classes: int, ident: Ident) -> Mixture:
+        """The mixture of some weights, for a column `class` with the class of a row.
+
+        Weights may be columns: then one statement has one `Mixture` for a row of each mixture.
+        """
         odds = [
             Column(_mixed(weights, label, ident), ident(f"z{number}_{label}"))
             for label in range(classes)
@@ -119,7 +122,7 @@ class Mixture:
         return Mixture(odds, [*powers, below], loss, Column(points, ident(f"points{number}")))
 
 
-def _mixed(weights: Sequence[int], label: int, ident: Ident) -> Sql:
+def _mixed(weights: Sequence[int | Sql], label: int, ident: Ident) -> Sql:
     """A class's log-odds in a mixture, rounded down."""
     terms = [f"{weight} * {ident(f's{n}_{label}')}" for n, weight in enumerate(weights) if weight]
     return Sql(f"floor(({' + '.join(terms)}) / {MIXTURE_PARTS}e0)")

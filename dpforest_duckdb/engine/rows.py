@@ -557,6 +557,7 @@ class DuckDBRows:
                     of_score.append(SimpleNamespace(leaf=leaf, before=len(votes) + 1))
                     votes += values.tolist()
             scores.append([*([[]] if self._classes == 2 else []), *terms])
+        weights = [self._ident(f"weight{number}") for number in range(len(models))]
         sql = render(
             "rate_mixtures",
             codes=self._codes,
@@ -567,14 +568,13 @@ class DuckDBRows:
             votes=Sql(f"'{votes}'"),
             leaves=leaves,
             models=scores,
-            mixtures=[
-                Mixture.of(number, weights, self._classes, self._ident)
-                for number, weights in enumerate(mixtures)
-            ],
+            mixture=Mixture.of(0, weights, self._classes, self._ident),
+            mixtures=mixtures,
+            weights=weights,
             whole=POINTS,
         )
         found = self._run(sql, step="rate_mixtures", fetch="fetchnumpy")
-        return np.array([found[f"points{m}"][0] for m in range(len(mixtures))], dtype=np.int64)
+        return _dense([found["mixture"]], found["points"], (len(mixtures),))
 
     def _at_leaf(self, tree: Tree, values: Sequence[int], node: int = 0) -> Sql:
         """The value at the leaf of a row below a node of a tree, by the codes of the row.

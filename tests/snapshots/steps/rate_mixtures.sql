@@ -1,7 +1,8 @@
 -- Rate mixtures of models: each row gives each mixture up to 4096 points, half of them if
 -- its class has the highest log-odds, half as its loss is small. Equal rows are rated once.
--- inputs: the TEMP table of codes, the models' trees as sums of codes, their votes in one list
--- outputs: one row with the sum of points of each mixture
+-- inputs: the TEMP table of codes, the models' trees as sums of codes, their votes in one list, the
+-- weights of each mixture
+-- outputs: the sum of points of each mixture; none if there are no rows
 -- reads private rows: yes
 WITH alike AS (
   SELECT "codes0", "node_class0" % 2 AS "class", COUNT(*) AS "rows"
@@ -28,33 +29,32 @@ WITH alike AS (
 )
 , odds AS (
   SELECT
-    floor((1 * "s0_0" + 1 * "s1_0") / 20e0) AS "z0_0",
-    floor((1 * "s0_1" + 1 * "s1_1") / 20e0) AS "z0_1",
-    floor((1 * "s0_0" + 2 * "s1_0") / 20e0) AS "z1_0",
-    floor((1 * "s0_1" + 2 * "s1_1") / 20e0) AS "z1_1",
+    floor(("weight0" * "s0_0" + "weight1" * "s1_0") / 20e0) AS "z0_0",
+    floor(("weight0" * "s0_1" + "weight1" * "s1_1") / 20e0) AS "z0_1",
     "class",
-    "rows"
-  FROM scored
+    "rows",
+    "mixture"
+  FROM scored, (
+    VALUES
+      (0, 1, 1),
+      (1, 1, 2)
+  ) AS mixtures("mixture", "weight0", "weight1")
 )
 , powers AS (
   SELECT
     floor(16777216e0 * exp((greatest("z0_0", "z0_1") - "z0_0") / -1000000e0) + 5e-1) AS "power0_0",
     floor(16777216e0 * exp((greatest("z0_0", "z0_1") - "z0_1") / -1000000e0) + 5e-1) AS "power0_1",
     greatest("z0_0", "z0_1") - CASE "class" WHEN 0 THEN "z0_0" WHEN 1 THEN "z0_1" END AS "below0",
-    floor(16777216e0 * exp((greatest("z1_0", "z1_1") - "z1_0") / -1000000e0) + 5e-1) AS "power1_0",
-    floor(16777216e0 * exp((greatest("z1_0", "z1_1") - "z1_1") / -1000000e0) + 5e-1) AS "power1_1",
-    greatest("z1_0", "z1_1") - CASE "class" WHEN 0 THEN "z1_0" WHEN 1 THEN "z1_1" END AS "below1",
-    "rows"
+    "rows",
+    "mixture"
   FROM odds
 )
 , losses AS (
   SELECT
     *,
-    floor(1000000e0 * ln(floor(("power0_0" + "power0_1") / 256e0) / 65536e0) + 5e-1) + "below0" AS "loss0",
-    floor(1000000e0 * ln(floor(("power1_0" + "power1_1") / 256e0) / 65536e0) + 5e-1) + "below1" AS "loss1"
+    floor(1000000e0 * ln(floor(("power0_0" + "power0_1") / 256e0) / 65536e0) + 5e-1) + "below0" AS "loss0"
   FROM powers
 )
-SELECT
-  CAST(COALESCE(SUM("rows" * CAST(CASE WHEN "below0" = 0 THEN 2048 ELSE 0 END + floor(2048e0 * greatest(2772589 - "loss0", 0) / 2772589e0) AS BIGINT)), 0) AS BIGINT) AS "points0",
-  CAST(COALESCE(SUM("rows" * CAST(CASE WHEN "below1" = 0 THEN 2048 ELSE 0 END + floor(2048e0 * greatest(2772589 - "loss1", 0) / 2772589e0) AS BIGINT)), 0) AS BIGINT) AS "points1"
+SELECT "mixture", CAST(SUM("rows" * CAST(CASE WHEN "below0" = 0 THEN 2048 ELSE 0 END + floor(2048e0 * greatest(2772589 - "loss0", 0) / 2772589e0) AS BIGINT)) AS BIGINT) AS "points"
 FROM losses
+GROUP BY "mixture"
