@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,20 +73,26 @@ def fitted(prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]) -
     wanted = [_against_first(np.log(np.maximum(share, LEAST)).T) for share in shares]
     start = _against_first(np.log(prior))
     added = [target - start[:, None] for target in wanted]
-    odds = start[:, None] + sum(part[:, code] for part, code in zip(added, codes, strict=True))
+    odds = start[:, None] + sum(
+        part.take(code, axis=1) for part, code in zip(added, codes, strict=True)
+    )
     for _ in range(SWEEPS):
         for part, target, share, code in zip(added, wanted, shares, codes, strict=True):
             step = target - _expected(odds, share, code)
             part += step
-            odds += step[:, code]
+            odds += step.take(code, axis=1)  # a third of the time of step[:, code]
     return Odds(np.insert(start, 0, 0.0), [np.insert(part, 0, 0.0, axis=0).T for part in added])
 
 
 def made_up(number: int, weight: Floats) -> NDArray[np.intp]:
     """The values of one attribute in the made-up rows, in another order for each attribute."""
-    places = (np.random.default_rng(number).permutation(ROWS) + 0.5) / ROWS
     inner = np.cumsum(weight)[:-1] / weight.sum()
-    return np.searchsorted(inner, places)
+    return np.searchsorted(inner, (np.arange(ROWS) + 0.5) / ROWS)[_order(number)]
+
+
+@cache
+def _order(number: int) -> NDArray[np.intp]:
+    return np.random.default_rng(number).permutation(ROWS)
 
 
 def _against_first(odds: Floats) -> Floats:
