@@ -74,14 +74,19 @@ def fitted(prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]) -
     start = _against_first(np.log(prior))
     added = [target - start[:, None] for target in wanted]
     odds = start[:, None] + sum(
-        part.take(code, axis=1) for part, code in zip(added, codes, strict=True)
+        _of_rows(part, code) for part, code in zip(added, codes, strict=True)
     )
     for _ in range(SWEEPS):
         for part, target, share, code in zip(added, wanted, shares, codes, strict=True):
             step = target - _expected(odds, share, code)
             part += step
-            odds += step.take(code, axis=1)  # a third of the time of step[:, code]
+            odds += _of_rows(step, code)
     return Odds(np.insert(start, 0, 0.0), [np.insert(part, 0, 0.0, axis=0).T for part in added])
+
+
+def _of_rows(odds: Floats, code: NDArray[np.intp]) -> Floats:
+    """`odds[:, code]`, also with the classes of a row side by side, in a fraction of the time."""
+    return odds.T.take(code, axis=0).T
 
 
 def made_up(number: int, weight: Floats) -> NDArray[np.intp]:
