@@ -25,5 +25,17 @@ FROM (
     {{ tree.value }} AS {{ tree.column }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
+{% if cells %}
+  FROM (
+    SELECT
+      *,
+{% for cell, code in cells.items() %}
+      {{ code }} AS {{ cell }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+    FROM {{ codes }}
+  )
+{% else %}
   FROM {{ codes }}
+{% endif %}
 )

@@ -58,6 +58,8 @@ class DuckDBRows:
         self._domain = domain
         self._classes = len(domain.classes)
         self._blocks = blocks(domain.cells, self._classes)
+        self._places = [block.place_of(a) for block in self._blocks for a in block.attributes]
+        self._cells = [self._ident(f"cell{a}") for a in range(len(domain.cells))]  # tested often
         self._words = [self._ident(f"codes{w}") for w in range(self._blocks[-1].word + 1)]
         self._node_classes = [self._ident(f"node_class{copy}") for copy in range(copies)]
         self._name = f"dpforest_{secrets.token_hex(6)}"
@@ -192,17 +194,13 @@ class DuckDBRows:
         """The column with the number of edges below a value; no column of the user has its name."""
         return self._ident(f"{self._name}_below{attribute}")
 
-    def _place(self, attribute: int) -> Place:
-        block = next(block for block in self._blocks if attribute in block.attributes)
-        return block.place_of(attribute)
-
     def _word(self, word: int) -> Sql:
         """The SQL of a packed column: the code of each of its attributes, shifted to its bits."""
         packed = [block for block in self._blocks if block.word == word]
         kind = unsigned(2 ** (packed[-1].place.shift + packed[-1].place.bits) - 1)
         codes = []
         for number in (number for block in packed for number in block.attributes):
-            attribute, place = self._domain.attributes[number], self._place(number)
+            attribute, place = self._domain.attributes[number], self._places[number]
             dialect = self._statements.dialect
             searched = self._below(number) if dialect.many_edges(attribute) else None
             code = dialect.code(attribute, self._ident("t", attribute.column), searched)
@@ -388,7 +386,7 @@ class DuckDBRows:
 
     def count_pairs(self, attribute: int) -> list[Integers]:
         values = self._domain.cells[attribute]
-        code = f"CAST({self._code(self._place(attribute))} AS INTEGER)"
+        code = f"CAST({self._code(self._places[attribute])} AS INTEGER)"
         label = f"{self._node_classes[0]} % {self._classes}"
         pair, words = self._ident("pair"), ", ".join(self._words)
         rows = f"SELECT {words}, {code} * {self._classes} + {label} AS {pair} FROM {self._codes}"
@@ -398,7 +396,7 @@ class DuckDBRows:
         places = [
             SimpleNamespace(
                 column=self._ident(f"place{number}"),
-                value=_entry(self._code(self._place(attribute)), values),
+                value=_entry(self._code(self._places[attribute]), values),
             )
             for number, (attribute, values) in enumerate(in_dimensions(positions))
         ]
@@ -454,12 +452,12 @@ class DuckDBRows:
     def add_votes(self, trees: Sequence[Tree]) -> None:
         self._unstored += trees  # until the scores are read
 
-    def _store_votes(self, trees: Sequence[Tree]) -> None:
+    def _store_votes(self, trees: Mapping[Sql, Tree]) -> None:
         """Store the scores with all votes, and the leaves of the `trees` that are summed next.
 
         When their votes are added, the leaves are known: large trees take long to plan.
         """
-        leaves = {self._leaf(tree): self._ident(f"next{n}") for n, tree in enumerate(trees)}
+        leaves = {leaf: self._ident(f"next{number}") for number, leaf in enumerate(trees)}
         sql = render(
             "add_votes",
             voted=self._named(self._version + 1),
@@ -469,18 +467,24 @@ class DuckDBRows:
             scored=self._scored,
             trees=[self._votes(tree, f"leaf{n}") for n, tree in enumerate(self._unstored)],
             leaves=leaves,
+            cells={
+                self._cells[attribute]: self._code(self._places[attribute])
+                for tree in [*self._unstored, *trees.values()]
+                for attribute in np.unique(tree.attribute[tree.kind != LEAF]).tolist()
+                if not self._grid(tree)
+            },
         )
         self._run(sql, step="add_votes")
         self._scored, self._unstored, self._leaves = True, [], leaves
         self._next_version()
 
-    def _with_votes(self, trees: Sequence[Tree]) -> Sql:
+    def _with_votes(self, trees: Mapping[Sql, Tree]) -> Sql:
         """The coded rows with their scores, for a statement that needs the leaves of `trees`.
 
         Votes that are not stored yet are added in the statement, if they are those of at most
         MAX_UNSTORED trees, and the leaves of all trees are sums of codes (see `_grid`).
         """
-        large = [tree for tree in trees if not self._grid(tree)]
+        large = {leaf: tree for leaf, tree in trees.items() if not self._grid(tree)}
         cheap = not large and all(self._grid(tree) for tree in self._unstored)
         if not self._scored or not cheap or len(self._unstored) > MAX_UNSTORED:
             self._store_votes(large)
@@ -504,18 +508,20 @@ class DuckDBRows:
         column, votes = self._ident(leaf), [values.tolist() for values in _scores_of(tree.votes)]
         node = self._leaf(tree)
         if len(votes) == 1 and node not in self._leaves:
-            value = self._at_leaf(tree, votes[0])
+            value = self._at_leaf(tree, votes[0], in_cells=True)
             return SimpleNamespace(column=column, value=value, votes=[column])
         entries = [Sql(f"{_constants(values)}[{column} + 1]") for values in votes]
         return SimpleNamespace(column=column, value=self._leaves.get(node, node), votes=entries)
 
     def _leaf(self, tree: Tree) -> Sql:
         """The number of the leaf of a row, in the narrowest type that can count all nodes."""
-        return Sql(f"CAST({self._node(tree)} AS {unsigned(tree.nodes)})")
+        node = self._grid(tree) or self._at_leaf(tree, range(tree.nodes), in_cells=True)
+        return Sql(f"CAST({node} AS {unsigned(tree.nodes)})")
 
     def sum_gradients(self, trees: Sequence[Tree], scale: Gradients) -> list[Integers]:
         shares = Shares.of(self._scores, scale.whole, self._ident)
-        codes, nodes = self._with_votes(trees), [self._leaf(tree) for tree in trees]
+        nodes = [self._leaf(tree) for tree in trees]
+        codes = self._with_votes(dict(zip(nodes, trees, strict=True)))
         sql = render(
             "sum_gradients",
             codes=codes,
@@ -576,32 +582,33 @@ class DuckDBRows:
         found = self._run(sql, step="rate_mixtures", fetch="fetchnumpy")
         return _dense([found["mixture"]], found["points"], (len(mixtures),))
 
-    def _at_leaf(self, tree: Tree, values: Sequence[int], node: int = 0) -> Sql:
+    def _at_leaf(
+        self, tree: Tree, values: Sequence[int], node: int = 0, *, in_cells: bool = False
+    ) -> Sql:
         """The value at the leaf of a row below a node of a tree, by the codes of the row.
 
-        `values[node]` has a value for each node; those of inner nodes are not used.
+        `values[node]` has a value for each node; those of inner nodes are not used. Tests are of
+        the columns `_cells` if `in_cells`: in a statement of many tests they take less time.
         """
         kind, first = int(tree.kind[node]), int(tree.first[node])
         if kind == LEAF:
             return Sql(values[node])
-        place = self._place(int(tree.attribute[node]))
+        place = self._places[int(tree.attribute[node])]
         children = tree.children(node, self._domain.cells)
+        below = functools.partial(self._at_leaf, tree, values, in_cells=in_cells)
         if kind == MULTIWAY:
             code = self._code(place)
             if all(tree.kind[child] == LEAF for child in children):
                 return _entry(code, [values[child] for child in children])
-            branches = [f"WHEN {c - first} THEN {self._at_leaf(tree, values, c)}" for c in children]
+            branches = [f"WHEN {child - first} THEN {below(child)}" for child in children]
             return Sql(f"CASE {code} {' '.join(branches)} END")
-        test = self._test(place, "<=" if kind == THRESHOLD else "=", int(tree.cell[node]))
-        yes, no = (self._at_leaf(tree, values, child) for child in children)
+        # a code is compared in the bits of its word: a shift of it would take longer
+        code, shift = Sql(f"({self._words[place.word]} & {place.mask << place.shift})"), place.shift
+        if in_cells:
+            code, shift = self._cells[tree.attribute[node]], 0
+        test = f"{code} {'<=' if kind == THRESHOLD else '='} {int(tree.cell[node]) << shift}"
+        yes, no = map(below, children)
         return Sql(f"CASE WHEN {test} THEN {yes} ELSE {no} END")
-
-    def _test(self, place: Place, comparison: str, cell: int) -> Sql:
-        """A comparison of a code with a cell. Both are left in the bits of the word: a shift of the
-        code would take longer.
-        """
-        word = self._words[place.word]
-        return Sql(f"({word} & {place.mask << place.shift}) {comparison} {cell << place.shift}")
 
     def _node(self, tree: Tree) -> Sql:
         """The number of the leaf of a row, by its codes."""
@@ -618,7 +625,7 @@ class DuckDBRows:
             alike = (tree.attribute[nodes] == attribute).all()
             if not alike or (np.diff(tree.first[nodes]) != size).any():
                 return None
-            code = f"CAST({self._code(self._place(attribute))} AS INTEGER)"
+            code = f"CAST({self._code(self._places[attribute])} AS INTEGER)"
             number = f"({number}) * {size} + {code}" if number else code
             nodes = first + np.arange(len(nodes) * size)
         whole = number and (tree.kind[nodes] == LEAF).all()
@@ -684,7 +691,6 @@ class DuckDBRows:
 
     def _moves(self, splits: Splits) -> list[SimpleNamespace]:
         """How the rows move in each node_class column in which a node is split."""
-        places = [self._place(number) for number in range(len(self._domain.cells))]
         words = [Sql(f"c.{word}") for word in self._words]
         found = []
         for copy, node_class in enumerate(self._node_classes):
@@ -693,7 +699,7 @@ class DuckDBRows:
                 continue
             others = self._open[copy].difference(splits.node[i] for i in mine)
             move = moved(
-                Moves.of(splits, mine, places, self._classes),
+                Moves.of(splits, mine, self._places, self._classes),
                 node_class,
                 np.array(sorted(others), dtype=np.int64),
                 table=self._ident(f"splits{copy}"),

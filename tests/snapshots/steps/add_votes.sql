@@ -9,10 +9,15 @@ SELECT
   "codes0",
   "node_class0",
 CAST(0 AS BIGINT) + "leaf0" AS "score1",
-  CAST(CASE WHEN ("codes0" & 24) = 0 THEN 1 ELSE 2 END AS UTINYINT) AS "next0"
+  CAST(CASE WHEN "cell0" = 0 THEN 1 ELSE 2 END AS UTINYINT) AS "next0"
 FROM (
   SELECT
     *,
-    CASE WHEN ("codes0" & 24) = 0 THEN -400000 ELSE 600000 END AS "leaf0"
-  FROM "temp"."main"."dpforest_000001_0"
+    CASE WHEN "cell0" = 0 THEN -400000 ELSE 600000 END AS "leaf0"
+  FROM (
+    SELECT
+      *,
+      CAST(("codes0" >> 3) & 3 AS UTINYINT) AS "cell0"
+    FROM "temp"."main"."dpforest_000001_0"
+  )
 )
