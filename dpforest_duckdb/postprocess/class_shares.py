@@ -239,9 +239,9 @@ def steps(
     spread = variance + bend
     squares = np.array(STEP_WIDTHS)[:, None] ** 2
     # of each model `[width]`: its evidence, and the steps by gradients
-    whole = bend**2 * squares + spread  # steps that do not depend on each other
+    whole = bend**2 * squares + spread  # steps that do not depend on each other: no matrix
     worths = [-(gradients**2 / whole + np.log(whole)).sum(axis=1) / 2]
-    slopes = [(squares * bend / whole)[:, None] * np.eye(len(bend))]
+    slopes = list[Floats]()
     if ordered > 2:
         place = np.arange(len(bend))
         apart = np.abs(place[:, None] - place[None])
@@ -259,6 +259,10 @@ def steps(
     worth = np.array(worths)  # [likeness, width]
     weights = np.exp(worth - worth.max()) * widths.weights
     widths.learn(np.logaddexp.reduce(worth, axis=0))
-    slope: Floats = np.tensordot(weights / weights.sum(), np.array(slopes), axes=2)
-    deviation: Floats = np.sqrt(variance * (slope**2).sum(axis=1))
+    weights /= weights.sum()
+    alone = weights[0] @ (squares * bend / whole)
+    if not slopes:
+        return np.clip(alone * gradients, -largest, largest), np.sqrt(variance) * alone
+    slope = np.diag(alone) + np.tensordot(weights[1:], np.array(slopes), axes=2)
+    deviation = np.sqrt(variance * (slope**2).sum(axis=1))
     return np.clip(slope @ gradients, -largest, largest), deviation
