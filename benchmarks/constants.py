@@ -81,7 +81,6 @@ CONSTANTS = (
     Constant("MODELS", 500, 2000),
     Constant("CLEAN", 0.08, 0.18),
     Constant("MEANS", 2, 5),
-    Constant("PRODUCTS", 18, 72),
     Constant("FEW_FIGURES", 20, 45),
     Constant("ROUGH", 0.45, 1.1),
     Constant("LEAST_ROWS", 150, 600),

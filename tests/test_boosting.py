@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -671,6 +672,19 @@ def test_a_step_is_bounded_if_hessians_are_almost_zero(largest: float) -> None:
     assert (np.abs(found) <= largest).all()
     assert (np.sign(found) == np.sign(gradients)).all()
     assert (np.abs(found) > largest / 2).all()
+
+
+def test_steps_of_many_values_without_an_order_take_little_memory() -> None:
+    """A matrix of 20,000 values times themselves would take 3 GB."""
+    gradients, hessians = np.full(20_000, 30.0), np.full(20_000, 10.0)
+    tracemalloc.start()
+    found, deviation = steps(gradients, hessians, 4.0, largest=2)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10**8
+    assert found == pytest.approx(found[0])
+    assert 1 < found[0] <= 2  # Newton's step is 3
+    assert deviation == pytest.approx(deviation[0])
 
 
 def test_steps_stay_near_zero_where_those_before_were_noise() -> None:

@@ -47,6 +47,7 @@ from dpforest_duckdb.recipes.ours.auto import (
     MEANS_OR_LOG_ODDS,
     MEANS_OR_TREE,
 )
+from dpforest_duckdb.recipes.ours.constants import CLEAN
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.request import TrainingContext
@@ -421,6 +422,20 @@ def test_the_stated_noise_is_the_noise_that_is_there(rows: int) -> None:
         assert (there / released.deviation).min() > 0.8
         assert (there / released.deviation).max() < 1.25
         assert recipe.learner.deviation(query, request) == pytest.approx(released.deviation.max())
+
+
+def test_products_are_released_from_where_their_noise_is_small_enough() -> None:
+    """The noise of the plan, in parts of all rows."""
+    recipe = find("class-means")
+    columns = {f"x{i}": DOUBLE for i in range(8)}
+    attributes = tuple(Attribute(name, "numeric", lower=0, upper=1) for name in columns)
+    domain = Domain(attributes, "c", tuple("abc")).bind(columns | {"c": VARCHAR})
+    request = recipe.request(domain, NANO, rows=10**6)
+    query = recipe.plan(request).query("products")
+    assert query is not None
+    enough = math.ceil((recipe.learner.deviation(query, request) or 0) / CLEAN)
+    assert recipe.plan(replace(request, rows=enough)).query("products")
+    assert not recipe.plan(replace(request, rows=enough - 1)).query("products")
 
 
 def numeric(name: str, bins: int) -> Attribute:

@@ -248,7 +248,7 @@ def _tree(request: Request, attribute: int, log_odds: Floats) -> Tree:
 def means_deviation(query: PlannedQuery, request: Request, numbers: Iterable[int]) -> float | None:
     """The standard deviation of the noise in a sum of positions, in parts of the largest one.
 
-    `numbers` are those of the attributes whose positions are summed.
+    `numbers` are those of the attributes whose positions are summed; 0 if they have none.
     """
     if query.purpose not in ("means", "squares", "products"):
         return query.count_noise(request.rows_per_unit)
@@ -258,7 +258,7 @@ def means_deviation(query: PlannedQuery, request: Request, numbers: Iterable[int
     if query.purpose == "products":
         blocks = [1] * (sum(blocks) * (sum(blocks) + 1) // 2)
     reach = REACH if query.purpose == "means" else REACH**2
-    return max(_deviations(query, blocks, reach, request.rows_per_unit).values())
+    return max(_deviations(query, blocks, reach, request.rows_per_unit).values(), default=0.0)
 
 
 CLASS_MEANS = Learner(

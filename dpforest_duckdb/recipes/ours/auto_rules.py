@@ -15,10 +15,11 @@ import numpy as np
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.privacy.noise import gaussian_variance, noise_scale
+from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.plans import BINS, FEW_TREES, row_count_query
 from dpforest_duckdb.recipes.strongest_query import strongest_is_cheap
-from dpforest_duckdb.request import Request
+from dpforest_duckdb.request import Learner, Request
 from dpforest_duckdb.splits import positions
 from dpforest_duckdb.splits.table_codes import blocks, deviations
 
@@ -249,15 +250,16 @@ def means_fit(request: Request) -> bool:
     return max(sizes, default=1) == 1 and needed <= strength(request)
 
 
-def products_fit(request: Request) -> bool:
-    """Whether the means of products of all pairs of positions have little noise."""
-    dimensions = _dimensions(request)
-    pairs = dimensions * (dimensions + 1) // 2
-    return bool(request.rows) and constants.PRODUCTS * pairs <= strength(request)
-
-
-def _dimensions(request: Request) -> int:
-    return sum(size for each in request.domain.attributes for size in positions.blocks(each))
+def noise_part(learner: Learner, plan: Plan, purpose: str, request: Request) -> float:
+    """The noise of a query by this plan, in parts of the noisy rows: 0 before they are known, and
+    infinite without a budget.
+    """
+    query = plan.query(purpose)
+    if not query or not query.total:
+        return math.inf
+    deviation = learner.deviation(query, request)
+    assert deviation is not None, "a query of sums has noise"
+    return deviation / request.rows if request.rows else 0.0
 
 
 def _finer_together(request: Request) -> bool:

@@ -20,6 +20,7 @@ from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto_rules import (
     deep_trees_pay,
     mostly_numeric,
+    noise_part,
     random_trees_pay,
 )
 from dpforest_duckdb.recipes.plans import FEW_TREES, START, in_rounds
@@ -56,13 +57,7 @@ def _means_are_clear(request: Request, started: Plan) -> bool:
     """
     if len(ordered_attributes(request)) > MOST_PAIRED or not mostly_numeric(request):
         return False
-    products = started.query("products")
-    assert products is not None
-    if not products.total:
-        return False
-    noise = BOOSTING.deviation(products, request)
-    assert noise is not None
-    return not request.rows or noise <= constants.CLEAN * request.rows
+    return noise_part(BOOSTING, started, "products", request) <= constants.CLEAN
 
 
 def adapt(histogram: Integers, request: Request) -> Request:

@@ -7,6 +7,7 @@ of independent noise, at ε up to 1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dpforest_duckdb.arrays import Integers
@@ -24,21 +25,27 @@ MOST_RATED = 2**12  # attributes times classes whose sums rows rate: more make a
 
 
 def plan(request: Request) -> Plan:
-    """Windows and means; with enough rows products; else squares, and a choice of the weight of the
-    sums of log-odds, if the rows can tell weights apart.
+    """Windows and means; products too if their noise is small by this plan. Otherwise squares, and
+    a choice of the weight of the sums of log-odds if the rows can tell weights apart.
     """
-    rest = request.epsilon - row_count_query(request).total
+    whole = _planned(request, (("products", "joint noise", PAIRS),))
+    noise = auto_rules.noise_part(LEARNER, whole, "products", request)
+    if request.rows and noise <= constants.CLEAN:
+        return whole
+    few = len(request.domain.attributes) * len(request.domain.classes) <= MOST_RATED
+    chosen = constants.CHECK if few and auto_rules.models_differ(request) else 0
+    mixture = ("mixture", "permute-and-flip on points", chosen)
+    return _planned(request, (("squares", "joint noise", SQUARES), mixture))
+
+
+def _planned(request: Request, others: Sequence[tuple[str, str, int]]) -> Plan:
+    """Queries with the percentages of `others`; the means get what these and windows leave."""
     attributes = auto_rules.recut(request.domain, auto_rules.MOST).attributes
-    times = {"window": sum(map(has_window, attributes))}
-    spread = [("window", "permute-and-flip on rows", WINDOWS if times["window"] else 0)]
-    if auto_rules.products_fit(request):
-        spread.append(("products", "joint noise", PAIRS))
-    else:
-        spread.append(("squares", "joint noise", SQUARES))
-        rated = len(attributes) * len(request.domain.classes) <= MOST_RATED
-        chosen = constants.CHECK if rated and auto_rules.models_differ(request) else 0
-        spread.append(("mixture", "permute-and-flip on points", chosen))
+    windows = sum(map(has_window, attributes))
+    spread = [("window", "permute-and-flip on rows", WINDOWS if windows else 0), *others]
     spread.append(("means", "joint noise", 100 - sum(percent for *_, percent in spread)))
+    rest = request.epsilon - row_count_query(request).total
+    times = {"window": windows}
     costs = share(rest, [percent for *_, percent in spread])
     queries = (
         PlannedQuery(purpose, how, (cost // times.get(purpose, 1),), times.get(purpose, 1))

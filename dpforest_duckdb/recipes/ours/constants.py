@@ -18,7 +18,6 @@ COMPARE = 400  # the strength from which two sums of log-odds are fitted to the 
 MODELS = 1000  # the strength from which the rows choose among models of joint tables
 CLEAN = 0.12  # the most noise in a joint figure, in parts of the rows of a class, or of all rows
 MEANS = 3  # the strength, in parts of positions times classes, from which class means are released
-PRODUCTS = 36  # the strength, in parts of pairs of positions, from which their products are too
 FEW_FIGURES = 30  # the most joint figures for which ROUGH is allowed
 ROUGH = 0.7  # the same if there are few joint figures
 LEAST_ROWS = 300  # n counts as at least so many where noise is compared with it
