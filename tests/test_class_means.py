@@ -47,7 +47,7 @@ from dpforest_duckdb.recipes.ours.auto import (
     MEANS_OR_LOG_ODDS,
     MEANS_OR_TREE,
 )
-from dpforest_duckdb.recipes.ours.constants import CLEAN
+from dpforest_duckdb.recipes.ours.constants import CLEAN, MODELS
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.request import TrainingContext
@@ -425,9 +425,9 @@ def test_the_stated_noise_is_the_noise_that_is_there(rows: int) -> None:
 
 
 def test_products_are_released_from_where_their_noise_is_small_enough() -> None:
-    """The noise of the plan, in parts of all rows."""
+    """The noise of the plan, in parts of all rows. Otherwise a weight is chosen, from MODELS on."""
     recipe = find("class-means")
-    columns = {f"x{i}": DOUBLE for i in range(8)}
+    columns = {f"x{i}": DOUBLE for i in range(16)}
     attributes = tuple(Attribute(name, "numeric", lower=0, upper=1) for name in columns)
     domain = Domain(attributes, "c", tuple("abc")).bind(columns | {"c": VARCHAR})
     request = recipe.request(domain, NANO, rows=10**6)
@@ -436,6 +436,23 @@ def test_products_are_released_from_where_their_noise_is_small_enough() -> None:
     enough = math.ceil((recipe.learner.deviation(query, request) or 0) / CLEAN)
     assert recipe.plan(replace(request, rows=enough)).query("products")
     assert not recipe.plan(replace(request, rows=enough - 1)).query("products")
+
+    def purposes(rows: int) -> list[str]:
+        return [query.purpose for query in recipe.plan(replace(request, rows=rows)).queries]
+
+    assert purposes(MODELS) == ["rows", "window", "squares", "mixture", "means"] != purposes(enough)
+    assert purposes(MODELS - 1) == ["rows", "window", "squares", "means"]
+    assert "products" not in purposes(0)  # before the number of rows is known
+
+
+def test_pairs_of_very_many_positions_are_not_summed() -> None:
+    """Each of 300 values has a position."""
+    values = tuple(f"v{n}" for n in range(300))
+    domain = Domain((Attribute("x", "categorical", values),), "c", tuple("abc"))
+    recipe = find("class-means")
+    request = recipe.request(domain.bind({"x": VARCHAR, "c": VARCHAR}), NANO, rows=10**9)
+    assert recipe.plan(request).query("squares")
+    assert not recipe.plan(request).query("products")
 
 
 def numeric(name: str, bins: int) -> Attribute:

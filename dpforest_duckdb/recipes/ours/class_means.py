@@ -17,31 +17,38 @@ from dpforest_duckdb.recipes.ours import auto_rules, constants
 from dpforest_duckdb.recipes.plans import first_queries, row_count_query
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
+from dpforest_duckdb.splits import positions
 from dpforest_duckdb.splits.choose import at_random
-from dpforest_duckdb.splits.positions import has_window
 
 WINDOWS, SQUARES, PAIRS = 20, 5, 25  # percent of the budget after the number of rows
 MOST_RATED = 2**12  # attributes times classes whose sums rows rate: more make a statement too large
+MOST_PAIRS = 2**15  # of positions, whose products are summed: more take too many statements
 
 
 def plan(request: Request) -> Plan:
     """Windows and means; products too if their noise is small by this plan. Otherwise squares, and
     a choice of the weight of the sums of log-odds if the rows can tell weights apart.
     """
-    whole = _planned(request, (("products", "joint noise", PAIRS),))
-    noise = auto_rules.noise_part(LEARNER, whole, "products", request)
-    if request.rows and noise <= constants.CLEAN:
-        return whole
+    if request.rows and _pairs(request) <= MOST_PAIRS:
+        whole = _planned(request, (("products", "joint noise", PAIRS),))
+        if auto_rules.noise_part(LEARNER, whole, "products", request) <= constants.CLEAN:
+            return whole
     few = len(request.domain.attributes) * len(request.domain.classes) <= MOST_RATED
     chosen = constants.CHECK if few and auto_rules.models_differ(request) else 0
     mixture = ("mixture", "permute-and-flip on points", chosen)
     return _planned(request, (("squares", "joint noise", SQUARES), mixture))
 
 
+def _pairs(request: Request) -> int:
+    """The number of pairs of positions, each with itself too."""
+    size = sum(sum(positions.blocks(each)) for each in request.domain.attributes)
+    return size * (size + 1) // 2
+
+
 def _planned(request: Request, others: Sequence[tuple[str, str, int]]) -> Plan:
     """Queries with the percentages of `others`; the means get what these and windows leave."""
     attributes = auto_rules.recut(request.domain, auto_rules.MOST).attributes
-    windows = sum(map(has_window, attributes))
+    windows = sum(map(positions.has_window, attributes))
     spread = [("window", "permute-and-flip on rows", WINDOWS if windows else 0), *others]
     spread.append(("means", "joint noise", 100 - sum(percent for *_, percent in spread)))
     rest = request.epsilon - row_count_query(request).total
