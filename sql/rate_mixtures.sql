@@ -1,5 +1,5 @@
 -- Rate mixtures of models: each row gives each mixture up to {{ whole }} points, half of them if
--- its class has the highest log-odds, half as its loss is small. Equal rows are rated once.
+-- its class has the highest log-odds, and up to half for a small loss. Equal rows are rated once.
 -- inputs: the TEMP table of codes, the models' trees as sums of codes, their votes in one list, the
 -- weights of each mixture
 -- outputs: the sum of points of each mixture; none if there are no rows

@@ -97,7 +97,8 @@ class Mixture:
     def of(number: int, weights: Sequence[int | Sql], classes: int, ident: Ident) -> Mixture:
         """The mixture of some weights, for a column `class` with the class of a row.
 
-        Weights may be columns: then one statement has one `Mixture` for a row of each mixture.
+        Weights may be the names of columns. Then one `Mixture` is enough for all mixtures: the
+        statement has a row for each, and the columns hold its weights.
         """
         odds = [
             Column(_mixed(weights, label, ident), ident(f"z{number}_{label}"))

@@ -59,7 +59,7 @@ class DuckDBRows:
         self._classes = len(domain.classes)
         self._blocks = blocks(domain.cells, self._classes)
         self._places = [block.place_of(a) for block in self._blocks for a in block.attributes]
-        self._cells = [self._ident(f"cell{a}") for a in range(len(domain.cells))]  # tested often
+        self._cells = [self._ident(f"cell{a}") for a in range(len(domain.cells))]  # one code each
         self._words = [self._ident(f"codes{w}") for w in range(self._blocks[-1].word + 1)]
         self._node_classes = [self._ident(f"node_class{copy}") for copy in range(copies)]
         self._name = f"dpforest_{secrets.token_hex(6)}"
@@ -455,7 +455,8 @@ class DuckDBRows:
     def _store_votes(self, trees: Mapping[Sql, Tree]) -> None:
         """Store the scores with all votes, and the leaves of the `trees` that are summed next.
 
-        When their votes are added, the leaves are known: large trees take long to plan.
+        So leaves need not be found again when the votes of these trees are added: DuckDB takes long
+        to plan a statement with large trees.
         """
         leaves = {leaf: self._ident(f"next{number}") for number, leaf in enumerate(trees)}
         sql = render(
@@ -587,8 +588,8 @@ class DuckDBRows:
     ) -> Sql:
         """The value at the leaf of a row below a node of a tree, by the codes of the row.
 
-        `values[node]` has a value for each node; those of inner nodes are not used. Tests are of
-        the columns `_cells` if `in_cells`: in a statement of many tests they take less time.
+        `values[node]` has a value for each node; those of inner nodes are not used. With
+        `in_cells`, tests read the columns `_cells`, which is faster if a statement has many tests.
         """
         kind, first = int(tree.kind[node]), int(tree.first[node])
         if kind == LEAF:

@@ -239,7 +239,8 @@ def random_trees(domain: Domain, trees: int, depth: int, bits: Bits) -> list[Tre
 def _score_columns(request: Request) -> int:
     """One for each class, or one for two.
 
-    One more has room for the leaves of a block: of at most four trees, in two bytes each.
+    One more counts for the stored leaves of trees that are fitted together: of at most four, in two
+    bytes each.
     """
     return 1 + (len(request.domain.classes) if len(request.domain.classes) > 2 else 1)
 

@@ -248,7 +248,7 @@ def _tree(request: Request, attribute: int, log_odds: Floats) -> Tree:
 def means_deviation(query: PlannedQuery, request: Request, numbers: Iterable[int]) -> float | None:
     """The standard deviation of the noise in a sum of positions, in parts of the largest one.
 
-    `numbers` are those of the attributes whose positions are summed; 0 if they have none.
+    `numbers` are those of the attributes whose positions are summed. It is 0 if there are none.
     """
     if query.purpose not in ("means", "squares", "products"):
         return query.count_noise(request.rows_per_unit)

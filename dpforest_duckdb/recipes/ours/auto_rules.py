@@ -251,8 +251,9 @@ def means_fit(request: Request) -> bool:
 
 
 def noise_part(learner: Learner, plan: Plan, purpose: str, request: Request) -> float:
-    """The noise of a query by this plan, in parts of the noisy rows: 0 before they are known, and
-    infinite without a budget.
+    """The noise of a planned query, divided by the noisy number of rows.
+
+    It is 0 while that number is unknown, and infinite if the plan gives the query no budget.
     """
     query = plan.query(purpose)
     if not query or not query.total:

@@ -1,6 +1,7 @@
 -- Add the votes of trees to the scores of every row (log-odds in millionths).
--- A tree's value is its vote as CASE over cells. With several scores, or if it is summed next, it is
--- its leaf; then the votes of the leaves are constants. Leaves of trees that are summed next are stored.
+-- With one score, a tree's value is its vote, as CASE over the cells of attributes. With several
+-- scores, or if an earlier statement stored the tree's leaf, the value is the number of the leaf, and
+-- the votes of the leaves are constants. The leaves of large trees that are summed next are stored.
 -- inputs: the TEMP table of codes, the trees
 -- outputs: a new table of codes and scores
 -- reads private rows: yes
