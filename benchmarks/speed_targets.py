@@ -7,7 +7,7 @@ Contenders take turns, each in a process of its own, and the figures are ratios 
 is changed only between its two comments. It gets the load of the machine meanwhile, which counts
 ours too: on two cores it is about 2 if nothing else runs. LightGBM waits for all of its threads, so
 other programs slow it more than DuckDB. `--before` names a commit. The parts `small` and `tables`
-compare the CPU time of training with it, and calls in Python take one thread.
+compare the CPU time of training now and at that commit. Calls in Python take one thread.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ for _ in range(int(calls)):
         print(cpu() - start)
     con.execute("COMMENT ON TABLE rows IS NULL")
 """
-GUARANTEES = (("0.1", "0"), ("1", "0"), ("1", "1e-5"))  # ε and δ of the benchmark's tables
-MOST_OF_BEFORE = 1.5
+GUARANTEES = (("0.1", "0"), ("1", "0"), ("1", "1e-5"))  # the ε and δ at which tables are trained
+MOST_OF_BEFORE = 1.5  # times the CPU of the earlier commit
 
 
 @dataclass
@@ -190,7 +190,7 @@ def tables(run: Run) -> None:
         found.sort(reverse=True)
         over = [text for ratio, text in found if ratio > MOST_OF_BEFORE]
         run.add(
-            f"training, {case}: CPU divided by 21 November, the most of {len(found)} tables",
+            f"training, {case}: CPU divided by 21 November, the largest of {len(found)} tables",
             MOST_OF_BEFORE,
             found[0][0],
             f"; {len(over)} above: {', '.join(over)}" if over else "",

@@ -22,14 +22,14 @@ from dpforest_duckdb.splits.choose import at_random
 
 WINDOWS, SQUARES, PAIRS = 20, 5, 25  # percent of the budget after the number of rows
 MOST_RATED = 2**12  # attributes times classes whose sums rows rate: more make a statement too large
-MOST_PAIRS = 2**15  # of positions, whose products are summed: more take too many statements
+MOST_PRODUCTS = 2**15  # of pairs of positions: the sums of more take too many statements
 
 
 def plan(request: Request) -> Plan:
     """Windows and means; products too if their noise is small by this plan. Otherwise squares, and
     a choice of the weight of the sums of log-odds if the rows can tell weights apart.
     """
-    if request.rows and _pairs(request) <= MOST_PAIRS:
+    if request.rows and _pairs(request) <= MOST_PRODUCTS:
         whole = _planned(request, (("products", "joint noise", PAIRS),))
         if auto_rules.noise_part(LEARNER, whole, "products", request) <= constants.CLEAN:
             return whole
