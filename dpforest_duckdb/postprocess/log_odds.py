@@ -134,9 +134,7 @@ def minimum_variance_total(
 
     Each figure is noisy rows `[class]` and the variance of one of them.
     """
-    rows = plan.query("rows")
-    assert rows is not None, "evidence needs a noisy number of rows"
-    count_variance = 2.0 * noise_scale(rows.by_depth[0], request.rows_per_unit) ** 2
+    count_variance = plan.row_noise(request.rows_per_unit) ** 2
     released = np.array([request.histogram, *(figure for figure, _ in figures)], dtype=np.float64)
     exactness = 1 / np.array([count_variance, *(variance for _, variance in figures)])
     total: Floats = (released * exactness[:, None]).sum(axis=0) / exactness.sum()

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Floats, Integers
-from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.tree import LEAF, SCALE, Tree
@@ -111,8 +110,6 @@ def of_two(log_odds: Floats) -> Floats:
 
 def intercept(log_odds: Floats, request: Request, plan: Plan) -> Tree:
     """A tree without a split that votes for all rows, by log-odds `[class]`."""
-    rows = plan.query("rows")
-    assert rows is not None, "log-odds of all rows need a noisy number of them"
     return Tree(
         kind=np.array([LEAF]),
         attribute=np.array([-1]),
@@ -120,5 +117,5 @@ def intercept(log_odds: Floats, request: Request, plan: Plan) -> Tree:
         first=np.array([-1]),
         counts=np.array([request.histogram], dtype=np.int64),
         votes=integer_votes(log_odds[None]),
-        noise=np.array([laplace_deviation(rows.by_depth[0], request.rows_per_unit)]),
+        noise=np.array([plan.row_noise(request.rows_per_unit)]),
     )

@@ -22,6 +22,7 @@ from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.privacy.zcdp import rho_of
 
 Measure = Literal["ε", "ρ"]
+ROWS, AGAIN = "rows", "rows again"  # the purposes of queries that count the rows of each class
 LAPLACE = "discrete Laplace"  # the mechanism of queries that return counts
 
 
@@ -117,6 +118,14 @@ class Plan:
 
     def query(self, purpose: str) -> PlannedQuery | None:
         return next((query for query in self.queries if query.purpose == purpose), None)
+
+    def row_noise(self, rows_per_unit: int) -> float:
+        """The standard deviation of the noise in the number of rows of a class, from all queries
+        that count them.
+        """
+        counts = [query for query in self.queries if query.purpose in (ROWS, AGAIN)]
+        noise = [laplace_deviation(query.total, rows_per_unit) for query in counts]
+        return 1 / math.sqrt(sum(1 / deviation**2 for deviation in noise))
 
     def lines(self) -> tuple[str, ...]:
         return tuple(str(query) for query in self.queries)

@@ -17,13 +17,13 @@ from dpforest_duckdb.privacy.plan import LAPLACE, Measure, PlannedQuery
 from dpforest_duckdb.recipes.plans import first_queries
 from dpforest_duckdb.request import Request
 
-CHECK = "bounds"
+CHECK, WINDOW = "bounds", "window"
 SHARE = 100  # the check costs ε / SHARE at most, or ρ / SHARE
 
 
 def window(turn: int) -> str:
     """The purpose of a turn's query."""
-    return f"window {turn}"
+    return f"{WINDOW} {turn}"
 
 
 def with_check(request: Request, rows: int, measure: Measure) -> Request:
@@ -53,11 +53,12 @@ def with_windows(
     scale = rows / clear_window() / request.rows_per_unit
     epsilon = math.ceil(NANO / scale)
     cost, mechanism = epsilon, "permute-and-flip on rows"
-    before = sum(query.total for query in request.first[2:])
+    windows = [query for query in request.first if query.purpose.startswith(WINDOW)]
+    before = sum(query.total for query in windows)
     whole = request.epsilon + before
     if measure == "ρ":  # the exponential mechanism of ε is ε²/8-zCDP
         cost, mechanism = -(-(epsilon**2) * ATTO // (8 * NANO**2)), "exponential on rows"
-        whole = request.rho - sum(query.rho for query in request.first[:2])
+        whole = request.rho - sum(q.rho for q in request.first if q not in windows)
     query = PlannedQuery(window(turn), mechanism, (cost,), attributes, measure)
     return _with(request, query, measure) if 2 * (before + query.total) <= whole else None
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from math import isqrt
 
 from dpforest_duckdb.learners.private_bins import to_be_cut
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.plan import AGAIN, ROWS, Measure, Plan, PlannedQuery, evenly, share
 from dpforest_duckdb.privacy.plan import LAPLACE as LAPLACE
-from dpforest_duckdb.privacy.plan import Measure, Plan, PlannedQuery, evenly, share
 from dpforest_duckdb.request import Request
 
 BINS = 5  # percent of boosting's budget for bins
 START = 20  # percent of what bins leave, for class means where boosting starts at them
 FEW_TREES = 20  # percent of what then remains, for random trees, if only a few pay
+FIRST_COUNT = 400  # ε / FIRST_COUNT is the cost of a first count of the rows
+CLEAR_COUNT = 30  # times the noise in the rows of a class: what a second count aims at
 ROWS_SHARE = Fraction(1, 25)  # of the budget, for a noisy number of rows
 ROWS_SHARE_OF_SEVERAL = Fraction(1, 10)  # the same for several classes, whose noise adds up
 PUBLIC_ROWS = "The number of rows is taken as public."
@@ -58,22 +62,39 @@ def rows_share(request: Request) -> Fraction:
     return ROWS_SHARE if len(request.domain.classes) == 2 else ROWS_SHARE_OF_SEVERAL
 
 
-def row_count_query(request: Request) -> PlannedQuery:
-    """The query for a noisy number of rows, the same in all recipes that can follow it.
+def count_queries(request: Request, rows: int = 0) -> tuple[PlannedQuery, ...]:
+    """The queries that count the rows of each class, the same in all recipes that follow them.
 
-    With a δ it costs at most half of ρ, which a share of a large ε would exceed: ε²/2 <= ρ/2.
+    The first count costs ε / FIRST_COUNT. The second costs what it takes for the noise of both in
+    the rows of a class to be 1 / CLEAR_COUNT of these rows, by the noisy number of `rows` of the
+    first. Before this number is known, and for few rows, both together cost `rows_share`; with a δ
+    they cost at most half of ρ, which a share of a large ε would exceed: ε²/2 <= ρ/2.
     """
     if request.first:
-        return request.first[0]
-    cost = int(request.epsilon * rows_share(request))
-    return PlannedQuery("rows", LAPLACE, (min(cost, isqrt(request.rho)) if request.rho else cost,))
+        return tuple(query for query in request.first if query.purpose in (ROWS, AGAIN))
+    most = int(request.epsilon * rows_share(request))
+    if request.rho:
+        most = min(most, isqrt(request.rho))
+    first = min(max(request.epsilon // FIRST_COUNT, 1), most)
+    again = most - first
+    if rows:
+        of_class = rows / len(request.domain.classes) / request.rows_per_unit
+        needed = math.sqrt(2) * CLEAR_COUNT / of_class * NANO
+        again = min(again, int(needed)) if needed > first else 0
+    costs = {ROWS: first, AGAIN: again}
+    return tuple(PlannedQuery(query, LAPLACE, (cost,)) for query, cost in costs.items() if cost)
+
+
+def count_cost(request: Request) -> int:
+    """What counting the rows costs, in nano-ε."""
+    return sum(query.total for query in count_queries(request))
 
 
 def first_queries(request: Request) -> tuple[PlannedQuery, ...]:
     """The queries before those of a recipe: of the number of rows, and of bounds if there are
     any.
     """
-    return request.first or (row_count_query(request),)
+    return request.first or count_queries(request)
 
 
 def by_rank(request: Request, *, scores: int, choice: int) -> Plan:
@@ -83,8 +104,8 @@ def by_rank(request: Request, *, scores: int, choice: int) -> Plan:
     attributes, unless all are used. Few tables divide the rest by rank; more tables get equal
     parts.
     """
-    first, seen = row_count_query(request), request.epsilon * scores // 100
-    rest = request.epsilon - first.total - seen
+    seen = int(request.epsilon * scores / 100)
+    rest = request.epsilon - count_cost(request) - seen
     trees, every = request.trees, request.trees == len(request.domain.attributes)
     chosen, tables = (0, rest) if every else share(rest, (choice, 100 - choice))
     queries = [*first_queries(request)]
@@ -112,7 +133,7 @@ def in_rounds(
     """
     first = first_queries(request)
     measure: Measure = "ρ" if request.rho else "ε"
-    whole = request.epsilon - first[0].total
+    whole = request.epsilon - count_cost(request)
     if request.rho:
         whole = request.rho - sum(query.rho for query in first)
     mechanism = f"{'discrete Gaussian' if request.rho else LAPLACE} on gradients"

@@ -14,10 +14,11 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import Sample
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.learners.levels import LEVELS
-from dpforest_duckdb.privacy.plan import Measure, Plan
+from dpforest_duckdb.privacy.plan import AGAIN, Measure, Plan, PlannedQuery
 from dpforest_duckdb.recipes.bounds_queries import with_check
 from dpforest_duckdb.recipes.conformance import Line
 from dpforest_duckdb.recipes.leaf_queries import COUNTS, Leaf
+from dpforest_duckdb.recipes.plans import count_queries
 from dpforest_duckdb.recipes.strongest_query import with_strongest
 from dpforest_duckdb.request import Finish, Learner, Request, Stop
 from dpforest_duckdb.splits.candidates import SplitType
@@ -154,6 +155,7 @@ class Recipe:
         rows_per_unit: int = 1,
         rows: int = 0,
         delta: int = 0,
+        first: tuple[PlannedQuery, ...] = (),
     ) -> Request:
         """The request with trees and depth, set by public rules.
 
@@ -183,7 +185,17 @@ class Recipe:
                 f"that large: ask for --depth {reach + self.depth_of_root} at most, or for fewer "
                 "--trees."
             )
-        return Request(domain, epsilon, wanted, deep, rows_per_unit, rows, delta=delta, reach=reach)
+        return Request(
+            domain,
+            epsilon,
+            wanted,
+            deep,
+            rows_per_unit,
+            rows,
+            delta=delta,
+            reach=reach,
+            first=first,
+        )
 
     def _reach(self, domain: Domain, trees: int, depth: int) -> int:
         """The depth at which trees that the recipe does not limit are cut; 0 if they are not.
@@ -223,8 +235,18 @@ class Recipe:
 
         `classes[class]` are noisy, or true in a published form that takes them as public.
         """
+        request = self.counted(request, max(int(classes.sum()), 1))
         recipe, chosen = self.chosen(request, classes)
         return recipe, recipe.sized(chosen, classes)
+
+    def counted(self, request: Request, rows: int) -> Request:
+        """The request with the queries that count the rows, by a first noisy number of them.
+
+        The same request if the recipe counts them once.
+        """
+        if self.plan(request).query(AGAIN) is None:
+            return request
+        return replace(request, first=count_queries(request, rows))
 
     def chosen(self, request: Request, classes: Integers) -> tuple[Recipe, Request]:
         """The recipe to continue with, and the request that it adapts to the rows."""
@@ -238,6 +260,7 @@ class Recipe:
                     request.epsilon,
                     rows_per_unit=request.rows_per_unit,
                     delta=request.delta,
+                    first=request.first,
                 )
         if recipe.private_bounds:
             request = with_check(request, rows, recipe.measure(request))
@@ -256,8 +279,9 @@ class Recipe:
             request.epsilon,
             rows_per_unit=request.rows_per_unit,
             delta=request.delta,
+            first=request.first,
         )
-        return other, replace(chosen, first=request.first)
+        return other, chosen
 
     def sized(self, request: Request, classes: Integers) -> Request:
         """The request with trees, depth and bins for these class counts."""
@@ -276,7 +300,8 @@ class Recipe:
                 classes = len(phase.domain.classes)
                 for rows in SIZES:
                     counts = np.full(classes, rows // classes)
-                    recipe, chosen = self.chosen(phase, counts)
+                    counted = self.counted(phase, max(int(counts.sum()), 1))
+                    recipe, chosen = self.chosen(counted, counts)
                     yield recipe.plan(recipe.sized(chosen, counts))
                     if recipe.if_one_suffices is not None:
                         other, chosen = recipe.alternative(chosen)

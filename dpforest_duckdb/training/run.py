@@ -23,11 +23,13 @@ from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.model.json_format import fingerprint
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, show
-from dpforest_duckdb.privacy.plan import Plan, PlanError, PlannedQuery
+from dpforest_duckdb.privacy.noise import laplace_deviation
+from dpforest_duckdb.privacy.plan import AGAIN, ROWS, Plan, PlanError, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import Event, Observer, Phase, TextObserver, as_text, unobserved
 from dpforest_duckdb.recipes.bounds_queries import CHECK, window, with_windows
+from dpforest_duckdb.recipes.plans import count_queries
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.request import Grown, Request, TrainingContext
@@ -227,6 +229,7 @@ class Run:
     ) -> RunContext:
         """The context with narrower bounds, if those of `public` are far too wide."""
         classes = np.array(context.request.histogram)  # noisy
+        public = replace(public, first=count_queries(context.request))
         recipe, request = self.recipe.chosen(public, classes)  # the same recipe as before
         n, measure = max(int(classes.sum()), 1), recipe.measure(request)
         account, randomness, k = context.account, context.randomness, request.rows_per_unit
@@ -347,13 +350,33 @@ def adapted(classes: Integers, context: RunContext) -> RunContext:
     counts; it is not private.
     """
     recipe, request, account = context.recipe, context.request, context.account
-    if account.plan.query("rows"):
-        cost = account.spend("rows")
-        classes = context.randomness.noise.laplace(classes, cost, request.rows_per_unit)
+    if account.plan.query(ROWS):
+        classes, request = _counted(classes, context)
     elif not recipe.flaws:
         raise PlanError("only a form that is not private may use true counts")
     recipe, request = recipe.chosen(request, classes)
     return sized(replace(context, recipe=recipe), request, classes)
+
+
+def _counted(private: Integers, context: RunContext) -> tuple[Integers, Request]:
+    """Noisy class counts of `private` ones, and the request with the queries that they cost.
+
+    If a first count is too noisy for the number of rows that it shows, a second one follows. Then
+    the counts are means of both, weighted by their inverse variances.
+    """
+    recipe, account, noise = context.recipe, context.account, context.randomness.noise
+    k = context.request.rows_per_unit
+    first = noise.laplace(private, account.spend(ROWS), k)
+    request = recipe.counted(context.request, max(int(first.sum()), 1))
+    if account.plan.query(AGAIN) is None:
+        return first, request
+    account.replan(recipe.plan(request))
+    if account.plan.query(AGAIN) is None:
+        return first, request
+    second = noise.laplace(private, account.spend(AGAIN), k)
+    exactness = [laplace_deviation(query.total, k) ** -2 for query in count_queries(request)]
+    mean = np.average([first, second], axis=0, weights=exactness)
+    return np.rint(mean).astype(np.int64), request
 
 
 def sized(context: RunContext, request: Request, classes: Integers) -> RunContext:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -17,12 +18,13 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.privacy.noise import gaussian_variance, noise_scale
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.ours import constants
-from dpforest_duckdb.recipes.plans import BINS, FEW_TREES, row_count_query
+from dpforest_duckdb.recipes.plans import BINS, FEW_TREES, count_queries
 from dpforest_duckdb.recipes.strongest_query import strongest_is_cheap
 from dpforest_duckdb.request import Learner, Request
 from dpforest_duckdb.splits import positions
 from dpforest_duckdb.splits.table_codes import blocks, deviations
 
+LEAST_PART = Fraction(1, 1000)  # of a budget, for a choice
 COARSEST, FEWEST, MOST = 2, 4, 32  # bins: least of joint tables, least of others, most
 
 
@@ -130,8 +132,8 @@ def leaves(request: Request) -> float:
 
 def careful(rows: int, request: Request) -> Request:
     """The request with `rows` minus CAUTION standard deviations of their noise, at least 1."""
-    noise = noise_scale(row_count_query(request).total, request.rows_per_unit)
-    less = constants.CAUTION * noise * math.sqrt(2 * len(request.domain.classes))
+    noise = Plan(count_queries(request)).row_noise(request.rows_per_unit)
+    less = constants.CAUTION * noise * math.sqrt(len(request.domain.classes))
     return replace(request, rows=max(int(rows - less), 1))
 
 
@@ -231,6 +233,17 @@ def adapt_jointly(histogram: Integers, request: Request) -> Request:
 def models_differ(request: Request) -> bool:
     """Whether the rows can tell models of the same tables apart, in a choice for CHECK percent."""
     return strength(request) >= constants.MODELS
+
+
+def choice_part(request: Request) -> Fraction:
+    """The part of a budget for a choice by the rows: CHECK percent up to n·ε = MODELS, then less.
+
+    A choice that costs a part s of ε errs by about 1 / (s·n·ε) of the rows, and what it takes from
+    all other queries grows with s. So the best s falls with the square root of n·ε.
+    """
+    rows = request.rows and strength(request)  # CHECK percent too if n is not known
+    falling = math.sqrt(constants.MODELS / max(rows, constants.MODELS))
+    return max(Fraction(round(constants.CHECK * falling * 100), 10_000), LEAST_PART)
 
 
 def means_fit(request: Request) -> bool:

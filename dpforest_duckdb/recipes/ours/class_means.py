@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.class_means import CLASS_MEANS as LEARNER
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, share
 from dpforest_duckdb.recipes.ours import auto_rules, constants
-from dpforest_duckdb.recipes.plans import first_queries, row_count_query
+from dpforest_duckdb.recipes.plans import count_cost, first_queries
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits import positions
@@ -34,7 +35,8 @@ def plan(request: Request) -> Plan:
         if auto_rules.noise_part(LEARNER, whole, "products", request) <= constants.CLEAN:
             return whole
     few = len(request.domain.attributes) * len(request.domain.classes) <= MOST_RATED
-    chosen = constants.CHECK if few and auto_rules.models_differ(request) else 0
+    rated = few and auto_rules.models_differ(request)
+    chosen = 100 * auto_rules.choice_part(request) if rated else 0
     mixture = ("mixture", "permute-and-flip on points", chosen)
     return _planned(request, (("squares", "joint noise", SQUARES), mixture))
 
@@ -45,13 +47,13 @@ def _pairs(request: Request) -> int:
     return size * (size + 1) // 2
 
 
-def _planned(request: Request, others: Sequence[tuple[str, str, int]]) -> Plan:
+def _planned(request: Request, others: Sequence[tuple[str, str, int | Fraction]]) -> Plan:
     """Queries with the percentages of `others`; the means get what these and windows leave."""
     attributes = auto_rules.recut(request.domain, auto_rules.MOST).attributes
     windows = sum(map(positions.has_window, attributes))
     spread = [("window", "permute-and-flip on rows", WINDOWS if windows else 0), *others]
     spread.append(("means", "joint noise", 100 - sum(percent for *_, percent in spread)))
-    rest = request.epsilon - row_count_query(request).total
+    rest = request.epsilon - count_cost(request)
     times = {"window": windows}
     costs = share(rest, [percent for *_, percent in spread])
     queries = (

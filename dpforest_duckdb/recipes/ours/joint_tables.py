@@ -12,7 +12,7 @@ from dpforest_duckdb.learners.rooted_tables import CAREFUL
 from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.recipes.ours.auto_rules import adapt_jointly
-from dpforest_duckdb.recipes.plans import first_queries, row_count_query
+from dpforest_duckdb.recipes.plans import count_cost, first_queries
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Grown, Request
 from dpforest_duckdb.splits.choose import at_random
@@ -20,8 +20,7 @@ from dpforest_duckdb.tree import Tree
 
 
 def plan(request: Request) -> Plan:
-    rows = row_count_query(request)
-    tables = PlannedQuery("tables", "joint noise", (request.epsilon - rows.total,))
+    tables = PlannedQuery("tables", "joint noise", (request.epsilon - count_cost(request),))
     return Plan((*first_queries(request), tables))
 
 

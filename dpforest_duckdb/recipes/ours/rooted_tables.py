@@ -17,7 +17,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners import rooted_tables as learner
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.recipes.ours import auto_rules, constants
-from dpforest_duckdb.recipes.plans import first_queries, row_count_query
+from dpforest_duckdb.recipes.plans import count_cost, first_queries
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
@@ -66,10 +66,10 @@ def roots_see_enough(request: Request) -> bool:
 
 
 def plan(request: Request) -> Plan:
-    rows, (_, drawn) = row_count_query(request), roots(request)
-    model = request.epsilon * constants.CHECK // 100
+    _, drawn = roots(request)
+    model = int(request.epsilon * auto_rules.choice_part(request))
     root = model // 2  # two roots cost as much as a choice among models
-    tables = request.epsilon - rows.total - drawn * root - model
+    tables = request.epsilon - count_cost(request) - drawn * root - model
     draws = PlannedQuery("root", "permute-and-flip on max count", (root,) * drawn)
     return Plan(
         (

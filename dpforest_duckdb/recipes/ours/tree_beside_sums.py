@@ -14,7 +14,7 @@ from dpforest_duckdb.learners.tree_beside_sums import TREE_BESIDE_SUMS as LEARNE
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, evenly, share
 from dpforest_duckdb.recipes.ours import auto_rules, constants
-from dpforest_duckdb.recipes.plans import FADING, LAPLACE, RANKED, first_queries, row_count_query
+from dpforest_duckdb.recipes.plans import FADING, LAPLACE, RANKED, count_cost, first_queries
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility
@@ -23,9 +23,10 @@ from dpforest_duckdb.splits.utilities import GINI
 
 def _budgets(request: Request) -> tuple[int, int, int]:
     """The budgets of the mixture's choice, of the tree and of the sums, in nano-ε."""
-    rest = request.epsilon - row_count_query(request).total
-    tree = (100 - constants.CHECK) * auto_rules.tree_percent(request) // 100
-    choice, grown, sums = share(rest, (constants.CHECK, tree, 100 - constants.CHECK - tree))
+    rest = request.epsilon - count_cost(request)
+    choice = int(rest * auto_rules.choice_part(request))
+    tree = auto_rules.tree_percent(request)
+    grown, sums = share(rest - choice, (tree, 100 - tree))
     return choice, grown, sums
 
 
