@@ -392,21 +392,18 @@ def _show_plans(runs: list[Run], as_json: bool) -> None:
         _show_plan(run)
 
 
-ROWS = "rows"  # the query for a noisy number of rows
 COLUMNS = ("query", "mechanism", "cost of one", "depths", "trees", "noise (sd in rows)")
 Ends = tuple[tuple["PlannedQuery", "Request"], tuple["PlannedQuery", "Request"]]
 
 
 def _show_plan(run: Run) -> None:
     from dpforest_duckdb.privacy.amounts import ATTO, show
+    from dpforest_duckdb.privacy.plan import AGAIN
     from dpforest_duckdb.recipes.branches import branches
 
     sizes = ""
     if found := branches(run.recipe, run.request):
-        lines = [line for branch in found for line in _branch_lines(branch)]
-        if count := run.plan.query(ROWS):
-            end = count, run.request
-            lines.insert(0, ["any", run.recipe.name, *_query_line((end, end), run.recipe)])
+        lines = [*_count_lines(run), *(line for branch in found for line in _branch_lines(branch))]
         show_table(("noisy rows", "recipe", *COLUMNS), lines, named=True)
     else:
         sizes = f", trees {run.request.trees}, depth at most {run.request.depth}"
@@ -414,6 +411,11 @@ def _show_plan(run: Run) -> None:
         planned = [(query, phase) for phase in phases for query in run.recipe.plan(phase).queries]
         show_table(COLUMNS, [_query_line((each, each), run.recipe) for each in planned])
     tell("noise: the standard deviation of a count, or of a sum to which a row adds at most 1")
+    if run.plan.query(AGAIN):
+        tell(
+            f"{AGAIN}: a second count, only if the first is too noisy for the number of rows that "
+            "it shows. It costs no more than it takes, and the other queries get the rest."
+        )
     if any(plan.query("bounds") for branch in found for plan in branch.plans):
         tell(
             "bounds: if this check finds that public bounds are far too wide, windows follow. They "
@@ -435,11 +437,27 @@ def _show_plan(run: Run) -> None:
         say("The remaining budget does not allow this run.")
 
 
+def _count_lines(run: Run) -> list[list[object]]:
+    """A line for each query that counts the rows: all branches share them."""
+    from dpforest_duckdb.privacy.plan import AGAIN, COUNTS
+
+    lines = []
+    for query in run.plan.queries:
+        if query.purpose in COUNTS:
+            line = _query_line(((query, run.request),) * 2, run.recipe)
+            if query.purpose == AGAIN:
+                line[2], line[-1] = f"{line[2]} at most", f"{line[-1]} at least"
+            lines.append(["any", run.recipe.name, *line])
+    return lines
+
+
 def _branch_lines(branch: Branch) -> list[list[object]]:
-    """A line for each query of a branch but the first, which all branches share.
+    """A line for each query of a branch but those that count the rows, which all branches share.
 
     It shows ranges where figures depend on the number of rows.
     """
+    from dpforest_duckdb.privacy.plan import COUNTS
+
     first, last = branch.plans
     ends: list[Ends] = []
     for query in last.queries:
@@ -452,7 +470,7 @@ def _branch_lines(branch: Branch) -> list[list[object]]:
     return [
         [rows, branch.recipe.name, *_query_line(pair, branch.recipe)]
         for pair in ends
-        if pair[1][0].purpose != ROWS
+        if pair[1][0].purpose not in COUNTS
     ]
 
 

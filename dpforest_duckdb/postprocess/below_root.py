@@ -20,9 +20,9 @@ from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.postprocess.additive import Odds, bayes, fitted, without_interaction
 from dpforest_duckdb.postprocess.class_shares import class_shares, shares_around
+from dpforest_duckdb.privacy.noise import LEAST_VARIANCE
 from dpforest_duckdb.splits.table_codes import code_of
 
-LEAST_VARIANCE = 1e-9  # of a noisy count, which is about 0 at a huge ε
 EMPTY = 1e-3  # the part of all rows that is spread over all cells, so that each has weight
 FITS: tuple[Callable[[Floats, Sequence[Floats], Sequence[Floats]], Odds], ...] = (bayes, fitted)
 

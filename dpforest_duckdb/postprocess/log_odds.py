@@ -21,13 +21,12 @@ from dpforest_duckdb.postprocess.additive import made_up
 from dpforest_duckdb.postprocess.class_shares import class_shares
 from dpforest_duckdb.postprocess.shrinkage import sum_upward
 from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
-from dpforest_duckdb.privacy.noise import noise_scale
+from dpforest_duckdb.privacy.noise import LEAST_VARIANCE, noise_scale
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.request import Grown, Request, Scores
 from dpforest_duckdb.splits.table_codes import code_of
 from dpforest_duckdb.tree import LEAF, SCALE, Tree
 
-LEAST_VARIANCE = 1e-9  # of a noisy count, which is about 0 at a huge ε
 STANDS_OUT = 4.0  # standard deviations above 0
 TINY = 1e-9  # rows, so that no weight is 0 / 0
 REST = 0.1  # the weight of the other attributes beside a dominating one

@@ -79,6 +79,9 @@ class CountNoise(Protocol):
         ...
 
 
+LEAST_VARIANCE = 1e-9  # of a noisy count, which is about 0 at a huge ε
+
+
 def noise_scale(epsilon: int, sensitivity: int) -> Fraction:
     """The scale of `laplace`'s noise: sensitivity / ε, of nano-ε `epsilon`.
 

@@ -18,11 +18,12 @@ from fractions import Fraction
 from typing import Literal
 
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
-from dpforest_duckdb.privacy.noise import laplace_deviation
+from dpforest_duckdb.privacy.noise import LEAST_VARIANCE, laplace_deviation
 from dpforest_duckdb.privacy.zcdp import rho_of
 
 Measure = Literal["ε", "ρ"]
-ROWS, AGAIN = "rows", "rows again"  # the purposes of queries that count the rows of each class
+# the purposes of the queries that count the rows of each class
+ROWS, AGAIN = COUNTS = ("rows", "rows again")
 LAPLACE = "discrete Laplace"  # the mechanism of queries that return counts
 
 
@@ -119,13 +120,19 @@ class Plan:
     def query(self, purpose: str) -> PlannedQuery | None:
         return next((query for query in self.queries if query.purpose == purpose), None)
 
-    def row_noise(self, rows_per_unit: int) -> float:
-        """The standard deviation of the noise in the number of rows of a class, from all queries
-        that count them.
+    def row_exactness(self, rows_per_unit: int) -> list[float]:
+        """The inverse variance of the noise in the rows of a class, of each query that counts
+        them.
         """
-        counts = [query for query in self.queries if query.purpose in (ROWS, AGAIN)]
+        counts = [query for query in self.queries if query.purpose in COUNTS]
         noise = [laplace_deviation(query.total, rows_per_unit) for query in counts]
-        return 1 / math.sqrt(sum(1 / deviation**2 for deviation in noise))
+        return [1 / max(deviation**2, LEAST_VARIANCE) for deviation in noise]
+
+    def row_noise(self, rows_per_unit: int) -> float:
+        """The standard deviation of the noise in the rows of a class, by all queries that count
+        them.
+        """
+        return 1 / math.sqrt(sum(self.row_exactness(rows_per_unit)))
 
     def lines(self) -> tuple[str, ...]:
         return tuple(str(query) for query in self.queries)

@@ -9,7 +9,16 @@ from math import isqrt
 
 from dpforest_duckdb.learners.private_bins import to_be_cut
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.plan import AGAIN, ROWS, Measure, Plan, PlannedQuery, evenly, share
+from dpforest_duckdb.privacy.plan import (
+    AGAIN,
+    COUNTS,
+    ROWS,
+    Measure,
+    Plan,
+    PlannedQuery,
+    evenly,
+    share,
+)
 from dpforest_duckdb.privacy.plan import LAPLACE as LAPLACE
 from dpforest_duckdb.request import Request
 
@@ -65,24 +74,25 @@ def rows_share(request: Request) -> Fraction:
 def count_queries(request: Request, rows: int = 0) -> tuple[PlannedQuery, ...]:
     """The queries that count the rows of each class, the same in all recipes that follow them.
 
-    The first count costs ε / FIRST_COUNT. The second costs what it takes for the noise of both in
-    the rows of a class to be 1 / CLEAR_COUNT of these rows, by the noisy number of `rows` of the
-    first. Before this number is known, and for few rows, both together cost `rows_share`; with a δ
-    they cost at most half of ρ, which a share of a large ε would exceed: ε²/2 <= ρ/2.
+    The first count costs ε / FIRST_COUNT. `rows` is the noisy number of rows that it shows. If its
+    noise in the rows of a class is above 1 / CLEAR_COUNT of these rows, there is a second count,
+    which costs what it takes for its noise to be as small as that. Before `rows` is known, and for
+    few rows, both together cost `rows_share`; with a δ they cost at most half of ρ, which a share
+    of a large ε would exceed: ε²/2 <= ρ/2.
     """
     if request.first:
-        return tuple(query for query in request.first if query.purpose in (ROWS, AGAIN))
+        return tuple(query for query in request.first if query.purpose in COUNTS)
     most = int(request.epsilon * rows_share(request))
     if request.rho:
         most = min(most, isqrt(request.rho))
-    first = min(max(request.epsilon // FIRST_COUNT, 1), most)
+    first = max(min(request.epsilon // FIRST_COUNT, most), 1)  # tiny ones are refused later
     again = most - first
     if rows:
         of_class = rows / len(request.domain.classes) / request.rows_per_unit
         needed = math.sqrt(2) * CLEAR_COUNT / of_class * NANO
         again = min(again, int(needed)) if needed > first else 0
     costs = {ROWS: first, AGAIN: again}
-    return tuple(PlannedQuery(query, LAPLACE, (cost,)) for query, cost in costs.items() if cost)
+    return tuple(PlannedQuery(query, LAPLACE, (cost,)) for query, cost in costs.items() if cost > 0)
 
 
 def count_cost(request: Request) -> int:
@@ -104,7 +114,7 @@ def by_rank(request: Request, *, scores: int, choice: int) -> Plan:
     attributes, unless all are used. Few tables divide the rest by rank; more tables get equal
     parts.
     """
-    seen = int(request.epsilon * scores / 100)
+    seen = request.epsilon * scores // 100
     rest = request.epsilon - count_cost(request) - seen
     trees, every = request.trees, request.trees == len(request.domain.attributes)
     chosen, tables = (0, rest) if every else share(rest, (choice, 100 - choice))

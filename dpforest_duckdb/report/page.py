@@ -34,6 +34,7 @@ MOST_RULES = 5_000  # rows of the table of rules
 MOST_TREES = 100  # trees that can be drawn
 STEPS = {
     "rows": "count the rows of each class",
+    "rows again": "count them with less noise",
     "bins": "cut numbers into bins",
     "sweep": "fit each attribute",
     "forest": "fit random trees to the rest",
@@ -178,7 +179,7 @@ def _factor(epsilon: Decimal) -> str:
 
 def _step(line: str) -> tuple[str, str, str]:
     """A line of a plan as its step in words, its mechanism and its cost."""
-    found = re.fullmatch(r"(\w+): (.*), ([ερ] = .*)", line)
+    found = re.fullmatch(r"([\w ]+): (.*), ([ερ] = .*)", line)
     if found is None:
         return line, "", ""
     return STEPS.get(found[1], found[1]), found[2], found[3]

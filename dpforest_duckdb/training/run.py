@@ -23,7 +23,6 @@ from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.model.json_format import fingerprint
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, show
-from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.privacy.plan import AGAIN, ROWS, Plan, PlanError, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -368,14 +367,11 @@ def _counted(private: Integers, context: RunContext) -> tuple[Integers, Request]
     k = context.request.rows_per_unit
     first = noise.laplace(private, account.spend(ROWS), k)
     request = recipe.counted(context.request, max(int(first.sum()), 1))
-    if account.plan.query(AGAIN) is None:
-        return first, request
     account.replan(recipe.plan(request))
     if account.plan.query(AGAIN) is None:
         return first, request
     second = noise.laplace(private, account.spend(AGAIN), k)
-    exactness = [laplace_deviation(query.total, k) ** -2 for query in count_queries(request)]
-    mean = np.average([first, second], axis=0, weights=exactness)
+    mean = np.average([first, second], axis=0, weights=account.plan.row_exactness(k))
     return np.rint(mean).astype(np.int64), request
 
 
