@@ -493,4 +493,6 @@ def _range(low: str, high: str) -> str:
 
 
 def _rounded(noise: float | None) -> str:
-    return "" if noise is None else f"{noise:.3g}"
+    if noise is None:
+        return ""
+    return f"{noise:.3g}" if noise < 1000 else f"{noise:,.0f}"

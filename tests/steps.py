@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import CodedRows, Engine
 from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant
+from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.noise import CountNoise
+from dpforest_duckdb.privacy.plan import COUNTS, LAPLACE, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import unobserved
@@ -37,6 +42,16 @@ def adapted(
     context = run.RunContext(recipe, request, account, randomness, unobserved)
     settled = run.adapted(classes, context)
     return settled.recipe, settled.request
+
+
+def counted(request: Request, forest: Forest) -> Request:
+    """The request with the queries that counted the rows of a forest, as its guarantee has them."""
+    first = []
+    for line in forest.guarantee.plan:
+        purpose, cost = line.split(":")[0], line.split(" = ")[1]
+        if purpose in COUNTS:
+            first.append(PlannedQuery(purpose, LAPLACE, (int(Fraction(cost) * NANO),)))
+    return replace(request, first=tuple(first))
 
 
 def grow(

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steps import encode
+from steps import counted, encode
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
@@ -41,7 +41,7 @@ from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.noise import ExactNoise
-from dpforest_duckdb.privacy.plan import Measure, PlannedQuery
+from dpforest_duckdb.privacy.plan import COUNTS, Measure, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
@@ -274,7 +274,7 @@ def test_class_means_that_boosting_starts_at_are_noised_by_what_a_unit_changes(
     monkeypatch.setattr(ExactNoise, "joint", recorded_joint)
     monkeypatch.setattr(ExactNoise, "gaussian", recorded_gaussian)
     run, forest = boosted(con, numbers(classes + 1), delta, 3, tmp_path)
-    settled, k = find("boosted").plan(_seen(run.request)), 3
+    settled, k = find("boosted").plan(_seen(counted(run.request, forest))), 3
     costs = []
     for purpose in ("means", "products"):
         query = settled.query(purpose)
@@ -322,16 +322,17 @@ def test_the_mechanisms_are_given_what_the_plan_says(
     monkeypatch.setattr(medians, "exponents", recorded_exponents)
     run, forest = boosted(con, public(), delta, rows_per_unit, tmp_path)
     measure: Measure = "ρ" if delta else "ε"
-    settled = find("boosted").plan(_seen(run.request))
-    rows, bins, sweep = (settled.query(purpose) for purpose in ("rows", "bins", "sweep"))
-    assert rows is not None
+    settled = find("boosted").plan(_seen(counted(run.request, forest)))
+    counts = [query.total for query in settled.queries if query.purpose in COUNTS]
+    bins, sweep = settled.query("bins"), settled.query("sweep")
     assert bins is not None
     assert sweep is not None
-    assert given[0] == ("ε", rows.total, rows_per_unit)
+    assert counts[0] == NANO // 400
+    assert given[: len(counts)] == [("ε", cost, rows_per_unit) for cost in counts]
     asked = [(cost, bound) for kind, cost, bound in given if kind == "median"]
     assert len(asked) <= len(bins.by_depth)
     assert set(asked) == {(median_epsilon(bins.by_depth[0], measure), rows_per_unit)}
-    sums = [(cost, bound) for kind, cost, bound in given[1:] if kind == measure]
+    sums = [(cost, bound) for kind, cost, bound in given[len(counts) :] if kind == measure]
     assert {bound for _, bound in sums} == {sensitivity(sweep, 2, rows_per_unit)}
     # as many as there are trees and sweeps, and all of the budget for them is used
     fit = [line for line in forest.guarantee.plan if "gradients" in line]

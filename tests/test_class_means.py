@@ -38,6 +38,7 @@ from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, atto_delta
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import ExactNoise
+from dpforest_duckdb.privacy.plan import COUNTS
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import unobserved
@@ -235,9 +236,10 @@ def test_the_noise_is_given_what_the_plan_says(
     plan = account.plan
     costs = {query.purpose: query.by_depth[0] for query in plan.queries}
     assert spent.laplace == [
-        (costs[purpose], bound) for purpose, bound in (("rows", k), ("bounds", 2 * k))
+        (costs[purpose], bound)
+        for purpose, bound in (("rows", k), ("rows again", k), ("bounds", 2 * k))
         if purpose in costs
-    ]  # fmt: skip
+    ]
     drawn = [(costs["window"], k, True)] * 2
     if epsilon > 1:
         second = ([1] * 45, costs["products"], k * REACH**2)
@@ -440,8 +442,9 @@ def test_products_are_released_from_where_their_noise_is_small_enough() -> None:
     def purposes(rows: int) -> list[str]:
         return [query.purpose for query in recipe.plan(replace(request, rows=rows)).queries]
 
-    assert purposes(MODELS) == ["rows", "window", "squares", "mixture", "means"] != purposes(enough)
-    assert purposes(MODELS - 1) == ["rows", "window", "squares", "means"]
+    few = [*COUNTS, "window", "squares", "mixture", "means"]
+    assert purposes(MODELS) == few != purposes(enough)
+    assert purposes(MODELS - 1) == [*COUNTS, "window", "squares", "means"]
     assert "products" not in purposes(0)  # before the number of rows is known
 
 
@@ -628,7 +631,7 @@ def test_auto_takes_class_means_unless_one_attribute_suffices(
     assert forest.guarantee.plan == account.plan.lines()
     costs = {purpose: account.plan.query(purpose) for purpose in purposes}
     assert STRONGEST in purposes
-    first = [purpose for purpose in purposes if purpose in ("rows", "bounds", STRONGEST)]
+    first = [purpose for purpose in purposes if purpose in (*COUNTS, "bounds", STRONGEST)]
     assert spent.laplace[: len(first)] == [
         (costs[purpose].total, 3 * (18 if purpose == "bounds" else 1)) for purpose in first
     ]
@@ -727,6 +730,7 @@ def test_few_rows_and_a_tiny_budget_end_no_run(
     (account,) = spent.accounts
     assert account.spent.epsilon == account.plan.epsilon <= epsilon * NANO
     assert forest.guarantee.plan == account.plan.lines()
-    first, strongest = account.plan.queries[:2]
-    assert (first.purpose, strongest.purpose) == ("rows", STRONGEST)
-    assert spent.laplace[:2] == [(first.total, 5), (strongest.total, 5)]
+    first = account.plan.queries[:3]
+    assert [query.purpose for query in first] == [*COUNTS, STRONGEST]
+    assert sum(query.total for query in first[:2]) <= epsilon * NANO / 10
+    assert spent.laplace[:3] == [(query.total, 5) for query in first]

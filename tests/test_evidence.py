@@ -29,8 +29,9 @@ from dpforest_duckdb.postprocess.log_odds import (
     sums,
 )
 from dpforest_duckdb.privacy.accountant import Accountant
-from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.noise import ExactNoise
+from dpforest_duckdb.privacy.plan import COUNTS
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.ours.auto_rules import FEWEST, MOST, adapt
@@ -83,10 +84,10 @@ def test_ordered_values_borrow_from_their_neighbours(
 def test_a_size_is_taken_from_fewer_rows_than_the_noise_may_have_made_up() -> None:
     """The same noisy rows under different noise: more classes give a smaller size."""
     sizes = []
-    for classes, share in ((2, 0.04), (5, 0.1)):
+    for classes, share in ((2, 0.04), (5, 0.1)):  # of ε, a 400th of which is for the first count
         request = find("auto").request(domain(30, classes), NANO // 10)
         settled = adapt(np.array([4000] + [0] * (classes - 1)), request)
-        noise = 10 / share * math.sqrt(2 * classes)
+        noise = 10 / math.hypot(1 / 400, share - 1 / 400) * math.sqrt(2 * classes)
         assert settled.rows == pytest.approx(4000 - CAUTION * noise, abs=1)
         sizes.append(settled.trees)
     assert sizes[1] < sizes[0]
@@ -125,14 +126,15 @@ def test_tables_are_adjusted_to_the_minimum_variance_class_totals() -> None:
     request = find("auto").request(domain(6), NANO)
     request = dataclasses.replace(request, trees=6, histogram=(400, 600), rows=1000)
     plan = find("auto").plan(request)
-    leaf, look = (plan.query(purpose) for purpose in ("leaf", "rows"))
+    leaf, costs = plan.query("leaf"), [q.total for q in plan.queries if q.purpose in COUNTS]
     assert leaf is not None
-    assert look is not None
+    assert len(costs) == 2
     scale, random = NANO / leaf.by_depth[0], np.random.default_rng(0)
     table = np.array([[100.0, 250.0], [200.0, 250.0], [100.0, 100.0]])
     errors, claimed = [], 0.0
     for _ in range(400):
-        seen = np.array([400, 600]) + random.laplace(0, NANO / look.by_depth[0], 2)
+        noise = [random.laplace(0, NANO / cost, 2) for cost in costs]
+        seen = np.array([400, 600]) + np.average(noise, axis=0, weights=np.square(costs))
         tables = [table + random.laplace(0, scale, table.shape) for _ in range(6)]
         known = dataclasses.replace(request, histogram=tuple(seen))
         figures = [(table.sum(axis=0), 3 * 2 * scale**2) for table in tables]
@@ -208,30 +210,46 @@ def domain(attributes: int, classes: int = 2) -> Domain:
     epsilon=st.integers(10_000, 100 * NANO),
     most=st.none() | st.integers(1, 60),
     rows_per_unit=st.integers(1, 5),
+    delta=st.sampled_from([0, ATTO // 10**9, ATTO // 10**5]),
 )
 def test_no_number_of_rows_makes_the_default_overspend(
-    attributes: int, classes: int, rows: int, epsilon: int, most: int | None, rows_per_unit: int
+    attributes: int,
+    classes: int,
+    rows: int,
+    epsilon: int,
+    most: int | None,
+    rows_per_unit: int,
+    delta: int,
 ) -> None:
-    """Whatever the noisy rows are, the adapted plan fits into ε and leaves next to nothing."""
+    """Whatever the noisy rows are, the adapted plan fits into ε, or ρ, and leaves next to nothing.
+
+    What was asked before the plan was adapted, the rows once or twice, is part of it.
+    """
     recipe = find("auto")
     request = recipe.request(
-        domain(attributes, classes), epsilon, trees=most, rows_per_unit=rows_per_unit
+        domain(attributes, classes), epsilon, trees=most, rows_per_unit=rows_per_unit, delta=delta
     )
-    account = Accountant(recipe.plan(request), epsilon)
+    account = Accountant(recipe.plan(request), epsilon, delta)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         noise = ExactNoise(Randomness.seeded(rows).bits)
     class_counts = np.array([rows] + [0] * (classes - 1))
     followed, settled = adapted(class_counts, recipe, request, account, noise)
-    assert epsilon * 0.99 - 100 * attributes < account.plan.epsilon <= epsilon
+    asked = account.spent
+    assert [q.purpose for q in asked.queries] in (["rows"], ["rows", "rows again"])
+    assert account.plan.queries[: len(asked.queries)] == asked.queries
+    if account.plan.concentrated:
+        assert request.rho * 0.99 < account.plan.rho <= request.rho
+    else:
+        assert epsilon * 0.99 - 100 * attributes < account.plan.epsilon <= epsilon
     if followed is recipe:
         assert 1 <= settled.trees <= min(attributes, most or attributes)
         assert FEWEST // 2 <= settled.domain.attributes[-1].proper <= MOST + 1
     for query in account.plan.queries:
         for depth in range(len(query.by_depth)):
-            if query.purpose != "rows":
+            if query not in asked.queries:
                 account.spend(query.purpose, depth)
-    assert account.spent.epsilon == account.plan.epsilon
+    assert account.spent == account.plan
 
 
 def test_bins_that_the_domain_chose_stay() -> None:
@@ -264,7 +282,7 @@ def test_the_default_learns_interactions_of_attributes(
     witness = ", ".join(["(random() < 0.7) = k"] * 4)
     con.execute(f"INSERT INTO t SELECT {witness}, k FROM (SELECT random() < 0.5 AS k "
                 "FROM range(20_000))")  # fmt: skip
-    forest = fit(con, "t", target="k")
+    forest = fit(con, "t", target="k", seed=2)  # one seed in a hundred misses the bound below
     assert forest.link == "softmax"
     right = forest.predict(con, "t").aggregate("avg(CAST(prediction = k AS INTEGER))").fetchall()
     assert right[0][0] > 0.74
@@ -277,7 +295,9 @@ def test_an_intercept_and_a_tree_for_each_attribute(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
 ) -> None:
     con.execute("CREATE TABLE t (a BOOLEAN, n INTEGER CHECK (n BETWEEN 0 AND 9), k BOOLEAN)")
-    con.execute("INSERT INTO t SELECT i % 2 = 0, i % 10, i % 3 = 0 FROM range(5000) r(i)")
+    con.execute(
+        "INSERT INTO t SELECT i % 2 = 0, i % 10, i % 3 = 0 FROM range(4000) r(i)"
+    )  # fewer than make random trees pay
     forest = fit(con, "t", target="k")
     first, *others = forest.trees
     assert first.nodes == 1

@@ -26,7 +26,7 @@ from dpforest_duckdb.learners.private_bounds import TURNS, Search, clear_window,
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.noise import ExactNoise
-from dpforest_duckdb.privacy.plan import Measure
+from dpforest_duckdb.privacy.plan import COUNTS, Measure
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.bounds_queries import CHECK, window, with_windows
@@ -185,7 +185,7 @@ def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: in
     assert chosen.plan(unasked).query(CHECK) is None, "400 rows are too few"
     for rows in (2_000, 10_000, 10**15):
         classes = np.array([rows // 2, rows // 2])
-        _, asked = chosen.chosen(request, classes)
+        _, asked = chosen.chosen(chosen.counted(request, rows), classes)
         plan = chosen.plan(chosen.sized(asked, classes))
         check = plan.query(CHECK)
         measure = chosen.measure(asked)
@@ -199,9 +199,13 @@ def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: in
             asked = further
             before, plan = plan, chosen.plan(chosen.sized(asked, classes))
             assert plan.fits(NANO, delta)
-            assert plan.queries[: turn + 1] == before.queries[: turn + 1], "what was asked stays"
+            asked_before = asked.first[:-1]
+            assert plan.queries[: len(asked.first)] == asked.first
+            assert before.queries[: len(asked_before)] == asked_before, "what was asked stays"
             assert plan.query(window(turn)) is not None
-        windows = [query.total for query in asked.first[2:]]
+        purposes = [query.purpose for query in asked.first]
+        assert purposes[: purposes.index(CHECK)] == list(COUNTS)[: 1 if rows > 10**6 else 2]
+        windows = [query.total for query in asked.first[purposes.index(CHECK) + 1 :]]
         assert 0 < sum(windows) <= whole / 2
 
 
@@ -237,10 +241,19 @@ def test_a_forest_sees_through_bounds_that_are_far_too_wide(
 
 @pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")
 @pytest.mark.parametrize("delta", [0, ATTO // 10**5])
+@pytest.mark.parametrize(("epsilon", "counts"), [(1, 2), (10, 1)])
 def test_a_run_asks_of_bounds_what_its_plan_says(
-    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, delta: int
+    con: duckdb.DuckDBPyConnection,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    delta: int,
+    epsilon: int,
+    counts: int,
 ) -> None:
-    """With the sensitivities of two rows per unit, and nothing that is not in the plan."""
+    """With the sensitivities of two rows per unit, and nothing that is not in the plan.
+
+    At a large ε the rows are counted only once.
+    """
     domain = wide(con, "300 + i % 100 / 100.0, i // 2", 8000, "u INTEGER")
     given: list[tuple[int, int]] = []
     laplace, exponents = ExactNoise.laplace, private_bounds.exponents
@@ -256,19 +269,21 @@ def test_a_run_asks_of_bounds_what_its_plan_says(
     monkeypatch.setattr(ExactNoise, "laplace", noisy)
     monkeypatch.setattr(private_bounds, "exponents", recorded)
     run = prepare(
-        con, "w", epsilon=1, delta=delta / ATTO, domain=domain, seed=1, privacy_unit="u",
+        con, "w", epsilon=epsilon, delta=delta / ATTO, domain=domain, seed=1, privacy_unit="u",
         rows_per_unit=2, ledger=tmp_path / "l",
     )  # fmt: skip
     plan = run.execute().guarantee.plan
-    (check,) = [line for line in plan if line.startswith(CHECK)]
-    assert given[:2] == [(NANO // 25, 2), (Fraction(check.split(" = ")[1]) * NANO, 2)]
+    first = [line for line in plan if line.startswith((*COUNTS, CHECK))]
+    assert [line.split(":")[0] for line in first] == [*COUNTS[:counts], CHECK]
+    assert given[: len(first)] == [(Fraction(line.split(" = ")[1]) * NANO, 2) for line in first]
+    assert given[0][0] == epsilon * NANO // 400
     turns = [line for line in plan if line.startswith("window")]
-    windows = given[2 : 2 + len(turns)]
+    windows = given[len(first) : len(first) + len(turns)]
     assert len(turns) > 1
     assert [bound for _, bound in windows] == [2] * len(turns)
     shown = [Fraction(line.split(" = ")[1]) for line in turns]
-    for (epsilon, _), cost in zip(windows, shown, strict=True):
-        spent = Fraction(epsilon, NANO)
+    for (each, _), cost in zip(windows, shown, strict=True):
+        spent = Fraction(each, NANO)
         assert abs((spent**2 / 8 if " ρ" in turns[0] else spent) / cost - 1) < 0.01
 
 

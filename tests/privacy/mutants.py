@@ -15,6 +15,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import hypothesis
@@ -39,9 +40,10 @@ from dpforest_duckdb.learners import (
 from dpforest_duckdb.learners import private_bins as medians
 from dpforest_duckdb.ledger import account
 from dpforest_duckdb.privacy import amounts, noise, selection
+from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.bits import SecureBits, SeededBits
 from dpforest_duckdb.privacy.noise import ExactNoise
-from dpforest_duckdb.privacy.plan import PlannedQuery
+from dpforest_duckdb.privacy.plan import AGAIN, COUNTS, ROWS, Plan, PlannedQuery
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.splits import choose, positions, table_codes
 from dpforest_duckdb.sql import Sql
@@ -317,6 +319,86 @@ def rows_counted_without_the_bound() -> None:
     )
 
 
+def second_count_at_double_cost() -> None:
+    """The rows are counted a second time with half of the noise that is paid for."""
+    spend = Accountant.spend
+
+    def double(self: Accountant, purpose: str, depth: int = 0) -> int:
+        return spend(self, purpose, depth) * (2 if purpose == AGAIN else 1)
+
+    Accountant.spend = double  # type: ignore[method-assign]
+
+
+def first_count_at_the_cost_of_both() -> None:
+    """The first count has as little noise as if it cost what both cost."""
+    spend = Accountant.spend
+
+    def whole(self: Accountant, purpose: str, depth: int = 0) -> int:
+        cost, again = spend(self, purpose, depth), self.plan.query(AGAIN)
+        return cost + again.total if purpose == ROWS and again else cost
+
+    Accountant.spend = whole  # type: ignore[method-assign]
+
+
+def rows_counted_as_of_one_row() -> None:
+    """Counts of the rows are noised as if a unit had one row."""
+    counted = training._counted
+
+    def one_row(private: Any, context: Any) -> Any:
+        counts, request = counted(
+            private, replace(context, request=replace(context.request, rows_per_unit=1))
+        )
+        return counts, replace(request, rows_per_unit=context.request.rows_per_unit)
+
+    training._counted = one_row
+
+
+def second_count_of_noisy_rows() -> None:
+    """The second count is of what the first one shows."""
+    counted = training._counted
+
+    def chained(private: Any, context: Any) -> Any:
+        noise, kept = context.randomness.noise, [private]
+
+        def laplace(counts: Any, epsilon: int, sensitivity: int) -> Any:
+            kept.append(noise.laplace(kept[-1], epsilon, sensitivity))
+            return kept[-1]
+
+        told = SimpleNamespace(laplace=laplace)
+        randomness = replace(context.randomness, noise=told)
+        return counted(private, replace(context, randomness=randomness))
+
+    training._counted = chained
+
+
+def counts_weigh_the_same() -> None:
+    """The mean of two counts of different noise is a plain one."""
+    Plan.row_exactness = lambda self, k: (
+        [1.0]
+        * len(  # type: ignore[method-assign]
+            [query for query in self.queries if query.purpose in COUNTS]
+        )
+    )
+
+
+def counts_weigh_by_their_deviations() -> None:
+    """Counts are weighted by one over the deviation of their noise, not over its variance."""
+    exactness = Plan.row_exactness
+    Plan.row_exactness = lambda self, k: [e**0.5 for e in exactness(self, k)]  # type: ignore[method-assign]
+
+
+def asked_counts_forgotten() -> None:
+    """A later plan may leave out what was asked, and spend it again."""
+    replan = Accountant.replan
+
+    def forgetful(self: Accountant, plan: Plan) -> None:
+        self._queried, asked = {}, self._queried
+        replan(self, plan)
+        self._queried = {purpose: asked[purpose] for purpose in asked if plan.query(purpose)}
+
+    Accountant.replan = forgetful  # type: ignore[method-assign]
+
+
 def medians_without_the_bound() -> None:
     """Bins are cut by every row of a unit."""
     counts = training.Run._cell_counts
@@ -425,6 +507,13 @@ MUTANTS: dict[str, Callable[[], None]] = {
         lost_cap_unnoticed,
         cap_not_anchored,
         rows_counted_without_the_bound,
+        second_count_at_double_cost,
+        first_count_at_the_cost_of_both,
+        rows_counted_as_of_one_row,
+        second_count_of_noisy_rows,
+        counts_weigh_the_same,
+        counts_weigh_by_their_deviations,
+        asked_counts_forgotten,
         medians_without_the_bound,
         bounds_checked_as_of_one_attribute,
         joint_tables_with_true_totals,

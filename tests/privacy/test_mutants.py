@@ -16,6 +16,9 @@ from mutants import MUTANTS
 
 TESTS = Path(__file__).parent.parent
 TRUE_FIGURES = "privacy/test_true_figures.py::test_no_family_of_recipes_releases_a_true_figure"
+BOTH_COUNTS = (
+    "test_row_counts.py::test_both_counts_are_of_the_same_rows_and_weigh_by_their_inverse_variances"
+)
 MEANS_NOISE = "test_class_means.py::test_the_noise_is_given_what_the_plan_says"
 CAUGHT_BY = {
     "sensitivity_left_out": "privacy/test_proofs.py::test_the_bound_holds_on_the_worst_pairs_and_is"
@@ -68,6 +71,14 @@ CAUGHT_BY = {
     "cap_not_anchored": "privacy/test_account.py::test_a_cap_is_kept_in_the_database_too",
     "rows_counted_without_the_bound": "privacy/test_true_figures.py::test_the_first_queries"
     "_count_no_more_rows_of_a_unit_than_the_bound",
+    "second_count_at_double_cost": f"{BOTH_COUNTS}[auto-1-0]",
+    "first_count_at_the_cost_of_both": f"{BOTH_COUNTS}[auto-1-0]",
+    "rows_counted_as_of_one_row": f"{BOTH_COUNTS}[auto-3-0]",
+    "second_count_of_noisy_rows": f"{BOTH_COUNTS}[auto-1-0]",
+    "counts_weigh_the_same": f"{BOTH_COUNTS}[auto-1-0]",
+    "counts_weigh_by_their_deviations": f"{BOTH_COUNTS}[auto-1-0]",
+    "asked_counts_forgotten": "test_row_counts.py::test_counts_that_were_asked_stay_in_every_later"
+    "_plan",
     "medians_without_the_bound": "privacy/test_true_figures.py::test_the_first_queries"
     "_count_no_more_rows_of_a_unit_than_the_bound",
     "bounds_checked_as_of_one_attribute": "test_private_bounds.py::test_a_unit_more_changes_the"
