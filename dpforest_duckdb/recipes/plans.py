@@ -67,7 +67,7 @@ RANKED, FADING = 4, Fraction(7, 10)
 
 
 def rows_share(request: Request) -> Fraction:
-    """The part of ε that this package's own recipes spend on a noisy number of rows."""
+    """The most of ε that this package's own recipes spend on a noisy number of rows."""
     return ROWS_SHARE if len(request.domain.classes) == 2 else ROWS_SHARE_OF_SEVERAL
 
 
