@@ -22,7 +22,7 @@ from dpforest_duckdb.privacy.plan import (
 from dpforest_duckdb.privacy.plan import LAPLACE as LAPLACE
 from dpforest_duckdb.request import Request
 
-BINS = 5  # percent of boosting's budget for bins
+BINS = 8  # percent of boosting's budget for bins
 START = 20  # percent of what bins leave, for class means where boosting starts at them
 FEW_TREES = 20  # percent of what then remains, for random trees, if only a few pay
 FIRST_COUNT = 400  # ε / FIRST_COUNT is the cost of a first count of the rows
