@@ -70,6 +70,7 @@ class Recipe:
     `plan` gives the queries:
 
     - "rows": a noisy class histogram of all rows, from which `adapt` sets trees, depth and bins;
+      "rows again": a second one if the first is too noisy;
     - the level loop's: "histogram" or "size" at every node, "split" at every inner node, "leaf" at
       every leaf (with one cost per tree if there are several), "scores" of sums of votes;
     - boosting's "sweep" and "forest", joint tables' "tables", class means' "window", "means",
