@@ -109,12 +109,12 @@ def test_few_rows_are_counted_for_4_percent_and_many_for_a_400th(rows: int, seco
 
 
 @dataclass
-class Told:
-    """Noise that is told in advance, by turns; it keeps what it was given."""
+class Fixed:
+    """Noise that is known in advance, by turns; it keeps what it was given."""
 
     noise: list[Integers]
     given: list[tuple[list[int], int, int]] = field(default_factory=list)
-    name, private = "told", False
+    name, private = "fixed", False
 
     def laplace(self, counts: Integers, epsilon: int, sensitivity: int) -> Integers:
         self.given.append((counts.tolist(), epsilon, sensitivity))
@@ -144,7 +144,7 @@ def test_both_counts_are_of_the_same_rows_and_weigh_by_their_inverse_variances(
     recipe: str, k: int, delta: int
 ) -> None:
     private = np.array([3000, 2000, 1000])
-    noise = Told([np.array([900, -300, 600]), np.array([-9, 15, -30])])
+    noise = Fixed([np.array([900, -300, 600]), np.array([-9, 15, -30])])
     request, account = followed(private, noise, k, recipe, delta)
     second = math.floor(math.sqrt(2) * 30 * 3 * k / (6000 + 1200) * NANO)
     planned = [NANO // 400, second]
@@ -159,7 +159,7 @@ def test_both_counts_are_of_the_same_rows_and_weigh_by_their_inverse_variances(
 @pytest.mark.parametrize("recipe", OURS)
 def test_a_first_count_that_is_clear_is_the_only_one(recipe: str) -> None:
     private = np.array([300_000, 200_000])
-    noise = Told([np.array([900, -300])])
+    noise = Fixed([np.array([900, -300])])
     request, account = followed(private, noise, recipe=recipe)
     assert noise.given == [(private.tolist(), NANO // 400, 1)]
     assert request.histogram == (300_900, 199_700)

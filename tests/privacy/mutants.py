@@ -364,8 +364,7 @@ def second_count_of_noisy_rows() -> None:
             kept.append(noise.laplace(kept[-1], epsilon, sensitivity))
             return kept[-1]
 
-        told = SimpleNamespace(laplace=laplace)
-        randomness = replace(context.randomness, noise=told)
+        randomness = replace(context.randomness, noise=SimpleNamespace(laplace=laplace))
         return counted(private, replace(context, randomness=randomness))
 
     training._counted = chained

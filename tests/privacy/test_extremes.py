@@ -7,10 +7,13 @@ combinations can be tried; `test_one_row.py` has the statements that code them.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import warnings
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -24,11 +27,12 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import ExactNoise, _fitted, noise_scale
 from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.recipes import RECIPES
-from dpforest_duckdb.training.prepare import prepare
+from dpforest_duckdb.training.prepare import _refuse_tiny_shares, prepare
 from dpforest_duckdb.tree import Tree
 
 EPSILONS = ("1e-9", "3e-9", "1e-6", "0.000123457", "0.123456789", "1", "20", "1e6")
@@ -168,6 +172,35 @@ def test_runs_that_once_ended_after_their_debit(
         ledger=tmp_path / "ledger", **options,
     )  # fmt: skip
     assert run._grown_forest(Snapshot(rows, 1), unobserved).trees
+
+
+@pytest.mark.parametrize("delta", [0, ATTO // 10**5])
+@pytest.mark.parametrize("k", [1, 1_000_000])
+@pytest.mark.parametrize("name", [*OURS, "rooted-tables", "tree-beside-sums"])
+def test_the_least_budget_that_is_accepted_trains(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, name: str, k: int, delta: int
+) -> None:
+    """The first count of the rows has a 400th of ε; a choice of a root may have a 2000th."""
+    for shape in ((("two", "cut"), 4, 2), (("cut",), 3, 3), (("two",), 4, 3)):
+        domain, limit = public(*shape), max(2 * (shape[1] + 1), k)
+        table(con, domain)
+        options: dict[str, Any] = {
+            "domain": domain, "delta": Decimal(delta) / ATTO, "recipe": name, "rows_per_unit": k,
+            "privacy_unit": "row" if k == 1 else "who", "ledger": tmp_path / "ledger",
+        }  # fmt: skip
+        usual = prepare(con, "t", epsilon=1000, **options)
+
+        def accepted(epsilon: int) -> bool:
+            with contextlib.suppress(DpforestError):
+                _refuse_tiny_shares(usual.recipe, replace(usual.request, epsilon=epsilon))  # noqa: B023
+                return True
+            return False
+
+        least = bisect_left(range(3000 * limit), True, key=accepted)
+        assert 400 * limit <= least < 2010 * limit
+        run = prepare(con, "t", epsilon=Decimal(least) / NANO, **options)
+        for number, rows in enumerate(TABLES):
+            assert run._grown_forest(Snapshot(rows, number), unobserved).trees
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.1", "1"])
