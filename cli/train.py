@@ -413,8 +413,8 @@ def _show_plan(run: Run) -> None:
     tell("noise: the standard deviation of a count, or of a sum to which a row adds at most 1")
     if run.plan.query(AGAIN):
         tell(
-            f"{AGAIN}: a second count, only if the first is too noisy for the number of rows that "
-            "it shows. It costs no more than it takes, and the other queries get the rest."
+            f"{AGAIN}: a second count of the rows, made only if the first is too noisy. The more "
+            "rows there are, the less it costs. What it saves goes to the other queries."
         )
     if any(plan.query("bounds") for branch in found for plan in branch.plans):
         tell(

@@ -30,8 +30,9 @@ class Request:
     limit cuts the trees, else 0. `rows_per_unit` scales every sensitivity. `rows` is a released or
     public number of rows, 0 if there is none, and `histogram` its classes. `weights` are
     preferences of attributes for choosers that use them, released or public; empty if all are
-    equal. `first` are the queries that were planned before the recipe was chosen or sized: of the
-    number of rows, and of bounds; empty before that. `epsilon` is without the ε of those of bounds.
+    equal. `first` are the queries that were planned before the recipe was chosen or sized: the
+    counts of the rows, and those about bounds and the strongest attribute; empty before that.
+    `epsilon` is without the ε of all of these but the counts.
     """
 
     domain: Domain

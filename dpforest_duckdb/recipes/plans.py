@@ -27,7 +27,7 @@ START = 20  # percent of what bins leave, for class means where boosting starts 
 FEW_TREES = 20  # percent of what then remains, for random trees, if only a few pay
 FIRST_COUNT = 400  # ε / FIRST_COUNT is the cost of a first count of the rows
 CLEAR_COUNT = 30  # times the noise in the rows of a class: what a second count aims at
-ROWS_SHARE = Fraction(1, 25)  # of the budget, for a noisy number of rows
+ROWS_SHARE = Fraction(1, 25)  # of the budget, for a noisy number of rows; the most for two counts
 ROWS_SHARE_OF_SEVERAL = Fraction(1, 10)  # the same for several classes, whose noise adds up
 PUBLIC_ROWS = "The number of rows is taken as public."
 NOISY_ROWS = "A noisy number of rows is paid for with 4 % of the budget."
@@ -75,10 +75,10 @@ def count_queries(request: Request, rows: int = 0) -> tuple[PlannedQuery, ...]:
     """The queries that count the rows of each class, the same in all recipes that follow them.
 
     The first count costs ε / FIRST_COUNT. `rows` is the noisy number of rows that it shows. If its
-    noise in the rows of a class is above 1 / CLEAR_COUNT of these rows, there is a second count,
-    which costs what it takes for its noise to be as small as that. Before `rows` is known, and for
-    few rows, both together cost `rows_share`; with a δ they cost at most half of ρ, which a share
-    of a large ε would exceed: ε²/2 <= ρ/2.
+    noise is above 1 / CLEAR_COUNT of the rows of a class (all classes taken to be equally
+    frequent), there is a second count, which costs what it needs for noise of that size. Before
+    `rows` is known, and for few rows, both together cost `rows_share`. With a δ their ε is at most
+    √ρ, so that they cost at most half of ρ (an ε-DP step costs ε²/2).
     """
     if request.first:
         return tuple(query for query in request.first if query.purpose in COUNTS)

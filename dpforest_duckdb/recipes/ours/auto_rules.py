@@ -231,7 +231,7 @@ def adapt_jointly(histogram: Integers, request: Request) -> Request:
 
 
 def models_differ(request: Request) -> bool:
-    """Whether the rows can tell models of the same tables apart, in a choice for CHECK percent."""
+    """Whether the rows can tell models of the same tables apart, in a choice."""
     return strength(request) >= constants.MODELS
 
 
@@ -239,7 +239,8 @@ def choice_part(request: Request) -> Fraction:
     """The part of a budget for a choice by the rows: CHECK percent up to n·ε = MODELS, then less.
 
     A choice that costs a part s of ε errs by about 1 / (s·n·ε) of the rows, and what it takes from
-    all other queries grows with s. So the best s falls with the square root of n·ε.
+    all other queries grows with s. So the best s is proportional to 1 / √(n·ε). It is never less
+    than LEAST_PART.
     """
     rows = request.rows and strength(request)  # CHECK percent too if n is not known
     falling = math.sqrt(constants.MODELS / max(rows, constants.MODELS))
