@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from math import isqrt
 
+import numpy as np
+
+from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.private_bins import to_be_cut
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import (
@@ -71,14 +74,16 @@ def rows_share(request: Request) -> Fraction:
     return ROWS_SHARE if len(request.domain.classes) == 2 else ROWS_SHARE_OF_SEVERAL
 
 
-def count_queries(request: Request, rows: int = 0) -> tuple[PlannedQuery, ...]:
+def count_queries(request: Request, counted: Integers | None = None) -> tuple[PlannedQuery, ...]:
     """The queries that count the rows of each class, the same in all recipes that follow them.
 
-    The first count costs ε / FIRST_COUNT. `rows` is the noisy number of rows that it shows. If its
-    noise is above 1 / CLEAR_COUNT of the rows of a class (all classes taken to be equally
-    frequent), there is a second count, which costs what it needs for noise of that size. Before
-    `rows` is known, and for few rows, both together cost `rows_share`. With a δ their ε is at most
-    √ρ, so that they cost at most half of ρ (an ε-DP step costs ε²/2).
+    The first count costs ε / FIRST_COUNT. `counted[class]` are the noisy rows that it shows. If its
+    noise is above 1 / CLEAR_COUNT of the rows of a class, there is a second count, which costs what
+    it needs for noise of that size. The rows of a class are √(n / C · H) here, with the harmonic
+    mean H of the C counts, so that the expected log loss by noise is the same however the classes
+    are mixed; a class counts as at least the noise of the first count. Before `counted` is known,
+    and for few rows, both together cost `rows_share`. With a δ their ε is at most √ρ, so that they
+    cost at most half of ρ (an ε-DP step costs ε²/2).
     """
     if request.first:
         return tuple(query for query in request.first if query.purpose in COUNTS)
@@ -87,12 +92,15 @@ def count_queries(request: Request, rows: int = 0) -> tuple[PlannedQuery, ...]:
         most = min(most, isqrt(request.rho))
     first = max(min(request.epsilon // FIRST_COUNT, most), 1)  # tiny ones are refused later
     again = most - first
-    if rows:
-        of_class = rows / len(request.domain.classes) / request.rows_per_unit
-        needed = math.sqrt(2) * CLEAR_COUNT / of_class * NANO
+    if counted is not None:
+        unit = math.sqrt(2) * request.rows_per_unit * NANO  # the noise of a count for 1 nano-ε
+        classes = np.maximum(counted, unit / first)
+        needed = CLEAR_COUNT * unit / math.sqrt(max(int(counted.sum()), 1) / (1 / classes).sum())
         again = min(again, int(needed)) if needed > first else 0
+    if again < first:
+        again = 0
     costs = {ROWS: first, AGAIN: again}
-    return tuple(PlannedQuery(query, LAPLACE, (cost,)) for query, cost in costs.items() if cost > 0)
+    return tuple(PlannedQuery(query, LAPLACE, (cost,)) for query, cost in costs.items() if cost)
 
 
 def count_cost(request: Request) -> int:

@@ -236,18 +236,18 @@ class Recipe:
 
         `classes[class]` are noisy, or true in a published form that takes them as public.
         """
-        request = self.counted(request, max(int(classes.sum()), 1))
+        request = self.counted(request, classes)
         recipe, chosen = self.chosen(request, classes)
         return recipe, recipe.sized(chosen, classes)
 
-    def counted(self, request: Request, rows: int) -> Request:
-        """The request with the queries that count the rows, by a first noisy number of them.
+    def counted(self, request: Request, classes: Integers) -> Request:
+        """The request with the queries that count the rows, by the noisy classes of a first count.
 
         The same request if the recipe counts them once.
         """
         if self.plan(request).query(AGAIN) is None:
             return request
-        return replace(request, first=count_queries(request, rows))
+        return replace(request, first=count_queries(request, classes))
 
     def chosen(self, request: Request, classes: Integers) -> tuple[Recipe, Request]:
         """The recipe to continue with, and the request that it adapts to the rows."""
@@ -301,7 +301,7 @@ class Recipe:
                 classes = len(phase.domain.classes)
                 for rows in SIZES:
                     counts = np.full(classes, rows // classes)
-                    counted = self.counted(phase, max(int(counts.sum()), 1))
+                    counted = self.counted(phase, counts)
                     recipe, chosen = self.chosen(counted, counts)
                     yield recipe.plan(recipe.sized(chosen, counts))
                     if recipe.if_one_suffices is not None:

@@ -366,7 +366,7 @@ def _counted(private: Integers, context: RunContext) -> tuple[Integers, Request]
     recipe, account, noise = context.recipe, context.account, context.randomness.noise
     k = context.request.rows_per_unit
     first = noise.laplace(private, account.spend(ROWS), k)
-    request = recipe.counted(context.request, max(int(first.sum()), 1))
+    request = recipe.counted(context.request, first)
     account.replan(recipe.plan(request))
     if account.plan.query(AGAIN) is None:
         return first, request
