@@ -79,9 +79,9 @@ def count_queries(request: Request, counted: Integers | None = None) -> tuple[Pl
 
     The first count costs ε / FIRST_COUNT. `counted[class]` are the noisy rows that it shows. If its
     noise is above 1 / CLEAR_COUNT of the rows of a class, there is a second count, which costs what
-    it needs for noise of that size. The rows of a class are √(n / C · H) here, with the harmonic
-    mean H of the C counts, so that the expected log loss by noise is the same however the classes
-    are mixed; a class counts as at least the noise of the first count. Before `counted` is known,
+    it needs for noise of that size. If classes have shares s of n rows, the rows of a class are
+    n / √Σ(1/s) here. Then noise adds as much to the expected log loss as if all classes were equally
+    frequent. A class counts as at least the noise of the first count. Before `counted` is known,
     and for few rows, both together cost `rows_share`. With a δ their ε is at most √ρ, so that they
     cost at most half of ρ (an ε-DP step costs ε²/2).
     """
@@ -95,7 +95,8 @@ def count_queries(request: Request, counted: Integers | None = None) -> tuple[Pl
     if counted is not None:
         unit = math.sqrt(2) * request.rows_per_unit * NANO  # the noise of a count for 1 nano-ε
         classes = np.maximum(counted, unit / first)
-        needed = CLEAR_COUNT * unit / math.sqrt(max(int(counted.sum()), 1) / (1 / classes).sum())
+        of_class = max(int(counted.sum()), 1) / math.sqrt((classes.sum() / classes).sum())
+        needed = CLEAR_COUNT * unit / of_class
         again = min(again, int(needed)) if needed > first else 0
     if again < first:
         again = 0
