@@ -185,7 +185,7 @@ def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: in
     assert chosen.plan(unasked).query(CHECK) is None, "400 rows are too few"
     for rows in (2_000, 10_000, 10**15):
         classes = np.array([rows // 2, rows // 2])
-        _, asked = chosen.chosen(chosen.counted(request, rows), classes)
+        _, asked = chosen.chosen(chosen.counted(request, classes), classes)
         plan = chosen.plan(chosen.sized(asked, classes))
         check = plan.query(CHECK)
         measure = chosen.measure(asked)

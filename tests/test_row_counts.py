@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -47,7 +48,12 @@ def public(classes: int = 2) -> Domain:
 def asked(rows: int, classes: int = 2, epsilon: int = NANO, k: int = 1, delta: int = 0) -> Request:
     """What a run of the default is asked to do; `rows` are a first noisy number, or 0."""
     request = find("auto").request(public(classes), epsilon, rows_per_unit=k, delta=delta)
-    return replace(request, first=count_queries(request, rows))
+    return replace(request, first=count_queries(request, even(rows, classes) if rows else None))
+
+
+def even(rows: int, classes: int) -> Any:
+    """Counts of classes that are equally frequent."""
+    return np.full(classes, rows / classes)
 
 
 def costs(queries: Sequence[PlannedQuery]) -> list[int]:
@@ -146,7 +152,9 @@ def test_both_counts_are_of_the_same_rows_and_weigh_by_their_inverse_variances(
     private = np.array([3000, 2000, 1000])
     noise = Fixed([np.array([900, -300, 600]), np.array([-9, 15, -30])])
     request, account = followed(private, noise, k, recipe, delta)
-    second = math.floor(math.sqrt(2) * 30 * 3 * k / (6000 + 1200) * NANO)
+    shares = np.maximum([3900, 1700, 1600], math.sqrt(2) * k * 400)
+    of_class = 7200 / math.sqrt((shares.sum() / shares).sum())
+    second = math.floor(math.sqrt(2) * 30 * k / of_class * NANO)
     planned = [NANO // 400, second]
     assert noise.given == [(private.tolist(), cost, k) for cost in planned]
     assert costs(account.plan.queries) == costs(account.spent.queries) == planned
@@ -154,6 +162,22 @@ def test_both_counts_are_of_the_same_rows_and_weigh_by_their_inverse_variances(
     mean = (np.array(noise.noise) * np.array(exact)[:, None]).sum(axis=0) / sum(exact)
     assert abs(np.array(request.histogram) - private - mean).max() <= 0.5
     assert account.plan.row_noise(k) == pytest.approx(sum(exact) ** -0.5)
+
+
+def test_a_rare_class_is_counted_as_clearly_as_its_part_of_the_log_loss() -> None:
+    """Noise σ in counts c of n rows costs Σ σ²/(2·c·n), as if classes were equally frequent."""
+    request = find("auto").request(public(3), NANO)
+    counts = np.array([20_000, 4_000, 1_000])
+    (_, again) = count_queries(request, counts)
+    noise, rows = math.sqrt(2) * NANO / again.total, counts.sum()
+    loss = (noise**2 / 2 / counts / rows).sum()
+    assert loss == pytest.approx((1 / 30) ** 2 / 2, rel=1e-3)
+    # a class that the noise of the first count, 566 rows, may hide counts as that many
+    hidden = [count_queries(request, np.array([20_000, 5_000, rare])) for rare in (-900, 0, 565)]
+    costs_of = [costs(queries)[1] for queries in hidden]
+    assert max(costs_of) - min(costs_of) < costs_of[0] / 10
+    assert min(costs_of) > 1.2 * again.total
+    assert len(count_queries(request, even(250_000, 3))) == 1
 
 
 @pytest.mark.parametrize("recipe", OURS)
@@ -203,13 +227,15 @@ def test_counts_that_were_asked_stay_in_every_later_plan() -> None:
     """And a second one that was not asked may go."""
     recipe = find("boosted")
     request = recipe.request(public(), NANO, delta=ATTO // 10**5)
-    once, twice = (replace(request, first=count_queries(request, n)) for n in (10**6, 10**4))
+    once, twice = (
+        replace(request, first=count_queries(request, even(n, 2))) for n in (10**6, 10**4)
+    )
     account = Accountant(recipe.plan(request), NANO, request.delta)
     account.spend(ROWS)
     account.replan(recipe.plan(once))
     account.replan(recipe.plan(twice))
     account.spend(AGAIN)
-    dearer = replace(request, first=count_queries(request, 9_999))
+    dearer = replace(request, first=count_queries(request, even(9_999, 2)))
     changed = (twice.first[0], replace(twice.first[1], by_depth=(1,)))
     for other in (once, request, dearer, replace(request, first=changed)):
         with pytest.raises(PlanError):
@@ -266,7 +292,7 @@ def test_private_choices_cost_their_part(recipe: str) -> None:
     domain = Domain(tuple(replace(one, name=name) for name in names), "c", ("p", "q", "r"))
     types = dict.fromkeys(names, VARCHAR if rooted else DOUBLE)
     request = chosen.request(domain.bind(types | {"c": VARCHAR}), NANO, rows=4000)
-    plan = chosen.plan(replace(request, first=count_queries(request, 4000)))
+    plan = chosen.plan(replace(request, first=count_queries(request, even(4000, 3))))
     whole = NANO if rooted else NANO - sum(costs(plan.queries))
     mixture, root = plan.query("mixture"), plan.query("root")
     assert mixture is not None
@@ -295,7 +321,7 @@ def test_a_dry_run_says_what_a_second_count_costs_at_most(db: Path) -> None:
         assert word in once
     for word in (" rows again ", "ε = 0.0375 at most", "37.7 at least"):
         assert word in again
-    assert "rows again: a second count, only if the first is too noisy" in shown
+    assert "rows again: a second count of the rows, made only if the first is too noisy" in shown
     assert shown.count("rows again ") == 1, "once for all numbers of rows"
     greedy = dpforest(*train(db, "--dry-run", "--recipe", "greedy-tree")).text
     assert AGAIN not in greedy

@@ -80,10 +80,10 @@ def count_queries(request: Request, counted: Integers | None = None) -> tuple[Pl
     The first count costs ε / FIRST_COUNT. `counted[class]` are the noisy rows that it shows. If its
     noise is above 1 / CLEAR_COUNT of the rows of a class, there is a second count, which costs what
     it needs for noise of that size. If classes have shares s of n rows, the rows of a class are
-    n / √Σ(1/s) here. Then noise adds as much to the expected log loss as if all classes were equally
-    frequent. A class counts as at least the noise of the first count. Before `counted` is known,
-    and for few rows, both together cost `rows_share`. With a δ their ε is at most √ρ, so that they
-    cost at most half of ρ (an ε-DP step costs ε²/2).
+    n / √Σ(1/s) here. Then noise adds as much to the expected log loss as if all classes were
+    equally frequent. A class counts as at least the noise of the first count. Before `counted` is
+    known, and for few rows, both together cost `rows_share`. With a δ their ε is at most √ρ, so
+    that they cost at most half of ρ (an ε-DP step costs ε²/2).
     """
     if request.first:
         return tuple(query for query in request.first if query.purpose in COUNTS)
