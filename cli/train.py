@@ -458,19 +458,15 @@ def _branch_lines(branch: Branch) -> list[list[object]]:
     """
     from dpforest_duckdb.privacy.plan import COUNTS
 
-    first, last = branch.plans
-    ends: list[Ends] = []
-    for query in last.queries:
-        before = first.query(query.purpose)
-        most = query, branch.last
-        ends.append(((before, branch.first) if before else most, most))
-    only_first = [(q, branch.first) for q in first.queries if last.query(q.purpose) is None]
-    ends += [(query, query) for query in only_first]
     rows = f"{branch.least:,} to {branch.most:,}" if branch.most else f"{branch.least:,} and more"
+    first, last = ([q for q in plan.queries if q.purpose not in COUNTS] for plan in branch.plans)
     return [
-        [rows, branch.recipe.name, *_query_line(pair, branch.recipe)]
-        for pair in ends
-        if pair[1][0].purpose not in COUNTS
+        [
+            rows,
+            branch.recipe.name,
+            *_query_line(((few, branch.first), (many, branch.last)), branch.recipe),
+        ]
+        for few, many in zip(first, last, strict=True)
     ]
 
 

@@ -8,6 +8,7 @@ import pytest
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
+from dpforest_duckdb.privacy.plan import COUNTS, Plan
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.branches import branches
 from dpforest_duckdb.recipes.recipe import Recipe
@@ -24,26 +25,32 @@ def domain(classes: int) -> Domain:
 
 @pytest.mark.parametrize("classes", [2, 5])
 @pytest.mark.parametrize("delta", [0, ATTO // 10**6])
-def test_branches_end_where_the_recipe_changes_and_cost_no_more_than_epsilon(
+def test_branches_end_where_the_recipe_or_its_queries_change_and_cost_no_more_than_epsilon(
     classes: int, delta: int
 ) -> None:
     auto = find("auto")
     request = auto.request(domain(classes), NANO, delta=delta)
 
-    def taken(rows: int) -> Recipe:
+    def taken(rows: int) -> tuple[Recipe, list[str]]:
         counts = np.arange(rows, rows + classes) // classes
         assert counts.sum() == rows
-        return auto.adapted(request, counts)[0]
+        recipe, adapted = auto.adapted(request, counts)
+        return recipe, asked(recipe.plan(adapted))
+
+    def asked(plan: Plan) -> list[str]:
+        return [query.purpose for query in plan.queries if query.purpose not in COUNTS]
 
     found = branches(auto, request)
     assert len(found) > 1
     for branch in found:
-        assert taken(branch.least) is branch.recipe
+        queries = asked(branch.plans[0])
+        assert taken(branch.least) == (branch.recipe, queries)
+        assert asked(branch.plans[1]) == queries, "the first one shows every query"
         for plan in branch.plans:
             assert plan.fits(NANO, delta)
         if branch.most is not None:
-            assert taken(branch.most) is branch.recipe
-            assert taken(branch.most + 1) is not branch.recipe
+            assert taken(branch.most) == (branch.recipe, queries)
+            assert taken(branch.most + 1) != (branch.recipe, queries)
 
 
 def test_a_recipe_that_does_not_adapt_has_no_branches() -> None:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.privacy.plan import COUNTS, Plan
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
 
@@ -39,9 +39,10 @@ class Branch:
 def branches(recipe: Recipe, request: Request) -> list[Branch]:
     """Every branch that a request can take, from few rows to many; public.
 
-    Classes are taken as equally frequent. Empty if nothing depends on the number of rows. A branch
-    can be missed if its last number of rows is less than STEP times its first, and the same recipe
-    comes before and after it.
+    A branch ends where the recipe changes, or what it queries besides counting the rows. Classes
+    are taken as equally frequent. Empty if nothing depends on the number of rows. A branch can be
+    missed if its last number of rows is less than STEP times its first, and the same branch comes
+    before and after it.
     """
     if not recipe.counts_rows:
         return []
@@ -51,8 +52,14 @@ def branches(recipe: Recipe, request: Request) -> list[Branch]:
         classes = len(request.domain.classes)
         return recipe.adapted(request, np.arange(rows, rows + classes) // classes)
 
-    def start_of(recipe: Recipe, low: int, high: int) -> int:
-        return bisect_left(range(high), 1, lo=low, key=lambda rows: at(rows)[0] is recipe)
+    @functools.cache
+    def queries(rows: int) -> tuple[object, ...]:
+        recipe, adapted = at(rows)
+        asked = (query.purpose for query in recipe.plan(adapted).queries)
+        return id(recipe), *(purpose for purpose in asked if purpose not in COUNTS)
+
+    def start_of(found: tuple[object, ...], low: int, high: int) -> int:
+        return bisect_left(range(high), 1, lo=low, key=lambda rows: queries(rows) == found)
 
     tried = [1]
     while tried[-1] < MOST_ROWS:
@@ -60,8 +67,8 @@ def branches(recipe: Recipe, request: Request) -> list[Branch]:
     starts = [1]
     for low, high in pairwise(tried):
         between, last = [], high
-        while at(last)[0] is not at(low)[0]:
-            between.append(start_of(at(last)[0], low, last))
+        while queries(last) != queries(low):
+            between.append(start_of(queries(last), low, last))
             last = between[-1] - 1
         starts += reversed(between)
     ends = [start - 1 for start in starts[1:]]
