@@ -132,7 +132,8 @@ def test_a_dry_run_shows_every_branch_of_the_default(db: Path) -> None:
     assert found[-1]["rows"][1] is None
     for before, after in pairwise(found):
         assert before["rows"][1] + 1 == after["rows"][0]
-        assert before["recipe"] != after["recipe"]
+        asked = [[query["purpose"] for query in one["plan"]] for one in (before, after)]
+        assert (before["recipe"], asked[0]) != (after["recipe"], asked[1])
     shown = dpforest(*words).out
     assert all(branch["recipe"] in shown for branch in found)
     fixed = dpforest(*train(db, "--dry-run", "--recipe", "dpdf", "--name", "again"), "--json").facts
