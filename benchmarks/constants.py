@@ -73,23 +73,16 @@ class Constant:
 
 CONSTANTS = (
     Constant("CAUTION", 0.0, 1.5),
-    Constant("ATTRIBUTES", 0.15, 0.33),
-    Constant("BINS", 0.12, 0.27),
+    Constant("TABLES", 0.12, 0.27),
     Constant("CHOICE", 25, 60),
     Constant("CHECK", 5, 20),
-    Constant("COMPARE", 250, 1000),
-    Constant("MODELS", 500, 2000),
-    Constant("CLEAN", 0.08, 0.18),
-    Constant("MEANS", 2, 5),
-    Constant("FEW_FIGURES", 20, 45),
-    Constant("ROUGH", 0.45, 1.1),
-    Constant("LEAST_ROWS", 150, 600),
-    Constant("ROOT_NOISE", 0.8, 1.8),
-    Constant("ROWS_PER_LEAF", 50, 200),
+    Constant("ENOUGH", 50, 200),
+    Constant("ENOUGH", 50, 200, delta=DELTA),
+    Constant("AMPLE", 500, 2000),
     Constant("CLEAR", 5, 20, delta=DELTA),
-    Constant("MANY", 50, 200, delta=DELTA),
-    Constant("CLEAR_PURE", 150, 600),
-    Constant("DEEP", 600, 2500),
+    Constant("CLEAN", 0.08, 0.18),
+    Constant("ROOT_NOISE", 0.8, 1.8),
+    Constant("LEAST_ROWS", 150, 600),
 )
 
 

@@ -530,7 +530,7 @@ def test_auto_does_not_pick_boosted_for_few_rows(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(con, 300, 2)
-    monkeypatch.setattr(constants, "MANY", 10**6)
+    monkeypatch.setattr(constants, "ENOUGH", 10**6)
     forest = fit(con, "t", domain=public(), recipe="auto", epsilon=0.5, delta=1e-5)
     assert not any("gradients" in line for line in forest.guarantee.plan)
     # a noisy figure decides which of the two it is, so δ is spent either way
@@ -571,8 +571,8 @@ def test_scores_take_temporary_space_with_a_delta_or_without(
 
 # turns of bins, sweeps, random trees and their splits, by a signal below each size
 SIZES: dict[int, list[tuple[float, tuple[int, int, int, int]]]] = {
-    DELTA: [(constants.MANY, (3, 1, 16, 4)), (constants.DEEP, (4, 2, 64, 4))],
-    0: [(constants.DEEP, (3, 2, 0, 4))],
+    DELTA: [(constants.ENOUGH, (3, 1, 16, 4)), (constants.AMPLE, (4, 2, 64, 4))],
+    0: [(constants.AMPLE, (3, 2, 0, 4))],
 }
 DEEP_SIZE = {DELTA: (5, 2, 64, 6), 0: (5, 1, 16, 6)}
 

@@ -48,7 +48,7 @@ from dpforest_duckdb.recipes.ours.auto import (
     MEANS_OR_LOG_ODDS,
     MEANS_OR_TREE,
 )
-from dpforest_duckdb.recipes.ours.constants import CLEAN, MODELS
+from dpforest_duckdb.recipes.ours.constants import AMPLE, CLEAN
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.request import TrainingContext
@@ -427,7 +427,7 @@ def test_the_stated_noise_is_the_noise_that_is_there(rows: int) -> None:
 
 
 def test_products_are_released_from_where_their_noise_is_small_enough() -> None:
-    """The noise of the plan, in parts of all rows. Otherwise a weight is chosen, from MODELS on."""
+    """The noise of the plan, in parts of all rows. Otherwise a weight is chosen, from AMPLE on."""
     recipe = find("class-means")
     columns = {f"x{i}": DOUBLE for i in range(16)}
     attributes = tuple(Attribute(name, "numeric", lower=0, upper=1) for name in columns)
@@ -443,8 +443,8 @@ def test_products_are_released_from_where_their_noise_is_small_enough() -> None:
         return [query.purpose for query in recipe.plan(replace(request, rows=rows)).queries]
 
     few = [*COUNTS, "window", "squares", "mixture", "means"]
-    assert purposes(MODELS) == few != purposes(enough)
-    assert purposes(MODELS - 1) == [*COUNTS, "window", "squares", "means"]
+    assert purposes(AMPLE) == few != purposes(enough)
+    assert purposes(AMPLE - 1) == [*COUNTS, "window", "squares", "means"]
     assert "products" not in purposes(0)  # before the number of rows is known
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.postprocess.log_odds import CUTS
 from dpforest_duckdb.privacy.noise import gaussian_variance, noise_scale
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.ours import constants
@@ -54,15 +55,16 @@ def boosting_pays(request: Request) -> bool:
 
     Boosting starts early if most attributes are numeric, because it cuts them at private medians
     and begins with their class means; with a δ only if the δ makes the noise of a sweep smaller:
-    about a dozen attributes are enough. Otherwise it starts at half of MANY, because a single sweep
-    has about half the noise of two. Without a δ it starts at CLEAR_PURE, at three times that if
-    most attributes are not numeric, and at three times as much again with several classes.
+    about a dozen attributes are enough. Otherwise it starts at half of ENOUGH, because a single
+    sweep has about half the noise of two. Without a δ, bins and class means, and each of two
+    sweeps, get about a third of the budget. So it starts at three times ENOUGH, at three times that
+    if most attributes are not numeric, and at three times as much again with several classes.
     """
     if not request.rho:
-        start = constants.CLEAR_PURE * (1 if mostly_numeric(request) else 3)
+        start = 3 * constants.ENOUGH * (1 if mostly_numeric(request) else 3)
         return signal(request) >= start * _most_of_a_row(request)
     early = mostly_numeric(request) and _less_noise_with_delta(request)
-    needed = constants.CLEAR if early else constants.MANY / 2
+    needed = constants.CLEAR if early else constants.ENOUGH / 2
     return signal(request) >= needed * math.sqrt(_classes(request))
 
 
@@ -75,14 +77,14 @@ def _less_noise_with_delta(request: Request) -> bool:
 def random_trees_pay(request: Request) -> bool:
     """Whether random trees of boosting are worth half of the budget; without a δ, of deep ones."""
     if request.rho:
-        return signal(request) >= constants.MANY
+        return signal(request) >= constants.ENOUGH
     return deep_trees_pay(request)
 
 
 def deep_trees_pay(request: Request) -> bool:
     """Whether the signal is strong enough for deep random trees and finer bins."""
     most = 1 if request.rho else _most_of_a_row(request)
-    return signal(request) >= constants.DEEP * most
+    return signal(request) >= constants.AMPLE * most
 
 
 def _most_of_a_row(request: Request) -> int:
@@ -127,7 +129,7 @@ def leaves(request: Request) -> float:
     seen = np.clip(np.array(request.histogram or [1] * classes), 0, None)
     shares = seen / max(seen.sum(), 1)
     mixed = float(1 - (shares**2).sum()) * classes / (classes - 1)
-    return strength(request) * mixed / math.pow(classes, 1.5) / constants.ROWS_PER_LEAF
+    return strength(request) * mixed / math.pow(classes, 1.5) / constants.ENOUGH
 
 
 def careful(rows: int, request: Request) -> Request:
@@ -192,21 +194,22 @@ def _joint_bins(request: Request) -> int:
 
 
 def few_figures_fit(request: Request) -> bool:
-    """Whether there are so few joint figures that more noise in each is allowed.
+    """Whether there are so few joint figures that more noise in each is allowed: at most MOST, and
+    noise up to the rows of a class.
 
     Then an ordered attribute counts as one figure, because its neighbouring values are similar. The
     request should have a careful number of rows, which are made careful once more. With two classes
     they are at least LEAST_ROWS: the default has only one table of them for so few.
     """
     attributes = request.domain.attributes
-    if _figures(attributes, COARSEST) > constants.FEW_FIGURES:
+    if _figures(attributes, COARSEST) > MOST:
         return False
     ordered = [each for each in attributes if each.in_order]
     others = [each for each in attributes if each not in ordered]
     sure = careful(request.rows, request)
     if _classes(request) == 2:
         sure = replace(sure, rows=max(sure.rows, constants.LEAST_ROWS))
-    return roughness(_figures(others, COARSEST) + len(ordered), sure) <= constants.ROUGH
+    return above_noise(_figures(others, COARSEST) + len(ordered), sure)
 
 
 def _figures(attributes: Iterable[Attribute], bins: int) -> int:
@@ -222,6 +225,13 @@ def roughness(figures: int, request: Request) -> float:
     return noise * _classes(request) / max(request.rows, 1)
 
 
+def above_noise(figures: int, request: Request) -> bool:
+    """Whether the rows of a class are at least the most noise that one of that many joint figures
+    usually has: about as often the scale of the noise as there are figures.
+    """
+    return roughness(figures, request) * math.sqrt(3) <= 1
+
+
 def adapt_jointly(histogram: Integers, request: Request) -> Request:
     """All attributes, in as many bins as joint noise allows; none if they are out of reach."""
     seen = replace(careful(int(histogram.sum()), request), histogram=tuple(histogram.tolist()))
@@ -232,18 +242,18 @@ def adapt_jointly(histogram: Integers, request: Request) -> Request:
 
 def models_differ(request: Request) -> bool:
     """Whether the rows can tell models of the same tables apart, in a choice."""
-    return strength(request) >= constants.MODELS
+    return strength(request) >= constants.AMPLE
 
 
 def choice_part(request: Request) -> Fraction:
-    """The part of a budget for a choice by the rows: CHECK percent up to n·ε = MODELS, then less.
+    """The part of a budget for a choice by the rows: CHECK percent up to n·ε = AMPLE, then less.
 
     A choice that costs a part s of ε errs by about 1 / (s·n·ε) of the rows, and what it takes from
     all other queries grows with s. So the best s is proportional to 1 / √(n·ε). It is never less
     than LEAST_PART.
     """
     rows = request.rows and strength(request)  # CHECK percent too if n is not known
-    falling = math.sqrt(constants.MODELS / max(rows, constants.MODELS))
+    falling = math.sqrt(constants.AMPLE / max(rows, constants.AMPLE))
     return max(Fraction(round(constants.CHECK * falling * 100), 10_000), LEAST_PART)
 
 
@@ -252,7 +262,8 @@ def means_fit(request: Request) -> bool:
 
     For several classes and mostly numeric attributes: sums of two classes are fitted instead. Not
     if the rows fill two leaves of a tree, nor if an attribute has many categories in no order, nor
-    if it would cost too much to ask whether one attribute suffices.
+    if it would cost too much to ask whether one attribute suffices. The rows are made careful once
+    more.
     """
     attributes = request.domain.attributes
     if _classes(request) == 2 or not mostly_numeric(request) or leaves(request) >= 2:
@@ -260,8 +271,8 @@ def means_fit(request: Request) -> bool:
     if request.trees < len(attributes) or not strongest_is_cheap(request, request.rows):
         return False
     sizes = [size for each in attributes for size in positions.blocks(each)]
-    needed = constants.MEANS * _classes(request) * len(sizes)
-    return max(sizes, default=1) == 1 and needed <= strength(request)
+    sure = careful(request.rows, request)
+    return max(sizes, default=1) == 1 and above_noise(len(sizes), sure)
 
 
 def noise_part(learner: Learner, plan: Plan, purpose: str, request: Request) -> float:
@@ -291,7 +302,7 @@ def _wanted(request: Request) -> int:
     """The number of attributes that are worth a table each; all, if that is half of them."""
     attributes = len(request.domain.attributes)
     clear = strength(request) / math.sqrt(_classes(request))
-    wanted = max(1, round(constants.ATTRIBUTES * math.sqrt(clear)))
+    wanted = max(1, round(math.sqrt(constants.TABLES * clear) / 2))
     return attributes if wanted >= attributes / 2 else wanted
 
 
@@ -303,7 +314,7 @@ def adapt(histogram: Integers, request: Request) -> Request:
     """Trees and bins by strength, from noisy class counts of all rows, minus CAUTION deviations."""
     seen = replace(careful(int(histogram.sum()), request), histogram=tuple(histogram.tolist()))
     trees = min(request.trees, _wanted(seen))
-    bins = 2 * round(constants.BINS / 2 * strength(seen) / trees / math.sqrt(_classes(request)))
+    bins = 2 * round(constants.TABLES / 2 * strength(seen) / trees / math.sqrt(_classes(request)))
     bins = min(max(bins, FEWEST), MOST)
     return replace(seen, trees=trees, depth=1, domain=recut(request.domain, bins))
 
@@ -311,5 +322,9 @@ def adapt(histogram: Integers, request: Request) -> Request:
 def sums_are_fitted(request: Request) -> bool:
     """Whether sums of log-odds are counted in bins and fitted: only two classes have one sum, and
     few rows cannot tell its bins apart.
+
+    A cell of the histogram of two sums should have at least as many rows as its noise.
     """
-    return _classes(request) == 2 and strength(request) >= constants.COMPARE
+    cells = 2 * (len(CUTS) + 1) ** 2
+    rows = strength(request) * constants.CHECK / 100 / cells
+    return _classes(request) == 2 and rows >= math.sqrt(2)

@@ -25,10 +25,10 @@ from dpforest_duckdb.tree import Tree
 
 
 def adapt(histogram: Integers, request: Request) -> Request:
-    """The depth at which leaves still hold ROWS_PER_LEAF / ε rows, from noisy class counts."""
+    """The depth at which leaves still hold ENOUGH / ε rows, from noisy class counts."""
     rows = max(int(histogram.sum()), 1)
     scale = noise_scale(request.epsilon, request.rows_per_unit) * request.trees
-    leaves = float(rows / scale / constants.ROWS_PER_LEAF)
+    leaves = float(rows / scale / constants.ENOUGH)
     depth = max(1, min(request.depth, round(math.log2(max(leaves, 1)))))
     return replace(request, depth=depth, rows=rows)
 

@@ -58,7 +58,7 @@ def adapt(histogram: Integers, request: Request) -> Request:
     seen = auto_rules.careful(int(histogram.sum()), request)
     _, grown, sums = _budgets(seen)
     sized = auto_rules.adapt(histogram, replace(request, epsilon=sums))
-    leaves = seen.rows * grown / NANO / constants.ROWS_PER_LEAF / request.rows_per_unit
+    leaves = seen.rows * grown / NANO / constants.ENOUGH / request.rows_per_unit
     return replace(
         sized,
         epsilon=request.epsilon,
