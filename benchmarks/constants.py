@@ -67,6 +67,11 @@ class Constant:
     def value(self) -> float:
         return float(getattr(constants, self.name))
 
+    @property
+    def shown(self) -> str:
+        """The name on the page."""
+        return f"{self.name}, with a δ" if self.delta else self.name
+
     def put(self, value: float) -> None:
         setattr(constants, self.name, int(value) if value == int(value) else value)
 
@@ -269,8 +274,12 @@ def _worth(
     three = tried(constant)
     curves = np.array([[accuracy(t, s, seeds) for s in three] for t in tables])
     best, error = jackknife(curves, lambda means: best_value(means, [s.value for s in three]))
-    shown = f"{best:.3g} ± {error:.2g}" if changed else "-"
-    return [constant.name, f"{constant.value:g}", shown, *cells, str(len(changed))]
+    shown = f"{_short(best)} ± {_short(error)}" if changed else "-"
+    return [constant.shown, f"{constant.value:g}", shown, *cells, str(len(changed))]
+
+
+def _short(number: float) -> str:
+    return f"{number:.0f}" if number >= 100 else f"{number:.2g}"
 
 
 def _mean_and_error(changes: Sequence[float]) -> str:
@@ -353,7 +362,7 @@ def _gain(accuracy: Mean, table: str, setting: Setting, seeds: Sequence[int]) ->
 def _name(setting: Setting) -> str:
     if setting.ours:
         return "ours"
-    return f"{setting.constant.name} {setting.value:g}"
+    return f"{setting.constant.shown} {setting.value:g}"
 
 
 if __name__ == "__main__":

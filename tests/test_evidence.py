@@ -86,9 +86,9 @@ def test_a_size_is_taken_from_fewer_rows_than_the_noise_may_have_made_up() -> No
     sizes = []
     for classes, share in ((2, 0.04), (5, 0.1)):  # of ε, a 400th of which is for the first count
         request = find("auto").request(domain(30, classes), NANO // 10)
-        settled = adapt(np.array([4000] + [0] * (classes - 1)), request)
+        settled = adapt(np.array([10_000] + [0] * (classes - 1)), request)
         noise = 10 / math.hypot(1 / 400, share - 1 / 400) * math.sqrt(2 * classes)
-        assert settled.rows == pytest.approx(4000 - CAUTION * noise, abs=1)
+        assert settled.rows == pytest.approx(10_000 - CAUTION * noise, abs=1)
         sizes.append(settled.trees)
     assert sizes[1] < sizes[0]
     assert adapt(np.array([-900, 0]), find("auto").request(domain(3), NANO)).trees == 1
@@ -296,7 +296,7 @@ def test_an_intercept_and_a_tree_for_each_attribute(
 ) -> None:
     con.execute("CREATE TABLE t (a BOOLEAN, n INTEGER CHECK (n BETWEEN 0 AND 9), k BOOLEAN)")
     con.execute(
-        "INSERT INTO t SELECT i % 2 = 0, i % 10, i % 3 = 0 FROM range(4000) r(i)"
+        "INSERT INTO t SELECT i % 2 = 0, i % 10, i % 3 = 0 FROM range(3000) r(i)"
     )  # fewer than make random trees pay
     forest = fit(con, "t", target="k")
     first, *others = forest.trees
