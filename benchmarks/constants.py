@@ -67,10 +67,9 @@ class Constant:
     def value(self) -> float:
         return float(getattr(constants, self.name))
 
-    @property
-    def shown(self) -> str:
-        """The name on the page."""
-        return f"{self.name}, with a δ" if self.delta else self.name
+    def shown(self, value: str = "") -> str:
+        """The name and a value on the page."""
+        return f"{self.name} {value}".strip() + (", with a δ" if self.delta else "")
 
     def put(self, value: float) -> None:
         setattr(constants, self.name, int(value) if value == int(value) else value)
@@ -247,7 +246,7 @@ def page(found: Found, tables: Sequence[str], grid: Grid, command: str) -> str:
     return (
         f"# What the constants are worth\n\nWritten by `{command}`: {len(tables)} tables, at most "
         f"{grid.rows:,} training rows of each, ε = {', '.join(f'{e:g}' for e in grid.epsilons)}, "
-        f"{grid.seeds} paired seeds; pure ε, or δ = {DELTA:g} for constants that matter with a δ. "
+        f"{grid.seeds} paired seeds; pure ε, or δ = {DELTA:g} in rows that say so. "
         "One constant is changed at a time.\n\n## Left-out tables\n\n"
         f"{_left_out(accuracy, tables, grid)}\n\n## Each constant\n\n"
         "Changes are in thousandths, means over tables ± standard error. Higher accuracy is "
@@ -275,11 +274,11 @@ def _worth(
     curves = np.array([[accuracy(t, s, seeds) for s in three] for t in tables])
     best, error = jackknife(curves, lambda means: best_value(means, [s.value for s in three]))
     shown = f"{_short(best)} ± {_short(error)}" if changed else "-"
-    return [constant.shown, f"{constant.value:g}", shown, *cells, str(len(changed))]
+    return [constant.shown(), f"{constant.value:g}", shown, *cells, str(len(changed))]
 
 
 def _short(number: float) -> str:
-    return f"{number:.0f}" if number >= 100 else f"{number:.2g}"
+    return f"{number:.0f}" if number >= 99.5 else f"{number:.2g}"
 
 
 def _mean_and_error(changes: Sequence[float]) -> str:
@@ -362,7 +361,7 @@ def _gain(accuracy: Mean, table: str, setting: Setting, seeds: Sequence[int]) ->
 def _name(setting: Setting) -> str:
     if setting.ours:
         return "ours"
-    return f"{setting.constant.shown} {setting.value:g}"
+    return setting.constant.shown(f"{setting.value:g}")
 
 
 if __name__ == "__main__":

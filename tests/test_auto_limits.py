@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
+from dpforest_duckdb.privacy.amounts import NANO, atto_delta
+from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.ours import auto_rules, constants
 from dpforest_duckdb.request import Request
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
-from constants import CONSTANTS
+from constants import CONSTANTS  # those of the benchmark, with the values it tries
 
 
 def asked(rows: int, epsilon: float, *, classes: int = 2, numbers: int = 6, k: int = 1) -> Request:
     """A request for a table of real numbers, with a noisy number of rows."""
     made = tuple(Attribute(f"a{n}", "numeric", lower=0, upper=1) for n in range(numbers))
+    domain = Domain(made, "k", tuple(f"c{n}" for n in range(classes)))
     return Request(
-        domain=Domain(made, "k", tuple(f"c{n}" for n in range(classes))),
+        domain=domain.bind({**{each.name: DOUBLE for each in made}, "k": VARCHAR}),
         epsilon=round(epsilon * NANO),
         trees=numbers,
         depth=1,
@@ -33,20 +38,26 @@ def asked(rows: int, epsilon: float, *, classes: int = 2, numbers: int = 6, k: i
 
 
 def test_there_are_ten_constants_and_each_is_tried_smaller_and_larger() -> None:
-    file = Path(constants.__file__).read_text(encoding="utf-8")
-    names = [part.targets[0].id for part in ast.parse(file).body if isinstance(part, ast.Assign)]  # type: ignore[attr-defined]
-    assert len(names) <= 10
-    assert {constant.name for constant in CONSTANTS} == set(names)
+    names = {name for name in vars(constants) if name.isupper()}
+    assert len(names) == 10
+    assert {constant.name for constant in CONSTANTS} == names
+    assert all(each.smaller < each.value < each.larger for each in CONSTANTS)
 
 
+@pytest.mark.parametrize(("check", "strength"), [(10, 452.5), (20, 226.3)])
 @pytest.mark.parametrize(("epsilon", "k"), [(1, 1), (0.1, 1), (1, 5)])
-def test_two_sums_are_fitted_if_a_cell_has_as_many_rows_as_noise(epsilon: float, k: int) -> None:
+def test_two_sums_are_fitted_if_a_cell_has_as_many_rows_as_noise(
+    epsilon: float, k: int, check: int, strength: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The histogram of two sums in four bins and two classes has 32 cells and CHECK % of ε."""
-    cell = math.sqrt(2) * k / (epsilon * constants.CHECK / 100)  # the noise, in rows
-    enough = math.ceil(32 * cell)
-    assert enough == pytest.approx(452.5 * k / epsilon, abs=1)
-    assert auto_rules.sums_are_fitted(asked(enough, epsilon, k=k))
-    assert not auto_rules.sums_are_fitted(asked(enough - 1, epsilon, k=k))
+    monkeypatch.setattr(constants, "CHECK", check)
+    enough = math.ceil(strength * k / epsilon)
+    for rows in (enough + 1, enough - 1):
+        fitted = asked(rows, epsilon, k=k)
+        (*_, last) = find("log-odds").plan(fitted).queries
+        assert auto_rules.sums_are_fitted(fitted) == (rows > enough) == (last.purpose == "scores")
+        if rows > enough:
+            assert last.total == fitted.epsilon * check // 100
     assert not auto_rules.sums_are_fitted(asked(100 * enough, epsilon, k=k, classes=3))
 
 
@@ -55,22 +66,85 @@ def test_class_means_are_released_if_a_class_has_as_many_rows_as_a_sum_has_noise
     classes: int, numbers: int, k: int
 ) -> None:
     """The scale of the noise is that of one count, times the positions of a row."""
+    limit = _first(
+        lambda rows: auto_rules.means_fit(asked(rows, 1, classes=classes, numbers=numbers, k=k)),
+        most=1000 * k,
+    )
+    noise = math.sqrt(2 * classes) * k / math.hypot(1 / 400, 0.1 - 1 / 400)  # of both counts
+    assert limit == pytest.approx(numbers * classes * k + 0.75 * noise, abs=2)
 
-    def of(rows: int) -> Request:
-        return asked(rows, 1, classes=classes, numbers=numbers, k=k)
 
-    limit = next(rows for rows in range(1, 10_000) if auto_rules.means_fit(of(rows)))
-    surely = [auto_rules.careful(rows, of(rows)).rows for rows in (limit - 1, limit)]
-    assert surely[0] < numbers * classes * k <= surely[1]
+def test_class_means_count_positions_and_need_a_cheap_query() -> None:
+    """Three values and NULL have three positions. And 1/16 of ε pays for the query."""
+    three = tuple(Attribute(f"b{n}", "categorical", ("x", "y", "z")) for n in range(50))
+    mixed = replace(asked(1, 1, classes=3, numbers=60), trees=110)
+    mixed = replace(mixed, domain=replace(mixed.domain, attributes=mixed.domain.attributes + three))
+    noise = math.sqrt(6) / math.hypot(1 / 400, 0.1 - 1 / 400)
+    limit = _first(lambda rows: auto_rules.means_fit(replace(mixed, rows=rows)), 1000)
+    assert limit == pytest.approx(3 * (60 + 50 * 3) + 0.75 * noise, abs=2)
+    few = _first(lambda rows: auto_rules.means_fit(asked(rows, 1, classes=3)), 1000)
+    assert few == pytest.approx(250, abs=2)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-def test_few_joint_figures_may_have_noise_up_to_the_rows_of_a_class(classes: int) -> None:
-    few = asked(1, 1, classes=classes)
-    assert [
-        auto_rules.above_noise(figures, few) for figures in (1, 32)
-    ] == [False, False]  # one row  # fmt: skip
-    for figures in (1, 9, 32):
-        at = asked(figures * classes, 1, classes=classes)
-        assert auto_rules.above_noise(figures, at)
-        assert not auto_rules.above_noise(figures, asked(at.rows - 1, 1, classes=classes))
+@pytest.mark.parametrize(("attributes", "fits"), [(31, True), (32, False)])
+def test_few_joint_figures_are_32_with_noise_up_to_the_rows_of_a_class(
+    attributes: int, fits: bool
+) -> None:
+    """Attributes of two values have a figure each, and the rows of a class are one more."""
+    yes_or_no = tuple(
+        Attribute(f"b{n}", "categorical", ("n", "y"), nullable=False) for n in range(attributes)
+    )
+    many = replace(asked(100_000, 1, classes=3), trees=attributes)
+    many = replace(many, domain=replace(many.domain, attributes=yes_or_no))
+    assert auto_rules.few_figures_fit(many) == fits
+    if fits:
+        limit = _first(lambda rows: auto_rules.few_figures_fit(replace(many, rows=rows)))
+        noise = math.sqrt(6) / math.hypot(1 / 400, 0.1 - 1 / 400)
+        assert limit == pytest.approx(32 * 3 + 0.75 * noise, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("classes", "numeric", "delta", "signal"),
+    [
+        (2, True, 0, 300), (2, False, 0, 900), (3, True, 0, 900), (3, False, 0, 2700),
+        (2, True, 10**-5, 10 * 2**0.5), (2, False, 10**-5, 50 * 2**0.5),
+        (3, True, 10**-5, 10 * 3**0.5), (3, False, 10**-5, 50 * 3**0.5),
+    ],
+)  # fmt: skip
+def test_boosting_starts_at_a_signal(
+    classes: int, numeric: bool, delta: float, signal: float
+) -> None:
+    """Thirty attributes: with a δ, their sweep has less noise than without."""
+    made = asked(1, 1, classes=classes, numbers=30)
+    if not numeric:
+        words = tuple(
+            Attribute(f"b{n}", "categorical", ("n", "y"), nullable=False) for n in range(30)
+        )
+        made = replace(made, domain=replace(made.domain, attributes=words))
+    made = replace(made, delta=atto_delta(delta))
+    limit = _first(lambda rows: auto_rules.boosting_pays(replace(made, rows=rows)))
+    assert auto_rules.signal(replace(made, rows=limit)) == pytest.approx(signal, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("rows", "classes", "attributes", "bins"), [(2_000, 2, 8, 32), (2_000, 9, 5, 24), (60, 2, 1, 8)]
+)
+def test_attributes_and_bins_follow_from_rows(
+    rows: int, classes: int, attributes: int, bins: int
+) -> None:
+    """√(.18 · n·ε / √classes) / 2 attributes, and .18 · n·ε / √classes / attributes bins."""
+    made = asked(0, 1, classes=classes, numbers=40)
+    noise = math.sqrt(2 * classes) / math.hypot(1 / 400, (0.04 if classes == 2 else 0.1) - 1 / 400)
+    counted = np.array([round(rows + 0.75 * noise), *[0] * (classes - 1)])
+    sized = auto_rules.adapt(counted, made)
+    assert sized.trees == attributes
+    assert sized.domain == auto_rules.recut(made.domain, bins)
+
+
+def _first(holds: Callable[[int], bool], most: int = 10**7) -> int:
+    """The least number of rows for which a rule holds that holds for all more, up to `most`."""
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high

@@ -56,9 +56,9 @@ def boosting_pays(request: Request) -> bool:
     Boosting starts early if most attributes are numeric, because it cuts them at private medians
     and begins with their class means; with a δ only if the δ makes the noise of a sweep smaller:
     about a dozen attributes are enough. Otherwise it starts at half of ENOUGH, because a single
-    sweep has about half the noise of two. Without a δ, bins and class means, and each of two
-    sweeps, get about a third of the budget. So it starts at three times ENOUGH, at three times that
-    if most attributes are not numeric, and at three times as much again with several classes.
+    sweep has about half the noise of two. Without a δ it starts at three times ENOUGH, because each
+    of two sweeps gets about a third of the budget; at three times that if most attributes are not
+    numeric, and at three times as much again with several classes.
     """
     if not request.rho:
         start = 3 * constants.ENOUGH * (1 if mostly_numeric(request) else 3)
@@ -75,7 +75,9 @@ def _less_noise_with_delta(request: Request) -> bool:
 
 
 def random_trees_pay(request: Request) -> bool:
-    """Whether random trees of boosting are worth half of the budget; without a δ, of deep ones."""
+    """Whether random trees of boosting are worth half of the budget. Without a δ only deep ones
+    are.
+    """
     if request.rho:
         return signal(request) >= constants.ENOUGH
     return deep_trees_pay(request)
@@ -194,12 +196,11 @@ def _joint_bins(request: Request) -> int:
 
 
 def few_figures_fit(request: Request) -> bool:
-    """Whether there are so few joint figures that more noise in each is allowed: at most MOST, and
-    noise up to the rows of a class.
+    """Whether there are few joint figures, at most MOST, with noise up to the rows of a class.
 
     Then an ordered attribute counts as one figure, because its neighbouring values are similar. The
-    request should have a careful number of rows, which are made careful once more. With two classes
-    they are at least LEAST_ROWS: the default has only one table of them for so few.
+    request should have a careful number of rows; CAUTION is taken off once more. With two classes
+    they count as at least LEAST_ROWS, because sums of so few rows would have only one table.
     """
     attributes = request.domain.attributes
     if _figures(attributes, COARSEST) > MOST:
@@ -226,8 +227,9 @@ def roughness(figures: int, request: Request) -> float:
 
 
 def above_noise(figures: int, request: Request) -> bool:
-    """Whether the rows of a class are at least the most noise that one of that many joint figures
-    usually has: about as often the scale of the noise as there are figures.
+    """Whether a class has at least as many rows as that many scales of the noise.
+
+    The largest noise of so many joint figures is about that: above it in nearly half of all cases.
     """
     return roughness(figures, request) * math.sqrt(3) <= 1
 
@@ -262,8 +264,8 @@ def means_fit(request: Request) -> bool:
 
     For several classes and mostly numeric attributes: sums of two classes are fitted instead. Not
     if the rows fill two leaves of a tree, nor if an attribute has many categories in no order, nor
-    if it would cost too much to ask whether one attribute suffices. The rows are made careful once
-    more.
+    if it would cost too much to ask whether one attribute suffices. CAUTION is
+    taken off the rows once more.
     """
     attributes = request.domain.attributes
     if _classes(request) == 2 or not mostly_numeric(request) or leaves(request) >= 2:
@@ -320,10 +322,10 @@ def adapt(histogram: Integers, request: Request) -> Request:
 
 
 def sums_are_fitted(request: Request) -> bool:
-    """Whether sums of log-odds are counted in bins and fitted: only two classes have one sum, and
-    few rows cannot tell its bins apart.
+    """Whether sums of log-odds are counted in bins and fitted. Only those of two classes are.
 
-    A cell of the histogram of two sums should have at least as many rows as its noise.
+    A cell of the histogram of two sums should have at least as many rows, on average, as the
+    standard deviation of its noise.
     """
     cells = 2 * (len(CUTS) + 1) ** 2
     rows = strength(request) * constants.CHECK / 100 / cells

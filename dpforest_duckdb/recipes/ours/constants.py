@@ -10,12 +10,16 @@ noise of a sweep of boosting and by √classes.
 from __future__ import annotations
 
 CAUTION = 0.75  # standard deviations below the noisy n; too large a forest loses more
-TABLES = 0.18  # times strength / √classes: √ of it / 2 attributes, and it / attributes bins
-CHOICE = 40  # percent of the budget of chosen attributes, for the choice; the rest is for tables
-CHECK = 10  # percent of ε for a histogram of sums, and for a choice of models by few rows
-ENOUGH = 100  # the strength of a leaf of a greedy tree; the signal of a step of boosting
-AMPLE = 1000  # the strength from which the rows choose a model; the signal for deep random trees
-CLEAR = 10  # the signal, in parts of √classes, from which boosting a dozen numbers pays with a δ
+# with t = TABLES · strength / √classes: √t / 2 attributes get a table, or all if that is half of
+# them, and numeric ones have t / attributes bins
+TABLES = 0.18
+CHOICE = 40  # percent of a budget for the choice of attributes; the rest is for their tables
+CHECK = 10  # percent of ε for a histogram of two sums, and for a choice of models by few rows
+# the strength of a leaf of a greedy tree, and with a δ the signal for a second sweep of boosting;
+# boosting starts at half of it with a δ, and at three times without
+ENOUGH = 100
+AMPLE = 1000  # the strength from which rows choose a model, and the signal for deep random trees
+CLEAR = 10  # times √classes: the signal from which boosting a dozen numbers starts with a δ
 CLEAN = 0.12  # the most noise in a joint figure, in parts of the rows of a class, or of all rows
 ROOT_NOISE = 1.2  # the most noise in a sum of log-odds below a root
-LEAST_ROWS = 300  # n counts as at least so many where noise is compared with it
+LEAST_ROWS = 300  # n counts as at least so many where a few rows decide between tables and none
