@@ -62,9 +62,11 @@ def _class_shares(counts: bytes, shares_of_all: bytes, variance: float, ordered:
 def shares_around(table: Floats, prior: Floats, variance: float) -> Floats:
     """Shares `[cell, class]` from noisy counts `table[cell, class]`, around `prior[cell, class]`.
 
-    As `class_shares` for values that are not in order: all cells have one width, which is averaged
-    over. The log-odds are averaged, not the shares: then shares stay at the prior where counts hold
-    only noise.
+    As `class_shares` for values that are not in order, with one more model: either all cells have
+    one width, or each cell has its own. Then how likely each width is follows from all cells, as if
+    one cell of each width had been seen before (empirical Bayes). So a few cells may differ from
+    the prior where most do not. The log-odds are averaged, not the shares: then shares stay at the
+    prior where counts hold only noise.
     """
     shares = np.empty(table.shape)
     for label in range(table.shape[1]) if table.shape[1] > 2 else [1]:
@@ -75,8 +77,13 @@ def shares_around(table: Floats, prior: Floats, variance: float) -> Floats:
         mass /= mass.sum(axis=1, keepdims=True)
         likely = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
         evidence = np.maximum(likely @ mass.T, LEAST_LIKELY)
-        (weights,) = _weights(np.log(evidence).sum(axis=0))
-        shares[:, label] = _share(odds + ((likely * offsets) @ mass.T / evidence) @ weights)
+        means = (likely * offsets) @ mass.T / evidence
+        seen = np.vstack([np.eye(len(WIDTHS)), evidence / evidence.max(axis=1, keepdims=True)])
+        own = evidence * _most_likely(seen, np.full(len(WIDTHS), 1 / len(WIDTHS)))
+        worth = np.log(evidence).sum(axis=0), np.log(own.sum(axis=1)).sum(keepdims=True)
+        one_width, single = _weights(*worth)
+        added = means @ one_width + single * (means * own).sum(axis=1) / own.sum(axis=1)
+        shares[:, label] = _share(odds + added)
     if table.shape[1] == 2:
         shares[:, 0] = 1 - shares[:, 1]
     total: Floats = shares.sum(axis=1, keepdims=True)
@@ -211,9 +218,15 @@ class StepWidths:
         """Take in the log evidence `[width]` of one more step, by expectation maximisation."""
         likelihood = np.exp(evidence - evidence.max())
         self._likelihoods = np.vstack([self._likelihoods, likelihood])
-        for _ in range(EM_TURNS):
-            parts = self._likelihoods * self.weights
-            self.weights = (parts / parts.sum(axis=1, keepdims=True)).sum(axis=0) / len(parts)
+        self.weights = _most_likely(self._likelihoods, self.weights)
+
+
+def _most_likely(likelihoods: Floats, weights: Floats) -> Floats:
+    """The shares `[width]` of widths after EM_TURNS turns, from `likelihoods[case, width]`."""
+    for _ in range(EM_TURNS):
+        parts = likelihoods * weights
+        weights = (parts / parts.sum(axis=1, keepdims=True)).sum(axis=0) / len(parts)
+    return weights
 
 
 def steps(
