@@ -192,6 +192,17 @@ def test_shares_stay_where_they_were_expected_if_the_noise_hides_the_counts() ->
     assert shown[1, 0] > 0.9
 
 
+def test_a_single_cell_may_show_an_interaction_where_the_others_show_none() -> None:
+    """One width for all cells would take half of it away, and let more noise into the others."""
+    random, likely = np.random.default_rng(1), np.full(40, 0.5)
+    likely[0] = 0.95
+    yes = random.binomial(200, likely)
+    noisy = np.stack([200 - yes, yes], axis=1) + random.normal(0, 15, (40, 2))
+    shares = shares_around(noisy, np.full((40, 2), 0.5), 15.0**2)[:, 1]
+    assert shares[0] > 0.8
+    assert np.abs(shares[1:] - 0.5).mean() < 0.03
+
+
 def exclusive_or() -> ChildTables:
     """Two classes that two roots tell together, and neither alone, with some noise."""
     random = np.random.default_rng(6)
