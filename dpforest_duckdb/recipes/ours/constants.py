@@ -22,4 +22,4 @@ AMPLE = 1000  # the strength from which rows choose a model, and the signal for 
 CLEAR = 10  # times √classes: the signal from which boosting a dozen numbers starts with a δ
 CLEAN = 0.12  # the most noise in a joint figure, in parts of the rows of a class, or of all rows
 ROOT_NOISE = 1.2  # the most noise in a sum of log-odds below a root
-LEAST_ROWS = 300  # n counts as at least so many where a few rows decide between tables and none
+LEAST_ROWS = 300  # the least n assumed when it is decided whether few rows get any tables
