@@ -287,35 +287,43 @@ def test_ctrl_c_stops_the_query_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("begun", [True, False])
-def test_ctrl_c_while_a_thread_starts_leaves_no_thread_at_work(
-    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, begun: bool
+def test_ctrl_c_while_a_task_is_handed_over_leaves_nothing_at_work(
+    con: duckdb.DuckDBPyConnection, begun: bool
 ) -> None:
-    """A thread that outlives the call would use a connection that is being closed."""
-    start, at_work = threading.Thread.start, threading.Event()
-    late: list[threading.Thread] = []
+    """A task that outlives the call would use a connection that is being closed."""
+    engine, at_work, late = DuckDBEngine(con), threading.Event(), list[Callable[[], bool]]()
+    tasks = engine._tasks
 
-    def interrupted(thread: threading.Thread) -> None:
-        if begun:
-            start(thread)
-            at_work.wait()
-        else:
-            late.append(thread)
-        raise KeyboardInterrupt
+    class Interrupted:
+        def put(self, task: Callable[[], bool]) -> None:
+            if begun:
+                tasks.put(task)
+                at_work.wait()
+            else:
+                late.append(task)
+            raise KeyboardInterrupt
 
     def work() -> None:
         at_work.set()
         con.execute("SELECT sum(a.i * b.i) FROM range(1000000) a(i), range(1000000) b(i)")
 
-    before = set(threading.enumerate())
-    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    engine._tasks = Interrupted()  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
-        DuckDBEngine(con).call(work)
-    for thread in late:  # it may begin after the call has ended, and must do nothing then
-        start(thread)
-        thread.join()
+        engine.call(work)
+    for task in late:  # it may begin after the call has ended, and must do nothing then
+        assert task()
     assert at_work.is_set() == begun
-    assert set(threading.enumerate()) <= before
     assert con.execute("SELECT 1").fetchall() == [(1,)]
+
+
+def test_the_thread_of_statements_ends_with_them(con: duckdb.DuckDBPyConnection) -> None:
+    before = set(threading.enumerate())
+    engine = DuckDBEngine(con)
+    assert engine.run("SELECT 1") == [(1,)]
+    (thread,) = set(threading.enumerate()) - before
+    del engine
+    thread.join(10)
+    assert not thread.is_alive()
 
 
 @pytest.mark.parametrize("recipe", ["auto", "greedy-tree", "dpdf"])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import weakref
 from collections.abc import Callable, Collection
+from queue import SimpleQueue
 from typing import Any
 
 import duckdb
@@ -22,7 +24,8 @@ class Statements:
     """Runs statements on the user's connection, or on one of our own to the same database.
 
     `trace` gets every statement before it runs. Errors of the database are replaced by our own
-    sentences, because DuckDB's errors quote data.
+    sentences, because DuckDB's errors quote data. Statements run in a thread of their own, so that
+    Ctrl-C can interrupt them at once. The thread ends with this object.
     """
 
     dialect = DuckDBDialect()
@@ -30,6 +33,9 @@ class Statements:
     def __init__(self, connection: duckdb.DuckDBPyConnection, trace: Trace | None = None) -> None:
         self.connection = connection
         self.trace = trace
+        self._tasks = SimpleQueue[Callable[[], bool]]()
+        weakref.finalize(self, self._tasks.put, bool)  # bool() is False, which ends the thread
+        threading.Thread(target=_work_off, args=(self._tasks,), daemon=True).start()
 
     def rows_of(self, table: TableInfo, used: Collection[str]) -> Sql:
         """The rows of a table, to be read from: its stored columns, and the computed ones in use.
@@ -65,8 +71,7 @@ class Statements:
     ) -> Any:
         """Run one statement and fetch its result (`fetch`: fetchall or fetchnumpy).
 
-        `on` is another connection to run on. The statement runs in its own thread, so that Ctrl-C
-        can interrupt it at once.
+        `on` is another connection to run on.
         """
         connection = self.connection if on is None else on
         if self.trace:  # a statement that is no step reads the catalogue, models or settings
@@ -87,28 +92,25 @@ class Statements:
         """The result of something that uses a connection, run and interrupted as by `run`."""
         connection = self.connection if on is None else on
         outcome: dict[str, Any] = {}  # filled by the thread in the end
-        # plain locks: Ctrl-C inside an Event can break it, and after Ctrl-C Thread.join may return
-        # while the thread still runs
+        # plain locks: Ctrl-C inside an Event can break it
         claimed = threading.Lock()  # by the thread when it begins, or by a signal before that
         working = threading.Lock()
         working.acquire()
 
-        def reported() -> None:
-            if not claimed.acquire(blocking=False):
-                return
-            try:
-                outcome["result"] = work()
-            except BaseException as error:
-                outcome["error"] = error
-            finally:
-                working.release()
+        def reported() -> bool:
+            if claimed.acquire(blocking=False):
+                try:
+                    outcome["result"] = work()
+                except BaseException as error:
+                    outcome["error"] = error
+                finally:
+                    working.release()
+            return True
 
-        thread = threading.Thread(target=reported, daemon=True)
         try:
-            thread.start()
+            self._tasks.put(reported)
             while not outcome:
                 working.acquire(timeout=0.2)  # a signal is seen at the latest then
-            thread.join()
         except BaseException:
             # Python must not end, nor the connection close, while the thread uses DuckDB
             if not claimed.acquire(blocking=False):
@@ -116,13 +118,17 @@ class Statements:
                     with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C
                         connection.interrupt()  # again, in case the query had not started
                         working.acquire(timeout=0.2)
-                with contextlib.suppress(KeyboardInterrupt):
-                    thread.join()
             raise
         if "error" in outcome:
             # not kept: an error and its frame would keep each other, and the connection
             raise _plain_error(outcome.pop("error"), step) from None
         return outcome["result"]
+
+
+def _work_off(tasks: SimpleQueue[Callable[[], bool]]) -> None:
+    """Do one task after the other, until one returns False; keep none, nor what it refers to."""
+    while tasks.get()():
+        pass
 
 
 def second_connection(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
