@@ -11,6 +11,7 @@ maximum-likelihood model; where they repeat each other, naive Bayes is as good.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -24,7 +25,6 @@ ROWS = 4000  # made-up rows; more change less than the noise of counts does
 SWEEPS = 3  # over all attributes; more fit the noise of the released shares
 MARGINS = 8  # sweeps over the two margins of a table
 LEAST = 1e-6  # of a share, before its logarithm
-HIGHEST = 500.0  # log-odds, before the exponential
 
 
 @dataclass(frozen=True)
@@ -67,32 +67,47 @@ def fitted(prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]) -
     """The additive log-odds whose expected class shares per value are the released ones.
 
     Arguments as for `bayes`. The made-up rows are the same in every call, and each value has as
-    many of them as its frequency says. Log-odds are against the first class.
+    many of them as its frequency says. Every value gets one more row, with its released shares:
+    none is without rows. Log-odds are against the first class.
     """
-    codes = [made_up(number, weight) for number, weight in enumerate(weights)]
-    wanted = [_against_first(np.log(np.maximum(share, LEAST)).T) for share in shares]
-    start = _against_first(np.log(prior))
-    added = [target - start[:, None] for target in wanted]
-    odds = start[:, None] + sum(
-        _of_rows(part, code) for part, code in zip(added, codes, strict=True)
+    codes, rows = _distinct([made_up(number, weight) for number, weight in enumerate(weights)])
+    wanted = [np.maximum(share, LEAST).T for share in shares]
+    added = [target / prior[:, None] for target in wanted]  # factors of odds until the end
+    cells = [
+        code + np.arange(len(prior))[:, None] * target.shape[1]
+        for code, target in zip(codes, wanted, strict=True)
+    ]
+    odds = np.log(prior)[:, None] + sum(
+        np.log(part).take(cell) for part, cell in zip(added, cells, strict=True)
     )
+    held = np.exp(odds - odds.max(axis=0))  # `[class, row]`: rows of each class
+    held *= rows / held.sum(axis=0)
     for _ in range(SWEEPS):
-        for part, target, share, code in zip(added, wanted, shares, codes, strict=True):
-            step = target - _expected(odds, share, code)
-            part += step
-            odds += _of_rows(step, code)
-    return Odds(np.insert(start, 0, 0.0), [np.insert(part, 0, 0.0, axis=0).T for part in added])
+        for part, target, share, cell in zip(added, wanted, shares, cells, strict=True):
+            expected = np.bincount(cell.ravel(), held.ravel(), target.size).reshape(target.shape)
+            factor = target / np.maximum(expected + share.T, LEAST)
+            part *= factor
+            held *= factor.take(cell)
+            held *= rows / held.sum(axis=0)
+    return Odds(_against_first(np.log(prior)), [_against_first(np.log(part).T) for part in added])
 
 
-def _of_rows(odds: Floats, code: NDArray[np.intp]) -> Floats:
-    """The same numbers as `odds[:, code]`, faster; in memory, a row's classes are side by side."""
-    return odds.T.take(code, axis=0).T
+def _distinct(codes: Sequence[NDArray[np.intp]]) -> tuple[Sequence[NDArray[np.intp]], Floats]:
+    """Rows that differ, by attribute, and how often each occurs; all rows if many values do."""
+    values = [int(code.max()) + 1 for code in codes]
+    if math.prod(values) > ROWS:
+        return codes, np.ones(ROWS)
+    times = np.bincount(np.ravel_multi_index(tuple(codes), values))
+    seen = np.flatnonzero(times)
+    return np.unravel_index(seen, values), times[seen].astype(np.float64)
 
 
 def made_up(number: int, weight: Floats) -> NDArray[np.intp]:
     """The values of one attribute in the made-up rows, in another order for each attribute."""
     inner = np.cumsum(weight)[:-1] / weight.sum()
-    return np.searchsorted(inner, (np.arange(ROWS) + 0.5) / ROWS)[_order(number)]
+    first = np.searchsorted((np.arange(ROWS) + 0.5) / ROWS, inner, side="right")
+    rows = np.diff(first, prepend=0, append=ROWS)
+    return np.repeat(np.arange(len(weight)), rows)[_order(number)]
 
 
 @cache
@@ -101,44 +116,32 @@ def _order(number: int) -> NDArray[np.intp]:
 
 
 def _against_first(odds: Floats) -> Floats:
-    """Log-odds `[class - 1, …]` against the first class, from logarithms `[class, …]`."""
-    relative: Floats = odds[1:] - odds[0]
+    """Log-odds `[…, class]` against the first class."""
+    relative: Floats = odds - odds[..., :1]
     return relative
 
 
-def _expected(odds: Floats, share: Floats, code: NDArray[np.intp]) -> Floats:
-    """The log-odds `[class - 1, value]` that the made-up rows of each value expect.
-
-    Every value gets one more row, with the released `share[value, class]`: none is without rows.
-    """
-    mass = np.exp(np.minimum(odds, HIGHEST))
-    mass /= 1 + mass.sum(axis=0)
-    values = len(share)
-    summed = np.stack([np.bincount(code, weights=part, minlength=values) for part in mass])
-    rest = np.bincount(code, minlength=values) - summed.sum(axis=0)
-    logs = np.log(np.maximum(np.vstack([rest, summed]) + share.T, LEAST))
-    return _against_first(logs)
-
-
 def without_interaction(root: Floats, other: Floats, weights: Floats) -> Floats:
-    """Class shares `[child, value, class]` with two given margins and no interaction beyond them.
+    """Class shares `[…, child, value, class]` with two given margins and no interaction beyond
+    them.
 
-    `root[child, class]` and `other[value, class]` are the class shares of two attributes,
-    `weights[child, value]` the parts of the rows. It is the log-linear model without the
+    `root[…, child, class]` and `other[…, value, class]` are the class shares of two attributes,
+    `weights[…, child, value]` the parts of the rows. It is the log-linear model without the
     three-way term: the effect of each attribute is the same at every value of the other.
     """
-    total = (weights.sum(axis=1)[:, None] * root).sum(axis=0)
-    total /= total.sum()
-    odds = np.log(root)[:, None] + np.log(other)[None] - np.log(total)
+    total = (weights.sum(axis=-1)[..., None] * root).sum(axis=-2)[..., None, None, :]
+    shares = _normed(root[..., None, :] * other[..., None, :, :] / _normed(total))
+    margins = [
+        (margin, weights.sum(axis=axis + 1)[..., None], axis)
+        for margin, axis in ((root, -2), (other, -3))
+    ]
     for _ in range(MARGINS):
-        for axis, margin in ((1, root), (0, other)):
-            held = weights.sum(axis=axis)[:, None]
-            expected = (_softmax(odds) * weights[..., None]).sum(axis=axis) / held
-            odds += np.expand_dims(np.log(margin) - np.log(expected), axis)
-    return _softmax(odds)
-
-
-def _softmax(odds: Floats) -> Floats:
-    mass = np.exp(odds - odds.max(axis=-1, keepdims=True))
-    shares: Floats = mass / mass.sum(axis=-1, keepdims=True)
+        for margin, held, axis in margins:
+            expected = (shares * weights[..., None]).sum(axis=axis) / held
+            shares = _normed(shares * np.expand_dims(margin / expected, axis))
     return shares
+
+
+def _normed(shares: Floats) -> Floats:
+    normed: Floats = shares / shares.sum(axis=-1, keepdims=True)
+    return normed

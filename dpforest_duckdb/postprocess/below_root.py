@@ -129,9 +129,7 @@ def _below(table: _Table, level: int, roots: int, root: _Shares, above: _Shares)
     parts = _parts(counts, root.parts.ravel())
     nodes, values = root.parts.shape
     grouped = parts.reshape(nodes, values, -1)
-    expected = np.stack(
-        [without_interaction(root.of[node], above.of[node], grouped[node]) for node in range(nodes)]
-    )
+    expected = without_interaction(root.of, above.of, grouped)
     flat = (-1, counts.shape[2])
     shares = shares_around(counts.reshape(flat), expected.reshape(flat), variance)
     return _Shares(shares.reshape(counts.shape), parts)
