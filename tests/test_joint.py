@@ -33,7 +33,7 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     joint_tables_fit,
 )
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.splits.table_codes import WHOLE, blocks, deviation, parts, sums, table_of
+from dpforest_duckdb.splits.table_codes import WHOLE, blocks, deviation, parts, sums, tables_of
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.tree import LEAF
 
@@ -108,8 +108,9 @@ def test_without_noise_the_tables_come_back(sizes: list[int], nullable: bool) ->
         table[attribute.expected[0]] += np.delete(table, attribute.expected, axis=0).sum(axis=0)
         table[np.setdiff1d(np.arange(attribute.cells), attribute.expected)] = 0
     vectors = sums(tables, domain.attributes).astype(np.float64)
-    for number, table in enumerate(tables):
-        assert table_of(vectors, number, domain.attributes) == pytest.approx(table)
+    found = tables_of(vectors, domain.attributes)
+    for attribute, table, same in zip(domain.attributes, tables, found, strict=True):
+        assert same == pytest.approx(table[list(attribute.expected)])
 
 
 def test_counts_have_the_deviation_that_the_model_says() -> None:
@@ -119,8 +120,7 @@ def test_counts_have_the_deviation_that_the_model_says() -> None:
     nothing = np.zeros((8000, size), dtype=np.int64)
     noisy = ExactNoise(SecureBits()).joint(nothing, blocks(made), cost, rows * scale) / scale
     assert noisy[:, 0].std() == pytest.approx(deviation(None, made, cost, rows), rel=0.05)
-    for number, attribute in enumerate(made):
-        decoded = table_of(noisy, number, made)[list(attribute.expected)]
+    for attribute, decoded in zip(made, tables_of(noisy, made), strict=True):
         claimed = deviation(attribute, made, cost, rows)
         assert decoded.std(axis=1) == pytest.approx(claimed, rel=0.06)
 

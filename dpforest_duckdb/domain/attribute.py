@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
@@ -107,7 +107,7 @@ class Attribute:
     def cells(self) -> int:
         return self.null + 1
 
-    @property
+    @cached_property
     def expected(self) -> tuple[int, ...]:
         """The cells that the domain describes: no "other", and NULL only if declared."""
         return (*range(self.proper), *([self.null] if self.nullable else []))

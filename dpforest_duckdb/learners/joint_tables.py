@@ -14,7 +14,7 @@ from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
-from dpforest_duckdb.splits.table_codes import blocks, deviation, deviations, parts, sums, table_of
+from dpforest_duckdb.splits.table_codes import blocks, deviation, deviations, parts, sums, tables_of
 from dpforest_duckdb.tree import MULTIWAY
 
 
@@ -38,10 +38,10 @@ def release_tables(rows: CodedRows, context: TrainingContext) -> Grown:
     roots, noise_of_rows = np.arange(growth.trees), deviation(None, attributes, cost, k)
     growth.release(roots, _whole(noisy[:, 0]), noise_of_rows)
     of_counts = deviations(attributes, attributes, cost, k)
-    for number, (attribute, noise_of_counts) in enumerate(zip(attributes, of_counts, strict=True)):
+    tables = zip(attributes, tables_of(noisy, attributes), of_counts, strict=True)
+    for number, (attribute, table, noise_of_counts) in enumerate(tables):
         leaves = growth.nodes + np.array(attribute.expected)
         growth.split(*(np.array([value]) for value in (number + 1, number, MULTIWAY, 0)))
-        table = table_of(noisy, number, attributes)[list(attribute.expected)]
         growth.release(leaves, _whole(table), noise_of_counts)
     return Grown(growth.finished())
 

@@ -28,7 +28,7 @@ from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.splits.choose import classified, draw_best
-from dpforest_duckdb.splits.table_codes import blocks, deviation, deviations, parts, sums, table_of
+from dpforest_duckdb.splits.table_codes import blocks, deviation, deviations, parts, sums, tables_of
 from dpforest_duckdb.tree import MULTIWAY, Tree
 
 # (number of the model, weight in units of 1 / MIXTURE_PARTS); naive Bayes, number 0, has smaller
@@ -63,16 +63,12 @@ def _released(rows: CodedRows, context: TrainingContext, allowed: Sequence[int])
     )
     noisy = context.randomness.noise.joint(true * scale, blocks(attributes), cost, k * scale)
     vectors = (noisy / scale).reshape(len(private[0]), len(domain.classes), -1)
-    counts = [
-        np.stack([table_of(each, number, attributes)[list(attribute.expected)] for each in vectors])
-        for number, attribute in enumerate(attributes)
-    ]
     return ChildTables(
         domain=domain,
         roots=roots,
         attributes=others,
         totals=_whole(vectors[:, :, 0]),
-        counts=[_whole(table) for table in counts],
+        counts=[_whole(table) for table in tables_of(vectors, attributes)],
         noise=deviations(attributes, attributes, cost, k),
         noise_of_totals=deviation(None, attributes, cost, k),
     )

@@ -44,19 +44,18 @@ def class_shares(table: Floats, prior: Floats, variance: float, ordered: int = 0
 def _class_shares(counts: bytes, shares_of_all: bytes, variance: float, ordered: int) -> Floats:
     prior = np.frombuffer(shares_of_all)
     table = np.frombuffer(counts).reshape(-1, len(prior))
-    classes = table.shape[1]
-    shares = np.empty(table.shape)
-    for label in range(classes) if classes > 2 else [1]:
-        share = np.clip(prior[label], 1e-4, 1 - 1e-4)
-        grid = 1 / (1 + np.exp(-(np.log(share / (1 - share)) + OFFSETS)))
-        likelihood = _log_likelihood(table, label, grid, variance)
-        parts = [(likelihood[:ordered], True), (likelihood[ordered:], False)]
-        means = [_averaged(part, grid, in_order) for part, in_order in parts if len(part)]
-        shares[:, label] = np.concatenate(means)
-    if classes == 2:
-        shares[:, 0] = 1 - shares[:, 1]
-    total: Floats = shares.sum(axis=1, keepdims=True)
-    return shares / total
+    shares, labels = np.empty(table.shape), _estimated(table)
+    share = np.clip(prior[labels], 1e-4, 1 - 1e-4)
+    grids = _share(np.log(share / (1 - share))[:, None] + OFFSETS)
+    likelihoods = _log_likelihood(table, grids[:, None], variance)
+    in_order = likelihoods[:, :ordered]
+    chains = _chains(in_order[..., ::2], grids[:, ::2]) if ordered > 2 else None
+    for number, grid in enumerate(grids):
+        chain = chains and (chains[0][number], chains[1][number])
+        parts = (in_order[number], chain), (likelihoods[number, ordered:], None)
+        means = [_averaged(part, grid, of) for part, of in parts]
+        shares[:, labels.start + number] = np.concatenate(means)
+    return _completed(shares)
 
 
 def shares_around(table: Floats, prior: Floats, variance: float) -> Floats:
@@ -68,23 +67,36 @@ def shares_around(table: Floats, prior: Floats, variance: float) -> Floats:
     the prior where most do not. The log-odds are averaged, not the shares: then shares stay at the
     prior where counts hold only noise.
     """
-    shares = np.empty(table.shape)
-    for label in range(table.shape[1]) if table.shape[1] > 2 else [1]:
-        share, offsets = np.clip(prior[:, label], 1e-4, 1 - 1e-4), OFFSETS[::3]
-        odds = np.log(share / (1 - share))
-        likelihood = _log_likelihood(table, label, _share(odds[:, None] + offsets), variance)
-        mass = np.exp(-((offsets / np.array(WIDTHS)[:, None]) ** 2) / 2)
-        mass /= mass.sum(axis=1, keepdims=True)
-        likely = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
-        evidence = np.maximum(likely @ mass.T, LEAST_LIKELY)
-        means = (likely * offsets) @ mass.T / evidence
-        seen = np.vstack([np.eye(len(WIDTHS)), evidence / evidence.max(axis=1, keepdims=True)])
-        own = evidence * _most_likely(seen, np.full(len(WIDTHS), 1 / len(WIDTHS)))
-        worth = np.log(evidence).sum(axis=0), np.log(own.sum(axis=1)).sum(keepdims=True)
-        one_width, single = _weights(*worth)
-        added = means @ one_width + single * (means * own).sum(axis=1) / own.sum(axis=1)
-        shares[:, label] = _share(odds + added)
-    if table.shape[1] == 2:
+    shares, labels = np.empty(table.shape), _estimated(table)
+    share, offsets = np.clip(prior.T[labels], 1e-4, 1 - 1e-4), OFFSETS[::3]
+    odds = np.log(share / (1 - share))  # `[class, cell]`
+    likelihood = _log_likelihood(table, _share(odds[..., None] + offsets), variance)
+    mass = np.exp(-((offsets / np.array(WIDTHS)[:, None]) ** 2) / 2)
+    mass /= mass.sum(axis=1, keepdims=True)
+    likely = np.exp(likelihood - likelihood.max(axis=2, keepdims=True))
+    evidence = np.maximum(likely @ mass.T, LEAST_LIKELY)  # `[class, cell, width]`
+    means = (likely * offsets) @ mass.T / evidence
+    before = np.tile(np.eye(len(WIDTHS)), (len(odds), 1, 1))
+    seen = np.concatenate([before, evidence / evidence.max(axis=2, keepdims=True)], axis=1)
+    own = evidence * _most_likely(seen, np.full((len(odds), len(WIDTHS)), 1 / len(WIDTHS)))[:, None]
+    of_all, of_own = np.log(evidence).sum(axis=1), np.log(own.sum(axis=2)).sum(axis=1)
+    worth = np.column_stack([of_all, of_own])
+    weights = np.exp(worth - worth.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    added = (means @ weights[:, :-1, None])[..., 0]
+    added += weights[:, -1:] * (means * own).sum(axis=2) / own.sum(axis=2)
+    shares[:, labels] = _share(odds + added).T
+    return _completed(shares)
+
+
+def _estimated(table: Floats) -> slice:
+    """The classes whose shares are estimated: all, or the second of two."""
+    return slice(0 if table.shape[1] > 2 else 1, table.shape[1])
+
+
+def _completed(shares: Floats) -> Floats:
+    """Shares that sum to 1, from those of all classes, or of the second of two."""
+    if shares.shape[1] == 2:
         shares[:, 0] = 1 - shares[:, 1]
     total: Floats = shares.sum(axis=1, keepdims=True)
     return shares / total
@@ -95,19 +107,18 @@ def _share(odds: Floats) -> Floats:
     return share
 
 
-def _log_likelihood(table: Floats, label: int, grid: Floats, variance: float) -> Floats:
-    """`[value, grid]`: the log-likelihood of each share, given a class's count and those of the
-    others.
+def _log_likelihood(table: Floats, grid: Floats, variance: float) -> Floats:
+    """`[class, value, share]`: the log-likelihood of each share of `grid`, given a class's count
+    and those of the others.
 
     With share p, (1-p)·count - p·others has mean 0; its variance is that of noise and of sampling.
     If a share fits best with a negative number of rows, both counts are treated as noise.
     """
-    rest = table.shape[1] - 1
-    total = np.clip(table.sum(axis=1), 0, None)[:, None]
-    count = table[:, [label]]
-    others = table.sum(axis=1, keepdims=True) - count
+    rest, rows = table.shape[1] - 1, table.sum(axis=1)[:, None]
+    count = table.T[_estimated(table), :, None]
+    others = rows - count
     noise = variance * ((1 - grid) ** 2 + rest * grid**2)
-    spread = noise + np.maximum(total, 1) * grid * (1 - grid)
+    spread = noise + np.maximum(rows, 1) * grid * (1 - grid)
     misfit = ((1 - grid) * count - grid * others) ** 2 / spread
     without_rows = (count**2 + others**2 / rest) / variance
     below_zero = grid * count + (1 - grid) * others / rest < 0
@@ -116,12 +127,17 @@ def _log_likelihood(table: Floats, label: int, grid: Floats, variance: float) ->
     return likelihood - precision
 
 
-def _averaged(likelihood: Floats, grid: Floats, ordered: bool) -> Floats:
-    """The posterior mean share of each value, averaged over the models."""
+def _averaged(likelihood: Floats, grid: Floats, chain: tuple[Floats, Floats] | None) -> Floats:
+    """The posterior mean share of each value, averaged over the models.
+
+    `chain` is what `_chains` gives for values in order; None if there is no order.
+    """
     values = len(likelihood)
+    if not values:
+        return np.empty(0)
     evidence, means = _segments(likelihood, grid, WIDTHS)  # each value is one segment
     worth = evidence.sum(axis=0) - np.log(len(WIDTHS))
-    if not ordered or values < 3:
+    if chain is None:
         alone: Floats = means @ _weights(worth)[0]
         return alone
     whole = np.concatenate([np.zeros((1, len(grid))), likelihood.cumsum(axis=0)])
@@ -131,7 +147,7 @@ def _averaged(likelihood: Floats, grid: Floats, ordered: bool) -> Floats:
     middle, middle_mean = _segments(whole[two[1]] - whole[two[0]], grid, STEPS)
     single = below + above - np.log(below.size)
     double = below[two[0] - 1] + middle + above[two[1] - 1] - np.log(max(middle.size, 1))
-    chains, chain_means = _chains(likelihood[:, ::2], grid[::2])
+    chains, chain_means = chain
     by_value, by_one, by_two, by_chain = _weights(
         worth, single, double, chains - np.log(len(SLOPES))
     )
@@ -146,29 +162,31 @@ def _averaged(likelihood: Floats, grid: Floats, ordered: bool) -> Floats:
 
 
 def _chains(likelihood: Floats, grid: Floats) -> tuple[Floats, Floats]:
-    """Log evidence `[width]` and mean shares `[value, width]` if neighbours' offsets are similar.
+    """Log evidence `[class, width]` and mean shares `[class, value, width]` if neighbours' offsets
+    are similar, from `likelihood[class, value, offset]`.
 
     Offsets are a Gaussian Markov chain over the values, with a deviation from SLOPES and
     correlation NEARBY. On every second point of the grid its sums are exact, forwards and
     backwards.
     """
     first, move = _chain_densities()
-    top = likelihood.max(axis=1, keepdims=True)
-    likely = np.maximum(np.exp(likelihood - top), LEAST_LIKELY)
-    evidence, state, before = np.full(len(SLOPES), top.sum()), first, []
+    back = move.transpose(0, 2, 1)
+    top = likelihood.max(axis=2, keepdims=True)
+    likely = np.maximum(np.exp(likelihood - top), LEAST_LIKELY).transpose(1, 0, 2)
+    evidence, state, before = np.tile(top.sum(axis=1), len(SLOPES)), first, []
     for number, at_value in enumerate(likely):
-        state = (state @ move if number else state) * at_value
+        state = (state @ move if number else state) * at_value  # `[width, class, offset]`
         mass = state.sum(axis=2, keepdims=True)
-        evidence += np.log(mass[:, 0, 0])
+        evidence += np.log(mass[..., 0]).T
         state = state / mass
-        before.append(state[:, 0])
-    means, after = np.empty((len(likely), len(SLOPES))), np.ones((*move.shape[:2], 1))
+        before.append(state)
+    means, after = np.empty((len(likely), *evidence.shape)), np.ones_like(state)
     for number in range(len(likely) - 1, -1, -1):
-        joint = before[number] * after[:, :, 0] + TINY
-        means[number] = joint @ grid / joint.sum(axis=1)
-        after = move @ (likely[number][:, None] * after)
-        after = after / after.max(axis=1, keepdims=True)
-    return evidence, means
+        joint = before[number] * after + TINY
+        means[number] = ((joint * grid).sum(axis=2) / joint.sum(axis=2)).T
+        after = (likely[number] * after) @ back
+        after /= after.max(axis=2, keepdims=True)
+    return evidence, means.transpose(1, 0, 2)
 
 
 @cache
@@ -222,10 +240,10 @@ class StepWidths:
 
 
 def _most_likely(likelihoods: Floats, weights: Floats) -> Floats:
-    """The shares `[width]` of widths after EM_TURNS turns, from `likelihoods[case, width]`."""
+    """The shares `[…, width]` after EM_TURNS turns, from `likelihoods[…, case, width]`."""
     for _ in range(EM_TURNS):
-        parts = likelihoods * weights
-        weights = (parts / parts.sum(axis=1, keepdims=True)).sum(axis=0) / len(parts)
+        parts = likelihoods * weights[..., None, :]
+        weights = (parts / parts.sum(axis=-1, keepdims=True)).mean(axis=-2)
     return weights
 
 

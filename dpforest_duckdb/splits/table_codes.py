@@ -92,16 +92,21 @@ def sums(tables: Sequence[Integers], attributes: Sequence[Attribute]) -> Integer
     return np.concatenate([rows, *signed]).T
 
 
-def table_of(vectors: Floats, number: int, attributes: Sequence[Attribute]) -> Floats:
-    """The table `[cell, class]` of an attribute, from noisy vectors `[class, dimension]`."""
-    attribute = attributes[number]
-    code, first = code_of(attribute), sum(blocks(attributes[:number]))
-    noisy = vectors[:, first : first + sum(code.blocks)].T
-    if code.coded:
-        noisy = np.linalg.solve(_square(code), np.concatenate([vectors[:, :1].T, noisy]))
-    table = np.zeros((attribute.cells, len(vectors)))
-    table[list(code.values)] = noisy
-    return table
+def tables_of(vectors: Floats, attributes: Sequence[Attribute]) -> list[Floats]:
+    """The tables `[…, value, class]` of attributes, from noisy vectors `[…, class, dimension]`.
+
+    Values are the cells that the domain describes.
+    """
+    flipped, first, found = vectors.swapaxes(-1, -2), 1, []
+    for code in map(code_of, attributes):
+        end = first + sum(code.blocks)
+        table = flipped[..., first:end, :]
+        if code.coded:
+            table = np.concatenate([flipped[..., :1, :], table], axis=-2)
+            table = np.linalg.solve(_square(code), table)
+        found.append(table)
+        first = end
+    return found
 
 
 def _square(code: Code) -> Floats:
