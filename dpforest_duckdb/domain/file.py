@@ -8,6 +8,7 @@ import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -100,8 +101,14 @@ def _refuse_misspelt(where: str, content: Mapping[str, Any], known: Sequence[str
     for key in content:
         if key in known:
             continue
-        if close := get_close_matches(str(key).casefold(), known, 1, 0.8):
-            raise DpforestError(f'{where} has the key "{key}": did you mean {close[0]}?')
+        if meant := _meant(str(key).casefold(), tuple(known)):
+            raise DpforestError(f'{where} has the key "{key}": did you mean {meant}?')
+
+
+@lru_cache  # columns have the same unknown keys, such as notes for people
+def _meant(key: str, known: tuple[str, ...]) -> str:
+    """The known key that another is probably meant to be; "" if there is none."""
+    return next(iter(get_close_matches(key, known, 1, 0.8)), "")
 
 
 def _toml(value: object) -> str:

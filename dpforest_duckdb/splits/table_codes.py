@@ -103,7 +103,7 @@ def tables_of(vectors: Floats, attributes: Sequence[Attribute]) -> list[Floats]:
         table = flipped[..., first:end, :]
         if code.coded:
             table = np.concatenate([flipped[..., :1, :], table], axis=-2)
-            table = np.linalg.solve(_square(code), table)
+            table = np.linalg.solve(_square(code), table).astype(np.float64, copy=False)
         found.append(table)
         first = end
     return found
