@@ -57,6 +57,10 @@ class Attribute:
         refuse_wrong_types(vars(self), name=TEXT, values=TEXTS)
         _check_attribute(self)
 
+    def __hash__(self) -> int:
+        """A hash of a few fields: a run looks attributes up often."""
+        return hash((self.name, len(self.values), len(self.edges)))
+
     @property
     def column(self) -> str:
         """The name of the column with the values."""
