@@ -161,11 +161,11 @@ def log_odds(total: object, value: int) -> float:
 def test_a_histogram_of_sums_corrects_for_correlated_attributes() -> None:
     """With the joint histogram, eight copies of one attribute count as one."""
     found, truth = repeated(8), math.log(4)
-    plain, dominated = sums(found)
+    plain, strongest = sums(found)
     assert log_odds(plain, 1) > 2 * truth
     joint = np.zeros((len(MIDDLES), len(MIDDLES), 2), dtype=np.int64)
     for value, counts in ((0, (8000, 2000)), (1, (2000, 8000))):
-        scores = [log_odds(total.within_cuts(), value) for total in (plain, dominated)]
+        scores = [log_odds(total.within_cuts(), value) for total in (plain, strongest)]
         place = [int(np.searchsorted(CUTS, score)) for score in scores]
         joint[place[0], place[1]] += counts
     fitted = fitted_sum(found, joint, noise=10.0)
@@ -182,6 +182,25 @@ def test_sums_that_do_not_differ_keep_the_shares_of_all_rows() -> None:
     joint[place, place] = 5500, 4500
     fitted = fitted_sum(found, joint, noise=10.0)
     assert log_odds(fitted, 0) == pytest.approx(math.log(0.45 / 0.55), abs=0.02)
+
+
+def test_without_rows_in_the_bins_the_plain_sum_stays() -> None:
+    found = repeated(3)
+    joint = np.zeros((len(MIDDLES), len(MIDDLES), 2), dtype=np.int64)
+    plain, strongest = (total.within_cuts() for total in sums(found))
+    fitted = fitted_sum(found, joint, noise=1.0)
+    assert log_odds(plain, 1) != pytest.approx(log_odds(strongest, 1))
+    assert log_odds(fitted, 1) == pytest.approx(log_odds(plain, 1))
+
+
+def test_the_second_sum_is_the_attribute_that_classifies_most_rows() -> None:
+    weak, strong = np.array([[0.6, 0.4], [0.4, 0.6]]), np.array([[0.9, 0.1], [0.1, 0.9]])
+    weight, prior = np.array([0.5, 0.5]), np.array([0.5, 0.5])
+    shares = [weak, strong, weak]
+    added = [np.log(share / (weight @ share)) for share in shares]
+    _, alone = sums(Evidence(added, shares, [weight] * 3, prior))
+    assert log_odds(alone, 1) == pytest.approx(math.log(9))
+    assert [bool(own.any()) for own in alone.added] == [False, True, False]
 
 
 def test_bins_of_noise_count_less_than_bins_of_rows() -> None:

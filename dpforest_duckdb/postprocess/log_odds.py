@@ -29,11 +29,10 @@ from dpforest_duckdb.tree import LEAF, SCALE, Tree
 
 STANDS_OUT = 4.0  # standard deviations above 0
 TINY = 1e-9  # rows, so that no weight is 0 / 0
-REST = 0.1  # the weight of the other attributes beside a dominating one
 CUTS = (-1.5, 0.0, 1.5)  # between the bins of a sum
 MIDDLES = (-2.5, -0.7, 0.7, 2.5)  # of the bins, about
-EXPECTED = (0.7, 0.2)  # the weights of the plain sum and of the other, if nothing is known
-PRECISION = (16.0, 16.0, 1.0)  # of these weights and of a shift: 1 / variance
+PRECISION = 4.0  # 1 / variance of the prior of a weight, and of the shift
+STEPS = 50  # of Newton's method
 
 
 @dataclass(frozen=True)
@@ -174,9 +173,7 @@ def weighted_sum(found: Evidence, weights: Sequence[float]) -> Sum:
 
 
 def sums(found: Evidence) -> list[Sum]:
-    """The plain sum, and one in which the best attribute dominates and the others have
-    weight REST.
-    """
+    """The plain sum, and the log-odds of the attribute that classifies most rows."""
     trees = len(found.added)
     plain = weighted_sum(found, [1.0] * trees)
     if trees == 1:
@@ -185,7 +182,7 @@ def sums(found: Evidence) -> list[Sum]:
         (weight[:, None] * shares).max(axis=1).sum()
         for weight, shares in zip(found.weight, found.shares, strict=True)
     ]
-    weights = [REST] * trees
+    weights = [0.0] * trees
     weights[int(np.argmax(hits))] = 1.0
     return [plain, weighted_sum(found, weights)]
 
@@ -206,7 +203,9 @@ def fitted_sum(found: Evidence, joint: Integers, noise: float) -> Sum:
 
     `noise` is the scale of the noise in one of its counts. A bin with r rows and probability p has
     the variance r p (1 - p) of sampling, and 2 noise² (p² + (1 - p)²) of noise. So Newton's method
-    gives it the weight of the first part. The weights have a Gaussian prior.
+    gives it the weight of the first part. The weights have a Gaussian prior around the plain sum
+    alone. A bin's hessian is at least what its probability misses of the counts: else steps would
+    overshoot where the sums are overconfident.
     """
     scaled = [each.within_cuts() for each in sums(found)]
     inputs = np.hstack([_bin_means(scaled, found), np.ones((joint.size // 2, 1))])
@@ -214,16 +213,15 @@ def fitted_sum(found: Evidence, joint: Integers, noise: float) -> Sum:
     clear = counts.sum(axis=1) > 2 * noise  # other bins are mostly noise
     inputs, counts = inputs[clear], np.clip(counts[clear], 0, None)
     total = counts.sum(axis=1)
-    center = np.array([*(EXPECTED if len(scaled) == 2 else (1.0,)), 0.0])
-    precision = np.array([*PRECISION[: len(scaled)], PRECISION[-1]])
-    weights = center.copy()
-    for _ in range(20):
+    plain = np.eye(inputs.shape[1])[0]
+    weights = plain.copy()
+    for _ in range(STEPS):
         share = 1 / (1 + np.exp(-inputs @ weights))
-        sampling = total * share * (1 - share)
+        sampling, missed = total * share * (1 - share), counts[:, 1] - total * share
         trust = sampling / (sampling + 2 * noise**2 * (share**2 + (1 - share) ** 2) + TINY)
-        gradient = inputs.T @ (trust * (counts[:, 1] - total * share))
-        gradient -= precision * (weights - center)
-        hessian = (inputs * (trust * sampling)[:, None]).T @ inputs + np.diag(precision)
+        bend = trust * np.maximum(sampling, np.abs(missed))
+        gradient = inputs.T @ (trust * missed) - PRECISION * (weights - plain)
+        hessian = (inputs * bend[:, None]).T @ inputs + PRECISION * np.eye(len(plain))
         weights += np.clip(np.linalg.solve(hessian, gradient), -1, 1)
     *factors, start = weights
     start += sum(w * each.start for w, each in zip(factors, scaled, strict=True))
