@@ -231,7 +231,8 @@ def above_noise(figures: int, request: Request) -> bool:
 
     The largest noise of so many joint figures is about that: above it in nearly half of all cases.
     """
-    return roughness(figures, request) * math.sqrt(3) <= 1
+    noise = noise_scale(request.epsilon, request.rows_per_unit)
+    return figures * _classes(request) * noise <= request.rows
 
 
 def adapt_jointly(histogram: Integers, request: Request) -> Request:
