@@ -86,21 +86,28 @@ def test_class_means_count_positions_and_need_a_cheap_query() -> None:
     assert few == pytest.approx(250, abs=2)
 
 
-@pytest.mark.parametrize(("attributes", "fits"), [(31, True), (32, False)])
+@pytest.mark.parametrize(
+    ("attributes", "classes", "fits"), [(31, 2, True), (31, 3, True), (31, 5, True), (32, 3, False)]
+)
 def test_few_joint_figures_are_32_with_noise_up_to_the_rows_of_a_class(
-    attributes: int, fits: bool
+    attributes: int, classes: int, fits: bool
 ) -> None:
-    """Attributes of two values have a figure each, and the rows of a class are one more."""
+    """Attributes of two values have a figure each, and the rows of a class are one more. Figures
+    count once for each of 1, 3 or 10 pairs of classes. Two classes count as at least 300 rows.
+    """
     yes_or_no = tuple(
         Attribute(f"b{n}", "categorical", ("n", "y"), nullable=False) for n in range(attributes)
     )
-    many = replace(asked(100_000, 1, classes=3), trees=attributes)
+    epsilon = 1 if classes > 2 else 0.1  # so that the limit is above 300 rows of two classes
+    many = replace(asked(100_000, epsilon, classes=classes), trees=attributes)
     many = replace(many, domain=replace(many.domain, attributes=yes_or_no))
     assert auto_rules.few_figures_fit(many) == fits
     if fits:
         limit = _first(lambda rows: auto_rules.few_figures_fit(replace(many, rows=rows)))
-        noise = math.sqrt(6) / math.hypot(1 / 400, 0.1 - 1 / 400)
-        assert limit == pytest.approx(32 * 3 + 0.75 * noise, abs=2)
+        most = 0.04 if classes == 2 else 0.1
+        noise = math.sqrt(2 * classes) / math.hypot(1 / 400, most - 1 / 400) / epsilon
+        figures = 32 * classes * {2: 1, 3: 3, 5: 10}[classes]
+        assert limit == pytest.approx(figures / epsilon + 0.75 * noise, abs=2)
 
 
 @pytest.mark.parametrize(

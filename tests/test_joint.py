@@ -226,7 +226,7 @@ def test_the_default_releases_all_tables_only_if_the_noise_is_small_enough(
 
 
 @pytest.mark.parametrize(
-    ("classes", "rows", "fits"), [(2, 450, True), (2, 50, True), (3, 1000, True), (3, 50, False)]
+    ("classes", "rows", "fits"), [(2, 450, True), (2, 50, True), (3, 1200, True), (3, 800, False)]
 )
 def test_tables_of_few_ordered_attributes_are_released_together_in_more_noise(
     classes: int, rows: int, fits: bool

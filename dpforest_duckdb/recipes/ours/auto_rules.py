@@ -198,19 +198,22 @@ def _joint_bins(request: Request) -> int:
 def few_figures_fit(request: Request) -> bool:
     """Whether there are few joint figures, at most MOST, with noise up to the rows of a class.
 
-    Then an ordered attribute counts as one figure, because its neighbouring values are similar. The
-    request should have a careful number of rows; CAUTION is taken off once more. With two classes
-    they count as at least LEAST_ROWS, because sums of so few rows would have only one table.
+    Then an ordered attribute counts as one figure, because its neighbouring values are similar. All
+    figures count once for each pair of classes, because noise can put either one of a pair first.
+    The request should have a careful number of rows; CAUTION is taken off once more. With two
+    classes they count as at least LEAST_ROWS, because sums of so few rows would have only one
+    table.
     """
-    attributes = request.domain.attributes
+    attributes, classes = request.domain.attributes, _classes(request)
     if _figures(attributes, COARSEST) > MOST:
         return False
     ordered = [each for each in attributes if each.in_order]
     others = [each for each in attributes if each not in ordered]
     sure = careful(request.rows, request)
-    if _classes(request) == 2:
+    if classes == 2:
         sure = replace(sure, rows=max(sure.rows, constants.LEAST_ROWS))
-    return above_noise(_figures(others, COARSEST) + len(ordered), sure)
+    figures = _figures(others, COARSEST) + len(ordered)
+    return above_noise(math.comb(classes, 2) * figures, sure)
 
 
 def _figures(attributes: Iterable[Attribute], bins: int) -> int:
