@@ -326,6 +326,20 @@ def test_the_thread_of_statements_ends_with_them(con: duckdb.DuckDBPyConnection)
     assert not thread.is_alive()
 
 
+def test_statements_get_another_thread_if_theirs_has_ended(con: duckdb.DuckDBPyConnection) -> None:
+    """As in the child of a fork."""
+    engine = DuckDBEngine(con)
+    engine._tasks.put(bool)
+    engine._worker.join(10)
+    assert not engine._worker.is_alive()
+    assert engine.run("SELECT 1") == [(1,)]
+
+
+def test_a_statement_may_be_run_while_another_is(con: duckdb.DuckDBPyConnection) -> None:
+    engine, cursor = DuckDBEngine(con), con.cursor()
+    assert engine.call(lambda: engine.run("SELECT 1", on=cursor)) == [(1,)]
+
+
 @pytest.mark.parametrize("recipe", ["auto", "greedy-tree", "dpdf"])
 def test_ctrl_c_in_an_open_transaction_is_still_ctrl_c(
     con: duckdb.DuckDBPyConnection,

@@ -177,15 +177,18 @@ class DuckDBEngine(Statements):
         computed columns that need a macro or a sequence, or that are random.
         """
         self.refuse_transaction()
-        for column in sorted(table.computed.intersection(columns)):
-            try:  # plans the statement, and reads no row
-                with self._cursor() as cursor:
+        computed = sorted(table.computed.intersection(columns))
+        if not computed:
+            return
+        with self._cursor() as cursor:
+            for column in computed:
+                try:  # plans the statement, and reads no row
                     self.run(f"EXPLAIN SELECT * FROM {self.rows_of(table, [column])}", on=cursor)
-            except DpforestError:
-                raise DpforestError(
-                    f'Column "{column}" of table "{table.display}" is computed by a macro, by '
-                    "a sequence or at random: store its values in an ordinary column."
-                ) from None
+                except DpforestError:
+                    raise DpforestError(
+                        f'Column "{column}" of table "{table.display}" is computed by a macro, by '
+                        "a sequence or at random: store its values in an ordinary column."
+                    ) from None
 
     def refuse_transaction(self) -> None:
         """Raise `DpforestError` while the user's connection has an open transaction.

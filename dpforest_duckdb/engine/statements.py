@@ -34,8 +34,9 @@ class Statements:
         self.connection = connection
         self.trace = trace
         self._tasks = SimpleQueue[Callable[[], bool]]()
+        self._worker = threading.Thread()
+        self._have_a_worker()
         weakref.finalize(self, self._tasks.put, bool)  # bool() is False, which ends the thread
-        threading.Thread(target=_work_off, args=(self._tasks,), daemon=True).start()
 
     def rows_of(self, table: TableInfo, used: Collection[str]) -> Sql:
         """The rows of a table, to be read from: its stored columns, and the computed ones in use.
@@ -90,6 +91,8 @@ class Statements:
         on: duckdb.DuckDBPyConnection | None = None,
     ) -> Any:
         """The result of something that uses a connection, run and interrupted as by `run`."""
+        if threading.current_thread() is self._worker:  # it would wait for itself
+            return work()
         connection = self.connection if on is None else on
         outcome: dict[str, Any] = {}  # filled by the thread in the end
         # plain locks: Ctrl-C inside an Event can break it
@@ -110,6 +113,7 @@ class Statements:
         try:
             self._tasks.put(reported)
             while not outcome:
+                self._have_a_worker()
                 working.acquire(timeout=0.2)  # a signal is seen at the latest then
         except BaseException:
             # Python must not end, nor the connection close, while the thread uses DuckDB
@@ -123,6 +127,14 @@ class Statements:
             # not kept: an error and its frame would keep each other, and the connection
             raise _plain_error(outcome.pop("error"), step) from None
         return outcome["result"]
+
+    def _have_a_worker(self) -> None:
+        """Start the thread that runs statements, if there is none: at first, in the child of a
+        fork, and while Python ends.
+        """
+        if not self._worker.is_alive():
+            self._worker = threading.Thread(target=_work_off, args=(self._tasks,), daemon=True)
+            self._worker.start()
 
 
 def _work_off(tasks: SimpleQueue[Callable[[], bool]]) -> None:
