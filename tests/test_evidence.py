@@ -18,7 +18,8 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.postprocess.class_shares import class_shares
+from dpforest_duckdb.postprocess import class_shares as shares_module
+from dpforest_duckdb.postprocess.class_shares import class_shares, shares_around
 from dpforest_duckdb.postprocess.log_odds import (
     CUTS,
     MIDDLES,
@@ -144,6 +145,22 @@ def test_tables_are_adjusted_to_the_minimum_variance_class_totals() -> None:
         errors.append(((moved - table) ** 2).mean())
     assert claimed < 0.75 * 2 * scale**2
     assert np.mean(errors) == pytest.approx(claimed, rel=0.15)
+
+
+def test_shares_of_many_classes_are_estimated_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks bound the memory, and change no share."""
+    table = np.random.default_rng(0).poisson(20, (7, 5)).astype(np.float64)
+    prior = table.sum(axis=0) / table.sum()
+
+    def found(variance: float) -> tuple[np.ndarray, np.ndarray]:
+        around = shares_around(table, np.tile(prior, (7, 1)), variance)
+        return class_shares(table, prior, variance, 4), around
+
+    together = found(9.0)
+    monkeypatch.setattr(shares_module, "AT_ONCE", 1)
+    shares_module._class_shares.cache_clear()
+    for whole, by_block in zip(together, found(9.0), strict=True):
+        np.testing.assert_allclose(by_block, whole, rtol=1e-12)
 
 
 def repeated(times: int) -> Evidence:

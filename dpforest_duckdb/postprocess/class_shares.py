@@ -24,6 +24,7 @@ NEARBY = 0.9
 LEAST_LIKELY = 1e-100  # floor of a likelihood relative to the largest: no chain gets mass 0
 TINY = 1e-300  # added to masses, so that no division is by 0
 STEP_WIDTHS = (0.1, 0.3, 1.0, 2.5)  # prior standard deviations of a step
+AT_ONCE = 2**18  # likelihoods that are in memory together, if that is more than one class
 EM_TURNS = 10  # of expectation maximisation, which goes on where it was
 LIKENESS = (0.5, 0.9)  # correlations of neighbouring steps, besides 0
 LEAST_HESSIAN = 0.25
@@ -44,17 +45,18 @@ def class_shares(table: Floats, prior: Floats, variance: float, ordered: int = 0
 def _class_shares(counts: bytes, shares_of_all: bytes, variance: float, ordered: int) -> Floats:
     prior = np.frombuffer(shares_of_all)
     table = np.frombuffer(counts).reshape(-1, len(prior))
-    shares, labels = np.empty(table.shape), _estimated(table)
-    share = np.clip(prior[labels], 1e-4, 1 - 1e-4)
-    grids = _share(np.log(share / (1 - share))[:, None] + OFFSETS)
-    likelihoods = _log_likelihood(table, grids[:, None], variance)
-    in_order = likelihoods[:, :ordered]
-    chains = _chains(in_order[..., ::2], grids[:, ::2]) if ordered > 2 else None
-    for number, grid in enumerate(grids):
-        chain = chains and (chains[0][number], chains[1][number])
-        parts = (in_order[number], chain), (likelihoods[number, ordered:], None)
-        means = [_averaged(part, grid, of) for part, of in parts]
-        shares[:, labels.start + number] = np.concatenate(means)
+    shares = np.empty(table.shape)
+    for labels in _blocks(table, len(OFFSETS)):
+        share = np.clip(prior[labels], 1e-4, 1 - 1e-4)
+        grids = _share(np.log(share / (1 - share))[:, None] + OFFSETS)
+        likelihoods = _log_likelihood(table, labels, grids[:, None], variance)
+        in_order = likelihoods[:, :ordered]
+        chains = _chains(in_order[..., ::2], grids[:, ::2]) if ordered > 2 else None
+        for number, grid in enumerate(grids):
+            chain = chains and (chains[0][number], chains[1][number])
+            parts = (in_order[number], chain), (likelihoods[number, ordered:], None)
+            means = [_averaged(part, grid, of) for part, of in parts]
+            shares[:, labels.start + number] = np.concatenate(means)
     return _completed(shares)
 
 
@@ -67,31 +69,48 @@ def shares_around(table: Floats, prior: Floats, variance: float) -> Floats:
     the prior where most do not. The log-odds are averaged, not the shares: then shares stay at the
     prior where counts hold only noise.
     """
-    shares, labels = np.empty(table.shape), _estimated(table)
-    share, offsets = np.clip(prior.T[labels], 1e-4, 1 - 1e-4), OFFSETS[::3]
-    odds = np.log(share / (1 - share))  # `[class, cell]`
-    likelihood = _log_likelihood(table, _share(odds[..., None] + offsets), variance)
+    shares, offsets = np.empty(table.shape), OFFSETS[::3]
     mass = np.exp(-((offsets / np.array(WIDTHS)[:, None]) ** 2) / 2)
     mass /= mass.sum(axis=1, keepdims=True)
-    likely = np.exp(likelihood - likelihood.max(axis=2, keepdims=True))
-    evidence = np.maximum(likely @ mass.T, LEAST_LIKELY)  # `[class, cell, width]`
-    means = (likely * offsets) @ mass.T / evidence
-    before = np.tile(np.eye(len(WIDTHS)), (len(odds), 1, 1))
+    for labels in _blocks(table, len(offsets)):
+        share = np.clip(prior.T[labels], 1e-4, 1 - 1e-4)
+        odds = np.log(share / (1 - share))  # `[class, cell]`
+        likelihood = _log_likelihood(table, labels, _share(odds[..., None] + offsets), variance)
+        likely = np.exp(likelihood - likelihood.max(axis=2, keepdims=True))
+        evidence = np.maximum(likely @ mass.T, LEAST_LIKELY)  # `[class, cell, width]`
+        means = (likely * offsets) @ mass.T / evidence
+        shares[:, labels] = _share(odds + _over_widths(evidence, means)).T
+    return _completed(shares)
+
+
+def _over_widths(evidence: Floats, means: Floats) -> Floats:
+    """The mean offsets `[class, cell]`, averaged over widths.
+
+    `evidence[class, cell, width]` and `means[class, cell, width]` are those of each width.
+    """
+    classes, _, widths = evidence.shape
+    before = np.tile(np.eye(widths), (classes, 1, 1))
     seen = np.concatenate([before, evidence / evidence.max(axis=2, keepdims=True)], axis=1)
-    own = evidence * _most_likely(seen, np.full((len(odds), len(WIDTHS)), 1 / len(WIDTHS)))[:, None]
+    own = evidence * _most_likely(seen, np.full((classes, widths), 1 / widths))[:, None]
     of_all, of_own = np.log(evidence).sum(axis=1), np.log(own.sum(axis=2)).sum(axis=1)
     worth = np.column_stack([of_all, of_own])
     weights = np.exp(worth - worth.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
-    added = (means @ weights[:, :-1, None])[..., 0]
-    added += weights[:, -1:] * (means * own).sum(axis=2) / own.sum(axis=2)
-    shares[:, labels] = _share(odds + added).T
-    return _completed(shares)
+    by_own = (means * own).sum(axis=2) / own.sum(axis=2)
+    averaged: Floats = (means @ weights[:, :-1, None])[..., 0] + weights[:, -1:] * by_own
+    return averaged
 
 
-def _estimated(table: Floats) -> slice:
-    """The classes whose shares are estimated: all, or the second of two."""
-    return slice(0 if table.shape[1] > 2 else 1, table.shape[1])
+def _blocks(table: Floats, points: int) -> list[slice]:
+    """The classes whose shares are estimated: all, or the second of two.
+
+    Classes of a block are computed together. It has one class, or at most AT_ONCE likelihoods, as
+    there are `points` of them for a value.
+    """
+    classes = table.shape[1]
+    size = max(1, AT_ONCE // max(1, len(table) * points))
+    starts = range(0 if classes > 2 else 1, classes, size)
+    return [slice(start, min(start + size, classes)) for start in starts]
 
 
 def _completed(shares: Floats) -> Floats:
@@ -107,7 +126,7 @@ def _share(odds: Floats) -> Floats:
     return share
 
 
-def _log_likelihood(table: Floats, grid: Floats, variance: float) -> Floats:
+def _log_likelihood(table: Floats, labels: slice, grid: Floats, variance: float) -> Floats:
     """`[class, value, share]`: the log-likelihood of each share of `grid`, given a class's count
     and those of the others.
 
@@ -115,7 +134,7 @@ def _log_likelihood(table: Floats, grid: Floats, variance: float) -> Floats:
     If a share fits best with a negative number of rows, both counts are treated as noise.
     """
     rest, rows = table.shape[1] - 1, table.sum(axis=1)[:, None]
-    count = table.T[_estimated(table), :, None]
+    count = table.T[labels, :, None]
     others = rows - count
     noise = variance * ((1 - grid) ** 2 + rest * grid**2)
     spread = noise + np.maximum(rows, 1) * grid * (1 - grid)

@@ -33,6 +33,7 @@ CUTS = (-1.5, 0.0, 1.5)  # between the bins of a sum
 MIDDLES = (-2.5, -0.7, 0.7, 2.5)  # of the bins, about
 PRECISION = 4.0  # 1 / variance of the prior of a weight, and of the shift
 STEPS = 50  # of Newton's method
+HIGHEST = 500.0  # log-odds, before the exponential
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ def fitted_sum(found: Evidence, joint: Integers, noise: float) -> Sum:
     plain = np.eye(inputs.shape[1])[0]
     weights = plain.copy()
     for _ in range(STEPS):
-        share = 1 / (1 + np.exp(-inputs @ weights))
+        share = 1 / (1 + np.exp(-np.clip(inputs @ weights, -HIGHEST, HIGHEST)))
         sampling, missed = total * share * (1 - share), counts[:, 1] - total * share
         trust = sampling / (sampling + 2 * noise**2 * (share**2 + (1 - share) ** 2) + TINY)
         bend = trust * np.maximum(sampling, np.abs(missed))
