@@ -105,7 +105,7 @@ def _refuse_misspelt(where: str, content: Mapping[str, Any], known: Sequence[str
             raise DpforestError(f'{where} has the key "{key}": did you mean {meant}?')
 
 
-@lru_cache  # columns have the same unknown keys, such as notes for people
+@lru_cache  # many columns have the same unknown keys, for instance notes
 def _meant(key: str, known: tuple[str, ...]) -> str:
     """The known key that another is probably meant to be; "" if there is none."""
     return next(iter(get_close_matches(key, known, 1, 0.8)), "")

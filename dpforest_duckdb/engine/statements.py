@@ -129,8 +129,8 @@ class Statements:
         return outcome["result"]
 
     def _have_a_worker(self) -> None:
-        """Start the thread that runs statements, if there is none: at first, in the child of a
-        fork, and while Python ends.
+        """Start the thread that runs statements, if there is none: when this object is made, in the
+        child of a fork, and in functions that run when Python exits.
         """
         if not self._worker.is_alive():
             self._worker = threading.Thread(target=_work_off, args=(self._tasks,), daemon=True)

@@ -67,12 +67,12 @@ def fitted(prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]) -
     """The additive log-odds whose expected class shares per value are the released ones.
 
     Arguments as for `bayes`. The made-up rows are the same in every call, and each value has as
-    many of them as its frequency says. Every value gets one more row, with its released shares:
-    none is without rows. Log-odds are against the first class.
+    many of them as its frequency says. Every value gets one more row, with its released shares,
+    so that none is without rows. Log-odds are against the first class.
     """
     codes, rows = _distinct([made_up(number, weight) for number, weight in enumerate(weights)])
     wanted = [np.maximum(share, LEAST).T for share in shares]
-    added = [target / prior[:, None] for target in wanted]  # factors of odds until the end
+    added = [target / prior[:, None] for target in wanted]  # factors of the odds, until the end
     cells = [
         code + np.arange(len(prior))[:, None] * target.shape[1]
         for code, target in zip(codes, wanted, strict=True)
@@ -93,7 +93,10 @@ def fitted(prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]) -
 
 
 def _distinct(codes: Sequence[NDArray[np.intp]]) -> tuple[Sequence[NDArray[np.intp]], Floats]:
-    """Rows that differ, by attribute, and how often each occurs; all rows if many values do."""
+    """Rows that differ, by attribute, and how often each occurs.
+
+    All rows, once each, if there are more combinations of values than rows.
+    """
     values = [int(code.max()) + 1 for code in codes]
     if math.prod(values) > ROWS:
         return codes, np.ones(ROWS)

@@ -24,7 +24,7 @@ NEARBY = 0.9
 LEAST_LIKELY = 1e-100  # floor of a likelihood relative to the largest: no chain gets mass 0
 TINY = 1e-300  # added to masses, so that no division is by 0
 STEP_WIDTHS = (0.1, 0.3, 1.0, 2.5)  # prior standard deviations of a step
-AT_ONCE = 2**18  # likelihoods that are in memory together, if that is more than one class
+AT_ONCE = 2**18  # the most likelihoods that are computed together; one class may have more
 EM_TURNS = 10  # of expectation maximisation, which goes on where it was
 LIKENESS = (0.5, 0.9)  # correlations of neighbouring steps, besides 0
 LEAST_HESSIAN = 0.25
@@ -104,8 +104,8 @@ def _over_widths(evidence: Floats, means: Floats) -> Floats:
 def _blocks(table: Floats, points: int) -> list[slice]:
     """The classes whose shares are estimated: all, or the second of two.
 
-    Classes of a block are computed together. It has one class, or at most AT_ONCE likelihoods, as
-    there are `points` of them for a value.
+    A block is one class, or several with at most AT_ONCE likelihoods together: `points` for each
+    value and class.
     """
     classes = table.shape[1]
     size = max(1, AT_ONCE // max(1, len(table) * points))
@@ -149,7 +149,8 @@ def _log_likelihood(table: Floats, labels: slice, grid: Floats, variance: float)
 def _averaged(likelihood: Floats, grid: Floats, chain: tuple[Floats, Floats] | None) -> Floats:
     """The posterior mean share of each value, averaged over the models.
 
-    `chain` is what `_chains` gives for values in order; None if there is no order.
+    `chain` is what `_chains` gives for values in order; None if fewer than three values are in
+    order.
     """
     values = len(likelihood)
     if not values:

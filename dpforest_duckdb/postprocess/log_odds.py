@@ -174,7 +174,7 @@ def weighted_sum(found: Evidence, weights: Sequence[float]) -> Sum:
 
 
 def sums(found: Evidence) -> list[Sum]:
-    """The plain sum, and the log-odds of the attribute that classifies most rows."""
+    """The plain sum, and the log-odds of the attribute that classifies the most rows correctly."""
     trees = len(found.added)
     plain = weighted_sum(found, [1.0] * trees)
     if trees == 1:
@@ -205,8 +205,9 @@ def fitted_sum(found: Evidence, joint: Integers, noise: float) -> Sum:
     `noise` is the scale of the noise in one of its counts. A bin with r rows and probability p has
     the variance r p (1 - p) of sampling, and 2 noise² (p² + (1 - p)²) of noise. So Newton's method
     gives it the weight of the first part. The weights have a Gaussian prior around the plain sum
-    alone. A bin's hessian is at least what its probability misses of the counts: else steps would
-    overshoot where the sums are overconfident.
+    alone, as scaled by `within_cuts`. In the hessian, the variance of sampling of a bin is replaced
+    by the rows that its prediction is off by, if these are more. Otherwise steps would overshoot
+    where the sums are overconfident.
     """
     scaled = [each.within_cuts() for each in sums(found)]
     inputs = np.hstack([_bin_means(scaled, found), np.ones((joint.size // 2, 1))])

@@ -196,10 +196,10 @@ def _joint_bins(request: Request) -> int:
 
 
 def few_figures_fit(request: Request) -> bool:
-    """Whether there are few joint figures, at most MOST, with noise up to the rows of a class.
+    """Whether there are few joint figures, at most MOST, with little noise for the rows of a class.
 
     Then an ordered attribute counts as one figure, because its neighbouring values are similar. All
-    figures count once for each pair of classes, because noise can put either one of a pair first.
+    figures count once for each pair of classes: the more pairs, the more often noise reverses one.
     The request should have a careful number of rows; CAUTION is taken off once more. With two
     classes they count as at least LEAST_ROWS, because sums of so few rows would have only one
     table.
@@ -230,9 +230,10 @@ def roughness(figures: int, request: Request) -> float:
 
 
 def above_noise(figures: int, request: Request) -> bool:
-    """Whether a class has at least as many rows as that many scales of the noise.
+    """Whether a class has at least as many rows as `figures` scales of the noise.
 
     The largest noise of so many joint figures is about that: above it in nearly half of all cases.
+    `few_figures_fit` counts each figure once for each pair of classes, which asks for more.
     """
     noise = noise_scale(request.epsilon, request.rows_per_unit)
     return figures * _classes(request) * noise <= request.rows
