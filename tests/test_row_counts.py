@@ -92,7 +92,7 @@ def test_the_second_count_is_asked_if_the_first_is_too_noisy_and_costs_what_it_t
         assert noise[0] <= enough * (1 + 1e-9)
     else:
         assert noise[0] > enough
-        rounding = 2 / second[0] + 1e-9  # a cost is a whole number
+        rounding = 2 / second[0] + 1 / rows + 1e-9  # costs and rows are whole numbers
         assert noise[1] >= enough * (1 - rounding)
         if sum(costs(request.first)) < most:
             assert noise[1] <= enough * (1 + rounding)
