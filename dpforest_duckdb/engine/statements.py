@@ -35,8 +35,8 @@ class Statements:
         self.trace = trace
         self._tasks = SimpleQueue[Callable[[], bool]]()
         self._worker = threading.Thread()
-        self._have_a_worker()
-        weakref.finalize(self, self._tasks.put, bool)  # bool() is False, which ends the thread
+        self._ensure_worker()
+        weakref.finalize(self, self._tasks.put, bool)  # bool() is False, so the thread ends
 
     def rows_of(self, table: TableInfo, used: Collection[str]) -> Sql:
         """The rows of a table, to be read from: its stored columns, and the computed ones in use.
@@ -113,7 +113,7 @@ class Statements:
         try:
             self._tasks.put(reported)
             while not outcome:
-                self._have_a_worker()
+                self._ensure_worker()
                 working.acquire(timeout=0.2)  # a signal is seen at the latest then
         except BaseException:
             # Python must not end, nor the connection close, while the thread uses DuckDB
@@ -128,17 +128,20 @@ class Statements:
             raise _plain_error(outcome.pop("error"), step) from None
         return outcome["result"]
 
-    def _have_a_worker(self) -> None:
+    def _ensure_worker(self) -> None:
         """Start the thread that runs statements, if there is none: when this object is made, in the
         child of a fork, and in functions that run when Python exits.
         """
         if not self._worker.is_alive():
-            self._worker = threading.Thread(target=_work_off, args=(self._tasks,), daemon=True)
+            self._worker = threading.Thread(target=_run_tasks, args=(self._tasks,), daemon=True)
             self._worker.start()
 
 
-def _work_off(tasks: SimpleQueue[Callable[[], bool]]) -> None:
-    """Do one task after the other, until one returns False; keep none, nor what it refers to."""
+def _run_tasks(tasks: SimpleQueue[Callable[[], bool]]) -> None:
+    """Run one task after another until one returns False.
+
+    No task is kept in a variable, so what it refers to can be freed at once.
+    """
     while tasks.get()():
         pass
 
