@@ -3,30 +3,28 @@
 Each share is a posterior mean. It combines the likelihood of the noisy counts, a Gaussian prior on
 the log-odds around the classes' shares in all rows, and an average over models of how values
 differ. In some models values are independent, with one of WIDTHS as the deviation of their
-log-odds. In others ordered values are similar to their neighbours, or equal except at one or two
-cuts. Models are weighted by their evidence. So if the noise exceeds the counts, the shares are
-about those of all rows, and no tuning is needed.
+log-odds. In others the log-odds of ordered values follow a curve (`curves`), or are equal except at
+one or two cuts. Models are weighted by their evidence. So if the noise exceeds the counts, the
+shares are about those of all rows, and no tuning is needed.
 """
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
 from dpforest_duckdb.arrays import Floats
+from dpforest_duckdb.postprocess.curves import curves, fitting_degrees, polynomials
 
 OFFSETS = np.linspace(-6, 6, 241)  # log-odds of a value minus those of all rows
 WIDTHS = (0.1, 0.3, 0.8, 1.6, 3.0)  # standard deviations of offsets of independent values
 STEPS = (0.8, 1.6, 3.0)  # the same, if values between cuts are equal
-SLOPES = (0.3, 0.8, 1.6, 3.0)  # the same, if neighbours are correlated by NEARBY
-NEARBY = 0.9
-LEAST_LIKELY = 1e-100  # floor of a likelihood relative to the largest: no chain gets mass 0
+LEAST_LIKELY = 1e-100  # floor of a likelihood relative to the largest
 TINY = 1e-300  # added to masses, so that no division is by 0
 STEP_WIDTHS = (0.1, 0.3, 1.0, 2.5)  # prior standard deviations of a step
 AT_ONCE = 2**18  # the most likelihoods that are computed together; one class may have more
 EM_TURNS = 10  # of expectation maximisation, which goes on where it was
-LIKENESS = (0.5, 0.9)  # correlations of neighbouring steps, besides 0
 LEAST_HESSIAN = 0.25
 
 
@@ -51,12 +49,12 @@ def _class_shares(counts: bytes, shares_of_all: bytes, variance: float, ordered:
         grids = _share(np.log(share / (1 - share))[:, None] + OFFSETS)
         likelihoods = _log_likelihood(table, labels, grids[:, None], variance)
         in_order = likelihoods[:, :ordered]
-        chains = _chains(in_order[..., ::2], grids[:, ::2]) if ordered > 2 else None
+        evidence, means = curves(in_order, OFFSETS, grids)
         for number, grid in enumerate(grids):
-            chain = chains and (chains[0][number], chains[1][number])
-            parts = (in_order[number], chain), (likelihoods[number, ordered:], None)
-            means = [_averaged(part, grid, of) for part, of in parts]
-            shares[:, labels.start + number] = np.concatenate(means)
+            along = evidence[number], means[number]
+            parts = (in_order[number], along), (likelihoods[number, ordered:], None)
+            found = [_averaged(part, grid, of) for part, of in parts]
+            shares[:, labels.start + number] = np.concatenate(found)
     return _completed(shares)
 
 
@@ -146,18 +144,19 @@ def _log_likelihood(table: Floats, labels: slice, grid: Floats, variance: float)
     return likelihood - precision
 
 
-def _averaged(likelihood: Floats, grid: Floats, chain: tuple[Floats, Floats] | None) -> Floats:
+def _averaged(likelihood: Floats, grid: Floats, along: tuple[Floats, Floats] | None) -> Floats:
     """The posterior mean share of each value, averaged over the models.
 
-    `chain` is what `_chains` gives for values in order; None if fewer than three values are in
-    order.
+    `along` are the log evidence `[curve]` and the mean shares `[value, curve]` of curves, for
+    values in order. Before the counts are seen, each curve is as likely as all other models
+    together.
     """
     values = len(likelihood)
     if not values:
         return np.empty(0)
     evidence, means = _segments(likelihood, grid, WIDTHS)  # each value is one segment
     worth = evidence.sum(axis=0) - np.log(len(WIDTHS))
-    if chain is None:
+    if along is None or not len(along[0]):
         alone: Floats = means @ _weights(worth)[0]
         return alone
     whole = np.concatenate([np.zeros((1, len(grid))), likelihood.cumsum(axis=0)])
@@ -167,58 +166,15 @@ def _averaged(likelihood: Floats, grid: Floats, chain: tuple[Floats, Floats] | N
     middle, middle_mean = _segments(whole[two[1]] - whole[two[0]], grid, STEPS)
     single = below + above - np.log(below.size)
     double = below[two[0] - 1] + middle + above[two[1] - 1] - np.log(max(middle.size, 1))
-    chains, chain_means = chain
-    by_value, by_one, by_two, by_chain = _weights(
-        worth, single, double, chains - np.log(len(SLOPES))
-    )
+    by_value, by_one, by_two, by_curve = _weights(worth, single, double, along[0] + np.log(3))
     # how much the mean changes at the first value of each segment; `cumsum` adds the changes up
     rise = np.zeros(values + 1)
     rise[0] = (by_one * below_mean).sum() + (by_two * below_mean[two[0] - 1]).sum()
     np.add.at(rise, one, (by_one * (above_mean - below_mean)).sum(axis=1))
     np.add.at(rise, two[0], (by_two * (middle_mean - below_mean[two[0] - 1])).sum(axis=1))
     np.add.at(rise, two[1], (by_two * (above_mean[two[1] - 1] - middle_mean)).sum(axis=1))
-    mean: Floats = means @ by_value + rise.cumsum()[:values] + chain_means @ by_chain
+    mean: Floats = means @ by_value + rise.cumsum()[:values] + along[1] @ by_curve
     return mean
-
-
-def _chains(likelihood: Floats, grid: Floats) -> tuple[Floats, Floats]:
-    """Log evidence `[class, width]` and mean shares `[class, value, width]` if neighbours' offsets
-    are similar, from `likelihood[class, value, offset]`.
-
-    Offsets are a Gaussian Markov chain over the values, with a deviation from SLOPES and
-    correlation NEARBY. On every second point of the grid its sums are exact, forwards and
-    backwards.
-    """
-    first, move = _chain_densities()
-    back = move.transpose(0, 2, 1)
-    top = likelihood.max(axis=2, keepdims=True)
-    likely = np.maximum(np.exp(likelihood - top), LEAST_LIKELY).transpose(1, 0, 2)
-    evidence, state, before = np.tile(top.sum(axis=1), len(SLOPES)), first, []
-    for number, at_value in enumerate(likely):
-        state = (state @ move if number else state) * at_value  # `[width, class, offset]`
-        mass = state.sum(axis=2, keepdims=True)
-        evidence += np.log(mass[..., 0]).T
-        state = state / mass
-        before.append(state)
-    means, after = np.empty((len(likely), *evidence.shape)), np.ones_like(state)
-    for number in range(len(likely) - 1, -1, -1):
-        joint = before[number] * after + TINY
-        means[number] = ((joint * grid).sum(axis=2) / joint.sum(axis=2)).T
-        after = (likely[number] * after) @ back
-        after /= after.max(axis=2, keepdims=True)
-    return evidence, means.transpose(1, 0, 2)
-
-
-@cache
-def _chain_densities() -> tuple[Floats, Floats]:
-    """The prior of a chain's first offset `[width, 1, offset]`, and that of the next one
-    `[width, offset, offset]`.
-    """
-    offsets, widths = OFFSETS[::2], np.array(SLOPES)[:, None, None]
-    first = np.exp(-((offsets / widths) ** 2) / 2)
-    step = (offsets - NEARBY * offsets[:, None]) / widths / np.sqrt(1 - NEARBY**2)
-    move = np.exp(-(step**2) / 2)
-    return first / first.sum(axis=2, keepdims=True), move / move.sum(axis=2, keepdims=True)
 
 
 def _segments(likelihood: Floats, grid: Floats, widths: tuple[float, ...]) -> tuple[Floats, Floats]:
@@ -283,8 +239,8 @@ def steps(
     `variance`. A hessian is at least |gradient| / `largest`, so that no step is larger: where a
     model is overconfident, its hessians are almost zero, and Newton's method would overshoot. Steps
     are Gaussian with a width that is averaged over, in models weighted by their evidence and by
-    `widths`, which learns from them; all widths are equally likely without it. The steps of the
-    first `ordered` values may be similar to their neighbours'.
+    `widths`, which learns from them; all widths are equally likely without it. In some models the
+    steps of the first `ordered` values follow a curve, a polynomial of one of DEGREES.
     """
     bend = np.maximum(np.maximum(hessians, LEAST_HESSIAN), np.abs(gradients) / largest)
     spread = variance + bend
@@ -293,21 +249,19 @@ def steps(
     whole = bend**2 * squares + spread  # steps that do not depend on each other: no matrix
     worths = [-(gradients**2 / whole + np.log(whole)).sum(axis=1) / 2]
     slopes = list[Floats]()
-    if ordered > 2:
-        place = np.arange(len(bend))
-        apart = np.abs(place[:, None] - place[None])
-        near = (place < ordered)[:, None] & (place < ordered)[None]
-        for likeness in LIKENESS:
-            kernel = np.where(near, likeness**apart, 0) + np.diag(1.0 * (place >= ordered))
-            prior = squares[:, None] * kernel * bend
-            roots = np.linalg.cholesky(bend[:, None] * prior + np.diag(spread))
-            inverse = np.linalg.solve(roots, np.eye(len(bend))[None])
-            half = inverse @ gradients
-            logs = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
-            worths.append(-(half**2).sum(axis=1) / 2 - logs)
-            slopes.append(prior @ inverse.transpose(0, 2, 1) @ inverse)
+    for degree in fitting_degrees(ordered):
+        kernel = np.eye(len(bend))
+        shape = polynomials(ordered, degree)
+        kernel[:ordered, :ordered] = shape @ shape.T * (ordered / (shape**2).sum())
+        prior = squares[:, None] * kernel * bend
+        roots = np.linalg.cholesky(bend[:, None] * prior + np.diag(spread))
+        inverse = np.linalg.solve(roots, np.eye(len(bend))[None])
+        half = inverse @ gradients
+        logs = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
+        worths.append(-(half**2).sum(axis=1) / 2 - logs)
+        slopes.append(prior @ inverse.transpose(0, 2, 1) @ inverse)
     widths = widths or StepWidths()
-    worth = np.array(worths)  # [likeness, width]
+    worth = np.array(worths)  # [model, width]
     weights = np.exp(worth - worth.max()) * widths.weights
     widths.learn(np.logaddexp.reduce(worth, axis=0))
     weights /= weights.sum()

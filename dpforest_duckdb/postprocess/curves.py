@@ -1,0 +1,144 @@
+"""Class shares of ordered values that follow a smooth curve: post-processing, which costs nothing.
+
+The log-odds of the values, less those of all rows, are a polynomial of the value's number. Few
+coefficients need few rows: where noise hides every single value, it may still show a slope.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpforest_duckdb.arrays import Floats
+
+DEGREES = (1, 2, 3, 4)
+WIDTH = 3.0  # standard deviation of a coefficient; Legendre polynomials are at most 1
+TURNS = 25  # of Newton's method, at most
+PARTS = np.array([1, 0.5, 0.25, 0.1, 0.02, 0])  # of its steps; the likeliest is taken
+CLOSE = 1e-3  # a step in coefficients after which it ends
+
+
+def fitting_degrees(values: int) -> list[int]:
+    """Those of DEGREES with fewer coefficients than values, so none for two values."""
+    return [degree for degree in DEGREES if degree + 1 < values]
+
+
+@cache
+def polynomials(values: int, degree: int) -> Floats:
+    """Legendre polynomials up to `degree` at equally spaced values: `[value, coefficient]`."""
+    found: Floats = np.polynomial.legendre.legvander(np.linspace(-1, 1, values), degree)
+    return found
+
+
+def curves(likelihood: Floats, offsets: Floats, grid: Floats) -> tuple[Floats, Floats]:
+    """Log evidence `[class, degree]` and mean shares `[class, value, degree]` of curves.
+
+    `likelihood[class, value, offset]` is the log-likelihood of each of the equally spaced
+    `offsets`, whose shares are `grid[class, offset]`. A curve of each of DEGREES has fewer
+    coefficients than there are values, so there is none for two values.
+
+    Coefficients are Gaussian with the deviation WIDTH. Evidence and shares are integrals over them,
+    by two points of Gauss-Hermite quadrature in each direction around the likeliest curve (Naylor
+    and Smith, Applications of a method for the efficient computation of posterior distributions,
+    Applied Statistics, 1982).
+    """
+    classes, values, _ = likelihood.shape
+    degrees = fitting_degrees(values)
+    evidence, means = np.empty((classes, len(degrees))), np.empty((classes, values, len(degrees)))
+    known = _Known(likelihood, offsets)
+    for number, degree in enumerate(degrees):
+        shape = polynomials(values, degree)
+        likeliest, bend = _likeliest(known, shape)
+        roots = np.linalg.cholesky(bend)  # of the precision
+        points = likeliest[:, None] + _corners(degree + 1) @ np.linalg.inv(roots)
+        height = known.log_posterior(points, shape)
+        top = height.max(axis=1)
+        mass = np.exp(height - top[:, None])
+        scale = np.log(WIDTH * np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
+        evidence[:, number] = top + np.log(mass.mean(axis=1)) - scale + (degree + 1) / 2
+        mass /= mass.sum(axis=1, keepdims=True)
+        means[..., number] = np.einsum("cp,cpv->cv", mass, known.shares(points, shape, grid))
+    return evidence, means
+
+
+class _Known:
+    """The log-likelihood of offsets, its slope and its bend, between points of the grid too."""
+
+    def __init__(self, likelihood: Floats, offsets: Floats) -> None:
+        apart = offsets[1] - offsets[0]
+        slope = np.gradient(likelihood, apart, axis=2)
+        self._likelihood, self._slope = likelihood, slope
+        self._bend = np.maximum(-np.gradient(slope, apart, axis=2), 0)
+        self.classes = len(likelihood)
+        self._first, self._apart, self._last = offsets[0], apart, len(offsets) - 1
+
+    def log_posterior(self, points: Floats, shape: Floats) -> Floats:
+        """Up to a constant, `[class, point]` of coefficients `points[class, point, coefficient]`.
+
+        A curve that leaves the grid stays at its end.
+        """
+        likelihood = self._at(points @ shape.T, self._likelihood)[0].sum(axis=2)
+        prior: Floats = (points**2).sum(axis=2) / (2 * WIDTH**2)
+        return likelihood - prior
+
+    def slope_and_bend(self, coefficients: Floats, shape: Floats) -> tuple[Floats, Floats]:
+        """The gradient `[class, coefficient]` of `log_posterior` at `coefficients`, and its
+        curvature `[class, coefficient, coefficient]`, which is positive definite.
+        """
+        at = self._at((coefficients @ shape.T)[:, None], self._slope, self._bend)
+        slope, bend = (figure[:, 0] for figure in at)
+        precision = np.eye(shape.shape[1]) / WIDTH**2
+        return slope @ shape - coefficients / WIDTH**2, (
+            (shape.T * bend[:, None]) @ shape + precision
+        )
+
+    def shares(self, points: Floats, shape: Floats, grid: Floats) -> Floats:
+        """The share `[class, point, value]` of each value."""
+        places, parts = self._places(points @ shape.T)
+        of_class = np.arange(len(grid))[:, None, None]
+        below, above = grid[of_class, places], grid[of_class, places + 1]
+        return below + parts * (above - below)
+
+    def _at(self, curve: Floats, *figures: Floats) -> list[Floats]:
+        """Each of the figures `[class, value, offset]`, at `curve[class, point, value]`."""
+        places, parts = self._places(curve)
+        cell = np.arange(curve.shape[0])[:, None, None], np.arange(curve.shape[2])
+        found = []
+        for figure in figures:
+            below = figure[*cell, places]
+            found.append(below + parts * (figure[*cell, places + 1] - below))
+        return found
+
+    def _places(self, curve: Floats) -> tuple[NDArray[np.intp], Floats]:
+        """The point of the grid below each offset, and the part of the way to the next."""
+        place = np.clip((curve - self._first) / self._apart, 0, self._last)
+        below = np.minimum(place.astype(np.intp), self._last - 1)
+        return below, place - below
+
+
+def _likeliest(known: _Known, shape: Floats) -> tuple[Floats, Floats]:
+    """The likeliest coefficients `[class, coefficient]` and the curvature there, by Newton's method
+    with steps of at most 1, cut short if needed.
+    """
+    coefficients = np.zeros((known.classes, shape.shape[1]))
+    every = np.arange(known.classes)
+    for _ in range(TURNS):
+        slope, bend = known.slope_and_bend(coefficients, shape)
+        step = np.linalg.solve(bend, slope[..., None])[..., 0]
+        step /= np.maximum(np.abs(step).max(axis=1, keepdims=True), 1)
+        tried = coefficients[:, None] + PARTS[:, None] * step[:, None]
+        best = known.log_posterior(tried, shape).argmax(axis=1)
+        moved = np.abs(tried[every, best] - coefficients).max()
+        coefficients = tried[every, best]
+        if moved < CLOSE:
+            break
+    return coefficients, known.slope_and_bend(coefficients, shape)[1]
+
+
+@cache
+def _corners(directions: int) -> Floats:
+    """The points `[point, direction]` at -1 or 1 in each direction."""
+    return np.array(list(product((-1.0, 1.0), repeat=directions)))
