@@ -98,6 +98,15 @@ class Attribute:
         return self.kind == "numeric" or self.ordered
 
     @property
+    def similar(self) -> int:
+        """The number of first cells that a model may take for similar to their neighbours.
+
+        0 if they have no order, or are more than MAX_BINS: such a model needs memory for every pair
+        of them.
+        """
+        return self.proper if self.in_order and self.proper <= MAX_BINS else 0
+
+    @property
     def other(self) -> int:
         """The cell of everything outside the domain (for a number: NULL and NaN)."""
         return self.proper

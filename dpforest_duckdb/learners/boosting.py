@@ -28,7 +28,6 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Floats
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.domain.attribute import MAX_BINS
 from dpforest_duckdb.engine.base import CodedRows, Gradients
 from dpforest_duckdb.learners.class_means import means_deviation, ordered_attributes, start_at_means
 from dpforest_duckdb.learners.growth import Growth, one_split
@@ -214,8 +213,7 @@ def _in_order(tree: Tree, domain: Domain) -> int:
     """How many of the first leaves of a tree are ordered: bins, or ordered categories."""
     if tree.kind[0] != MULTIWAY:
         return 0
-    attribute = domain.attributes[tree.attribute[0]]
-    return attribute.proper if attribute.in_order and attribute.proper <= MAX_BINS else 0
+    return domain.attributes[tree.attribute[0]].similar
 
 
 def random_trees(domain: Domain, trees: int, depth: int, bits: Bits) -> list[Tree]:

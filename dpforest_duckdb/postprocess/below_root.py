@@ -161,7 +161,11 @@ def _of_roots(tables: ChildTables, totals: Floats, spread: float) -> list[_Table
     """The tables of the roots; the axis of a table's root becomes that of its values."""
     shaped = totals.reshape(*tables.shape, -1)
     return [
-        _Table(np.expand_dims(np.moveaxis(shaped, axis, -2), axis), spread, _ordered(tables, root))
+        _Table(
+            np.expand_dims(np.moveaxis(shaped, axis, -2), axis),
+            spread,
+            tables.domain.attributes[root].similar,
+        )
         for axis, root in enumerate(tables.roots)
     ]
 
@@ -177,10 +181,5 @@ def _of_attributes(tables: ChildTables, totals: Floats, spread: float) -> list[_
         moved = counts + ((totals - counts.sum(axis=1)) / values)[:, None]
         variance = max(noise**2, LEAST_VARIANCE) * (1 - 1 / values) + spread / values**2
         shaped = moved.reshape(*tables.shape, *moved.shape[1:])
-        found.append(_Table(shaped, variance, _ordered(tables, number)))
+        found.append(_Table(shaped, variance, tables.domain.attributes[number].similar))
     return found
-
-
-def _ordered(tables: ChildTables, number: int) -> int:
-    attribute = tables.domain.attributes[number]
-    return attribute.proper if attribute.in_order else 0

@@ -19,6 +19,7 @@ WIDTH = 3.0  # standard deviation of a coefficient; Legendre polynomials are at 
 TURNS = 25  # of Newton's method, at most
 PARTS = np.array([1, 0.5, 0.25, 0.1, 0.02, 0])  # of its steps; the likeliest is taken
 CLOSE = 1e-3  # a step in coefficients after which it ends
+SHARPEST = 1e9  # curvature of a log-likelihood; with more of it, matrices may not be positive
 
 
 def fitting_degrees(values: int) -> list[int]:
@@ -71,7 +72,7 @@ class _Known:
         apart = offsets[1] - offsets[0]
         slope = np.gradient(likelihood, apart, axis=2)
         self._likelihood, self._slope = likelihood, slope
-        self._bend = np.maximum(-np.gradient(slope, apart, axis=2), 0)
+        self._bend = np.clip(-np.gradient(slope, apart, axis=2), 0, SHARPEST)
         self.classes = len(likelihood)
         self._first, self._apart, self._last = offsets[0], apart, len(offsets) - 1
 
@@ -90,10 +91,8 @@ class _Known:
         """
         at = self._at((coefficients @ shape.T)[:, None], self._slope, self._bend)
         slope, bend = (figure[:, 0] for figure in at)
-        precision = np.eye(shape.shape[1]) / WIDTH**2
-        return slope @ shape - coefficients / WIDTH**2, (
-            (shape.T * bend[:, None]) @ shape + precision
-        )
+        curvature = (shape.T * bend[:, None]) @ shape + np.eye(shape.shape[1]) / WIDTH**2
+        return slope @ shape - coefficients / WIDTH**2, curvature
 
     def shares(self, points: Floats, shape: Floats, grid: Floats) -> Floats:
         """The share `[class, point, value]` of each value."""
@@ -124,16 +123,17 @@ def _likeliest(known: _Known, shape: Floats) -> tuple[Floats, Floats]:
     with steps of at most 1, cut short if needed.
     """
     coefficients = np.zeros((known.classes, shape.shape[1]))
-    every = np.arange(known.classes)
+    every, moved = np.arange(known.classes), np.full(known.classes, np.inf)
     for _ in range(TURNS):
         slope, bend = known.slope_and_bend(coefficients, shape)
         step = np.linalg.solve(bend, slope[..., None])[..., 0]
         step /= np.maximum(np.abs(step).max(axis=1, keepdims=True), 1)
         tried = coefficients[:, None] + PARTS[:, None] * step[:, None]
-        best = known.log_posterior(tried, shape).argmax(axis=1)
-        moved = np.abs(tried[every, best] - coefficients).max()
-        coefficients = tried[every, best]
-        if moved < CLOSE:
+        best = tried[every, known.log_posterior(tried, shape).argmax(axis=1)]
+        best = np.where(moved[:, None] < CLOSE, coefficients, best)  # each class ends by itself
+        moved = np.abs(best - coefficients).max(axis=1)
+        coefficients = best
+        if (moved < CLOSE).all():
             break
     return coefficients, known.slope_and_bend(coefficients, shape)[1]
 
