@@ -1,0 +1,94 @@
+"""Curves of ordered values: their evidence and shares are those of a fine grid of coefficients."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+
+from dpforest_duckdb.arrays import Floats
+from dpforest_duckdb.postprocess.class_shares import OFFSETS, _log_likelihood, _share, class_shares
+from dpforest_duckdb.postprocess.curves import (
+    DEGREES,
+    WIDTH,
+    curves,
+    fitting_degrees,
+    polynomials,
+)
+
+
+def likelihoods(counts: Floats, variance: float) -> tuple[Floats, Floats]:
+    """The log-likelihood of each offset, and the share it means, of the second of two classes."""
+    grid = _share(OFFSETS)[None]
+    return _log_likelihood(counts, slice(1, 2), grid[:, None], variance), grid
+
+
+def by_fine_grid(likelihood: Floats, degree: int) -> tuple[float, Floats]:
+    """The evidence and the mean shares, by a sum over many coefficients."""
+    ends = np.linspace(-3, 3, 121)
+    coefficients = np.array(list(itertools.product(ends, repeat=degree + 1)))
+    offsets = coefficients @ polynomials(likelihood.shape[1], degree).T
+    places = np.clip(offsets, OFFSETS[0], OFFSETS[-1])
+    height = -(coefficients**2).sum(axis=1) / (2 * WIDTH**2)
+    for value, curve in enumerate(likelihood[0]):
+        height = height + np.interp(places[:, value], OFFSETS, curve)
+    mass = np.exp(height - height.max())
+    cell = ((ends[1] - ends[0]) / (WIDTH * np.sqrt(2 * np.pi))) ** (degree + 1)
+    return float(height.max() + np.log(mass.sum() * cell)), mass / mass.sum() @ _share(places)
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("rows", [100, 300])
+def test_evidence_and_shares_are_those_of_a_fine_grid(degree: int, rows: int) -> None:
+    share = _share(np.linspace(-1.0, 2.0, 9))
+    noise = np.random.default_rng(0).laplace(0, 6, (9, 2))
+    counts = rows * np.stack([1 - share, share], axis=1) + noise
+    likelihood, grid = likelihoods(counts, 72.0)
+    evidence, means = curves(likelihood, OFFSETS, grid)
+    expected, shares = by_fine_grid(likelihood, degree)
+    assert evidence[0, degree - 1] == pytest.approx(expected, abs=0.1)
+    assert means[0, :, degree - 1] == pytest.approx(shares, abs=0.01)
+
+
+@pytest.mark.parametrize("degree", DEGREES)
+def test_a_curve_of_the_right_degree_has_the_most_evidence(degree: int) -> None:
+    """Lower degrees cannot follow it, and higher ones have coefficients to spare."""
+    values = 24
+    share = _share(1.5 * polynomials(values, degree)[:, degree])
+    counts = 4_000 * np.stack([1 - share, share], axis=1)
+    likelihood, grid = likelihoods(counts, 2.0)
+    evidence, means = curves(likelihood, OFFSETS, grid)
+    assert DEGREES[int(evidence[0].argmax())] == degree
+    assert means[0, :, DEGREES.index(degree)] == pytest.approx(share, abs=0.02)
+
+
+def test_a_slope_that_noise_hides_in_single_values_is_found() -> None:
+    """Without their order, values stay near the shares of all rows."""
+    share, random = _share(np.linspace(-2.0, 2.0, 32)), np.random.default_rng(1)
+    errors = {0: 0.0, 32: 0.0}
+    for _ in range(10):
+        counts = 60 * np.stack([1 - share, share], axis=1) + random.laplace(0, 15, (32, 2))
+        for ordered in errors:
+            found = class_shares(counts, np.array([0.5, 0.5]), 450.0, ordered)
+            errors[ordered] += float(np.abs(found[:, 1] - share).mean()) / 10
+    assert errors[32] < 0.5 * errors[0]
+
+
+@pytest.mark.parametrize("values", range(6))
+def test_a_curve_has_fewer_coefficients_than_values(values: int) -> None:
+    assert fitting_degrees(values) == [degree for degree in (1, 2, 3, 4) if degree + 2 <= values]
+
+
+def test_counts_of_a_very_large_epsilon_divide_nothing_by_zero() -> None:
+    """Counts that jump, so that no curve follows them, under almost no noise."""
+    counts = np.tile([1.1e12, 1.4e11, -7.6e11], (33, 1))
+    for label, values in enumerate(([11, 23], [9, 21, 30], [26, 28, 29, 32])):
+        counts[values, label] = 3.3e13
+    for variance in (3.4e13, 1e-6):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            shares = class_shares(counts, np.full(3, 1 / 3), variance, ordered=33)
+        assert np.isfinite(shares).all()
+        assert (shares.argmax(axis=1)[[11, 21, 32]] == [0, 1, 2]).all()
