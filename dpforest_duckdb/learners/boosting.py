@@ -213,7 +213,7 @@ def _in_order(tree: Tree, domain: Domain) -> int:
     """How many of the first leaves of a tree are ordered: bins, or ordered categories."""
     if tree.kind[0] != MULTIWAY:
         return 0
-    return domain.attributes[tree.attribute[0]].similar
+    return domain.attributes[int(tree.attribute[0])].similar
 
 
 def random_trees(domain: Domain, trees: int, depth: int, bits: Bits) -> list[Tree]:

@@ -30,8 +30,8 @@ def fitting_degrees(values: int) -> list[int]:
 @cache
 def polynomials(values: int, degree: int) -> Floats:
     """Legendre polynomials up to `degree` at equally spaced values: `[value, coefficient]`."""
-    found: Floats = np.polynomial.legendre.legvander(np.linspace(-1, 1, values), degree)
-    return found
+    found = np.polynomial.legendre.legvander(np.linspace(-1, 1, values), degree)
+    return found.astype(np.float64)
 
 
 def curves(likelihood: Floats, offsets: Floats, grid: Floats) -> tuple[Floats, Floats]:
@@ -82,8 +82,8 @@ class _Known:
         A curve that leaves the grid stays at its end.
         """
         likelihood = self._at(points @ shape.T, self._likelihood)[0].sum(axis=2)
-        prior: Floats = (points**2).sum(axis=2) / (2 * WIDTH**2)
-        return likelihood - prior
+        posterior: Floats = likelihood - (points**2).sum(axis=2) / (2 * WIDTH**2)
+        return posterior
 
     def slope_and_bend(self, coefficients: Floats, shape: Floats) -> tuple[Floats, Floats]:
         """The gradient `[class, coefficient]` of `log_posterior` at `coefficients`, and its
