@@ -1,4 +1,4 @@
-"""Curves of ordered values: their evidence and shares are those of a fine grid of coefficients."""
+"""Curves of ordered values: evidence and shares agree with sums over a fine grid."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dpforest_duckdb.postprocess.curves import (
 
 
 def likelihoods(counts: Floats, variance: float) -> tuple[Floats, Floats]:
-    """The log-likelihood of each offset, and the share it means, of the second of two classes."""
+    """The log-likelihood `[1, value, offset]` and the share `[1, offset]` of the second class."""
     grid = _share(OFFSETS)[None]
     return _log_likelihood(counts, slice(1, 2), grid[:, None], variance), grid
 

@@ -98,11 +98,11 @@ class Attribute:
         return self.kind == "numeric" or self.ordered
 
     @property
-    def similar(self) -> int:
-        """The number of first cells that a model may take for similar to their neighbours.
+    def used_in_order(self) -> int:
+        """The number of first cells whose order models may use (curves, steps).
 
-        0 if they have no order, or are more than MAX_BINS: such a model needs memory for every pair
-        of them.
+        0 if the cells have no order, or are more than MAX_BINS: such models need memory for every
+        pair of cells.
         """
         return self.proper if self.in_order and self.proper <= MAX_BINS else 0
 

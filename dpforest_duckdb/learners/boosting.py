@@ -210,10 +210,10 @@ def trees_in_block(classes: int, rate: float) -> int:
 
 
 def _in_order(tree: Tree, domain: Domain) -> int:
-    """How many of the first leaves of a tree are ordered: bins, or ordered categories."""
+    """The number of first leaves of a tree whose order may be used: bins, ordered categories."""
     if tree.kind[0] != MULTIWAY:
         return 0
-    return domain.attributes[int(tree.attribute[0])].similar
+    return domain.attributes[int(tree.attribute[0])].used_in_order
 
 
 def random_trees(domain: Domain, trees: int, depth: int, bits: Bits) -> list[Tree]:

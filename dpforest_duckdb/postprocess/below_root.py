@@ -62,7 +62,8 @@ class Model:
 class _Table:
     """Noisy `counts[root, …, value, class]` of an attribute with the variance of one count.
 
-    There is an axis for each root. `ordered` is how many of the first values are in order.
+    There is an axis for each root. `ordered` is the number of first values whose order may be
+    used.
     """
 
     counts: Floats
@@ -164,7 +165,7 @@ def _of_roots(tables: ChildTables, totals: Floats, spread: float) -> list[_Table
         _Table(
             np.expand_dims(np.moveaxis(shaped, axis, -2), axis),
             spread,
-            tables.domain.attributes[root].similar,
+            tables.domain.attributes[root].used_in_order,
         )
         for axis, root in enumerate(tables.roots)
     ]
@@ -181,5 +182,5 @@ def _of_attributes(tables: ChildTables, totals: Floats, spread: float) -> list[_
         moved = counts + ((totals - counts.sum(axis=1)) / values)[:, None]
         variance = max(noise**2, LEAST_VARIANCE) * (1 - 1 / values) + spread / values**2
         shaped = moved.reshape(*tables.shape, *moved.shape[1:])
-        found.append(_Table(shaped, variance, tables.domain.attributes[number].similar))
+        found.append(_Table(shaped, variance, tables.domain.attributes[number].used_in_order))
     return found

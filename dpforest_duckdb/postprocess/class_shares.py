@@ -147,9 +147,9 @@ def _log_likelihood(table: Floats, labels: slice, grid: Floats, variance: float)
 def _averaged(likelihood: Floats, grid: Floats, along: tuple[Floats, Floats] | None) -> Floats:
     """The posterior mean share of each value, averaged over the models.
 
-    `along` are the log evidence `[curve]` and the mean shares `[value, curve]` of curves, for
-    values in order. Before the counts are seen, each curve is as likely as all other models
-    together.
+    `along` are the log evidence `[curve]` and the mean shares `[value, curve]` of curves; it is
+    None for values without order. Before the counts are seen, each curve is as likely as all models
+    without curves together.
     """
     values = len(likelihood)
     if not values:

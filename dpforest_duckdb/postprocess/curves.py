@@ -1,6 +1,6 @@
 """Class shares of ordered values that follow a smooth curve: post-processing, which costs nothing.
 
-The log-odds of the values, less those of all rows, are a polynomial of the value's number. Few
+The log-odds of the values, less those of all rows, are a polynomial in the number of the value. Few
 coefficients need few rows: where noise hides every single value, it may still show a slope.
 """
 
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from dpforest_duckdb.arrays import Floats
 
 DEGREES = (1, 2, 3, 4)
-WIDTH = 3.0  # standard deviation of a coefficient; Legendre polynomials are at most 1
+WIDTH = 3.0  # standard deviation of a coefficient; Legendre polynomials lie between -1 and 1
 TURNS = 25  # of Newton's method, at most
 PARTS = np.array([1, 0.5, 0.25, 0.1, 0.02, 0])  # of its steps; the likeliest is taken
 CLOSE = 1e-3  # a step in coefficients after which it ends
-SHARPEST = 1e9  # curvature of a log-likelihood; with more of it, matrices may not be positive
+SHARPEST = 1e9  # curvature of a log-likelihood; more, and matrices may not be positive definite
 
 
 def fitting_degrees(values: int) -> list[int]:
@@ -38,13 +38,13 @@ def curves(likelihood: Floats, offsets: Floats, grid: Floats) -> tuple[Floats, F
     """Log evidence `[class, degree]` and mean shares `[class, value, degree]` of curves.
 
     `likelihood[class, value, offset]` is the log-likelihood of each of the equally spaced
-    `offsets`, whose shares are `grid[class, offset]`. A curve of each of DEGREES has fewer
-    coefficients than there are values, so there is none for two values.
+    `offsets`, whose shares are `grid[class, offset]`. Degrees with as many coefficients as values,
+    or more, are left out, so two values have no curve.
 
-    Coefficients are Gaussian with the deviation WIDTH. Evidence and shares are integrals over them,
-    by two points of Gauss-Hermite quadrature in each direction around the likeliest curve (Naylor
-    and Smith, Applications of a method for the efficient computation of posterior distributions,
-    Applied Statistics, 1982).
+    The prior of each coefficient is Gaussian around 0 with the standard deviation WIDTH. Evidence
+    and shares are integrals over coefficients, by two points of Gauss-Hermite quadrature in each
+    direction around the likeliest curve (Naylor and Smith, Applications of a method for the
+    efficient computation of posterior distributions, Applied Statistics, 1982).
     """
     classes, values, _ = likelihood.shape
     degrees = fitting_degrees(values)
@@ -52,8 +52,8 @@ def curves(likelihood: Floats, offsets: Floats, grid: Floats) -> tuple[Floats, F
     known = _Known(likelihood, offsets)
     for number, degree in enumerate(degrees):
         shape = polynomials(values, degree)
-        likeliest, bend = _likeliest(known, shape)
-        roots = np.linalg.cholesky(bend)  # of the precision
+        likeliest, curvature = _likeliest(known, shape)
+        roots = np.linalg.cholesky(curvature)  # of the precision
         points = likeliest[:, None] + _corners(degree + 1) @ np.linalg.inv(roots)
         height = known.log_posterior(points, shape)
         top = height.max(axis=1)
@@ -66,18 +66,22 @@ def curves(likelihood: Floats, offsets: Floats, grid: Floats) -> tuple[Floats, F
 
 
 class _Known:
-    """The log-likelihood of offsets, its slope and its bend, between points of the grid too."""
+    """The log-likelihood `[class, value, offset]`, its slope and its curvature.
+
+    Between offsets they are interpolated linearly.
+    """
 
     def __init__(self, likelihood: Floats, offsets: Floats) -> None:
         apart = offsets[1] - offsets[0]
         slope = np.gradient(likelihood, apart, axis=2)
         self._likelihood, self._slope = likelihood, slope
-        self._bend = np.clip(-np.gradient(slope, apart, axis=2), 0, SHARPEST)
+        self._curvature = np.clip(-np.gradient(slope, apart, axis=2), 0, SHARPEST)
         self.classes = len(likelihood)
         self._first, self._apart, self._last = offsets[0], apart, len(offsets) - 1
 
     def log_posterior(self, points: Floats, shape: Floats) -> Floats:
-        """Up to a constant, `[class, point]` of coefficients `points[class, point, coefficient]`.
+        """The log posterior density `[class, point]`, up to a constant, of the coefficients
+        `points[class, point, coefficient]`; `shape[value, coefficient]` are the polynomials.
 
         A curve that leaves the grid stays at its end.
         """
@@ -85,24 +89,26 @@ class _Known:
         posterior: Floats = likelihood - (points**2).sum(axis=2) / (2 * WIDTH**2)
         return posterior
 
-    def slope_and_bend(self, coefficients: Floats, shape: Floats) -> tuple[Floats, Floats]:
-        """The gradient `[class, coefficient]` of `log_posterior` at `coefficients`, and its
-        curvature `[class, coefficient, coefficient]`, which is positive definite.
+    def slope_and_curvature(self, coefficients: Floats, shape: Floats) -> tuple[Floats, Floats]:
+        """The gradient `[class, coefficient]` of `log_posterior`, and its negative second
+        derivatives `[class, coefficient, coefficient]`.
+
+        They are positive definite, because those of the likelihood are cut off at 0.
         """
-        at = self._at((coefficients @ shape.T)[:, None], self._slope, self._bend)
-        slope, bend = (figure[:, 0] for figure in at)
-        curvature = (shape.T * bend[:, None]) @ shape + np.eye(shape.shape[1]) / WIDTH**2
+        at = self._at((coefficients @ shape.T)[:, None], self._slope, self._curvature)
+        slope, curvature = (figure[:, 0] for figure in at)
+        curvature = (shape.T * curvature[:, None]) @ shape + np.eye(shape.shape[1]) / WIDTH**2
         return slope @ shape - coefficients / WIDTH**2, curvature
 
     def shares(self, points: Floats, shape: Floats, grid: Floats) -> Floats:
-        """The share `[class, point, value]` of each value."""
+        """The share `[class, point, value]` of each value, from `grid[class, offset]`."""
         places, parts = self._places(points @ shape.T)
         of_class = np.arange(len(grid))[:, None, None]
         below, above = grid[of_class, places], grid[of_class, places + 1]
         return below + parts * (above - below)
 
     def _at(self, curve: Floats, *figures: Floats) -> list[Floats]:
-        """Each of the figures `[class, value, offset]`, at `curve[class, point, value]`."""
+        """The figures `[class, value, offset]` at `curve[class, point, value]`, in its shape."""
         places, parts = self._places(curve)
         cell = np.arange(curve.shape[0])[:, None, None], np.arange(curve.shape[2])
         found = []
@@ -112,21 +118,22 @@ class _Known:
         return found
 
     def _places(self, curve: Floats) -> tuple[NDArray[np.intp], Floats]:
-        """The point of the grid below each offset, and the part of the way to the next."""
+        """The index of the offset below each of `curve`, and the part of the way to the next."""
         place = np.clip((curve - self._first) / self._apart, 0, self._last)
         below = np.minimum(place.astype(np.intp), self._last - 1)
         return below, place - below
 
 
 def _likeliest(known: _Known, shape: Floats) -> tuple[Floats, Floats]:
-    """The likeliest coefficients `[class, coefficient]` and the curvature there, by Newton's method
-    with steps of at most 1, cut short if needed.
+    """The likeliest coefficients `[class, coefficient]`, and the curvature there.
+
+    By Newton's method. No step changes a coefficient by more than 1, and the likeliest of several parts of it is taken.
     """
     coefficients = np.zeros((known.classes, shape.shape[1]))
     every, moved = np.arange(known.classes), np.full(known.classes, np.inf)
     for _ in range(TURNS):
-        slope, bend = known.slope_and_bend(coefficients, shape)
-        step = np.linalg.solve(bend, slope[..., None])[..., 0]
+        slope, curvature = known.slope_and_curvature(coefficients, shape)
+        step = np.linalg.solve(curvature, slope[..., None])[..., 0]
         step /= np.maximum(np.abs(step).max(axis=1, keepdims=True), 1)
         tried = coefficients[:, None] + PARTS[:, None] * step[:, None]
         best = tried[every, known.log_posterior(tried, shape).argmax(axis=1)]
@@ -135,7 +142,7 @@ def _likeliest(known: _Known, shape: Floats) -> tuple[Floats, Floats]:
         coefficients = best
         if (moved < CLOSE).all():
             break
-    return coefficients, known.slope_and_bend(coefficients, shape)[1]
+    return coefficients, known.slope_and_curvature(coefficients, shape)[1]
 
 
 @cache

@@ -95,7 +95,7 @@ def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
     found = Evidence([], [], [], prior)
     for attribute, cells, table, variance in zip(split_by, trusted, tables, variances, strict=True):
         moved, noise = _moved(table, variance, total, spread)
-        likely = class_shares(moved, prior, noise, attribute.similar)
+        likely = class_shares(moved, prior, noise, attribute.used_in_order)
         held = np.clip(moved.sum(axis=1), 0, None) + 1e-9
         shares, weight = np.tile(prior, (attribute.cells, 1)), np.zeros(attribute.cells)
         added = np.zeros(shares.shape)
