@@ -127,7 +127,8 @@ class _Known:
 def _likeliest(known: _Known, shape: Floats) -> tuple[Floats, Floats]:
     """The likeliest coefficients `[class, coefficient]`, and the curvature there.
 
-    By Newton's method. No step changes a coefficient by more than 1, and the likeliest of several parts of it is taken.
+    By Newton's method. No step changes a coefficient by more than 1, and the likeliest of several
+    parts of it is taken.
     """
     coefficients = np.zeros((known.classes, shape.shape[1]))
     every, moved = np.arange(known.classes), np.full(known.classes, np.inf)
