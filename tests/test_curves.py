@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 from dpforest_duckdb.arrays import Floats
-from dpforest_duckdb.postprocess.class_shares import OFFSETS, _log_likelihood, _share, class_shares
+from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.postprocess.class_shares import (
+    OFFSETS,
+    STEP_WIDTHS,
+    StepWidths,
+    _log_likelihood,
+    _share,
+    class_shares,
+    steps,
+)
 from dpforest_duckdb.postprocess.curves import (
     DEGREES,
     WIDTH,
@@ -92,3 +101,65 @@ def test_counts_of_a_very_large_epsilon_divide_nothing_by_zero() -> None:
             shares = class_shares(counts, np.full(3, 1 / 3), variance, ordered=33)
         assert np.isfinite(shares).all()
         assert (shares.argmax(axis=1)[[11, 21, 32]] == [0, 1, 2]).all()
+
+
+def test_classes_together_have_the_curves_of_each_alone() -> None:
+    """Also where counts below zero leave the likelihood almost flat."""
+    random = np.random.default_rng(3)
+    for scale in (1e3, 1e7):
+        counts = -scale * random.random((11, 5))
+        grid = np.tile(_share(OFFSETS), (5, 1))
+        likelihood = _log_likelihood(counts, slice(0, 5), grid[:, None], 1.0)
+        together = curves(likelihood, OFFSETS, grid)
+        for label in range(5):
+            alone = curves(likelihood[[label]], OFFSETS, grid[[label]])
+            for part, whole in zip(alone, together, strict=True):
+                np.testing.assert_allclose(part[0], whole[label], rtol=1e-9)
+
+
+def dense(
+    gradients: Floats, hessians: Floats, variance: float, ordered: int
+) -> tuple[Floats, Floats, Floats]:
+    """Steps, their deviation and the evidence `[width]`, by matrices of all values."""
+    spread, found = np.diag(variance + hessians), []
+    for degree in (None, *DEGREES):
+        kernel = np.eye(len(gradients))
+        if degree is not None:
+            place = np.linspace(-1, 1, ordered)
+            terms = [np.polynomial.Legendre.basis(term)(place) for term in range(degree + 1)]
+            kernel[:ordered, :ordered] = sum(np.outer(term, term) for term in terms)
+            kernel[:ordered, :ordered] /= np.trace(kernel[:ordered, :ordered]) / ordered
+        for width in STEP_WIDTHS:
+            prior = width**2 * kernel
+            covariance = np.diag(hessians) @ prior @ np.diag(hessians) + spread
+            inverse = np.linalg.inv(covariance)
+            worth = -gradients @ inverse @ gradients / 2 - np.linalg.slogdet(covariance)[1] / 2
+            found.append((worth, prior @ np.diag(hessians) @ inverse))
+    worths = np.array([worth for worth, _ in found])
+    weights = np.exp(worths - worths.max())
+    slope = np.tensordot(weights / weights.sum(), np.array([part for _, part in found]), 1)
+    by_width = np.logaddexp.reduce(worths.reshape(-1, len(STEP_WIDTHS)), axis=0)
+    return slope @ gradients, np.sqrt(variance * (slope**2).sum(axis=1)), by_width
+
+
+@pytest.mark.parametrize("noise", [4.0, 400.0])
+def test_steps_are_those_of_gaussian_models(noise: float) -> None:
+    """Ten values on a curve and two without an order: steps, deviations, and what is learnt."""
+    random = np.random.default_rng(5)
+    hessians = random.uniform(20, 200, 12)
+    truth = np.concatenate([0.3 * np.linspace(-1, 1, 10), [0.8, -0.8]])
+    gradients = hessians * truth + random.normal(0, np.sqrt(noise), 12)
+    widths, expected = StepWidths(), StepWidths()
+    found, deviation = steps(gradients, hessians, noise, 10, largest=50.0, widths=widths)
+    wanted, spread, evidence = dense(gradients, hessians, noise, 10)
+    np.testing.assert_allclose(found, wanted, atol=1e-9)
+    np.testing.assert_allclose(deviation, spread, atol=1e-9)
+    expected.learn(evidence)
+    np.testing.assert_allclose(widths.weights, expected.weights, atol=1e-9)
+
+
+@pytest.mark.parametrize(("values", "used"), [(2, 2), (250, 250), (251, 251), (252, 0)])
+def test_the_order_of_many_values_is_not_used(values: int, used: int) -> None:
+    categories = tuple(map(str, range(values)))
+    assert Attribute("a", "categorical", categories, ordered=True).used_in_order == used
+    assert Attribute("a", "categorical", categories).used_in_order == 0

@@ -5,7 +5,8 @@ the log-odds around the classes' shares in all rows, and an average over models 
 differ. In some models values are independent, with one of WIDTHS as the deviation of their
 log-odds. In others the log-odds of ordered values follow a curve (`curves`), or are equal except at
 one or two cuts. Models are weighted by their evidence. So if the noise exceeds the counts, the
-shares are about those of all rows, and no tuning is needed.
+shares are about those of all rows, and no tuning is needed. The shares of a rare class come out
+higher then if values are ordered, because a curve may have any level.
 """
 
 from __future__ import annotations

@@ -95,10 +95,11 @@ class _Known:
 
         They are positive definite, because those of the likelihood are cut off at 0.
         """
-        at = self._at((coefficients @ shape.T)[:, None], self._slope, self._curvature)
+        at = self._at(coefficients[:, None] @ shape.T, self._slope, self._curvature)
         slope, curvature = (figure[:, 0] for figure in at)
         curvature = (shape.T * curvature[:, None]) @ shape + np.eye(shape.shape[1]) / WIDTH**2
-        return slope @ shape - coefficients / WIDTH**2, curvature
+        gradient = (slope[:, None] @ shape)[:, 0] - coefficients / WIDTH**2
+        return gradient, curvature
 
     def shares(self, points: Floats, shape: Floats, grid: Floats) -> Floats:
         """The share `[class, point, value]` of each value, from `grid[class, offset]`."""
