@@ -49,11 +49,11 @@ def by_fine_grid(likelihood: Floats, degree: int) -> tuple[float, Floats]:
 
 
 @pytest.mark.parametrize("degree", [1, 2])
-@pytest.mark.parametrize("rows", [100, 300])
-def test_evidence_and_shares_are_those_of_a_fine_grid(degree: int, rows: int) -> None:
+@pytest.mark.parametrize("rows", [100, 300, np.geomspace(2_000, 60, 9)])
+def test_evidence_and_shares_are_those_of_a_fine_grid(degree: int, rows: float | Floats) -> None:
     share = _share(np.linspace(-1.0, 2.0, 9))
     noise = np.random.default_rng(0).laplace(0, 6, (9, 2))
-    counts = rows * np.stack([1 - share, share], axis=1) + noise
+    counts = np.stack([rows * (1 - share), rows * share], axis=1) + noise
     likelihood, grid = likelihoods(counts, 72.0)
     evidence, means = curves(likelihood, OFFSETS, grid)
     expected, shares = by_fine_grid(likelihood, degree)
@@ -101,6 +101,18 @@ def test_counts_of_a_very_large_epsilon_divide_nothing_by_zero() -> None:
             shares = class_shares(counts, np.full(3, 1 / 3), variance, ordered=33)
         assert np.isfinite(shares).all()
         assert (shares.argmax(axis=1)[[11, 21, 32]] == [0, 1, 2]).all()
+
+
+def test_the_likeliest_curve_is_flat_if_counts_say_nothing() -> None:
+    """Then the prior alone decides: the coefficients are 0, and each of them as wide as WIDTH."""
+    likelihood, grid = np.zeros((1, 9, len(OFFSETS))), _share(OFFSETS)[None]
+    evidence, means = curves(likelihood, OFFSETS, grid)
+    np.testing.assert_allclose(evidence, 0, atol=1e-9)
+    np.testing.assert_allclose(means, 0.5, atol=1e-9)
+    likelihood = np.tile(-((OFFSETS - 1.0) ** 2) / 8, (1, 9, 1))  # as if each value had shown 1
+    _, means = curves(likelihood, OFFSETS, grid)
+    level = 9 / (9 + 4 / WIDTH**2)  # the posterior mean of a level that nine values have shown
+    assert means[0, 4, 0] == pytest.approx(_share(np.array([level]))[0], abs=0.03)
 
 
 def test_classes_together_have_the_curves_of_each_alone() -> None:
