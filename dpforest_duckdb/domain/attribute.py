@@ -101,8 +101,8 @@ class Attribute:
     def used_in_order(self) -> int:
         """The number of first cells whose order models may use (curves, steps).
 
-        0 if the cells have no order, or are more than MAX_BINS edges make: such models need memory
-        for every pair of cells.
+        0 if the cells have no order, or are more than the bins that MAX_BINS edges make: such
+        models need memory for every pair of cells.
         """
         return self.proper if self.in_order and self.proper <= MAX_BINS + 1 else 0
 

@@ -167,6 +167,7 @@ def _averaged(likelihood: Floats, grid: Floats, along: tuple[Floats, Floats] | N
     middle, middle_mean = _segments(whole[two[1]] - whole[two[0]], grid, STEPS)
     single = below + above - np.log(below.size)
     double = below[two[0] - 1] + middle + above[two[1] - 1] - np.log(max(middle.size, 1))
+    # a curve has the prior mass of the three kinds before it together
     by_value, by_one, by_two, by_curve = _weights(worth, single, double, along[0] + np.log(3))
     # how much the mean changes at the first value of each segment; `cumsum` adds the changes up
     rise = np.zeros(values + 1)
@@ -241,7 +242,7 @@ def steps(
     model is overconfident, its hessians are almost zero, and Newton's method would overshoot. Steps
     are Gaussian with a width that is averaged over, in models weighted by their evidence and by
     `widths`, which learns from them; all widths are equally likely without it. In some models the
-    steps of the first `ordered` values follow a curve, a polynomial of one of DEGREES.
+    steps of the first `ordered` values follow a polynomial, of the degrees of `curves`.
     """
     bend = np.maximum(np.maximum(hessians, LEAST_HESSIAN), np.abs(gradients) / largest)
     spread = variance + bend
