@@ -1,7 +1,7 @@
 -- Rate mixtures of models: each row gives each mixture up to {{ whole }} points, half of them if
 -- its class has the highest log-odds, and up to half for a small loss. Equal rows are rated once.
--- inputs: the TEMP table of codes, the models' trees as sums of codes, their votes in one list, the
--- weights of each mixture
+-- inputs: the TEMP table of codes, the nodes of the models' trees, their votes for several scores in
+-- one integer (see dpforest_duckdb/engine/packed_votes.py), the weights of each mixture
 -- outputs: the sum of points of each mixture; none if there are no rows
 -- reads private rows: yes
 WITH alike AS (
@@ -14,24 +14,33 @@ WITH alike AS (
 )
 , placed AS (
   SELECT
-{% for node, leaf in leaves.items() %}
+{% for leaf, node in nodes.items() %}
     {{ node }} AS {{ leaf }},
 {% endfor %}
     "class",
     "rows"
   FROM alike
 )
+, packed AS (
+  SELECT
+{% for column, terms in packed.items() %}
+    0{% for some in terms | batch(100) %} + ({% for term in some %}v."votes"[{{ term.leaf }} + {{ term.before }}]{% if not loop.last %} + {% endif %}{% endfor %}){% endfor %} AS {{ column }},
+{% endfor %}
+    "class",
+    "rows"
+  FROM placed, (SELECT {{ votes }} AS "votes") AS v
+)
 , scored AS (
   SELECT
 {% for model in models %}
 {% set number = loop.index0 %}
-{% for terms in model %}
-    CAST({% for some in terms | batch(100) %}({% for term in some %}v."votes"[{{ term.leaf }} + {{ term.before }}]{% if not loop.last %} + {% endif %}{% endfor %}){% if not loop.last %} + {% endif %}{% else %}0{% endfor %} AS DOUBLE) AS "s{{ number }}_{{ loop.index0 }}",
+{% for score in model %}
+    CAST({{ score }} AS DOUBLE) AS "s{{ number }}_{{ loop.index0 }}",
 {% endfor %}
 {% endfor %}
     "class",
     "rows"
-  FROM placed, (SELECT CAST({{ votes }} AS BIGINT[]) AS "votes") AS v
+  FROM packed
 )
 , odds AS (
   SELECT

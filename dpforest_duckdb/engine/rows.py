@@ -16,6 +16,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.types import VARCHAR
 from dpforest_duckdb.engine.base import POINTS, Gradients, Sample, Splits, in_dimensions, symmetric
 from dpforest_duckdb.engine.exponentials import Mixture, Shares
+from dpforest_duckdb.engine.packed_votes import PackedVotes
 from dpforest_duckdb.engine.packing import Block, Place, blocks
 from dpforest_duckdb.engine.routing import Moves, moved
 from dpforest_duckdb.engine.same_nodes import SameNodes
@@ -555,15 +556,17 @@ class DuckDBRows:
     def rate_mixtures(
         self, models: Sequence[Sequence[Tree]], mixtures: Sequence[Sequence[int]], one_in: int
     ) -> Integers:
-        votes, leaves, scores = list[int](), dict[Sql, Sql](), []
-        for model in models:
-            terms: list[list[SimpleNamespace]] = [[] for _ in self._scores]
+        nodes: dict[Sql, Integers] = {}  # the votes [node, model, score], by the SQL of the node
+        for number, model in enumerate(models):
             for tree in model:
-                leaf = leaves.setdefault(self._node(tree), self._ident(f"leaf{len(leaves)}"))
-                for of_score, values in zip(terms, _scores_of(tree.votes), strict=True):
-                    of_score.append(SimpleNamespace(leaf=leaf, before=len(votes) + 1))
-                    votes += values.tolist()
-            scores.append([*([[]] if self._classes == 2 else []), *terms])
+                votes = np.zeros((tree.nodes, len(models), len(self._scores)), dtype=np.int64)
+                votes[:, number] = np.column_stack(_scores_of(tree.votes))
+                node = self._node(tree)
+                nodes[node] = nodes.get(node, 0) + votes
+        packed = PackedVotes.of([votes.reshape(len(votes), -1) for votes in nodes.values()])
+        leaves = [self._ident(f"leaf{number}") for number in range(len(nodes))]
+        sums = [self._ident(f"packed{number}") for number in range(len(packed.words))]
+        scores = iter(packed.scores(sums))
         weights = [self._ident(f"weight{number}") for number in range(len(models))]
         sql = render(
             "rate_mixtures",
@@ -572,9 +575,18 @@ class DuckDBRows:
             one_in=one_in,
             node_class=self._node_classes[0],
             classes=self._classes,
-            votes=Sql(f"'{votes}'"),
-            leaves=leaves,
-            models=scores,
+            votes=_constants(packed.votes),
+            nodes=dict(zip(leaves, nodes, strict=True)),
+            packed={
+                column: [
+                    SimpleNamespace(leaf=leaves[tree], before=first + 1) for tree, first in word
+                ]
+                for column, word in zip(sums, packed.words, strict=True)
+            },
+            models=[
+                [*([0] if self._classes == 2 else []), *(next(scores) for _ in self._scores)]
+                for _ in models
+            ],
             mixture=Mixture.of(0, weights, self._classes, self._ident),
             mixtures=mixtures,
             weights=weights,

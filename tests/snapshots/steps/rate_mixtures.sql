@@ -1,7 +1,7 @@
 -- Rate mixtures of models: each row gives each mixture up to 4096 points, half of them if
 -- its class has the highest log-odds, and up to half for a small loss. Equal rows are rated once.
--- inputs: the TEMP table of codes, the models' trees as sums of codes, their votes in one list, the
--- weights of each mixture
+-- inputs: the TEMP table of codes, the nodes of the models' trees, their votes for several scores in
+-- one integer (see dpforest_duckdb/engine/packed_votes.py), the weights of each mixture
 -- outputs: the sum of points of each mixture; none if there are no rows
 -- reads private rows: yes
 WITH alike AS (
@@ -17,15 +17,22 @@ WITH alike AS (
     "rows"
   FROM alike
 )
+, packed AS (
+  SELECT
+    0 + (v."votes"["leaf0" + 1]) AS "packed0",
+    "class",
+    "rows"
+  FROM placed, (SELECT CAST('[18, 0, 45]' AS BIGINT[]) AS "votes") AS v
+)
 , scored AS (
   SELECT
     CAST(0 AS DOUBLE) AS "s0_0",
-    CAST((v."votes"["leaf0" + 1]) AS DOUBLE) AS "s0_1",
+    CAST((("packed0" >> 0) & 7) * 200000 + -400000 AS DOUBLE) AS "s0_1",
     CAST(0 AS DOUBLE) AS "s1_0",
-    CAST((v."votes"["leaf0" + 4]) AS DOUBLE) AS "s1_1",
+    CAST((("packed0" >> 3) & 7) * 200000 + -400000 AS DOUBLE) AS "s1_1",
     "class",
     "rows"
-  FROM placed, (SELECT CAST('[0, -400000, 600000, 0, -400000, 600000]' AS BIGINT[]) AS "votes") AS v
+  FROM packed
 )
 , odds AS (
   SELECT
