@@ -71,6 +71,7 @@ class DuckDBRows:
         self._leaves: dict[Sql, Sql] = {}  # columns of stored leaves, by the SQL of the leaf
         self._restarted = False
         self._last_counts = _NO_COUNTS
+        self._counts_at_roots: dict[tuple[int, int], list[Integers]] = {}  # by first node and nodes
         self._spared: Spared | None = None
         self._roots = 1  # the trees that share a node_class column
         self._first_splits: Tree | None = None  # that every statement tests, as no row was moved
@@ -80,10 +81,12 @@ class DuckDBRows:
         self._coded = self._ident("temp", "main", f"{self._name}_0")
         self._owned = True
 
-    def with_same_codes(self, copies: int) -> DuckDBRows:
-        """The rows of another run, which reads the same coded table and does not change it."""
+    def with_same_codes(self, copies: int, *, owned: bool = False) -> DuckDBRows:
+        """The same rows at their roots; the coded table is dropped with them if it is `owned`."""
         other = DuckDBRows(self._statements, self._cursor, self._domain, copies)
-        other._coded, other._owned = self._coded, False
+        other._coded, other._owned = self._coded, owned
+        other._name = self._name if owned else other._name
+        other._counts_at_roots = self._counts_at_roots
         if copies == 1:  # else the node_classes are computed again
             other._node_class_type = self._node_class_type
             other._roots, other._open = self._roots, [set(range(self._roots))]
@@ -92,7 +95,7 @@ class DuckDBRows:
     def _at_roots(self, copies: int) -> DuckDBRows:
         """The same rows as they are now, at the roots of `copies` trees whatever their nodes."""
         other = self.with_same_codes(copies)
-        other._coded, other._restarted = self._codes, True
+        other._coded, other._restarted, other._counts_at_roots = self._codes, True, {}
         other._roots, other._open = 1, [{copy} for copy in range(copies)]
         return other
 
@@ -265,7 +268,20 @@ class DuckDBRows:
         return counts if self._routed else np.repeat(counts, len(self._node_classes), axis=0)
 
     def count_classes(self, first: int, nodes: int) -> list[Integers]:
-        nodes = nodes if self._routed else nodes // len(self._node_classes)
+        if self._routed:
+            counts = self._count_nodes(first, nodes)
+        else:
+            nodes //= len(self._node_classes)
+            if (first, nodes) not in self._counts_at_roots:
+                self._counts_at_roots[first, nodes] = self._count_nodes(first, nodes)
+            counts = list(map(self._of_all_copies, self._counts_at_roots[first, nodes]))
+        if self._spared:
+            self._spared.fill(counts, first, *self._last_counts)
+        self._last_counts, self._spared = (counts, first), None
+        return counts
+
+    def _count_nodes(self, first: int, nodes: int) -> list[Integers]:
+        """The counts of nodes, without those of spared children."""
         counted = np.arange(first, first + nodes)
         if self._spared:
             counted = np.array(self._spared.counted(first, nodes), dtype=np.int64)
@@ -287,10 +303,6 @@ class DuckDBRows:
                 whole += part
         for whole in counts:
             whole[same[:, 0] - first] = whole[same[:, 1] - first]
-        counts = list(map(self._of_all_copies, counts))
-        if self._spared:
-            self._spared.fill(counts, first, *self._last_counts)
-        self._last_counts, self._spared = (counts, first), None
         return counts
 
     def _grids(

@@ -30,7 +30,8 @@ from dpforest_duckdb.tree import Tree
 class DuckDBSnapshot:
     """The rows of one table as they were when they were first read.
 
-    With `shared`, runs that code the rows in the same way share the codes. Each run has a
+    Rows that are coded again in the same way keep their codes, up to the last time: until then no
+    temporary table is freed anyway. With `shared`, several runs share the codes. Each run has a
     transaction of its own. At its start the hashes of the rows are compared with those of the coded
     rows; if they differ, the codes are dropped. So each run sees the rows of one moment here too.
     """
@@ -47,7 +48,8 @@ class DuckDBSnapshot:
         self._table = table
         self._cursor = cursor
         self._open = False
-        self._shared: dict[tuple[object, ...], DuckDBRows] | None = {} if shared else None
+        self._shared = shared
+        self._coded: dict[tuple[object, ...], DuckDBRows] = {}
         self._hashes: object = None
         if not shared:
             self._begin()
@@ -58,7 +60,7 @@ class DuckDBSnapshot:
             return
         self._statements.run("BEGIN", on=self._cursor)
         self._open = True
-        if self._shared is not None:
+        if self._shared:
             hashes = self._statements.run(
                 render(
                     "hash_rows",
@@ -69,10 +71,13 @@ class DuckDBSnapshot:
                 step="hash_rows",
             )
             if hashes != self._hashes:
-                for rows in self._shared.values():
-                    rows.drop()
-                self._shared.clear()
+                self._forget()
             self._hashes = hashes
+
+    def _forget(self) -> None:
+        for rows in self._coded.values():
+            rows.drop()
+        self._coded.clear()
 
     def _end(self) -> None:
         self._statements.run("COMMIT", on=self._cursor)
@@ -91,10 +96,10 @@ class DuckDBSnapshot:
         last: bool = False,
     ) -> DuckDBRows:
         self._begin()
+        kept = sample != "bootstrap" and not first_phase
         alike = (domain, unit, sample, trees if sample == "disjoint" else 1)
-        shared = self._shared if sample != "bootstrap" and not first_phase else None
         copies = trees if sample == "all" else 1
-        rows = None if shared is None else shared.get(alike)
+        rows = self._coded.pop(alike, None) if kept else None
         if rows is None:
             rows = DuckDBRows(self._statements, self._cursor, domain, copies)
             rows.encode(
@@ -106,12 +111,14 @@ class DuckDBSnapshot:
                 first_phase=first_phase,
                 misclassified_weight=misclassified_weight,
             )
+        owned = not kept or (last and not self._shared)
+        if not owned:
+            self._coded[alike] = rows
         if last:
+            if not self._shared:
+                self._forget()
             self._end()
-        if shared is None:
-            return rows
-        shared[alike] = rows
-        return rows.with_same_codes(copies)
+        return rows.with_same_codes(copies, owned=owned) if kept else rows
 
     def count_outcomes(self, forest: ForestContent, labels: Attribute) -> Outcomes:
         return self._outcomes(forest, labels).groups()

@@ -5,7 +5,7 @@
 -- inputs: the TEMP table of codes, the trees
 -- outputs: a new table of codes and scores
 -- reads private rows: yes
-CREATE TEMP TABLE "temp"."main"."dpforest_000001_1" AS
+CREATE TEMP TABLE "temp"."main"."dpforest_000003_1" AS
 SELECT
   "codes0",
   "node_class0",
@@ -19,6 +19,6 @@ FROM (
     SELECT
       *,
       CAST(("codes0" >> 3) & 3 AS UTINYINT) AS "cell0"
-    FROM "temp"."main"."dpforest_000001_0"
+    FROM "temp"."main"."dpforest_000002_0"
   )
 )

@@ -3,6 +3,6 @@
 -- outputs: one row per node_class that has rows; node_class = node * classes + class
 -- reads private rows: yes
 SELECT "node_class0" AS "node_class", COUNT(*) AS "rows"
-FROM "temp"."main"."dpforest_000000_1"
+FROM "temp"."main"."dpforest_000001_1"
 WHERE "node_class0" >= 6
 GROUP BY "node_class0"

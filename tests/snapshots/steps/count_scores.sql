@@ -6,7 +6,7 @@ WITH scored AS (
   SELECT
 CAST(0 AS BIGINT) + v."score0"[c."node_class0" // 2 + 1] AS "score0",
     c."node_class0" % 2 AS "class"
-  FROM "temp"."main"."dpforest_000001_0" AS c, (
+  FROM "temp"."main"."dpforest_000002_0" AS c, (
     SELECT
       CAST('[10]' AS BIGINT[]) AS "score0"
   ) AS v

@@ -6,7 +6,7 @@
 -- reads private rows: yes
 WITH alike AS (
   SELECT "codes0", "node_class0" % 2 AS "class", COUNT(*) AS "rows"
-  FROM "temp"."main"."dpforest_000001_1"
+  FROM "temp"."main"."dpforest_000003_1"
   WHERE hash("codes0") % 2 = 0
   GROUP BY ALL
 )

@@ -9,7 +9,7 @@ WITH layer0 AS (
     *,
     "next0" AS "leaf0",
     "node_class0" % 2 AS "class"
-  FROM "temp"."main"."dpforest_000001_1"
+  FROM "temp"."main"."dpforest_000003_1"
 )
 , layer1 AS (
   SELECT

@@ -6,7 +6,7 @@ WITH placed AS (
   SELECT
     CAST(CAST(("codes0" >> 3) & 3 AS UTINYINT) AS INTEGER) + 0 AS "place0",
     CAST(CAST("codes0" & 7 AS UTINYINT) AS INTEGER) + 0 AS "place1"
-  FROM "temp"."main"."dpforest_000001_0"
+  FROM "temp"."main"."dpforest_000002_0"
 )
 SELECT
   CAST(COALESCE(SUM("place0" * "place0"), 0) AS BIGINT) AS "sum0",
