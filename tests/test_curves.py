@@ -170,6 +170,18 @@ def test_steps_are_those_of_gaussian_models(noise: float) -> None:
     np.testing.assert_allclose(widths.weights, expected.weights, atol=1e-9)
 
 
+@pytest.mark.parametrize("hessian", [1e9, 1e14, 1e18])
+@pytest.mark.parametrize("noise", [1e-9, 1e6])
+def test_steps_of_huge_sums_are_those_of_plain_division(hessian: float, noise: float) -> None:
+    """As many rows tell each step exactly, on a curve or not, and little noise is left in it."""
+    wanted = np.concatenate([0.5 * np.linspace(-1, 1, 40), [1.0]])
+    gradients, hessians = hessian * wanted, np.full(41, hessian)
+    found, deviation = steps(gradients, hessians, noise, 40, largest=2)
+    np.testing.assert_allclose(found, wanted, atol=1e-7)
+    assert (deviation <= np.sqrt(noise) / hessian * (1 + 1e-6)).all()
+    assert (deviation > 0).all()
+
+
 @pytest.mark.parametrize(("values", "used"), [(2, 2), (250, 250), (251, 251), (252, 0)])
 def test_the_order_of_many_values_is_not_used(values: int, used: int) -> None:
     categories = tuple(map(str, range(values)))

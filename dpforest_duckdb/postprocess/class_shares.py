@@ -11,7 +11,8 @@ higher then if values are ordered, because a curve may have any level.
 
 from __future__ import annotations
 
-from functools import lru_cache
+import math
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -247,29 +248,58 @@ def steps(
     bend = np.maximum(np.maximum(hessians, LEAST_HESSIAN), np.abs(gradients) / largest)
     spread = variance + bend
     squares = np.array(STEP_WIDTHS)[:, None] ** 2
-    # of each model `[width]`: its evidence, and the steps by gradients
-    whole = bend**2 * squares + spread  # steps that do not depend on each other: no matrix
-    worths = [-(gradients**2 / whole + np.log(whole)).sum(axis=1) / 2]
-    slopes = list[Floats]()
-    for degree in fitting_degrees(ordered):
-        kernel = np.eye(len(bend))
-        shape = polynomials(ordered, degree)
-        kernel[:ordered, :ordered] = shape @ shape.T * (ordered / (shape**2).sum())
-        prior = squares[:, None] * kernel * bend
-        roots = np.linalg.cholesky(bend[:, None] * prior + np.diag(spread))
-        inverse = np.linalg.solve(roots, np.eye(len(bend))[None])
-        half = inverse @ gradients
-        logs = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
-        worths.append(-(half**2).sum(axis=1) / 2 - logs)
-        slopes.append(prior @ inverse.transpose(0, 2, 1) @ inverse)
+    whole = bend**2 * squares + spread  # `[width, value]`: the variance of a gradient
+    apart = -(gradients**2 / whole + np.log(whole)) / 2  # if steps do not depend on each other
+    shapes = _step_shapes(ordered)
+    evidence, gains = _along(gradients[:ordered], bend[:ordered], spread[:ordered], shapes)
+    worth = np.concatenate([apart.sum(axis=1)[None], evidence + apart[:, ordered:].sum(axis=1)])
     widths = widths or StepWidths()
-    worth = np.array(worths)  # [model, width]
-    weights = np.exp(worth - worth.max()) * widths.weights
+    weights = np.exp(worth - worth.max()) * widths.weights  # `[model, width]`
     widths.learn(np.logaddexp.reduce(worth, axis=0))
     weights /= weights.sum()
-    alone = weights[0] @ (squares * bend / whole)
-    if not slopes:
-        return np.clip(alone * gradients, -largest, largest), np.sqrt(variance) * alone
-    slope = np.diag(alone) + np.tensordot(weights[1:], np.array(slopes), axes=2)
-    deviation = np.sqrt(variance * (slope**2).sum(axis=1))
-    return np.clip(slope @ gradients, -largest, largest), deviation
+    alone = squares * bend / whole
+    slope = weights.sum(axis=0) @ alone
+    block = np.diag(weights[0] @ alone[:, :ordered])  # `[value, gradient]` of ordered values
+    block += np.einsum("dvc,dw,dwcg->vg", shapes, weights[1:], gains, optimize=True)
+    found = np.concatenate([block @ gradients[:ordered], (slope * gradients)[ordered:]])
+    squared = np.concatenate([(block**2).sum(axis=1), slope[ordered:] ** 2])
+    return np.clip(found, -largest, largest), np.sqrt(variance * squared)
+
+
+@cache
+def _step_shapes(values: int) -> Floats:
+    """Polynomials `[degree, value, coefficient]`, 0 for coefficients that a degree does not have.
+
+    Each degree is scaled so that steps have the width of its coefficients, on average over values.
+    """
+    degrees = fitting_degrees(values)
+    shapes = np.zeros((len(degrees), values, max(degrees, default=0) + 1))
+    for number, degree in enumerate(degrees):
+        shape = polynomials(values, degree)
+        shapes[number, :, : degree + 1] = shape * math.sqrt(values / (shape**2).sum())
+    return shapes
+
+
+def _along(
+    gradients: Floats, bend: Floats, spread: Floats, shapes: Floats
+) -> tuple[Floats, Floats]:
+    """Steps that follow `shapes`: their log evidence `[degree, width]`, and the coefficients
+    `[degree, width, coefficient, value]` for a gradient of 1 at each value.
+
+    `bend[value]` are hessians, `spread[value]` the variances of gradients around hessian · step.
+    Coefficients are independent beforehand. All systems of equations are of coefficients, so they
+    stay small with many values, and solvable with huge hessians.
+    """
+    squares = np.array(STEP_WIDTHS)[:, None, None] ** 2
+    tilt = bend[:, None] * shapes  # of the expected gradients
+    exact = (tilt / spread[:, None]).swapaxes(1, 2)
+    precision = np.eye(shapes.shape[2]) / squares + (exact @ tilt)[:, None]
+    gains = np.linalg.solve(
+        precision, np.broadcast_to(exact[:, None], (*precision.shape[:3], len(bend)))
+    )
+    likeliest = gains @ gradients
+    missed = gradients - likeliest @ tilt.swapaxes(1, 2)
+    of_steps = (likeliest**2 / squares[..., 0]).sum(axis=2)
+    logs = np.linalg.slogdet(precision * squares)[1] + np.log(spread).sum()
+    evidence: Floats = -((missed**2 / spread).sum(axis=2) + of_steps + logs) / 2
+    return evidence, gains
