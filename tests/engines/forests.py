@@ -51,6 +51,7 @@ REAL: dict[str, tuple[str, dict[str, Any]]] = {
     "credit_default with delta": ("credit_default", {"delta": "1e-5"}),
     "wall_following auto": ("wall_following", {}),
 }
+LARGE = ("adult boosted", "credit_default with delta")  # more SQL than ClickHouse takes by default
 MADE = (
     "two classes",
     "log-odds of two",
@@ -198,11 +199,13 @@ def made_case(name: str, folder: Path) -> Case:
         return _case(con, forest, folder / f"{number}.parquet")
 
 
-def select(case: Case, engine: str) -> str:
+def select(case: Case, engine: str, *, force: bool = False) -> str:
     """The SELECT of a case in an engine: the id, the prediction and the probabilities."""
     own = dialect(engine)
     table = Scored(own.ident("rows"), case.types)
-    return publish_sql(case.forest, scored=table, dialect=own, key=["id"]).rstrip(";\n")
+    return publish_sql(case.forest, scored=table, dialect=own, key=["id"], force=force).rstrip(
+        ";\n"
+    )
 
 
 def assert_equal(case: Case, rows: Sequence[tuple[Any, ...]]) -> None:
