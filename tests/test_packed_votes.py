@@ -25,3 +25,11 @@ def test_scores_are_the_sums_of_votes(scores: int, largest: int) -> None:
         found = [eval(sql) for sql in packed.scores([Sql(total) for total in sums])]
         wanted = sum(votes[leaf] for votes, leaf in zip(trees, leaves, strict=True))
         assert found == np.asarray(wanted).tolist()
+
+
+def test_votes_that_no_integer_holds_are_refused() -> None:
+    """Without the check, bits of one score would run into the next, and nothing would show it."""
+    half = np.array([[-(2**60), 0], [2**60, 1]])
+    assert PackedVotes.of([half] * 2).bits == 63
+    with pytest.raises(AssertionError, match="millionths"):
+        PackedVotes.of([half] * 4)

@@ -21,9 +21,10 @@ WORD = 63  # bits of a packed integer, without the sign bit
 class PackedVotes:
     """The votes of trees for scores, several scores in each word.
 
-    `words[word]` are the trees that vote for scores of the word: the number of a tree, and where
-    its nodes begin in `votes`. A score has `bits` bits of a word; the first score has the lowest.
-    It is in units of `unit` and starts at `least[score]`, so that no packed number is negative.
+    `words[word]` are the trees whose votes for the scores of the word differ: the number of a tree,
+    and the index of its first node in `votes`, from 0. A score has `bits` bits of a word; the first
+    score has the lowest. It is in units of `unit` and starts at `least[score]`, so that no packed
+    number is negative.
     """
 
     votes: list[int]
@@ -34,12 +35,17 @@ class PackedVotes:
 
     @classmethod
     def of(cls, trees: Sequence[Integers]) -> PackedVotes:
-        """The packed votes of `trees[tree][node, score]`."""
+        """The packed votes of `trees[tree][node, score]`: one tree or more.
+
+        The votes for a score may differ by less than 2^63 in all trees together.
+        """
         lowest = [votes.min(axis=0) for votes in trees]
         above = [votes - least for votes, least in zip(trees, lowest, strict=True)]
         unit = max(1, int(np.gcd.reduce(np.concatenate(above), axis=None)))
         above = [votes // unit for votes in above]
-        bits = int(np.sum([votes.max(axis=0) for votes in above], axis=0).max()).bit_length() or 1
+        most = sum(votes.max(axis=0).astype(object) for votes in above)  # cannot overflow
+        bits = max(most).bit_length() or 1
+        assert bits <= WORD, "votes are log-odds in millionths, far below this limit"
         least = np.sum(lowest, axis=0).tolist()
         flat, words = list[int](), []
         for first in range(0, len(least), WORD // bits):

@@ -82,7 +82,11 @@ class DuckDBRows:
         self._owned = True
 
     def with_same_codes(self, copies: int, *, owned: bool = False) -> DuckDBRows:
-        """The same rows at their roots; the coded table is dropped with them if it is `owned`."""
+        """The same rows at their roots.
+
+        If the coded table is `owned`, it is dropped with them; then the rows here must not be used
+        any more.
+        """
         other = DuckDBRows(self._statements, self._cursor, self._domain, copies)
         other._coded, other._owned = self._coded, owned
         other._name = self._name if owned else other._name
@@ -568,12 +572,13 @@ class DuckDBRows:
     def rate_mixtures(
         self, models: Sequence[Sequence[Tree]], mixtures: Sequence[Sequence[int]], one_in: int
     ) -> Integers:
-        nodes: dict[Sql, Integers] = {}  # the votes [node, model, score], by the SQL of the node
+        # the votes [node, model, score], by the SQL of the node and the number of nodes
+        nodes: dict[tuple[Sql, int], Integers] = {}
         for number, model in enumerate(models):
             for tree in model:
                 votes = np.zeros((tree.nodes, len(models), len(self._scores)), dtype=np.int64)
                 votes[:, number] = np.column_stack(_scores_of(tree.votes))
-                node = self._node(tree)
+                node = self._node(tree), tree.nodes
                 nodes[node] = nodes.get(node, 0) + votes
         packed = PackedVotes.of([votes.reshape(len(votes), -1) for votes in nodes.values()])
         leaves = [self._ident(f"leaf{number}") for number in range(len(nodes))]
@@ -588,7 +593,7 @@ class DuckDBRows:
             node_class=self._node_classes[0],
             classes=self._classes,
             votes=_constants(packed.votes),
-            nodes=dict(zip(leaves, nodes, strict=True)),
+            nodes={leaf: node for leaf, (node, _) in zip(leaves, nodes, strict=True)},
             packed={
                 column: [
                     SimpleNamespace(leaf=leaves[tree], before=first + 1) for tree, first in word

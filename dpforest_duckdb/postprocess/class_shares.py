@@ -286,16 +286,16 @@ def _along(
     """Steps that follow `shapes`: their log evidence `[degree, width]`, and the coefficients
     `[degree, width, coefficient, value]` for a gradient of 1 at each value.
 
-    `bend[value]` are hessians, `spread[value]` the variances of gradients around hessian · step.
-    Coefficients are independent beforehand. All systems of equations are of coefficients, so they
-    stay small with many values, and solvable with huge hessians.
+    `bend[value]` are hessians, `spread[value]` the variances of gradients around hessian · step. In
+    the prior, coefficients are independent. The equations to solve are for coefficients, not for
+    values, so they stay few with many values, and solvable with huge hessians.
     """
     squares = np.array(STEP_WIDTHS)[:, None, None] ** 2
-    tilt = bend[:, None] * shapes  # of the expected gradients
-    exact = (tilt / spread[:, None]).swapaxes(1, 2)
-    precision = np.eye(shapes.shape[2]) / squares + (exact @ tilt)[:, None]
+    tilt = bend[:, None] * shapes  # gradients for a coefficient of 1
+    weighted = (tilt / spread[:, None]).swapaxes(1, 2)
+    precision = np.eye(shapes.shape[2]) / squares + (weighted @ tilt)[:, None]
     gains = np.linalg.solve(
-        precision, np.broadcast_to(exact[:, None], (*precision.shape[:3], len(bend)))
+        precision, np.broadcast_to(weighted[:, None], (*precision.shape[:3], len(bend)))
     )
     likeliest = gains @ gradients
     missed = gradients - likeliest @ tilt.swapaxes(1, 2)
