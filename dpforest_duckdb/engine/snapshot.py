@@ -30,12 +30,14 @@ from dpforest_duckdb.tree import Tree
 class DuckDBSnapshot:
     """The rows of one table as they were when they were first read.
 
-    Rows that are coded again in the same way keep their codes until the run codes rows for the last
-    time: until then DuckDB frees no temporary table anyway. Two things are always coded anew:
-    bootstrap samples, and rows that a first phase weighs. The salt does not count, because a run
-    has one. With `shared`, several runs share the codes. Each run has a transaction of its own. At
-    its start the hashes of the rows are compared with those of the coded rows; if they differ, the
-    codes are dropped. So each run sees the rows of one moment here too.
+    If a run asks for the same codes again, it gets the ones it has. They are kept until it asks for
+    rows for the last time. This takes no more space, because DuckDB frees temporary tables only at
+    the end of the transaction. Bootstrap samples and the rows of a second phase are always coded
+    anew. Salts are not compared, because a run has only one.
+
+    With `shared`, several runs share the codes. Each run has a transaction of its own. At its start
+    the hashes of the rows are compared with those of the coded rows; if they differ, the codes are
+    dropped. So each run sees the rows of one moment here too.
     """
 
     def __init__(

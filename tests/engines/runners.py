@@ -58,7 +58,7 @@ def run_polars(file: str, table: str, sql: str) -> Rows:
 
 
 def run_clickhouse(file: str, table: str, sql: str) -> Rows:
-    """With a higher limit of the statement's size, as users set it who pass `force`."""
+    """If the SQL is longer than ClickHouse takes by default, the limit is raised first."""
     import chdb
 
     raised = f"SET max_query_size = {2 * len(sql.encode())}; " if len(sql.encode()) > 2**18 else ""
