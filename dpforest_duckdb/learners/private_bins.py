@@ -23,6 +23,7 @@ from dpforest_duckdb.privacy.plan import Measure
 from dpforest_duckdb.privacy.selection import exponents, select
 from dpforest_duckdb.request import Request
 
+MEDIANS = "bins"  # the purpose of the query
 FINEST = 240  # cells of the grid, half of equal width, half of equal width in asinh
 
 
@@ -86,9 +87,9 @@ def recut(counts: Sequence[Integers], request: Request, account: Accountant, bit
     """The request with numeric attributes cut at private medians, from private counts on
     the grid.
     """
-    query = account.plan.query("bins")
+    query = account.plan.query(MEDIANS)
     assert query is not None, "only a plan that asks for bins gets them"
-    turns = [account.spend("bins", turn) for turn in range(len(query.by_depth))]
+    turns = [account.spend(MEDIANS, turn) for turn in range(len(query.by_depth))]
     epsilons = [median_epsilon(cost, query.measure) for cost in turns]
     cut = recut_by_medians(request.domain, counts, epsilons, request.rows_per_unit, bits)
     return replace(request, domain=cut)

@@ -10,7 +10,7 @@ from math import isqrt
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.learners.private_bins import to_be_cut
+from dpforest_duckdb.learners.private_bins import MEDIANS, to_be_cut
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import (
     AGAIN,
@@ -25,7 +25,7 @@ from dpforest_duckdb.privacy.plan import (
 from dpforest_duckdb.privacy.plan import LAPLACE as LAPLACE
 from dpforest_duckdb.request import Request
 
-BINS = 8  # percent of boosting's budget for bins
+BINS = 8  # percent of a budget for private medians
 START = 20  # percent of what bins leave, for class means where boosting starts at them
 FEW_TREES = 20  # percent of what then remains, for random trees, if only a few pay
 FIRST_COUNT = 400  # ε / FIRST_COUNT is the cost of a first count of the rows
@@ -140,15 +140,30 @@ def by_rank(request: Request, *, scores: int, choice: int) -> Plan:
     return Plan((*queries, *([PlannedQuery("scores", LAPLACE, (seen,))] if seen else [])))
 
 
+def medians(
+    request: Request, whole: int, turns: int, measure: Measure = "ε"
+) -> tuple[tuple[PlannedQuery, ...], int]:
+    """The query for private medians, which gets BINS percent of `whole`, and what that leaves.
+
+    Every turn cuts each interval of a numeric attribute in two. There is no query, and all is left,
+    if there is no attribute to cut.
+    """
+    cut = len(to_be_cut(request.domain))
+    if not cut:
+        return (), whole
+    bins, rest = share(whole, (BINS, 100 - BINS))
+    costs = (bins // cut // turns,) * turns
+    return (PlannedQuery(MEDIANS, "exponential on balance", costs, cut, measure),), rest
+
+
 def in_rounds(
     request: Request, *, turns: int, sweeps: int, trees: int, forest: int, start: int
 ) -> Plan:
     """A plan of boosting: in ρ with a δ, else in ε.
 
-    After a noisy number of rows, BINS percent of the rest go to `turns` cuts of numeric attributes,
-    if there are any. Of what remains, `start` percent go to class means: half to sums, half to
-    products. Of what then remains, `forest` percent go to random `trees`, the others to `sweeps`
-    over all attributes.
+    After a noisy number of rows and `turns` of `medians`, `start` percent go to class means: half
+    to sums, half to products. Of what then remains, `forest` percent go to random `trees`, the
+    others to `sweeps` over all attributes.
     """
     first = first_queries(request)
     measure: Measure = "ρ" if request.rho else "ε"
@@ -157,13 +172,11 @@ def in_rounds(
         whole = request.rho - sum(query.rho for query in first)
     mechanism = f"{'discrete Gaussian' if request.rho else LAPLACE} on gradients"
     of_sums = "discrete Gaussian" if request.rho else "joint noise"
-    cut = len(to_be_cut(request.domain))
-    bins, rest = share(whole, (BINS if cut else 0, 100 - BINS))
+    bins, rest = medians(request, whole, turns, measure)
     means, rest = share(rest, (start, 100 - start))
     started = 1 if start else 0
     random, sweep = share(rest, (forest, 100 - forest))
     stages = [
-        ("bins", "exponential on balance", bins, turns, cut),
         ("means", of_sums, means // 2, 1, started),
         ("products", of_sums, means // 2, 1, started),
         ("sweep", mechanism, sweep, sweeps, len(request.domain.attributes)),
@@ -174,7 +187,7 @@ def in_rounds(
         for purpose, how, cost, turns, times in stages
         if times
     )
-    return Plan((*first, *queries))
+    return Plan((*first, *bins, *queries))
 
 
 def leaves_only(leaf: str, *, disjoint: bool = False, rows: int | Fraction = 0) -> PlanRule:

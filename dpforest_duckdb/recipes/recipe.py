@@ -75,7 +75,7 @@ class Recipe:
       every leaf (with one cost per tree if there are several), "scores" of sums of votes;
     - boosting's "sweep" and "forest", joint tables' "tables", class means' "window", "means",
       "squares" and "products" (see `learners`);
-    - "bins": cuts at private medians, if `private_bins` is true;
+    - "bins": cuts of numeric attributes at private medians (`learners.private_bins`);
     - "bounds", "window 1", …: narrower bounds, if `private_bounds` is true and public ones are far
       too wide;
     - "strongest": the rows that one attribute alone classifies correctly, for the attribute where
@@ -110,7 +110,6 @@ class Recipe:
     plan: Callable[[Request], Plan]
     finish: Finish
     learner: Learner = LEVELS
-    private_bins: bool = False
     private_bounds: bool = False
     stop: Stop | None = None
     ends_early: bool = False

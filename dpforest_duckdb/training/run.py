@@ -12,7 +12,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import CodedRows, Engine, Sample, Snapshot
 from dpforest_duckdb.errors import BudgetError, DpforestError
-from dpforest_duckdb.learners.private_bins import on_the_grid, recut, to_be_cut
+from dpforest_duckdb.learners.private_bins import MEDIANS, on_the_grid, recut
 from dpforest_duckdb.learners.private_bounds import TURNS, Search, too_wide
 from dpforest_duckdb.learners.strongest_attribute import coarse, one_suffices
 from dpforest_duckdb.ledger.anchor import TableInfo
@@ -216,7 +216,7 @@ class Run:
         if account.plan.query(STRONGEST):
             observe(Event(Phase.COMPARE_ATTRIBUTES))
             context = self._unless_one_suffices(rows, context)
-        if context.recipe.private_bins and to_be_cut(context.request.domain):
+        if context.account.plan.query(MEDIANS):
             observe(Event(Phase.CHOOSE_BINS))
             counts = self._cell_counts(rows, on_the_grid(context.request.domain))
             next_request = recut(counts, context.request, account, self.randomness.bits)

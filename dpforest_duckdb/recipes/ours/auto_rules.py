@@ -26,6 +26,7 @@ from dpforest_duckdb.splits import positions
 from dpforest_duckdb.splits.table_codes import blocks, deviations
 
 LEAST_PART = Fraction(1, 1000)  # of a budget, for a choice
+SWEEPS = 3  # times ENOUGH: each of two sweeps gets about a third of the budget
 COARSEST, FEWEST, MOST = 2, 4, 32  # bins: least of joint tables, least of others, most
 
 
@@ -61,11 +62,19 @@ def boosting_pays(request: Request) -> bool:
     numeric, and at three times as much again with several classes.
     """
     if not request.rho:
-        start = 3 * constants.ENOUGH * (1 if mostly_numeric(request) else 3)
-        return signal(request) >= start * _most_of_a_row(request)
+        numeric = 1 if mostly_numeric(request) else 3
+        return signal(request) >= SWEEPS * constants.ENOUGH * numeric * _most_of_a_row(request)
     early = mostly_numeric(request) and _less_noise_with_delta(request)
     needed = constants.CLEAR if early else constants.ENOUGH / 2
     return signal(request) >= needed * math.sqrt(_classes(request))
+
+
+def medians_pay(request: Request) -> bool:
+    """Whether sums of several classes are worth a cut of numeric attributes at private medians.
+
+    From where two classes are boosted, and so cut at them too.
+    """
+    return signal(request) >= SWEEPS * constants.ENOUGH
 
 
 def _less_noise_with_delta(request: Request) -> bool:

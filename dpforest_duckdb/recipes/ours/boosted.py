@@ -79,7 +79,6 @@ BOOSTED = Recipe(
     depth=6,
     plan=plan,
     learner=BOOSTING,
-    private_bins=True,
     private_bounds=True,
     adapt=adapt,
     finish=lambda grown, request, plan: list(grown.trees),

@@ -14,24 +14,37 @@ from dpforest_duckdb.learners.tree_beside_sums import TREE_BESIDE_SUMS as LEARNE
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, evenly, share
 from dpforest_duckdb.recipes.ours import auto_rules, constants
-from dpforest_duckdb.recipes.plans import FADING, LAPLACE, RANKED, count_cost, first_queries
+from dpforest_duckdb.recipes.plans import (
+    FADING,
+    LAPLACE,
+    RANKED,
+    count_cost,
+    first_queries,
+    medians,
+)
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.utilities import GINI
 
+TURNS = 5  # of private medians: 32 bins, the most of an attribute
 
-def _budgets(request: Request) -> tuple[int, int, int]:
-    """The budgets of the mixture's choice, of the tree and of the sums, in nano-ε."""
-    rest = request.epsilon - count_cost(request)
+
+def _budgets(request: Request) -> tuple[tuple[PlannedQuery, ...], int, int, int]:
+    """Private medians, if they pay; the budgets of the mixture's choice, of the tree and of the
+    sums, in nano-ε.
+    """
+    bins, rest = (), request.epsilon - count_cost(request)
+    if auto_rules.medians_pay(request):
+        bins, rest = medians(request, rest, TURNS)
     choice = int(rest * auto_rules.choice_part(request))
     tree = auto_rules.tree_percent(request)
     grown, sums = share(rest - choice, (tree, 100 - tree))
-    return choice, grown, sums
+    return bins, choice, grown, sums
 
 
 def plan(request: Request) -> Plan:
-    choice, grown, sums = _budgets(request)
+    bins, choice, grown, sums = _budgets(request)
     trees, every = request.trees, request.trees == len(request.domain.attributes)
     chosen, tables = (0, sums) if every else share(sums, (constants.CHOICE, 100 - constants.CHOICE))
     alike = every or trees > RANKED
@@ -44,6 +57,7 @@ def plan(request: Request) -> Plan:
     return Plan(
         (
             *first_queries(request),
+            *bins,
             *(() if every else (draws,)),
             PlannedQuery("tables", LAPLACE, parts),
             PlannedQuery("split", "permute-and-flip on Gini", evenly(grown // 2, request.depth)),
@@ -56,7 +70,7 @@ def plan(request: Request) -> Plan:
 def adapt(histogram: Integers, request: Request) -> Request:
     """Attributes by the strength of the sums' budget, depth by that of the tree's."""
     seen = auto_rules.careful(int(histogram.sum()), request)
-    _, grown, sums = _budgets(seen)
+    bins, _, grown, sums = _budgets(seen)
     sized = auto_rules.adapt(histogram, replace(request, epsilon=sums))
     leaves = seen.rows * grown / NANO / constants.ENOUGH / request.rows_per_unit
     return replace(
@@ -64,7 +78,7 @@ def adapt(histogram: Integers, request: Request) -> Request:
         epsilon=request.epsilon,
         rows=seen.rows,
         depth=max(1, min(request.depth, round(math.log2(max(leaves, 1))))),
-        domain=auto_rules.recut(request.domain, auto_rules.MOST),
+        domain=request.domain if bins else auto_rules.recut(request.domain, auto_rules.MOST),
     )
 
 
