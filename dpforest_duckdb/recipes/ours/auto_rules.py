@@ -167,15 +167,15 @@ def releases_all_tables(request: Request) -> bool:
 
 
 def out_of_reach(request: Request) -> bool:
-    """Whether there are three classes or more, and fewer rows in a cell of a table than the scale
-    of the noise in its count.
+    """Whether there are three classes or more, and fewer rows in a cell of a table than half the
+    scale of the noise in its count.
 
     n is at least LEAST_ROWS. The request should have a careful number of rows.
     """
     cells = [len(each.expected) for each in recut(request.domain, FEWEST).attributes]
     rows = max(request.rows, constants.LEAST_ROWS) / _classes(request) * len(cells) / sum(cells)
     noise = noise_scale(request.epsilon, request.rows_per_unit) / (1 - constants.CHOICE / 100)
-    return _classes(request) > 2 and rows < noise
+    return _classes(request) > 2 and 2 * rows < noise
 
 
 def joint_tables_fit(request: Request) -> bool:
