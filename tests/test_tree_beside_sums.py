@@ -25,9 +25,11 @@ from dpforest_duckdb.learners.tree_beside_sums import MIXTURES
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.plan import COUNTS
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
+from dpforest_duckdb.recipes.ours.auto_rules import recut
 from dpforest_duckdb.splits import choose
 from dpforest_duckdb.tree import LEAF, SCALE, Tree
 
@@ -171,6 +173,43 @@ def test_the_whole_budget_is_planned_and_the_rest_is_rounding(rows: int) -> None
     request = recipe.request(public(3), NANO, rows=rows)
     spent = recipe.plan(request).epsilon
     assert NANO * 0.999 < spent <= NANO
+
+
+@pytest.mark.parametrize(("rows", "cut"), [(1_400, False), (1_500, True)])  # signals 286 and 306
+def test_numbers_of_large_tables_are_cut_at_private_medians(rows: int, cut: bool) -> None:
+    """They cost 8 % of what the count leaves, in five turns; other tables have equal bins."""
+    recipe = find("tree-beside-sums")
+    plan = recipe.plan(recipe.request(public(3), NANO, rows=rows))
+    bins, counts = plan.query("bins"), sum(q.total for q in plan.queries if q.purpose in COUNTS)
+    assert (bins is not None) == cut
+    if bins is not None:
+        assert len(bins.by_depth) == 5
+        assert bins.total == pytest.approx(0.08 * (NANO - counts))
+
+
+@pytest.mark.parametrize(("rows", "bins"), [(3_000, 32), (30_000, 0)])
+def test_bins_are_equal_where_they_are_not_at_medians(rows: int, bins: int) -> None:
+    recipe, domain = find("tree-beside-sums"), public(3)
+    _, adapted = recipe.adapted(recipe.request(domain, NANO // 4), np.full(3, rows // 3))
+    equal = recut(domain, bins) if bins else domain
+    assert adapted.domain == equal
+    assert (recipe.plan(adapted).query("bins") is None) == bool(bins)
+
+
+def test_a_value_range_with_half_of_the_rows_gets_many_bins(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+) -> None:
+    """Half of the rows lie in a thousandth of the bounds, and classes are quarters of it."""
+    con.execute(
+        "CREATE TABLE t AS SELECT CASE WHEN i % 2 = 0 THEN 1000 * u ELSE 1e6 * u END AS x, "
+        "'c' || CASE WHEN i % 2 = 0 THEN floor(4 * u)::INTEGER ELSE i // 2 % 4 END AS c "
+        "FROM (SELECT i, hash(i) % 100000 / 1e5 AS u FROM range(40000) AS r(i))"
+    )
+    attributes = (Attribute("x", "numeric", lower=0, upper=1e6, nullable=False),)
+    domain = Domain(attributes, "c", tuple(f"c{i}" for i in range(4)))
+    forest = fit(con, "t", domain=domain, epsilon=1, recipe="tree-beside-sums")
+    quarters = [{"x": x} for x in (100, 400, 600, 900)]
+    assert forest.votes(quarters).argmax(axis=1).tolist() == [0, 1, 2, 3]
 
 
 def test_auto_grows_a_tree_beside_sums_of_several_classes_of_numbers(
