@@ -26,7 +26,7 @@ from typing import Any, cast
 import numpy as np
 from in_memory import Table, evaluated, load, trained
 from laws import dealt
-from shared import Results, markdown_table, say, table_files
+from shared import Results, markdown_table, mean_and_error, say, table_files
 
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto import AUTO
@@ -268,7 +268,7 @@ def _worth(
         for figure in (accuracy, loss):
             change = [figure(t, other, seeds) - figure(t, ours(constant), seeds) for t in tables]
             changed |= {t for t, one in zip(tables, change, strict=True) if one}
-            texts.append(_mean_and_error(change))
+            texts.append(mean_and_error(change))
         cells += [f"{value:g}", *texts]
     three = tried(constant)
     curves = np.array([[accuracy(t, s, seeds) for s in three] for t in tables])
@@ -279,11 +279,6 @@ def _worth(
 
 def _short(number: float) -> str:
     return f"{number:.0f}" if number >= 99.5 else f"{number:.2g}"
-
-
-def _mean_and_error(changes: Sequence[float]) -> str:
-    error = statistics.stdev(changes) / math.sqrt(len(changes)) if len(changes) > 1 else 0.0
-    return f"{1000 * statistics.mean(changes):+.1f} ± {1000 * error:.1f}"
 
 
 def best_value(means: Any, values: Sequence[float]) -> float:
@@ -348,8 +343,8 @@ def _left_out(accuracy: Mean, tables: Sequence[str], grid: Grid) -> str:
         'accuracy on the table that is left out. "Best on the others" is the setting chosen on all '
         'other tables, "best there" the one chosen on the table itself. Gains are against ours, in '
         "thousandths of accuracy. Mean gain of the best on the others: "
-        f"{_mean_and_error(chosen)}; of the best there: {_mean_and_error(best)}; the first minus "
-        f"the second: {_mean_and_error(lost)}.\n\n"
+        f"{mean_and_error(chosen)}; of the best there: {mean_and_error(best)}; the first minus "
+        f"the second: {mean_and_error(lost)}.\n\n"
         f"{markdown_table(head, rows)}"
     )
 

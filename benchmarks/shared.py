@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import math
 import os
+import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -183,6 +185,12 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         for column, width in enumerate(widths)
     ]
     return "\n".join([line(cells[0]), line(rule), *map(line, cells[1:])])
+
+
+def mean_and_error(values: Sequence[float]) -> str:
+    """The mean of values in thousandths, ± its standard error."""
+    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+    return f"{1000 * statistics.mean(values):+.1f} ± {1000 * error:.1f}"
 
 
 def say(text: str) -> None:
