@@ -705,6 +705,37 @@ def test_steps_stay_near_zero_where_those_before_were_noise() -> None:
         assert (np.abs(after) < np.abs(alone)).all() == (width == 0)
 
 
+@pytest.mark.parametrize("name", ["boosted", "tree-beside-sums"])
+def test_each_attribute_that_is_cut_is_paid_for(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A row is in every attribute's counts, so each attribute needs a part of its own."""
+    numbers = tuple(Attribute(f"n{i}", "numeric", lower=0, upper=999) for i in range(4))
+    numbers = (*numbers[:3], replace(numbers[3], bins=5))
+    domain = Domain((*numbers, Attribute("a", "categorical", ("x", "y"))), "c", ("p", "q"))
+    domain = domain.bind(
+        {**dict.fromkeys(["n0", "n1", "n2", "n3"], DOUBLE), "a": VARCHAR, "c": VARCHAR}
+    )
+    recipe, spent, exponents = find(name), 0, medians.exponents
+
+    def recorded(utilities, allowed, cost, bound, monotone):  # type: ignore[no-untyped-def]
+        nonlocal spent
+        spent += cost  # the intervals of a turn hold different rows
+        return exponents(utilities, allowed, cost, bound, monotone)
+
+    monkeypatch.setattr(medians, "exponents", recorded)
+    request = recipe.request(domain, NANO, rows=10**6)
+    plan = recipe.plan(request)
+    query = plan.query("bins")
+    assert query is not None
+    assert query.times == len(to_be_cut(domain)) == 3
+    private = [np.ones(fine.cells, dtype=np.int64) for fine in on_the_grid(domain).attributes]
+    with pytest.warns(NotPrivateWarning):
+        bits = Randomness.seeded(0).bits
+    recut(private, request, Accountant(plan, NANO), bits)
+    assert spent == query.total
+    counts = sum(each.total for each in plan.queries if each.purpose in COUNTS)
+    assert query.total == pytest.approx(0.08 * (NANO - counts), rel=1e-6)
+
+
 def test_a_plan_without_bins_has_no_query_for_bins() -> None:
     domain = Domain((Attribute("a", "categorical", ("x", "y")),), "c", ("p", "q"))
     for delta in (0, DELTA):

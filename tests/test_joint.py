@@ -31,6 +31,7 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     MOST,
     few_figures_fit,
     joint_tables_fit,
+    out_of_reach,
 )
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.table_codes import WHOLE, blocks, deviation, parts, sums, tables_of
@@ -254,18 +255,28 @@ def test_tables_of_real_numbers_get_another_recipe(
 def test_several_classes_out_of_reach_get_their_most_frequent(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
 ) -> None:
-    """Sixty rows of five classes at ε = .1: the only query is for the rows of each class."""
+    """120 rows of five classes at ε = .08: the only query is for the rows of each class."""
     con.execute(
         "CREATE TABLE t AS SELECT 'abcdefghij'[1 + i % 10] AS c0, 'abcd'[1 + i % 4] AS c1, "
         "CASE WHEN i % 10 < 8 THEN 'k0' ELSE 'k' || (1 + i % 4) END AS k FROM range(120) AS r(i)"
     )
-    forest = fit(con, "t", domain=bound([10, 4], 5), epsilon=0.1)
+    forest = fit(con, "t", domain=bound([10, 4], 5), epsilon=0.08)
     assert len(forest.trees) == 1
     (tree,) = forest.trees
     assert tree.noise is not None
-    assert tree.noise[0] == pytest.approx(np.sqrt(2) / 0.096, rel=0.1)
+    assert tree.noise[0] == pytest.approx(np.sqrt(2) / 0.0768, rel=0.1)
     assert any(line.startswith("tables") for line in forest.guarantee.plan)
     assert set(forest.predict(con, "t").select("prediction").fetchall()) == {("k0",)}
+
+
+@pytest.mark.parametrize(("rows", "reached"), [(400, False), (430, True)])
+def test_tables_are_out_of_reach_below_half_the_scale_of_their_noise(
+    rows: int, reached: bool
+) -> None:
+    """Of ε = .1 a table gets 60 %, so the scale is 16.7. There are five classes and ten cells."""
+    assert 400 / 5 / 10 < 1 / 0.06 / 2 < 430 / 5 / 10
+    request = find("auto").request(bound([10, 10], 5), NANO // 10, rows=rows)
+    assert out_of_reach(request) == (not reached)
 
 
 def sized(request: Request, rows: int) -> Request:

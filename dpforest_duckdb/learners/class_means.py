@@ -44,8 +44,9 @@ def release_means(rows: CodedRows, context: TrainingContext) -> Grown:
     """A tree without a split, and one of a single split for each attribute, with log-odds as votes.
 
     Attributes that are correlated within a class are counted twice, so the sums of log-odds get a
-    weight: a private choice, if the plan has "mixture", else CAREFUL. With "products" the
-    correlations are known, and the sums need none.
+    weight: a private choice, if the plan has "mixture". With "products" the correlations are known,
+    and the sums need none. Otherwise the weight is CAREFUL, and the log-odds that follow are
+    multiplied by it once more, those of all rows too. That changes no prediction.
     """
     context.observe(Event(Phase.COUNT_TABLES))
     request, account = context.request, context.account
@@ -61,10 +62,13 @@ def release_means(rows: CodedRows, context: TrainingContext) -> Grown:
         _tree(request, number, each / REACH @ weights[a:b] + constants[a:b].sum(axis=0))
         for (number, each), (a, b) in zip(found.items(), pairwise(ends), strict=True)
     ]
-    parts = MIXTURE_PARTS if account.plan.query("products") else CAREFUL
+    if account.plan.query("products"):
+        return Grown([start, *trees])
     if account.plan.query("mixture"):
         _, parts = MIXTURES[draw_mixture([[start], trees], MIXTURES, rows, context)]
-    return Grown([start, *(weighed(tree, parts) for tree in trees)])
+        return Grown([start, *(weighed(tree, parts) for tree in trees)])
+    summed = [start, *(weighed(tree, CAREFUL) for tree in trees)]
+    return Grown([weighed(tree, CAREFUL) for tree in summed])
 
 
 def start_at_means(rows: CodedRows, context: TrainingContext) -> dict[int, Tree]:

@@ -45,6 +45,7 @@ from dpforest_duckdb.privacy.bits import SecureBits, SeededBits
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.plan import AGAIN, COUNTS, ROWS, Plan, PlannedQuery
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.recipes import plans
 from dpforest_duckdb.splits import choose, positions, table_codes
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.training import run as training
@@ -398,6 +399,22 @@ def asked_counts_forgotten() -> None:
     Accountant.replan = forgetful  # type: ignore[method-assign]
 
 
+def medians_charged_once() -> None:
+    """All attributes are cut at the cost of one."""
+    planned = plans.medians
+
+    def once(*args: Any) -> Any:
+        queries, rest = planned(*args)
+        costs = [tuple(cost * query.times for cost in query.by_depth) for query in queries]
+        once = [
+            replace(query, by_depth=cost, times=1)
+            for query, cost in zip(queries, costs, strict=True)
+        ]
+        return tuple(once), rest
+
+    plans.medians = once
+
+
 def medians_without_the_bound() -> None:
     """Bins are cut by every row of a unit."""
     counts = training.Run._cell_counts
@@ -513,6 +530,7 @@ MUTANTS: dict[str, Callable[[], None]] = {
         counts_weigh_the_same,
         counts_weigh_by_their_deviations,
         asked_counts_forgotten,
+        medians_charged_once,
         medians_without_the_bound,
         bounds_checked_as_of_one_attribute,
         joint_tables_with_true_totals,

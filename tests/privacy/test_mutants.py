@@ -79,6 +79,8 @@ CAUGHT_BY = {
     "counts_weigh_by_their_deviations": f"{BOTH_COUNTS}[auto-1-0]",
     "asked_counts_forgotten": "test_row_counts.py::test_counts_that_were_asked_stay_in_every_later"
     "_plan",
+    "medians_charged_once": "test_boosting.py::test_each_attribute_that_is_cut_is_paid_for"
+    "[boosted]",
     "medians_without_the_bound": "privacy/test_true_figures.py::test_the_first_queries"
     "_count_no_more_rows_of_a_unit_than_the_bound",
     "bounds_checked_as_of_one_attribute": "test_private_bounds.py::test_a_unit_more_changes_the"

@@ -72,9 +72,9 @@ def boosting_pays(request: Request) -> bool:
 def medians_pay(request: Request) -> bool:
     """Whether sums of several classes are worth a cut of numeric attributes at private medians.
 
-    From where two classes are boosted, and so cut at them too.
+    From where two classes are boosted, and so cut at them too. Sums use no δ.
     """
-    return signal(request) >= SWEEPS * constants.ENOUGH
+    return signal(replace(request, delta=0)) >= SWEEPS * constants.ENOUGH
 
 
 def _less_noise_with_delta(request: Request) -> bool:
