@@ -587,6 +587,27 @@ def test_attributes_of_one_value_each_leave_the_frequencies_of_the_classes(
     assert len(forest.trees) == 1
 
 
+@pytest.mark.parametrize(("rows", "query", "part"), [(800, "squares", 0.7), (9_000, "products", 1)])
+def test_log_odds_without_products_or_a_rating_are_made_less_sure(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], rows: int, query: str, part: float
+) -> None:
+    """All of them: eight copies of a number, and three classes of which one has most rows."""
+    copies = ", ".join(f"x AS x{number}" for number in range(8))
+    con.execute(
+        f"CREATE TABLE t AS SELECT {copies}, CASE WHEN i % 20 < 16 THEN 'c0' WHEN i % 20 < 19 "
+        "THEN 'c1' ELSE 'c2' END AS c FROM (SELECT i, (hash(i) % 1000)::DOUBLE AS x "
+        f"FROM range({rows}) AS r(i))"
+    )
+    numbers = (Attribute(f"x{n}", "numeric", lower=0, upper=999, nullable=False) for n in range(8))
+    domain = Domain(tuple(numbers), "c", ("c0", "c1", "c2"))
+    forest = fit(con, "t", domain=domain, recipe="class-means")
+    asked = {line.split(":")[0] for line in forest.guarantee.plan}
+    assert query in asked
+    assert "mixture" not in asked
+    first, second, _ = forest.trees[0].votes[0] / SCALE
+    assert first - second == pytest.approx(part * math.log(16 / 3), abs=0.3)
+
+
 def test_noise_far_above_the_rows_leaves_log_odds_that_votes_can_hold() -> None:
     for seed in range(20):
         random = np.random.default_rng(seed)
