@@ -45,8 +45,8 @@ def release_means(rows: CodedRows, context: TrainingContext) -> Grown:
 
     Attributes that are correlated within a class are counted twice, so the sums of log-odds get a
     weight: a private choice, if the plan has "mixture". With "products" the correlations are known,
-    and the sums need none. Otherwise the weight is CAREFUL, and the log-odds that follow are
-    multiplied by it once more, those of all rows too. That changes no prediction.
+    and the sums need none. Without either, the weight is CAREFUL, and then all log-odds, those of
+    all rows too, are multiplied by CAREFUL again. That changes no prediction.
     """
     context.observe(Event(Phase.COUNT_TABLES))
     request, account = context.request, context.account

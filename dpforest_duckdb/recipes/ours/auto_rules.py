@@ -26,7 +26,7 @@ from dpforest_duckdb.splits import positions
 from dpforest_duckdb.splits.table_codes import blocks, deviations
 
 LEAST_PART = Fraction(1, 1000)  # of a budget, for a choice
-SWEEPS = 3  # times ENOUGH: each of two sweeps gets about a third of the budget
+PURE = 3  # times ENOUGH: the signal from which boosting without a δ starts, and medians pay
 COARSEST, FEWEST, MOST = 2, 4, 32  # bins: least of joint tables, least of others, most
 
 
@@ -63,18 +63,19 @@ def boosting_pays(request: Request) -> bool:
     """
     if not request.rho:
         numeric = 1 if mostly_numeric(request) else 3
-        return signal(request) >= SWEEPS * constants.ENOUGH * numeric * _most_of_a_row(request)
+        return signal(request) >= PURE * constants.ENOUGH * numeric * _most_of_a_row(request)
     early = mostly_numeric(request) and _less_noise_with_delta(request)
     needed = constants.CLEAR if early else constants.ENOUGH / 2
     return signal(request) >= needed * math.sqrt(_classes(request))
 
 
 def medians_pay(request: Request) -> bool:
-    """Whether sums of several classes are worth a cut of numeric attributes at private medians.
+    """Whether `tree-beside-sums` cuts numeric attributes at private medians.
 
-    From where two classes are boosted, and so cut at them too. Sums use no δ.
+    It does from the signal at which boosting starts for two classes and mostly numeric attributes.
+    The signal is that without a δ, because sums use none.
     """
-    return signal(replace(request, delta=0)) >= SWEEPS * constants.ENOUGH
+    return signal(replace(request, delta=0)) >= PURE * constants.ENOUGH
 
 
 def _less_noise_with_delta(request: Request) -> bool:

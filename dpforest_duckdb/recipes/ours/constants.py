@@ -16,7 +16,7 @@ TABLES = 0.18
 CHOICE = 40  # percent of a budget for the choice of attributes; the rest is for their tables
 CHECK = 10  # percent of ε for a histogram of two sums, and for a choice of models by few rows
 # the strength of a leaf of a greedy tree, and with a δ the signal for a second sweep of boosting;
-# boosting starts at half of it with a δ, and at three times without
+# boosting starts at half of it with a δ, and at three times without, where private medians pay too
 ENOUGH = 100
 AMPLE = 1000  # the strength from which rows choose a model, and the signal for deep random trees
 CLEAR = 10  # times √classes: the signal from which boosting a dozen numbers starts with a δ

@@ -34,7 +34,8 @@ def _budgets(request: Request) -> tuple[tuple[PlannedQuery, ...], int, int, int]
     """Private medians, if they pay; the budgets of the mixture's choice, of the tree and of the
     sums, in nano-ε.
     """
-    bins, rest = (), request.epsilon - count_cost(request)
+    bins: tuple[PlannedQuery, ...] = ()
+    rest = request.epsilon - count_cost(request)
     if auto_rules.medians_pay(request):
         bins, rest = medians(request, rest, TURNS)
     choice = int(rest * auto_rules.choice_part(request))
