@@ -315,7 +315,7 @@ def page(found: Sequence[Run], grid: Grid, version: str, command: str, note: str
         if table not in worst:
             row = [table, recipe, f"{size:,}", f"{epsilon:g}", f"{mean:.3f} ± {error:.3f}"]
             worst[table] = row
-    sizes = ", ".join(f"{size:,}" for size in grid.rows)
+    sizes = " and ".join(f"{size:,}" for size in grid.rows)
     budget = ", ".join(f"{epsilon:g}" for epsilon in grid.epsilons)
     return (
         f"# Tables on which no constant was set\n\nWritten by `{command}`. {len(names)} "
