@@ -32,7 +32,8 @@ class Request:
     preferences of attributes for choosers that use them, released or public; empty if all are
     equal. `first` are the queries that were planned before the recipe was chosen or sized: the
     counts of the rows, and those about bounds and the strongest attribute; empty before that.
-    `epsilon` is without the ε of all of these but the counts.
+    `epsilon` is without the ε of all of these but the counts. `misclassified` is a noisy number of
+    rows that the strongest attribute alone classifies wrongly; None if it was not queried.
     """
 
     domain: Domain
@@ -46,6 +47,7 @@ class Request:
     delta: int = 0
     reach: int = 0
     first: tuple[PlannedQuery, ...] = ()
+    misclassified: int | None = None
 
     @property
     def deepest(self) -> int:

@@ -1,8 +1,9 @@
-"""Whether one attribute alone classifies most rows correctly.
+"""How much the strongest attribute alone says about the class.
 
-If so, tables of a few attributes are often better than a sum over all of them. The figure is the
-rows of the most frequent class at each value of an attribute, added up, for the attribute where
-these are most. One more row raises it by 0 or 1.
+An attribute classifies a row correctly if the row has the most frequent class among the rows with
+its value. The strongest attribute does so for the most rows. If few rows are left, tables of a few
+attributes are better than tables, or a sum, of many. The figure is the number of the rows that are
+left: those that the strongest attribute classifies wrongly. One more row raises it by 0 or 1.
 """
 
 from __future__ import annotations
@@ -29,13 +30,11 @@ def coarse(domain: Domain) -> Domain:
     return replace(domain, attributes=tuple(each.recut(cells) for each in domain.attributes))
 
 
-def one_suffices(
-    tables: Sequence[Integers], rows: int, cost: int, k: int, noise: CountNoise
-) -> bool:
-    """Whether an attribute classifies more than half of a noisy number of `rows` correctly.
+def misclassified(tables: Sequence[Integers], cost: int, k: int, noise: CountNoise) -> int:
+    """The noisy number of rows that the strongest attribute classifies wrongly.
 
     `tables[attribute][cell, class]` are private, in the cells of `coarse`; `cost` is nano-ε, k the
     rows per unit.
     """
-    strongest = np.array([max(classified(table) for table in tables)])
-    return bool(2 * noise.laplace(strongest, cost, k)[0] > rows)
+    fewest = np.array([min(int(table.sum()) - classified(table) for table in tables)])
+    return int(noise.laplace(fewest, cost, k)[0])

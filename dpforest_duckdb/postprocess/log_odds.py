@@ -273,16 +273,16 @@ def _calibrated(found: Evidence, joint: Integers | None, request: Request, plan:
 def log_odds(grown: Grown, request: Request, plan: Plan, factor: float = 1.0) -> list[Tree]:
     """The trees with log-odds as votes, after a tree without a split that votes for all rows.
 
-    `factor`, at most 1, multiplies all log-odds of two classes, which changes no prediction, or
-    what attributes add to those of several classes.
+    `factor`, at most 1, multiplies what attributes add to the log-odds of all rows.
     """
     found = evidence(grown.trees, request, plan)
     rows = [tree for tree in grown.trees if tree.kind[0] == LEAF]
     trees = [tree for tree in grown.trees if tree.kind[0] != LEAF]
     if len(found.prior) == 2:
-        total = _calibrated(found, grown.joint, request, plan)
-        start, *added = (factor * of_two(odds) for odds in (np.array([total.start]), *total.added))
-        start = start[0]
+        total, of_all = _calibrated(found, grown.joint, request, plan), np.log(found.prior)
+        shift = total.start - (of_all[1] - of_all[0])
+        start = of_two(of_all[1:] - of_all[0] + factor * shift)[0]
+        added = [factor * of_two(odds) for odds in total.added]
     else:
         start, added = np.log(found.prior), [factor * odds for odds in found.added]
     first = intercept(start, request, plan)

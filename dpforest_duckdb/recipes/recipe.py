@@ -19,7 +19,7 @@ from dpforest_duckdb.recipes.bounds_queries import with_check
 from dpforest_duckdb.recipes.conformance import Line
 from dpforest_duckdb.recipes.leaf_queries import COUNTS, Leaf
 from dpforest_duckdb.recipes.plans import count_queries
-from dpforest_duckdb.recipes.strongest_query import with_strongest
+from dpforest_duckdb.recipes.strongest_query import strongest_is_cheap, with_strongest
 from dpforest_duckdb.request import Finish, Learner, Request, Stop
 from dpforest_duckdb.splits.candidates import SplitType
 from dpforest_duckdb.splits.choose import Chooser
@@ -78,8 +78,9 @@ class Recipe:
     - "bins": cuts of numeric attributes at private medians (`learners.private_bins`);
     - "bounds", "window 1", …: narrower bounds, if `private_bounds` is true and public ones are far
       too wide;
-    - "strongest": the rows that one attribute alone classifies correctly, for the attribute where
-      they are most; only if there is an `if_one_suffices`.
+    - "strongest": the rows that one attribute alone classifies wrongly, for the attribute where
+      they are fewest; only if there is an `if_one_suffices`, or if `asks_strongest` is true and its
+      noise is small.
 
     `successor` picks the recipe to switch to once the noisy number of rows is known; both query it
     at the same ε. `if_one_suffices` is the recipe to switch to if one attribute alone classifies
@@ -117,6 +118,7 @@ class Recipe:
     adapt: Callable[[Integers, Request], Request] | None = None
     successor: Callable[[Request], Recipe] | None = None
     successors: tuple[Recipe, ...] = ()
+    asks_strongest: bool = False
     if_one_suffices: Recipe | None = None
     second: Second | None = None
     voting: Voting = "sum"
@@ -264,7 +266,9 @@ class Recipe:
                 )
         if recipe.private_bounds:
             request = with_check(request, rows, recipe.measure(request))
-        if recipe.if_one_suffices is not None:
+        several = len(request.domain.classes) > 2 and request.trees > 1
+        asks = recipe.asks_strongest and several and strongest_is_cheap(request, rows)
+        if asks or recipe.if_one_suffices is not None:
             request = with_strongest(request, rows)
         return recipe, request
 
@@ -304,8 +308,9 @@ class Recipe:
                     recipe, chosen = self.chosen(counted, counts)
                     yield recipe.plan(recipe.sized(chosen, counts))
                     if recipe.if_one_suffices is not None:
-                        other, chosen = recipe.alternative(chosen)
-                        yield other.plan(other.sized(chosen, counts))
+                        recipe, chosen = recipe.alternative(chosen)
+                    chosen = replace(chosen, misclassified=0)
+                    yield recipe.plan(recipe.sized(chosen, counts))
 
     def whole_plan(self, request: Request) -> Plan:
         """The queries of all phases."""

@@ -1,6 +1,7 @@
-"""The query for the rows that the strongest attribute classifies correctly.
+"""The query for the rows that the strongest attribute alone classifies wrongly.
 
-Recipes that have another one for such tables ask it before all queries of their own; see
+It comes before all queries of a recipe's own. Some recipes have another one for tables in which an
+attribute classifies most rows correctly; others use fewer attributes if few rows are left. See
 `learners.strongest_attribute`.
 """
 
@@ -20,21 +21,19 @@ CHEAPEST, DEAREST = 1000, 16  # it costs at least ε / CHEAPEST and at most ε /
 
 
 def strongest_is_cheap(request: Request, rows: int) -> bool:
-    """Whether noise rarely misleads the query at ε / DEAREST, by a noisy number of rows."""
-    return _needed(request, rows) <= request.epsilon // DEAREST
+    """Whether the noise at ε / DEAREST rarely exceeds a quarter of a noisy number of rows."""
+    needed = math.ceil(clear_check() * request.rows_per_unit * NANO / max(rows, 1))
+    return needed <= request.epsilon // DEAREST
 
 
 def with_strongest(request: Request, rows: int) -> Request:
-    """The request with the query, which costs so much that noise rarely misleads it.
+    """The request with the query; `rows` is a noisy number.
 
-    The cost is within limits, so only a recipe for which `strongest_is_cheap` holds should ask.
-    `rows` is a noisy number.
+    It costs the part 1 / √(n·ε) of ε. A larger part would make the figure more exact, but would
+    take more from all other queries: the best part is proportional to this one. It is within
+    limits, so only a recipe for which `strongest_is_cheap` holds should ask.
     """
-    cost = min(max(_needed(request, rows), request.epsilon // CHEAPEST), request.epsilon // DEAREST)
-    query = PlannedQuery(STRONGEST, f"{LAPLACE} on rows classified correctly", (cost,))
+    part = math.isqrt(request.epsilon * request.rows_per_unit * NANO // max(rows, 1))
+    cost = min(max(part, request.epsilon // CHEAPEST), request.epsilon // DEAREST)
+    query = PlannedQuery(STRONGEST, f"{LAPLACE} on rows classified wrongly", (cost,))
     return replace(request, epsilon=request.epsilon - cost, first=(*first_queries(request), query))
-
-
-def _needed(request: Request, rows: int) -> int:
-    """The nano-ε at which noise rarely misleads the query."""
-    return math.ceil(clear_check() * request.rows_per_unit * NANO / max(rows, 1))

@@ -14,7 +14,7 @@ from dpforest_duckdb.engine.base import CodedRows, Engine, Sample, Snapshot
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.learners.private_bins import MEDIANS, on_the_grid, recut
 from dpforest_duckdb.learners.private_bounds import TURNS, Search, too_wide
-from dpforest_duckdb.learners.strongest_attribute import coarse, one_suffices
+from dpforest_duckdb.learners.strongest_attribute import coarse, misclassified
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount
 from dpforest_duckdb.ledger.entries import Chain, outcome
@@ -201,8 +201,8 @@ class Run:
         """The context of a phase, with what follows from its first queries.
 
         The number of rows sets recipe, trees and depth. Bounds that are far too wide get narrower.
-        If one attribute alone classifies most rows, another recipe may follow. Private medians set
-        the bins.
+        If one attribute alone classifies most rows, another recipe may follow, or fewer attributes.
+        Private medians set the bins.
         """
         plan = self.recipe.plan(request)
         account = Accountant(plan, max(plan.epsilon, request.epsilon), request.delta)
@@ -215,7 +215,7 @@ class Run:
             context = self._with_private_bounds(rows, request, context)
         if account.plan.query(STRONGEST):
             observe(Event(Phase.COMPARE_ATTRIBUTES))
-            context = self._unless_one_suffices(rows, context)
+            context = self._with_strongest(rows, context)
         if context.account.plan.query(MEDIANS):
             observe(Event(Phase.CHOOSE_BINS))
             counts = self._cell_counts(rows, on_the_grid(context.request.domain))
@@ -248,19 +248,25 @@ class Run:
                 break
         return sized(context, replace(request, domain=search.domain), classes)
 
-    def _unless_one_suffices(self, rows: Snapshot, context: RunContext) -> RunContext:
-        """The same context, or one with the recipe `if_one_suffices` if an attribute alone
-        classifies more than half of the rows, by a noisy figure.
+    def _with_strongest(self, rows: Snapshot, context: RunContext) -> RunContext:
+        """The context with the noisy number of rows that the strongest attribute classifies wrongly.
+
+        If the recipe has an alternative for tables in which these are less than half of all rows, it
+        follows there; otherwise the context stays the same.
         """
         request, account = context.unsized, context.account
         assert request is not None, "the recipe adapts to the rows"
         with self._encoded(rows, coarse(request.domain), 1, "all") as coded:
             private = [table[0] for table in coded.count_classes(0, 1)]
         noise, k = context.randomness.noise, request.rows_per_unit
-        if not one_suffices(private, context.request.rows, account.spend(STRONGEST), k, noise):
-            return context
-        other, request = context.recipe.alternative(request)
-        return sized(replace(context, recipe=other), request, np.array(context.request.histogram))
+        wrong = misclassified(private, account.spend(STRONGEST), k, noise)
+        recipe, classes = context.recipe, np.array(context.request.histogram)  # noisy
+        if recipe.if_one_suffices is not None:
+            if 2 * wrong >= classes.sum():
+                return context
+            recipe, request = recipe.alternative(request)
+        request = replace(request, misclassified=wrong)
+        return sized(replace(context, recipe=recipe), request, classes)
 
     def _grown(
         self, rows: Snapshot, context: RunContext, before: Sequence[Tree], *, last: bool

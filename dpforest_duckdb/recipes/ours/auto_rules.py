@@ -16,11 +16,11 @@ import numpy as np
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.postprocess.log_odds import CUTS
-from dpforest_duckdb.privacy.noise import gaussian_variance, noise_scale
+from dpforest_duckdb.privacy.noise import gaussian_variance, laplace_deviation, noise_scale
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.plans import BINS, FEW_TREES, count_queries
-from dpforest_duckdb.recipes.strongest_query import strongest_is_cheap
+from dpforest_duckdb.recipes.strongest_query import STRONGEST, strongest_is_cheap
 from dpforest_duckdb.request import Learner, Request
 from dpforest_duckdb.splits import positions
 from dpforest_duckdb.splits.table_codes import blocks, deviations
@@ -316,11 +316,28 @@ def _finer_together(request: Request) -> bool:
 
 
 def _wanted(request: Request) -> int:
-    """The number of attributes that are worth a table each; all, if that is half of them."""
+    """The number of attributes that are worth a table each; all, if that is half of them.
+
+    The less the strongest attribute leaves unexplained, the fewer they are.
+    """
     attributes = len(request.domain.attributes)
-    clear = strength(request) / math.sqrt(_classes(request))
+    clear = strength(request) * unexplained(request) / math.sqrt(_classes(request))
     wanted = max(1, round(math.sqrt(constants.TABLES * clear) / 2))
     return attributes if wanted >= attributes / 2 else wanted
+
+
+def unexplained(request: Request) -> float:
+    """The part of the rows outside the most frequent class that the strongest attribute alone
+    classifies wrongly, plus CAUTION standard deviations of its noise: 1 at most, or if unknown.
+    """
+    if request.misclassified is None:
+        return 1.0
+    query = Plan(request.first).query(STRONGEST)
+    assert query is not None, "the figure has been queried"
+    noise = laplace_deviation(query.total, request.rows_per_unit)
+    others = sum(request.histogram) - max(request.histogram)
+    wrong = request.misclassified + constants.CAUTION * noise
+    return min(max(wrong, 0.0) / max(others, 1), 1.0)
 
 
 def _classes(request: Request) -> int:

@@ -25,9 +25,8 @@ def plan(request: Request) -> Plan:
 
 
 def finish(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
-    """Log-odds. Those of two classes are multiplied by the middle one of the weights that
-    `rooted_tables` tries, as correlated attributes make sums overconfident. That changes no
-    prediction.
+    """Log-odds. What attributes add to those of two classes is multiplied by the middle one of the
+    weights that `rooted_tables` tries, as correlated attributes make sums overconfident.
     """
     two = len(request.domain.classes) == 2
     return log_odds(grown, request, plan, CAREFUL / MIXTURE_PARTS if two else 1.0)

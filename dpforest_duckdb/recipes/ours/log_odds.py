@@ -36,6 +36,7 @@ LOG_ODDS = Recipe(
     plan=plan,
     learner=informative_tables(sums_cut),
     private_bounds=True,
+    asks_strongest=True,
     adapt=adapt,
     finish=log_odds,
     link="softmax",

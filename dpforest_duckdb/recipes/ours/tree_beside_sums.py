@@ -97,6 +97,7 @@ TREE_BESIDE_SUMS = Recipe(
     plan=plan,
     learner=LEARNER,
     private_bounds=True,
+    asks_strongest=True,
     adapt=adapt,
     finish=lambda grown, request, plan: list(grown.trees),
     link="softmax",
