@@ -115,10 +115,10 @@ def test_tables_are_adjusted_to_the_minimum_variance_class_totals() -> None:
     request = find("auto").request(domain(6), NANO)
     request = dataclasses.replace(request, trees=6, histogram=(400, 600), rows=1000)
     plan = find("auto").plan(request)
-    leaf, costs = plan.query("leaf"), [q.total for q in plan.queries if q.purpose in COUNTS]
-    assert leaf is not None
+    tables, costs = plan.query("tables"), [q.total for q in plan.queries if q.purpose in COUNTS]
+    assert tables is not None
     assert len(costs) == 2
-    scale, random = NANO / leaf.by_depth[0], np.random.default_rng(0)
+    scale, random = NANO / tables.by_depth[0], np.random.default_rng(0)
     table = np.array([[100.0, 250.0], [200.0, 250.0], [100.0, 100.0]])
     errors, claimed = [], 0.0
     for _ in range(400):

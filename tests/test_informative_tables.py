@@ -1,7 +1,9 @@
-"""Attributes drawn one after the other: what a row changes, and what is drawn beside what."""
+"""Attributes drawn one after the other, and their tables: what a row changes, what is drawn."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,12 +17,19 @@ from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.learners import informative_tables
-from dpforest_duckdb.learners.informative_tables import draw_attributes
+from dpforest_duckdb.learners.informative_tables import Tables, draw_attributes, release_tables
 from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.bits import SecureBits
+from dpforest_duckdb.privacy.noise import ExactNoise, laplace_deviation
+from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.recipes import find
-from dpforest_duckdb.splits import limits
+from dpforest_duckdb.recipes.ours.auto_rules import unexplained
+from dpforest_duckdb.recipes.strongest_query import STRONGEST
+from dpforest_duckdb.splits import limits, table_codes
+from dpforest_duckdb.splits.table_codes import like_groups
 
 DOMAIN = Domain(
     (
@@ -60,8 +69,12 @@ def drawn(
     counted = coded(con, rows)
     tables = [table[0] for table in counted.count_classes(0, 1)]
     request = find("log-odds").request(DOMAIN, NANO, trees=turns, rows_per_unit=k)
-    account = SimpleNamespace(spend=lambda purpose, turn: epsilon)
-    context = SimpleNamespace(request=request, account=account, randomness=Randomness.secure())
+    account = SimpleNamespace(
+        spend=lambda purpose, turn: epsilon, plan=SimpleNamespace(query=lambda purpose: True)
+    )
+    context = SimpleNamespace(
+        request=request, account=account, randomness=Randomness.secure(), observe=unobserved
+    )
     return draw_attributes(counted, tables, cast(Any, context))
 
 
@@ -127,3 +140,144 @@ def test_an_attribute_of_too_many_values_has_no_pairs(
 @pytest.mark.parametrize("rows", [0, 1])
 def test_a_table_of_few_rows_gets_attributes_too(con: duckdb.DuckDBPyConnection, rows: int) -> None:
     assert len(set(drawn(con, some_rows(rows), 4))) == 4
+
+
+MIXED = Domain(
+    (
+        Attribute("two", "categorical", ("x", "y"), nullable=False),
+        Attribute("four", "categorical", ("p", "q", "r", "s"), nullable=False),
+        Attribute("twenty", "numeric", lower=0, upper=20, bins=20, nullable=False),
+        Attribute("more", "numeric", lower=0, upper=22, bins=22, nullable=False),
+        Attribute("three", "categorical", ("u", "v", "w"), nullable=False),
+    ),
+    "c",
+    ("c0", "c1", "c2"),
+)
+MIXED = MIXED.bind(
+    {"two": VARCHAR, "four": VARCHAR, "three": VARCHAR, "c": VARCHAR}
+    | {"twenty": INTEGER, "more": INTEGER}
+)
+
+
+def released(
+    rows: np.ndarray, k: int = 1, costs: tuple[int, ...] = (NANO,) * 5, noise: Any = None
+) -> Tables:
+    """The tables of all attributes, of `rows[row]`: a cell of each attribute, and the class."""
+    private = []
+    for number, cells in enumerate(MIXED.cells):
+        table = np.zeros((cells, 3), dtype=np.int64)
+        np.add.at(table, (rows[:, number], rows[:, -1]), 1)
+        private.append(table)
+    plan = Plan((PlannedQuery("tables", "joint noise in groups", costs),))
+    context = SimpleNamespace(
+        request=find("log-odds").request(MIXED, NANO, rows_per_unit=k),
+        account=SimpleNamespace(spend=lambda purpose, place: costs[place], plan=plan),
+        randomness=SimpleNamespace(noise=noise or ExactNoise(SecureBits())),
+        observe=unobserved,
+    )
+    return release_tables(private, range(5), cast(Any, context))
+
+
+def mixed_rows(rows: int, seed: int) -> np.ndarray:
+    """Cells that the domain describes, and others."""
+    return np.random.default_rng(seed).integers(0, (*MIXED.cells, 3), (rows, 6))
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_unit_changes_each_group_of_tables_by_its_sensitivity_at_most(k: int) -> None:
+    """In the norm of joint noise: the largest L1 norm of a block, added up over classes."""
+    given: list[tuple[np.ndarray, Any, int, int]] = []
+
+    def kept(sums: np.ndarray, blocks: Any, epsilon: int, sensitivity: int) -> np.ndarray:
+        given.append((sums, blocks, epsilon, sensitivity))
+        return sums
+
+    noise, largest = SimpleNamespace(joint=kept), [0.0, 0.0]
+    costs = (5 * NANO, 4 * NANO, 3 * NANO, 2 * NANO, NANO)
+    for seed in range(20):
+        rows = mixed_rows(30 * (seed % 3), seed)
+        unit = np.tile(mixed_rows(1, 100 + seed), (k, 1)) if seed % 2 else mixed_rows(k, 50 + seed)
+        given.clear()
+        released(rows, k, costs, noise)
+        released(np.concatenate([rows, unit]), k, costs, noise)
+        assert [epsilon for *_, epsilon, _ in given] == [10 * NANO, 5 * NANO] * 2
+        for group in range(2):
+            (before, blocks, _, bound), (after, *_) = given[group], given[group + 2]
+            starts = np.cumsum([0, *blocks])[:-1]
+            moved = np.add.reduceat(np.abs(after - before), starts, axis=1).max(axis=1).sum()
+            largest[group] = max(largest[group], moved / bound)
+    assert largest == [1.0, 1.0]
+
+
+def test_the_stated_noise_of_grouped_tables_is_the_noise_that_is_there() -> None:
+    random, true = np.random.default_rng(1), []
+    columns = [random.choice(attribute.expected, 400) for attribute in MIXED.attributes]
+    rows = np.column_stack([*columns, random.integers(0, 3, 400)])
+    for number, attribute in enumerate(MIXED.attributes):
+        table = np.zeros((attribute.cells, 3))
+        np.add.at(table, (rows[:, number], rows[:, -1]), 1)
+        true.append(table[list(attribute.expected)])
+    errors, totals, found = [list[float]() for _ in MIXED.attributes], list[float](), None
+    for _ in range(400):
+        found = released(rows, costs=(NANO // 10,) * 5)  # rounding adds little to this noise
+        for place, table in enumerate(found.counts):
+            errors[place].append(float(((table - true[place]) ** 2).mean()))
+        assert found.totals is not None
+        totals.append(float(((found.totals - true[0].sum(axis=0)) ** 2).mean()))
+    assert found is not None
+    for place, noise in enumerate(found.noise):
+        assert np.mean(errors[place]) == pytest.approx(noise**2, rel=0.12)
+    assert np.mean(totals) == pytest.approx(found.noise_of_totals**2, rel=0.15)
+
+
+def test_tables_are_grouped_so_that_they_have_the_least_noise() -> None:
+    """All attributes with contrasts together, and those of many values together: no other way to
+    divide them, nor independent noise for each, has a smaller variance on average.
+    """
+    attributes, costs = MIXED.attributes, [NANO] * 5
+
+    def variance(groups: list[list[int]]) -> float:
+        return sum(table_codes._variance(group, attributes, costs) for group in groups)
+
+    found = like_groups(attributes, costs)
+    assert found == [[0, 1, 4], [2, 3]]
+    others = ([[0, 1, 2, 3, 4]], [[0, 1, 4], [2], [3]], [[0, 1, 4, 2], [3]])
+    assert all(variance(found) <= variance(other) for other in others)
+    assert variance(found) < 5 * laplace_deviation(NANO, 1) ** 2
+    assert like_groups(attributes[2:3], [NANO]) == [[0]]
+    alone = table_codes._variance([0], attributes[2:3], [NANO])
+    assert alone == pytest.approx(2, rel=0.01), "as Laplace noise without rounding"
+
+
+def test_attributes_are_fewer_if_the_strongest_leaves_few_rows() -> None:
+    recipe = find("log-odds")
+    many = tuple(Attribute(f"a{i}", "numeric", lower=0, upper=9) for i in range(40))
+    domain = Domain(many, "c", ("c0", "c1", "c2"))
+    counts = np.array([1000, 1000, 1000])
+    _, asked = recipe.chosen(recipe.request(domain, NANO), counts)
+    query = asked.first[-1]
+    assert query.purpose == STRONGEST
+    assert query.total == pytest.approx(NANO / math.sqrt(3000), rel=0.01)
+    noise = 0.75 * laplace_deviation(query.total, 1)
+    trees = {}
+    for wrong in (-500, 0, 500, 1000, 2000, 9000):
+        settled = recipe.sized(replace(asked, misclassified=wrong), counts)
+        expected = min(max(wrong + noise, 0) / 2000, 1)
+        assert unexplained(replace(settled, misclassified=wrong)) == pytest.approx(expected)
+        trees[wrong] = settled.trees
+    assert trees[-500] == 1
+    assert trees[0] < trees[500] < trees[1000] < trees[2000] == trees[9000]
+    assert trees[9000] == recipe.sized(asked, counts).trees
+
+
+@pytest.mark.parametrize(
+    ("classes", "rows", "asks"), [(3, 300, True), (3, 200, False), (2, 9000, False)]
+)
+def test_the_strongest_attribute_is_asked_for_with_several_classes_and_enough_rows(
+    classes: int, rows: int, asks: bool
+) -> None:
+    many = tuple(Attribute(f"a{i}", "numeric", lower=0, upper=9) for i in range(40))
+    domain = Domain(many, "c", tuple(f"c{i}" for i in range(classes)))
+    recipe = find("log-odds")
+    _, chosen = recipe.chosen(recipe.request(domain, NANO), np.full(classes, rows // classes))
+    assert any(query.purpose == STRONGEST for query in chosen.first) == asks

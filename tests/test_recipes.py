@@ -567,7 +567,7 @@ def check_that_the_plan_is_spent(
     A chooser is shown the first nodes of a depth one by one, so that the cost of each is seen,
     and the others together; a path pays its share once. Gives what was spent.
     """
-    from dpforest_duckdb.learners import selective_aggregation
+    from dpforest_duckdb.learners import informative_tables, selective_aggregation
     from dpforest_duckdb.privacy.noise import ExactNoise
     from dpforest_duckdb.recipes import leaf_queries as leaves
     from dpforest_duckdb.splits import choose
@@ -628,14 +628,21 @@ def check_that_the_plan_is_spent(
         patch.setattr(choose, "exponents", weights)
         patch.setattr(selective_aggregation, "exponents", weights)
         patch.setattr(leaves, "exponents", weights)
+        # a group of one table each, so that the cost of each table is seen
+        patch.setattr(
+            informative_tables,
+            "like_groups",
+            lambda attributes, costs: [[i] for i in range(len(costs))],
+        )
         shown = replace(recipe, choose=one_by_one, successor=recipe.successor and pick)
         for phase, account in phase_by_phase(shown, request, rows, seed):
             if not specialised:
                 assert all(sensitivity % phase.rows_per_unit == 0 for _, sensitivity in given)
                 # a random split is shown to the chooser too, and asks nothing
                 asked, spent = [epsilon for epsilon, _ in given if epsilon], account.costs_spent
-                # one cost for each of many trees (see BOOSTED), or for each of several windows
-                if account.plan.query("sweep") or account.plan.query("window"):
+                # one cost for each of many trees (see BOOSTED), of several windows or tables
+                alike = [q for q in account.plan.queries if q.purpose == "tables" and q.times > 1]
+                if alike or account.plan.query("sweep") or account.plan.query("window"):
                     asked, spent = (list(dict.fromkeys(costs)) for costs in (asked, spent))
                 assert asked == spent
             assert account.spent.epsilon <= account.plan.epsilon

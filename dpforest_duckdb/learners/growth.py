@@ -69,12 +69,16 @@ class Growth:
         self.first = np.concatenate([self.first, np.full(born, -1)])
         self.noisy = np.concatenate([self.noisy, np.zeros((born, self.classes), dtype=np.int64)])
         self.noise = np.concatenate([self.noise, np.full(born, np.nan)])
+        return self.splits(nodes)
+
+    def splits(self, nodes: Integers) -> Splits:
+        """How nodes are split."""
         return Splits(
             node=nodes.tolist(),
-            attribute=attribute.tolist(),
-            kind=kind.tolist(),
-            cell=cell.tolist(),
-            first=first.tolist(),
+            attribute=self.attribute[nodes].tolist(),
+            kind=self.kind[nodes].tolist(),
+            cell=self.cell[nodes].tolist(),
+            first=self.first[nodes].tolist(),
         )
 
     def depths(self) -> Integers:

@@ -7,23 +7,37 @@ rarely drawn beside it.
 
 One more row raises each term of the sum by 1 or not at all. So with t terms and k rows per privacy
 unit, the sensitivity is t·k, and the utility is monotone.
+
+The tables of the drawn attributes have joint noise, in groups of attributes with blocks of like
+size (`splits.table_codes`): it is smaller than independent noise for each table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.growth import Growth
-from dpforest_duckdb.learners.levels import release_leaves
+from dpforest_duckdb.privacy.noise import laplace_deviation
+from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.progress import Event, Phase
-from dpforest_duckdb.request import Grown, Learner, ScoreRule, TrainingContext
+from dpforest_duckdb.request import Grown, Learner, Request, ScoreRule, TrainingContext
 from dpforest_duckdb.splits.choose import classified, draw_best
 from dpforest_duckdb.splits.limits import MAX_LEAVES, fitting, most_counted
-from dpforest_duckdb.tree import MULTIWAY
+from dpforest_duckdb.splits.table_codes import (
+    blocks,
+    deviations,
+    has_contrasts,
+    like_groups,
+    parts,
+    sums,
+    tables_of,
+)
+from dpforest_duckdb.tree import MULTIWAY, Tree
 
 
 def draw_attributes(
@@ -33,9 +47,12 @@ def draw_attributes(
 
     `tables[attribute][value, class]` are the private counts of all rows. Pairs with an attribute of
     very many values are left out of the sum, because there would be too many counts. The query
-    "attribute" has the cost of each turn.
+    "attribute" has the cost of each turn; without it, all attributes are used.
     """
     request, drawn, terms = context.request, list[int](), 1
+    if not context.account.plan.query("attribute"):
+        return list(range(len(tables)))
+    context.observe(Event(Phase.CHOOSE_SPLITS))
     utilities = np.array([classified(table) for table in tables])
     for turn in range(request.trees):
         cost = context.account.spend("attribute", turn)
@@ -48,6 +65,73 @@ def draw_attributes(
     return drawn
 
 
+@dataclass(frozen=True)
+class Tables:
+    """Noisy tables of some attributes, in the order in which they were drawn.
+
+    `counts[place][value, class]` are of the values that the domain describes, with noise of the
+    standard deviation `noise[place]` in a count. `totals[class]` are the rows of each class, with
+    noise of `noise_of_totals`; None if no attribute has contrasts.
+    """
+
+    counts: Sequence[Integers]
+    noise: Sequence[float]
+    totals: Integers | None
+    noise_of_totals: float
+
+    def trees(self, request: Request, drawn: Sequence[int], growth: Growth) -> list[Tree]:
+        """A tree of one split for each of the attributes `drawn`, and with totals one without a
+        split. `growth` has roots for the splits, and grows by them.
+        """
+        places, none = np.arange(len(drawn)), np.zeros(len(drawn), dtype=np.int64)
+        splits = growth.split(places, np.array(drawn), np.full(len(drawn), MULTIWAY), none)
+        for place, first in enumerate(splits.first):
+            described = np.array(request.domain.attributes[drawn[place]].expected)
+            growth.release(first + described, self.counts[place], self.noise[place])
+        trees = growth.finished()[: len(drawn)]
+        if self.totals is not None:
+            rows = Growth(request.domain.cells, 1, len(request.domain.classes))
+            rows.release(np.arange(1), self.totals, self.noise_of_totals)
+            trees += rows.finished()
+        return trees
+
+
+def release_tables(
+    private: Sequence[Integers], drawn: Sequence[int], context: TrainingContext
+) -> Tables:
+    """Release the tables of the attributes `drawn`, of private `private[attribute][cell, class]`.
+
+    The query "tables" has a cost for each of them, in nano-ε, or one for all: what each brings to
+    its group.
+    """
+    context.observe(Event(Phase.COUNT_TABLES))
+    request, k = context.request, context.request.rows_per_unit
+    attributes = [request.domain.attributes[number] for number in drawn]
+    query = context.account.plan.query("tables")
+    assert query is not None, "a recipe of tables has planned them"
+    ranks = range(len(drawn) if query.times == 1 else 1)
+    costs = [context.account.spend("tables", rank) for rank in ranks] * (len(drawn) // len(ranks))
+    counts, noise = [np.zeros(0, dtype=np.int64)] * len(drawn), [0.0] * len(drawn)
+    totals, noise_of_totals = None, 0.0
+    for group in like_groups(attributes, costs):
+        released, cost = [attributes[place] for place in group], sum(costs[p] for p in group)
+        counted, scale = has_contrasts(released), parts(released, k)
+        true = sums([private[drawn[place]] for place in group], released, counted) * scale
+        of_blocks = blocks(released, counted)
+        noisy = context.randomness.noise.joint(true, of_blocks, cost, k * scale) / scale
+        of_counts = deviations([None, *released], released, cost, k, counted)
+        if counted:
+            totals, noise_of_totals = _whole(noisy[:, 0]), of_counts[0]
+        tables = tables_of(noisy, released, counted)
+        for place, table, deviation in zip(group, tables, of_counts[1:], strict=True):
+            counts[place], noise[place] = _whole(table), deviation
+    return Tables(counts, noise, totals, noise_of_totals)
+
+
+def _whole(counts: Floats) -> Integers:
+    return np.rint(counts).astype(np.int64)
+
+
 def informative_tables(rule: ScoreRule) -> Learner:
     """Tables of the drawn attributes, or of all; then a noisy histogram of sums, if it is planned.
 
@@ -55,40 +139,37 @@ def informative_tables(rule: ScoreRule) -> Learner:
     """
 
     def grow(rows: CodedRows, context: TrainingContext) -> Grown:
-        growth, account = _counted(rows, context), context.account
-        trees = growth.finished()
+        request, account, copies = context.request, context.account, _node_columns(context.request)
+        private = [table[0] for table in rows.count_classes(0, copies)]
+        drawn = draw_attributes(rows, private, context)
+        sizes = np.array(request.domain.cells)[drawn]
+        fits = fitting(sizes, np.ones(len(drawn)), MAX_LEAVES - copies, MAX_LEAVES)
+        kept = np.array(drawn)[fits].tolist()
+        growth = Growth(request.domain.cells, max(copies, len(kept)), len(request.domain.classes))
+        trees = release_tables(private, kept, context).trees(request, kept, growth)
         if not account.plan.query("scores"):
-            return Grown(trees, limited=growth.limited)
+            return Grown(trees, limited=len(drawn) - len(kept))
         context.observe(Event(Phase.COMPARE_SUMS))
-        scores = rule(trees, context.request, account.plan)
+        rows.route(growth.splits(np.arange(len(kept))), growth.nodes)
+        scores = rule(trees, request, account.plan)
         votes = [growth.spread(score) for score in scores.votes]
-        private = rows.count_scores(votes, scores.cuts)
-        k = context.request.rows_per_unit
-        noisy = context.randomness.noise.laplace(private, account.spend("scores"), k)
-        return Grown(trees, noisy, growth.limited)
+        counts = rows.count_scores(votes, scores.cuts)
+        noise = context.randomness.noise
+        noisy = noise.laplace(counts, account.spend("scores"), request.rows_per_unit)
+        return Grown(trees, noisy, len(drawn) - len(kept))
 
-    return Learner(grow, node_columns=lambda request: request.trees)
-
-
-def _counted(rows: CodedRows, context: TrainingContext) -> Growth:
-    """The trees, with noisy counts at their leaves."""
-    request = context.request
-    growth = Growth(request.domain.cells, request.trees, len(request.domain.classes))
-    attributes = np.array(_attributes(rows, context))
-    sizes, equal = np.array(request.domain.cells)[attributes], np.ones(request.trees)
-    fits = fitting(sizes, equal, MAX_LEAVES - growth.leaves, MAX_LEAVES)
-    growth.limited += int((~fits).sum())
-    split = np.flatnonzero(fits)
-    kind, cell = np.full(len(split), MULTIWAY), np.zeros(len(split), dtype=np.int64)
-    rows.route(growth.split(split, attributes[split], kind, cell), growth.nodes)
-    return release_leaves(rows, context, growth)
+    return Learner(grow, node_columns=_node_columns, deviation=tables_deviation)
 
 
-def _attributes(rows: CodedRows, context: TrainingContext) -> list[int]:
-    """The attributes of the trees: drawn ones, or without such a query all of them."""
-    request, account = context.request, context.account
-    if not account.plan.query("attribute"):
-        return list(range(request.trees))
-    context.observe(Event(Phase.CHOOSE_SPLITS))
-    tables = [table[0] for table in rows.count_classes(0, request.trees)]
-    return draw_attributes(rows, tables, context)
+def _node_columns(request: Request) -> int:
+    """A column for each tree with two classes, whose sums may be counted."""
+    return request.trees if len(request.domain.classes) == 2 else 1
+
+
+def tables_deviation(query: PlannedQuery, request: Request) -> float | None:
+    """The largest standard deviation of a count in a table that is released by itself; in a group
+    it is smaller for most.
+    """
+    if query.purpose == "tables":
+        return laplace_deviation(min(query.by_depth), request.rows_per_unit)
+    return query.count_noise(request.rows_per_unit)

@@ -12,20 +12,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.growth import Growth
-from dpforest_duckdb.learners.informative_tables import draw_attributes
+from dpforest_duckdb.learners.informative_tables import draw_attributes, release_tables
 from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
 from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.postprocess.pipeline import leaf_noise
 from dpforest_duckdb.postprocess.shrinkage import shrink_to_parent, sum_upward
 from dpforest_duckdb.postprocess.voting import integer_votes, of_two
-from dpforest_duckdb.privacy.noise import laplace_deviation
-from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
-from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree
+from dpforest_duckdb.tree import LEAF, Tree
 
 MIXTURES = (  # the weights of the sums and of the tree, in units of 1 / MIXTURE_PARTS
     (20, 0), (12, 0), (7, 0), (15, 7), (10, 10), (7, 15), (0, 20), (3, 3),
@@ -46,23 +43,14 @@ def grow_both(rows: CodedRows, context: TrainingContext) -> Grown:
 
 
 def _released_tables(rows: CodedRows, context: TrainingContext) -> list[Tree]:
-    """A tree of one split with noisy counts for each attribute that is drawn, or for all."""
-    context.observe(Event(Phase.COUNT_TABLES))
+    """A tree of one split with noisy counts for each attribute that is drawn, or for all; and one
+    with the rows of each class, if they were released.
+    """
+    request = context.request
     private = [table[0] for table in rows.count_classes(0, 1)]
-    drawn = list(range(len(private)))
-    if context.account.plan.query("attribute"):
-        drawn = draw_attributes(rows, private, context)
-    return [_table_tree(context, private[a], a, rank) for rank, a in enumerate(drawn)]
-
-
-def _table_tree(context: TrainingContext, private: Integers, attribute: int, rank: int) -> Tree:
-    request, cost = context.request, context.account.spend("tables", rank)
-    growth = Growth(request.domain.cells, 1, len(request.domain.classes))
-    growth.split(*(np.array([value]) for value in (0, attribute, MULTIWAY, 0)))
-    noisy = context.randomness.noise.laplace(private, cost, request.rows_per_unit)
-    leaves = np.arange(1, growth.nodes)
-    growth.release(leaves, noisy, laplace_deviation(cost, request.rows_per_unit))
-    return growth.finished()[0]
+    drawn = draw_attributes(rows, private, context)
+    growth = Growth(request.domain.cells, len(drawn), len(request.domain.classes))
+    return release_tables(private, drawn, context).trees(request, drawn, growth)
 
 
 def _with_log_odds(tree: Tree, request: Request, noise: float) -> Tree:

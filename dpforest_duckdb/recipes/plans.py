@@ -133,11 +133,19 @@ def by_rank(request: Request, *, scores: int, choice: int) -> Plan:
             "attribute", "permute-and-flip on sums of max counts", evenly(chosen, trees)
         )
         queries.append(draws)
-    alike = every or trees > RANKED
-    parts = [FADING**rank for rank in range(trees)]
-    leaf = ((tables // trees,), trees) if alike else (share(tables, parts),)
-    queries.append(PlannedQuery("leaf", LAPLACE, *leaf))
+    queries.append(tables_query(tables, trees, every=every))
     return Plan((*queries, *([PlannedQuery("scores", LAPLACE, (seen,))] if seen else [])))
+
+
+def tables_query(cost: int, trees: int, *, every: bool) -> PlannedQuery:
+    """The query for the tables of attributes that were drawn, or of `every` attribute.
+
+    Few drawn attributes divide the cost, in nano-ε, by rank; others bring equal parts of it.
+    """
+    how = "joint noise in groups"
+    if every or trees > RANKED:
+        return PlannedQuery("tables", how, (cost // trees,), trees)
+    return PlannedQuery("tables", how, share(cost, [FADING**rank for rank in range(trees)]))
 
 
 def medians(

@@ -19,7 +19,7 @@ from dpforest_duckdb.recipes.bounds_queries import with_check
 from dpforest_duckdb.recipes.conformance import Line
 from dpforest_duckdb.recipes.leaf_queries import COUNTS, Leaf
 from dpforest_duckdb.recipes.plans import count_queries
-from dpforest_duckdb.recipes.strongest_query import strongest_is_cheap, with_strongest
+from dpforest_duckdb.recipes.strongest_query import STRONGEST, strongest_is_cheap, with_strongest
 from dpforest_duckdb.request import Finish, Learner, Request, Stop
 from dpforest_duckdb.splits.candidates import SplitType
 from dpforest_duckdb.splits.choose import Chooser
@@ -307,10 +307,11 @@ class Recipe:
                     counted = self.counted(phase, counts)
                     recipe, chosen = self.chosen(counted, counts)
                     yield recipe.plan(recipe.sized(chosen, counts))
-                    if recipe.if_one_suffices is not None:
-                        recipe, chosen = recipe.alternative(chosen)
-                    chosen = replace(chosen, misclassified=0)
-                    yield recipe.plan(recipe.sized(chosen, counts))
+                    if Plan(chosen.first).query(STRONGEST):
+                        if recipe.if_one_suffices is not None:
+                            recipe, chosen = recipe.alternative(chosen)
+                        chosen = replace(chosen, misclassified=0)
+                        yield recipe.plan(recipe.sized(chosen, counts))
 
     def whole_plan(self, request: Request) -> Plan:
         """The queries of all phases."""

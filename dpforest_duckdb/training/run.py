@@ -249,10 +249,10 @@ class Run:
         return sized(context, replace(request, domain=search.domain), classes)
 
     def _with_strongest(self, rows: Snapshot, context: RunContext) -> RunContext:
-        """The context with the noisy number of rows that the strongest attribute classifies wrongly.
+        """The context with the noisy number of rows that the strongest attribute misclassifies.
+        If these are less than half of all rows, a recipe's `if_one_suffices` follows.
 
-        If the recipe has an alternative for tables in which these are less than half of all rows, it
-        follows there; otherwise the context stays the same.
+        If they are not, such a recipe continues in the same context: it has no use for the number.
         """
         request, account = context.unsized, context.account
         assert request is not None, "the recipe adapts to the rows"

@@ -226,11 +226,21 @@ def windows_at_double_cost() -> None:
 
 
 def strongest_attribute_as_of_one_row() -> None:
-    """The rows that an attribute classifies correctly are noised as if a unit had one row."""
-    suffices = training.one_suffices
-    training.one_suffices = lambda tables, rows, cost, k, noise: suffices(
-        tables, rows, cost, 1, noise
-    )
+    """The rows that an attribute classifies wrongly are noised as if a unit had one row."""
+    wrong = training.misclassified
+    training.misclassified = lambda tables, cost, k, noise: wrong(tables, cost, 1, noise)
+
+
+def tables_in_two_groups() -> None:
+    """Each table is released with two groups, at twice its cost."""
+    groups = informative_tables.like_groups
+    informative_tables.like_groups = lambda attributes, costs: 2 * groups(attributes, costs)
+
+
+def grouped_rows_counted_twice() -> None:
+    """A row counts twice in tables that are released in groups."""
+    sums = informative_tables.sums
+    informative_tables.sums = lambda tables, attributes, rows: 2 * sums(tables, attributes, rows)
 
 
 def mixtures_rated_without_bound() -> None:
@@ -512,6 +522,8 @@ MUTANTS: dict[str, Callable[[], None]] = {
         windows_by_rows_outside_too,
         windows_at_double_cost,
         strongest_attribute_as_of_one_row,
+        tables_in_two_groups,
+        grouped_rows_counted_twice,
         macros_reach_the_rows,
         computed_columns_as_they_are,
         identity_from_the_plan,

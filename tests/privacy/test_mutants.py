@@ -19,6 +19,10 @@ TRUE_FIGURES = "privacy/test_true_figures.py::test_no_family_of_recipes_releases
 BOTH_COUNTS = (
     "test_row_counts.py::test_both_counts_are_of_the_same_rows_and_weigh_by_their_inverse_variances"
 )
+GROUPED = (
+    "test_informative_tables.py::test_a_unit_changes_each_group_of_tables_by_its_sensitivity"
+    "_at_most"
+)
 MEANS_NOISE = "test_class_means.py::test_the_noise_is_given_what_the_plan_says"
 CAUGHT_BY = {
     "sensitivity_left_out": "privacy/test_proofs.py::test_the_bound_holds_on_the_worst_pairs_and_is"
@@ -60,6 +64,8 @@ CAUGHT_BY = {
     "windows_at_double_cost": f"{MEANS_NOISE}[0.2-1]",
     "strongest_attribute_as_of_one_row": "test_class_means.py::test_few_rows_and_a_tiny_budget_end"
     "_no_run[0-0.001-class-means or log-odds]",
+    "tables_in_two_groups": f"{GROUPED}[1]",
+    "grouped_rows_counted_twice": f"{GROUPED}[3]",
     "mixtures_rated_without_bound": "test_tree_beside_sums.py::test_a_row_more_gives_every_mixture"
     "_0_to_its_most[50.0-1-2]",
     "pairs_drawn_as_one_count": "test_informative_tables.py::test_rows_of_a_unit_raise_each_utility"

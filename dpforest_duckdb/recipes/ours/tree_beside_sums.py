@@ -16,12 +16,11 @@ from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, evenly, share
 from dpforest_duckdb.recipes.ours import auto_rules, constants
 from dpforest_duckdb.recipes.plans import (
-    FADING,
     LAPLACE,
-    RANKED,
     count_cost,
     first_queries,
     medians,
+    tables_query,
 )
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
@@ -49,10 +48,6 @@ def plan(request: Request) -> Plan:
     bins, choice, grown, sums = _budgets(request)
     trees, every = request.trees, request.trees == len(request.domain.attributes)
     chosen, tables = (0, sums) if every else share(sums, (constants.CHOICE, 100 - constants.CHOICE))
-    alike = every or trees > RANKED
-    parts = evenly(tables, trees)
-    if not alike:
-        parts = share(tables, [FADING**rank for rank in range(trees)])
     draws = PlannedQuery(
         "attribute", "permute-and-flip on sums of max counts", evenly(chosen, trees)
     )
@@ -61,7 +56,7 @@ def plan(request: Request) -> Plan:
             *first_queries(request),
             *bins,
             *(() if every else (draws,)),
-            PlannedQuery("tables", LAPLACE, parts),
+            tables_query(tables, trees, every=every),
             PlannedQuery("split", "permute-and-flip on Gini", evenly(grown // 2, request.depth)),
             PlannedQuery("leaf", LAPLACE, (grown // 2,)),
             PlannedQuery("mixture", "permute-and-flip on points", (choice,)),
@@ -97,7 +92,6 @@ TREE_BESIDE_SUMS = Recipe(
     plan=plan,
     learner=LEARNER,
     private_bounds=True,
-    asks_strongest=True,
     adapt=adapt,
     finish=lambda grown, request, plan: list(grown.trees),
     link="softmax",
