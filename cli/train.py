@@ -427,6 +427,12 @@ def _show_plan(run: Run) -> None:
             "strongest: if this query finds that one attribute alone classifies more than half of "
             f"the rows correctly, {' or '.join(names)} uses what is left of the budget instead."
         )
+    asking = [branch for branch in found if branch.recipe.asks_strongest]
+    if any(plan.query("strongest") for branch in asking for plan in branch.plans):
+        tell(
+            "strongest: the fewer rows one attribute alone classifies wrongly, by this query, the "
+            "fewer attributes are used. The plan shows the most."
+        )
     left = run.account.budget().left_epsilon
     delta = f", δ = {show(run.delta, ATTO)}" if run.delta else ""
     tell(

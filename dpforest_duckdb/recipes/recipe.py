@@ -79,8 +79,8 @@ class Recipe:
     - "bounds", "window 1", …: narrower bounds, if `private_bounds` is true and public ones are far
       too wide;
     - "strongest": the rows that one attribute alone classifies wrongly, for the attribute where
-      they are fewest; only if there is an `if_one_suffices`, or if `asks_strongest` is true and its
-      noise is small.
+      they are fewest; only if there is an `if_one_suffices`, or if `asks_strongest` is true, there
+      are three classes or more, and the noise in the figure is small.
 
     `successor` picks the recipe to switch to once the noisy number of rows is known; both query it
     at the same ε. `if_one_suffices` is the recipe to switch to if one attribute alone classifies
