@@ -182,6 +182,7 @@ class DuckDBRows:
             return source
         attributes = self._domain.attributes
         longest = max(len(attributes[number].edges) for number in lists)
+        *steps, first_step = (2**exponent for exponent in range(longest.bit_length()))
         sql = render(
             "search_edges",
             source=source,
@@ -194,7 +195,8 @@ class DuckDBRows:
                 )
                 for number, edges in lists.items()
             ],
-            steps=[2**exponent for exponent in range(longest.bit_length())],
+            first_step=first_step,
+            steps=steps,
         )
         return Sql(f"({sql})")
 

@@ -14,7 +14,7 @@ from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.scoring.dialects.spark import Spark
 from dpforest_duckdb.sql import Sql
 
-MANY_EDGES = 64  # of an attribute: with more, the CASE takes longer to plan than a search
+MANY_EDGES = 16  # of an attribute: with more, the CASE takes longer to plan than a search
 
 
 class Codes(Dialect):
