@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Integers, Mask
 from dpforest_duckdb.privacy.bits import Bits
@@ -19,6 +20,7 @@ from dpforest_duckdb.privacy.bits import Bits
 LIMIT = 2**62  # bounds, and the magnitude of noise: noise plus a count fits into int64
 ROOM = 16  # factor of the least radius: about one draw in thirty is rejected
 MAX_DENOMINATOR = 2**53  # so that 512 rounds of a coin fit into 2^62: see `_flip`
+Words = NDArray[np.uint64]
 
 
 def uniform_below(bounds: Integers, bits: Bits) -> Integers:
@@ -31,12 +33,25 @@ def uniform_below(bounds: Integers, bits: Bits) -> Integers:
     if below.size and not 1 <= below.min() <= below.max() <= LIMIT:
         raise ValueError("a bound must lie in 1…2^62")
     last = ~(-below % below)  # 2^64 mod b is (2^64 − b) mod b, and ~x is 2^64 − 1 − x
-    drawn = np.array(bits.words(below.size))
-    late = np.flatnonzero(drawn > last)
-    while late.size:
+    return _remainders(below.size, below, last, bits).reshape(np.shape(bounds))
+
+
+def uniform(size: int, bound: int, bits: Bits) -> Integers:
+    """As many draws of `uniform_below` with one bound, which take less time; flat."""
+    if not 1 <= bound <= LIMIT:
+        raise ValueError("a bound must lie in 1…2^62")
+    last = 2**64 - 1 - 2**64 % bound
+    return _remainders(size, np.uint64(bound), np.uint64(last), bits)
+
+
+def _remainders(
+    size: int, below: Words | np.uint64, last: Words | np.uint64, bits: Bits
+) -> Integers:
+    """Words modulo `below`; those above `last` are drawn again."""
+    drawn = np.array(bits.words(size))
+    while (late := (drawn > last).nonzero()[0]).size:
         drawn[late] = bits.words(late.size)
-        late = late[drawn[late] > last[late]]
-    return (drawn % below).astype(np.int64).reshape(np.shape(bounds))
+    return (drawn % below).astype(np.int64)
 
 
 def bernoulli_exp(numerator: Integers, denominator: int, bits: Bits) -> Mask:
@@ -50,14 +65,14 @@ def bernoulli_exp(numerator: Integers, denominator: int, bits: Bits) -> Mask:
         raise ValueError("an exponent must not be negative, its denominator must lie in 1…2^53")
     whole, part = np.divmod(np.ravel(numerator), denominator)
     heads = np.ones(whole.size, dtype=np.bool_)
-    pending, turn = np.flatnonzero(whole), 0
+    pending, turn = whole.nonzero()[0], 0
     while pending.size:
         won = _flip(np.ones(pending.size, dtype=np.int64), 1, bits)
         heads[pending[~won]] = False
         turn += 1
         pending = pending[won]
         pending = pending[whole[pending] > turn]
-    last = np.flatnonzero(heads & (part > 0))
+    last = (heads & (part > 0)).nonzero()[0]
     heads[last] = _flip(part[last], denominator, bits)
     return heads.reshape(np.shape(numerator))
 
@@ -67,14 +82,13 @@ def _flip(part: Integers, denominator: int, bits: Bits) -> Mask:
 
     Von Neumann's alternating series: round k continues to round k + 1 with probability γ/k. So the
     last round is k with probability γ^(k−1)/(k−1)! − γ^k/k!, which sums to e^−γ over odd k. With
-    the largest denominator `uniform_below` refuses round 513, which has a probability of 1/512!.
+    the largest denominator `uniform` refuses round 513, which has a probability of 1/512!.
     """
     heads = np.zeros(part.size, dtype=np.bool_)
     active = np.arange(part.size)
     turn = 2 if denominator == 1 else 1  # γ = 1 always passes the first round: draw no word for it
     while active.size:
-        bound = np.full(active.size, denominator * turn, dtype=np.int64)
-        on = uniform_below(bound, bits) < part[active]
+        on = uniform(active.size, denominator * turn, bits) < part[active]
         heads[active[~on]] = turn % 2 == 1
         active, turn = active[on], turn + 1
     return heads
@@ -109,7 +123,7 @@ def _scale(t: int, s: int) -> tuple[int, int]:
 
 def _magnitudes(proposals: int, t: int, s: int, bits: Bits) -> Integers:
     """Integers with P(y) ∝ e^(−y·s/t), y >= 0, flat; fewer than the proposals."""
-    u = uniform_below(np.full(proposals, t, dtype=np.int64), bits)
+    u = uniform(proposals, t, bits)
     u = u[bernoulli_exp(u, t, bits)]
     v = _geometric(u.size, bits)
     if v.size and int(v.max() + 1) * t > LIMIT:

@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 
 from dpforest_duckdb.privacy import sampler
 from dpforest_duckdb.privacy.bits import SecureBits
-from dpforest_duckdb.privacy.sampler import bernoulli_exp, discrete_laplace, uniform_below
+from dpforest_duckdb.privacy.sampler import (
+    bernoulli_exp,
+    discrete_laplace,
+    uniform,
+    uniform_below,
+)
 
 BITS = SecureBits()
 DRAWS = 150_000
@@ -49,6 +54,14 @@ def test_uniform_below_refuses_exactly_the_words_past_the_last_multiple(bound: i
         assert uniform_below(bounds, Script(multiple, 2**64 - 1, 0)) == 0
 
 
+@pytest.mark.parametrize("bound", [1, 2, 3, 10, 2**32 - 5, 3**39, 3 * 2**60, 2**62 - 1, 2**62])
+def test_draws_with_one_bound_are_those_with_many_equal_bounds(bound: int) -> None:
+    multiple = 2**64 // bound * bound
+    words = [0, bound - 1, multiple - 1, multiple % 2**64, 2**64 - 1, *range(10)]
+    found = uniform(5, bound, Script(*words))
+    assert found.tolist() == uniform_below(np.full(5, bound), Script(*words)).tolist()
+
+
 def test_uniform_below_redraws_only_what_was_refused() -> None:
     refused = 2**64 - 1
     found = uniform_below(np.array([[3, 3], [2, 5]]), Script(4, refused, refused, 8, refused, 5))
@@ -59,6 +72,8 @@ def test_uniform_below_redraws_only_what_was_refused() -> None:
 def test_uniform_below_refuses_bounds_out_of_range(bound: int) -> None:
     with pytest.raises(ValueError, match="bound"):
         uniform_below(np.array([1, bound]), BITS)
+    with pytest.raises(ValueError, match="bound"):
+        uniform(1, bound, BITS)
 
 
 @pytest.mark.parametrize("bound", [2, 3, 7, 1000])
@@ -81,10 +96,10 @@ def test_every_execution_of_a_coin(
     monkeypatch: pytest.MonkeyPatch, numerator: int, denominator: int
 ) -> None:
     def run(choose: Choose) -> bool:
-        def uniform(bounds: NDArray[np.int64], bits: object) -> NDArray[np.int64]:
-            return np.array([choose([Fraction(1, int(bounds[0]))] * int(bounds[0]))])
+        def uniform(size: int, bound: int, bits: object) -> NDArray[np.int64]:
+            return np.array([choose([Fraction(1, bound)] * bound) for _ in range(size)])
 
-        monkeypatch.setattr(sampler, "uniform_below", uniform)
+        monkeypatch.setattr(sampler, "uniform", uniform)
         return bool(bernoulli_exp(np.array([numerator]), denominator, BITS)[0])
 
     found, missing = executions(run, Fraction(1, 20_000))
