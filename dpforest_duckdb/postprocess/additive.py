@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,39 +71,61 @@ def fitted(prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]) -
     many of them as its frequency says. Every value gets one more row, with its released shares,
     so that none is without rows. Log-odds are against the first class.
     """
-    codes, rows = _distinct([made_up(number, weight) for number, weight in enumerate(weights)])
+    made, rows = _made_up_rows(weights)
+    codes = [each.code for each in made]
     wanted = [np.maximum(share, LEAST).T for share in shares]
     added = [target / prior[:, None] for target in wanted]  # factors of the odds, until the end
-    cells = [
-        code + np.arange(len(prior))[:, None] * target.shape[1]
-        for code, target in zip(codes, wanted, strict=True)
-    ]
     odds = np.log(prior)[:, None] + sum(
-        np.log(part).take(cell) for part, cell in zip(added, cells, strict=True)
+        np.log(part).take(code, axis=1) for part, code in zip(added, codes, strict=True)
     )
     held = np.exp(odds - odds.max(axis=0))  # `[class, row]`: rows of each class
     held *= rows / held.sum(axis=0)
     for _ in range(SWEEPS):
-        for part, target, share, cell in zip(added, wanted, shares, cells, strict=True):
-            expected = np.bincount(cell.ravel(), held.ravel(), target.size).reshape(target.shape)
-            factor = target / np.maximum(expected + share.T, LEAST)
+        for part, target, share, each in zip(added, wanted, shares, made, strict=True):
+            factor = target / np.maximum(each.sums(held, len(share)) + share.T, LEAST)
             part *= factor
-            held *= factor.take(cell, mode="clip")  # all are inside: no check, which takes time
+            # all are inside: no check, which takes time
+            held *= factor.take(each.code, axis=1, mode="clip")
             held *= rows / held.sum(axis=0)
     return Odds(_against_first(np.log(prior)), [_against_first(np.log(part).T) for part in added])
 
 
-def _distinct(codes: Sequence[NDArray[np.intp]]) -> tuple[Sequence[NDArray[np.intp]], Floats]:
+@dataclass(frozen=True)
+class _Column:
+    """The values `code[row]` of an attribute in made-up rows, and the rows in their order."""
+
+    code: NDArray[np.intp]
+    in_order: NDArray[np.intp]
+
+    @cached_property
+    def _runs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The values that occur, and the first place of each in the order."""
+        times = np.bincount(self.code)
+        values = times.nonzero()[0]
+        return values, (times.cumsum() - times)[values]
+
+    def sums(self, figures: Floats, values: int) -> Floats:
+        """The sums `[class, value]` of `figures[class, row]`."""
+        found, (occur, first) = np.zeros((len(figures), values)), self._runs
+        found[:, occur] = np.add.reduceat(figures.take(self.in_order, axis=1), first, axis=1)
+        return found
+
+
+def _made_up_rows(weights: Sequence[Floats]) -> tuple[list[_Column], Floats]:
     """Rows that differ, by attribute, and how often each occurs.
 
     All rows, once each, if there are more combinations of values than rows.
     """
+    codes = [made_up(number, weight) for number, weight in enumerate(weights)]
     values = [int(code.max()) + 1 for code in codes]
     if math.prod(values) > ROWS:
-        return codes, np.ones(ROWS)
+        columns = [_Column(code, _places(number)) for number, code in enumerate(codes)]
+        return columns, np.ones(ROWS)
     times = np.bincount(np.ravel_multi_index(tuple(codes), values))
     seen = np.flatnonzero(times)
-    return np.unravel_index(seen, values), times[seen].astype(np.float64)
+    different = np.unravel_index(seen, values)
+    columns = [_Column(code, code.argsort(kind="stable")) for code in different]
+    return columns, times[seen].astype(np.float64)
 
 
 def made_up(number: int, weight: Floats) -> NDArray[np.intp]:
@@ -118,6 +140,12 @@ def made_up(number: int, weight: Floats) -> NDArray[np.intp]:
 @cache
 def _order(number: int) -> NDArray[np.intp]:
     return np.random.default_rng(number).permutation(ROWS)
+
+
+@cache
+def _places(number: int) -> NDArray[np.intp]:
+    """The made-up rows in the order of an attribute's values, whatever its weights."""
+    return _order(number).argsort()
 
 
 def _against_first(odds: Floats) -> Floats:
