@@ -22,6 +22,7 @@ from dpforest_duckdb.engine.routing import Moves, moved
 from dpforest_duckdb.engine.same_nodes import SameNodes
 from dpforest_duckdb.engine.siblings import Spared, spared
 from dpforest_duckdb.engine.statements import Statements
+from dpforest_duckdb.engine.vote_grids import VoteGrid, added
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.codes import unsigned
@@ -574,16 +575,9 @@ class DuckDBRows:
     def rate_mixtures(
         self, models: Sequence[Sequence[Tree]], mixtures: Sequence[Sequence[int]], one_in: int
     ) -> Integers:
-        # the votes [node, model, score], by the SQL of the node and the number of nodes
-        nodes: dict[tuple[Sql, int], Integers] = {}
-        for number, model in enumerate(models):
-            for tree in model:
-                votes = np.zeros((tree.nodes, len(models), len(self._scores)), dtype=np.int64)
-                votes[:, number] = np.column_stack(_scores_of(tree.votes))
-                node = self._node(tree), tree.nodes
-                nodes[node] = nodes.get(node, 0) + votes
-        packed = PackedVotes.of([votes.reshape(len(votes), -1) for votes in nodes.values()])
-        leaves = [self._ident(f"leaf{number}") for number in range(len(nodes))]
+        looked_up = self._looked_up(models)
+        packed = PackedVotes.of([votes for _, votes in looked_up])
+        leaves = [self._ident(f"leaf{number}") for number in range(len(looked_up))]
         sums = [self._ident(f"packed{number}") for number in range(len(packed.words))]
         scores = iter(packed.scores(sums))
         weights = [self._ident(f"weight{number}") for number in range(len(models))]
@@ -595,7 +589,7 @@ class DuckDBRows:
             node_class=self._node_classes[0],
             classes=self._classes,
             votes=_constants(packed.votes),
-            nodes={leaf: node for leaf, (node, _) in zip(leaves, nodes, strict=True)},
+            nodes={leaf: node for leaf, (node, _) in zip(leaves, looked_up, strict=True)},
             packed={
                 column: [
                     SimpleNamespace(leaf=leaves[tree], before=first + 1) for tree, first in word
@@ -613,6 +607,30 @@ class DuckDBRows:
         )
         found = self._run(sql, step="rate_mixtures", fetch="fetchnumpy")
         return _dense([found["mixture"]], found["points"], (len(mixtures),))
+
+    def _looked_up(self, models: Sequence[Sequence[Tree]]) -> list[tuple[Sql, Integers]]:
+        """The votes `[place, score]` that each row looks up, and the SQL of its place.
+
+        Their sums are the scores of all models, model by model.
+        """
+        grids, others = list[VoteGrid](), dict[Sql, Integers]()
+        for number, model in enumerate(models):
+            for tree in model:
+                votes = np.zeros((tree.nodes, len(models), len(self._scores)), dtype=np.int64)
+                votes[:, number] = np.column_stack(_scores_of(tree.votes))
+                votes = votes.reshape(tree.nodes, -1)
+                path, leaves = self._path(tree)
+                if path is None:
+                    node = self._at_leaf(tree, range(tree.nodes))
+                    others[node] = others.get(node, 0) + votes
+                else:
+                    sizes = [self._domain.cells[attribute] for attribute in path]
+                    grids.append(VoteGrid(path, votes[leaves].reshape(*sizes, -1)))
+        sums = [(self._cell(each.attributes), each.votes) for each in added(grids)]
+        return [
+            *((cell, votes.reshape(-1, votes.shape[-1])) for cell, votes in sums),
+            *others.items(),
+        ]
 
     def _at_leaf(
         self, tree: Tree, values: Sequence[int], node: int = 0, *, in_cells: bool = False
@@ -642,26 +660,34 @@ class DuckDBRows:
         yes, no = map(below, children)
         return Sql(f"CASE WHEN {test} THEN {yes} ELSE {no} END")
 
-    def _node(self, tree: Tree) -> Sql:
-        """The number of the leaf of a row, by its codes."""
-        return self._grid(tree) or self._at_leaf(tree, range(tree.nodes))
-
     def _grid(self, tree: Tree) -> Sql | None:
-        """The leaf as a sum of codes, if all nodes of a depth split by all values of the same
-        attribute, and leaves are numbered in the order of the values.
+        """The leaf as a sum of codes, if the tree has a path; None also if it has no split."""
+        path, leaves = self._path(tree)
+        return Sql(f"{self._cell(path)} + {leaves[0]}") if path else None
+
+    def _path(self, tree: Tree) -> tuple[tuple[int, ...] | None, Integers]:
+        """The attribute of each depth, if all nodes of a depth split by all values of the same one,
+        and leaves are numbered in the order of the values; else None. Then the leaves.
         """
-        nodes, number = np.array([0]), ""
+        path, nodes = list[int](), np.array([0])
         while (tree.kind[nodes] == MULTIWAY).all():
             attribute, first = int(tree.attribute[nodes[0]]), int(tree.first[nodes[0]])
             size = self._domain.cells[attribute]
-            alike = (tree.attribute[nodes] == attribute).all()
+            alike = (tree.attribute[nodes] == attribute).all() and attribute not in path
             if not alike or (np.diff(tree.first[nodes]) != size).any():
-                return None
-            code = f"CAST({self._code(self._places[attribute])} AS INTEGER)"
-            number = f"({number}) * {size} + {code}" if number else code
+                return None, nodes
+            path.append(attribute)
             nodes = first + np.arange(len(nodes) * size)
-        whole = number and (tree.kind[nodes] == LEAF).all()
-        return Sql(f"{number} + {nodes[0]}") if whole else None
+        return tuple(path) if (tree.kind[nodes] == LEAF).all() else None, nodes
+
+    def _cell(self, attributes: Sequence[int]) -> Sql:
+        """The number of a row's combination of values; the last attribute's vary fastest."""
+        number = "0"
+        for attribute in attributes:
+            code = f"CAST({self._code(self._places[attribute])} AS INTEGER)"
+            size = self._domain.cells[attribute]
+            number = code if number == "0" else f"({number}) * {size} + {code}"
+        return Sql(number)
 
     def _label(self, tree: Tree) -> Sql:
         """The number of the class that a tree votes for, by the codes of a row."""
