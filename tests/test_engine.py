@@ -24,7 +24,7 @@ from dpforest_duckdb.engine.base import Gradients, Sample, Splits
 from dpforest_duckdb.engine.connect import MEMORY, open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.packing import MAX_CELLS, MAX_GRID, WORD, blocks
-from dpforest_duckdb.engine.rows import DuckDBRows
+from dpforest_duckdb.engine.rows import FEW_ROWS, DuckDBRows
 from dpforest_duckdb.engine.same_nodes import SameNodes
 from dpforest_duckdb.engine.siblings import spared
 from dpforest_duckdb.errors import DpforestError
@@ -100,6 +100,33 @@ def test_counts_are_dense_and_equal_python(con: duckdb.DuckDBPyConnection) -> No
     for got, want in zip(counts, expected, strict=True):
         assert (got == want).all()
     assert (rows.count_leaves(0, 1) == expected[0].sum(axis=1)).all()
+
+
+@pytest.mark.parametrize("trees", [1, 3])
+def test_few_rows_are_counted_as_many_are(con: duckdb.DuckDBPyConnection, trees: int) -> None:
+    fill(con)
+    engine = DuckDBEngine(con)
+    table = engine.table("t")
+    bound = domain().bind(table.columns)
+    first = Splits([0], [1], [THRESHOLD], [0], [trees])
+    second = Splits([trees], [0], [MULTIWAY], [0], [trees + 2])
+    found, steps = [], []
+    for about in (0, FEW_ROWS, FEW_ROWS + 1):
+        rows = encode(
+            engine, table, bound, PrivacyUnit("row"), trees=trees, sample="all", salt=1, about=about
+        )
+        shown: list[str] = []
+        rows._statements.trace = shown.append
+        counts = rows.count_classes(0, trees) + rows.count_pairs(0)
+        for splits, nodes in ((first, trees + 2), (second, trees + 2 + bound.cells[0])):
+            rows.route(splits, nodes)
+            counts += rows.count_classes(nodes - 2, 2)
+            counts += rows.count_classes(trees, nodes - trees)
+        found.append([table.tolist() for table in counts])
+        steps.append(sum("for all attributes" in statement for statement in shown))
+        rows._statements.trace = None
+    assert found[0] == found[1] == found[2]
+    assert steps == [0, 6, 0]
 
 
 def test_copies_are_counted_once_until_they_differ(con: duckdb.DuckDBPyConnection) -> None:

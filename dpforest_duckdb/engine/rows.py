@@ -34,6 +34,7 @@ _NO_COUNTS: tuple[list[Integers], int] = ([np.zeros((0, 0, 0), np.int64)], 0)
 MAX_TESTS = 7  # first splits of a tree that each statement tests again; with more, rows are moved
 MAX_UNSTORED = 3  # trees whose votes every statement looks up again; with more, scores are stored
 MAX_SUMS = 1000  # of products, in one statement
+FEW_ROWS = 2**14  # up to about so many are counted by one GROUP BY for all attributes
 MAX_COUNTED = 4  # trees in one statement, which copies the rows to count of each
 
 
@@ -66,6 +67,7 @@ class DuckDBRows:
         self._node_classes = [self._ident(f"node_class{copy}") for copy in range(copies)]
         self._name = f"dpforest_{secrets.token_hex(6)}"
         self._node_class_type = unsigned(copies * self._classes)
+        self._few = False
         self._version = 0
         self._scored = False
         self._unstored: list[Tree] = []  # whose votes are not in the stored scores
@@ -82,8 +84,8 @@ class DuckDBRows:
         self._coded = self._ident("temp", "main", f"{self._name}_0")
         self._owned = True
 
-    def with_same_codes(self, copies: int, *, owned: bool = False) -> DuckDBRows:
-        """The same rows at their roots.
+    def with_same_codes(self, copies: int, *, about: int = 0, owned: bool = False) -> DuckDBRows:
+        """The same rows at their roots, to be counted in the way for `about` so many (0: unknown).
 
         If the coded table is `owned`, it is dropped with them; then the rows here must not be used
         any more.
@@ -91,7 +93,7 @@ class DuckDBRows:
         other = DuckDBRows(self._statements, self._cursor, self._domain, copies)
         other._coded, other._owned = self._coded, owned
         other._name = self._name if owned else other._name
-        other._counts_at_roots = self._counts_at_roots
+        other._counts_at_roots, other._few = self._counts_at_roots, 0 < about <= FEW_ROWS
         if copies == 1:  # else the node_classes are computed again
             other._node_class_type = self._node_class_type
             other._roots, other._open = self._roots, [set(range(self._roots))]
@@ -328,7 +330,7 @@ class DuckDBRows:
         """
         parts = [part for block in self._blocks for part in block.parts(nodes, self._classes)]
         sql = render(
-            "count_classes",
+            "count_few" if self._few else "count_classes",
             materialized=bool(wanted or pairs) or self._first_splits is not None,
             words=self._words,
             blocks=[
@@ -345,6 +347,7 @@ class DuckDBRows:
             ],
             node_class_type=self._node_class_type,
             wanted=wanted and self._node_classes_of(wanted),
+            values=max(block.size for block in parts),
             first=first * self._classes,
         )
         found = self._run(sql, step=step, fetch="fetchnumpy")

@@ -275,7 +275,9 @@ class Run:
         context.observe(Event(Phase.ENCODE))
         recipe, request = context.recipe, context.request
         copies = recipe.learner.node_columns(request)
-        with self._encoded(rows, request.domain, copies, recipe.rows, before, last) as coded:
+        with self._encoded(
+            rows, request.domain, copies, recipe.rows, before, request.rows, last
+        ) as coded:
             return recipe.learner.grow(coded, context)
 
     @contextlib.contextmanager
@@ -286,9 +288,10 @@ class Run:
         trees: int,
         sample: Sample,
         before: Sequence[Tree] = (),
+        about: int = 0,
         last: bool = False,
     ) -> Iterator[CodedRows]:
-        """The coded rows; dropped at the end."""
+        """The coded rows, `about` as many if that is not 0; dropped at the end."""
         second = self.recipe.second
         coded = rows.encode(
             domain,
@@ -298,6 +301,7 @@ class Run:
             salt=self.randomness.salt,
             first_phase=before,
             misclassified_weight=1 if second is None else second.misclassified_weight,
+            about=about,
             last=last,
         )
         try:
