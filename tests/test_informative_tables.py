@@ -29,7 +29,7 @@ from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.ours.auto_rules import unexplained
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.splits import limits, table_codes
-from dpforest_duckdb.splits.table_codes import like_groups
+from dpforest_duckdb.splits.table_codes import deviations, like_groups
 
 DOMAIN = Domain(
     (
@@ -193,14 +193,15 @@ def test_a_unit_changes_each_group_of_tables_by_its_sensitivity_at_most(k: int) 
         return sums
 
     noise, largest = SimpleNamespace(joint=kept), [0.0, 0.0]
-    costs = (5 * NANO, 4 * NANO, 3 * NANO, 2 * NANO, NANO)
+    part = NANO // 10
+    costs = (5 * part, 4 * part, 3 * part, 2 * part, part)
     for seed in range(20):
         rows = mixed_rows(30 * (seed % 3), seed)
         unit = np.tile(mixed_rows(1, 100 + seed), (k, 1)) if seed % 2 else mixed_rows(k, 50 + seed)
         given.clear()
         released(rows, k, costs, noise)
         released(np.concatenate([rows, unit]), k, costs, noise)
-        assert [epsilon for *_, epsilon, _ in given] == [10 * NANO, 5 * NANO] * 2
+        assert [epsilon for *_, epsilon, _ in given] == [10 * part, 5 * part] * 2
         for group in range(2):
             (before, blocks, _, bound), (after, *_) = given[group], given[group + 2]
             starts = np.cumsum([0, *blocks])[:-1]
@@ -234,7 +235,7 @@ def test_tables_are_grouped_so_that_they_have_the_least_noise() -> None:
     """All attributes with contrasts together, and those of many values together: no other way to
     divide them, nor independent noise for each, has a smaller variance on average.
     """
-    attributes, costs = MIXED.attributes, [NANO] * 5
+    attributes, costs = MIXED.attributes, [NANO // 10] * 5
 
     def variance(groups: list[list[int]]) -> float:
         return sum(table_codes._variance(group, attributes, costs) for group in groups)
@@ -243,10 +244,12 @@ def test_tables_are_grouped_so_that_they_have_the_least_noise() -> None:
     assert found == [[0, 1, 4], [2, 3]]
     others = ([[0, 1, 2, 3, 4]], [[0, 1, 4], [2], [3]], [[0, 1, 4, 2], [3]])
     assert all(variance(found) <= variance(other) for other in others)
-    assert variance(found) < 5 * laplace_deviation(NANO, 1) ** 2
+    assert variance(found) < 5 * laplace_deviation(NANO // 10, 1) ** 2
     assert like_groups(attributes[2:3], [NANO]) == [[0]]
-    alone = table_codes._variance([0], attributes[2:3], [NANO])
-    assert alone == pytest.approx(2, rel=0.01), "as Laplace noise without rounding"
+    alone = table_codes._variance([0], attributes[1:2], [NANO])
+    assert alone == laplace_deviation(NANO, 1) ** 2
+    in_contrasts = deviations(attributes[1:2], attributes[1:2], NANO, 1)
+    assert alone < in_contrasts[0] ** 2, "so a table by itself is released as counts"
 
 
 def test_attributes_are_fewer_if_the_strongest_leaves_few_rows() -> None:
@@ -281,3 +284,29 @@ def test_the_strongest_attribute_is_asked_for_with_several_classes_and_enough_ro
     recipe = find("log-odds")
     _, chosen = recipe.chosen(recipe.request(domain, NANO), np.full(classes, rows // classes))
     assert any(query.purpose == STRONGEST for query in chosen.first) == asks
+
+
+@pytest.mark.parametrize("attribute", [1, 2])
+def test_a_table_by_itself_has_independent_noise(attribute: int) -> None:
+    """It has the counts of all values that the domain describes, and no others."""
+    private = [np.full((cells, 3), 7, dtype=np.int64) for cells in MIXED.cells]
+    given: list[tuple[np.ndarray, int, int]] = []
+
+    def laplace(counts: np.ndarray, epsilon: int, sensitivity: int) -> np.ndarray:
+        given.append((counts, epsilon, sensitivity))
+        return counts + 1
+
+    plan = Plan((PlannedQuery("tables", "joint noise in groups", (NANO,)),))
+    context = SimpleNamespace(
+        request=find("log-odds").request(MIXED, NANO, rows_per_unit=3),
+        account=SimpleNamespace(spend=lambda purpose, place: NANO, plan=plan),
+        randomness=SimpleNamespace(noise=SimpleNamespace(laplace=laplace)),
+        observe=unobserved,
+    )
+    found = release_tables(private, [attribute], cast(Any, context))
+    ((counts, epsilon, sensitivity),) = given
+    assert counts.shape == (len(MIXED.attributes[attribute].expected), 3)
+    assert (epsilon, sensitivity) == (NANO, 3)
+    assert (found.counts[0] == counts + 1).all()
+    assert found.noise == [laplace_deviation(NANO, 3)]
+    assert found.totals is None

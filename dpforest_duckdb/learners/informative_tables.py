@@ -71,7 +71,7 @@ class Tables:
 
     `counts[place][value, class]` are of the values that the domain describes, with noise of the
     standard deviation `noise[place]` in a count. `totals[class]` are the rows of each class, with
-    noise of `noise_of_totals`; None if no attribute has contrasts.
+    noise of `noise_of_totals`; None if no table was released as contrasts.
     """
 
     counts: Sequence[Integers]
@@ -101,6 +101,8 @@ def release_tables(
 ) -> Tables:
     """Release the tables of the attributes `drawn`, of private `private[attribute][cell, class]`.
 
+    A table by itself has independent noise.
+
     The query "tables" has a cost for each of them, in nano-ε, or one for all: what each brings to
     its group.
     """
@@ -115,6 +117,12 @@ def release_tables(
     totals, noise_of_totals = None, 0.0
     for group in like_groups(attributes, costs):
         released, cost = [attributes[place] for place in group], sum(costs[p] for p in group)
+        if len(group) == 1:  # contrasts would have more noise
+            (place,) = group
+            table = private[drawn[place]][list(released[0].expected)]
+            counts[place] = context.randomness.noise.laplace(table, cost, k)
+            noise[place] = laplace_deviation(cost, k)
+            continue
         counted, scale = has_contrasts(released), parts(released, k)
         true = sums([private[drawn[place]] for place in group], released, counted) * scale
         of_blocks = blocks(released, counted)

@@ -27,7 +27,7 @@ import numpy as np
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.noise import joint_deviation
+from dpforest_duckdb.privacy.noise import joint_deviation, laplace_deviation
 from dpforest_duckdb.privacy.sampler import MAX_DENOMINATOR
 
 CODED = 4  # most values for contrasts: with more, each count gets too much noise
@@ -190,7 +190,12 @@ def like_groups(attributes: Sequence[Attribute], costs: Sequence[int]) -> list[l
 
 
 def _variance(group: Sequence[int], attributes: Sequence[Attribute], costs: Sequence[int]) -> float:
-    """The variances of a count of each attribute's table in a release of the group, added up."""
+    """The variances of a count of each attribute's table in a release of the group, added up.
+
+    A table by itself has independent noise.
+    """
     released, cost = [attributes[place] for place in group], sum(costs[place] for place in group)
+    if len(group) == 1:
+        return laplace_deviation(cost, 1) ** 2
     noise = deviations(released, released, cost, 1, has_contrasts(released))
     return sum(each**2 for each in noise)
