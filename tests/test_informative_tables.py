@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,7 +18,10 @@ from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.learners import informative_tables
+from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.informative_tables import Tables, draw_attributes, release_tables
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import ExactNoise, laplace_deviation
@@ -26,10 +30,13 @@ from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.recipes import find
+from dpforest_duckdb.recipes.ours import auto_rules
 from dpforest_duckdb.recipes.ours.auto_rules import unexplained
+from dpforest_duckdb.recipes.plans import tables_query
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
-from dpforest_duckdb.splits import limits, table_codes
-from dpforest_duckdb.splits.table_codes import deviations, like_groups
+from dpforest_duckdb.request import Request
+from dpforest_duckdb.splits import limits
+from dpforest_duckdb.splits.table_codes import deviations, has_contrasts, like_groups
 
 DOMAIN = Domain(
     (
@@ -210,7 +217,8 @@ def test_a_unit_changes_each_group_of_tables_by_its_sensitivity_at_most(k: int) 
     assert largest == [1.0, 1.0]
 
 
-def test_the_stated_noise_of_grouped_tables_is_the_noise_that_is_there() -> None:
+@pytest.mark.parametrize("k", [1, 3])
+def test_the_stated_noise_of_grouped_tables_is_the_noise_that_is_there(k: int) -> None:
     random, true = np.random.default_rng(1), []
     columns = [random.choice(attribute.expected, 400) for attribute in MIXED.attributes]
     rows = np.column_stack([*columns, random.integers(0, 3, 400)])
@@ -220,7 +228,7 @@ def test_the_stated_noise_of_grouped_tables_is_the_noise_that_is_there() -> None
         true.append(table[list(attribute.expected)])
     errors, totals, found = [list[float]() for _ in MIXED.attributes], list[float](), None
     for _ in range(400):
-        found = released(rows, costs=(NANO // 10,) * 5)  # rounding adds little to this noise
+        found = released(rows, k, (k * NANO // 10,) * 5)  # rounding adds little to this noise
         for place, table in enumerate(found.counts):
             errors[place].append(float(((table - true[place]) ** 2).mean()))
         assert found.totals is not None
@@ -237,8 +245,14 @@ def test_tables_are_grouped_so_that_they_have_the_least_noise() -> None:
     """
     attributes, costs = MIXED.attributes, [NANO // 10] * 5
 
+    def variance_of(group: list[Attribute]) -> float:
+        if len(group) == 1:
+            return laplace_deviation(NANO // 10, 1) ** 2
+        cost, counted = len(group) * NANO // 10, has_contrasts(group)
+        return sum(each**2 for each in deviations(group, group, cost, 1, counted))
+
     def variance(groups: list[list[int]]) -> float:
-        return sum(table_codes._variance(group, attributes, costs) for group in groups)
+        return sum(variance_of([attributes[place] for place in group]) for group in groups)
 
     found = like_groups(attributes, costs)
     assert found == [[0, 1, 4], [2, 3]]
@@ -246,10 +260,18 @@ def test_tables_are_grouped_so_that_they_have_the_least_noise() -> None:
     assert all(variance(found) <= variance(other) for other in others)
     assert variance(found) < 5 * laplace_deviation(NANO // 10, 1) ** 2
     assert like_groups(attributes[2:3], [NANO]) == [[0]]
-    alone = table_codes._variance([0], attributes[1:2], [NANO])
-    assert alone == laplace_deviation(NANO, 1) ** 2
     in_contrasts = deviations(attributes[1:2], attributes[1:2], NANO, 1)
-    assert alone < in_contrasts[0] ** 2, "so a table by itself is released as counts"
+    assert in_contrasts[0] > laplace_deviation(NANO, 1), "so one by itself is released as counts"
+
+
+def test_many_sizes_are_grouped_in_no_time() -> None:
+    """Neither the time nor the memory grows with the number of values."""
+    many = [Attribute(f"a{n}", "categorical", tuple(map(str, range(n)))) for n in range(2, 402)]
+    many.append(Attribute("wide", "categorical", tuple(map(str, range(10_000)))))
+    groups = like_groups(many, [NANO] * len(many))
+    assert sorted(place for group in groups for place in group) == list(range(len(many)))
+    assert 1 < len(groups) < len(many)
+    assert groups[-1] == [len(many) - 1]
 
 
 def test_attributes_are_fewer_if_the_strongest_leaves_few_rows() -> None:
@@ -310,3 +332,106 @@ def test_a_table_by_itself_has_independent_noise(attribute: int) -> None:
     assert (found.counts[0] == counts + 1).all()
     assert found.noise == [laplace_deviation(NANO, 3)]
     assert found.totals is None
+
+
+@pytest.mark.parametrize("trees", [2, 5])
+def test_groups_cost_what_the_plan_says(trees: int) -> None:
+    """By rank if few are drawn, and in equal parts of all attributes."""
+    request = find("log-odds").request(MIXED, NANO, trees=trees)
+    plan = Plan((tables_query(NANO, trees, every=trees == 5),))
+    account, spent = Accountant(plan), list[int]()
+
+    def joint(sums: np.ndarray, blocks: Any, epsilon: int, sensitivity: int) -> np.ndarray:
+        spent.append(epsilon)
+        return sums
+
+    def laplace(counts: np.ndarray, epsilon: int, sensitivity: int) -> np.ndarray:
+        spent.append(epsilon)
+        return counts
+
+    context = SimpleNamespace(
+        request=request,
+        account=account,
+        randomness=SimpleNamespace(noise=SimpleNamespace(joint=joint, laplace=laplace)),
+        observe=unobserved,
+    )
+    private = [np.full((cells, 3), 7, dtype=np.int64) for cells in MIXED.cells]
+    release_tables(private, range(trees), cast(Any, context))
+    assert sum(spent) == account.spent.epsilon
+    assert NANO - 5 <= sum(spent) <= NANO
+
+
+def test_each_table_is_that_of_its_attribute() -> None:
+    """Without noise: also if two attributes have as many values, or if the first cell is not
+    described.
+    """
+    alike = replace(
+        MIXED,
+        attributes=(
+            *MIXED.attributes[:2],
+            Attribute("same", "categorical", ("k", "l", "m", "n"), nullable=False),
+        ),
+    ).bind({"two": VARCHAR, "four": VARCHAR, "same": VARCHAR, "c": VARCHAR})
+    random, private = np.random.default_rng(3), []
+    rows = random.integers(0, 3, 500)
+    for attribute in alike.attributes:
+        table = np.zeros((attribute.cells, 3), dtype=np.int64)
+        np.add.at(table, (random.choice(attribute.expected, 500), rows), 1)
+        private.append(table)
+    exact = SimpleNamespace(joint=lambda sums, *_: sums, laplace=lambda counts, *_: counts)
+    plan = Plan((PlannedQuery("tables", "joint noise in groups", (NANO,) * 3),))
+    request = find("log-odds").request(alike, NANO)
+    context = SimpleNamespace(
+        request=request,
+        account=SimpleNamespace(spend=lambda purpose, place: NANO, plan=plan),
+        randomness=SimpleNamespace(noise=exact),
+        observe=unobserved,
+    )
+    drawn = [2, 0, 1]
+    found = release_tables(private, drawn, cast(Any, context))
+    growth = Growth(alike.cells, 3, 3)
+    *trees, totals = found.trees(request, drawn, growth)
+    assert totals.counts is not None
+    assert (totals.counts[0] == private[0].sum(axis=0)).all()
+    for number, tree in zip(drawn, trees, strict=True):
+        assert tree.attribute[0] == number
+        assert tree.counts is not None
+        assert (tree.counts[1:] == private[number]).all()
+
+
+@pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")
+def test_the_number_of_attributes_follows_from_noisy_figures_alone(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """800 rows, of which "a" alone classifies 100 wrongly; noise adds 700 to a single figure, and
+    5,000 to each of several.
+    """
+    con.execute(
+        "CREATE TABLE t AS SELECT 'xyz'[1 + i % 3] AS a, 'pq'[1 + i // 3 % 2] AS b, "
+        "'c' || IF(i < 100, (i + 1) % 3, i % 3) AS c FROM range(800) AS r(i)"
+    )
+    made = (
+        Attribute("a", "categorical", ("x", "y", "z")),
+        Attribute("b", "categorical", ("p", "q")),
+    )
+    domain = Domain(made, "c", ("c0", "c1", "c2")).bind(dict.fromkeys("abc", VARCHAR))
+    true = con.execute("SELECT count(*) FROM t GROUP BY c ORDER BY c").fetchall()
+    seen: list[Request] = []
+    laplace, unexplained_part = ExactNoise.laplace, auto_rules.unexplained
+
+    def shifted(self: ExactNoise, counts: np.ndarray, epsilon: int, bound: int) -> np.ndarray:
+        laplace(self, counts, epsilon, bound)
+        return counts + (700 if counts.size == 1 else 5_000)
+
+    def kept(request: Request) -> float:
+        seen.append(request)
+        return unexplained_part(request)
+
+    monkeypatch.setattr(ExactNoise, "laplace", shifted)
+    monkeypatch.setattr(auto_rules, "unexplained", kept)
+    fit(con, "t", domain=domain, epsilon=1, recipe="log-odds", seed=1)
+    found = {r.misclassified for r in seen if r.misclassified not in (None, 0)}
+    assert found == {100 + 700}
+    assert {r.histogram for r in seen if r.misclassified == 800} == {
+        tuple(number + 5_000 for (number,) in true)
+    }

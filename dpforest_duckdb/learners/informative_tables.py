@@ -111,8 +111,10 @@ def release_tables(
     attributes = [request.domain.attributes[number] for number in drawn]
     query = context.account.plan.query("tables")
     assert query is not None, "a recipe of tables has planned them"
-    ranks = range(len(drawn) if query.times == 1 else 1)
-    costs = [context.account.spend("tables", rank) for rank in ranks] * (len(drawn) // len(ranks))
+    if query.times > 1:
+        costs = [context.account.spend("tables")] * len(drawn)
+    else:
+        costs = [context.account.spend("tables", rank) for rank in range(len(drawn))]
     counts, noise = [np.zeros(0, dtype=np.int64)] * len(drawn), [0.0] * len(drawn)
     totals, noise_of_totals = None, 0.0
     for group in like_groups(attributes, costs):

@@ -310,6 +310,7 @@ class Recipe:
                     if Plan(chosen.first).query(STRONGEST):
                         if recipe.if_one_suffices is not None:
                             recipe, chosen = recipe.alternative(chosen)
+                            yield recipe.plan(recipe.sized(chosen, counts))
                         chosen = replace(chosen, misclassified=0)
                         yield recipe.plan(recipe.sized(chosen, counts))
 

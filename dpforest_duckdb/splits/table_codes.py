@@ -46,12 +46,22 @@ class Code:
     """How a table is released: as contrasts `signs[value, sum]`, in blocks of these dimensions."""
 
     values: tuple[int, ...]
-    signs: Integers
     blocks: tuple[int, ...]
 
     @property
     def coded(self) -> bool:
         return len(self.values) <= CODED
+
+    @property
+    def signs(self) -> Integers:
+        """1 or -1 for contrasts; for counts, 1 where a value is counted."""
+        size = len(self.values)
+        return SIGNS[size] if self.coded else np.eye(size, dtype=np.int64)
+
+    def sums(self, table: Integers) -> Integers:
+        """The sums `[sum, class]` of a private `table[cell, class]`."""
+        described: Integers = table[list(self.values)]
+        return self.signs.T @ described if self.coded else described
 
 
 def code_of(attribute: Attribute) -> Code:
@@ -64,8 +74,8 @@ def code_of(attribute: Attribute) -> Code:
 @lru_cache
 def _code_of(values: tuple[int, ...]) -> Code:
     if len(values) <= CODED:
-        return Code(values, SIGNS[len(values)], (1,) * (len(values) - 1))
-    return Code(values, np.eye(len(values), dtype=np.int64), (len(values),))
+        return Code(values, (1,) * (len(values) - 1))
+    return Code(values, (len(values),))
 
 
 def blocks(attributes: Sequence[Attribute], rows: bool = True) -> list[int]:
@@ -95,9 +105,7 @@ def sums(
     """
     of_class = tables[0].sum(axis=0)[None][: int(rows)]
     codes = [code_of(attribute) for attribute in attributes]
-    signed = [
-        code.signs.T @ table[list(code.values)] for code, table in zip(codes, tables, strict=False)
-    ]
+    signed = [code.sums(table) for code, table in zip(codes, tables, strict=False)]
     return np.concatenate([of_class, *signed]).T
 
 
@@ -174,28 +182,70 @@ def like_groups(attributes: Sequence[Attribute], costs: Sequence[int]) -> list[l
     the sizes of their blocks, this is the one with the smallest variance of a count, on average
     over attributes. Attributes with contrasts have blocks of one size, so they are in one group.
     """
-    sizes = [1 if code_of(each).coded else code_of(each).blocks[0] for each in attributes]
-    members = [
-        [place for place, own in enumerate(sizes) if own == size] for size in sorted({*sizes})
+    places: dict[int, list[int]] = {}
+    for place, attribute in enumerate(attributes):
+        code = code_of(attribute)
+        places.setdefault(1 if code.coded else code.blocks[0], []).append(place)
+    alike = [
+        _Alike.of(size, [(attributes[place], costs[place]) for place in places[size]])
+        for size in sorted(places)
     ]
-    best: list[tuple[float, list[list[int]]]] = [(0.0, [])]  # of the smallest sizes
-    for end in range(1, len(members) + 1):
-        options = []
-        for first in range(end):
-            group = sorted(place for same in members[first:end] for place in same)
-            total, groups = best[first]
-            options.append((total + _variance(group, attributes, costs), [*groups, group]))
-        best.append(min(options, key=lambda option: option[0]))
-    return best[-1][1]
+    # for the smallest sizes: the least variance, and how many of them are not in the last group
+    least, cuts = [0.0], list[int]()
+    for end in range(1, len(alike) + 1):
+        options, group = list[tuple[float, int]](), None
+        for first in reversed(range(end)):
+            group = alike[first] if group is None else alike[first].with_larger(group)
+            options.append((least[first] + group.variance, first))
+        variance, cut = min(options)
+        least.append(variance)
+        cuts.append(cut)
+    groups, end = list[list[int]](), len(alike)
+    while end:
+        first = cuts[end - 1]
+        sizes = sorted(places)[first:end]
+        groups.insert(0, sorted(place for size in sizes for place in places[size]))
+        end = first
+    return groups
 
 
-def _variance(group: Sequence[int], attributes: Sequence[Attribute], costs: Sequence[int]) -> float:
-    """The variances of a count of each attribute's table in a release of the group, added up.
+@dataclass(frozen=True)
+class _Alike:
+    """Attributes that are released together: their number, dimensions and cost (nano-ε).
 
-    A table by itself has independent noise.
+    `weight` is the sum of their variances of a count, divided by (d+1)(d+2)/ε² with d dimensions.
     """
-    released, cost = [attributes[place] for place in group], sum(costs[place] for place in group)
-    if len(group) == 1:
-        return laplace_deviation(cost, 1) ** 2
-    noise = deviations(released, released, cost, 1, has_contrasts(released))
-    return sum(each**2 for each in noise)
+
+    attributes: int
+    dimensions: int
+    cost: int
+    weight: float
+
+    @classmethod
+    def of(cls, size: int, members: Sequence[tuple[Attribute, int]]) -> _Alike:
+        """Those with blocks of one size, with their costs."""
+        codes = [code_of(attribute) for attribute, _ in members]
+        dimensions = sum(sum(code.blocks) for code in codes) + int(
+            has_contrasts(m[0] for m in members)
+        )
+        weights = (2 * _spread(len(code.values)) ** 2 / (size + 1) / (size + 2) for code in codes)
+        return cls(len(codes), dimensions, sum(cost for _, cost in members), sum(weights))
+
+    def with_larger(self, other: _Alike) -> _Alike:
+        return _Alike(
+            self.attributes + other.attributes,
+            self.dimensions + other.dimensions,
+            self.cost + other.cost,
+            self.weight + other.weight,
+        )
+
+    @property
+    def variance(self) -> float:
+        """The variances of a count of each attribute's table, added up.
+
+        A table by itself has independent noise. Joint noise is taken as continuous.
+        """
+        if self.attributes == 1:
+            return laplace_deviation(self.cost, 1) ** 2
+        scale = NANO / self.cost
+        return self.weight * (self.dimensions + 1) * (self.dimensions + 2) * scale**2

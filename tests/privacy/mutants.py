@@ -231,6 +231,17 @@ def strongest_attribute_as_of_one_row() -> None:
     training.misclassified = lambda tables, cost, k, noise: wrong(tables, cost, 1, noise)
 
 
+def strongest_attribute_without_noise() -> None:
+    """The rows that an attribute classifies wrongly are used as they are."""
+    wrong = training.misclassified
+
+    def true(tables: Any, cost: int, k: int, noise: Any) -> int:
+        wrong(tables, cost, k, noise)
+        return min(int(table.sum() - table.max(axis=-1).sum()) for table in tables)
+
+    training.misclassified = true
+
+
 def tables_in_two_groups() -> None:
     """Each table is released with two groups, at twice its cost."""
     groups = informative_tables.like_groups
@@ -522,6 +533,7 @@ MUTANTS: dict[str, Callable[[], None]] = {
         windows_by_rows_outside_too,
         windows_at_double_cost,
         strongest_attribute_as_of_one_row,
+        strongest_attribute_without_noise,
         tables_in_two_groups,
         grouped_rows_counted_twice,
         macros_reach_the_rows,
