@@ -616,24 +616,21 @@ class DuckDBRows:
 
         Their sums are the scores of all models, model by model.
         """
-        grids, others = list[VoteGrid](), dict[Sql, Integers]()
+        grids, others = list[VoteGrid](), dict[tuple[Sql, int], Integers]()
         for number, model in enumerate(models):
             for tree in model:
-                votes = np.zeros((tree.nodes, len(models), len(self._scores)), dtype=np.int64)
-                votes[:, number] = np.column_stack(_scores_of(tree.votes))
-                votes = votes.reshape(tree.nodes, -1)
+                of_models = np.zeros((tree.nodes, len(models), len(self._scores)), dtype=np.int64)
+                of_models[:, number] = np.column_stack(_scores_of(tree.votes))
+                votes = of_models.reshape(tree.nodes, -1)
                 path, leaves = self._path(tree)
                 if path is None:
-                    node = self._at_leaf(tree, range(tree.nodes))
+                    node = self._at_leaf(tree, range(tree.nodes)), tree.nodes
                     others[node] = others.get(node, 0) + votes
                 else:
                     sizes = [self._domain.cells[attribute] for attribute in path]
                     grids.append(VoteGrid(path, votes[leaves].reshape(*sizes, -1)))
-        sums = [(self._cell(each.attributes), each.votes) for each in added(grids)]
-        return [
-            *((cell, votes.reshape(-1, votes.shape[-1])) for cell, votes in sums),
-            *others.items(),
-        ]
+        found = [(self._cell(grid.attributes), grid.by_cell) for grid in added(grids)]
+        return found + [(node, votes) for (node, _), votes in others.items()]
 
     def _at_leaf(
         self, tree: Tree, values: Sequence[int], node: int = 0, *, in_cells: bool = False

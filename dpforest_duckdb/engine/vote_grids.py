@@ -37,6 +37,11 @@ class VoteGrid:
         return VoteGrid(attributes, self._along(attributes) + other._along(attributes))
 
     @property
+    def by_cell(self) -> Integers:
+        """The votes `[cell, score]`; the values of the last attribute vary fastest."""
+        return self.votes.reshape(-1, self.votes.shape[-1])
+
+    @property
     def _sizes(self) -> tuple[int, ...]:
         return self.votes.shape[:-1]
 
