@@ -431,7 +431,7 @@ def _show_plan(run: Run) -> None:
     if any(plan.query("strongest") for branch in asking for plan in branch.plans):
         tell(
             "strongest: the fewer rows one attribute alone classifies wrongly, by this query, the "
-            "fewer attributes are used. The plan shows the most."
+            "fewer attributes log-odds uses. The plan shows the largest number."
         )
     left = run.account.budget().left_epsilon
     delta = f", δ = {show(run.delta, ATTO)}" if run.delta else ""

@@ -111,9 +111,16 @@ def test_few_rows_are_counted_as_many_are(con: duckdb.DuckDBPyConnection, trees:
     first = Splits([0], [1], [THRESHOLD], [0], [trees])
     second = Splits([trees], [0], [MULTIWAY], [0], [trees + 2])
     found, steps = [], []
-    for about in (0, FEW_ROWS, FEW_ROWS + 1):
+    for likely_rows in (0, FEW_ROWS, FEW_ROWS + 1):
         rows = encode(
-            engine, table, bound, PrivacyUnit("row"), trees=trees, sample="all", salt=1, about=about
+            engine,
+            table,
+            bound,
+            PrivacyUnit("row"),
+            trees=trees,
+            sample="all",
+            salt=1,
+            likely_rows=likely_rows,
         )
         shown: list[str] = []
         rows._statements.trace = shown.append

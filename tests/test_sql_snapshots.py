@@ -88,7 +88,7 @@ def _session(con: duckdb.DuckDBPyConnection) -> None:
         alike.add_votes([SMALL])
         alike.sum_gradients([SMALL], Gradients(2**16, 1, 1))
         alike.rate_mixtures([[SMALL], [SMALL]], [(1, 1), (1, 2)], 2)
-        few = rows.encode(domain, ROW, trees=2, sample="all", salt=1, about=200)
+        few = rows.encode(domain, ROW, trees=2, sample="all", salt=1, likely_rows=200)
         few.count_classes(0, 2)
     size = replace(domain.attributes[1], edges=tuple(range(0, 200, 2)))
     with engine.snapshot(info, shared=True) as rows:

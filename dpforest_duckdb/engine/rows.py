@@ -84,8 +84,10 @@ class DuckDBRows:
         self._coded = self._ident("temp", "main", f"{self._name}_0")
         self._owned = True
 
-    def with_same_codes(self, copies: int, *, about: int = 0, owned: bool = False) -> DuckDBRows:
-        """The same rows at their roots, to be counted in the way for `about` so many (0: unknown).
+    def with_same_codes(
+        self, copies: int, *, likely_rows: int = 0, owned: bool = False
+    ) -> DuckDBRows:
+        """The same rows at their roots, counted by the statement for `likely_rows` (0: unknown).
 
         If the coded table is `owned`, it is dropped with them; then the rows here must not be used
         any more.
@@ -93,7 +95,7 @@ class DuckDBRows:
         other = DuckDBRows(self._statements, self._cursor, self._domain, copies)
         other._coded, other._owned = self._coded, owned
         other._name = self._name if owned else other._name
-        other._counts_at_roots, other._few = self._counts_at_roots, 0 < about <= FEW_ROWS
+        other._counts_at_roots, other._few = self._counts_at_roots, 0 < likely_rows <= FEW_ROWS
         if copies == 1:  # else the node_classes are computed again
             other._node_class_type = self._node_class_type
             other._roots, other._open = self._roots, [set(range(self._roots))]
@@ -666,8 +668,9 @@ class DuckDBRows:
         return Sql(f"{self._cell(path)} + {leaves[0]}") if path else None
 
     def _path(self, tree: Tree) -> tuple[tuple[int, ...] | None, Integers]:
-        """The attribute of each depth, if all nodes of a depth split by all values of the same one,
-        and leaves are numbered in the order of the values; else None. Then the leaves.
+        """The attribute of each depth and the leaves, if all nodes of a depth split by all values
+        of the same attribute, and leaves are numbered in the order of the values. Otherwise None,
+        and nodes that are of no use.
         """
         path, nodes = list[int](), np.array([0])
         while (tree.kind[nodes] == MULTIWAY).all():

@@ -97,7 +97,7 @@ class DuckDBSnapshot:
         salt: int,
         first_phase: Sequence[Tree] = (),
         misclassified_weight: int = 1,
-        about: int = 0,
+        likely_rows: int = 0,
         last: bool = False,
     ) -> DuckDBRows:
         self._begin()
@@ -123,7 +123,7 @@ class DuckDBSnapshot:
             if not self._shared:
                 self._forget()
             self._end()
-        return rows.with_same_codes(copies, about=about, owned=owned) if kept else rows
+        return rows.with_same_codes(copies, likely_rows=likely_rows, owned=owned) if kept else rows
 
     def count_outcomes(self, forest: ForestContent, labels: Attribute) -> Outcomes:
         return self._outcomes(forest, labels).groups()

@@ -210,7 +210,7 @@ class SourceSnapshot:
         salt: int,
         first_phase: Sequence[Tree] = (),
         misclassified_weight: int = 1,
-        about: int = 0,
+        likely_rows: int = 0,
         last: bool = False,
     ) -> DuckDBRows:
         return self._read().encode(
@@ -221,7 +221,7 @@ class SourceSnapshot:
             salt=salt,
             first_phase=first_phase,
             misclassified_weight=misclassified_weight,
-            about=about,
+            likely_rows=likely_rows,
             last=last,
         )
 

@@ -8,8 +8,8 @@ rarely drawn beside it.
 One more row raises each term of the sum by 1 or not at all. So with t terms and k rows per privacy
 unit, the sensitivity is t·k, and the utility is monotone.
 
-The tables of the drawn attributes have joint noise, in groups of attributes with blocks of like
-size (`splits.table_codes`): it is smaller than independent noise for each table.
+The tables of the drawn attributes have joint noise, in groups of attributes with blocks of similar
+size (`splits.table_codes`). On average over the tables, it is smaller than independent noise.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def release_tables(
 
     A table by itself has independent noise.
 
-    The query "tables" has a cost for each of them, in nano-ε, or one for all: what each brings to
-    its group.
+    The query "tables" has one cost for each table, in nano-ε, or one that every table pays. The
+    costs of a group are added up.
     """
     context.observe(Event(Phase.COUNT_TABLES))
     request, k = context.request, context.request.rows_per_unit
@@ -119,7 +119,7 @@ def release_tables(
     totals, noise_of_totals = None, 0.0
     for group in like_groups(attributes, costs):
         released, cost = [attributes[place] for place in group], sum(costs[p] for p in group)
-        if len(group) == 1:  # contrasts would have more noise
+        if len(group) == 1:  # joint noise would not be smaller, and for contrasts larger
             (place,) = group
             table = private[drawn[place]][list(released[0].expected)]
             counts[place] = context.randomness.noise.laplace(table, cost, k)
@@ -172,13 +172,13 @@ def informative_tables(rule: ScoreRule) -> Learner:
 
 
 def _node_columns(request: Request) -> int:
-    """A column for each tree with two classes, whose sums may be counted."""
+    """One for each tree with two classes, because their sums may be counted; otherwise one."""
     return request.trees if len(request.domain.classes) == 2 else 1
 
 
 def tables_deviation(query: PlannedQuery, request: Request) -> float | None:
-    """The largest standard deviation of a count in a table that is released by itself; in a group
-    it is smaller for most.
+    """The largest standard deviation of a count, if each table were released by itself. In groups
+    it is smaller, on average over the tables.
     """
     if query.purpose == "tables":
         return laplace_deviation(min(query.by_depth), request.rows_per_unit)

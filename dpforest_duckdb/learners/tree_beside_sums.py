@@ -14,7 +14,11 @@ import numpy as np
 
 from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.growth import Growth
-from dpforest_duckdb.learners.informative_tables import draw_attributes, release_tables
+from dpforest_duckdb.learners.informative_tables import (
+    draw_attributes,
+    release_tables,
+    tables_deviation,
+)
 from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
 from dpforest_duckdb.postprocess.log_odds import log_odds
@@ -62,4 +66,4 @@ def _with_log_odds(tree: Tree, request: Request, noise: float) -> Tree:
     return replace(summed, votes=np.where((tree.kind == LEAF)[:, None], votes, 0))
 
 
-TREE_BESIDE_SUMS = Learner(grow_both, node_columns=lambda request: 1)
+TREE_BESIDE_SUMS = Learner(grow_both, node_columns=lambda request: 1, deviation=tables_deviation)

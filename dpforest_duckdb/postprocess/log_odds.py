@@ -70,10 +70,9 @@ class Sum:
 def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
     """The evidence of trees of one multiway split with noisy counts at their leaves.
 
-    A tree without a split has the rows of each class. Cells that the domain does not describe
-    hold only noise and rows that contradict the domain: they have no weight and add nothing unless
-    their counts stand out. All tables count the same rows, so each is adjusted to the
-    minimum-variance estimate of the class totals.
+    A tree without a split has the rows of each class. Cells that the domain does not describe have
+    no weight and add nothing, unless they were released and their counts stand out. All tables
+    count the same rows, so each is adjusted to the minimum-variance estimate of the class totals.
     """
     rows = [tree for tree in trees if tree.kind[0] == LEAF]
     trees = [tree for tree in trees if tree.kind[0] != LEAF]

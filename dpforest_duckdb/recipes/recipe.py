@@ -73,14 +73,14 @@ class Recipe:
       "rows again": a second one, only if the first is too noisy (`plans.count_queries`);
     - the level loop's: "histogram" or "size" at every node, "split" at every inner node, "leaf" at
       every leaf (with one cost per tree if there are several), "scores" of sums of votes;
-    - boosting's "sweep" and "forest", joint tables' "tables", class means' "window", "means",
+    - boosting's "sweep" and "forest", the "tables" of attributes, class means' "window", "means",
       "squares" and "products" (see `learners`);
     - "bins": cuts of numeric attributes at private medians (`learners.private_bins`);
     - "bounds", "window 1", …: narrower bounds, if `private_bounds` is true and public ones are far
       too wide;
     - "strongest": the rows that one attribute alone classifies wrongly, for the attribute where
       they are fewest; only if there is an `if_one_suffices`, or if `asks_strongest` is true, there
-      are three classes or more, and the noise in the figure is small.
+      are three classes or more and more than one tree, and the noise in the figure is small.
 
     `successor` picks the recipe to switch to once the noisy number of rows is known; both query it
     at the same ε. `if_one_suffices` is the recipe to switch to if one attribute alone classifies
@@ -277,7 +277,7 @@ class Recipe:
         the rows.
         """
         other = self.if_one_suffices
-        assert other is not None, "only a recipe with an alternative asks for the attribute"
+        assert other is not None, "only a recipe with an alternative is replaced"
         chosen = other.request(
             request.domain,
             request.epsilon,

@@ -29,9 +29,10 @@ def strongest_is_cheap(request: Request, rows: int) -> bool:
 def with_strongest(request: Request, rows: int) -> Request:
     """The request with the query; `rows` is a noisy number.
 
-    It costs the part 1 / √(n·ε) of ε. A larger part would make the figure more exact, but would
-    take more from all other queries: the best part is proportional to this one. It is within
-    limits, so only a recipe for which `strongest_is_cheap` holds should ask.
+    It costs the part 1 / √(n·ε) of ε. A part s of ε makes the figure wrong by about 1 / (s·n·ε) of
+    the rows, and what it takes from all other queries grows with s. So the best s is proportional
+    to 1 / √(n·ε). It is within limits, so only a recipe for which `strongest_is_cheap` holds should
+    ask.
     """
     part = math.isqrt(request.epsilon * request.rows_per_unit * NANO // max(rows, 1))
     cost = min(max(part, request.epsilon // CHEAPEST), request.epsilon // DEAREST)

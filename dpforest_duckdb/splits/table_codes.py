@@ -11,8 +11,8 @@ less than values, each its own block, because a row adds 1 or -1 to any number o
 of rows is one more block, which can be left out if there are no contrasts. An attribute with more
 values is one block of its counts.
 
-Small blocks beside large ones get more noise than they need. So tables can also be released in
-groups of like blocks, each with a part of the budget.
+Large blocks make the noise of small ones larger. So tables can also be released in groups with
+blocks of similar size, each for a part of the budget.
 """
 
 from __future__ import annotations
@@ -178,9 +178,9 @@ def has_contrasts(attributes: Iterable[Attribute]) -> bool:
 def like_groups(attributes: Sequence[Attribute], costs: Sequence[int]) -> list[list[int]]:
     """The places of attributes whose tables are released together, group by group; public.
 
-    Each attribute brings its cost, in nano-ε, to its group. Of all ways to divide the attributes by
-    the sizes of their blocks, this is the one with the smallest variance of a count, on average
-    over attributes. Attributes with contrasts have blocks of one size, so they are in one group.
+    The costs of a group, in nano-ε, are added up. Of all ways to cut the sorted sizes of blocks
+    into ranges, this is the one with the smallest variance of a count, on average over attributes.
+    Attributes with contrasts have blocks of one size, so they are in one group.
     """
     places: dict[int, list[int]] = {}
     for place, attribute in enumerate(attributes):
@@ -190,7 +190,7 @@ def like_groups(attributes: Sequence[Attribute], costs: Sequence[int]) -> list[l
         _Alike.of(size, [(attributes[place], costs[place]) for place in places[size]])
         for size in sorted(places)
     ]
-    # for the smallest sizes: the least variance, and how many of them are not in the last group
+    # for the smallest sizes: the least variance, and where the last group begins
     least, cuts = [0.0], list[int]()
     for end in range(1, len(alike) + 1):
         options, group = list[tuple[float, int]](), None

@@ -201,8 +201,8 @@ class Run:
         """The context of a phase, with what follows from its first queries.
 
         The number of rows sets recipe, trees and depth. Bounds that are far too wide get narrower.
-        If one attribute alone classifies most rows, another recipe may follow, or fewer attributes.
-        Private medians set the bins.
+        By the rows that one attribute classifies wrongly, another recipe may follow, or fewer
+        attributes are used. Private medians set the bins.
         """
         plan = self.recipe.plan(request)
         account = Accountant(plan, max(plan.epsilon, request.epsilon), request.delta)
@@ -250,9 +250,9 @@ class Run:
 
     def _with_strongest(self, rows: Snapshot, context: RunContext) -> RunContext:
         """The context with the noisy number of rows that the strongest attribute misclassifies.
-        If these are less than half of all rows, a recipe's `if_one_suffices` follows.
 
-        If they are not, such a recipe continues in the same context: it has no use for the number.
+        If these are less than half of all rows, the recipe in `if_one_suffices` follows. Otherwise
+        a recipe with an `if_one_suffices` continues unchanged, and does not use the number.
         """
         request, account = context.unsized, context.account
         assert request is not None, "the recipe adapts to the rows"
@@ -288,10 +288,10 @@ class Run:
         trees: int,
         sample: Sample,
         before: Sequence[Tree] = (),
-        about: int = 0,
+        likely_rows: int = 0,
         last: bool = False,
     ) -> Iterator[CodedRows]:
-        """The coded rows, `about` as many if that is not 0; dropped at the end."""
+        """The coded rows; dropped at the end. `likely_rows` is a public number of them, or 0."""
         second = self.recipe.second
         coded = rows.encode(
             domain,
@@ -301,7 +301,7 @@ class Run:
             salt=self.randomness.salt,
             first_phase=before,
             misclassified_weight=1 if second is None else second.misclassified_weight,
-            about=about,
+            likely_rows=likely_rows,
             last=last,
         )
         try:

@@ -43,7 +43,7 @@ class SparkSnapshot:
         salt: int,
         first_phase: Sequence[Tree] = (),
         misclassified_weight: int = 1,
-        about: int = 0,
+        likely_rows: int = 0,
         last: bool = False,
     ) -> SparkRows:
         source = self._read(copied=not last or unit.column != "row")

@@ -327,8 +327,11 @@ def _wanted(request: Request) -> int:
 
 
 def unexplained(request: Request) -> float:
-    """The part of the rows outside the most frequent class that the strongest attribute alone
-    classifies wrongly, plus CAUTION standard deviations of its noise: 1 at most, or if unknown.
+    """The rows that the strongest attribute alone classifies wrongly, plus CAUTION standard
+    deviations of their noise, divided by those outside the most frequent class; at most 1.
+
+    It is 1 if the figure was not queried. Without noise it is 1 - λ, with the λ of Goodman and
+    Kruskal (Measures of association for cross classifications, JASA, 1954).
     """
     if request.misclassified is None:
         return 1.0
