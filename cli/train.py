@@ -422,17 +422,20 @@ def _show_plan(run: Run) -> None:
             "cost at most half of the budget, which the queries below them then lack."
         )
     others = [branch.recipe.if_one_suffices for branch in found]
+    follows = []
     if names := sorted({other.name for other in others if other is not None}):
-        tell(
-            "strongest: if this query finds that one attribute alone classifies more than half of "
-            f"the rows correctly, {' or '.join(names)} uses what is left of the budget instead."
+        follows.append(
+            "if this query finds that one attribute alone classifies more than half of the rows "
+            f"correctly, {' or '.join(names)} uses what is left of the budget instead"
         )
     asking = [branch for branch in found if branch.recipe.asks_strongest]
     if any(plan.query("strongest") for branch in asking for plan in branch.plans):
-        tell(
-            "strongest: the fewer rows one attribute alone classifies wrongly, by this query, the "
-            "fewer attributes log-odds uses. The plan shows the largest number."
+        follows.append(
+            "the fewer rows one attribute alone classifies wrongly, the fewer attributes log-odds "
+            "uses, and the plan shows the largest number"
         )
+    if follows:
+        tell(f"strongest: {'; '.join(follows)}.")
     left = run.account.budget().left_epsilon
     delta = f", δ = {show(run.delta, ATTO)}" if run.delta else ""
     tell(
