@@ -121,8 +121,8 @@ def release_tables(
         released, cost = [attributes[place] for place in group], sum(costs[p] for p in group)
         if len(group) == 1:  # joint noise would not be smaller, and for contrasts larger
             (place,) = group
-            table = private[drawn[place]][list(released[0].expected)]
-            counts[place] = context.randomness.noise.laplace(table, cost, k)
+            described = private[drawn[place]][list(released[0].expected)]
+            counts[place] = context.randomness.noise.laplace(described, cost, k)
             noise[place] = laplace_deviation(cost, k)
             continue
         counted, scale = has_contrasts(released), parts(released, k)
