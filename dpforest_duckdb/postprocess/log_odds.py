@@ -13,10 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Floats, Integers
-from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.postprocess.additive import made_up
 from dpforest_duckdb.postprocess.class_shares import class_shares
 from dpforest_duckdb.postprocess.shrinkage import sum_upward
@@ -27,7 +25,6 @@ from dpforest_duckdb.request import Grown, Request, Scores
 from dpforest_duckdb.splits.table_codes import code_of
 from dpforest_duckdb.tree import LEAF, SCALE, Tree
 
-STANDS_OUT = 4.0  # standard deviations above 0
 TINY = 1e-9  # rows, so that no weight is 0 / 0
 CUTS = (-1.5, 0.0, 1.5)  # between the bins of a sum
 MIDDLES = (-2.5, -0.7, 0.7, 2.5)  # of the bins, about
@@ -70,17 +67,17 @@ class Sum:
 def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
     """The evidence of trees of one multiway split with noisy counts at their leaves.
 
-    A tree without a split has the rows of each class. Cells that the domain does not describe have
-    no weight and add nothing, unless they were released and their counts stand out. All tables
-    count the same rows, so each is adjusted to the minimum-variance estimate of the class totals.
+    A tree without a split has the rows of each class. Cells that the domain does not describe are
+    not released: they have no weight and add nothing. All tables count the same rows, so each is
+    adjusted to the minimum-variance estimate of the class totals.
     """
     rows = [tree for tree in trees if tree.kind[0] == LEAF]
     trees = [tree for tree in trees if tree.kind[0] != LEAF]
     split_by = [request.domain.attributes[tree.attribute[0]] for tree in trees]
     variances = [_variance(tree) for tree in trees]
     counts = [_counts(tree)[1:] for tree in trees]
-    trusted = [_trusted_cells(*one) for one in zip(split_by, counts, variances, strict=True)]
-    tables = [noisy[cells] for noisy, cells in zip(counts, trusted, strict=True)]
+    described = [list(attribute.expected) for attribute in split_by]
+    tables = [noisy[cells] for noisy, cells in zip(counts, described, strict=True)]
     figures = [(_counts(tree)[0], _variance(tree)) for tree in rows]
     figures += [
         (table.sum(axis=0), len(table) * variance)
@@ -92,7 +89,9 @@ def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
     prior = np.clip(total, 0, None) + math.sqrt(spread)
     prior /= prior.sum()
     found = Evidence([], [], [], prior)
-    for attribute, cells, table, variance in zip(split_by, trusted, tables, variances, strict=True):
+    for attribute, cells, table, variance in zip(
+        split_by, described, tables, variances, strict=True
+    ):
         moved, noise = _moved(table, variance, total, spread)
         likely = class_shares(moved, prior, noise, attribute.used_in_order)
         held = np.clip(moved.sum(axis=1), 0, None) + 1e-9
@@ -104,13 +103,6 @@ def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
         found.weight.append(weight)
         found.added.append(added)
     return found
-
-
-def _trusted_cells(attribute: Attribute, counts: Floats, variance: float) -> NDArray[np.intp]:
-    """The cells that the domain describes, and those whose rows are too many to be noise."""
-    found = counts.sum(axis=1) > STANDS_OUT * math.sqrt(variance * counts.shape[1])
-    found[list(attribute.expected)] = True
-    return np.flatnonzero(found)
 
 
 def _counts(tree: Tree) -> Floats:
