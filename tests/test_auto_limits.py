@@ -113,9 +113,9 @@ def test_few_joint_figures_are_32_with_noise_up_to_the_rows_of_a_class(
 @pytest.mark.parametrize(
     ("classes", "numeric", "delta", "signal"),
     [
-        (2, True, 0, 300), (2, False, 0, 900), (3, True, 0, 900), (3, False, 0, 2700),
-        (2, True, 10**-5, 10 * 2**0.5), (2, False, 10**-5, 50 * 2**0.5),
-        (3, True, 10**-5, 10 * 3**0.5), (3, False, 10**-5, 50 * 3**0.5),
+        (2, True, 0, 300), (2, False, 0, 900), (3, True, 0, 3000), (3, False, 0, 3000),
+        (2, True, 10**-5, 25 * 2**0.5), (2, False, 10**-5, 75 * 2**0.5),
+        (3, True, 10**-5, 25 * 3**0.5), (3, False, 10**-5, 75 * 3**0.5),
     ],
 )  # fmt: skip
 def test_boosting_starts_at_a_signal(
@@ -131,6 +131,21 @@ def test_boosting_starts_at_a_signal(
     made = replace(made, delta=atto_delta(delta))
     limit = _first(lambda rows: auto_rules.boosting_pays(replace(made, rows=rows)))
     assert auto_rules.signal(replace(made, rows=limit)) == pytest.approx(signal, rel=0.02)
+
+
+@pytest.mark.parametrize(("numbers", "signal"), [(8, 75 * 2**0.5), (9, 25 * 2**0.5)])
+def test_with_a_delta_few_numbers_are_boosted_late(numbers: int, signal: float) -> None:
+    """At ε = 1, the noise of a sweep is smaller with this δ from nine attributes on."""
+    made = replace(asked(1, 1, numbers=numbers), delta=atto_delta(10**-5))
+    limit = _first(lambda rows: auto_rules.boosting_pays(replace(made, rows=rows)))
+    assert auto_rules.signal(replace(made, rows=limit)) == pytest.approx(signal, rel=0.02)
+
+
+def test_a_tree_beside_sums_needs_rows_for_two_leaves() -> None:
+    """A leaf needs 100 / ε · classes^1.5 rows, if all classes are equally frequent."""
+    limit = _first(lambda rows: auto_rules.tree_pays(asked(rows, 1, classes=4)), most=2_000)
+    assert limit == 2 * 100 * 4**1.5
+    assert auto_rules.leaves(asked(limit, 1, classes=4)) == 2
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     careful,
     means_fit,
     models_differ,
-    random_trees_pay,
     releases_all_tables,
     tree_pays,
 )
@@ -33,9 +32,6 @@ from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
 
 MEANS_OR_LOG_ODDS = replace(CLASS_MEANS, if_one_suffices=LOG_ODDS)
-MEANS_OR_TREE = replace(CLASS_MEANS, if_one_suffices=TREE_BESIDE_SUMS)
-# no search for narrower bounds: it may cost half of ε, more than the ρ that BOOSTED has
-MEANS_OR_BOOSTED = replace(CLASS_MEANS, if_one_suffices=BOOSTED, private_bounds=False)
 
 
 def pick(request: Request) -> Recipe:
@@ -44,16 +40,13 @@ def pick(request: Request) -> Recipe:
     together = releases_all_tables(counted)
     if together and models_differ(counted) and roots_see_enough(request):
         return ROOTED_TABLES
-    boosted = boosting_pays(counted)
-    tree = tree_pays(counted)
-    if not tree and boosted:
-        early = request.rho and not random_trees_pay(counted)
-        return MEANS_OR_BOOSTED if early and means_fit(counted) else BOOSTED
-    if not tree and together:
+    if boosting_pays(counted):
+        return BOOSTED
+    if tree_pays(counted):
+        return TREE_BESIDE_SUMS
+    if together:
         return ROOTED_TABLES if models_differ(counted) else JOINT_TABLES
-    if means_fit(counted):
-        return MEANS_OR_TREE if tree else MEANS_OR_LOG_ODDS
-    return TREE_BESIDE_SUMS if tree else LOG_ODDS
+    return MEANS_OR_LOG_ODDS if means_fit(counted) else LOG_ODDS
 
 
 AUTO = replace(
@@ -68,8 +61,6 @@ AUTO = replace(
         ROOTED_TABLES,
         JOINT_TABLES,
         MEANS_OR_LOG_ODDS,
-        MEANS_OR_TREE,
-        MEANS_OR_BOOSTED,
         LOG_ODDS,
     ),
 )

@@ -19,7 +19,7 @@ from dpforest_duckdb.postprocess.log_odds import CUTS
 from dpforest_duckdb.privacy.noise import gaussian_variance, laplace_deviation, noise_scale
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.ours import constants
-from dpforest_duckdb.recipes.plans import BINS, FEW_TREES, count_queries
+from dpforest_duckdb.recipes.plans import count_queries
 from dpforest_duckdb.recipes.strongest_query import STRONGEST, strongest_is_cheap
 from dpforest_duckdb.request import Learner, Request
 from dpforest_duckdb.splits import positions
@@ -27,6 +27,7 @@ from dpforest_duckdb.splits.table_codes import blocks, deviations
 
 LEAST_PART = Fraction(1, 1000)  # of a budget, for a choice
 PURE = 3  # times ENOUGH: the signal from which boosting without a δ starts, and medians pay
+LATE = 3  # times the signal from which numbers are boosted: where others are
 COARSEST, FEWEST, MOST = 2, 4, 32  # bins: least of joint tables, least of others, most
 
 
@@ -54,19 +55,21 @@ def signal(request: Request) -> float:
 def boosting_pays(request: Request) -> bool:
     """Whether the sums that boosting needs are well above their noise.
 
-    Boosting starts early if most attributes are numeric, because it cuts them at private medians
-    and begins with their class means; with a δ only if the δ makes the noise of a sweep smaller:
-    about a dozen attributes are enough. Otherwise it starts at half of ENOUGH, because a single
-    sweep has about half the noise of two. Without a δ it starts at three times ENOUGH, because each
-    of two sweeps gets about a third of the budget; at three times that if most attributes are not
-    numeric, and at three times as much again with several classes.
+    With a δ boosting starts at CLEAR times √classes; without one and with two classes at three
+    times ENOUGH, because each of two sweeps gets about a third of the budget. It starts LATE if
+    most attributes are not numeric, because it cuts numbers at private medians and begins with
+    their class means; with a δ also if the δ does not make the noise of a sweep smaller. Without a
+    δ and with several classes it starts where deep random trees pay.
     """
-    if not request.rho:
-        numeric = 1 if mostly_numeric(request) else 3
-        return signal(request) >= PURE * constants.ENOUGH * numeric * _most_of_a_row(request)
-    early = mostly_numeric(request) and _less_noise_with_delta(request)
-    needed = constants.CLEAR if early else constants.ENOUGH / 2
-    return signal(request) >= needed * math.sqrt(_classes(request))
+    early = mostly_numeric(request)
+    if request.rho:
+        early = early and signal(request) > signal(replace(request, delta=0))
+        needed = constants.CLEAR * math.sqrt(_classes(request))
+    elif _classes(request) == 2:
+        needed = PURE * constants.ENOUGH
+    else:
+        return deep_trees_pay(request)
+    return signal(request) >= needed * (1 if early else LATE)
 
 
 def medians_pay(request: Request) -> bool:
@@ -76,12 +79,6 @@ def medians_pay(request: Request) -> bool:
     The signal is that without a δ, because sums use none.
     """
     return signal(replace(request, delta=0)) >= PURE * constants.ENOUGH
-
-
-def _less_noise_with_delta(request: Request) -> bool:
-    """Whether boosting's part of ρ leaves less noise in a sweep than all of ε would."""
-    sweep = (1 - BINS / 100) * (1 - FEW_TREES / 100)
-    return math.sqrt(sweep) * signal(request) > signal(replace(request, delta=0))
 
 
 def random_trees_pay(request: Request) -> bool:
@@ -113,19 +110,19 @@ def tree_pays(request: Request) -> bool:
     """Whether a greedy tree beside the sums is worth its share: if most attributes are numeric.
 
     A tree finds rules on several attributes, which sums cannot; and sums count overlapping
-    attributes twice. The sums of two classes are fitted, and where a tree would pay, boosting is
-    better. With several classes boosting is better from where it starts with a δ, and from where
-    random trees pay without one.
+    attributes twice. It needs rows for two leaves. The sums of two classes are fitted, and where a
+    tree would pay, boosting is better. With several classes boosting is better from where it
+    starts.
     """
     if not mostly_numeric(request) or _classes(request) == 2:
         return False
-    boosted = boosting_pays(request) if request.rho else random_trees_pay(request)
-    return leaves(request) >= 1 and not boosted
+    return leaves(request) >= 2 and not boosting_pays(request)
 
 
 def tree_percent(request: Request) -> int:
-    """The tree's percentage of the budget of tree and sums: a quarter for its first leaf's worth of
-    rows, and more if rows allow more leaves.
+    """The tree's percentage of the budget of tree and sums: the more leaves rows allow, the more.
+
+    For few rows it is a quarter, as a tree by name has them too.
     """
     return int(min(max(100 * leaves(request) / 7, 25), 60))
 
@@ -278,12 +275,11 @@ def means_fit(request: Request) -> bool:
     """Whether the class means of all attributes have little noise, by a careful number of rows.
 
     For several classes and mostly numeric attributes: sums of two classes are fitted instead. Not
-    if the rows fill two leaves of a tree, nor if an attribute has many categories in no order, nor
-    if it would cost too much to ask whether one attribute suffices. CAUTION is
-    taken off the rows once more.
+    if an attribute has many categories in no order, nor if it would cost too much to ask whether
+    one attribute suffices. CAUTION is taken off the rows once more.
     """
     attributes = request.domain.attributes
-    if _classes(request) == 2 or not mostly_numeric(request) or leaves(request) >= 2:
+    if _classes(request) == 2 or not mostly_numeric(request):
         return False
     if request.trees < len(attributes) or not strongest_is_cheap(request, request.rows):
         return False
