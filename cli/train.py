@@ -421,12 +421,12 @@ def _show_plan(run: Run) -> None:
             "bounds: if this check finds that public bounds are far too wide, windows follow. They "
             "cost at most half of the budget, which the queries below them then lack."
         )
-    others = [branch.recipe.if_one_suffices for branch in found]
+    others = (branch.recipe.if_one_suffices for branch in found)
     follows = []
-    if names := sorted({other.name for other in others if other is not None}):
+    if other := next(filter(None, others), None):
         follows.append(
             "if this query finds that one attribute alone classifies more than half of the rows "
-            f"correctly, {' or '.join(names)} uses what is left of the budget instead"
+            f"correctly, {other.name} uses what is left of the budget instead"
         )
     asking = [branch for branch in found if branch.recipe.asks_strongest]
     if any(plan.query("strongest") for branch in asking for plan in branch.plans):

@@ -45,7 +45,6 @@ from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.ours.auto import MEANS_OR_LOG_ODDS
 from dpforest_duckdb.recipes.ours.constants import AMPLE, CLEAN
-from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.request import TrainingContext
 from dpforest_duckdb.scoring.score_sql import score_sql, share_names
@@ -686,24 +685,20 @@ def test_no_plan_passes_its_budget_whatever_the_rows_are(epsilon: int) -> None:
     """Of class means, and of the alternative after the query that decides between them."""
     recipe = MEANS_OR_LOG_ODDS
     domain = numbers(5).bind({f"x{i}": DOUBLE for i in range(3)} | {"text": VARCHAR, "c": VARCHAR})
-    other = recipe.if_one_suffices
-    assert other is not None
     for k in (1, 5):
         request = recipe.request(domain, epsilon, rows_per_unit=k)
         for rows in (-50, 0, 1, 40, 10**4, 10**12):
             classes = np.full(5, rows)
             _, chosen = recipe.chosen(request, classes)
-            for then in (recipe, other):
-                plan = then.plan(then.sized(chosen, classes))
+            for then, asked in ((recipe, chosen), recipe.alternative(chosen)):
+                plan = then.plan(then.sized(asked, classes))
                 assert plan.epsilon <= epsilon
                 assert plan.query(STRONGEST) == chosen.first[-1]
                 assert chosen.first[-1].total <= epsilon // 10
                 assert min(cost for query in plan.queries for cost in query.by_depth) > 0
 
 
-def alternated(
-    con: duckdb.DuckDBPyConnection, ledger: Path, recipe: Recipe, rows: int, **options: Any
-) -> Forest:
+def alternated(con: duckdb.DuckDBPyConnection, ledger: Path, rows: int, **options: Any) -> Forest:
     """Trained on rows of which "text" gives the class."""
     con.execute(
         "CREATE TABLE t AS SELECT i % 90 AS x0, i % 7 AS x1, i % 31 AS x2, "
@@ -714,7 +709,7 @@ def alternated(
         run = prepare(
             con, "t", domain=numbers(5), recipe="class-means", seed=1, ledger=ledger, **options
         )
-    return replace(run, recipe=recipe).execute()
+    return replace(run, recipe=MEANS_OR_LOG_ODDS).execute()
 
 
 @pytest.mark.parametrize(("rows", "epsilon"), [(0, 0.001), (3, 1), (600, 0.0001)])
@@ -722,7 +717,7 @@ def test_few_rows_and_a_tiny_budget_end_no_run(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, spent: Spent, rows: int, epsilon: float
 ) -> None:
     options = {"epsilon": epsilon, "privacy_unit": "u", "rows_per_unit": 5}
-    forest = alternated(con, tmp_path / "ledger", MEANS_OR_LOG_ODDS, rows, **options)
+    forest = alternated(con, tmp_path / "ledger", rows, **options)
     (account,) = spent.accounts
     assert account.spent.epsilon == account.plan.epsilon <= epsilon * NANO
     assert forest.guarantee.plan == account.plan.lines()

@@ -106,7 +106,8 @@ def test_dry_run_names_the_recipe_that_follows_if_one_attribute_suffices(tmp_pat
     other = found["class-means"]["if_one_suffices"]
     assert all("if_one_suffices" not in b for name, b in found.items() if name != "class-means")
     (line,) = re.findall(r"^strongest: .*$", dpforest(*asked).text, re.MULTILINE)
-    assert other in line
+    assert other == "log-odds"
+    assert f"{other} uses what is left" in line
 
 
 def test_show_sql_is_on_stderr_and_hides_the_salt(db: Path) -> None:

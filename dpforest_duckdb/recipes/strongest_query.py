@@ -1,8 +1,8 @@
 """The query for the rows that the strongest attribute alone classifies wrongly.
 
-It comes before all queries of a recipe's own. Some recipes have another one for tables in which an
-attribute classifies most rows correctly; others use fewer attributes if few rows are left. See
-`learners.strongest_attribute`.
+It comes before all queries of a recipe's own. `class-means`, where `auto` picks it, gives way to
+`log-odds` if an attribute classifies most rows correctly. `log-odds` uses fewer attributes if few
+rows are left. See `learners.strongest_attribute`.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ CAUGHT_BY = {
     "_its_sensitivity_at_most[1]",
     "windows_at_double_cost": f"{MEANS_NOISE}[0.2-1]",
     "strongest_attribute_as_of_one_row": "test_class_means.py::test_few_rows_and_a_tiny_budget_end"
-    "_no_run[0-0.001-class-means or log-odds]",
+    "_no_run[0-0.001]",
     "strongest_attribute_without_noise": "test_informative_tables.py::test_the_number_of_attributes"
     "_follows_from_noisy_figures_alone",
     "tables_in_two_groups": f"{GROUPED}[1]",

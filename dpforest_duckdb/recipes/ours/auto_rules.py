@@ -26,8 +26,8 @@ from dpforest_duckdb.splits import positions
 from dpforest_duckdb.splits.table_codes import blocks, deviations
 
 LEAST_PART = Fraction(1, 1000)  # of a budget, for a choice
-PURE = 3  # times ENOUGH: the signal from which boosting without a δ starts, and medians pay
-LATE = 3  # times the signal from which numbers are boosted: where others are
+PURE = 3  # times ENOUGH: the signal from which two classes are boosted without a δ; medians pay
+LATE = 3  # times that signal: where boosting starts if most attributes are not numeric
 COARSEST, FEWEST, MOST = 2, 4, 32  # bins: least of joint tables, least of others, most
 
 
@@ -56,10 +56,11 @@ def boosting_pays(request: Request) -> bool:
     """Whether the sums that boosting needs are well above their noise.
 
     With a δ boosting starts at CLEAR times √classes; without one and with two classes at three
-    times ENOUGH, because each of two sweeps gets about a third of the budget. It starts LATE if
-    most attributes are not numeric, because it cuts numbers at private medians and begins with
-    their class means; with a δ also if the δ does not make the noise of a sweep smaller. Without a
-    δ and with several classes it starts where deep random trees pay.
+    times ENOUGH, because each of two sweeps gets about a third of the budget. It starts LATE times
+    later if most attributes are not numeric. Numbers can start earlier because boosting cuts them
+    at private medians and begins with their class means. With a δ it also starts later if the δ
+    does not make the noise of a sweep smaller. Without a δ and with several classes it starts where
+    deep random trees pay.
     """
     early = mostly_numeric(request)
     if request.rho:
@@ -75,8 +76,8 @@ def boosting_pays(request: Request) -> bool:
 def medians_pay(request: Request) -> bool:
     """Whether `tree-beside-sums` cuts numeric attributes at private medians.
 
-    It does from the signal at which boosting starts for two classes and mostly numeric attributes.
-    The signal is that without a δ, because sums use none.
+    It does from the signal at which boosting starts without a δ, for two classes and mostly numeric
+    attributes. The signal is that without a δ, because sums use none.
     """
     return signal(replace(request, delta=0)) >= PURE * constants.ENOUGH
 
@@ -122,7 +123,7 @@ def tree_pays(request: Request) -> bool:
 def tree_percent(request: Request) -> int:
     """The tree's percentage of the budget of tree and sums: the more leaves rows allow, the more.
 
-    For few rows it is a quarter, as a tree by name has them too.
+    It is a quarter for few rows, which only the recipe by name has.
     """
     return int(min(max(100 * leaves(request) / 7, 25), 60))
 

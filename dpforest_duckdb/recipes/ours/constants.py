@@ -16,10 +16,14 @@ TABLES = 0.18
 CHOICE = 40  # percent of a budget for the choice of attributes; the rest is for their tables
 CHECK = 10  # percent of ε for a histogram of two sums, and for a choice of models by few rows
 # the strength of a leaf of a greedy tree, and with a δ the signal for a second sweep of boosting;
-# without a δ boosting starts at three times ENOUGH, where private medians pay too
+# without a δ, boosting of two classes starts at three times ENOUGH, where private medians pay too
 ENOUGH = 100
-AMPLE = 1000  # the strength from which rows choose a model, and the signal for deep random trees
-CLEAR = 25  # times √classes: the signal from which boosting numbers starts with a δ
+# the strength from which rows choose a model, and the signal for deep random trees; without a δ,
+# boosting of several classes starts at three times AMPLE
+AMPLE = 1000
+# times √classes: the signal from which boosting starts with a δ, if most attributes are numeric;
+# three times that otherwise
+CLEAR = 25
 CLEAN = 0.12  # the most noise in a joint figure, in parts of the rows of a class, or of all rows
 ROOT_NOISE = 1.2  # the most noise in a sum of log-odds below a root
 LEAST_ROWS = 300  # the least n assumed when it is decided whether few rows get any tables
