@@ -16,6 +16,7 @@ from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
 from dpforest_duckdb.privacy.amounts import NANO, atto_delta
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.ours import auto_rules, constants
+from dpforest_duckdb.recipes.ours.auto import pick
 from dpforest_duckdb.request import Request
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
@@ -146,6 +147,41 @@ def test_a_tree_beside_sums_needs_rows_for_two_leaves() -> None:
     limit = _first(lambda rows: auto_rules.tree_pays(asked(rows, 1, classes=4)), most=2_000)
     assert limit == 2 * 100 * 4**1.5
     assert auto_rules.leaves(asked(limit, 1, classes=4)) == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "delta", "recipe"),
+    [
+        (200, 0, "log-odds"), (1_000, 0, "class-means"), (1_600, 0, "class-means"),
+        (1_700, 0, "tree-beside-sums"), (50_000, 0, "tree-beside-sums"), (52_000, 0, "boosted"),
+        (2_500, 10**-5, "tree-beside-sums"), (3_500, 10**-5, "boosted"),
+    ],
+)  # fmt: skip
+def test_the_default_picks_a_recipe_by_the_noisy_rows(rows: int, delta: float, recipe: str) -> None:
+    """Six numbers, four classes. At 1,600 the careful number of rows is below two leaves."""
+    made = replace(asked(rows, 1, classes=4), delta=atto_delta(delta))
+    picked = pick(made)
+    assert picked.name == recipe
+    if recipe == "class-means":
+        assert picked.if_one_suffices is not None
+        assert picked.if_one_suffices.name == "log-odds"
+
+
+@pytest.mark.parametrize("rows", [1_700, 20_000])
+def test_words_get_no_tree_beside_sums_and_no_class_means(rows: int) -> None:
+    words = tuple(Attribute(f"b{n}", "categorical", ("x", "y", "z")) for n in range(6))
+    made = asked(rows, 1, classes=4)
+    made = replace(made, domain=replace(made.domain, attributes=words))
+    assert pick(made).name in ("rooted-tables", "joint-tables")
+    assert not auto_rules.tree_pays(made)
+    assert not auto_rules.means_fit(made)
+
+
+def test_medians_of_sums_do_not_depend_on_a_delta() -> None:
+    """Sums use no δ. Thirty attributes: with a δ, the signal is above 300."""
+    made = replace(asked(20_000, 1, classes=3, numbers=30), delta=atto_delta(10**-5))
+    assert auto_rules.signal(made) > 300
+    assert not auto_rules.medians_pay(made)
 
 
 @pytest.mark.parametrize(
