@@ -410,6 +410,11 @@ def _show_plan(run: Run) -> None:
         phases = run.recipe.phases(run.request)
         planned = [(query, phase) for phase in phases for query in run.recipe.plan(phase).queries]
         show_table(COLUMNS, [_query_line((each, each), run.recipe) for each in planned])
+    if found and len(run.request.domain.classes) > 2:
+        tell(
+            "noisy rows: as if all classes were equally frequent. If some are rare, a recipe may "
+            "start at more rows, and its costs may differ."
+        )
     tell("noise: the standard deviation of a count, or of a sum to which a row adds at most 1")
     if run.plan.query(AGAIN):
         tell(
