@@ -17,6 +17,7 @@ from dpforest_duckdb.privacy.amounts import NANO, atto_delta
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.ours import auto_rules, constants
 from dpforest_duckdb.recipes.ours.auto import pick
+from dpforest_duckdb.recipes.plans import evenness
 from dpforest_duckdb.request import Request
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
@@ -193,10 +194,25 @@ def test_attributes_and_bins_follow_from_rows(
     """√(.18 · n·ε / √classes) / 2 attributes, and .18 · n·ε / √classes / attributes bins."""
     made = asked(0, 1, classes=classes, numbers=40)
     noise = math.sqrt(2 * classes) / math.hypot(1 / 400, (0.04 if classes == 2 else 0.1) - 1 / 400)
-    counted = np.array([round(rows + 0.75 * noise), *[0] * (classes - 1)])
+    counted = np.full(classes, round((rows + 0.75 * noise) / classes))
     sized = auto_rules.adapt(counted, made)
     assert sized.trees == attributes
     assert sized.domain == auto_rules.recut(made.domain, bins)
+
+
+@pytest.mark.parametrize("rare", [1_000, 200, 50])
+def test_a_rare_class_allows_fewer_attributes(rare: int) -> None:
+    """√(.18 · n·ε / √2 · 2 / √Σ(1/s)) / 2 of them, with the shares s of two classes."""
+    sized = auto_rules.adapt(np.array([2_000 - rare, rare]), asked(0, 1, numbers=40))
+    part = rare / 2_000
+    clear = 0.18 * sized.rows / math.sqrt(2) * 2 / math.sqrt(1 / part + 1 / (1 - part))
+    assert sized.trees == round(math.sqrt(clear) / 2)
+
+
+def test_evenness_counts_a_class_as_at_least_its_noise() -> None:
+    assert evenness(np.array([70, 70, 70]), 1) == pytest.approx(1)
+    assert evenness(np.array([900, 100]), 1) == pytest.approx(2 / math.sqrt(1 / 0.9 + 10))
+    assert evenness(np.array([900, -50]), 100) == evenness(np.array([900, 100]), 100)
 
 
 def _first(holds: Callable[[int], bool], most: int = 10**7) -> int:

@@ -19,7 +19,13 @@ from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.learners import informative_tables
 from dpforest_duckdb.learners.growth import Growth
-from dpforest_duckdb.learners.informative_tables import Tables, draw_attributes, release_tables
+from dpforest_duckdb.learners.informative_tables import (
+    PARTS,
+    Tables,
+    class_weights,
+    draw_attributes,
+    release_tables,
+)
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO
@@ -71,14 +77,19 @@ def coded(con: duckdb.DuckDBPyConnection, rows: list[Row]) -> CodedRows:
 
 
 def drawn(
-    con: duckdb.DuckDBPyConnection, rows: list[Row], turns: int, k: int = 1, epsilon: int = NANO
+    con: duckdb.DuckDBPyConnection,
+    rows: list[Row],
+    turns: int,
+    k: int = 1,
+    epsilon: int = NANO,
+    histogram: tuple[int, ...] = (),
 ) -> list[int]:
     counted = coded(con, rows)
     tables = [table[0] for table in counted.count_classes(0, 1)]
     request = find("log-odds").request(DOMAIN, NANO, trees=turns, rows_per_unit=k)
-    account = SimpleNamespace(
-        spend=lambda purpose, turn: epsilon, plan=SimpleNamespace(query=lambda purpose: True)
-    )
+    request = replace(request, histogram=histogram)
+    plan = SimpleNamespace(query=lambda purpose: True, row_noise=lambda k: 0.0)
+    account = SimpleNamespace(spend=lambda purpose, turn: epsilon, plan=plan)
     context = SimpleNamespace(
         request=request, account=account, randomness=Randomness.secure(), observe=unobserved
     )
@@ -92,9 +103,13 @@ def test_a_copy_is_not_drawn_beside_its_original(con: duckdb.DuckDBPyConnection)
     assert sorted(drawn(con, some_rows(400), 4, epsilon=1000 * NANO)) == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("histogram", [(), (60, 3, 20)])
 @pytest.mark.parametrize("k", [1, 4])
 def test_rows_of_a_unit_raise_each_utility_by_the_sensitivity_at_most(
-    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, k: int
+    con: duckdb.DuckDBPyConnection,
+    monkeypatch: pytest.MonkeyPatch,
+    k: int,
+    histogram: tuple[int, ...],
 ) -> None:
     """The utilities of "n", "copy" and "m" after "a" was drawn, "n" after "copy", and so on."""
     given: list[tuple[np.ndarray, int]] = []
@@ -108,14 +123,52 @@ def test_rows_of_a_unit_raise_each_utility_by_the_sensitivity_at_most(
     for seed in range(4):
         rows = some_rows(10 * seed)  # in a table without rows, a unit raises every term
         given.clear()
-        drawn(con, rows, 4, k)
-        drawn(con, rows + some_rows(1, 9 - seed) * k, 4, k)
+        drawn(con, rows, 4, k, histogram=histogram)
+        drawn(con, rows + some_rows(1, 9 - seed) * k, 4, k, histogram=histogram)
         for turn, ((before, bound), (after, _)) in enumerate(zip(given, given[4:], strict=False)):
-            assert bound == (turn + 1) * k
+            assert bound == (turn + 1) * k * PARTS
             assert (after >= before).all()
             assert (after - before <= bound).all()
             largest[turn] = max(largest[turn], (after - before).max())
-    assert largest.tolist() == [k, 2 * k, 3 * k, 4 * k]
+    assert largest.tolist() == [terms * k * PARTS for terms in (1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("histogram", "noise", "expected"),
+    [
+        ((900, 100), 0, (PARTS // 9, PARTS)),
+        ((100, 900), 50, (PARTS, PARTS * 150 // 850)),
+        ((500, 10, 250), 0, (PARTS // 2, PARTS, PARTS)),
+        ((500, 500), 0, (PARTS, PARTS)),
+        ((520, 480), 30, (PARTS, PARTS)),  # the noise could have reversed them
+        ((700, -90), 0, (1, PARTS)),  # no weight is 0
+        ((-5, -90), 10, (PARTS, PARTS)),
+        ((), 10, (PARTS, PARTS)),
+    ],
+)
+def test_a_row_of_the_most_frequent_class_has_less_weight(
+    histogram: tuple[int, ...], noise: float, expected: tuple[int, ...]
+) -> None:
+    domain = replace(DOMAIN, classes=tuple(f"c{i}" for i in range(len(expected))))
+    request = replace(find("log-odds").request(domain, NANO), histogram=histogram)
+    plan = SimpleNamespace(row_noise=lambda k: noise)
+    assert class_weights(request, cast(Any, plan)).tolist() == list(expected)
+
+
+def test_an_attribute_that_finds_a_rare_class_is_drawn_first(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    """Class c1 has 10 % of the rows at most values of "n", and 40 % at one: a minority everywhere,
+    so every attribute alone classifies equally many rows correctly.
+    """
+    rows: list[Row] = []
+    for i in range(4_000):
+        n, of_ten = 1 + i % 4, i // 4 % 10
+        rare = of_ten < (4 if n == 1 else 1)
+        rows.append(("xyz"[i % 3], "xyz"[i % 3], n, 1 + i // 40 % 4, "c1" if rare else "c0"))
+    counts = (3_300, 700, 0)
+    assert {drawn(con, rows, 1, histogram=counts)[0] for _ in range(10)} == {2}
+    assert len({drawn(con, rows, 1)[0] for _ in range(60)}) > 1
 
 
 def test_pairs_of_values_are_counted_for_every_attribute(con: duckdb.DuckDBPyConnection) -> None:
@@ -141,7 +194,7 @@ def test_an_attribute_of_too_many_values_has_no_pairs(
     )
     monkeypatch.setattr(limits, "MAX_COUNTS", min(DOMAIN.cells) * sum(DOMAIN.cells) * 3 - 1)
     drawn(con, some_rows(50), 4)
-    assert given == [1, 1, 1, 1]
+    assert given == [PARTS] * 4
 
 
 @pytest.mark.parametrize("rows", [0, 1])

@@ -5,8 +5,12 @@ those that it classifies correctly together with each attribute drawn before. Co
 frequent class at each value, or at each pair of values. So an attribute that repeats another is
 rarely drawn beside it.
 
-One more row raises each term of the sum by 1 or not at all. So with t terms and k rows per privacy
-unit, the sensitivity is t·k, and the utility is monotone.
+Rows of the most frequent class have a smaller weight, so that this class and the second have about
+the same weight together. Otherwise all attributes would have the same utility where one class is
+the most frequent one at every value.
+
+One more row raises each term of the sum by its weight at most. So with t terms and k rows per
+privacy unit, the sensitivity is t·k times the largest weight, and the utility is monotone.
 
 The tables of the drawn attributes have joint noise, in groups of attributes with blocks of similar
 size (`splits.table_codes`). On average over the tables, it is smaller than independent noise.
@@ -23,7 +27,7 @@ from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.privacy.noise import laplace_deviation
-from dpforest_duckdb.privacy.plan import PlannedQuery
+from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, ScoreRule, TrainingContext
 from dpforest_duckdb.splits.choose import classified, draw_best
@@ -39,6 +43,8 @@ from dpforest_duckdb.splits.table_codes import (
 )
 from dpforest_duckdb.tree import MULTIWAY, Tree
 
+PARTS = 2**10  # of a row: the weights of classes are whole numbers of these
+
 
 def draw_attributes(
     rows: CodedRows, tables: Sequence[Integers], context: TrainingContext
@@ -47,22 +53,43 @@ def draw_attributes(
 
     `tables[attribute][value, class]` are the private counts of all rows. Pairs with an attribute of
     very many values are left out of the sum, because there would be too many counts. The query
-    "attribute" has the cost of each turn; without it, all attributes are used.
+    "attribute" has the cost of each turn; without it, all attributes are used. The largest weight
+    of a class is PARTS.
     """
     request, drawn, terms = context.request, list[int](), 1
     if not context.account.plan.query("attribute"):
         return list(range(len(tables)))
     context.observe(Event(Phase.CHOOSE_SPLITS))
-    utilities = np.array([classified(table) for table in tables])
+    weights = class_weights(request, context.account.plan)
+    utilities = np.array([classified(table * weights) for table in tables])
     for turn in range(request.trees):
         cost = context.account.spend("attribute", turn)
         if drawn and request.domain.cells[drawn[-1]] <= most_counted(request.domain):
-            together = np.array([classified(pairs) for pairs in rows.count_pairs(drawn[-1])])
-            utilities, terms = utilities + together, terms + 1
+            pairs = rows.count_pairs(drawn[-1])
+            utilities = utilities + np.array([classified(table * weights) for table in pairs])
+            terms += 1
         left = [attribute for attribute in range(len(tables)) if attribute not in drawn]
-        sensitivity = terms * request.rows_per_unit
+        sensitivity = terms * request.rows_per_unit * PARTS
         drawn.append(left[draw_best(utilities[left], cost, sensitivity, context.randomness.bits)])
     return drawn
+
+
+def class_weights(request: Request, plan: Plan) -> Integers:
+    """The weight `[class]` of a row of each class, in units of 1 / PARTS; at most PARTS.
+
+    Rows of the most frequent class have the rows of the second class divided by those of the first,
+    by the noisy counts in `request.histogram`. The first class is taken to have one standard
+    deviation of the noise less, and the second one more, so that noise alone hardly changes a
+    weight. Rows of other classes have PARTS. Weights follow from released figures, so they are
+    public.
+    """
+    weights = np.full(len(request.domain.classes), PARTS)
+    if request.histogram:
+        noisy, noise = np.array(request.histogram), plan.row_noise(request.rows_per_unit)
+        second, first = np.sort(noisy)[-2:]
+        least, most = max(float(first) - noise, 1.0), max(float(second), 0.0) + noise
+        weights[noisy.argmax()] = max(1, int(PARTS * min(1.0, most / least)))
+    return weights
 
 
 @dataclass(frozen=True)

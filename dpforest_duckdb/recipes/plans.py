@@ -79,11 +79,9 @@ def count_queries(request: Request, counted: Integers | None = None) -> tuple[Pl
 
     The first count costs ε / FIRST_COUNT. `counted[class]` are the noisy rows that it shows. If its
     noise is above 1 / CLEAR_COUNT of the rows of a class, there is a second count, which costs what
-    it needs for noise of that size. If classes have shares s of n rows, the rows of a class are
-    n / √Σ(1/s) here. Then noise adds as much to the expected log loss as if all classes were
-    equally frequent. A class counts as at least the noise of the first count. Before `counted` is
-    known, and for few rows, both together cost `rows_share`. With a δ their ε is at most √ρ, so
-    that they cost at most half of ρ (an ε-DP step costs ε²/2).
+    it needs for noise of that size. The rows of a class are n/C times the `evenness` of C classes.
+    Before `counted` is known, and for few rows, both together cost `rows_share`. With a δ their ε
+    is at most √ρ, so that they cost at most half of ρ (an ε-DP step costs ε²/2).
     """
     if request.first:
         return tuple(query for query in request.first if query.purpose in COUNTS)
@@ -94,14 +92,24 @@ def count_queries(request: Request, counted: Integers | None = None) -> tuple[Pl
     again = most - first
     if counted is not None:
         unit = math.sqrt(2) * request.rows_per_unit * NANO  # the noise of a count for 1 nano-ε
-        classes = np.maximum(counted, unit / first)
-        of_class = max(int(counted.sum()), 1) / math.sqrt((classes.sum() / classes).sum())
-        needed = CLEAR_COUNT * unit / of_class
+        rows = max(int(counted.sum()), 1) * evenness(counted, unit / first)
+        needed = CLEAR_COUNT * unit * len(counted) / rows
         again = min(again, int(needed)) if needed > first else 0
     if again < first:
         again = 0
     costs = {ROWS: first, AGAIN: again}
     return tuple(PlannedQuery(query, LAPLACE, (cost,)) for query, cost in costs.items() if cost)
+
+
+def evenness(counted: Integers, noise: float) -> float:
+    """C / √Σ(1/s) of C classes with shares s: 1 if all classes are equally frequent, else less.
+
+    So much less is n/C, the rows of a class, in which noise adds as much to the expected log loss
+    as it would if all classes were equally frequent. `counted[class]` are noisy. A class counts as
+    at least their `noise`.
+    """
+    classes = np.maximum(counted, noise)
+    return len(classes) / math.sqrt(float((classes.sum() / classes).sum()))
 
 
 def count_cost(request: Request) -> int:

@@ -285,6 +285,17 @@ def pairs_drawn_as_one_count() -> None:
     informative_tables.draw_attributes = one_row
 
 
+def rare_classes_count_more() -> None:
+    """Rare classes are weighed up, not the most frequent one down: a row may count more than 1."""
+    weights = informative_tables.class_weights
+
+    def up(request: Any, plan: Any) -> Any:
+        down = weights(request, plan)
+        return down * informative_tables.PARTS // down.min()
+
+    informative_tables.class_weights = up
+
+
 def macros_reach_the_rows() -> None:
     """Private rows are read on the user's search path."""
     snapshot.new_cursor = lambda statements: statements.connection.cursor()
@@ -543,6 +554,7 @@ MUTANTS: dict[str, Callable[[], None]] = {
         shared_codes_of_other_rows,
         mixtures_rated_without_bound,
         pairs_drawn_as_one_count,
+        rare_classes_count_more,
         points_drawn_as_rows,
         lost_cap_unnoticed,
         cap_not_anchored,

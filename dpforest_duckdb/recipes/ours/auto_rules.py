@@ -19,7 +19,7 @@ from dpforest_duckdb.postprocess.log_odds import CUTS
 from dpforest_duckdb.privacy.noise import gaussian_variance, laplace_deviation, noise_scale
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.ours import constants
-from dpforest_duckdb.recipes.plans import count_queries
+from dpforest_duckdb.recipes.plans import count_queries, evenness
 from dpforest_duckdb.recipes.strongest_query import STRONGEST, strongest_is_cheap
 from dpforest_duckdb.request import Learner, Request
 from dpforest_duckdb.splits import positions
@@ -144,9 +144,13 @@ def leaves(request: Request) -> float:
 
 def careful(rows: int, request: Request) -> Request:
     """The request with `rows` minus CAUTION standard deviations of their noise, at least 1."""
-    noise = Plan(count_queries(request)).row_noise(request.rows_per_unit)
-    less = constants.CAUTION * noise * math.sqrt(len(request.domain.classes))
+    less = constants.CAUTION * _row_noise(request) * math.sqrt(_classes(request))
     return replace(request, rows=max(int(rows - less), 1))
+
+
+def _row_noise(request: Request) -> float:
+    """The standard deviation of the noise in the rows of a class."""
+    return Plan(count_queries(request)).row_noise(request.rows_per_unit)
 
 
 def recut(domain: Domain, bins: int) -> Domain:
@@ -315,10 +319,13 @@ def _finer_together(request: Request) -> bool:
 def _wanted(request: Request) -> int:
     """The number of attributes that are worth a table each; all, if that is half of them.
 
-    The less the strongest attribute leaves unexplained, the fewer they are.
+    The less the strongest attribute leaves unexplained, the fewer they are; and the rarer some
+    classes are.
     """
     attributes = len(request.domain.attributes)
     clear = strength(request) * unexplained(request) / math.sqrt(_classes(request))
+    if request.histogram:
+        clear *= evenness(np.array(request.histogram), _row_noise(request))
     wanted = max(1, round(math.sqrt(constants.TABLES * clear) / 2))
     return attributes if wanted >= attributes / 2 else wanted
 
