@@ -209,6 +209,14 @@ def test_a_rare_class_allows_fewer_attributes(rare: int) -> None:
     assert sized.trees == round(math.sqrt(clear) / 2)
 
 
+def test_an_absent_class_counts_as_its_noise() -> None:
+    made = asked(0, 1, numbers=40)
+    noise = math.sqrt(2) / math.hypot(1 / 400, 0.04 - 1 / 400)
+    absent, as_noise = (auto_rules.adapt(np.array([2_000, n]), made) for n in (0, round(noise)))
+    assert absent.trees == as_noise.trees == 4
+    assert auto_rules.adapt(np.array([2_000, 3 * round(noise)]), made).trees > 4
+
+
 def test_evenness_counts_a_class_as_at_least_its_noise() -> None:
     assert evenness(np.array([70, 70, 70]), 1) == pytest.approx(1)
     assert evenness(np.array([900, 100]), 1) == pytest.approx(2 / math.sqrt(1 / 0.9 + 10))

@@ -155,6 +155,35 @@ def test_a_row_of_the_most_frequent_class_has_less_weight(
     assert class_weights(request, cast(Any, plan)).tolist() == list(expected)
 
 
+def test_the_noise_of_a_weight_is_that_of_rows_per_unit() -> None:
+    request = find("log-odds").request(DOMAIN, NANO, rows_per_unit=5)
+    plan = SimpleNamespace(row_noise=lambda k: 10.0 * k)
+    weights = class_weights(replace(request, histogram=(900, 100, 50)), cast(Any, plan))
+    assert weights.tolist() == [PARTS * 150 // 850, PARTS, PARTS]
+
+
+def test_pairs_of_values_have_the_weights_of_their_classes(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ "n" after "a": its rows of the best class alone and in pairs, all of them weighed."""
+    seen: list[np.ndarray] = []
+
+    def first(utilities: np.ndarray, cost: int, sensitivity: int, bits: object) -> int:
+        seen.append(utilities)
+        return 0
+
+    monkeypatch.setattr(informative_tables, "draw_best", first)
+    rows, weights = some_rows(200), np.array([PARTS // 4, PARTS, PARTS])
+    drawn(con, rows, 2, histogram=(80, 20, 10))
+    alone, pairs = np.zeros((5, 3), np.int64), np.zeros((3, 5, 3), np.int64)
+    for a, _, n, _, label in rows:
+        alone[n, int(label[1])] += 1
+        pairs["xyz".index(a), n, int(label[1])] += 1
+    expected = (alone * weights).max(axis=1).sum(), (pairs * weights).max(axis=2).sum()
+    assert seen[0][2] == expected[0]
+    assert seen[1][1] == sum(expected)  # "a" is drawn, so "n" is the second that is left
+
+
 def test_an_attribute_that_finds_a_rare_class_is_drawn_first(
     con: duckdb.DuckDBPyConnection,
 ) -> None:

@@ -57,7 +57,7 @@ def exponents(
     The result is exact, except for a rate whose denominator is above 2^53: it is rounded down.
     Products that exceed int64 are computed in Python's integers and split into whole and rest.
     Raises `ValueError` if a node has no allowed candidate, and for exponents of 2^62 or more
-    (impossible for utilities below 2^33 in size and ε ≤ 10^6).
+    (impossible for gaps below 2^33 Δ and ε ≤ 10^6).
     """
     if epsilon < 1 or sensitivity < 1:
         raise ValueError("ε in nano-ε and the sensitivity must be at least 1")
