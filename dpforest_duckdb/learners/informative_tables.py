@@ -5,12 +5,12 @@ those that it classifies correctly together with each attribute drawn before. Co
 frequent class at each value, or at each pair of values. So an attribute that repeats another is
 rarely drawn beside it.
 
-Rows of the most frequent class have a smaller weight, so that this class and the second have about
-the same weight together. Otherwise all attributes would have the same utility where one class is
-the most frequent one at every value.
+A row of the most frequent class has a smaller weight, so that all rows of this class weigh about as
+much as all rows of the second one. Otherwise all attributes would have the same utility where one
+class is the most frequent one at every value.
 
-One more row raises each term of the sum by its weight at most. So with t terms and k rows per
-privacy unit, the sensitivity is t·k times the largest weight, and the utility is monotone.
+One more row raises each term of the sum by its weight at most. So with m terms and k rows per
+privacy unit, the sensitivity is m·k times the largest weight, and the utility is monotone.
 
 The tables of the drawn attributes have joint noise, in groups of attributes with blocks of similar
 size (`splits.table_codes`). On average over the tables, it is smaller than independent noise.
@@ -53,8 +53,8 @@ def draw_attributes(
 
     `tables[attribute][value, class]` are the private counts of all rows. Pairs with an attribute of
     very many values are left out of the sum, because there would be too many counts. The query
-    "attribute" has the cost of each turn; without it, all attributes are used. The largest weight
-    of a class is PARTS.
+    "attribute" has the cost of each turn; without it, all attributes are used. Utilities are in
+    units of 1 / PARTS rows, so that the sensitivity is terms · rows per unit · PARTS.
     """
     request, drawn, terms = context.request, list[int](), 1
     if not context.account.plan.query("attribute"):
@@ -75,13 +75,13 @@ def draw_attributes(
 
 
 def class_weights(request: Request, plan: Plan) -> Integers:
-    """The weight `[class]` of a row of each class, in units of 1 / PARTS; at most PARTS.
+    """The weight `[class]` of a row of each class, in units of 1 / PARTS: whole numbers from 1 to
+    PARTS.
 
-    Rows of the most frequent class have the rows of the second class divided by those of the first,
-    by the noisy counts in `request.histogram`. The first class is taken to have one standard
-    deviation of the noise less, and the second one more, so that noise alone hardly changes a
-    weight. Rows of other classes have PARTS. Weights follow from released figures, so they are
-    public.
+    PARTS · min(1, (r + σ) / (f - σ)) for the most frequent class, rounded down; PARTS for all
+    others, and for all classes if there is no histogram. f and r are the noisy rows of the most
+    frequent and of the second most frequent class in `request.histogram`, and σ is the standard
+    deviation of their noise. All of it is released, so weights are public.
     """
     weights = np.full(len(request.domain.classes), PARTS)
     if request.histogram:

@@ -104,9 +104,9 @@ def count_queries(request: Request, counted: Integers | None = None) -> tuple[Pl
 def evenness(counted: Integers, noise: float) -> float:
     """C / √Σ(1/s) of C classes with shares s: 1 if all classes are equally frequent, else less.
 
-    So much less is n/C, the rows of a class, in which noise adds as much to the expected log loss
-    as it would if all classes were equally frequent. `counted[class]` are noisy. A class counts as
-    at least their `noise`.
+    In n rows, noise of a given size adds as much to the expected log loss as in n · evenness rows
+    of equally frequent classes. `counted[class]` are noisy rows. Each class counts as at least
+    `noise`, the standard deviation of their noise.
     """
     classes = np.maximum(counted, noise)
     return len(classes) / math.sqrt(float((classes.sum() / classes).sum()))

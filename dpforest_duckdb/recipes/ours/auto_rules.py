@@ -319,8 +319,8 @@ def _finer_together(request: Request) -> bool:
 def _wanted(request: Request) -> int:
     """The number of attributes that are worth a table each; all, if that is half of them.
 
-    The less the strongest attribute leaves unexplained, the fewer they are; and the rarer some
-    classes are.
+    They are fewer if the strongest attribute leaves little unexplained, and fewer if some classes
+    are rare.
     """
     attributes = len(request.domain.attributes)
     clear = strength(request) * unexplained(request) / math.sqrt(_classes(request))
