@@ -186,12 +186,15 @@ def test_medians_of_sums_do_not_depend_on_a_delta() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "classes", "attributes", "bins"), [(2_000, 2, 8, 32), (2_000, 9, 5, 24), (60, 2, 1, 8)]
+    ("rows", "classes", "attributes", "bins"),
+    [(2_000, 2, 8, 32), (2_000, 9, 5, 24), (400, 2, 3, 16), (200, 2, 2, 12), (60, 2, 1, 8)],
 )
 def test_attributes_and_bins_follow_from_rows(
     rows: int, classes: int, attributes: int, bins: int
 ) -> None:
-    """√(.18 · n·ε / √classes) / 2 attributes, and .18 · n·ε / √classes / attributes bins."""
+    """With t = .18 · n·ε / √classes the smaller of √t / 2 and t^(2/3) / 4 attributes, and
+    t / attributes bins.
+    """
     made = asked(0, 1, classes=classes, numbers=40)
     noise = math.sqrt(2 * classes) / math.hypot(1 / 400, (0.04 if classes == 2 else 0.1) - 1 / 400)
     counted = np.full(classes, round((rows + 0.75 * noise) / classes))

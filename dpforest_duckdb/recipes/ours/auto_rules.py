@@ -319,14 +319,16 @@ def _finer_together(request: Request) -> bool:
 def _wanted(request: Request) -> int:
     """The number of attributes that are worth a table each; all, if that is half of them.
 
-    They are fewer if the strongest attribute leaves little unexplained, and fewer if some classes
-    are rare.
+    The noise in a sum of K tables, each of which gets 1/K of the budget, has a variance of about
+    K³/(n·ε)². So K grows with (n·ε)^(2/3). Above four attributes it grows with √(n·ε). They are
+    fewer if the strongest attribute leaves little unexplained, and fewer if some classes are rare.
     """
     attributes = len(request.domain.attributes)
     clear = strength(request) * unexplained(request) / math.sqrt(_classes(request))
     if request.histogram:
         clear *= evenness(np.array(request.histogram), _row_noise(request))
-    wanted = max(1, round(math.sqrt(constants.TABLES * clear) / 2))
+    scaled = constants.TABLES * clear
+    wanted = max(1, round(min(math.sqrt(scaled) / 2, math.pow(scaled, 2 / 3) / 4)))
     return attributes if wanted >= attributes / 2 else wanted
 
 

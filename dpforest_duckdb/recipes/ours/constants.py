@@ -10,9 +10,9 @@ noise of a sweep of boosting and by √classes.
 from __future__ import annotations
 
 CAUTION = 0.75  # standard deviations below the noisy n; too large a forest loses more
-# with t = TABLES · strength / √classes: √t / 2 attributes get a table, or all if that is half of
-# them, and numeric ones have t / attributes bins; fewer attributes if classes are rare, or if one
-# attribute leaves little unexplained
+# with t = TABLES · strength / √classes: √t / 2 attributes get a table, or t^(2/3) / 4 if that is
+# fewer, or all if that is half of them, and numeric ones have t / attributes bins; fewer attributes
+# if classes are rare, or if one attribute leaves little unexplained
 TABLES = 0.18
 CHOICE = 40  # percent of a budget for the choice of attributes; the rest is for their tables
 CHECK = 10  # percent of ε for a histogram of two sums, and for a choice of models by few rows
