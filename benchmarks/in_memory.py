@@ -179,11 +179,12 @@ class MemoryRows:
         shapes = [(nodes, cells, self._classes) for cells in self._cells]
         return [table.reshape(shape) for table, shape in zip(counts, shapes, strict=True)]
 
-    def count_pairs(self, attribute: int) -> list[Integers]:
-        values, classes = self._cells[attribute], self._classes
+    def count_pairs(self, attribute: int, bins: Sequence[int]) -> list[Integers]:
+        values, classes = max(bins) + 1, self._classes
+        first = np.array(bins)[self._codes[attribute]]
         counts = []
         for code, cells in zip(self._codes, self._cells, strict=True):
-            key = (self._codes[attribute].astype(np.int64) * cells + code) * classes + self._labels
+            key = (first * cells + code) * classes + self._labels
             counts.append(np.bincount(key, minlength=values * cells * classes))
             counts[-1] = counts[-1].reshape(values, cells, classes)
         return counts

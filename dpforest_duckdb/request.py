@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from dpforest_duckdb.arrays import Floats, Integers, Mask
@@ -33,7 +33,8 @@ class Request:
     equal. `first` are the queries that were planned before the recipe was chosen or sized: the
     counts of the rows, and those about bounds and the strongest attribute; empty before that.
     `epsilon` is without the ε of all of these but the counts. `misclassified` is a noisy number of
-    rows that the strongest attribute alone classifies wrongly; None if it was not queried.
+    rows that the strongest attribute alone classifies wrongly; None if it was not queried. `drawn`
+    are the attributes that were drawn together with their bins, released; empty if none were.
     """
 
     domain: Domain
@@ -48,6 +49,7 @@ class Request:
     reach: int = 0
     first: tuple[PlannedQuery, ...] = ()
     misclassified: int | None = None
+    drawn: tuple[int, ...] = ()
 
     @property
     def deepest(self) -> int:
@@ -63,6 +65,14 @@ class Request:
             f"Depth cut from {self.depth} to {self.reach} splits on a path, as complete trees that "
             "deep have more leaves than a forest may have; budgets follow the whole depth."
         )
+
+    def of_drawn(self) -> Request:
+        """The request with the drawn attributes alone, in this order; itself if none were drawn."""
+        if not self.drawn:
+            return self
+        kept = tuple(self.domain.attributes[number] for number in self.drawn)
+        domain = replace(self.domain, attributes=kept)
+        return replace(self, domain=domain, drawn=tuple(range(len(kept))))
 
     @property
     def rho(self) -> int:

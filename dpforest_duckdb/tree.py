@@ -6,7 +6,7 @@ The nodes of a tree are in breadth-first order: the root first, the children of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -59,6 +59,11 @@ class Tree:
     @property
     def leaves(self) -> Integers:
         return np.flatnonzero(self.kind == LEAF)
+
+    def renumbered(self, numbers: Sequence[int]) -> Tree:
+        """The tree with `numbers[attribute]` in place of each attribute's number."""
+        attribute = np.append(np.array(numbers, dtype=np.int64), -1)[self.attribute]
+        return replace(self, attribute=attribute)
 
     def children(self, node: int, cells: Sequence[int]) -> range:
         """The node numbers of a node's children; `cells` are the domain's."""

@@ -124,7 +124,7 @@ def test_few_rows_are_counted_as_many_are(con: duckdb.DuckDBPyConnection, trees:
         )
         shown: list[str] = []
         rows._statements.trace = shown.append
-        counts = rows.count_classes(0, trees) + rows.count_pairs(0)
+        counts = rows.count_classes(0, trees) + rows.count_pairs(0, range(bound.cells[0]))
         for splits, nodes in ((first, trees + 2), (second, trees + 2 + bound.cells[0])):
             rows.route(splits, nodes)
             counts += rows.count_classes(nodes - 2, 2)

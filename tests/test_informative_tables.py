@@ -206,10 +206,11 @@ def test_pairs_of_values_are_counted_for_every_attribute(con: duckdb.DuckDBPyCon
         [[a.code(v) for a, v in zip(DOMAIN.attributes, r, strict=False)] for r in rows]
     )
     labels = np.array([DOMAIN.classes.index(row[-1]) for row in rows])
-    for attribute in (0, 2):
-        for other, table in enumerate(coded(con, rows).count_pairs(attribute)):
-            expected = np.zeros((DOMAIN.cells[attribute], DOMAIN.cells[other], 3), dtype=np.int64)
-            np.add.at(expected, (codes[:, attribute], codes[:, other], labels), 1)
+    for attribute, bins in ((0, (0, 1, 2, 3)), (2, (0, 1, 2, 3, 4)), (2, (0, 0, 1, 1, 2))):
+        first = np.array(bins)[codes[:, attribute]]
+        for other, table in enumerate(coded(con, rows).count_pairs(attribute, bins)):
+            expected = np.zeros((max(bins) + 1, DOMAIN.cells[other], 3), dtype=np.int64)
+            np.add.at(expected, (first, codes[:, other], labels), 1)
             assert (table == expected).all()
 
 

@@ -183,12 +183,12 @@ class Rows:
             found.append(sums)
         return found
 
-    def count_pairs(self, attribute: int) -> list[np.ndarray]:
-        """`[value, value, class]` of an attribute and each; rows may stand in it several times."""
-        found = []
+    def count_pairs(self, attribute: int, bins: Sequence[int]) -> list[np.ndarray]:
+        """`[bin, value, class]` of an attribute and each; rows may stand in it several times."""
+        found, first = [], np.array(bins)[self.codes[:, attribute]]
         for other, size in enumerate(self.cells):
-            table = np.zeros((self.cells[attribute], size, self.classes), dtype=np.int64)
-            np.add.at(table, (self.codes[:, attribute], self.codes[:, other], self.labels), 1)
+            table = np.zeros((max(bins) + 1, size, self.classes), dtype=np.int64)
+            np.add.at(table, (first, self.codes[:, other], self.labels), 1)
             found.append(table)
         return found
 

@@ -81,7 +81,7 @@ def _session(con: duckdb.DuckDBPyConnection) -> None:
         )
         units.count_leaves(3, 2 + domain.cells[0])
         alike = rows.encode(domain, ROW, trees=1, sample="all", salt=1)
-        alike.count_pairs(1)
+        alike.count_pairs(1, range(domain.cells[1]))
         alike.sum_products({n: np.arange(cells)[:, None] for n, cells in enumerate(domain.cells)})
         alike.count_labels([SMALL])
         alike.count_scores([np.array([10])], [0, 5])

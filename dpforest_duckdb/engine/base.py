@@ -110,10 +110,10 @@ class CodedRows(Protocol):
         `cuts` below the score.
         """
 
-    def count_pairs(self, attribute: int) -> list[Integers]:
-        """Per attribute the dense `counts[value of the given attribute, value, class]` of all rows.
+    def count_pairs(self, attribute: int, bins: Sequence[int]) -> list[Integers]:
+        """Per attribute the dense `counts[bin of the given attribute, value, class]` of all rows.
 
-        Rows must not have been routed yet.
+        `bins[value]` numbers the bins from 0. Rows must not have been routed yet.
         """
 
     def sum_products(self, positions: Mapping[int, Integers]) -> Integers:

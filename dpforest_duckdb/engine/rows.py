@@ -409,13 +409,14 @@ class DuckDBRows:
         keys = [found[f"bin{number}"] for number in range(len(votes))]
         return _dense([*keys, found["class"]], found["rows"], shape)
 
-    def count_pairs(self, attribute: int) -> list[Integers]:
-        values = self._domain.cells[attribute]
-        code = f"CAST({self._code(self._places[attribute])} AS INTEGER)"
+    def count_pairs(self, attribute: int, bins: Sequence[int]) -> list[Integers]:
+        number = _entry(self._code(self._places[attribute]), bins)
         label = f"{self._node_classes[0]} % {self._classes}"
         pair, words = self._ident("pair"), ", ".join(self._words)
-        rows = f"SELECT {words}, {code} * {self._classes} + {label} AS {pair} FROM {self._codes}"
-        return self._grids(0, values, [pair], [], step="count_pairs", pairs=Sql(f"({rows})"))
+        rows = (
+            f"SELECT {words}, ({number}) * {self._classes} + {label} AS {pair} FROM {self._codes}"
+        )
+        return self._grids(0, max(bins) + 1, [pair], [], step="count_pairs", pairs=Sql(f"({rows})"))
 
     def sum_products(self, positions: Mapping[int, Integers]) -> Integers:
         places = [

@@ -76,11 +76,12 @@ def relevant(learner: Learner) -> Learner:
 
     def grow(rows: CodedRows, context: TrainingContext) -> Grown:
         request = context.request
-        attributes = len(request.domain.attributes)
+        cells = request.domain.cells
+        attributes = len(cells)
         pairs = {
             (one, other): table
             for one in range(attributes - 1)
-            for other, table in enumerate(rows.count_pairs(one))
+            for other, table in enumerate(rows.count_pairs(one, range(cells[one])))
             if other > one
         }
         weights = weights_of(pairs, attributes)

@@ -25,12 +25,13 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.engine.base import CodedRows
+from dpforest_duckdb.learners.candidate_bins import Candidates, Drawn, own_bins
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, ScoreRule, TrainingContext
-from dpforest_duckdb.splits.choose import classified, draw_best
+from dpforest_duckdb.splits.choose import draw_best
 from dpforest_duckdb.splits.limits import MAX_LEAVES, fitting, most_counted
 from dpforest_duckdb.splits.table_codes import (
     blocks,
@@ -49,28 +50,52 @@ PARTS = 2**10  # of a row: the weights of classes are whole numbers of these
 def draw_attributes(
     rows: CodedRows, tables: Sequence[Integers], context: TrainingContext
 ) -> list[int]:
-    """An attribute for each tree, drawn one after the other, without repeats.
+    """The attributes of `request.drawn`, or an attribute for each tree, drawn in its own bins.
 
-    `tables[attribute][value, class]` are the private counts of all rows. Pairs with an attribute of
-    very many values are left out of the sum, because there would be too many counts. The query
-    "attribute" has the cost of each turn; without it, all attributes are used. Utilities are in
-    units of 1 / PARTS rows, so that the sensitivity is terms · rows per unit · PARTS.
+    `tables[attribute][value, class]` are the private counts of all rows. Without the query
+    "attribute" in the plan, all attributes are used.
     """
-    request, drawn, terms = context.request, list[int](), 1
+    request = context.request
+    if request.drawn:
+        return list(request.drawn)
     if not context.account.plan.query("attribute"):
         return list(range(len(tables)))
+    return [one.number for one in draw(rows, tables, own_bins(request.domain), context)]
+
+
+def draw(
+    rows: CodedRows, tables: Sequence[Integers], candidates: Candidates, context: TrainingContext
+) -> list[Drawn]:
+    """An attribute for each tree in one of its options, drawn one after the other, without repeats.
+
+    `tables[attribute][cell, class]` are the private counts of all rows, in the cells of the
+    candidates, as `rows` are coded. Pairs with an attribute of very many values are left out of the
+    sum, because there would be too many counts. The query "attribute" has the cost of each turn.
+    Utilities are in units of 1 / PARTS rows, so that the sensitivity is terms · rows per unit ·
+    PARTS.
+    """
+    request, options, bits = context.request, candidates.options, context.randomness.bits
+    drawn, terms = list[Drawn](), 1
     context.observe(Event(Phase.CHOOSE_SPLITS))
     weights = class_weights(request, context.account.plan)
-    utilities = np.array([classified(table * weights) for table in tables])
+
+    def correct(counts: Sequence[Integers]) -> list[Integers]:
+        """By attribute and option, the weight of the rows that are classified correctly."""
+        return [each.classified(of * weights) for each, of in zip(options, counts, strict=True)]
+
+    utilities, most = correct(tables), most_counted(candidates.counted)
     for turn in range(request.trees):
         cost = context.account.spend("attribute", turn)
-        if drawn and request.domain.cells[drawn[-1]] <= most_counted(request.domain):
-            pairs = rows.count_pairs(drawn[-1])
-            utilities = utilities + np.array([classified(table * weights) for table in pairs])
+        if drawn and request.domain.cells[drawn[-1].number] <= most:
+            bins = options[drawn[-1].number].bins(drawn[-1].option)
+            pairs = correct(rows.count_pairs(drawn[-1].number, bins.tolist()))
+            utilities = [before + more for before, more in zip(utilities, pairs, strict=True)]
             terms += 1
-        left = [attribute for attribute in range(len(tables)) if attribute not in drawn]
         sensitivity = terms * request.rows_per_unit * PARTS
-        drawn.append(left[draw_best(utilities[left], cost, sensitivity, context.randomness.bits)])
+        left = sorted(set(range(len(options))) - {one.number for one in drawn})
+        places = [Drawn(number, place) for number in left for place in range(options[number].count)]
+        worth = [utilities[n] - options[n].handicaps(cost, sensitivity) for n in left]
+        drawn.append(places[draw_best(np.concatenate(worth), cost, sensitivity, bits)])
     return drawn
 
 

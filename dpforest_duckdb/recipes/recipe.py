@@ -65,6 +65,8 @@ class Recipe:
     - `learner` grows the trees. With `ends_early`, `choose` or `learner` may leave a node unsplit
       too, so that trees need not be complete.
     - `taxonomies`: groups of categories are split before their categories.
+    - `draws_bins`: with three classes or more, numeric attributes are drawn together with their
+      bins (`learners.candidate_bins`).
     - `bins` is the number of equal parts of a number's range; 0 for the default.
 
     `plan` gives the queries:
@@ -119,6 +121,7 @@ class Recipe:
     successor: Callable[[Request], Recipe] | None = None
     successors: tuple[Recipe, ...] = ()
     asks_strongest: bool = False
+    draws_bins: bool = False
     if_one_suffices: Recipe | None = None
     second: Second | None = None
     voting: Voting = "sum"
@@ -291,6 +294,13 @@ class Recipe:
         """The request with trees, depth and bins for these class counts."""
         assert self.adapt is not None, "a recipe that counts the rows adapts to them"
         return self.adapt(classes, request)
+
+    def draws_bins_for(self, request: Request) -> bool:
+        """Whether attributes are drawn together with their bins."""
+        numeric = any(attribute.kind == "numeric" for attribute in request.domain.attributes)
+        several = len(request.domain.classes) > 2
+        draws = self.draws_bins and self.plan(request).query("attribute") is not None
+        return draws and numeric and several
 
     def measure(self, request: Request) -> Measure:
         """How the costs of its queries add up."""

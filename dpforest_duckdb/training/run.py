@@ -12,6 +12,8 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import CodedRows, Engine, Sample, Snapshot
 from dpforest_duckdb.errors import BudgetError, DpforestError
+from dpforest_duckdb.learners.candidate_bins import in_windows
+from dpforest_duckdb.learners.informative_tables import draw
 from dpforest_duckdb.learners.private_bins import MEDIANS, on_the_grid, recut
 from dpforest_duckdb.learners.private_bounds import TURNS, Search, too_wide
 from dpforest_duckdb.learners.strongest_attribute import coarse, misclassified
@@ -202,7 +204,7 @@ class Run:
 
         The number of rows sets recipe, trees and depth. Bounds that are far too wide get narrower.
         By the rows that one attribute classifies wrongly, another recipe may follow, or fewer
-        attributes are used. Private medians set the bins.
+        attributes are used. Private medians set the bins, or attributes are drawn with their bins.
         """
         plan = self.recipe.plan(request)
         account = Accountant(plan, max(plan.epsilon, request.epsilon), request.delta)
@@ -221,6 +223,8 @@ class Run:
             counts = self._cell_counts(rows, on_the_grid(context.request.domain))
             next_request = recut(counts, context.request, account, self.randomness.bits)
             context = replace(context, request=next_request)
+        if context.recipe.draws_bins_for(context.request):
+            context = self._with_drawn(rows, context)
         return context
 
     def _with_private_bounds(
@@ -268,17 +272,36 @@ class Run:
         request = replace(request, misclassified=wrong)
         return sized(replace(context, recipe=recipe), request, classes)
 
+    def _with_drawn(self, rows: Snapshot, context: RunContext) -> RunContext:
+        """The context with the attributes that are drawn, each in the bins that it is drawn in."""
+        request = context.request
+        assert context.unsized is not None, "the recipe adapts to the rows"
+        candidates = in_windows(request.domain, context.unsized.domain)
+        context.observe(Event(Phase.CHOOSE_BINS))
+        with self._encoded(rows, candidates.counted, 1, "all", (), request.rows) as coded:
+            private = [table[0] for table in coded.count_classes(0, 1)]
+            drawn = draw(coded, private, candidates, context)
+        domain, numbers = candidates.in_bins(drawn), tuple(one.number for one in drawn)
+        return replace(context, request=replace(request, domain=domain, drawn=numbers))
+
     def _grown(
         self, rows: Snapshot, context: RunContext, before: Sequence[Tree], *, last: bool
     ) -> Grown:
-        """The trees that a phase releases, after the trees `before`."""
+        """The trees that a phase releases, after the trees `before`.
+
+        If attributes were drawn before, only these are encoded.
+        """
         context.observe(Event(Phase.ENCODE))
-        recipe, request = context.recipe, context.request
+        recipe, request = context.recipe, context.request.of_drawn()
         copies = recipe.learner.node_columns(request)
         with self._encoded(
             rows, request.domain, copies, recipe.rows, before, request.rows, last
         ) as coded:
-            return recipe.learner.grow(coded, context)
+            grown = recipe.learner.grow(coded, replace(context, request=request))
+        if context.request.drawn:
+            trees = [tree.renumbered(context.request.drawn) for tree in grown.trees]
+            grown = replace(grown, trees=trees)
+        return grown
 
     @contextlib.contextmanager
     def _encoded(

@@ -31,6 +31,7 @@ from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.learners import (
     boosting,
+    candidate_bins,
     class_means,
     informative_tables,
     joint_tables,
@@ -272,17 +273,23 @@ def points_drawn_as_rows() -> None:
 
 def pairs_drawn_as_one_count() -> None:
     """A sum of several counts is drawn by as if a row raised it by one at most."""
-    draw = informative_tables.draw_attributes
+    draw = informative_tables.draw
 
-    def one_row(rows: Any, tables: Any, context: Any) -> Any:
+    def one_row(rows: Any, tables: Any, candidates: Any, context: Any) -> Any:
         best = informative_tables.draw_best
         informative_tables.draw_best = lambda u, cost, bound, bits: best(u, cost, 1, bits)
         try:
-            return draw(rows, tables, context)
+            return draw(rows, tables, candidates, context)
         finally:
             informative_tables.draw_best = best
 
-    informative_tables.draw_attributes = one_row
+    informative_tables.draw = one_row
+
+
+def rows_in_two_bins() -> None:
+    """A row counts in its own bin and in the next one, in every window."""
+    right = candidate_bins.Options.classified
+    candidate_bins.Options.classified = lambda options, counts: 2 * right(options, counts)
 
 
 def rare_classes_count_more() -> None:
@@ -554,6 +561,7 @@ MUTANTS: dict[str, Callable[[], None]] = {
         shared_codes_of_other_rows,
         mixtures_rated_without_bound,
         pairs_drawn_as_one_count,
+        rows_in_two_bins,
         rare_classes_count_more,
         points_drawn_as_rows,
         lost_cap_unnoticed,

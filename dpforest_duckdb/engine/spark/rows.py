@@ -220,12 +220,12 @@ class SparkRows:
         counts[tuple(keys)] = rows
         return counts
 
-    def count_pairs(self, attribute: int) -> list[Integers]:
+    def count_pairs(self, attribute: int, bins: Sequence[int]) -> list[Integers]:
         sizes, layout = self._domain.cells, self._layout
         sql = render(
             "spark/count_pairs",
             codes=self._view,
-            first=layout.cell(attribute),
+            first=self._get(list(bins), layout.cell(attribute), "INT"),
             others=[Sql(f"{layout.cell(n)} + {layout.offsets[n]}") for n in range(len(sizes))],
         )
         first, second, label, rows = self._numbers(self._steps.rows(sql, step="count_pairs"), 4)
@@ -233,7 +233,7 @@ class SparkRows:
         for other, size in enumerate(sizes):
             low, high = layout.offsets[other], layout.offsets[other + 1]
             mine = (second >= low) & (second < high)
-            table = np.zeros((sizes[attribute], size, self._classes), dtype=np.int64)
+            table = np.zeros((max(bins) + 1, size, self._classes), dtype=np.int64)
             table[first[mine], second[mine] - low, label[mine]] = rows[mine]
             counts.append(table)
         return counts

@@ -37,6 +37,7 @@ LOG_ODDS = Recipe(
     learner=informative_tables(sums_cut),
     private_bounds=True,
     asks_strongest=True,
+    draws_bins=True,
     adapt=adapt,
     finish=log_odds,
     link="softmax",
