@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,9 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from steps import encode
 
+from dpforest_duckdb import prepare, train_many
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.rows import DuckDBRows
+from dpforest_duckdb.engine.snapshot import KEPT
 from dpforest_duckdb.learners import informative_tables
 from dpforest_duckdb.learners.candidate_bins import (
     GRID,
@@ -202,10 +206,10 @@ def test_an_attribute_is_drawn_once(con: duckdb.DuckDBPyConnection) -> None:
         assert sorted(numbers) == [0, 1, 2, 3, 4]
 
 
-def test_at_a_tiny_budget_own_bins_are_drawn_as_often_as_without_windows(
+def test_at_a_tiny_budget_most_attributes_are_drawn_in_their_own_bins(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
-    """Windows are rare then: each has at most e^-2 of the weight of an attribute's own bins."""
+    """The coin of a window shows heads with at most e^-2, that of own bins nearly always."""
     numbers = [drawn(con, some_rows(20), 1, epsilon=1)[0] for _ in range(60)]
     assert sum(one.option == 0 for one in numbers) > 25
     assert len({one.number for one in numbers}) > 3
@@ -234,3 +238,45 @@ def test_three_classes_or_more_are_drawn_with_their_bins(
         "attribute",
         "tables",
     ]
+
+
+def test_runs_that_draw_other_bins_keep_few_coded_tables(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coded, most, encode_once, drop_once = set[int](), [0], DuckDBRows.encode, DuckDBRows.drop
+
+    def encode_and_count(rows: DuckDBRows, *words: Any, **options: Any) -> None:
+        encode_once(rows, *words, **options)
+        coded.add(id(rows))
+        most[0] = max(most[0], len(coded))
+
+    def drop_and_count(rows: DuckDBRows) -> None:
+        drop_once(rows)
+        coded.discard(id(rows))
+
+    monkeypatch.setattr(DuckDBRows, "encode", encode_and_count)
+    monkeypatch.setattr(DuckDBRows, "drop", drop_and_count)
+    con.execute(
+        "CREATE TABLE t AS SELECT hash(i) % 1000 / 1.0 AS a, hash(i + 7000) % 1000 / 1.0 AS b, "
+        "hash(i + 14000) % 1000 / 1.0 AS d, 'c' || i % 3 AS c FROM range(400) AS r(i)"
+    )
+    attributes = tuple(
+        Attribute(name, "numeric", lower=0, upper=1000, nullable=False) for name in "abd"
+    )
+    domain = Domain(attributes, "c", CLASSES)
+    runs = [
+        prepare(
+            con,
+            "t",
+            domain=domain,
+            recipe="log-odds",
+            epsilon="0.2",
+            trees=1,
+            privacy_unit="row",
+            name=f"m{number}",
+            ledger=tmp_path / "ledger",
+        )
+        for number in range(12)
+    ]
+    assert len(list(train_many(runs))) == 12
+    assert KEPT <= most[0] <= KEPT + 1

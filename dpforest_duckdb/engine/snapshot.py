@@ -26,6 +26,8 @@ from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.sql import render
 from dpforest_duckdb.tree import Tree
 
+KEPT = 8  # coded tables: more than one run needs at a time
+
 
 class DuckDBSnapshot:
     """The rows of one table as they were when they were first read.
@@ -37,7 +39,8 @@ class DuckDBSnapshot:
 
     With `shared`, several runs share the codes. Each run has a transaction of its own. At its start
     the hashes of the rows are compared with those of the coded rows; if they differ, the codes are
-    dropped. So each run sees the rows of one moment here too.
+    dropped. So each run sees the rows of one moment here too. Only the last KEPT coded tables are
+    kept, because runs that draw their bins seldom share them.
     """
 
     def __init__(
@@ -119,6 +122,8 @@ class DuckDBSnapshot:
         owned = not kept or (last and not self._shared)
         if not owned:
             self._coded[alike] = rows
+            for oldest in list(self._coded)[:-KEPT]:
+                self._coded.pop(oldest).drop()
         if last:
             if not self._shared:
                 self._forget()

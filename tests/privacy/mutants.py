@@ -287,9 +287,9 @@ def pairs_drawn_as_one_count() -> None:
 
 
 def rows_in_two_bins() -> None:
-    """A row counts in its own bin and in the next one, in every window."""
-    right = candidate_bins.Options.classified
-    candidate_bins.Options.classified = lambda options, counts: 2 * right(options, counts)
+    """A row counts in its own bin and in another one, so that it may be correct twice."""
+    once = candidate_bins.Options.classified
+    candidate_bins.Options.classified = lambda options, counts: 2 * once(options, counts)
 
 
 def rare_classes_count_more() -> None:
