@@ -122,8 +122,8 @@ def a_table_is_resolved_with_its_columns(engine: Engine) -> TableInfo:
     engine.refuse_unseen(info)
     assert engine.same_rows(engine)
     assert engine.room() > 0
-    narrow = engine.bytes_of_a_row(DOMAIN, copies=1, scores=0)
-    assert 0 < narrow <= engine.bytes_of_a_row(DOMAIN, copies=9, scores=2)
+    narrow = engine.bytes_of_a_row([DOMAIN], copies=1, scores=0)
+    assert 0 < narrow <= engine.bytes_of_a_row([DOMAIN], copies=9, scores=2)
     with pytest.raises(DpforestError, match="no_such_table"):
         engine.table("no_such_table")
     return info

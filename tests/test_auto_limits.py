@@ -63,7 +63,7 @@ def test_two_sums_are_fitted_if_a_cell_has_as_many_rows_as_noise(
     assert not auto_rules.sums_are_fitted(asked(100 * enough, epsilon, k=k, classes=3))
 
 
-@pytest.mark.parametrize(("classes", "numbers", "k"), [(3, 120, 1), (7, 60, 1), (7, 60, 4)])
+@pytest.mark.parametrize(("classes", "numbers", "k"), [(6, 60, 1), (7, 60, 1), (7, 60, 4)])
 def test_class_means_are_released_if_a_class_has_as_many_rows_as_a_sum_has_noise(
     classes: int, numbers: int, k: int
 ) -> None:
@@ -79,13 +79,63 @@ def test_class_means_are_released_if_a_class_has_as_many_rows_as_a_sum_has_noise
 def test_class_means_count_positions_and_need_a_cheap_query() -> None:
     """Three values and NULL have three positions. And 1/16 of ε pays for the query."""
     three = tuple(Attribute(f"b{n}", "categorical", ("x", "y", "z")) for n in range(50))
-    mixed = replace(asked(1, 1, classes=3, numbers=60), trees=110)
+    mixed = replace(asked(1, 1, classes=6, numbers=60), trees=110)
     mixed = replace(mixed, domain=replace(mixed.domain, attributes=mixed.domain.attributes + three))
-    noise = math.sqrt(6) / math.hypot(1 / 400, 0.1 - 1 / 400)
-    limit = _first(lambda rows: auto_rules.means_fit(replace(mixed, rows=rows)), 1000)
-    assert limit == pytest.approx(3 * (60 + 50 * 3) + 0.75 * noise, abs=2)
-    few = _first(lambda rows: auto_rules.means_fit(asked(rows, 1, classes=3)), 1000)
+    noise = math.sqrt(12) / math.hypot(1 / 400, 0.1 - 1 / 400)
+    limit = _first(lambda rows: auto_rules.means_fit(replace(mixed, rows=rows)), 2000)
+    assert limit == pytest.approx(6 * (60 + 50 * 3) + 0.75 * noise, abs=2)
+    few = _first(lambda rows: auto_rules.means_fit(asked(rows, 1, classes=6)), 1000)
     assert few == pytest.approx(250, abs=2)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5, 6])
+def test_class_means_are_for_six_classes_or_more(classes: int) -> None:
+    assert auto_rules.means_fit(asked(2_000, 1, classes=classes)) == (classes >= 6)
+
+
+def _yes_or_no(attributes: int) -> tuple[Attribute, ...]:
+    return tuple(
+        Attribute(f"b{n}", "categorical", ("n", "y"), nullable=False) for n in range(attributes)
+    )
+
+
+@pytest.mark.parametrize(("rows", "few", "most"), [(50, 1, 11), (300, 2, 27)])
+def test_tables_of_categories_are_released_together_if_they_say_twice_as_much(
+    rows: int, few: int, most: int
+) -> None:
+    """Ten classes, so that joint noise alone would allow no table of these rows.
+
+    m tables of two values are d = m + 1 joint figures with a variance of (d+1)(d+2) / 3ε² each,
+    and a count is half of the sum or difference of two. Counts of `few` tables have
+    2 (few / .6ε)².
+    """
+
+    def made(attributes: int) -> Request:
+        wide = replace(asked(rows, 1, classes=10), trees=attributes)
+        return replace(wide, domain=replace(wide.domain, attributes=_yes_or_no(attributes)))
+
+    needed = 2 * few / (2 * (few / 0.6) ** 2)
+    limit = max(m for m in range(4, 40) if m / ((m + 2) * (m + 3) / 6) >= needed)
+    fits = [n for n in range(4, 40) if auto_rules.joint_tables_fit(made(n))]
+    assert fits == list(range(4, most + 1))
+    assert most == pytest.approx(limit, abs=1), "joint noise is a bit larger: it has a least radius"
+    one_number = replace(made(6), domain=asked(rows, 1, classes=10, numbers=1).domain)
+    attributes = (*one_number.domain.attributes, *_yes_or_no(5))
+    one_number = replace(one_number, domain=replace(one_number.domain, attributes=attributes))
+    assert not auto_rules.joint_tables_fit(one_number)
+
+
+@pytest.mark.parametrize(("classes", "fits"), [(2, True), (3, False)])
+def test_with_three_classes_a_number_that_is_not_shown_excludes_joint_tables(
+    classes: int, fits: bool
+) -> None:
+    """Seven attributes of two values, and one number with 32 bins, of which noise allows fewer."""
+    made = replace(asked(900, 1, classes=classes, numbers=1), trees=8)
+    attributes = (*made.domain.attributes, *_yes_or_no(7))
+    made = replace(made, domain=replace(made.domain, attributes=attributes))
+    assert auto_rules.joint_tables_fit(made) == fits
+    made = replace(made, trees=7, domain=replace(made.domain, attributes=_yes_or_no(7)))
+    assert auto_rules.joint_tables_fit(made)
 
 
 @pytest.mark.parametrize(
@@ -97,12 +147,9 @@ def test_few_joint_figures_are_32_with_noise_up_to_the_rows_of_a_class(
     """Attributes of two values have a figure each, and the rows of a class are one more. Figures
     count once for each of 1, 3 or 10 pairs of classes. Two classes count as at least 300 rows.
     """
-    yes_or_no = tuple(
-        Attribute(f"b{n}", "categorical", ("n", "y"), nullable=False) for n in range(attributes)
-    )
     epsilon = 1 if classes > 2 else 0.1  # so that the limit is above 300 rows of two classes
     many = replace(asked(100_000, epsilon, classes=classes), trees=attributes)
-    many = replace(many, domain=replace(many.domain, attributes=yes_or_no))
+    many = replace(many, domain=replace(many.domain, attributes=_yes_or_no(attributes)))
     assert auto_rules.few_figures_fit(many) == fits
     if fits:
         limit = _first(lambda rows: auto_rules.few_figures_fit(replace(many, rows=rows)))
@@ -126,10 +173,7 @@ def test_boosting_starts_at_a_signal(
     """Thirty attributes: with a δ, their sweep has less noise than without."""
     made = asked(1, 1, classes=classes, numbers=30)
     if not numeric:
-        words = tuple(
-            Attribute(f"b{n}", "categorical", ("n", "y"), nullable=False) for n in range(30)
-        )
-        made = replace(made, domain=replace(made.domain, attributes=words))
+        made = replace(made, domain=replace(made.domain, attributes=_yes_or_no(30)))
     made = replace(made, delta=atto_delta(delta))
     limit = _first(lambda rows: auto_rules.boosting_pays(replace(made, rows=rows)))
     assert auto_rules.signal(replace(made, rows=limit)) == pytest.approx(signal, rel=0.02)
@@ -153,14 +197,14 @@ def test_a_tree_beside_sums_needs_rows_for_two_leaves() -> None:
 @pytest.mark.parametrize(
     ("rows", "delta", "recipe"),
     [
-        (200, 0, "log-odds"), (1_000, 0, "class-means"), (1_600, 0, "class-means"),
-        (1_700, 0, "tree-beside-sums"), (50_000, 0, "tree-beside-sums"), (52_000, 0, "boosted"),
-        (2_500, 10**-5, "tree-beside-sums"), (3_500, 10**-5, "boosted"),
+        (200, 0, "log-odds"), (1_000, 0, "class-means"), (2_900, 0, "class-means"),
+        (3_100, 0, "tree-beside-sums"), (60_000, 0, "tree-beside-sums"), (64_000, 0, "boosted"),
+        (4_300, 10**-5, "tree-beside-sums"), (4_700, 10**-5, "boosted"),
     ],
 )  # fmt: skip
 def test_the_default_picks_a_recipe_by_the_noisy_rows(rows: int, delta: float, recipe: str) -> None:
-    """Six numbers, four classes. At 1,600 the careful number of rows is below two leaves."""
-    made = replace(asked(rows, 1, classes=4), delta=atto_delta(delta))
+    """Six numbers, six classes. At 2,900 the careful number of rows is below two leaves."""
+    made = replace(asked(rows, 1, classes=6), delta=atto_delta(delta))
     picked = pick(made)
     assert picked.name == recipe
     if recipe == "class-means":

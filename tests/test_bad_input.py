@@ -122,6 +122,26 @@ def test_numbers_outside_a_type_are_refused_before_the_debit(
     assert state(db) == before
 
 
+@pytest.mark.parametrize("declared", ["file", "comment", "check"])
+def test_bounds_too_close_for_bins_are_refused_before_the_debit(
+    db: Path, tmp_path: Path, declared: str
+) -> None:
+    check = " CHECK (small BETWEEN 0 AND 5e-324)" if declared == "check" else ""
+    make(db, f"CREATE TABLE more (small DOUBLE{check}, ill BOOLEAN)")
+    make(db, "INSERT INTO more SELECT 0, i % 3 = 0 FROM range(400) r(i)")
+    if declared == "comment":
+        note = json.dumps({"kind": "numeric", "lower": 0, "upper": 5e-324})
+        make(db, f"COMMENT ON COLUMN more.small IS '{note}'")
+    file = tmp_path / "more.toml"
+    small = '[[column]]\nname = "small"\nkind = "numeric"\nlower = 0\nupper = 5e-324\n'
+    file.write_text(f'target = "ill"\n{small}[[column]]{COLUMNS.rpartition("[[column]]")[2]}')
+    where = ("--domain", file) if declared == "file" else ("--target", "ill")
+    before = state(db)
+    words = ("train", "--db", db, "--table", "more", "--epsilon", "1", "--name", "new", *where)
+    refused(dpforest(*words), 'lower and upper of column "small"', "too close", "edges")
+    assert state(db) == before
+
+
 def test_a_domain_file_that_cannot_be_read(db: Path, tmp_path: Path) -> None:
     latin = tmp_path / "latin.toml"
     latin.write_bytes(b'target = "\xe9"')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -22,7 +23,7 @@ from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.snapshot import KEPT
-from dpforest_duckdb.learners import informative_tables
+from dpforest_duckdb.learners import candidate_bins, informative_tables
 from dpforest_duckdb.learners.candidate_bins import (
     GRID,
     HALVINGS,
@@ -125,6 +126,44 @@ def test_an_option_classifies_as_its_bins_would(seed: int, bins: int, rows: int)
         np.add.at(pairs, (first, codes, labels), 1)
         assert options.classified(fine)[option] == classified(pairs)
         assert options.classified(fine.sum(axis=0))[option] == classified(pairs.sum(axis=0))
+
+
+def test_options_of_very_many_classes_need_little_memory() -> None:
+    """All options together gather several times the table."""
+    options = in_windows(cut(16), PUBLIC).options[0]
+    counts = np.ones((2, options.counted.cells, 1500), dtype=np.int64)
+    tracemalloc.start()
+    try:
+        found = options.classified(counts)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.tolist() == [2 * options.counted.cells] * options.count
+    assert most < 2.5 * counts.nbytes
+
+
+@pytest.mark.parametrize("at_once", [1, 10**3, 10**9])
+def test_options_may_be_gathered_in_blocks(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    options = in_windows(cut(8), PUBLIC).options[0]
+    counts = np.random.default_rng(0).integers(0, 9, (2, options.counted.cells, 3))
+    expected = [
+        sum(classified(np.add.reduceat(table, starts, axis=0)) for table in counts)
+        for starts in options.starts
+    ]
+    monkeypatch.setattr(candidate_bins, "AT_ONCE", at_once)
+    assert options.classified(counts).tolist() == expected
+
+
+@pytest.mark.parametrize("upper", [1e-320, 3e-321, 1e-310])
+def test_windows_of_a_grid_of_few_numbers(upper: float) -> None:
+    """Of so small numbers there are not enough for all cells of the grid."""
+    attribute = Attribute("x", "numeric", lower=0, upper=upper)
+    wide = Domain((attribute,), "c", CLASSES).bind({"x": DOUBLE, "c": VARCHAR})
+    for bins in (2, 4, 16, 32):
+        domain = replace(wide, attributes=(wide.attributes[0].recut(bins),))
+        (options,) = in_windows(domain, wide).options
+        assert len({len(edges) for edges in options.edges}) == 1
+        assert (np.diff(options.starts) > 0).all()
 
 
 def test_handicaps_are_public_and_fit_into_64_bits() -> None:

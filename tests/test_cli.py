@@ -99,7 +99,7 @@ def test_dry_run_says_what_is_left_of_a_cap(db: Path) -> None:
 def test_dry_run_names_the_recipe_that_follows_if_one_attribute_suffices(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "d.duckdb")) as con:
         numbers = ", ".join(f"n{i} DOUBLE CHECK (n{i} BETWEEN 0 AND 9)" for i in range(6))
-        con.execute(f"CREATE TABLE t ({numbers}, y ENUM ('a', 'b', 'c'))")
+        con.execute(f"CREATE TABLE t ({numbers}, y ENUM ('a', 'b', 'c', 'd', 'e', 'f'))")
     asked = ("train", "--db", tmp_path / "d.duckdb", "--table", "t", "--target", "y")
     asked += ("--epsilon", "1", "--privacy-unit", "row", "--name", "m", "--dry-run")
     found = {b["recipe"]: b for b in dpforest(*asked, "--json").facts["branches"]}

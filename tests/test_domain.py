@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.attribute import Scale
 from dpforest_duckdb.domain.file import domain_from_mapping, domain_toml, load_domain
 from dpforest_duckdb.domain.types import DATE, DOUBLE, INTEGER, VARCHAR, column_type, column_types
 from dpforest_duckdb.engine.declarations import declared_columns, declared_domain
@@ -68,6 +69,77 @@ def test_log_spaced_and_own_edges() -> None:
     assert 0 < zero[0] < zero[1] < zero[2] < 50
     assert edges("DOUBLE", edges=[1.5, 2.5]) == (1.5, 2.5)
     assert edges("INTEGER", edges=[1.5, 2.5]) == (1, 2)
+
+
+TINY = math.ulp(0.0)  # the least number above 0
+
+
+@pytest.mark.parametrize(
+    ("sql_type", "lower", "upper"),
+    [
+        ("DOUBLE", 0, TINY),
+        ("DOUBLE", -TINY, 9 * TINY),
+        ("FLOAT", 0.0, 400 * TINY),
+        ("DECIMAL(10,2)", 0, TINY),
+        ("TIMESTAMP", 0, TINY),
+        ("DOUBLE", 2**53 + 3, float(2**53 + 4)),  # rounded, they are the same
+    ],
+)
+def test_bounds_too_close_for_bins_are_refused(sql_type: str, lower: float, upper: float) -> None:
+    """Bins of equal width are as before, even if they are not the bins that are asked for."""
+    assert edges(sql_type, lower=lower, upper=upper)
+    sentence = 'lower and upper of column "x" are too close together to be cut into bins'
+    with pytest.raises(DpforestError, match=sentence):
+        edges(sql_type, lower=lower, upper=upper, scale="mixed")
+    attribute = Attribute("x", "numeric", lower=lower, upper=upper).bound(column_type(sql_type))
+    for bins in (4, 32, 128, 240):
+        with pytest.raises(DpforestError, match=sentence):
+            attribute.recut(bins)
+
+
+@pytest.mark.parametrize("upper", [1e-320, 1e-308, 9e299])
+def test_bounds_as_close_or_as_wide_as_numbers_are_can_be_cut(upper: float) -> None:
+    for lower in (0, -upper):
+        attribute = Attribute("x", "numeric", lower=lower, upper=upper).bound(DOUBLE)
+        cut = attribute.recut(128).edges
+        assert len(cut) > 60
+        assert lower <= cut[0] < cut[-1] <= upper
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "values"),
+    [
+        (2**60 - 20, 2.0**60, 20),
+        (2**70 - 2**16, 2.0**70, None),
+        (2**125 - 2**70, 2.0**125, None),
+        (-(2.0**125), 2**70 - 2**125, None),
+    ],
+)
+def test_a_range_that_is_rounded_to_nothing_is_not_listed_value_by_value(
+    lower: float, upper: float, values: int | None
+) -> None:
+    """The range of these is 0 as a float; there are up to 2 ** 70 whole numbers in it."""
+    attribute = Attribute("x", "numeric", lower=lower, upper=upper).bound(column_type("HUGEINT"))
+    cut = attribute.recut(240).edges
+    assert len(cut) == values if values else 100 < len(cut) <= 240
+    assert all(isinstance(edge, int) for edge in cut)
+
+
+@pytest.mark.parametrize("sql_type", ["INTEGER", "DOUBLE"])
+@pytest.mark.parametrize("scale", [None, "log", "mixed"])
+def test_bounds_that_are_no_numbers_are_refused(sql_type: str, scale: Scale | None) -> None:
+    kind = column_type(sql_type)
+    for lower, upper in ((0, math.nan), (math.nan, 0)):
+        with pytest.raises(DpforestError, match="must be less than upper"):
+            Attribute("x", "numeric", lower=lower, upper=upper, scale=scale)
+    for lower, upper in ((-math.inf, math.inf), (-1e308, 1e308), (0, 10**400)):
+        attribute = Attribute("x", "numeric", lower=lower, upper=upper, scale=scale)
+        with pytest.raises(DpforestError, match="beyond that"):
+            attribute.bound(kind)
+    with pytest.raises(DpforestError, match="ascend"):
+        Attribute("x", "numeric", edges=(0.0, math.nan))
+    with pytest.raises(DpforestError, match="beyond that"):
+        Attribute("x", "numeric", edges=(math.nan,)).bound(kind)
 
 
 def test_dates_are_cut_by_day() -> None:
@@ -142,7 +214,8 @@ def test_a_wrong_domain_is_one_sentence(content: dict, sentence: str) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("target = [")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
-    for name in ("missing", "bad", "binary"):
+    (tmp_path / "digits.toml").write_text(f"target = 1{'0' * 5000}")
+    for name in ("missing", "bad", "binary", "digits"):
         with pytest.raises(DpforestError, match=name):
             load_domain(tmp_path / f"{name}.toml")
 

@@ -18,10 +18,19 @@ from shell import dpforest
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.domain.types import DATE, DOUBLE, INTEGER, VARCHAR
+from dpforest_duckdb.domain.types import (
+    DATE,
+    DOUBLE,
+    INTEGER,
+    VARCHAR,
+    ColumnType,
+    column_type,
+)
 from dpforest_duckdb.domain.values import ordinal
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners import private_bounds
+from dpforest_duckdb.learners.candidate_bins import GRID, in_windows
+from dpforest_duckdb.learners.private_bins import FINEST
 from dpforest_duckdb.learners.private_bounds import TURNS, Search, clear_window, worth
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
@@ -32,6 +41,7 @@ from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.bounds_queries import CHECK, window, with_windows
 from dpforest_duckdb.training.prepare import prepare
 
+HUGEINT = column_type("HUGEINT")
 MEASURES: tuple[Measure, ...] = ("ε", "ρ")
 OURS = (
     "log-odds", "class-means", "tree-beside-sums", "joint-tables", "rooted-tables", "boosted"
@@ -160,6 +170,33 @@ def test_rows_of_one_value_leave_a_usable_domain(
         assert attribute.edges
     if len(values) > 1:
         assert searched(public, np.array(values), randomness) == public
+
+
+@pytest.mark.parametrize(
+    ("bounds", "kind"),
+    [
+        ((0, 1e-318), DOUBLE),
+        ((-1e-321, 1e-310), DOUBLE),
+        ((0, 1e-300), DOUBLE),
+        ((0, 2.0**125), HUGEINT),
+        ((2**125 - 2**90, 2.0**125), HUGEINT),
+        ((1 - 2.0**-45, 1.0), DOUBLE),
+    ],
+)
+def test_whatever_is_found_can_be_cut(
+    randomness: Randomness, bounds: tuple[float, float], kind: ColumnType
+) -> None:
+    """The budget is spent by then. Floats near the bounds are as close as floats can be."""
+    public = numbers(bounds, kind=kind)
+    for value in (*bounds, 0.3 * float(bounds[1])):
+        (found,) = searched(public, np.full(999, float(value)), randomness).attributes
+        for bins in (2, 4, 32, GRID, FINEST):
+            assert found.recut(bins).proper <= bins + 1
+        assert in_windows(replace(public, attributes=(found.recut(4),)), public).options
+    for first, end in ((0, 1), (30, 32), (0, 32)):
+        end = min(end, public.attributes[0].proper)
+        inside = private_bounds._inside(public.attributes[0], min(first, end - 1), end)
+        assert inside is None or inside.recut(FINEST).edges
 
 
 def test_bounds_of_whole_numbers_and_dates_stay_of_their_kind(randomness: Randomness) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -15,7 +17,7 @@ from taxonomies import TAXONOMIES, WORKCLASS
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
-from dpforest_duckdb.domain.types import INTEGER, VARCHAR
+from dpforest_duckdb.domain.types import INTEGER, VARCHAR, column_type
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
 from dpforest_duckdb.learners import selective_aggregation as aggregation
 from dpforest_duckdb.learners.feature_selection import (
@@ -176,6 +178,43 @@ def test_ten_points_are_equidistant_in_value() -> None:
     assert steps.max() - steps.min() < 2 * ways.width.max() / ways.width.sum()
     few = candidates(numbers(6), "binary")
     assert equidistant(few, 10).all()
+
+
+@pytest.mark.parametrize(
+    ("sql_type", "bounds", "widths"),
+    [
+        ("HUGEINT", {"lower": 2**100, "upper": 2**100 + 9}, None),
+        ("DOUBLE", {"lower": -math.inf, "edges": (0.0, 1.0, 2.0)}, None),
+        ("DOUBLE", {"lower": -(10**400), "edges": (0.0, 1.0, 2.0)}, None),
+        ("DOUBLE", {"lower": -1.7e308, "edges": (0.0, 1.0, 2.0)}, None),
+        ("DOUBLE", {"lower": 0, "upper": 4 * math.ulp(0.0), "bins": 4}, None),
+        ("DOUBLE", {"lower": -9e299, "upper": 9e299, "bins": 4}, None),
+        ("DOUBLE", {"lower": 0, "edges": (2.0, 3.0, 4.0)}, [2, 1, 1]),
+    ],
+)
+def test_points_have_widths_whatever_the_bounds(
+    sql_type: str, bounds: dict[str, Any], widths: list[int] | None
+) -> None:
+    """Equal ones by default: some edges are the same as floats, or have no bound below them."""
+    attribute = Attribute("x", "numeric", nullable=False, **bounds)
+    domain = Domain((attribute,), "c", ("a", "b")).bind({"x": column_type(sql_type), "c": VARCHAR})
+    found = candidates(domain, "binary").width
+    expected = np.array(widths or [1] * len(found))
+    assert found / found.sum() == pytest.approx(expected / expected.sum(), rel=1e-5)
+
+
+def test_whole_numbers_that_are_the_same_as_floats_are_split(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+) -> None:
+    con.execute(
+        f"CREATE TABLE t AS SELECT {2**100}::HUGEINT + i % 10 AS x, i % 10 > 4 AS c "
+        "FROM range(2000) r(i)"
+    )
+    attribute = Attribute("x", "numeric", lower=2**100, upper=2**100 + 9, nullable=False)
+    domain = Domain((attribute,), "c", ("false", "true"))
+    forest = fit(con, "t", domain=domain, recipe="greedy-tree", epsilon=9)
+    sql = forest.to_sql("t").rstrip().removesuffix(";")
+    assert con.execute(f"SELECT avg((prediction = c)::INT) FROM ({sql})").fetchone() == (1,)
 
 
 def test_a_node_without_a_point_is_a_leaf() -> None:

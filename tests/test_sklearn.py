@@ -462,6 +462,7 @@ BAD: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
     "bounds in the wrong order": ({"bounds": (60, 0)}, X, Y, "less than upper"),
     "NaN as a bound": ({"bounds": (np.nan, 60)}, X, Y, "lower and upper"),
     "infinite bounds": ({"bounds": (-np.inf, np.inf)}, X, Y, "finite"),
+    "bounds too close for bins": ({"bounds": (0, 5e-324)}, X, Y, "too close together"),
     "bounds of a missing column": ({"bounds": {"x9": (0, 1)}}, X, Y, "x9"),
     "bounds that are no pair": ({"bounds": {"x0": 5}}, X, Y, "bounds must be"),
     "categories as a list": ({"categories": ["a"]}, X, Y, "dictionary by column"),

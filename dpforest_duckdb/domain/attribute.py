@@ -209,7 +209,7 @@ class Attribute:
             )
         try:
             edges = self._edges(family)
-        except OverflowError:
+        except (OverflowError, ValueError):  # some number is far too large, or not a number
             edges = (math.inf,)
         _check_range(named, kind, edges)
         return replace(self, name=named, edges=edges, type=kind)
@@ -253,13 +253,19 @@ class Attribute:
         if self.edges:
             edges = [ordinal(edge, family) for edge in self.edges]
         else:
-            edges = _cut(
-                ordinal(self.lower, family),
-                ordinal(self.upper, family),
-                self.bins or DEFAULT_BINS,
-                self.scale or "linear",
-                whole=family in ("integer", "date"),
-            )
+            try:
+                edges = _cut(
+                    ordinal(self.lower, family),
+                    ordinal(self.upper, family),
+                    self.bins or DEFAULT_BINS,
+                    self.scale or "linear",
+                    whole=family in ("integer", "date"),
+                )
+            except ZeroDivisionError:
+                raise DpforestError(
+                    f'lower and upper of column "{self.name}" are too close together to be cut '
+                    "into bins: move them apart, or give edges."
+                ) from None
         if family in ("integer", "date"):
             edges = [math.floor(edge) for edge in edges]
         return tuple(sorted(set(edges)))
@@ -304,7 +310,7 @@ def _check_attribute(a: Attribute) -> None:
         raise DpforestError(f'bins of column "{a.name}" must be a whole number, 1 to {MAX_BINS}.')
     if a.edges:
         plain = [ordinal(edge, "float") for edge in a.edges]
-        if len(plain) > MAX_BINS or any(x >= y for x, y in pairwise(plain)):
+        if len(plain) > MAX_BINS or not all(x < y for x, y in pairwise(plain)):
             raise DpforestError(
                 f'edges of column "{a.name}" must ascend, with at most {MAX_BINS} of them.'
             )
@@ -318,7 +324,7 @@ def _check_attribute(a: Attribute) -> None:
             raise DpforestError(
                 f'Column "{a.name}" is numeric and needs lower and upper, or edges, in the domain.'
             )
-        if ordinal(a.lower, "float") >= ordinal(a.upper, "float"):
+        if not ordinal(a.lower, "float") < ordinal(a.upper, "float"):  # NaN is neither
             raise DpforestError(f'lower of column "{a.name}" must be less than upper.')
 
 
@@ -367,9 +373,14 @@ def _cut(lower: Number, upper: Number, bins: int, scale: str, *, whole: bool) ->
     "linear" spaces them equally, "log" logarithmically, "mixed" half of them equally and half on
     the scale of asinh(1000 x / range), which is linear near 0 and logarithmic far from it. In
     "mixed", FEW_VALUES whole numbers or less get a bin each.
+
+    Raises `ZeroDivisionError` if a thousandth of the range is too small for a number, in "mixed".
     """
     if scale == "mixed" and whole and upper - lower < FEW_VALUES:
-        return list(range(math.ceil(lower), math.floor(upper)))
+        # the difference of a large float may be rounded to 0, that of whole numbers is exact
+        lower, upper = math.ceil(lower), math.floor(upper)
+        if upper - lower <= MAX_BINS:
+            return list(range(lower, upper))
     if scale == "mixed":
         near_zero = (upper - lower) / 1000
         low, high = math.asinh(lower / near_zero), math.asinh(upper / near_zero)

@@ -36,6 +36,10 @@ def load_domain(path: str | Path, target: str | None = None) -> Domain:
         raise DpforestError(f"The domain file {path} cannot be read as UTF-8 text.") from None
     except tomllib.TOMLDecodeError as error:
         raise DpforestError(f"The domain file {path} is not valid TOML: {error}.") from None
+    except ValueError:  # Python reads no whole number of thousands of digits
+        raise DpforestError(
+            f"The domain file {path} has a number of too many digits: correct it."
+        ) from None
     return domain_from_mapping(content, target)
 
 

@@ -296,8 +296,9 @@ class Engine(Catalogue, Protocol):
     def room(self) -> float:
         """Bytes of memory and of temporary disk that coded rows may use."""
 
-    def bytes_of_a_row(self, domain: Domain, *, copies: int, scores: int) -> int:
-        """The most bytes of memory and of temporary disk that a coded row needs.
+    def bytes_of_a_row(self, domains: Sequence[Domain], *, copies: int, scores: int) -> int:
+        """The most bytes of memory and of temporary disk that a row needs.
 
+        It is coded in each of the `domains`, one after the other, and then routed in the last one.
         `copies` is the number of columns of nodes, and `scores` that of columns of scores.
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import duckdb
 
@@ -215,9 +215,9 @@ class DuckDBEngine(Statements):
         """Bytes of memory plus the disk that DuckDB may use for temporary files."""
         return room(self.connection)
 
-    def bytes_of_a_row(self, domain: Domain, *, copies: int, scores: int) -> int:
-        """The most bytes of a coded row (see `dpforest_duckdb.engine.temp_space`)."""
-        return bytes_of_a_row(domain, copies=copies, scores=scores)
+    def bytes_of_a_row(self, domains: Sequence[Domain], *, copies: int, scores: int) -> int:
+        """The most bytes of a row (see `dpforest_duckdb.engine.temp_space`)."""
+        return bytes_of_a_row(domains, copies=copies, scores=scores)
 
     def spills_plain(self, table: TableInfo) -> bool:
         """Whether a database is encrypted, but its temporary files are not: DuckDB's default."""

@@ -172,8 +172,8 @@ class SourceEngine:
     def room(self) -> float:
         return self._user.room()
 
-    def bytes_of_a_row(self, domain: Domain, *, copies: int, scores: int) -> int:
-        return self._user.bytes_of_a_row(domain, copies=copies, scores=scores)
+    def bytes_of_a_row(self, domains: Sequence[Domain], *, copies: int, scores: int) -> int:
+        return self._user.bytes_of_a_row(domains, copies=copies, scores=scores)
 
     def home(self, table: TableInfo) -> Home:
         return Home("", read_only=True)

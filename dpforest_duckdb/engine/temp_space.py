@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.packing import blocks
+from dpforest_duckdb.engine.rows import MAX_COUNTED
 
 _UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _SIZE = re.compile(r"([\d.]+) ?(bytes|[KMGT]iB)")
-_WORD, _NODE_CLASS = 8, 4  # bytes, at most
+_WORD, _NODE_CLASS = 10, 6  # bytes of a value of 8 and of 4, at most: blocks are not quite full
 
 
-def bytes_of_a_row(domain: Domain, *, copies: int, scores: int) -> int:
-    """The most bytes of a coded row: packed codes, node_class columns and scores.
+def bytes_of_a_row(domains: Sequence[Domain], *, copies: int, scores: int) -> int:
+    """The most bytes of a row: packed codes, node_class columns and scores.
 
-    Routing needs them twice, because it copies the rows.
+    DuckDB frees no coded table before the rows are coded in the last domain. Counting and routing
+    copy the rows of one more table. Then there is the last one alone. Routing copies it whole, and
+    counting copies its codes for some trees at once.
     """
-    words = blocks(domain.cells, len(domain.classes))[-1].word + 1
-    return 2 * (_WORD * (words + scores) + _NODE_CLASS * copies)
+    words = [blocks(domain.cells, len(domain.classes))[-1].word + 1 for domain in domains]
+    coded = [_WORD * of_table + _NODE_CLASS for of_table in words]
+    grown = _WORD * (words[-1] + scores) + _NODE_CLASS * copies
+    counted = min(copies, MAX_COUNTED) * coded[-1]
+    return max(sum(coded) + max(coded), grown + max(grown, counted))
 
 
 def room(connection: duckdb.DuckDBPyConnection) -> float:

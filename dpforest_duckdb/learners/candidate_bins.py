@@ -13,6 +13,7 @@ All candidates of an attribute are counted at once, in the cells that all their 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -28,6 +29,7 @@ GRID = 128  # cells from which windows are made, half of equal width, half of eq
 HALVINGS = 3  # of the grid, to the smallest window
 HANDICAP = 2  # noise scales, for each halving
 LARGEST = 2**60  # handicap: with it, utilities stay in 64 bits
+AT_ONCE = 2**16  # values gathered for several options at once; more are slower, and need memory
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,19 @@ class Options:
 
         `counts[…, cell, class]`; with more dimensions, of their bin in each of these.
         """
-        up_to = np.concatenate([np.zeros_like(counts[..., :1, :]), counts], axis=-2).cumsum(axis=-2)
-        ends = np.full((self.count, 1), counts.shape[-2])
-        bounds = np.concatenate([self.starts, ends], axis=1)
-        merged = np.diff(up_to[..., bounds, :], axis=-2)  # […, option, bin, class]
-        best = merged.max(axis=-1).sum(axis=-1)
-        rows: Integers = best.reshape(-1, self.count).sum(axis=0)
+        *outer, cells, classes = counts.shape
+        up_to = np.zeros((*outer, cells + 1, classes), dtype=np.int64)
+        counts.cumsum(axis=-2, out=up_to[..., 1:, :])
+        bounds = np.concatenate([self.starts, np.full((self.count, 1), cells)], axis=1)
+        values = math.prod(outer) * bounds.shape[1] * classes  # for one option
+        step = max(1, AT_ONCE // max(1, values))
+        found = []
+        for first in range(0, self.count, step):
+            some = bounds[first : first + step]
+            merged = np.diff(up_to[..., some, :], axis=-2)  # […, option, bin, class]
+            best = merged.max(axis=-1).sum(axis=-1)
+            found.append(best.reshape(-1, len(some)).sum(axis=0))
+        rows: Integers = np.concatenate(found)
         return rows
 
     def bins(self, option: int) -> Integers:

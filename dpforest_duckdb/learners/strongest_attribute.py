@@ -22,12 +22,17 @@ LEAST, MOST = 8, 64  # cells of a numeric attribute: with more, chance classifie
 
 
 def coarse(domain: Domain) -> Domain:
-    """The domain in the cells that are counted for the figure: two for each class, within limits.
+    """The domain in the cells that are counted for the figure."""
+    cells = coarse_bins(domain)
+    return replace(domain, attributes=tuple(each.recut(cells) for each in domain.attributes))
+
+
+def coarse_bins(domain: Domain) -> int:
+    """The cells of a numeric attribute that are counted: two for each class, within limits.
 
     In fewer cells than classes, an attribute that equals the class would not classify all rows.
     """
-    cells = min(max(2 * len(domain.classes), LEAST), MOST)
-    return replace(domain, attributes=tuple(each.recut(cells) for each in domain.attributes))
+    return min(max(2 * len(domain.classes), LEAST), MOST)
 
 
 def misclassified(tables: Sequence[Integers], cost: int, k: int, noise: CountNoise) -> int:

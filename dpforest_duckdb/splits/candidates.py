@@ -245,6 +245,10 @@ def _widths(attribute: Attribute) -> list[int]:
     if not edges:
         return []
     gaps = [high - low for low, high in pairwise(edges)]
-    first = edges[0] - attribute.lower if isinstance(attribute.lower, int | float) else 0.0
+    lower, first = attribute.lower, 0.0
+    if isinstance(lower, int | float) and abs(lower) < 1e300:  # beyond it, sums may overflow
+        first = edges[0] - lower
     widths = [first if first > 0 else (gaps[0] if gaps else 1.0), *gaps]
+    if not sum(widths):  # whole numbers that are the same as floats
+        widths = [1.0] * len(edges)
     return [max(1, round(2**20 * width / sum(widths))) for width in widths]

@@ -34,6 +34,7 @@ from dpforest_duckdb.recipes.plans import count_queries
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.request import Grown, Request, TrainingContext
+from dpforest_duckdb.training.coded_domains import coded_domains
 from dpforest_duckdb.tree import Guarantee, Tree
 from dpforest_duckdb.version import __version__
 
@@ -88,7 +89,9 @@ class Run:
         scores = max(learner.score_columns(self.request) for learner in learners)
         several = self.shares_rows or any(learner.compares_trees for learner in learners)
         return self.engine.bytes_of_a_row(
-            self.request.domain, copies=copies if several else 1, scores=scores
+            coded_domains(self.recipe, self.request),
+            copies=copies if several else 1,
+            scores=scores,
         )
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -184,11 +184,11 @@ class SparkEngine:
         """Infinite, because it is unknown: the executors spill to their disks."""
         return math.inf
 
-    def bytes_of_a_row(self, domain: Domain, *, copies: int, scores: int) -> int:
+    def bytes_of_a_row(self, domains: Sequence[Domain], *, copies: int, scores: int) -> int:
         """An estimate: 40 bytes, 8 for each column of nodes or scores, 4 for each attribute; twice,
         because the rows are stored again before the old ones are freed.
         """
-        return 2 * (40 + 8 * (copies + scores) + 4 * len(domain.attributes))
+        return 2 * (40 + 8 * (copies + scores) + 4 * len(domains[-1].attributes))
 
     @contextlib.contextmanager
     def snapshot(self, table: TableInfo, *, shared: bool = False) -> Iterator[SparkSnapshot]:

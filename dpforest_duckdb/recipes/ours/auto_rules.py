@@ -29,6 +29,7 @@ LEAST_PART = Fraction(1, 1000)  # of a budget, for a choice
 PURE = 3  # times ENOUGH: the signal from which two classes are boosted without a δ; medians pay
 LATE = 3  # times that signal: where boosting starts if most attributes are not numeric
 COARSEST, FEWEST, MOST = 2, 4, 32  # bins: least of joint tables, least of others, most
+MANY = 6  # classes from which class means of all attributes come before tables of a few
 
 
 def strength(request: Request) -> float:
@@ -184,16 +185,23 @@ def out_of_reach(request: Request) -> bool:
 def joint_tables_fit(request: Request) -> bool:
     """Whether the tables of all attributes can be released together, by a careful number of rows.
 
-    Not if most attributes are numbers of more values than joint noise allows bins; if there are few
-    figures, of more than half of MOST. Not if sums are to be fitted, unless the tables of all
-    attributes together have less noise than those of the few that would be chosen.
+    Attributes are shown by such a table unless they are numbers of more values than joint noise
+    allows bins; if there are few figures, of more than half of MOST. With two classes most
+    attributes must be shown. With more classes all must be, because `log-odds` draws a number
+    together with its bins. If joint noise is too much for any bins, tables of categories fit only
+    if they say much more than those of the few that would be chosen.
+
+    Not if sums are to be fitted, unless the tables of all attributes together have less noise than
+    those of the few.
     """
-    attributes, bins = request.domain.attributes, _joint_bins(request)
+    attributes, bins, two = request.domain.attributes, _joint_bins(request), _classes(request) == 2
     values = max(bins, MOST // 2) if few_figures_fit(request) else bins
     shown = sum(a.kind != "numeric" or a.recut(MOST).proper <= values for a in attributes)
-    if not bins or 2 * shown <= len(attributes):
+    if shown < (len(attributes) // 2 + 1 if two else len(attributes)):
         return False
-    fitted = _classes(request) == 2 and models_differ(request)
+    if not bins and not _all_say_more(request):
+        return False
+    fitted = two and models_differ(request)
     return not fitted or _finer_together(request)
 
 
@@ -279,12 +287,13 @@ def choice_part(request: Request) -> Fraction:
 def means_fit(request: Request) -> bool:
     """Whether the class means of all attributes have little noise, by a careful number of rows.
 
-    For several classes and mostly numeric attributes: sums of two classes are fitted instead. Not
-    if an attribute has many categories in no order, nor if it would cost too much to ask whether
-    one attribute suffices. CAUTION is taken off the rows once more.
+    For MANY classes or more, and mostly numeric attributes: with fewer classes tables of the
+    strongest attributes, in bins that suit them, are better. Not if an attribute has many
+    categories in no order, nor if it would cost too much to ask whether one attribute suffices.
+    CAUTION is taken off the rows once more.
     """
     attributes = request.domain.attributes
-    if _classes(request) == 2 or not mostly_numeric(request):
+    if _classes(request) < MANY or not mostly_numeric(request):
         return False
     if request.trees < len(attributes) or not strongest_is_cheap(request, request.rows):
         return False
@@ -312,8 +321,28 @@ def _finer_together(request: Request) -> bool:
     if _wanted(request) == len(attributes):
         return False
     joint = deviations(attributes, attributes, request.epsilon, k)
+    return float(np.mean(joint)) < _noise_of_few(request)
+
+
+def _all_say_more(request: Request) -> bool:
+    """Whether joint tables of all attributes say twice as much as tables of a chosen few.
+
+    What tables say is measured by their number divided by the variance of their noise. Twice is
+    asked for because the few are not any attributes, but the strongest. Not if one is numeric: few
+    bins of equal width may say nothing about it.
+    """
+    attributes, k = request.domain.attributes, request.rows_per_unit
+    if any(attribute.kind == "numeric" for attribute in attributes):
+        return False
+    joint = deviations(attributes, attributes, request.epsilon, k)
+    said = len(attributes) / float(np.mean(np.square(joint)))
+    return said >= 2 * _wanted(request) / _noise_of_few(request) ** 2
+
+
+def _noise_of_few(request: Request) -> float:
+    """The standard deviation of the noise in tables of the few attributes that would be chosen."""
     part = (1 - constants.CHOICE / 100) / _wanted(request)
-    return float(np.mean(joint)) < math.sqrt(2) * noise_scale(request.epsilon, k) / part
+    return math.sqrt(2) * noise_scale(request.epsilon, request.rows_per_unit) / part
 
 
 def _wanted(request: Request) -> int:

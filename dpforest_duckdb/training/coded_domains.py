@@ -1,0 +1,44 @@
+"""The domains in which a run may code the rows: public facts that bound the temporary space."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.attribute import DEFAULT_BINS
+from dpforest_duckdb.learners.private_bins import FINEST, to_be_cut
+from dpforest_duckdb.learners.private_bounds import TURNS
+from dpforest_duckdb.learners.strongest_attribute import coarse_bins
+from dpforest_duckdb.recipes.recipe import Recipe
+from dpforest_duckdb.request import Request
+
+
+def coded_domains(recipe: Recipe, request: Request) -> list[Domain]:
+    """A domain for each time that a phase may code the rows, in order; trees grow in the last one.
+
+    Each has at least as many cells as what is coded. The rows decide what is coded, so here
+    everything is: all turns of narrower bounds, with all numeric attributes, and the finest bins.
+    """
+    public, recipes = request.domain, (recipe, *recipe.successors)
+    found = []
+    if recipe.counts_rows:
+        found.append(replace(public, attributes=public.attributes[:1]))
+    numbers = to_be_cut(public)
+    by_rows = bool(numbers) and any(each.private_bounds or each.draws_bins for each in recipes)
+    if by_rows:
+        found += [_cut(replace(public, attributes=tuple(numbers)), DEFAULT_BINS)] * TURNS
+    if any(each.asks_strongest or each.if_one_suffices for each in recipes):
+        found.append(_cut(public, coarse_bins(public)))
+    if by_rows:
+        found.append(_cut(public, FINEST))
+    return [*found, _cut(public, DEFAULT_BINS)]
+
+
+def _cut(domain: Domain, bins: int) -> Domain:
+    """The domain with as many cells as it can have in about that many bins within its bounds.
+
+    The mixed scale has one bin more at most. Narrower bounds do not give more bins than linear ones
+    here, even of whole numbers.
+    """
+    cut = [attribute.recut(bins + 1, "linear") for attribute in domain.attributes]
+    return replace(domain, attributes=tuple(cut))
