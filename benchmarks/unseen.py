@@ -325,7 +325,7 @@ def page(found: Sequence[Run], grid: Grid, version: str, command: str, note: str
         "picks tables and targets. Many targets can hardly be predicted, and some equal what one "
         "attribute says. Some tables are other versions of the same data, so standard errors are "
         "somewhat too small. A derived table can have fewer classes than its name says, and very "
-        "rare ones. Twelve rules of the default were chosen with some of these tables, on other "
+        "rare ones. Sixteen rules of the default were chosen with some of these tables, on other "
         f"seeds ([constants.md](constants.md#other-tables), from there on). At most {sizes} "
         f"training rows, ε = {budget}, δ = {grid.delta:g}, {len(grid.seeds)} paired seeds. {note}"
         "\n\n"

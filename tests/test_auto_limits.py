@@ -99,22 +99,22 @@ def _yes_or_no(attributes: int) -> tuple[Attribute, ...]:
     )
 
 
-@pytest.mark.parametrize(("rows", "few", "most"), [(50, 1, 11), (300, 2, 27)])
-def test_tables_of_categories_are_released_together_if_they_say_twice_as_much(
+@pytest.mark.parametrize(("rows", "few", "most"), [(50, 1, 10), (300, 2, 27)])
+def test_tables_of_categories_are_released_together_if_they_say_half_as_much_again(
     rows: int, few: int, most: int
 ) -> None:
     """Ten classes, so that joint noise alone would allow no table of these rows.
 
     m tables of two values are d = m + 1 joint figures with a variance of (d+1)(d+2) / 3ε² each,
     and a count is half of the sum or difference of two. Counts of `few` tables have
-    2 (few / .6ε)².
+    2 (few / .7ε)².
     """
 
     def made(attributes: int) -> Request:
         wide = replace(asked(rows, 1, classes=10), trees=attributes)
         return replace(wide, domain=replace(wide.domain, attributes=_yes_or_no(attributes)))
 
-    needed = 2 * few / (2 * (few / 0.6) ** 2)
+    needed = 1.5 * few / (2 * (few / 0.7) ** 2)
     limit = max(m for m in range(4, 40) if m / ((m + 2) * (m + 3) / 6) >= needed)
     fits = [n for n in range(4, 40) if auto_rules.joint_tables_fit(made(n))]
     assert fits == list(range(4, most + 1))
@@ -123,6 +123,28 @@ def test_tables_of_categories_are_released_together_if_they_say_twice_as_much(
     attributes = (*one_number.domain.attributes, *_yes_or_no(5))
     one_number = replace(one_number, domain=replace(one_number.domain, attributes=attributes))
     assert not auto_rules.joint_tables_fit(one_number)
+
+
+@pytest.mark.parametrize("rows", [500, 1_250])
+def test_too_few_rows_for_any_table_leave_the_classes_alone(rows: int) -> None:
+    """Eight attributes of sixty values and thirty classes: about a row in a cell, also where rows
+    could tell models apart.
+    """
+    many = tuple(Attribute(f"b{n}", "categorical", tuple(map(str, range(60)))) for n in range(8))
+    made = replace(asked(rows, 1, classes=30), trees=8)
+    made = replace(made, domain=replace(made.domain, attributes=many))
+    assert pick(made).name == "joint-tables"
+    assert auto_rules.adapt_jointly(np.full(30, rows // 30), made).trees == 0
+
+
+@pytest.mark.parametrize(("classes", "percent"), [(2, 40), (3, 30), (26, 30)])
+def test_draws_get_less_with_three_classes(classes: int, percent: int) -> None:
+    made = replace(asked(2_000, 1, classes=classes, numbers=40), trees=5)
+    plan = find("log-odds").plan(made)
+    drawn, tables = plan.query("attribute"), plan.query("tables")
+    assert drawn is not None
+    assert tables is not None
+    assert drawn.total / (drawn.total + tables.total) == pytest.approx(percent / 100, abs=1e-6)
 
 
 @pytest.mark.parametrize(("classes", "fits"), [(2, True), (3, False)])

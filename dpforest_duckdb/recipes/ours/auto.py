@@ -5,7 +5,7 @@
   boosting does not pay yet;
 - joint tables, if all attributes fit into one release, below the values of a root where rows allow
   more than that;
-- class means of all attributes, for several classes and mostly numeric attributes, of which none
+- class means of all attributes, for many classes and mostly numeric attributes, of which none
   alone classifies most rows;
 - log-odds of the most informative attributes otherwise.
 """
@@ -20,6 +20,7 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     means_fit,
     models_differ,
     releases_all_tables,
+    releases_no_table,
     tree_pays,
 )
 from dpforest_duckdb.recipes.ours.boosted import BOOSTED
@@ -44,6 +45,8 @@ def pick(request: Request) -> Recipe:
         return BOOSTED
     if tree_pays(counted):
         return TREE_BESIDE_SUMS
+    if releases_no_table(counted):
+        return JOINT_TABLES
     if together:
         return ROOTED_TABLES if models_differ(counted) else JOINT_TABLES
     return MEANS_OR_LOG_ODDS if means_fit(counted) else LOG_ODDS

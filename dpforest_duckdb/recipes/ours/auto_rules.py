@@ -160,14 +160,23 @@ def recut(domain: Domain, bins: int) -> Domain:
 
 
 def releases_all_tables(request: Request) -> bool:
-    """Whether the recipe is one of joint tables: all tables are released together, or none if there
-    are too few rows for any.
+    """Whether the recipe is one of joint tables: all tables are released together.
 
     Never if fewer trees are requested than there are attributes. The request should have a careful
     number of rows.
     """
-    every = request.trees == len(request.domain.attributes)
-    return every and (joint_tables_fit(request) or out_of_reach(request))
+    return _every(request) and joint_tables_fit(request)
+
+
+def releases_no_table(request: Request) -> bool:
+    """Whether there are too few rows for the table of any attribute. Never if fewer trees are
+    requested than there are attributes.
+    """
+    return _every(request) and out_of_reach(request)
+
+
+def _every(request: Request) -> bool:
+    return request.trees == len(request.domain.attributes)
 
 
 def out_of_reach(request: Request) -> bool:
@@ -178,7 +187,7 @@ def out_of_reach(request: Request) -> bool:
     """
     cells = [len(each.expected) for each in recut(request.domain, FEWEST).attributes]
     rows = max(request.rows, constants.LEAST_ROWS) / _classes(request) * len(cells) / sum(cells)
-    noise = noise_scale(request.epsilon, request.rows_per_unit) / (1 - constants.CHOICE / 100)
+    noise = noise_scale(request.epsilon, request.rows_per_unit) / (1 - draw_percent(request) / 100)
     return _classes(request) > 2 and 2 * rows < noise
 
 
@@ -284,6 +293,14 @@ def choice_part(request: Request) -> Fraction:
     return max(Fraction(round(constants.CHECK * falling * 100), 10_000), LEAST_PART)
 
 
+def draw_percent(request: Request) -> int:
+    """The percentage of a budget for drawing attributes; the rest is for their tables.
+
+    With three classes or more it is a quarter less, because their tables have more counts.
+    """
+    return constants.CHOICE if _classes(request) == 2 else constants.CHOICE * 3 // 4
+
+
 def means_fit(request: Request) -> bool:
     """Whether the class means of all attributes have little noise, by a careful number of rows.
 
@@ -325,10 +342,10 @@ def _finer_together(request: Request) -> bool:
 
 
 def _all_say_more(request: Request) -> bool:
-    """Whether joint tables of all attributes say twice as much as tables of a chosen few.
+    """Whether joint tables of all attributes say half as much again as tables of a chosen few.
 
-    What tables say is measured by their number divided by the variance of their noise. Twice is
-    asked for because the few are not any attributes, but the strongest. Not if one is numeric: few
+    What tables say is measured by their number divided by the variance of their noise. They must
+    say more because the few are not any attributes, but the strongest. Not if one is numeric: few
     bins of equal width may say nothing about it.
     """
     attributes, k = request.domain.attributes, request.rows_per_unit
@@ -336,12 +353,12 @@ def _all_say_more(request: Request) -> bool:
         return False
     joint = deviations(attributes, attributes, request.epsilon, k)
     said = len(attributes) / float(np.mean(np.square(joint)))
-    return said >= 2 * _wanted(request) / _noise_of_few(request) ** 2
+    return said >= 1.5 * _wanted(request) / _noise_of_few(request) ** 2
 
 
 def _noise_of_few(request: Request) -> float:
     """The standard deviation of the noise in tables of the few attributes that would be chosen."""
-    part = (1 - constants.CHOICE / 100) / _wanted(request)
+    part = (1 - draw_percent(request) / 100) / _wanted(request)
     return math.sqrt(2) * noise_scale(request.epsilon, request.rows_per_unit) / part
 
 

@@ -1,6 +1,6 @@
 """class-means: a linear discriminant of all attributes, from class means in one release.
 
-For several classes and mostly numeric attributes that each say a little. No attribute is chosen:
+For many classes and mostly numeric attributes that each say a little. No attribute is chosen:
 the sums of all are released together, with joint noise. Its variance is a fifth to a third of that
 of independent noise, at ε up to 1.
 """

@@ -14,7 +14,9 @@ CAUTION = 0.75  # standard deviations below the noisy n; too large a forest lose
 # fewer, or all if that is half of them, and numeric ones have t / attributes bins; fewer attributes
 # if classes are rare, or if one attribute leaves little unexplained
 TABLES = 0.18
-CHOICE = 40  # percent of a budget for the choice of attributes; the rest is for their tables
+# percent of a budget for the choice of attributes, a quarter less with three classes or more; the
+# rest is for their tables
+CHOICE = 40
 CHECK = 10  # percent of ε for a histogram of two sums, and for a choice of models by few rows
 # the strength of a leaf of a greedy tree, and with a δ the signal for a second sweep of boosting;
 # without a δ, boosting of two classes starts at three times ENOUGH, where private medians pay too

@@ -10,7 +10,7 @@ from dpforest_duckdb.learners.informative_tables import informative_tables
 from dpforest_duckdb.postprocess.log_odds import log_odds, sums_cut
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.ours import constants
-from dpforest_duckdb.recipes.ours.auto_rules import adapt, sums_are_fitted
+from dpforest_duckdb.recipes.ours.auto_rules import adapt, draw_percent, sums_are_fitted
 from dpforest_duckdb.recipes.plans import by_rank
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
@@ -19,7 +19,7 @@ from dpforest_duckdb.splits.choose import at_random
 
 def plan(request: Request) -> Plan:
     scores = constants.CHECK if sums_are_fitted(request) else 0
-    return by_rank(request, scores=scores, choice=constants.CHOICE)
+    return by_rank(request, scores=scores, choice=draw_percent(request))
 
 
 LOG_ODDS = Recipe(

@@ -47,7 +47,8 @@ def _budgets(request: Request) -> tuple[tuple[PlannedQuery, ...], int, int, int]
 def plan(request: Request) -> Plan:
     bins, choice, grown, sums = _budgets(request)
     trees, every = request.trees, request.trees == len(request.domain.attributes)
-    chosen, tables = (0, sums) if every else share(sums, (constants.CHOICE, 100 - constants.CHOICE))
+    percent = auto_rules.draw_percent(request)
+    chosen, tables = (0, sums) if every else share(sums, (percent, 100 - percent))
     draws = PlannedQuery(
         "attribute", "permute-and-flip on sums of max counts", evenly(chosen, trees)
     )
