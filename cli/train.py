@@ -119,7 +119,7 @@ def train(
     rows_at_most: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Upper bound on rows; refuse if temporary space could run out."
+            metavar="N", help="Upper bound on rows; refuse if their codes may not fit on disk."
         ),
     ] = None,
     engine: options.EngineName = "duckdb",
@@ -282,7 +282,10 @@ def _say_public(run: Run, source: str) -> None:
         f"{_attributes(len(public.attributes))} categories and bounds, from {source}."
     )
     each = run.bytes_of_a_row
-    say(f"Temporary space: at most {each} bytes per row, {each / 10:g} GB for 100 million rows.")
+    space = f"at most {each} bytes per row, {each / 10:g} GB for 100 million rows"
+    column = run.unit.column
+    more = "" if column == "row" else f', and more while rows are numbered by "{column}"'
+    say(f"Temporary space: {space}{more}.")
     if unused := run.unused_columns:
         say(f"Columns not used: {listed(unused)}.")
     say(

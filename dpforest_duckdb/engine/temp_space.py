@@ -23,7 +23,8 @@ def bytes_of_a_row(domains: Sequence[Domain], *, copies: int, scores: int) -> in
 
     DuckDB frees no coded table before the rows are coded in the last domain. Counting and routing
     copy the rows of one more table. Then there is the last one alone. Routing copies it whole, and
-    counting copies its codes for some trees at once.
+    counting copies its codes for some trees at once. Numbering rows by a privacy unit, or drawing
+    them with repeats, needs more, which is not counted: it depends on the values.
     """
     words = [blocks(domain.cells, len(domain.classes))[-1].word + 1 for domain in domains]
     coded = [_WORD * of_table + _NODE_CLASS for of_table in words]

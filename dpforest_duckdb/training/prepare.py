@@ -65,7 +65,7 @@ def prepare(
     a column or "row", by default the domain's. `rows_per_unit` bounds the rows of each unit that
     are used. Recipes that cannot use a `delta` spend none. `seed` makes the run repeatable and not
     private. `rows_at_most` is a public upper bound on the table's rows: the run is refused if
-    temporary space could run out.
+    their codes may not fit into memory and temporary files.
 
     Warns with `PlainSpillWarning` if the table's database is encrypted and DuckDB's temporary files
     are not. Raises `DpforestError` or `UsageError`.
