@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,16 +19,6 @@ from dpforest_duckdb.cli import app
 
 NUMBER = re.compile(r"\d[\d.,]*")
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
-ROWS = """
-INSERT INTO {table}
-SELECT
-    i // 3,
-    20 + (i // 3 * 37) % 70,
-    ['surgery', 'cardiology', 'neurology'][1 + i % 3],
-    i % 5 = 0,
-    20 + (i // 3 * 37) % 70 > 60 OR i % 11 = 0
-FROM range({first}, {last}) AS r(i)
-"""
 
 
 def block(mark: str) -> str:
@@ -69,10 +61,11 @@ def test_the_hospital_session_runs_as_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with duckdb.connect("hospital.duckdb") as con:
-        con.execute(block("hospital tables"))
-        for table, first, last in (("visits", 0, 12000), ("new_visits", 12000, 12500)):
-            con.execute(ROWS.format(table=table, first=first, last=last))
+    Path("hospital.sql").write_text(block("hospital tables") + block("hospital rows"))
+    ((setup, _),) = commands(block("hospital setup"))
+    python, *arguments = shlex.split(setup)
+    assert python == "python"
+    subprocess.run([sys.executable, *arguments], check=True)
     for command, expected in commands(block("hospital")):
         line, _, file = command.partition(" > ")
         ran = CliRunner().invoke(app, shlex.split(line)[1:], catch_exceptions=False)
