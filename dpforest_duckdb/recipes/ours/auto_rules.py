@@ -197,21 +197,27 @@ def joint_tables_fit(request: Request) -> bool:
     Attributes are shown by such a table unless they are numbers of more values than joint noise
     allows bins; if there are few figures, of more than half of MOST. With two classes most
     attributes must be shown. With more classes all must be, because `log-odds` draws a number
-    together with its bins. If joint noise is too much for any bins, tables of categories fit only
-    if they say much more than those of the few that would be chosen.
+    together with its bins. If joint noise is too much for any bins, tables fit only if all
+    attributes are shown and say much more than those of the few that would be chosen.
 
     Not if sums are to be fitted, unless the tables of all attributes together have less noise than
     those of the few.
     """
     attributes, bins, two = request.domain.attributes, _joint_bins(request), _classes(request) == 2
     values = max(bins, MOST // 2) if few_figures_fit(request) else bins
-    shown = sum(a.kind != "numeric" or a.recut(MOST).proper <= values for a in attributes)
-    if shown < (len(attributes) // 2 + 1 if two else len(attributes)):
+    shown = sum(_shown(attribute, values) for attribute in attributes)
+    if shown < (len(attributes) // 2 + 1 if two and bins else len(attributes)):
         return False
     if not bins and not _all_say_more(request):
         return False
     fitted = two and models_differ(request)
     return not fitted or _finer_together(request)
+
+
+def _shown(attribute: Attribute, values: int) -> bool:
+    """Whether it is no number, or has at most so many values, or a bin for each in any case."""
+    most = attribute.recut(MOST).proper
+    return attribute.kind != "numeric" or most <= max(values, attribute.recut(COARSEST).proper)
 
 
 def _joint_bins(request: Request) -> int:
@@ -345,12 +351,9 @@ def _all_say_more(request: Request) -> bool:
     """Whether joint tables of all attributes say half as much again as tables of a chosen few.
 
     What tables say is measured by their number divided by the variance of their noise. They must
-    say more because the few are not any attributes, but the strongest. Not if one is numeric: few
-    bins of equal width may say nothing about it.
+    say more because the few are not any attributes, but the strongest.
     """
-    attributes, k = request.domain.attributes, request.rows_per_unit
-    if any(attribute.kind == "numeric" for attribute in attributes):
-        return False
+    attributes, k = recut(request.domain, COARSEST).attributes, request.rows_per_unit
     joint = deviations(attributes, attributes, request.epsilon, k)
     said = len(attributes) / float(np.mean(np.square(joint)))
     return said >= 1.5 * _wanted(request) / _noise_of_few(request) ** 2
