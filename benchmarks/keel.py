@@ -54,13 +54,18 @@ def frames() -> dict[str, Any]:
 
 
 def table_of(name: str) -> Table:
-    """A table, with the smallest and largest numbers as bounds; whole numbers stay whole."""
+    """A table, with the smallest and largest numbers as bounds.
+
+    A column of whole numbers is one of integers, unless a value is missing.
+    """
     con, data, attributes = duckdb.connect(), {}, []
     *names, target = frames()[name].columns
     for column in names:
         values = frames()[name][column]
         missing = bool(values.isna().any())
         if values.dtype.kind in NUMBERS:
+            if not missing and (values == values.round()).all():
+                values = values.astype("int64")
             data[column] = values.to_numpy()
             lower, upper = values.min().item(), values.max().item()
             attribute = Attribute(column, "numeric", lower=lower, upper=upper, nullable=missing)

