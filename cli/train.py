@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -494,15 +495,24 @@ def _query_line(ends: Ends, recipe: Recipe) -> list[object]:
     return [
         many.purpose,
         many.mechanism,
-        _range(f"{few.measure} = {few.each}", many.each),
+        f"{few.measure} = {_cost(few, many)}",
         _range(str(len(few.by_depth)), str(len(many.by_depth))),
         _range(str(few.times), str(many.times)),
         _range(*noise),
     ]
 
 
+def _cost(few: PlannedQuery, many: PlannedQuery) -> str:
+    """The cost of a query with the fewest and with the most rows; if depths differ in either, the
+    least and the most of both.
+    """
+    if len({*few.by_depth}) == len({*many.by_depth}) == 1:
+        return _range(few.each, many.each)
+    return replace(few, by_depth=few.by_depth + many.by_depth).each
+
+
 def _range(low: str, high: str) -> str:
-    return low if low.endswith(high) else f"{low} to {high}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _rounded(noise: float | None) -> str:

@@ -15,7 +15,9 @@ from models import bit_sets
 from shell import SECRET, dpforest, make, query, refused, state, train
 
 from dpforest_duckdb import load_forest
+from dpforest_duckdb.cli.train import _cost
 from dpforest_duckdb.domain.file import load_domain
+from dpforest_duckdb.privacy.plan import PlannedQuery
 
 FOREST_KEYS = {"model", "recipe", "epsilon", "delta", "private", "trees", "nodes", "depth"}
 
@@ -757,3 +759,18 @@ def test_an_unknown_action_is_named_with_the_known_ones(verb: str) -> None:
     assert '"zzz" is none of these' in said.err
     assert "|" in said.err
     assert "Value error" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("few", "many", "shown"),
+    [
+        ((20,), (20,), "0.00000002"),
+        ((15,), (5,), "0.000000015 to 0.000000005"),
+        ((9, 4), (7, 5, 2), "0.000000002 to 0.000000009"),
+    ],
+)
+def test_a_cost_is_shown_as_one_range(
+    few: tuple[int, ...], many: tuple[int, ...], shown: str
+) -> None:
+    forms = [PlannedQuery("tables", "joint noise", each) for each in (few, many)]
+    assert _cost(*forms) == shown
