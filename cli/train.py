@@ -120,7 +120,7 @@ def train(
     rows_at_most: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Upper bound on rows; refuse if their codes may not fit on disk."
+            metavar="N", help="Upper bound on rows; refuse if memory and disk may not hold them."
         ),
     ] = None,
     engine: options.EngineName = "duckdb",

@@ -16,8 +16,9 @@ from dpforest_duckdb.request import Request
 def coded_domains(recipe: Recipe, request: Request) -> list[Domain]:
     """A domain for each time that a phase may code the rows, in order; trees grow in the last one.
 
-    Each has at least as many cells as what is coded. The rows decide what is coded, so here
-    everything is: all turns of narrower bounds, with all numeric attributes, and the finest bins.
+    Each has about as many cells as what is coded, or more; it can lack one where bounds are very
+    narrow for their size. The rows decide what is coded, so here everything is: all turns of
+    narrower bounds, with all numeric attributes, and the finest bins.
     """
     public, recipes = request.domain, (recipe, *recipe.successors)
     found = []

@@ -58,7 +58,7 @@ def train(
     name, replace : store the model under a name, in the place of another if `replace`.
     as_published : follow the paper, with its flaws.
     seed : makes the noise repeatable, and the forest not private.
-    rows_at_most : a public bound on the rows; refuse if their codes may not fit on disk.
+    rows_at_most : a public bound on the rows; refuse if memory and disk may not hold their codes.
     ledger : the file of the budget; by default beside the connection's database.
     dataset : the name of the budget of rows that are in no table.
     trace, progress : called with every statement, and with each step as text.
