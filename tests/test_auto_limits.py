@@ -127,6 +127,39 @@ def test_tables_of_categories_are_released_together_if_they_say_half_as_much_aga
         assert auto_rules.joint_tables_fit(replace(made(6), domain=domain)) == fits_too
 
 
+@pytest.mark.parametrize("delta", ["0", "1e-5"])
+@pytest.mark.parametrize(
+    ("rows", "attributes", "values", "rooted"),
+    [
+        (1_300, 9, 2, True),
+        (900, 9, 2, False),  # too few to choose a model
+        (4_000, 9, 4, False),  # noise allows one root
+        (4_000, 5, 4, True),
+        (4_000, 16, 2, False),  # two roots are in 29 of 120 pairs
+    ],
+)
+def test_two_roots_in_a_quarter_of_all_pairs_come_before_sums_and_boosting_of_two_classes(
+    rows: int, attributes: int, values: int, rooted: bool, delta: str
+) -> None:
+    labels = tuple(map(str, range(values)))
+    many = tuple(Attribute(f"b{n}", "categorical", labels) for n in range(attributes))
+    made = replace(
+        asked(rows, 1, numbers=1),
+        delta=atto_delta(delta),
+        trees=attributes,
+        histogram=(rows // 2, rows // 2),
+    )
+    number = made.domain.attributes[0]  # with more values than tables have bins
+    made = replace(made, domain=replace(made.domain, attributes=many))
+    assert (pick(made).name == "rooted-tables") == rooted
+    one_fewer = replace(made, trees=attributes - 1)
+    assert pick(one_fewer).name != "rooted-tables"
+    beside = replace(
+        made, trees=attributes, domain=replace(made.domain, attributes=(number, *many[1:]))
+    )
+    assert pick(beside).name != "rooted-tables"
+
+
 @pytest.mark.parametrize("rows", [500, 1_250])
 def test_too_few_rows_for_any_table_leave_the_classes_alone(rows: int) -> None:
     """Eight attributes of sixty values and thirty classes: about a row in a cell, also where rows

@@ -21,6 +21,7 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     models_differ,
     releases_all_tables,
     releases_no_table,
+    sums_use_all,
     tree_pays,
 )
 from dpforest_duckdb.recipes.ours.boosted import BOOSTED
@@ -38,8 +39,8 @@ MEANS_OR_LOG_ODDS = replace(CLASS_MEANS, if_one_suffices=LOG_ODDS)
 def pick(request: Request) -> Recipe:
     """The recipe for a noisy number of rows."""
     counted = careful(request.rows, request)
-    together = releases_all_tables(counted)
-    if together and models_differ(counted) and roots_see_enough(request):
+    together, differ = releases_all_tables(counted), models_differ(counted)
+    if differ and (together or sums_use_all(counted)) and roots_see_enough(request):
         return ROOTED_TABLES
     if boosting_pays(counted):
         return BOOSTED
@@ -48,7 +49,7 @@ def pick(request: Request) -> Recipe:
     if releases_no_table(counted):
         return JOINT_TABLES
     if together:
-        return ROOTED_TABLES if models_differ(counted) else JOINT_TABLES
+        return ROOTED_TABLES if differ else JOINT_TABLES
     return MEANS_OR_LOG_ODDS if means_fit(counted) else LOG_ODDS
 
 

@@ -175,6 +175,18 @@ def releases_no_table(request: Request) -> bool:
     return _every(request) and out_of_reach(request)
 
 
+def sums_use_all(request: Request) -> bool:
+    """Whether `log-odds` would use the table of every attribute, and joint tables show all of them.
+
+    Not if there is a number of more than MOST / 2 values. Never if fewer trees are requested than
+    there are attributes. The request should have a careful number of rows.
+    """
+    attributes = request.domain.attributes
+    if not _every(request) or not all(_shown(each, MOST // 2) for each in attributes):
+        return False
+    return _shown_together(request) == _wanted(request) == len(attributes)
+
+
 def _every(request: Request) -> bool:
     return request.trees == len(request.domain.attributes)
 
@@ -203,15 +215,21 @@ def joint_tables_fit(request: Request) -> bool:
     Not if sums are to be fitted, unless the tables of all attributes together have less noise than
     those of the few.
     """
-    attributes, bins, two = request.domain.attributes, _joint_bins(request), _classes(request) == 2
-    values = max(bins, MOST // 2) if few_figures_fit(request) else bins
-    shown = sum(_shown(attribute, values) for attribute in attributes)
-    if shown < (len(attributes) // 2 + 1 if two and bins else len(attributes)):
+    attributes, bins = len(request.domain.attributes), _joint_bins(request)
+    two = _classes(request) == 2
+    if _shown_together(request) < (attributes // 2 + 1 if two and bins else attributes):
         return False
     if not bins and not _all_say_more(request):
         return False
     fitted = two and models_differ(request)
     return not fitted or _finer_together(request)
+
+
+def _shown_together(request: Request) -> int:
+    """How many attributes are shown by tables that are released together."""
+    bins = _joint_bins(request)
+    values = max(bins, MOST // 2) if few_figures_fit(request) else bins
+    return sum(_shown(attribute, values) for attribute in request.domain.attributes)
 
 
 def _shown(attribute: Attribute, values: int) -> bool:

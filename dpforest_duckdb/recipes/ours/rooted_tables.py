@@ -57,12 +57,12 @@ def noise_below(request: Request, children: int) -> float:
 def roots_see_enough(request: Request) -> bool:
     """Whether the roots are in a quarter of all pairs of attributes: then boosting adds little.
 
-    Never with two classes, where boosted trees find the other interactions.
+    With two classes there must be two roots, because sums of two classes are fitted to the rows.
     """
-    attributes, classes = len(request.domain.attributes), len(request.domain.classes)
+    attributes, two = len(request.domain.attributes), len(request.domain.classes) == 2
     _, drawn = roots(adapt(np.array(request.histogram), request))
     seen = drawn * (2 * attributes - 1 - drawn)  # twice the pairs with a root
-    return classes > 2 and 4 * seen >= attributes * (attributes - 1)
+    return drawn > two and 4 * seen >= attributes * (attributes - 1)
 
 
 def plan(request: Request) -> Plan:
