@@ -72,10 +72,7 @@ def boost(rows: CodedRows, context: TrainingContext) -> Grown:
     noise, bits = context.randomness.noise, context.randomness.bits
     domain, plan = request.domain, account.plan
     counted = np.clip(np.array(request.histogram, dtype=np.float64), 0, None) + 1.0
-    odds = np.log(counted / counted.sum())
-    if len(odds) == 2:
-        odds = of_two(odds[1:] - odds[:1])[0]
-    start = intercept(odds, request, plan)
+    start = intercept(np.log(counted / counted.sum()), request, plan)
     rows.add_votes([start])
 
     def fitted(

@@ -26,7 +26,7 @@ from dpforest_duckdb.engine.base import MIXTURE_PARTS, CodedRows
 from dpforest_duckdb.learners.growth import one_split
 from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
 from dpforest_duckdb.postprocess.discriminant import Moments, discriminant, noise_of_log_odds
-from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
+from dpforest_duckdb.postprocess.voting import integer_votes, intercept
 from dpforest_duckdb.privacy.noise import gaussian_variance, joint_deviation
 from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.progress import Event, Phase
@@ -53,7 +53,7 @@ def release_means(rows: CodedRows, context: TrainingContext) -> Grown:
     private = [table[0] for table in rows.count_classes(0, 1)]
     found = _positions(private, context)
     seen = _rows_of_classes(request)
-    start = intercept(_odds(np.log(seen / seen.sum())[None])[0], request, account.plan)
+    start = intercept(np.log(seen / seen.sum()), request, account.plan)
     ends = np.cumsum([0, *(each.shape[1] for each in found.values())])
     if not ends[-1]:  # every attribute has one value: there is nothing to sum
         return Grown([start])
@@ -236,16 +236,11 @@ def product_sums(
     return sums
 
 
-def _odds(log_odds: Floats) -> Floats:
-    """Log-odds `[leaf, class]` as votes need them: those of two classes have the sum 0."""
-    return of_two(log_odds[:, 1] - log_odds[:, 0]) if log_odds.shape[1] == 2 else log_odds
-
-
 def _tree(request: Request, attribute: int, log_odds: Floats) -> Tree:
     """A tree of one split with log-odds `[cell, class]` as votes."""
     tree = one_split(request.domain, attribute)
     votes = np.zeros_like(tree.votes)
-    votes[tree.leaves] = integer_votes(_odds(log_odds))
+    votes[tree.leaves] = integer_votes(log_odds)
     return replace(tree, votes=votes)
 
 

@@ -24,7 +24,7 @@ from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.joint_tables import tables_deviation
 from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
 from dpforest_duckdb.postprocess.below_root import ChildTables, Model, models
-from dpforest_duckdb.postprocess.voting import integer_votes, of_two
+from dpforest_duckdb.postprocess.voting import integer_votes
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.splits.choose import classified, draw_best
@@ -156,11 +156,5 @@ def _tree(
         leaves = np.arange(first, growth.nodes)
     growth.release(leaves[known.ravel()], counts.reshape(-1, len(domain.classes)), noise)
     (tree,) = growth.finished()
-    tree.votes[leaves] = _votes(votes.reshape(-1, len(domain.classes)))
+    tree.votes[leaves] = integer_votes(votes.reshape(-1, len(domain.classes)))
     return tree
-
-
-def _votes(odds: Floats) -> Integers:
-    """Integer votes `[leaf, class]` of log-odds `[leaf, class]`."""
-    two = odds.shape[1] == 2
-    return integer_votes(of_two(odds[:, 1] - odds[:, 0]) if two else odds)

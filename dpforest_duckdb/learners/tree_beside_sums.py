@@ -24,7 +24,7 @@ from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
 from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.postprocess.pipeline import leaf_noise
 from dpforest_duckdb.postprocess.shrinkage import shrink_to_parent, sum_upward
-from dpforest_duckdb.postprocess.voting import integer_votes, of_two
+from dpforest_duckdb.postprocess.voting import integer_votes
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.tree import LEAF, Tree
 
@@ -59,10 +59,10 @@ def _released_tables(rows: CodedRows, context: TrainingContext) -> list[Tree]:
 
 def _with_log_odds(tree: Tree, request: Request, noise: float) -> Tree:
     """The tree with the log-odds of its leaves' class shares as votes."""
-    cells, classes = request.domain.cells, len(request.domain.classes)
+    cells = request.domain.cells
     summed = sum_upward(tree, cells)
     odds = np.log(np.maximum(shrink_to_parent(summed, cells, noise), LEAST_SHARE))
-    votes = integer_votes(of_two(odds[:, 1] - odds[:, 0]) if classes == 2 else odds)
+    votes = integer_votes(odds)
     return replace(summed, votes=np.where((tree.kind == LEAF)[:, None], votes, 0))
 
 

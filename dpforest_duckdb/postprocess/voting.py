@@ -91,16 +91,19 @@ FINENESS = 1000  # votes are rounded to thousandths, so that nearly equal values
 
 
 def integer_votes(log_odds: Floats) -> Integers:
-    """Votes `[leaf, class]`, at least 0; adding a constant to all classes of a leaf changes
-    nothing.
+    """Votes of log-odds `[leaf, class]`, of the same shape and at least 0.
 
-    The votes of two classes have the same sum at every leaf of a tree, so SQL needs one of them.
+    Adding a constant to all classes of a leaf changes nothing. The votes of two classes have the
+    same sum at every leaf of a tree, so SQL needs one of them.
     """
+    two = log_odds.shape[1] == 2
+    if two:
+        log_odds = of_two(log_odds[:, 1] - log_odds[:, 0])
     votes = np.rint(log_odds * FINENESS).astype(np.int64) * (SCALE // FINENESS)
-    if log_odds.shape[1] == 2:
+    if two:
         votes[:, 0] = -votes[:, 1]
     least: Integers = votes.min(axis=1, keepdims=True)
-    return votes - (least if log_odds.shape[1] > 2 else least.min())
+    return votes - (least.min() if two else least)
 
 
 def of_two(log_odds: Floats) -> Floats:
