@@ -567,7 +567,7 @@ def check_that_the_plan_is_spent(
     A chooser is shown the first nodes of a depth one by one, so that the cost of each is seen,
     and the others together; a path pays its share once. Gives what was spent.
     """
-    from dpforest_duckdb.learners import informative_tables, selective_aggregation
+    from dpforest_duckdb.learners import informative_tables
     from dpforest_duckdb.privacy.noise import ExactNoise
     from dpforest_duckdb.recipes import leaf_queries as leaves
     from dpforest_duckdb.splits import choose
@@ -626,7 +626,6 @@ def check_that_the_plan_is_spent(
         patch.setattr(ExactNoise, "laplace", noise)
         patch.setattr(ExactNoise, "joint", together)
         patch.setattr(choose, "exponents", weights)
-        patch.setattr(selective_aggregation, "exponents", weights)
         patch.setattr(leaves, "exponents", weights)
         # a group of one table each, so that the cost of each table is seen
         patch.setattr(

@@ -17,9 +17,9 @@ from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.levels import LEVELS, grow_levels, split_levels
 from dpforest_duckdb.privacy.noise import laplace_deviation
-from dpforest_duckdb.privacy.selection import exponents, select
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, TrainingContext
+from dpforest_duckdb.splits.choose import draw_best
 from dpforest_duckdb.tree import LEAF, Tree
 
 Pick = Callable[[Integers, int], int]  # the index of the least private error in a round
@@ -38,7 +38,7 @@ def aggregate(
     """
     votes = np.eye(classes, dtype=np.int64)[labels]  # [combination, tree, class]
     left, together = list(range(labels.shape[1])), votes.sum(axis=1)
-    sets, errors_of_sets = [left], [0]
+    sets, errors_of_sets = list[list[int]](), list[int]()
     for turn in range(labels.shape[1] - 1):
         without = together[:, None] - votes[:, left]  # [combination, removed tree, class]
         errors = (rows[:, None] * (without.argmax(axis=2) != truth[:, None])).sum(axis=0)
@@ -47,9 +47,7 @@ def aggregate(
         left = [tree for tree in left if tree != left[gone]]
         sets.append(left)
         errors_of_sets.append(int(errors[gone]))
-    if len(sets) == 1:
-        return left
-    return sets[1 + pick(np.array(errors_of_sets[1:]), labels.shape[1] - 1)]
+    return sets[pick(np.array(errors_of_sets), len(sets))] if sets else left
 
 
 def least(errors: Integers, turn: int) -> int:
@@ -61,10 +59,8 @@ def drawn(context: TrainingContext) -> Pick:
     """The least error by permute-and-flip, at the round's planned cost."""
 
     def pick(errors: Integers, turn: int) -> int:
-        every = np.ones((1, len(errors)), dtype=np.bool_)
         cost, k = context.account.spend("aggregation", turn), context.request.rows_per_unit
-        weights = exponents(-errors[None], every, cost, k, monotone=True)
-        return int(select("permute-and-flip", weights, every, context.randomness.bits)[0])
+        return draw_best(-errors, cost, k, context.randomness.bits)
 
     return pick
 

@@ -54,10 +54,10 @@ def exponents(
     over the nodes. `monotone` means that all utilities change in the same direction. The gap is the
     distance to the best allowed candidate of the node.
 
-    The result is exact, except for a rate whose denominator is above 2^53: it is rounded down.
-    Products that exceed int64 are computed in Python's integers and split into whole and rest.
-    Raises `ValueError` if a node has no allowed candidate, and for exponents of 2^62 or more
-    (impossible for gaps below 2^33 Δ and ε ≤ 10^6).
+    The result is exact, with two exceptions. A rate whose denominator is above 2^53 is rounded
+    down. Gaps are limited, so that exponents stay below 2^62. Neither raises the cost. Products
+    that exceed int64 are computed in Python's integers and split into whole and rest. Raises
+    `ValueError` if a node has no allowed candidate, or for an ε or Δ below 1.
     """
     if epsilon < 1 or sensitivity < 1:
         raise ValueError("ε in nano-ε and the sensitivity must be at least 1")

@@ -23,9 +23,7 @@ from dpforest_duckdb.privacy.selection import (
     select,
 )
 from dpforest_duckdb.splits.candidates import Candidates
-from dpforest_duckdb.splits.utilities import (
-    Utility,
-)
+from dpforest_duckdb.splits.utilities import Utility
 
 NO_SPLIT = -1  # instead of a candidate: the node stays a leaf
 
@@ -117,12 +115,10 @@ def random_split(splits: Candidates, allowed: Mask, bits: Bits) -> Integers:
 
 
 def among(chooser: Chooser, of: Callable[[int], float] = math.sqrt) -> Chooser:
-    """The chooser, restricted to a random ⌊f⌋ of a node's remaining attributes, f = `of` all of
-    them.
+    """The chooser, restricted at each node to some of its remaining attributes, drawn at random.
 
-    Drawn without replacement, by the attributes' weights: each attribute gets an exponential clock
-    with its weight as the rate, and the first ⌊f⌋ to ring are taken (Efraimidis & Spirakis 2006).
-    The subset depends on no row, except through released weights.
+    Of m attributes in the domain, ⌊`of`(m)⌋ are drawn, at least one; all of them are equally
+    likely. The draw depends on no row.
     """
 
     def choose(choice: Choice) -> Drawn:
@@ -222,8 +218,8 @@ def classified(table: Integers) -> int:
 def draw_best(utilities: Integers, cost: int, sensitivity: int, bits: Bits) -> int:
     """The place of one of the largest utilities, by permute-and-flip at a cost in nano-ε.
 
-    `utilities[place]` are private. A privacy unit raises each of them by at most `sensitivity`, and
-    lowers none: monotone.
+    `utilities[place]` are private and monotone: a privacy unit raises each of them by at most
+    `sensitivity` and lowers none, or lowers each of them so and raises none.
     """
     allowed = np.ones((1, len(utilities)), dtype=np.bool_)
     parts = exponents(utilities[None], allowed, cost, sensitivity, monotone=True)
