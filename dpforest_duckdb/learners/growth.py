@@ -71,6 +71,11 @@ class Growth:
         self.noise = np.concatenate([self.noise, np.full(born, np.nan)])
         return self.splits(nodes)
 
+    def split_by_cell(self, nodes: Integers, attribute: int) -> Splits:
+        """Split nodes into a child for each cell of one attribute."""
+        same = np.ones(len(nodes), dtype=np.int64)
+        return self.split(nodes, attribute * same, MULTIWAY * same, 0 * same)
+
     def splits(self, nodes: Integers) -> Splits:
         """How nodes are split."""
         return Splits(
@@ -121,5 +126,5 @@ class Growth:
 def one_split(domain: Domain, attribute: int) -> Tree:
     """A tree of one split into the cells of an attribute, without counts and votes."""
     growth = Growth(domain.cells, 1, len(domain.classes))
-    growth.split(*(np.array([value]) for value in (0, attribute, MULTIWAY, 0)))
+    growth.split_by_cell(np.zeros(1, dtype=np.int64), attribute)
     return replace(growth.finished()[0], counts=None, noise=None)

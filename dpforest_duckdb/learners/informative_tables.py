@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpforest_duckdb.arrays import Floats, Integers
+from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.candidate_bins import Candidates, Drawn, own_bins
 from dpforest_duckdb.learners.growth import Growth
@@ -34,13 +34,13 @@ from dpforest_duckdb.request import Grown, Learner, Request, ScoreRule, Training
 from dpforest_duckdb.splits.choose import draw_best
 from dpforest_duckdb.splits.limits import MAX_LEAVES, fitting, most_counted
 from dpforest_duckdb.splits.table_codes import (
-    blocks,
     deviations,
     has_contrasts,
     like_groups,
-    parts,
+    release,
     sums,
     tables_of,
+    whole,
 )
 from dpforest_duckdb.tree import MULTIWAY, Tree
 
@@ -177,21 +177,16 @@ def release_tables(
             counts[place] = context.randomness.noise.laplace(described, cost, k)
             noise[place] = laplace_deviation(cost, k)
             continue
-        counted, scale = has_contrasts(released), parts(released, k)
-        true = sums([private[drawn[place]] for place in group], released, counted) * scale
-        of_blocks = blocks(released, counted)
-        noisy = context.randomness.noise.joint(true, of_blocks, cost, k * scale) / scale
+        counted = has_contrasts(released)
+        true = sums([private[drawn[place]] for place in group], released, counted)
+        noisy = release(true, released, cost, k, context.randomness.noise, counted)
         of_counts = deviations([None, *released], released, cost, k, counted)
         if counted:
-            totals, noise_of_totals = _whole(noisy[:, 0]), of_counts[0]
+            totals, noise_of_totals = whole(noisy[:, 0]), of_counts[0]
         tables = tables_of(noisy, released, counted)
         for place, table, deviation in zip(group, tables, of_counts[1:], strict=True):
-            counts[place], noise[place] = _whole(table), deviation
+            counts[place], noise[place] = whole(table), deviation
     return Tables(counts, noise, totals, noise_of_totals)
-
-
-def _whole(counts: Floats) -> Integers:
-    return np.rint(counts).astype(np.int64)
 
 
 def informative_tables(rule: ScoreRule) -> Learner:

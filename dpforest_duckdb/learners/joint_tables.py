@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
-from dpforest_duckdb.splits.table_codes import blocks, deviation, deviations, parts, sums, tables_of
-from dpforest_duckdb.tree import MULTIWAY
+from dpforest_duckdb.splits.table_codes import (
+    deviation,
+    deviations,
+    release,
+    sums,
+    tables_of,
+    whole,
+)
 
 
 def release_tables(rows: CodedRows, context: TrainingContext) -> Grown:
@@ -30,24 +35,17 @@ def release_tables(rows: CodedRows, context: TrainingContext) -> Grown:
     k, cost = request.rows_per_unit, account.spend("tables")
     private = [table[0] for table in rows.count_classes(0, 1)]
     attributes = request.domain.attributes if request.trees else ()
-    scale = parts(attributes, k)
-    noisy = (
-        noise.joint(sums(private, attributes) * scale, blocks(attributes), cost, k * scale) / scale
-    )
+    noisy = release(sums(private, attributes), attributes, cost, k, noise)
     growth = Growth(request.domain.cells, 1 + len(attributes), len(request.domain.classes))
     roots, noise_of_rows = np.arange(growth.trees), deviation(None, attributes, cost, k)
-    growth.release(roots, _whole(noisy[:, 0]), noise_of_rows)
+    growth.release(roots, whole(noisy[:, 0]), noise_of_rows)
     of_counts = deviations(attributes, attributes, cost, k)
     tables = zip(attributes, tables_of(noisy, attributes), of_counts, strict=True)
     for number, (attribute, table, noise_of_counts) in enumerate(tables):
         leaves = growth.nodes + np.array(attribute.expected)
-        growth.split(*(np.array([value]) for value in (number + 1, number, MULTIWAY, 0)))
-        growth.release(leaves, _whole(table), noise_of_counts)
+        growth.split_by_cell(np.array([number + 1]), number)
+        growth.release(leaves, whole(table), noise_of_counts)
     return Grown(growth.finished())
-
-
-def _whole(counts: Floats) -> Integers:
-    return np.rint(counts).astype(np.int64)
 
 
 def tables_deviation(query: PlannedQuery, request: Request) -> float | None:

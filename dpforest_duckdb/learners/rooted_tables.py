@@ -28,8 +28,15 @@ from dpforest_duckdb.postprocess.voting import integer_votes
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.splits.choose import classified, draw_best
-from dpforest_duckdb.splits.table_codes import blocks, deviation, deviations, parts, sums, tables_of
-from dpforest_duckdb.tree import MULTIWAY, Tree
+from dpforest_duckdb.splits.table_codes import (
+    deviation,
+    deviations,
+    release,
+    sums,
+    tables_of,
+    whole,
+)
+from dpforest_duckdb.tree import Tree
 
 # (number of the model, weight in units of 1 / MIXTURE_PARTS); naive Bayes, number 0, has smaller
 # weights too, because it is overconfident if attributes are correlated
@@ -57,18 +64,17 @@ def _released(rows: CodedRows, context: TrainingContext, allowed: Sequence[int])
     roots, private = _drawn_roots(rows, context, allowed)
     others = [number for number in range(len(domain.attributes)) if number not in roots]
     attributes, cost = [domain.attributes[number] for number in others], account.spend("tables")
-    scale = parts(attributes, k)
     true = np.concatenate(
         [sums([private[a][child] for a in others], attributes) for child in range(len(private[0]))]
     )
-    noisy = context.randomness.noise.joint(true * scale, blocks(attributes), cost, k * scale)
-    vectors = (noisy / scale).reshape(len(private[0]), len(domain.classes), -1)
+    noisy = release(true, attributes, cost, k, context.randomness.noise)
+    vectors = noisy.reshape(len(private[0]), len(domain.classes), -1)
     return ChildTables(
         domain=domain,
         roots=roots,
         attributes=others,
-        totals=_whole(vectors[:, :, 0]),
-        counts=[_whole(table) for table in tables_of(vectors, attributes)],
+        totals=whole(vectors[:, :, 0]),
+        counts=[whole(table) for table in tables_of(vectors, attributes)],
         noise=deviations(attributes, attributes, cost, k),
         noise_of_totals=deviation(None, attributes, cost, k),
     )
@@ -90,17 +96,13 @@ def _drawn_roots(
         cost, k = context.account.spend("root", turn), context.request.rows_per_unit
         root = left[draw_best(utilities, cost, k, context.randomness.bits)]
         lowest = growth.nodes
-        made = growth.split(nodes, *(np.full(len(nodes), value) for value in (root, MULTIWAY, 0)))
+        made = growth.split_by_cell(nodes, root)
         rows.route(made, growth.nodes)
         below = rows.count_classes(lowest, growth.nodes - lowest)
         first = np.array(made.first)[:, None] + np.array(domain.attributes[root].expected)
         nodes, roots = first.ravel(), [*roots, root]
         private = [table[nodes - lowest] for table in below]
     return roots, private
-
-
-def _whole(counts: Floats) -> Integers:
-    return np.rint(counts).astype(np.int64)
 
 
 def _drawn(
@@ -152,7 +154,7 @@ def _tree(
     growth, leaves = Growth(domain.cells, 1, len(domain.classes)), np.arange(1)
     for attribute in path:
         first = growth.nodes
-        growth.split(leaves, *(np.full(len(leaves), value) for value in (attribute, MULTIWAY, 0)))
+        growth.split_by_cell(leaves, attribute)
         leaves = np.arange(first, growth.nodes)
     growth.release(leaves[known.ravel()], counts.reshape(-1, len(domain.classes)), noise)
     (tree,) = growth.finished()

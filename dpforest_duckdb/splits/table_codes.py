@@ -27,7 +27,7 @@ import numpy as np
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.noise import joint_deviation, laplace_deviation
+from dpforest_duckdb.privacy.noise import CountNoise, joint_deviation, laplace_deviation
 from dpforest_duckdb.privacy.sampler import MAX_DENOMINATOR
 
 CODED = 4  # most values for contrasts: with more, each count gets too much noise
@@ -107,6 +107,27 @@ def sums(
     codes = [code_of(attribute) for attribute in attributes]
     signed = [code.sums(table) for code, table in zip(codes, tables, strict=False)]
     return np.concatenate([of_class, *signed]).T
+
+
+def release(
+    vectors: Integers,
+    attributes: Sequence[Attribute],
+    cost: int,
+    rows_per_unit: int,
+    noise: CountNoise,
+    rows: bool = True,
+) -> Floats:
+    """The vectors `[vector, dimension]` of `sums`, which are private, with joint noise for nano-ε
+    `cost`. They may be published.
+    """
+    scale = parts(attributes, rows_per_unit)
+    all_blocks, sensitivity = blocks(attributes, rows), rows_per_unit * scale
+    return noise.joint(vectors * scale, all_blocks, cost, sensitivity) / scale
+
+
+def whole(figures: Floats) -> Integers:
+    """The nearest whole numbers."""
+    return np.rint(figures).astype(np.int64)
 
 
 def tables_of(vectors: Floats, attributes: Sequence[Attribute], rows: bool = True) -> list[Floats]:

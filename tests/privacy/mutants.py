@@ -474,7 +474,7 @@ def bounds_checked_as_of_one_attribute() -> None:
 
 def joint_tables_with_true_totals() -> None:
     """The classes' rows that joint tables release are the true ones."""
-    sums, whole = joint_tables.sums, joint_tables._whole
+    sums, whole = joint_tables.sums, joint_tables.whole
     true: list[Any] = []
 
     def kept(*args: Any) -> Any:
@@ -482,7 +482,7 @@ def joint_tables_with_true_totals() -> None:
         return true[0]
 
     joint_tables.sums = kept
-    joint_tables._whole = lambda c: whole(true[0][:, 0] if c.ndim == 1 else c)
+    joint_tables.whole = lambda c: whole(true[0][:, 0] if c.ndim == 1 else c)
 
 
 def joint_tables_print_the_number_of_rows() -> None:
