@@ -103,7 +103,7 @@ def test_rows_that_cannot_be_read_cost_nothing(
     scored_table(con, 2)
     forest = fit(con, "t", target="label", privacy_unit="row")
     engine, ledger = DuckDBEngine(con), Ledger(tmp_path / "ledger")
-    before = ledger.runs()
+    before = ledger.read().head
 
     @contextmanager
     def dropped(self: DuckDBEngine, table: TableInfo) -> Iterator[None]:
@@ -113,7 +113,7 @@ def test_rows_that_cannot_be_read_cost_nothing(
     monkeypatch.setattr(DuckDBEngine, "snapshot", dropped)
     with pytest.raises(DpforestError, match="gone"):
         evaluate(engine, forest, "t", epsilon=1, ledger=ledger.path)
-    assert ledger.runs() == before
+    assert ledger.read().head == before
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4), st.integers(0, 4)), min_size=1))

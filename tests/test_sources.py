@@ -247,7 +247,7 @@ def test_no_macro_hides_what_a_query_reads(tmp_path: Path) -> None:
         CREATE MACRO duckdb_databases() AS TABLE FROM range(0)""")
     with pytest.raises(BudgetError, match='table "t", which has a cap'):
         fitted(con, con.sql("FROM t WHERE size < 9"), ledger=book, dataset="d")
-    assert not Ledger(book).runs()
+    assert not debits(book)
 
 
 def test_a_query_is_refused_in_an_open_transaction_before_the_debit(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_a_query_is_refused_in_an_open_transaction_before_the_debit(tmp_path: Pa
         run.execute()
     with pytest.raises(DpforestError, match="open transaction"):
         fitted(con, con.sql("FROM t LIMIT 9"), ledger=book, dataset="d")
-    assert not Ledger(book).runs()
+    assert not debits(book)
     con.execute("ROLLBACK")
     assert run.execute().private
 
@@ -280,7 +280,7 @@ def test_a_view_that_is_replaced_after_the_debit_is_read_as_it_was(tmp_path: Pat
 
     forest = run.execute(observe=swap)
     assert seen[0] == Phase.DEBIT
-    assert len(Ledger(book).runs()) == 1
+    assert len(debits(book)) == 1
     counts = forest.trees[0].counts
     assert counts is not None
     assert counts[0].sum() < 900, "the rows of t, not those of the capped table"

@@ -105,7 +105,7 @@ def test_the_whole_cost_is_debited_before_a_row_is_read(
         found = Ledger(tmp_path / "book")
         place = sqlite3.connect(tmp_path / "book").execute("SELECT count(*) FROM entries")
         assert place.fetchone() == (1,)
-        assert found.head()
+        assert found.read().head
         raise DpforestError("stopped here.")
 
     monkeypatch.setattr(DuckDBSnapshot, "encode", encode)

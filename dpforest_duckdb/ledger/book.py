@@ -2,8 +2,8 @@
 
 A run is debited in full, and committed, before any private row is read; nothing is refunded. The
 file is append-only: every entry has the hash of the entry before it, and each operation checks the
-whole chain. Anyone who can write the file can still replace all of it, so the caller anchors
-`Ledger.head` in the database and checks it with `Ledger.holds`.
+whole chain. Anyone who can write the file can still replace all of it, so the account stores the
+hash of the last entry with the table, and looks for it in the ledger the next time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.ledger.entries import Budget, Chain, Outcome, Run, Table, check_amounts, parse
+from dpforest_duckdb.ledger.entries import Budget, Chain, Outcome, Table, check_amounts, parse
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 _WAIT_SECONDS = 30.0
@@ -116,33 +116,9 @@ class Ledger:
         with self.writing() as chain:
             chain.close_run(run, state, forest)
 
-    def head(self) -> str:
-        """The hash of the last entry, to be anchored in the database; "" for an empty ledger."""
-        return self.read().head
-
-    def runs(self) -> tuple[Run, ...]:
-        """The runs on all tables, oldest first, as they were debited."""
-        return tuple(entry for entry in self.read().entries if isinstance(entry, Run))
-
     def released(self, forest: str) -> bool:
         """Whether a private run on any table released the forest with this hash."""
         return self.read().released(forest)
-
-    def holds(self, anchor: str) -> bool:
-        """Whether this ledger continues the one whose `head` was `anchor`.
-
-        False means that it was truncated, restored or replaced. Every ledger continues the empty
-        one, so "" is always held.
-        """
-        return self.read().holds(anchor)
-
-    def verify(self) -> None:
-        """Raise `DpforestError` unless every entry follows from the one before it."""
-        self.read()
-
-    def find(self, place: str) -> str | None:
-        """The dataset id last seen at a place, for databases that cannot store an anchor."""
-        return self.read().find(place)
 
     def read(self) -> Chain:
         """The entries as they are now; additions to them are not written."""

@@ -34,7 +34,7 @@ class Table:
     """A table, a file or a dataset as the ledger knows it.
 
     `dataset` is the opaque id of its budget. `name` is for people only, and `place`
-    ("path::schema.table") is what `Ledger.find` looks up.
+    ("path::schema.table") is what `Chain.find` looks up.
     """
 
     dataset: str
@@ -173,6 +173,7 @@ class Chain:
 
     @property
     def head(self) -> str:
+        """The hash of the last entry, to be stored with the table; "" for an empty ledger."""
         return self.rows[-1][3] if self.rows else ""
 
     @property
@@ -211,12 +212,11 @@ class Chain:
             if isinstance(entry, Closing)
         )
 
-    def holds(self, anchor: str) -> bool:
-        """Whether this ledger continues the one whose head was `anchor`; "" is always held."""
-        return not anchor or any(row[3] == anchor for row in self.rows)
-
     def dataset_at(self, head: str) -> str | None:
-        """The dataset of the entry whose hash is `head`; None if this ledger does not hold it."""
+        """The dataset of the entry whose hash is `head`; None if this ledger does not have it.
+
+        Then the ledger was cut off, restored or replaced after `head` was stored with the table.
+        """
         for row, entry in zip(self.rows, self.entries, strict=True):
             if row[3] == head and not isinstance(entry, Closing):
                 return entry.table.dataset
@@ -230,7 +230,7 @@ class Chain:
         return None
 
     def find(self, place: str) -> str | None:
-        """The dataset id last seen at a place."""
+        """The dataset id last seen at a place, for what cannot store its id; None for a new one."""
         for entry in reversed(self.entries):
             if not isinstance(entry, Closing) and entry.table.place == place:
                 return entry.table.dataset

@@ -322,5 +322,5 @@ def test_the_anchor_of_an_earlier_debit_does_not_replace_that_of_a_later_one(
     spend(ours)
     kept = json.loads(SharedNote.comment.partition(": ")[2])
     assert kept["cap"] == [9 * NANO, 0]
-    assert kept["head"] == ours.ledger.head()
+    assert kept["head"] == ours.ledger.read().head
     assert ours.budget().spent_epsilon == 2 * NANO
