@@ -10,6 +10,7 @@ claim proves the claim wrong, up to the stated error. A bound below the claim pr
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -29,16 +30,14 @@ class Bound:
     epsilon: float
 
 
-def lower_bound(
-    seen: tuple[int, int], draws: int, error: float = ERROR, delta: float = 0.0
-) -> Bound:
-    """The lower bound on ε at confidence 1 - `error`, in the direction where it is larger; at least
+def lower_bound(seen: tuple[int, int], draws: int, delta: float = 0.0) -> Bound:
+    """The lower bound on ε at confidence 1 - ERROR, in the direction where it is larger; at least
     0.
 
     `delta` is subtracted from the larger probability first. Each direction gets half of the error,
     and each of its two intervals half of that.
     """
-    least, most = zip(*(interval(count, draws, error / 4) for count in seen), strict=True)
+    least, most = zip(*(interval(count, draws, ERROR / 4) for count in seen), strict=True)
     ratios = [
         math.log((least[one] - delta) / most[other])
         for one, other in ((0, 1), (1, 0))
@@ -85,12 +84,12 @@ def interval(count: int, draws: int, error: float) -> tuple[float, float]:
     return low, high
 
 
-def _root(below: object) -> float:
+def _root(below: Callable[[float], bool]) -> float:
     """Where a monotone test changes from true to false, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        low, high = (middle, high) if below(middle) else (low, middle)  # type: ignore[operator]
+        low, high = (middle, high) if below(middle) else (low, middle)
     return low
 
 

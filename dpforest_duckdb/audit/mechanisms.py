@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 
@@ -91,7 +92,7 @@ def cases() -> list[Case]:
         _joint(exact),
         *(
             _selection(mechanism, utility, bits)
-            for mechanism in ("permute-and-flip", "exponential")
+            for mechanism in get_args(Mechanism)
             for utility in (GINI, MAX_COUNT, BALANCE)
         ),
         _label(bits, exact),
@@ -111,8 +112,9 @@ def _noise(name: str, noise: CountNoise) -> Case:
     return Case(name, 1.0, event)
 
 
-def _gaussian(name: str, noise: CountNoise, delta: float = 1e-5, least: int = 12) -> Case:
+def _gaussian(name: str, noise: CountNoise) -> Case:
     """Sums of 0 and 1, with the ρ that ε = 1 allows; the event is a noisy sum of 12 or more."""
+    delta, least = 1e-5, 12
     rho = rho_of(NANO, round(delta * ATTO))
     x = np.arange(-200, 201)
     chances = [np.exp(-((x - side) ** 2) * (rho / ATTO)) for side in (0, 1)]
@@ -125,12 +127,12 @@ def _gaussian(name: str, noise: CountNoise, delta: float = 1e-5, least: int = 12
     return Case(name, math.log((one - delta) / other), event, delta=delta)
 
 
-def _joint(noise: ExactNoise, dimensions: int = 3) -> Case:
+def _joint(noise: ExactNoise) -> Case:
     """Three sums, with and without a row that adds 1 to each; all three reach a common threshold.
 
     At this threshold the row reduces the norm by one, whatever the noise is.
     """
-    blocks = [1] * dimensions
+    dimensions, blocks = 3, [1] * 3
     smallest = least_radius(blocks)
     least, r = WHOLE + smallest, np.arange(smallest, 60 * WHOLE)
     drawn = sum(np.log(r - smallest + dimensions - i) for i in range(dimensions)) - r / WHOLE
@@ -158,26 +160,25 @@ _PAIRS = {
 }
 
 
-def _selection(mechanism: str, utility: Utility, bits: SecureBits) -> Case:
+def _selection(mechanism: Mechanism, utility: Utility, bits: SecureBits) -> Case:
     """The event is that the first candidate is drawn."""
     _, first, other, (branch, other_branch) = _PAIRS[utility.name]
     tables = np.array([[first] + [other] * OTHERS] * 2, dtype=np.int64)
     tables[1, 0, branch, 1] += 1
     tables[1, 1:, other_branch, 1] += 1
     worth = utility.function(tables)
-    chosen: Mechanism = "exponential" if mechanism == "exponential" else "permute-and-flip"
 
     def event(side: int, draws: int) -> int:
         many = np.repeat(worth[side : side + 1], draws, axis=0)
         allowed = np.ones(many.shape, dtype=np.bool_)
         weights = exponents(many, allowed, NANO, utility.sensitivity, utility.monotone)
-        return int((select(chosen, weights, allowed, bits) == 0).sum())
+        return int((select(mechanism, weights, allowed, bits) == 0).sum())
 
     rate = 1 / utility.sensitivity / (1 if utility.monotone else 2)
     return Case(f"{mechanism} on {utility.name}", _loss(mechanism, worth, rate), event)
 
 
-def _loss(mechanism: str, worth: Integers, rate: float) -> float:
+def _loss(mechanism: Mechanism, worth: Integers, rate: float) -> float:
     """The privacy loss of drawing the first candidate, by the closed forms."""
     chances = []
     for row in worth:
@@ -214,12 +215,12 @@ def _smooth_label(bits: SecureBits, noise: ExactNoise) -> Case:
     return Case("label by smooth sensitivity (as published)", loss, event, private=False)
 
 
-def _bootstrap(noise: ExactNoise, rows: int = 50, least: int = 5) -> Case:
+def _bootstrap(noise: ExactNoise) -> Case:
     """A bootstrap of 50 rows, none or one of them in the cell: a noisy count of 5 or more.
 
     The row is drawn Binomial(50, 1/50) times, but the noise is scaled for one row.
     """
-    random = np.random.default_rng()
+    rows, least, random = 50, 5, np.random.default_rng()
 
     def event(side: int, draws: int) -> int:
         counts = random.binomial(rows, side / rows, draws).astype(np.int64)
@@ -238,15 +239,14 @@ def _bootstrap(noise: ExactNoise, rows: int = 50, least: int = 5) -> Case:
     return Case("noisy count of a bootstrap (as published)", loss, event, private=False)
 
 
-def _split_of_dpdf(
-    noise: ExactNoise, bits: SecureBits, budget: float = 0.1, attributes: int = 6, classes: int = 18
-) -> Case:
+def _split_of_dpdf(noise: ExactNoise, bits: SecureBits) -> Case:
     """The root of DPDF at depth 5, with n by (26): Σ|noisy counts|, hundreds if there is one row.
 
     The tables have one row of class 0, or two: the second has class 1 and shares only its value of
     the first attribute. The event is that the first attribute is drawn. With one row the draw is
     uniform.
     """
+    budget, attributes, classes = 0.1, 6, 18
     share = int(budget * NANO) // 9  # 2δ - 1 queries
     tables = np.zeros((2, attributes, 2, classes), dtype=np.int64)
     tables[:, :, 0, 0] = 1

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
-from numpy.typing import NDArray
 
+from dpforest_duckdb.arrays import Floats, Mask
 from dpforest_duckdb.audit.bound import guessing_bound
 from dpforest_duckdb.audit.mechanisms import Finding
 from dpforest_duckdb.domain import Attribute, Domain
@@ -25,8 +25,7 @@ from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.training.prepare import prepare
 
-Floats = NDArray[np.float64]
-Coins = NDArray[np.bool_]  # [training, row] whether the row is in the table
+Coins = Mask  # [training, row] whether the row is in the table
 
 EPSILON = 4  # claimed; so large that most guesses are right, so small that ROWS rows can refute it
 DEPTH, TREES = 2, 4  # at most
@@ -44,7 +43,6 @@ def audit_recipe(
     *,
     delta: str = "0",
     as_published: bool = False,
-    progress: Callable[[int], None] = lambda done: None,
 ) -> Finding:
     """Train `runs` times, with few trees, and compute a lower bound on ε from guesses.
 
@@ -52,12 +50,8 @@ def audit_recipe(
     Raises `DpforestError` for an unknown recipe.
     """
     coins = np.random.default_rng().integers(0, 2, (runs, ROWS)).astype(np.bool_)
-    shown = np.array(
-        [
-            _shown(forest)
-            for forest in _forests(name, coins, delta, as_published=as_published, done=progress)
-        ]
-    )
+    forests = _forests(name, coins, delta, as_published=as_published)
+    shown = np.array([_shown(forest) for forest in forests])
     half = runs // 2
     guess = _learnt(shown[:half], coins[:half])
     right, guesses = guess(shown[half:], coins[half:])
@@ -68,9 +62,7 @@ def audit_recipe(
     return Finding(title, EPSILON, None, bound, private)
 
 
-def _forests(
-    name: str, coins: Coins, delta: str, *, as_published: bool, done: Callable[[int], None]
-) -> Iterator[Forest]:
+def _forests(name: str, coins: Coins, delta: str, *, as_published: bool) -> Iterator[Forest]:
     """A forest for each row of coins."""
     con, trees = duckdb.connect(), find(name, as_published=as_published).trees
     con.execute("SET threads = 1")  # a query of fifty rows gains nothing from more
@@ -90,12 +82,11 @@ def _forests(
             as_published=as_published,
             ledger=Path(folder) / "ledger",
         )
-        for number, present in enumerate(coins, 1):
+        for present in coins:
             rows = [0] * OTHERS + (np.flatnonzero(present) + 1).tolist()
             con.execute("TRUNCATE t")
             con.execute(f"INSERT INTO t SELECT {cells}, 'k' || i FROM unnest(?) AS r(i)", [rows])
             yield run.release_uncapped()
-            done(number)
 
 
 def _domain() -> Domain:

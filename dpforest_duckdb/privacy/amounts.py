@@ -16,31 +16,29 @@ MAX_EPSILON = 10**6
 LARGE_EPSILON = 10
 
 
-def _decimal(value: float | str | Decimal, name: str) -> Decimal:
+def _decimal(value: float | str | Decimal, option: str) -> Decimal:
     try:
         number = Decimal(repr(float(value)) if isinstance(value, float) else str(value))
     except InvalidOperation:
-        raise UsageError(f"{name} must be a number.") from None
+        raise UsageError(f"{option} must be a number.") from None
     if not number.is_finite():
-        raise UsageError(f"{name} must be a finite number.")
+        raise UsageError(f"{option} must be a finite number.")
     return number
 
 
-def nano_epsilon(
-    value: float | str | Decimal, name: str = "--epsilon", *, cap: bool = False
-) -> int:
+def nano_epsilon(value: float | str | Decimal, *, cap: bool = False) -> int:
     """ε in nano-ε: rounded up when it is spent, down when it is a cap.
 
     Raises `UsageError` for NaN, infinities, zero, negative numbers and numbers above 10^6.
     """
-    number = _decimal(value, name)
+    number = _decimal(value, "--epsilon")
     if number <= 0:
-        raise UsageError(f"{name} must be greater than zero.")
+        raise UsageError("--epsilon must be greater than zero.")
     if number > MAX_EPSILON:
-        raise UsageError(f"{name} must be at most {MAX_EPSILON}; a larger ε protects nobody.")
+        raise UsageError(f"--epsilon must be at most {MAX_EPSILON}; a larger ε protects nobody.")
     nano = int((number * NANO).to_integral_value(ROUND_FLOOR if cap else ROUND_CEILING))
     if nano < 1:
-        raise UsageError(f"{name} must be at least 1e-9, the smallest unit of the ledger.")
+        raise UsageError("--epsilon must be at least 1e-9, the smallest unit of the ledger.")
     return nano
 
 
@@ -54,11 +52,11 @@ def large_epsilon(nano: int) -> tuple[str, ...]:
     )
 
 
-def atto_delta(value: float | str | Decimal, name: str = "--delta", *, cap: bool = False) -> int:
+def atto_delta(value: float | str | Decimal, *, cap: bool = False) -> int:
     """δ in multiples of 1e-18; zero means pure ε. Raises `UsageError` outside [0, 1)."""
-    number = _decimal(value, name)
+    number = _decimal(value, "--delta")
     if number < 0 or number >= 1:
-        raise UsageError(f"{name} must be at least 0 and less than 1.")
+        raise UsageError("--delta must be at least 0 and less than 1.")
     return int((number * ATTO).to_integral_value(ROUND_FLOOR if cap else ROUND_CEILING))
 
 

@@ -58,7 +58,7 @@ def spread(
     times = 1 if disjoint else request.trees
     tree = (request.epsilon - first) // times
     total = whole or sum(sum(weights) for _, weights in queries.values())
-    planned = [PlannedQuery("rows", LAPLACE, (first,))] if first else []
+    planned = [PlannedQuery(ROWS, LAPLACE, (first,))] if first else []
     for purpose, (mechanism, weights) in queries.items():
         parts = tuple(int(Fraction(tree * weight) / total) for weight in weights)
         planned.append(PlannedQuery(purpose, mechanism, parts, times))
@@ -199,8 +199,8 @@ def in_rounds(
         ("forest", mechanism, random, 1, trees),
     ]
     queries = (
-        PlannedQuery(purpose, how, (cost // times // turns,) * turns, times, measure)
-        for purpose, how, cost, turns, times in stages
+        PlannedQuery(purpose, how, (cost // times // often,) * often, times, measure)
+        for purpose, how, cost, often, times in stages
         if times
     )
     return Plan((*first, *bins, *queries))
@@ -223,10 +223,11 @@ def per_node(split: str, leaf: str) -> PlanRule:
     )
 
 
-def one_per_depth(split: str, leaf: str) -> PlanRule:
+def one_per_depth(leaf: str) -> PlanRule:
     """One query per node with equal budgets: a split, or `leaf` at a leaf."""
     return lambda request: spread(
-        request, {"split": (split, (1,) * request.depth), "leaf": (leaf, (1,))}
+        request,
+        {"split": ("exponential mechanism", (1,) * request.depth), "leaf": (leaf, (1,))},
     )
 
 

@@ -260,13 +260,7 @@ class Recipe:
             histogram = tuple(classes.tolist())
             recipe = self.successor(replace(request, rows=rows, histogram=histogram))
             if recipe.plan is not self.plan:  # else trees and depth stay as requested
-                request = recipe.request(
-                    request.domain,
-                    request.epsilon,
-                    rows_per_unit=request.rows_per_unit,
-                    delta=request.delta,
-                    first=request.first,
-                )
+                request = recipe.continued(request)
         if recipe.private_bounds:
             request = with_check(request, rows, recipe.measure(request))
         several = len(request.domain.classes) > 2 and request.trees > 1
@@ -281,14 +275,17 @@ class Recipe:
         """
         other = self.if_one_suffices
         assert other is not None, "only a recipe with an alternative is replaced"
-        chosen = other.request(
+        return other, other.continued(request)
+
+    def continued(self, request: Request) -> Request:
+        """The request of another recipe in this recipe's own size, after the same first queries."""
+        return self.request(
             request.domain,
             request.epsilon,
             rows_per_unit=request.rows_per_unit,
             delta=request.delta,
             first=request.first,
         )
-        return other, chosen
 
     def sized(self, request: Request, classes: Integers) -> Request:
         """The request with trees, depth and bins for these class counts."""

@@ -161,14 +161,14 @@ class Run:
         """
         self.account.check(chain, self.cost, self.delta, self.unit, private=not self.reasons)
 
-    def release_uncapped(self, observe: Observer = unobserved) -> Forest:
+    def release_uncapped(self) -> Forest:
         """The forest, without a debit or an entry in a ledger: for audits on made-up tables.
 
         Raises `BudgetError` for a table with a cap.
         """
         self._refuse_cap()
         with self.engine.snapshot(self.table) as rows:
-            return self._grown_forest(rows, observe)
+            return self._grown_forest(rows, unobserved)
 
     def _refuse_cap(self) -> None:
         if self.account.budget().cap:

@@ -15,7 +15,7 @@ from forests import MADE, Case, MakeCase, assert_equal
 
 from dpforest_duckdb.errors import UsageError
 from dpforest_duckdb.model.forest import load_forest
-from dpforest_duckdb.scoring.dialects import DIALECTS, dialect
+from dpforest_duckdb.scoring.dialects import DIALECTS
 from dpforest_duckdb.scoring.publish import publish_sql
 
 PROJECT = Path(__file__).parent.parent.parent / "docs" / "examples" / "dbt"
@@ -40,7 +40,7 @@ def test_jinja_changes_no_name_and_no_category(made: MakeCase, name: str) -> Non
 
 @pytest.mark.parametrize("engine", [e for e, own in DIALECTS.items() if "dbt" in own.forms])
 def test_literals_contain_no_jinja(engine: str) -> None:
-    own = dialect(engine, jinja=True)
+    own = DIALECTS[engine](jinja=True)
     for text in ("{{ 1+1 }}", "{% endraw %}", "{# no #}", "{{{", "a{{b{%c"):
         written = own.text(text)
         assert jinja2.Environment().from_string(written).render() == written

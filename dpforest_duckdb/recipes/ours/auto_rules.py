@@ -343,12 +343,12 @@ def means_fit(request: Request) -> bool:
     return max(sizes, default=1) == 1 and above_noise(len(sizes), sure)
 
 
-def noise_part(learner: Learner, plan: Plan, purpose: str, request: Request) -> float:
-    """The noise of a planned query, divided by the noisy number of rows.
+def noise_of_products(learner: Learner, plan: Plan, request: Request) -> float:
+    """The noise of the query "products" in a plan, divided by the noisy number of rows.
 
     It is 0 while that number is unknown, and infinite if the plan gives the query no budget.
     """
-    query = plan.query(purpose)
+    query = plan.query("products")
     if not query or not query.total:
         return math.inf
     deviation = learner.deviation(query, request)

@@ -20,7 +20,7 @@ from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto_rules import (
     deep_trees_pay,
     mostly_numeric,
-    noise_part,
+    noise_of_products,
     random_trees_pay,
 )
 from dpforest_duckdb.recipes.plans import FEW_TREES, START, in_rounds
@@ -57,7 +57,7 @@ def _means_are_clear(request: Request, started: Plan) -> bool:
     """
     if len(ordered_attributes(request)) > MOST_PAIRED or not mostly_numeric(request):
         return False
-    return noise_part(BOOSTING, started, "products", request) <= constants.CLEAN
+    return noise_of_products(BOOSTING, started, request) <= constants.CLEAN
 
 
 def adapt(histogram: Integers, request: Request) -> Request:

@@ -32,7 +32,7 @@ def plan(request: Request) -> Plan:
     """
     if request.rows and _pairs(request) <= MOST_PRODUCTS:
         whole = _planned(request, (("products", "joint noise", PAIRS),))
-        if auto_rules.noise_part(LEARNER, whole, "products", request) <= constants.CLEAN:
+        if auto_rules.noise_of_products(LEARNER, whole, request) <= constants.CLEAN:
             return whole
     few = len(request.domain.attributes) * len(request.domain.classes) <= MOST_RATED
     rated = few and auto_rules.models_differ(request)

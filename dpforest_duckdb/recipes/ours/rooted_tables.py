@@ -31,7 +31,7 @@ def roots(request: Request) -> tuple[list[int], int]:
     are well above their noise; else one, if the same holds for one root; else none.
     """
     cells = [len(attribute.expected) for attribute in request.domain.attributes]
-    most = constants.ROOT_NOISE / max(noise_below(request, 1), 1e-9)
+    most = constants.ROOT_NOISE / max(noise_of_sum(request), 1e-9)
     for drawn in (2, 1):
         allowed = [root for root, values in enumerate(cells) if 1 < values <= most ** (1 / drawn)]
         if 2 * len(allowed) >= len(cells) > drawn:
@@ -39,18 +39,19 @@ def roots(request: Request) -> tuple[list[int], int]:
     return [], 0
 
 
-def noise_below(request: Request, children: int) -> float:
-    """About the standard deviation that noise adds to a sum of all attributes' log-odds.
+def noise_of_sum(request: Request) -> float:
+    """About the standard deviation that noise adds to a sum of all attributes' log-odds, without a
+    root.
 
-    It assumes that children, classes and cells have equal parts of the rows. 0 before the number of
-    rows is known.
+    It assumes that classes and cells have equal parts of the rows. With roots it is multiplied by
+    the number of their combinations of values. 0 before the number of rows is known.
     """
     if not request.rows:
         return 0.0
     attributes, k = request.domain.attributes, request.rows_per_unit
     of_counts = deviations(attributes, attributes, request.epsilon, k)
     noise = [len(a.expected) * of_one for a, of_one in zip(attributes, of_counts, strict=True)]
-    rows = request.rows / children / len(request.domain.classes)
+    rows = request.rows / len(request.domain.classes)
     return math.sqrt(len(attributes)) * float(np.mean(noise)) / rows
 
 

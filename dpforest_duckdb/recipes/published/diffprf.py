@@ -130,7 +130,7 @@ DIFFPRF = repaired(
     "Every tree sees all rows once, no node ends by its class, and no size is asked for. Splits "
     "are drawn by Gini, which is monotone, so that the factor 2 is left out.",
     rows="all",
-    plan=one_per_depth("exponential mechanism", LAPLACE),
+    plan=one_per_depth(LAPLACE),
     choose=among(by_utility(GINI, "exponential")),
     ends_early=False,
     variants={

@@ -150,7 +150,7 @@ DIFFPRFS = repaired(
     "Every tree sees all rows once, no node ends by its class, and no size is asked for. Splits "
     "are drawn by the max operator, which is monotone, so that the factor 2 is left out.",
     rows="all",
-    plan=one_per_depth("exponential mechanism", LAPLACE),
+    plan=one_per_depth(LAPLACE),
     choose=choose(MAX_COUNT),
     ends_early=False,
     variants={

@@ -30,7 +30,7 @@ _ALIASES = {
 }
 
 
-def dialect(name: str, *, jinja: bool = False) -> Dialect:
+def dialect(name: str) -> Dialect:
     """The dialect of a name. Raises `UsageError` with the nearest name for an unknown one."""
     wanted = name.casefold()
     wanted = _ALIASES.get(wanted, wanted)
@@ -38,4 +38,4 @@ def dialect(name: str, *, jinja: bool = False) -> Dialect:
         near = get_close_matches(wanted, [*DIALECTS, *_ALIASES], n=1)
         hint = f' Did you mean "{near[0]}"?' if near else f" Choose one of {', '.join(DIALECTS)}."
         raise UsageError(f'There is no dialect "{name}" for --dialect.{hint}')
-    return DIALECTS[wanted](jinja=jinja)
+    return DIALECTS[wanted]()
