@@ -62,17 +62,15 @@ def _outcome(verb: Callable[[], None]) -> int:
 
 
 def _known(error: BaseException) -> int:
-    if (
-        isinstance(error, OSError) and error.filename is None
-    ):  # an error of stdout, which has no file name
+    if isinstance(error, OSError) and error.filename is not None:
+        say(f"Error: {error.filename} cannot be used: {error.strerror}.")
+        return 1
+    if isinstance(error, OSError):  # of stdout, which has no file name
         # the rest of the buffer would fail again at the interpreter's exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             return 0  # the reader closed the pipe
         say("Error: The output cannot be written: check the disk.")
-        return 1
-    if isinstance(error, OSError):
-        say(f"Error: {error.filename} cannot be used: {error.strerror}.")
         return 1
     if isinstance(error, KeyboardInterrupt):
         say("Interrupted: nothing is half-written; if the budget was debited, it stays spent.")

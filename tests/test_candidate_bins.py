@@ -29,7 +29,7 @@ from dpforest_duckdb.learners.candidate_bins import (
     HALVINGS,
     HANDICAP,
     LARGEST,
-    Drawn,
+    DrawnBins,
     in_windows,
     own_bins,
 )
@@ -175,7 +175,7 @@ def test_handicaps_are_public_and_fit_into_64_bits() -> None:
 
 def drawn(
     con: duckdb.DuckDBPyConnection, rows: list[Row], turns: int, k: int = 1, epsilon: int = NANO
-) -> list[Drawn]:
+) -> list[DrawnBins]:
     """Draws from the windows of `cut()`, on rows of a DuckDB table."""
     con.execute(
         "CREATE OR REPLACE TABLE t (wide DOUBLE, other DOUBLE, few INT, set INT, text VARCHAR, "

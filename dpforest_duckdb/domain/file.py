@@ -19,7 +19,7 @@ from dpforest_duckdb.domain.types import Number
 from dpforest_duckdb.domain.values import category_text
 from dpforest_duckdb.errors import DpforestError
 
-_COLUMN_KEYS = (
+COLUMN_KEYS = (
     *("name", "kind", "domain", "ordered", "lower", "upper", "bins", "edges", "scale"),
     *("nullable", "taxonomy"),
 )
@@ -63,7 +63,7 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
         name = column.get("name")
         if not isinstance(name, str) or not name:
             raise DpforestError("A [[column]] of the domain has no name: add one.")
-        _refuse_misspelt(f'Column "{name}" of the domain', column, _COLUMN_KEYS)
+        _refuse_misspelt(f'Column "{name}" of the domain', column, COLUMN_KEYS)
         if column.get("kind") == "identifier":
             identifiers.append(name)
         elif name.casefold() == wanted.casefold():

@@ -94,6 +94,11 @@ def symmetric(size: int, most: int, values: Callable[[list[list[int]]], Sequence
     return matrix
 
 
+def scores_of(votes: Integers) -> list[Integers]:
+    """What `votes[node, class]` add to each score; for two classes, the difference of the two."""
+    return [votes[:, 1] - votes[:, 0]] if votes.shape[1] == 2 else list(votes.T)
+
+
 class CodedRows(Protocol):
     """The private rows as integer codes inside the engine, with the node of each row."""
 

@@ -11,24 +11,13 @@ import json
 from typing import Any
 
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.domain.file import domain_from_mapping
+from dpforest_duckdb.domain.file import COLUMN_KEYS, domain_from_mapping
 from dpforest_duckdb.domain.types import NUMERIC
 from dpforest_duckdb.engine.base import Catalogue, DeclaredColumn
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo
 
-_KEYS = (
-    "kind",
-    "domain",
-    "ordered",
-    "lower",
-    "upper",
-    "bins",
-    "edges",
-    "scale",
-    "nullable",
-    "taxonomy",
-)
+_KEYS = [key for key in COLUMN_KEYS if key != "name"]
 
 
 def declared_domain(engine: Catalogue, info: TableInfo, target: str | None) -> Domain:
@@ -75,10 +64,10 @@ def _column(stated: DeclaredColumn) -> dict[str, Any]:
     return {}
 
 
-def _noted(name: str, comment: str | None) -> dict[str, Any]:
+def _noted(name: str, comment: str) -> dict[str, Any]:
     """The keys in a column's comment, if it is a JSON object."""
     try:
-        note = json.loads(comment or "")
+        note = json.loads(comment)
     except (ValueError, RecursionError):
         return {}
     if not isinstance(note, dict) or not set(note) & set(_KEYS):

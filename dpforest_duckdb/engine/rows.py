@@ -14,7 +14,15 @@ import numpy as np
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.types import VARCHAR
-from dpforest_duckdb.engine.base import POINTS, Gradients, Sample, Splits, in_dimensions, symmetric
+from dpforest_duckdb.engine.base import (
+    POINTS,
+    Gradients,
+    Sample,
+    Splits,
+    in_dimensions,
+    scores_of,
+    symmetric,
+)
 from dpforest_duckdb.engine.exponentials import Mixture, Shares
 from dpforest_duckdb.engine.packed_votes import PackedVotes
 from dpforest_duckdb.engine.packing import Block, Place, blocks
@@ -532,7 +540,7 @@ class DuckDBRows:
         With one score the column has the votes, unless the tree's leaf is stored; else it has the
         number of the leaf.
         """
-        column, votes = self._ident(leaf), [values.tolist() for values in _scores_of(tree.votes)]
+        column, votes = self._ident(leaf), [values.tolist() for values in scores_of(tree.votes)]
         node = self._leaf(tree)
         if len(votes) == 1 and node not in self._leaves:
             value = self._at_leaf(tree, votes[0], in_cells=True)
@@ -623,7 +631,7 @@ class DuckDBRows:
         for number, model in enumerate(models):
             for tree in model:
                 of_models = np.zeros((tree.nodes, len(models), len(self._scores)), dtype=np.int64)
-                of_models[:, number] = np.column_stack(_scores_of(tree.votes))
+                of_models[:, number] = np.column_stack(scores_of(tree.votes))
                 votes = of_models.reshape(tree.nodes, -1)
                 path, leaves = self._path(tree)
                 if path is None:
@@ -832,11 +840,6 @@ def _by_depth(trees: Sequence[Tree], shifts: Integers, cells: Sequence[int]) -> 
         ]
         found.append(Splits(*np.concatenate(parts, axis=1).tolist()))
     return found
-
-
-def _scores_of(votes: Integers) -> list[Integers]:
-    """What `votes[node, class]` add to each score; for two classes, the difference of the two."""
-    return [votes[:, 1] - votes[:, 0]] if votes.shape[1] == 2 else list(votes.T)
 
 
 def _entry(code: Sql, values: Sequence[int]) -> Sql:

@@ -97,18 +97,12 @@ class SourceEngine:
     """An engine for rows that are in no table. Models are stored in the user's database."""
 
     def __init__(self, source: Source, user: DuckDBEngine) -> None:
-        self._source = source
+        self.source = source
         self._user = user
-        self.connection = user.connection
-        self.trace = user.trace
 
     @property
     def models(self) -> ModelStore:
         return self._user.models
-
-    @property
-    def source(self) -> Source:
-        return self._source
 
     @property
     def database(self) -> str:
@@ -121,7 +115,7 @@ class SourceEngine:
 
     def table(self, name: str) -> TableInfo:
         """The rows as a table; there is one, so its name is not looked up."""
-        return TableInfo(self._source.catalog, "main", name, column_types(self._source.columns))
+        return TableInfo(self.source.catalog, "main", name, column_types(self.source.columns))
 
     def typed(self, table: TableInfo, domain: Domain, unit: str | None) -> TableInfo:
         """The table with the columns that a run reads, in the types that they are read as.
@@ -139,12 +133,12 @@ class SourceEngine:
         if name and name not in columns:
             columns[name] = _plain(table.columns[name])
         name = found.get(label.name.casefold(), "")
-        if name and not self._source.schema and table.columns[name].family == "integer":
+        if name and not self.source.schema and table.columns[name].family == "integer":
             columns[name] = BIGINT  # else the predictions of whole classes would have fractions
         return replace(table, columns=columns)
 
     def _type(self, attribute: Attribute, stored: ColumnType) -> ColumnType:
-        if self._source.schema:
+        if self.source.schema:
             return stored
         if not _plain(stored).usable:
             raise DpforestError(
@@ -159,7 +153,7 @@ class SourceEngine:
 
     def refuse_unseen(self, table: TableInfo, columns: Collection[str] = ()) -> None:
         """Nothing is unseen: the rows are read where they are."""
-        if self._source.in_transaction:
+        if self.source.in_transaction:
             self._user.refuse_transaction()
 
     def spills_plain(self, table: TableInfo) -> bool:
@@ -187,7 +181,7 @@ class SourceEngine:
 
     @contextlib.contextmanager
     def snapshot(self, table: TableInfo, *, shared: bool = False) -> Iterator[SourceSnapshot]:
-        with self._source.opened(table) as opened:
+        with self.source.opened(table) as opened:
             yield SourceSnapshot(opened, table, shared=shared)
 
 

@@ -85,7 +85,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnBins:
     """An attribute that was drawn: its number, and its bins."""
 
     number: int
@@ -93,7 +93,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Candidates:
+class BinCandidates:
     """What can be drawn: the options of each attribute of a domain."""
 
     domain: Domain
@@ -105,7 +105,7 @@ class Candidates:
         cells = tuple(options.counted for options in self.options)
         return replace(self.domain, attributes=cells)
 
-    def in_bins(self, drawn: Sequence[Drawn]) -> Domain:
+    def in_bins(self, drawn: Sequence[DrawnBins]) -> Domain:
         """The domain in which drawn attributes have the bins that they were drawn in."""
         attributes = list(self.domain.attributes)
         for one in drawn:
@@ -115,19 +115,19 @@ class Candidates:
         return replace(self.domain, attributes=tuple(attributes))
 
 
-def own_bins(domain: Domain) -> Candidates:
+def own_bins(domain: Domain) -> BinCandidates:
     """Every attribute in its own bins alone."""
-    return Candidates(domain, [_own_bins(attribute) for attribute in domain.attributes])
+    return BinCandidates(domain, [_own_bins(attribute) for attribute in domain.attributes])
 
 
-def in_windows(domain: Domain, uncut: Domain) -> Candidates:
+def in_windows(domain: Domain, uncut: Domain) -> BinCandidates:
     """Every attribute in its own bins, and numeric ones in windows too.
 
     `uncut` is the domain before its numeric attributes got the bins that `domain` has. Attributes
     whose bins the domain file sets are in these alone.
     """
     pairs = zip(domain.attributes, uncut.attributes, strict=True)
-    return Candidates(domain, [_in_windows(own, wide) for own, wide in pairs])
+    return BinCandidates(domain, [_in_windows(own, wide) for own, wide in pairs])
 
 
 def _own_bins(own: Attribute) -> Options:

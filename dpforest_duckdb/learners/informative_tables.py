@@ -25,7 +25,7 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.engine.base import CodedRows
-from dpforest_duckdb.learners.candidate_bins import Candidates, Drawn, own_bins
+from dpforest_duckdb.learners.candidate_bins import BinCandidates, DrawnBins, own_bins
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
@@ -64,8 +64,8 @@ def draw_attributes(
 
 
 def draw(
-    rows: CodedRows, tables: Sequence[Integers], candidates: Candidates, context: TrainingContext
-) -> list[Drawn]:
+    rows: CodedRows, tables: Sequence[Integers], candidates: BinCandidates, context: TrainingContext
+) -> list[DrawnBins]:
     """An attribute for each tree in one of its options, drawn one after the other, without repeats.
 
     `tables[attribute][cell, class]` are the private counts of all rows, in the cells of the
@@ -75,7 +75,7 @@ def draw(
     PARTS.
     """
     request, options, bits = context.request, candidates.options, context.randomness.bits
-    drawn, terms = list[Drawn](), 1
+    drawn, terms = list[DrawnBins](), 1
     context.observe(Event(Phase.CHOOSE_SPLITS))
     weights = class_weights(request, context.account.plan)
 
@@ -93,7 +93,9 @@ def draw(
             terms += 1
         sensitivity = terms * request.rows_per_unit * PARTS
         left = sorted(set(range(len(options))) - {one.number for one in drawn})
-        places = [Drawn(number, place) for number in left for place in range(options[number].count)]
+        places = [
+            DrawnBins(number, place) for number in left for place in range(options[number].count)
+        ]
         worth = [utilities[n] - options[n].handicaps(cost, sensitivity) for n in left]
         drawn.append(places[draw_best(np.concatenate(worth), cost, sensitivity, bits)])
     return drawn

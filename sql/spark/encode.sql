@@ -9,7 +9,7 @@ WITH coded AS (
 {% endfor %}
 {% if unit %}
     {{ unit.canonical }} AS `unit`,
-{% elif row_hash %}
+{% else %}
     {{ row_hash }} AS `row`,
 {% endif %}
     CAST({{ class }} AS INT) AS `class`

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.engine.base import scores_of
 from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.engine.spark.leaves import Leaves
 from dpforest_duckdb.scoring.codes import SparkDialect
@@ -83,8 +84,3 @@ class AddedVotes:
         """Forget the votes, because the stored rows have them in their scores now."""
         self._in_rows = True
         self._clear()
-
-
-def scores_of(votes: Integers) -> list[Integers]:
-    """What `votes[node, class]` add to each score; for two classes, the difference of the two."""
-    return [votes[:, 1] - votes[:, 0]] if votes.shape[1] == 2 else list(votes.T)

@@ -16,10 +16,18 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.engine.base import POINTS, Gradients, Sample, Splits, in_dimensions, symmetric
+from dpforest_duckdb.engine.base import (
+    POINTS,
+    Gradients,
+    Sample,
+    Splits,
+    in_dimensions,
+    scores_of,
+    symmetric,
+)
 from dpforest_duckdb.engine.exponentials import Mixture, Shares
 from dpforest_duckdb.engine.siblings import Spared, spared
-from dpforest_duckdb.engine.spark.added_votes import AddedVotes, scores_of
+from dpforest_duckdb.engine.spark.added_votes import AddedVotes
 from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.engine.spark.leaves import Leaves
 from dpforest_duckdb.engine.spark.steps import PrivateViews, Rows, Steps
@@ -35,10 +43,10 @@ _NO_COUNTS: tuple[list[Integers], int] = ([np.zeros((0, 0, 0), np.int64)], 0)
 
 @dataclass(frozen=True)
 class Source:
-    """A view of the rows to encode, and its column with the hash of each row, None without one."""
+    """A view of the rows to encode, and its column with the hash of each row."""
 
     view: Sql
-    row_hash: Sql | None
+    row_hash: Sql
 
 
 class SparkRows:
