@@ -86,7 +86,8 @@ class Level:
 
     `noisy[node, class]` is the histogram that the recipe asks of every node, or `[node, 1]` its
     size. `expected[node]` is the number of rows in it if every split sends equal parts to its
-    branches.
+    branches. `widest[node]` is the most branches of a split that is still allowed there; branches
+    of cells that the domain does not describe are not counted.
     """
 
     noisy: Integers | None
@@ -115,7 +116,8 @@ class Scores:
 class Grown:
     """What a learner releases: trees of noisy counts, and how scores and classes are related.
 
-    `joint` is the noisy joint histogram of the recipe's scores; None if there is none.
+    `joint` is the noisy joint histogram of the recipe's scores; None if there is none. `limited` is
+    the number of nodes that stayed leaves because of a size limit.
     """
 
     trees: Sequence[Tree]

@@ -30,12 +30,17 @@ Groups = tuple[tuple[str, tuple[str, ...]], ...]  # one level of a taxonomy: nam
 class Attribute:
     """One public attribute of the table.
 
-    `values` are the categories as text, in public order. `lower` and `upper` are inclusive public
-    bounds. `edges` are the cut points between bins, ascending, a value equal to an edge lies below
-    it; they are numbers (days since 1970 for DATE, seconds for TIMESTAMP) and are filled in by
-    `bound`, once the column's type is known. `taxonomy` puts every category into one named group;
-    `subgroups` are the levels below, each finer than the one before. An attribute of groups has
-    their names as `values`, and `of` names the column that it reads.
+    `values` are the categories as text, in public order; `ordered` says that this order has a
+    meaning. `lower` and `upper` are inclusive public bounds. `edges` are the cut points between
+    bins, ascending; a value equal to an edge lies below it. If none are given, the bounds are cut
+    into `bins` (DEFAULT_BINS by default) on a `scale` ("linear" by default). In an attribute that
+    is bound to a column, they are numbers: days since 1970 for DATE, seconds for TIMESTAMP. `type`
+    is the column's type, filled in by `bound`. With `nullable`, NULL of a categorical attribute has
+    a cell of its own. `taxonomy` puts every category into one named group; `subgroups` are the
+    levels below, each finer than the one before. An attribute of groups has their names as
+    `values`, and `of` names the column that it reads.
+
+    Raises `UsageError` for a wrong type, `DpforestError` for what contradicts itself.
     """
 
     name: str

@@ -24,7 +24,12 @@ class Domain:
     """The public description of a table: attributes, target and privacy unit.
 
     `attributes` are the features only. `classes` is the public class list, in the order that breaks
-    ties. `privacy_unit` is a column name, "row", or None if nothing is declared.
+    ties. `target_type` is the type of the target's column, filled in by `bind`. `privacy_unit` is a
+    column name, "row", or None if nothing is declared. `identifiers` are columns that name persons,
+    and are never attributes.
+
+    Raises `UsageError` for a wrong type; `DpforestError` if two names are one column, if there is
+    no attribute, or if there are fewer than two classes.
     """
 
     attributes: tuple[Attribute, ...]

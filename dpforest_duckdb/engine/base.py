@@ -187,9 +187,9 @@ class Snapshot(Protocol):
         are, with replacement, which is never private. With "all" every tree sees all rows.
         `first_phase` are released trees on the same domain: a row that half of them or more
         classify wrongly counts `misclassified_weight` times; a bootstrap draws rows in proportion
-        to the number of trees that are wrong. `likely_rows` is a public estimate of
-        the number of rows, such as a noisy one, or 0: an engine may count few rows by another
-        statement. `last` says that nothing else will be coded, so the snapshot need not be kept.
+        to the number of trees that are wrong. `likely_rows` is a public estimate of the number of
+        rows, such as a noisy one, or 0: an engine may count few rows by another statement. `last`
+        says that nothing else will be coded, so the snapshot need not be kept.
         """
 
     def count_outcomes(self, forest: ForestContent, labels: Attribute) -> Outcomes:

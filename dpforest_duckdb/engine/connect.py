@@ -38,6 +38,7 @@ def open_database(
     other file but `files`, no extension and no setting. DuckDB's temporary files go to a folder of
     this run (mode 0700), which is removed at the end. Folders of runs that died are removed at the
     start.
+
     Raises `DpforestError` for a missing, locked or damaged database, or a wrong setting.
     """
     in_memory = str(path) == MEMORY

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.engine.packing import WORD
 from dpforest_duckdb.sql import Sql
-
-WORD = 63  # bits of a packed integer, without the sign bit
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_CELLS = 256  # one byte per row and block
+MAX_CELLS = 256  # codes of a block, which fit into one byte; an attribute with more is by itself
 WORD = 63  # bits of a packed column, without the sign bit
 MAX_GRID = 1024  # cells times classes, per node; larger blocks cost more than they save
 MAX_TABLE = 2**21  # cells times classes times nodes; above it, smaller blocks are faster

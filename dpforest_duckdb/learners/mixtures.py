@@ -1,9 +1,9 @@
 """Draws one of several mixtures of released models, by the points that the rows give them.
 
 Every row gives each mixture a whole number of points from 0 to `POINTS`. So with k rows per unit
-the sensitivity is k·`POINTS`, and the utility is monotone. In a large table
-only some rows give points, which saves time. A hash of a row's own codes decides whether it does.
-So one more row still adds at most `POINTS`, and does not change which other rows give points.
+the sensitivity is k·`POINTS`, and the utility is monotone. In a large table only some rows give
+points, which saves time. A hash of a row's own codes decides whether it does. So one more row still
+adds at most `POINTS`, and does not change which other rows give points.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
 All of it is computed on entries in memory; `dpforest_duckdb.ledger.book` stores them in a file.
 
-Amounts are integers: ε in nano-ε, δ in atto-δ (see `dpforest_duckdb.privacy.amounts`). Every entry
-has one unit and one neighbour relation. A run's entry has its plan. Of its result only
-the hash of a private forest is recorded, and no time, because the duration depends on private rows.
+Amounts are integers: ε in nano-ε, δ in atto-δ (see `dpforest_duckdb.privacy.amounts`). Every cap
+and every run has one unit and one neighbour relation. A run's entry has its plan. How it ended is
+recorded with the hash of a private forest, but without the time: the duration depends on private
+rows.
 """
 
 from __future__ import annotations

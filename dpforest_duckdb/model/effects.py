@@ -26,9 +26,9 @@ class Effect:
 
     `values[cell, class]` are log-odds (softmax link), or class probabilities minus those of the
     mean row (shares link). Log-odds are against the other of two classes, or minus the mean over
-    several. `deviation[cell, class]` is the
-    standard deviation of the noise in them, to first order, NaN if the noise is not recorded.
-    `weights` `[cell]` are the parts of the rows, from noisy counts, or equal if none were released.
+    several. `deviation[cell, class]` is the standard deviation of the noise in them, to first
+    order; NaN if the noise is not recorded. `weights[cell]` are the parts of the rows, from noisy
+    counts; equal if none were released.
     """
 
     attribute: int

@@ -55,10 +55,10 @@ def evaluate(
     With `epsilon` the figures are noisy, and ε is debited before a row is read. The privacy unit is
     that of the cap, else the model's or a larger one. The figures may be published if the model is
     private: a model that was trained on these rows without a guarantee would reveal them by its
-    figures, whatever the noise. So the ledger must know the model, by a hash, as what a
-    private run released, or the caller declares with `unseen` that the model never saw these rows,
-    which the ledger records. Otherwise a table with a cap refuses, and figures on a table without a
-    cap are marked as not private, with the reason.
+    figures, whatever the noise. So the ledger must have the model's hash, as what a private run
+    released, or the caller declares with `unseen` that the model never saw these rows, which the
+    ledger records. Otherwise a table with a cap refuses, and figures on a table without a cap are
+    marked as not private, with the reason.
 
     `account` is the budget of rows that are in no table. Raises `DpforestError`.
     """

@@ -93,9 +93,9 @@ class Forest(ForestContent):
         """SQL that scores a table: a select, or the statement that makes a view, table or macro.
 
         `dialect` is the engine (docs/engines.md). For engines other than DuckDB, `columns` names
-        the table's columns or `key` those to keep. `fast` takes the fastest form, which
-        works in DuckDB only. Raises `UsageError` for an unknown dialect or a missing
-        option, `DpforestError` for what the engine does not support.
+        the table's columns or `key` those to keep. `fast` takes the fastest form, which works in
+        DuckDB only. Raises `UsageError` for an unknown dialect or a missing option, `DpforestError`
+        for what the engine does not support.
         """
         refuse_wrong_types(locals(), table=optional(TEXT))
         return publish_sql(

@@ -1,4 +1,4 @@
-"""How a budget is divided over queries and depths: the plans of the published systems."""
+"""How a budget is divided over queries and depths."""
 
 from __future__ import annotations
 

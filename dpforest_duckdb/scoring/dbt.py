@@ -29,9 +29,9 @@ def dbt_source(parts: list[str]) -> Sql:
 def dbt_schema(forest: ForestContent, dialect: Dialect, name: str, added: list[str]) -> str:
     """The properties file of a dbt model: its columns `added`, described, with their tests.
 
-    The first is the prediction, the others the probabilities of the classes. Strings
-    are written as JSON, which is YAML too; the classes as SQL, so that quotes stay. Raises
-    `UsageError` for a name that dbt, which takes it from a file, could not have.
+    The first is the prediction, the others the probabilities of the classes. Strings are written as
+    JSON, which is YAML too; the classes as SQL, so that quotes stay. Raises `UsageError` for a name
+    that dbt, which takes it from a file, could not have.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(

@@ -26,7 +26,7 @@ _NUMBERS = ("integer", "decimal", "float", "boolean", "date", "timestamp")
 
 @dataclass(frozen=True)
 class Declared:
-    """The parameters `domain`, `bounds`, `categories` and `classes` for the columns of X."""
+    """What the parameters declare of the columns of X; `unit` is that of the privacy unit."""
 
     columns: Columns
     domain: Any

@@ -182,6 +182,10 @@ def distinct(choice: Choice, choose: Chooser) -> Drawn:
 def exponents_of(
     choice: Choice, utility: Utility, allowed: Mask, epsilon: int, only: int | None = None
 ) -> Exponents:
+    """The private exponents of a draw among the `allowed[node, candidate]` for nano-ε `epsilon`.
+
+    With `only`, utilities are computed for the candidates of this attribute alone.
+    """
     return exponents(
         values_of_each(choice, utility.function, np.int64, only),
         allowed,

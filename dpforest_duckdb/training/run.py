@@ -221,7 +221,7 @@ class Run:
         if account.plan.query(STRONGEST):
             observe(Event(Phase.COMPARE_ATTRIBUTES))
             context = self._with_strongest(rows, context)
-        if context.account.plan.query(MEDIANS):
+        if account.plan.query(MEDIANS):
             observe(Event(Phase.CHOOSE_BINS))
             counts = self._cell_counts(rows, on_the_grid(context.request.domain))
             next_request = recut(counts, context.request, account, self.randomness.bits)
