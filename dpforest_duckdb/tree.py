@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.arrays import Floats, Integers, Mask
 
 Kind = Literal[0, 1, 2, 3]
 Voting = Literal["sum", "surest"]
@@ -49,8 +48,8 @@ class Tree:
     first: Integers
     counts: Integers | None
     votes: Integers
-    noise: NDArray[np.float64] | None = None
-    vote_noise: NDArray[np.float64] | None = None
+    noise: Floats | None = None
+    vote_noise: Floats | None = None
 
     @property
     def nodes(self) -> int:
@@ -108,7 +107,7 @@ class Tree:
             node[rows] = self.first[at] + branch_of(self.kind[at], self.cell[at], code)
         return node
 
-    def cut(self, closed: NDArray[np.bool_], cells: Sequence[int]) -> Tree:
+    def cut(self, closed: Mask, cells: Sequence[int]) -> Tree:
         """The tree with the `closed` nodes made leaves, without the nodes below them."""
         keep = np.zeros(self.nodes, dtype=np.bool_)
         keep[0] = True

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpforest_duckdb.arrays import Integers
 
 MAX_CELLS = 256  # codes of a block, which fit into one byte; an attribute with more is by itself
 WORD = 63  # bits of a packed column, without the sign bit
@@ -80,9 +81,7 @@ class Block:
             found.append(Block(first, (*cells, size), self.word, place.shift))
         return found
 
-    def marginals(
-        self, code: NDArray[np.int64], key: NDArray[np.int64], rows: NDArray[np.int64], keys: int
-    ) -> list[NDArray[np.int64]]:
+    def marginals(self, code: Integers, key: Integers, rows: Integers, keys: int) -> list[Integers]:
         """Per attribute `counts[key, value]`: `rows[i]` rows have `key[i]` and the joint `code[i]`.
 
         Dense: groups that GROUP BY leaves out are zero. Sums below 2^53 are exact.

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.engine.base import Splits
@@ -27,10 +26,10 @@ class Spared:
     The `arity[i]` children of a split are side by side. All of it is public.
     """
 
-    parent: NDArray[np.int64]
-    child: NDArray[np.int64]
-    first: NDArray[np.int64]
-    arity: NDArray[np.int64]
+    parent: Integers
+    child: Integers
+    first: Integers
+    arity: Integers
 
     def counted(self, first: int, nodes: int) -> list[int]:
         """The nodes first … first+nodes-1 that are counted."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import Splits
 from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree
@@ -31,7 +31,7 @@ class Growth:
     cell: Integers = field(init=False)
     first: Integers = field(init=False)
     noisy: Integers = field(init=False)
-    noise: NDArray[np.float64] = field(init=False)
+    noise: Floats = field(init=False)
     limited: int = 0
 
     def __post_init__(self) -> None:

@@ -14,9 +14,8 @@ from dataclasses import asdict, replace
 from typing import Any, TypeVar, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import column_type
 from dpforest_duckdb.errors import DpforestError
@@ -265,7 +264,7 @@ def _tree(content: Mapping[str, Any], domain: Domain, link: Link) -> Tree:
     return tree
 
 
-def _noise(values: object, nodes: int) -> NDArray[np.float64] | None:
+def _noise(values: object, nodes: int) -> Floats | None:
     """Standard deviations `[node]`, with NaN for null, or None."""
     if values is None:
         return None

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.tree import LEAF, Tree
 
 
-def impurity(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def impurity(counts: Integers) -> Floats:
     """1 − Σ_c p_c² of noisy `counts[..., class]`, with negative counts as zero; 0 if empty."""
     present = np.clip(counts, 0, None).astype(np.float64)
     total = present.sum(axis=-1, keepdims=True)

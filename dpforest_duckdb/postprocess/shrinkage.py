@@ -9,9 +9,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.tree import LEAF, Tree
 
-Descents = Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]  # children, parents, by depth
+Descents = Sequence[tuple[Integers, Integers]]  # children, parents, by depth
 Number = TypeVar("Number", np.int64, np.float64)
 
 
@@ -33,7 +34,7 @@ def _added_up(descents: Descents, values: NDArray[Number]) -> NDArray[Number]:
     return summed
 
 
-def shrink_to_parent(tree: Tree, cells: Sequence[int], noise: float) -> NDArray[np.float64]:
+def shrink_to_parent(tree: Tree, cells: Sequence[int], noise: float) -> Floats:
     """Class shares `[node, class]`, each moved towards the parent's share by the noise in it.
 
     `noise` is the standard deviation of one leaf count. If the counts of a node are sums over `k`
@@ -47,7 +48,7 @@ def shrink_to_parent(tree: Tree, cells: Sequence[int], noise: float) -> NDArray[
     weight = (noise * np.sqrt(leaves * classes) + 1.0)[:, None]
     counts = np.clip(tree.counts, 0, None)
     total = counts.sum(axis=1, keepdims=True) + weight
-    shares: NDArray[np.float64] = (counts + weight / classes) / total
+    shares: Floats = (counts + weight / classes) / total
     for children, parents in descents:
         added = counts[children] + weight[children] * shares[parents]
         shares[children] = added / total[children]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.privacy.plan import Plan
@@ -14,7 +13,7 @@ from dpforest_duckdb.request import Request
 from dpforest_duckdb.tree import LEAF, SCALE, Tree
 
 
-def confidence(tree: Tree) -> NDArray[np.float64]:
+def confidence(tree: Tree) -> Floats:
     """The share of the most frequent class `[node]` (Fletcher & Islam 2015, footnote 6).
 
     Negative noisy counts are taken as zero. Without a positive count it is 1/C; no paper gives that
@@ -69,7 +68,7 @@ def vote_by_surest(tree: Tree, cells: Sequence[int]) -> Tree:
     return replace(tree, votes=_leaves_only(tree, everywhere.votes[surest]))
 
 
-def vote_by_shares(tree: Tree, shares: NDArray[np.float64]) -> Tree:
+def vote_by_shares(tree: Tree, shares: Floats) -> Tree:
     """Each leaf votes for every class with its share `[node, class]`; a leaf's votes sum to SCALE.
 
     Votes are rounded down; the remainder goes to the largest fractions, so the sum is exact.
@@ -83,7 +82,7 @@ def vote_by_shares(tree: Tree, shares: NDArray[np.float64]) -> Tree:
     return replace(tree, votes=_leaves_only(tree, votes))
 
 
-def _leaves_only(tree: Tree, votes: NDArray[np.int64]) -> NDArray[np.int64]:
+def _leaves_only(tree: Tree, votes: Integers) -> Integers:
     return np.where((tree.kind == LEAF)[:, None], votes, 0)
 
 

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.arrays import Integers, Mask
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.scoring.content import ForestContent
@@ -367,7 +367,7 @@ def votes_of_key(forest: ForestContent, trees: Sequence[int], group: Group) -> I
     return combine(forest, [tree.votes[tree.find(codes)] for tree in found])
 
 
-def leaves_left(tree: Tree, cells: Sequence[int]) -> NDArray[np.bool_]:
+def leaves_left(tree: Tree, cells: Sequence[int]) -> Mask:
     """Whether each leaf is left by each code of each attribute, `[leaf, code]`.
 
     Leaves are in the order of `tree.leaves`. For the codes of a row, one leaf is left by all.

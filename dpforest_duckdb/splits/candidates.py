@@ -14,7 +14,6 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Floats, Integers, Mask
 from dpforest_duckdb.domain import Attribute, Domain
@@ -60,20 +59,20 @@ class Candidates:
         """The candidates that split by one attribute."""
         return np.flatnonzero(self.attribute == attribute)
 
-    def branches(self, attribute: int) -> NDArray[np.bool_]:
+    def branches(self, attribute: int) -> Mask:
         """`goes[candidate, branch, cell]`: which cells of an attribute go to each branch."""
         return self._branches[attribute]
 
     @cached_property
-    def _branches(self) -> list[NDArray[np.bool_]]:
+    def _branches(self) -> list[Mask]:
         return [self._branches_of(attribute) for attribute in range(len(self.cells))]
 
-    def _branches_of(self, attribute: int) -> NDArray[np.bool_]:
+    def _branches_of(self, attribute: int) -> Mask:
         listed = self.of(attribute)
         code = np.arange(self.cells[attribute])
         width = self.cells[attribute] if (self.kind[listed] == MULTIWAY).any() else 2
         branch = branch_of(self.kind[listed, None], self.cell[listed, None], code[None, :])
-        goes: NDArray[np.bool_] = branch[:, None, :] == np.arange(width)[None, :, None]
+        goes: Mask = branch[:, None, :] == np.arange(width)[None, :, None]
         return goes
 
     def branch_counts(self, counts: Sequence[Integers], attribute: int) -> Integers:

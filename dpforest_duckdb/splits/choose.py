@@ -52,7 +52,7 @@ class Choice:
     weights: tuple[float, ...] = ()
     rows: int = 0
 
-    def of(self, nodes: NDArray[np.int64] | NDArray[np.intp]) -> Choice:
+    def of(self, nodes: Integers | NDArray[np.intp]) -> Choice:
         """The same for some of the nodes."""
         return replace(
             self,

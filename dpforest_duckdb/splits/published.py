@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpforest_duckdb.arrays import Integers, Mask
+from dpforest_duckdb.arrays import Floats, Integers, Mask
 from dpforest_duckdb.privacy.noise import laplace_deviation, noise_scale
 from dpforest_duckdb.privacy.sampler import LIMIT
 from dpforest_duckdb.privacy.selection import (
@@ -38,8 +37,8 @@ Share = Callable[[int, int, int], tuple[int, int]]
 
 
 def by_published(
-    utility: Callable[[Integers], NDArray[np.float64]],
-    sensitivity: Callable[[Integers | None], NDArray[np.float64]],
+    utility: Callable[[Integers], Floats],
+    sensitivity: Callable[[Integers | None], Floats],
     factor: int = 2,
 ) -> Chooser:
     """The exponential mechanism as a paper calibrates it: P(a) ∝ exp(ε·u(a) / (k·factor·Δ)).

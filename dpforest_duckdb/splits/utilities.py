@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.arrays import Floats, Integers
 
 MAX_ROWS = 3 * 10**9  # up to which n² < 2^63
 STEPS = 2**20  # the range of a utility in bits, and its sensitivity
@@ -111,18 +111,18 @@ def f_max(counts: Integers) -> Integers:
     return parts
 
 
-def information_gain_of(counts: Integers) -> NDArray[np.float64]:
+def information_gain_of(counts: Integers) -> Floats:
     """H(class) − Σ_v n_v/n H(class | v), in bits, of true counts, private."""
     n = np.einsum("...bc->...", counts)
     within = _spread(np.einsum("...bc->...c", counts), n)
     for branch in range(counts.shape[-2]):
         inside = counts[..., branch, :]
         within -= _spread(inside, np.einsum("...c->...", inside))
-    gain: NDArray[np.float64] = within / np.maximum(n, 1)
+    gain: Floats = within / np.maximum(n, 1)
     return gain
 
 
-def _spread(parts: Integers, n: Integers) -> NDArray[np.float64]:
+def _spread(parts: Integers, n: Integers) -> Floats:
     """n times the entropy, in bits, of `parts[..., part]` of n: n log2 n − Σ n_i log2 n_i."""
     bits = _n_log_n(n)
     for part in range(parts.shape[-1]):  # sums over short axes are slow
@@ -130,12 +130,12 @@ def _spread(parts: Integers, n: Integers) -> NDArray[np.float64]:
     return bits
 
 
-def _n_log_n(counts: Integers) -> NDArray[np.float64]:
-    bits: NDArray[np.float64] = counts.astype(np.float64) * np.log2(np.maximum(counts, 1))
+def _n_log_n(counts: Integers) -> Floats:
+    bits: Floats = counts.astype(np.float64) * np.log2(np.maximum(counts, 1))
     return bits
 
 
-def within_branches(cells: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
+def within_branches(cells: NDArray[Any], sizes: NDArray[Any]) -> Floats:
     """−Σ_v Σ_c n_vc log2(n_vc / n_v), in bits: n times (4.1) of the thesis; the smallest is best.
 
     Of `cells[..., branch, class]` and `sizes[..., branch]`. Both may be noisy: negative counts are
@@ -144,11 +144,11 @@ def within_branches(cells: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.floa
     cells = np.clip(cells, 0, None).astype(np.float64)
     shares = np.minimum(cells / np.maximum(sizes, 1)[..., None], 1.0)
     logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
-    bits: NDArray[np.float64] = -(cells * logs).sum(axis=(-2, -1))
+    bits: Floats = -(cells * logs).sum(axis=(-2, -1))
     return bits
 
 
-def gain_and_ratio(counts: Integers, least: float = 2**-10) -> NDArray[np.float64]:
+def gain_and_ratio(counts: Integers, least: float = 2**-10) -> Floats:
     """½ IG + ½ IG / max(SI, least), in bits: Hou et al. 2019, thesis (4.9).
 
     SI is the entropy of the branch sizes. IG is never above SI, so the ratio is at most 1 and the
@@ -157,7 +157,7 @@ def gain_and_ratio(counts: Integers, least: float = 2**-10) -> NDArray[np.float6
     sizes = np.einsum("...c->...", counts)
     n = np.einsum("...b->...", sizes)
     ratio = 0.5 + 0.5 / np.maximum(_spread(sizes, n) / np.maximum(n, 1), least)
-    mixed: NDArray[np.float64] = information_gain_of(counts) * ratio
+    mixed: Floats = information_gain_of(counts) * ratio
     return mixed
 
 
@@ -171,7 +171,7 @@ def normalised_gini(counts: Integers) -> Integers:
     return parts
 
 
-def bounded(name: str, function: Callable[[Integers], NDArray[np.float64]]) -> Utility:
+def bounded(name: str, function: Callable[[Integers], Floats]) -> Utility:
     """A utility in bits, at most log2 C, as whole numbers from 0 to 2^20.
 
     The sensitivity is the whole range: a trivial bound that rounding cannot break. Not monotone.
@@ -202,7 +202,7 @@ def with_factor_2(utility: Utility) -> Utility:
     return replace(utility, monotone=False)
 
 
-def published_gini(counts: Integers) -> NDArray[np.float64]:
+def published_gini(counts: Integers) -> Floats:
     """Fletcher & Islam 2015, (4): −Σ n_v/n · (1 − Σ (n_vc/n_v)²), 0 without rows.
 
     NOT private: floating point, with a sensitivity that depends on n.
@@ -211,21 +211,21 @@ def published_gini(counts: Integers) -> NDArray[np.float64]:
     shares = counts / np.maximum(n_v, 1)[..., None]
     impurity = n_v * (1 - np.einsum("...c,...c->...", shares, shares))
     n = np.maximum(np.einsum("...v->...", n_v), 1)
-    total: NDArray[np.float64] = -np.einsum("...v->...", impurity) / n
+    total: Floats = -np.einsum("...v->...", impurity) / n
     return total
 
 
-def published_sensitivity(noisy: Integers | None) -> NDArray[np.float64]:
+def published_sensitivity(noisy: Integers | None) -> Floats:
     """Fletcher & Islam 2015, Theorem 1, of the noisy size: 1 − (n/(n+1))² − (1/(n+1))².
 
     NOT a bound: noise can make it smaller than at the true size.
     """
     assert noisy is not None, "the published sensitivity needs noisy histograms"
     n = np.maximum(noisy.sum(axis=1), 1).astype(np.float64)
-    bound: NDArray[np.float64] = 1 - (n / (n + 1)) ** 2 - (1 / (n + 1)) ** 2
+    bound: Floats = 1 - (n / (n + 1)) ** 2 - (1 / (n + 1)) ** 2
     return bound
 
 
-def constant(sensitivity: float) -> Callable[[Integers | None], NDArray[np.float64]]:
+def constant(sensitivity: float) -> Callable[[Integers | None], Floats]:
     """A sensitivity that is the same everywhere."""
     return lambda noisy: np.array([sensitivity])

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpforest_duckdb.arrays import Integers, Mask
 from dpforest_duckdb.engine.packing import Place, blocks
 from dpforest_duckdb.sql import Sql
 
@@ -48,7 +48,7 @@ class Layout:
         shifted = f"shiftright({self.words[place.word]}, {place.shift})"
         return Sql(f"CAST({shifted} & {place.mask} AS INT)")
 
-    def of_block(self, block: int, by_cell: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def of_block(self, block: int, by_cell: Mask) -> Mask:
         """`[…, code]`: whether `by_cell[…, cell]` is true for all cells of a block's joint code."""
         codes = self.codes(block)
         whole = np.ones((*by_cell.shape[:-1], len(codes)), dtype=np.bool_)
@@ -63,7 +63,7 @@ class Layout:
                 return number
         return None
 
-    def codes(self, block: int) -> NDArray[np.int64]:
+    def codes(self, block: int) -> Integers:
         """`[code, attribute]`: the cells of a block's joint codes; other attributes have cell 0.
 
         Codes that no row has repeat the cells of others.

@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.arrays import Integers, Mask
 from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree, branch_of
@@ -36,7 +35,7 @@ class Leaves:
     roots: Integers
     nodes: Integers
     root: Integers
-    allowed: NDArray[np.bool_]
+    allowed: Mask
 
     @staticmethod
     def at(layout: Layout, roots: Sequence[int] | Integers) -> Leaves:
@@ -144,7 +143,7 @@ class Leaves:
 
     def _sets(
         self,
-        allowed: NDArray[np.bool_],
+        allowed: Mask,
         bit: Integers,
         at: Integers,
         slots: int,
