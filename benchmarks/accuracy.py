@@ -15,7 +15,6 @@ where there is none.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from folds import FOLDS, folds
 from generated import HARD
 from in_memory import Figures, Table, evaluated, figures, load, trained
 from plots import sheet
-from shared import Results, code_digest, say, table_files
+from shared import Results, code_digest, command_of, say, table_files
 
 from dpforest_duckdb.arrays import Integers
 
@@ -85,11 +84,7 @@ def main() -> None:
             cells += measured(references if recipe == CEILING else results, name, jobs)
     print(summary(cells, given.delta))
     if given.markdown:
-        words = [
-            f"docs/{given.markdown.name}" if Path(word) == given.markdown else word
-            for word in sys.argv[1:]
-        ]
-        command = " ".join(["python benchmarks/accuracy.py", *words])
+        command = command_of("accuracy.py", given.markdown)
         note = results.code_note()
         text, charts = page(cells, given.delta, given.seeds, command, given.markdown.stem, note)
         given.markdown.write_text(text, encoding="utf-8")

