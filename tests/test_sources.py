@@ -641,3 +641,24 @@ def test_no_object_of_a_frame_decides_about_a_type_or_fails_a_run(odd: Any, tmp_
     assert found[1][0] == 1199
     assert found[1200][0] == 0
     assert sum(found[1]) == sum(found[1200]) == 1200
+
+
+@pytest.mark.parametrize("form", ["objects", "fixed width", "categories", "mixed categories"])
+def test_text_that_is_no_unicode_fails_a_run_after_its_debit_alone(
+    form: str, tmp_path: Path
+) -> None:
+    words = np.array(["red"] * 99 + ["secret\ud800"], dtype=object)
+    text: Any = {
+        "objects": words,
+        "fixed width": words.astype(str),
+        "categories": pandas.Categorical(words),
+        "mixed categories": pandas.Categorical([1, *words[1:]]),
+    }[form]
+    frame = {"colour": text, "label": np.array(["no", "yes"] * 50, dtype=object)}
+    rows = frame if isinstance(text, np.ndarray) else pandas.DataFrame(frame)
+    book = tmp_path / "ledger"
+    domain = Domain((DOMAIN.attributes[0],), "label", ("no", "yes"))
+    with pytest.raises(DpforestError, match="withheld") as failed:
+        fitted(duckdb.connect(), rows, domain=domain, privacy_unit="row", ledger=book, dataset="d")
+    assert "secret" not in str(failed.value)
+    assert len(debits(book)) == 1

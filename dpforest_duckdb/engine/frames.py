@@ -84,13 +84,40 @@ def _names(rows: Any) -> list[Any]:
 
 
 def _registered(connection: duckdb.DuckDBPyConnection, rows: Any) -> Sql:
-    """The frame as a view, by its name as SQL."""
+    """The frame as a view, by its name as SQL.
+
+    DuckDB converts fixed-width text and text categories here, before the debit. If it cannot,
+    because of a value, they become objects, which it converts when it reads them.
+    """
     name = "dpforest frame"
     try:
-        connection.register(name, rows)
+        try:
+            connection.register(name, rows)
+        except duckdb.Error:
+            connection.register(name, _text_as_objects(rows))
     except (duckdb.Error, TypeError, ValueError, ImportError):
         raise DpforestError(
             "DuckDB cannot read this frame: convert it to a pandas DataFrame or an Arrow table "
             "(polars and Arrow need pyarrow)."
         ) from None
     return DuckDBDialect().ident(name)
+
+
+def _text_as_objects(rows: Any) -> Any:
+    """The frame with objects in the place of NumPy's fixed-width text and pandas' categories.
+
+    Categories of numbers, truth values or dates stay as they are: they have a type of their own.
+    """
+    if isinstance(rows, dict):
+        return {
+            name: column.astype(object) if column.dtype.kind == "U" else column
+            for name, column in rows.items()
+        }
+    if not hasattr(rows, "iloc"):  # polars and Arrow have text that is Unicode alone
+        return rows
+    text = [
+        name
+        for name, kind in rows.dtypes.items()
+        if kind.name == "category" and kind.categories.dtype.kind == "O"
+    ]
+    return rows.astype(dict.fromkeys(text, object))
