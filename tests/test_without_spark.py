@@ -31,8 +31,9 @@ def test_missing_java_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -
         opened_session("local[1]", None).__enter__()
 
 
-def test_errors_of_spark_lose_their_text() -> None:
-    error = type("SparkError", (Exception,), {"__module__": "pyspark.errors"})("'a secret value'")
+@pytest.mark.parametrize("module", ["pyspark.errors", "pyarrow.lib"])
+def test_errors_of_spark_lose_their_text(module: str) -> None:
+    error = type("SparkError", (Exception,), {"__module__": module})("'a secret value'")
     found = plain_error(error, "encode")
     assert isinstance(found, DpforestError)
     assert "step encode" in str(found)

@@ -23,7 +23,7 @@ Session = Any  # pyspark.sql.SparkSession, or that of Spark Connect
 Frame = Any  # the DataFrame of either
 Rows = list[tuple[Any, ...]]
 
-_LIBRARIES = ("pyspark", "py4j", "grpc")
+_LIBRARIES = ("pyspark", "py4j", "grpc", "pyarrow")  # Spark Connect fetches by Arrow
 _POLL = 0.2  # seconds after which Ctrl-C is seen at the latest
 _PATIENCE = 10  # seconds to wait for the end of cancelled jobs
 _SENTENCES = {
