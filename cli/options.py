@@ -290,7 +290,7 @@ def is_file(model: str) -> bool:
     return model.endswith(".json") or os.sep in model
 
 
-def listed(option: str, texts: Sequence[str] | None) -> list[str]:
+def column_names(option: str, texts: Sequence[str] | None) -> list[str]:
     """Names from a repeated option, separated by commas; quotes protect a comma in a name."""
     if texts is None:
         return []

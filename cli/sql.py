@@ -109,8 +109,8 @@ def sql(
             scored=scored,
             fast=fast,
             dialect=chosen,
-            columns=options.listed("--columns", columns),
-            key=options.listed("--key", key),
+            columns=options.column_names("--columns", columns),
+            key=options.column_names("--key", key),
             force=force,
         )
     _check_size(text, force=force)

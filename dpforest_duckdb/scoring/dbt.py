@@ -8,10 +8,10 @@ import re
 from dpforest_duckdb.errors import UsageError
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.dialects import Dialect
+from dpforest_duckdb.scoring.dialects.base import JINJA_OPENING
 from dpforest_duckdb.sql import Sql
 
 CONFIG = Sql("{{ config(materialized='view') }}\n\n")
-_JINJA = re.compile(r"\{(?=[{%#])")
 _NAME = re.compile(r"[\w $-]+")
 
 
@@ -65,9 +65,13 @@ def _column(name: str, description: str) -> list[str]:
         "        quote: true",
         f"        description: {_text(description)}",
     ]
-    return lines if _JINJA.search(name) else [*lines, "        data_tests:", "          - not_null"]
+    return (
+        lines
+        if JINJA_OPENING.search(name)
+        else [*lines, "        data_tests:", "          - not_null"]
+    )
 
 
 def _text(text: str) -> str:
     """A YAML string without Jinja: a space separates its braces."""
-    return json.dumps(_JINJA.sub("{ ", text))
+    return json.dumps(JINJA_OPENING.sub("{ ", text))

@@ -19,7 +19,7 @@ from dpforest_duckdb.sql import Sql
 
 Form = Literal["select", "view", "table", "macro", "dbt", "dbt-schema"]
 
-_OPENING = re.compile(r"\{(?=[{%#])")  # the first of two characters that open a Jinja block
+JINJA_OPENING = re.compile(r"\{(?=[{%#])")  # the first of two characters that open a block
 _PART = re.compile(r'(?:("(?:[^"]|"")*")|([^.]*))\.')
 _INSIDE = re.compile(r"(?<=\{)(?=[{%#])")  # between the two
 
@@ -55,7 +55,7 @@ class Dialect:
             self.check_name(name)
         left, right = self.quotes
         quoted = ".".join(left + self.escaped_name(name) + right for name in names)
-        return Sql(_OPENING.sub("{{ '{' }}", quoted) if self.jinja else quoted)
+        return Sql(JINJA_OPENING.sub("{{ '{' }}", quoted) if self.jinja else quoted)
 
     def escaped_name(self, name: str) -> str:
         """A name as it stands between quotes."""
