@@ -17,27 +17,28 @@ WITH coded AS (
   FROM {{ source }} AS t
 )
 {% if unit %}
-, bounded AS (
+, ordered AS (
+  -- one order of all rows: DuckDB writes it to disk as needed, even if a unit has most of the rows
   SELECT
     *,
-{% if parts > 1 and not bootstrap %}
-    -- one tree per unit: equal units share a key even where the column compares without case
-    CAST(hash(min({{ unit.key }}) OVER (PARTITION BY "unit"), CAST($salt AS UBIGINT))
-      % {{ parts }} AS UINTEGER) AS "part",
-{% endif %}
-    row_number() OVER (
-      PARTITION BY "unit"
-      ORDER BY hash({% for word in words %}{{ word.column }}, {% endfor %}"class",
-        CAST($salt AS UBIGINT))
-    ) AS "position"
+    lag("unit", {{ unit.rows }}) OVER (
+      ORDER BY "unit", hash({% for word in words %}{{ word.column }}, {% endfor %}"class", CAST($salt AS UBIGINT))
+    ) AS "before"
   FROM coded
   WHERE "class" IS NOT NULL AND "unit" IS NOT NULL
 )
 {% endif %}
 , kept AS (
 {% if unit %}
-  SELECT * FROM bounded
-  WHERE "position" <= {{ unit.rows }}
+  -- a row is left out if as many rows of its unit come before it as are used
+  SELECT
+    *{% if parts > 1 and not bootstrap %},
+    -- one tree per unit: equal units share a key even where the column compares without case
+    CAST(hash(min({{ unit.key }}) OVER (PARTITION BY "unit"), CAST($salt AS UBIGINT))
+      % {{ parts }} AS UINTEGER) AS "part"{% endif %}
+
+  FROM ordered
+  WHERE "before" IS DISTINCT FROM "unit"
 {% else %}
   SELECT * FROM coded
   WHERE "class" IS NOT NULL

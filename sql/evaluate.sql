@@ -5,9 +5,9 @@ SELECT "class", "right", "value", COUNT(*) AS "rows"
 FROM (
   SELECT
     *{% if unit %},
-    row_number() OVER (
-      PARTITION BY "unit" ORDER BY hash("class", "right", "value", CAST($salt AS UBIGINT))
-    ) AS "position"{% endif %}
+    lag("unit", {{ unit.rows }}) OVER (
+      ORDER BY "unit", hash("class", "right", "value", CAST($salt AS UBIGINT))
+    ) AS "before"{% endif %}
 
   FROM (
     SELECT
@@ -26,8 +26,9 @@ FROM (
 {% if unit %}
   WHERE "unit" IS NOT NULL
 {% endif %}
-) AS bounded
+) AS ordered
 {% if unit %}
-WHERE "position" <= {{ unit.rows }}
+-- a row is left out if as many rows of its unit come before it as are used
+WHERE "before" IS DISTINCT FROM "unit"
 {% endif %}
 GROUP BY "class", "right", "value"

@@ -31,7 +31,7 @@ MACROS = {
     "greatest": "greatest(a, b) AS 0",
     "least": "least(a, b) AS 0",
     "min": "min(x) AS 1",
-    "row_number": "row_number() AS 1",
+    "lag": "lag(a, b) AS 1",
 }
 
 

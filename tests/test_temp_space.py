@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.packing import blocks
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.training.prepare import prepare
+from dpforest_duckdb.training.run import Run
 
 ATTRIBUTES, ROWS = 30, 400
 
@@ -72,3 +74,28 @@ def test_the_bound_counts_every_table_that_a_run_codes(
     run.execute()
     assert len(words) > 1
     assert 8 * (sum(words) + max(words)) < run.bytes_of_a_row
+
+
+def in_little_memory(folder: Path, rows: int, attributes: int, unit: str) -> Callable[..., Run]:
+    """Makes a table on disk and prepares runs on it, with 64 MB of memory and two threads."""
+    numbers = [f"CAST(hash(i, {a}) % 1000 AS INTEGER) AS x{a}" for a in range(attributes)]
+    settings = {"memory_limit": "64MB", "threads": 2, "temp_directory": str(folder / "spilled")}
+    con = duckdb.connect(folder / "t.db", config=settings)
+    con.execute(
+        f"CREATE TABLE t AS SELECT {', '.join(numbers)}, {unit} AS who, "
+        f"'c' || CAST(x0 > 500 AS INTEGER) AS c FROM range({rows}) AS rows(i)"
+    )
+    columns = [Attribute(f"x{a}", "numeric", lower=0, upper=999) for a in range(attributes)]
+    domain = Domain(tuple(columns), "c", ("c0", "c1"))
+    return partial(prepare, con, "t", epsilon=1, domain=domain, ledger=folder / "ledger")
+
+
+UNITS = ["i", "i // 10", "CASE WHEN i % 4 = 0 THEN i ELSE 1 END"]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_little_memory_suffices_to_bound_the_rows_of_units(tmp_path: Path, unit: str) -> None:
+    """However many rows they have: also if one unit has most of them."""
+    prepared = in_little_memory(tmp_path, 1_000_000, 1, unit)
+    run = prepared(recipe="greedy-tree", depth=1, privacy_unit="who", rows_per_unit=2)
+    assert run.execute().trees

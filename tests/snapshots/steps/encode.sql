@@ -11,23 +11,25 @@ WITH coded AS (
     CAST(CASE WHEN "t"."label" = 'no' THEN 0 WHEN "t"."label" = 'yes' THEN 1 END AS UTINYINT) AS "class"
   FROM "memory"."main"."t" AS t
 )
-, bounded AS (
+, ordered AS (
+  -- one order of all rows: DuckDB writes it to disk as needed, even if a unit has most of the rows
   SELECT
     *,
-    -- one tree per unit: equal units share a key even where the column compares without case
-    CAST(hash(min("unit") OVER (PARTITION BY "unit"), CAST($salt AS UBIGINT))
-      % 3 AS UINTEGER) AS "part",
-    row_number() OVER (
-      PARTITION BY "unit"
-      ORDER BY hash("codes0", "class",
-        CAST($salt AS UBIGINT))
-    ) AS "position"
+    lag("unit", 2) OVER (
+      ORDER BY "unit", hash("codes0", "class", CAST($salt AS UBIGINT))
+    ) AS "before"
   FROM coded
   WHERE "class" IS NOT NULL AND "unit" IS NOT NULL
 )
 , kept AS (
-  SELECT * FROM bounded
-  WHERE "position" <= 2
+  -- a row is left out if as many rows of its unit come before it as are used
+  SELECT
+    *,
+    -- one tree per unit: equal units share a key even where the column compares without case
+    CAST(hash(min("unit") OVER (PARTITION BY "unit"), CAST($salt AS UBIGINT))
+      % 3 AS UINTEGER) AS "part"
+  FROM ordered
+  WHERE "before" IS DISTINCT FROM "unit"
 )
 SELECT
   "codes0",

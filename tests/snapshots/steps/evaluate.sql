@@ -37,5 +37,5 @@ FROM "dpforest_votes" AS t
     ) AS s
     WHERE CASE WHEN "s"."label" = 'no' THEN 0 WHEN "s"."label" = 'yes' THEN 1 END IS NOT NULL
   ) AS labelled
-) AS bounded
+) AS ordered
 GROUP BY "class", "right", "value"
