@@ -285,7 +285,8 @@ def _say_public(run: Run, source: str) -> None:
     each = run.bytes_of_a_row
     space = f"at most {each} bytes per row, {each / 10:g} GB for 100 million rows"
     column = run.unit.column
-    more = "" if column == "row" else f', and more while rows are numbered by "{column}"'
+    long = column != "row" and run.table.columns[column].long
+    more = f', if no "{column}" has more than 64 bytes' if long else ""
     say(f"Temporary space: {space}{more}.")
     if unused := run.unused_columns:
         say(f"Columns not used: {listed(unused)}.")

@@ -16,7 +16,14 @@ import pytest
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
-from dpforest_duckdb.engine.base import Engine, Gradients, NameTakenError, Snapshot, Splits
+from dpforest_duckdb.engine.base import (
+    CodedTable,
+    Engine,
+    Gradients,
+    NameTakenError,
+    Snapshot,
+    Splits,
+)
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -122,8 +129,12 @@ def a_table_is_resolved_with_its_columns(engine: Engine) -> TableInfo:
     engine.refuse_unseen(info)
     assert engine.same_rows(engine)
     assert engine.room() > 0
-    narrow = engine.bytes_of_a_row([DOMAIN], copies=1, scores=0)
-    assert 0 < narrow <= engine.bytes_of_a_row([DOMAIN], copies=9, scores=2)
+    tables = [CodedTable(DOMAIN)]
+    narrow = engine.bytes_of_a_row(tables, unit=None, copies=1, scores=0)
+    wide = engine.bytes_of_a_row(
+        tables, unit=info.columns["who"], copies=9, scores=2, before=tables
+    )
+    assert 0 < narrow <= wide
     with pytest.raises(DpforestError, match="no_such_table"):
         engine.table("no_such_table")
     return info

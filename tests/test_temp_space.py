@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,8 +14,10 @@ import pytest
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.packing import blocks
 from dpforest_duckdb.engine.rows import DuckDBRows
+from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.run import Run
+from dpforest_duckdb.training.train import train_many
 
 ATTRIBUTES, ROWS = 30, 400
 
@@ -76,8 +79,8 @@ def test_the_bound_counts_every_table_that_a_run_codes(
     assert 8 * (sum(words) + max(words)) < run.bytes_of_a_row
 
 
-def in_little_memory(folder: Path, rows: int, attributes: int, unit: str) -> Callable[..., Run]:
-    """Makes a table on disk and prepares runs on it, with 64 MB of memory and two threads."""
+def in_little_memory(folder: Path, rows: int, attributes: int, unit: str) -> partial[Run]:
+    """Prepares runs on a table on disk, with 64 MB of memory and two threads."""
     numbers = [f"CAST(hash(i, {a}) % 1000 AS INTEGER) AS x{a}" for a in range(attributes)]
     settings = {"memory_limit": "64MB", "threads": 2, "temp_directory": str(folder / "spilled")}
     con = duckdb.connect(folder / "t.db", config=settings)
@@ -99,3 +102,43 @@ def test_little_memory_suffices_to_bound_the_rows_of_units(tmp_path: Path, unit:
     prepared = in_little_memory(tmp_path, 1_000_000, 1, unit)
     run = prepared(recipe="greedy-tree", depth=1, privacy_unit="who", rows_per_unit=2)
     assert run.execute().trees
+
+
+@pytest.mark.parametrize(
+    ("recipe", "options", "unit"),
+    [
+        *(("greedy-tree", {"privacy_unit": "who", "rows_per_unit": 2}, unit) for unit in UNITS),
+        *(("smooth-forest", {"privacy_unit": "who", "trees": 4}, unit) for unit in UNITS),
+        ("smooth-forest", {"privacy_unit": "row", "trees": 4}, "i"),
+        ("rana-forest", {"privacy_unit": "row", "trees": 4}, "i"),
+        ("tpdprf", {"privacy_unit": "row", "trees": 4, "as_published": True}, "i"),
+    ],
+)
+def test_the_bound_suffices_to_sort_and_to_draw_rows(
+    tmp_path: Path, recipe: str, options: dict[str, Any], unit: str
+) -> None:
+    """With as much memory and disk as the bound says, and no more."""
+    rows = 300_000
+    prepared = in_little_memory(tmp_path, rows, 8, f"lpad(CAST({unit} AS VARCHAR), 40, '0')")
+    run = prepared(recipe=recipe, **options)
+    con = prepared.args[0]
+    con.execute("SET max_temp_directory_size = '0 KB'")
+    disk = rows * run.bytes_of_a_row - run.engine.room()
+    con.execute(f"SET max_temp_directory_size = '{max(int(disk), 0) // 1000} KB'")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        assert run.execute().trees
+
+
+def test_runs_that_share_rows_are_refused_before_any_debit(tmp_path: Path) -> None:
+    """Each of them would fit alone."""
+    prepared = in_little_memory(tmp_path, 10, 3, "i")
+    con = prepared.args[0]
+    con.execute("SET max_temp_directory_size = '36 MB'")
+    options = {"recipe": "greedy-tree", "privacy_unit": "row"}
+    alone = prepared(**options)
+    most = int(alone.engine.room()) // alone.bytes_of_a_row
+    runs = [prepared(rows_at_most=most, **options) for _ in range(2)]
+    with pytest.raises(DpforestError, match="temporary space"):
+        next(train_many(runs))
+    assert runs[0].account.budget().spent_epsilon == 0

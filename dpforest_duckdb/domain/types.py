@@ -50,6 +50,11 @@ class ColumnType:
         return self.family != "other"
 
     @property
+    def long(self) -> bool:
+        """Whether values may have any number of bytes: it is not sure of types that are unknown."""
+        return self.family in ("text", "other") and not self.labels
+
+    @property
     def limits(self) -> tuple[Number, Number]:
         """The exclusive limits of the numbers that every value of a column can be compared with.
 

@@ -29,6 +29,22 @@ Sample = Literal["all", "disjoint", "bootstrap"]
 
 
 @dataclass(frozen=True)
+class CodedTable:
+    """A table of coded rows that a run may need: public facts, which bound the temporary space.
+
+    It has at most `rows` rows for each private row, in the order of their trees if `by_tree`. They
+    are drawn from `numbered` rows for each private row; 0 if they are not drawn. They may be routed
+    `routed` times before the run codes rows again.
+    """
+
+    domain: Domain
+    rows: int = 1
+    by_tree: bool = False
+    numbered: int = 0
+    routed: int = 0
+
+
+@dataclass(frozen=True)
 class Splits:
     """The splits of one depth, as parallel arrays: row i sends node[i] to its children.
 
@@ -301,9 +317,19 @@ class Engine(Catalogue, Protocol):
     def room(self) -> float:
         """Bytes of memory and of temporary disk that coded rows may use."""
 
-    def bytes_of_a_row(self, domains: Sequence[Domain], *, copies: int, scores: int) -> int:
+    def bytes_of_a_row(
+        self,
+        tables: Sequence[CodedTable],
+        *,
+        unit: ColumnType | None,
+        copies: int,
+        scores: int,
+        before: Sequence[CodedTable] = (),
+    ) -> int:
         """The most bytes of memory and of temporary disk that a row needs.
 
-        It is coded in each of the `domains`, one after the other, and then routed in the last one.
-        `copies` is the number of columns of nodes, and `scores` that of columns of scores.
+        It is coded in each of the `tables`, one after the other, and then routed in the last one.
+        `unit` is the type of the privacy unit's column; None if rows are the units. `copies` is the
+        number of columns of nodes, and `scores` that of columns of scores. Runs on the
+        same snapshot coded the tables `before`.
         """

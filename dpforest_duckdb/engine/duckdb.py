@@ -9,7 +9,7 @@ import duckdb
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type, column_types
-from dpforest_duckdb.engine.base import DeclaredColumn, Engine
+from dpforest_duckdb.engine.base import CodedTable, DeclaredColumn, Engine
 from dpforest_duckdb.engine.connect import CATALOG
 from dpforest_duckdb.engine.constraints import checked
 from dpforest_duckdb.engine.models import DuckDBModels
@@ -215,9 +215,17 @@ class DuckDBEngine(Statements):
         """Bytes of memory plus the disk that DuckDB may use for temporary files."""
         return room(self.connection)
 
-    def bytes_of_a_row(self, domains: Sequence[Domain], *, copies: int, scores: int) -> int:
+    def bytes_of_a_row(
+        self,
+        tables: Sequence[CodedTable],
+        *,
+        unit: ColumnType | None,
+        copies: int,
+        scores: int,
+        before: Sequence[CodedTable] = (),
+    ) -> int:
         """The most bytes of a row (see `dpforest_duckdb.engine.temp_space`)."""
-        return bytes_of_a_row(domains, copies=copies, scores=scores)
+        return bytes_of_a_row(tables, unit=unit, copies=copies, scores=scores, before=before)
 
     def spills_plain(self, table: TableInfo) -> bool:
         """Whether a database is encrypted, but its temporary files are not: DuckDB's default."""

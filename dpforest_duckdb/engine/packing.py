@@ -19,6 +19,7 @@ from dpforest_duckdb.arrays import Integers
 MAX_CELLS = 256  # codes of a block, which fit into one byte; an attribute with more is by itself
 WORD = 63  # bits of a packed column, without the sign bit
 MAX_GRID = 1024  # cells times classes, per node; larger blocks cost more than they save
+MAX_COUNTED = 4  # trees in one statement, which copies the rows to count of each
 MAX_TABLE = 2**21  # cells times classes times nodes; above it, smaller blocks are faster
 
 

@@ -20,13 +20,12 @@ from dpforest_duckdb.engine.base import Outcomes, Sample
 from dpforest_duckdb.engine.outcomes import DuckDBOutcomes
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.statements import Statements, second_connection
+from dpforest_duckdb.engine.temp_space import KEPT
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.sql import render
 from dpforest_duckdb.tree import Tree
-
-KEPT = 8  # coded tables: more than one run needs at a time
 
 
 class DuckDBSnapshot:

@@ -29,7 +29,14 @@ from dpforest_duckdb.domain.types import (
     column_type,
     column_types,
 )
-from dpforest_duckdb.engine.base import DeclaredColumn, Engine, ModelStore, Outcomes, Sample
+from dpforest_duckdb.engine.base import (
+    CodedTable,
+    DeclaredColumn,
+    Engine,
+    ModelStore,
+    Outcomes,
+    Sample,
+)
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
@@ -166,8 +173,18 @@ class SourceEngine:
     def room(self) -> float:
         return self._user.room()
 
-    def bytes_of_a_row(self, domains: Sequence[Domain], *, copies: int, scores: int) -> int:
-        return self._user.bytes_of_a_row(domains, copies=copies, scores=scores)
+    def bytes_of_a_row(
+        self,
+        tables: Sequence[CodedTable],
+        *,
+        unit: ColumnType | None,
+        copies: int,
+        scores: int,
+        before: Sequence[CodedTable] = (),
+    ) -> int:
+        return self._user.bytes_of_a_row(
+            tables, unit=unit, copies=copies, scores=scores, before=before
+        )
 
     def home(self, table: TableInfo) -> Home:
         return Home("", read_only=True)

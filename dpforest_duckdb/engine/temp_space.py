@@ -9,44 +9,98 @@ from pathlib import Path
 
 import duckdb
 
-from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.engine.packing import blocks
-from dpforest_duckdb.engine.rows import MAX_COUNTED
+from dpforest_duckdb.domain.types import ColumnType
+from dpforest_duckdb.engine.base import CodedTable
+from dpforest_duckdb.engine.packing import MAX_COUNTED, blocks
 
 _UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _SIZE = re.compile(r"([\d.]+) ?(bytes|[KMGT]iB)")
 _WORD, _NODE_CLASS = 10, 6  # bytes of a value of 8 and of 4, at most: blocks are not quite full
+KEPT = 8  # coded tables that runs may share: more than one run needs at a time
+_GROUPS = 4 * 2**20  # bytes that a GROUP BY needs in memory for each thread
+_BASE = 2**25  # bytes of memory that are not for rows
+_MERGED = 2**22  # bytes: times threads and bytes to sort, at most the square of the memory
+_SORTED = 2  # the most times that a sort holds its rows
+_UNIT, _TEXT = 20, 80  # bytes of a privacy unit, and of a text of 64 bytes as one, at most
 
 
-def bytes_of_a_row(domains: Sequence[Domain], *, copies: int, scores: int) -> int:
+def bytes_of_a_row(
+    tables: Sequence[CodedTable],
+    *,
+    unit: ColumnType | None,
+    copies: int,
+    scores: int,
+    before: Sequence[CodedTable] = (),
+) -> int:
     """The most bytes of a row: packed codes, node_class columns and scores.
 
-    DuckDB frees no coded table before the rows are coded in the last domain. Counting and routing
-    copy the rows of one more table. Then there is the last one alone. Routing copies it whole, and
-    counting copies its codes for some trees at once. Numbering rows by a privacy unit, or drawing
-    them with repeats, needs more, which is not counted: it depends on the values.
+    DuckDB frees no coded table before the rows are coded for the last time. Making one of them
+    sorts its rows by privacy unit or tree, or stores those that they are drawn from; counting and
+    routing copy its rows. Then there is the last table alone. Routing copies it whole, and counting
+    copies its codes for some trees at once. Runs `before` leave KEPT of their tables at most. Texts
+    of more than 64 bytes as privacy units need more, which is not counted.
     """
-    words = [blocks(domain.cells, len(domain.classes))[-1].word + 1 for domain in domains]
-    coded = [_WORD * of_table + _NODE_CLASS for of_table in words]
-    grown = _WORD * (words[-1] + scores) + _NODE_CLASS * copies
+    coded = list(map(_coded, tables))
+    made = [_making(table, unit) for table in tables]
+    grown = tables[-1].rows * (_words(tables[-1]) + _WORD * scores + _NODE_CLASS * copies)
+    routed = sum(t.routed * (_coded(t) + t.rows * _NODE_CLASS * copies) for t in tables)
     counted = min(copies, MAX_COUNTED) * coded[-1]
-    return max(sum(coded) + max(coded), grown + max(grown, counted))
+    alone = max(sum(coded) + routed + max(coded + made), grown + max(grown, counted))
+    return alone + sum(sorted(map(_coded, before))[-KEPT:])
+
+
+def _making(table: CodedTable, unit: ColumnType | None) -> int:
+    """The most bytes of a row while it is coded, besides the table itself."""
+    words, sorted_, held = _words(table), 0, 0
+    if unit is not None:
+        held = _TEXT if unit.long else _UNIT
+        sorted_ += words + held + 2 * _WORD  # the hash that is sorted by, and the class
+    if table.by_tree:
+        sorted_ += table.rows * (words + 2 * _NODE_CLASS) + held
+    # the rows that are drawn from are stored, and hashed
+    return _SORTED * sorted_ + 4 * table.numbered * (words + 2 * _WORD)
+
+
+def _words(table: CodedTable) -> int:
+    """The most bytes of the packed codes of a row."""
+    return _WORD * (blocks(table.domain.cells, len(table.domain.classes))[-1].word + 1)
+
+
+def _coded(table: CodedTable) -> int:
+    return table.rows * (_words(table) + _NODE_CLASS)
 
 
 def room(connection: duckdb.DuckDBPyConnection) -> float:
-    """Bytes of memory plus the disk that DuckDB may use for temporary files."""
-    memory, folder, most = connection.execute(
-        "SELECT current_setting('memory_limit'), current_setting('temp_directory'), "
-        "current_setting('max_temp_directory_size')"
+    """Bytes for rows: memory, plus the disk that DuckDB may use for temporary files.
+
+    They are fewer if memory is too small to sort as much: a sort merges all parts that were sorted
+    in memory at once, and each thread needs some memory for each of them.
+    """
+    limit, threads, folder, most = connection.execute(
+        "SELECT current_setting('memory_limit'), current_setting('threads'), "
+        "current_setting('temp_directory'), current_setting('max_temp_directory_size')"
     ).fetchall()[0]
+    memory = max(_bytes(limit) - _BASE, 0)
     if not folder:
-        return _bytes(memory)
+        return memory
     place = Path(folder).resolve()
     while not place.exists():  # DuckDB creates it at its first temporary file
         place = place.parent
     free = shutil.disk_usage(place).free
     disk = _bytes(most) if _SIZE.fullmatch(most) else 0.9 * free  # "90% of available disk space"
-    return _bytes(memory) + min(disk, free)
+    sortable = memory**2 / (int(threads) * _MERGED)
+    return min(memory + min(disk, free), max(memory, sortable))
+
+
+def groups_at_once(connection: duckdb.DuckDBPyConnection) -> int:
+    """How many GROUP BYs of one statement fit into half of the memory, as DuckDB runs all at once.
+
+    Each thread needs some memory for each of them that is never written to disk.
+    """
+    memory, threads = connection.execute(
+        "SELECT current_setting('memory_limit'), current_setting('threads')"
+    ).fetchall()[0]
+    return int(_bytes(memory) / 2 / (threads * _GROUPS))
 
 
 def _bytes(size: str) -> float:

@@ -1,4 +1,4 @@
-"""The domains in which a run may code the rows: public facts that bound the temporary space."""
+"""The tables of coded rows that a run may need: public facts that bound the temporary space."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.attribute import DEFAULT_BINS
+from dpforest_duckdb.engine.base import CodedTable
 from dpforest_duckdb.learners.private_bins import FINEST, to_be_cut
 from dpforest_duckdb.learners.private_bounds import TURNS
 from dpforest_duckdb.learners.strongest_attribute import coarse_bins
@@ -13,8 +14,35 @@ from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
 
 
-def coded_domains(recipe: Recipe, request: Request) -> list[Domain]:
-    """A domain for each time that a phase may code the rows, in order; trees grow in the last one.
+def coded_tables(recipe: Recipe, request: Request) -> list[CodedTable]:
+    """The tables that the phases of a run may code, in order; the last trees grow in the last one.
+
+    The rows decide which of them are coded, so here all of them are.
+    """
+    found: list[CodedTable] = []
+    phases = recipe.phases(request)
+    for number, phase in enumerate(phases):
+        *counted, grown = _domains(recipe, phase)
+        found += map(CodedTable, counted)
+        rows = 1
+        if number and recipe.second is not None:
+            rows = recipe.second.misclassified_weight
+        drawn = recipe.rows == "bootstrap"
+        found.append(
+            CodedTable(
+                grown,
+                rows=phase.trees if drawn else rows,
+                by_tree=recipe.rows != "all",
+                # a row is drawn more often the more trees of the first phase are wrong
+                numbered=(phases[0].trees if number else 1) if drawn else 0,
+                routed=phase.deepest if phase is not phases[-1] else 0,
+            )
+        )
+    return found
+
+
+def _domains(recipe: Recipe, request: Request) -> list[Domain]:
+    """A domain for each time that a phase may code the rows; trees grow in the last one.
 
     Each has about as many cells as what is coded, or more; it can lack one where bounds are very
     narrow for their size. The rows decide what is coded, so here everything is: all turns of

@@ -75,6 +75,8 @@ def prepare(
     for option, value, most in (("--trees", trees, 1000), ("--depth", depth, 20)):
         if value is not None and not 1 <= value <= most:
             raise UsageError(f"{option} must be a whole number from 1 to {most}.")
+    if rows_at_most is not None and rows_at_most < 1:
+        raise UsageError("--rows-at-most must be a whole number from 1.")
     chosen = find(recipe, as_published=as_published)
     rows = find_rows(con, table, trace)
     engine, info = rows.engine, rows.table
@@ -110,9 +112,9 @@ def prepare(
         leaks=tuple(leaks),
         notes=notes,
         unused_columns=_unused(rows.table, public, unit),
+        rows_at_most=rows_at_most,
     )
-    if rows_at_most is not None:
-        _refuse_if_too_large(rows_at_most, run)
+    run.refuse_if_too_large()
     return run
 
 
@@ -155,18 +157,6 @@ def _refuse_tiny_shares(recipe: Recipe, request: Request) -> None:
                     "--epsilon is too small to be shared by all the queries of this recipe: raise "
                     "it, or ask for fewer trees, less depth, or fewer rows per unit."
                 )
-
-
-def _refuse_if_too_large(rows: int, run: Run) -> None:
-    """Raise `DpforestError` if that many rows may not fit into memory and temporary disk."""
-    if rows < 1:
-        raise UsageError("--rows-at-most must be a whole number from 1.")
-    needed = rows * run.bytes_of_a_row
-    if needed > run.engine.room():
-        raise DpforestError(
-            f"{rows:,} rows may need {needed / 1e9:.1f} GB of temporary space, more than "
-            "is available: raise --memory-limit, free some disk, or name a larger --temp-dir."
-        )
 
 
 def _unit(domain: Domain, info: TableInfo, requested: str | None, rows: int) -> PrivacyUnit:

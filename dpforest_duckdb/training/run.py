@@ -34,7 +34,7 @@ from dpforest_duckdb.recipes.plans import count_queries
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.request import Grown, Request, TrainingContext
-from dpforest_duckdb.training.coded_domains import coded_domains
+from dpforest_duckdb.training.coded_tables import coded_tables
 from dpforest_duckdb.tree import Guarantee, Tree
 from dpforest_duckdb.version import __version__
 
@@ -46,8 +46,8 @@ class Run:
     """A training run that is planned and checked, and has not read any row.
 
     Everything in it is public; `notes` are sentences about it. `unused_columns` are neither
-    attributes, target, privacy unit nor identifiers. `execute` debits the whole cost, then reads
-    the rows.
+    attributes, target, privacy unit nor identifiers. `rows_at_most` is a public upper bound on the
+    table's rows. `execute` debits the whole cost, then reads the rows.
     """
 
     engine: Engine
@@ -63,6 +63,7 @@ class Run:
     leaks: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     unused_columns: tuple[str, ...] = ()
+    rows_at_most: int | None = None
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -84,15 +85,33 @@ class Run:
     @property
     def bytes_of_a_row(self) -> int:
         """The most temporary space per row, in memory or on disk, from public facts."""
+        return self._bytes_of_a_row()
+
+    def _bytes_of_a_row(self, before: Sequence[Run] = ()) -> int:
         learners = [recipe.learner for recipe in (self.recipe, *self.recipe.successors)]
         copies = max(learner.node_columns(self.request) for learner in learners)
         scores = max(learner.score_columns(self.request) for learner in learners)
         several = self.shares_rows or any(learner.compares_trees for learner in learners)
+        unit = self.unit.column
         return self.engine.bytes_of_a_row(
-            coded_domains(self.recipe, self.request),
+            coded_tables(self.recipe, self.request),
+            unit=None if unit == "row" else self.table.columns[unit],
             copies=copies if several else 1,
             scores=scores,
+            before=[table for run in before for table in coded_tables(run.recipe, run.request)],
         )
+
+    def refuse_if_too_large(self, before: Sequence[Run] = ()) -> None:
+        """Raise `DpforestError` if `rows_at_most` rows may not fit into memory and temporary disk,
+        after runs `before` on the same snapshot.
+        """
+        rows = self.rows_at_most or 0
+        needed = rows * self._bytes_of_a_row(before)
+        if needed > self.engine.room():
+            raise DpforestError(
+                f"{rows:,} rows may need {needed / 1e9:.1f} GB of temporary space, more than "
+                "is available: raise --memory-limit, free some disk, or name a larger --temp-dir."
+            )
 
     @property
     def budget_follows_paths(self) -> bool:

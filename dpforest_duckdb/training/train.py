@@ -108,8 +108,9 @@ def train_many(
 
     Runs on a DuckDB table share coded rows, if they code them in the same way and the table has not
     changed since; other runs read the rows again. Each run sees the rows of one moment. Each run is
-    debited; if a cap does not allow all of them, none is. Raises `DpforestError` as `train` does,
-    and `UsageError` if the runs have different tables or ledgers.
+    debited; if a cap does not allow all of them, or `rows_at_most` rows may need more space than
+    there is, none is. Raises `DpforestError` as `train` does, and `UsageError` if the runs have
+    different tables or ledgers.
     """
     if progress is not None:
         observe = as_text(progress)
@@ -132,7 +133,9 @@ def train_many(
 
 
 def check_together(runs: Sequence[Run]) -> None:
-    """Raise `BudgetError` unless all runs fit into their budgets; nothing is debited."""
+    """Raise `DpforestError` unless all runs fit into their budgets, and one after the other into
+    memory and temporary disk; nothing is debited.
+    """
     ledger = runs[0].account.ledger
     chain = Chain() if ledger is None else ledger.read()
     for number, run in enumerate(runs):
@@ -144,3 +147,4 @@ def check_together(runs: Sequence[Run]) -> None:
             raise BudgetError(
                 f"{error.sentence} The runs before it count too; none was started."
             ) from None
+        run.refuse_if_too_large(runs[:number])

@@ -10,7 +10,7 @@ from typing import Any
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type
-from dpforest_duckdb.engine.base import DeclaredColumn, Engine, Trace
+from dpforest_duckdb.engine.base import CodedTable, DeclaredColumn, Engine, Trace
 from dpforest_duckdb.engine.spark.snapshot import SparkSnapshot, hashable
 from dpforest_duckdb.engine.spark.steps import (
     Frame,
@@ -184,11 +184,19 @@ class SparkEngine:
         """Infinite, because it is unknown: the executors spill to their disks."""
         return math.inf
 
-    def bytes_of_a_row(self, domains: Sequence[Domain], *, copies: int, scores: int) -> int:
+    def bytes_of_a_row(
+        self,
+        tables: Sequence[CodedTable],
+        *,
+        unit: ColumnType | None,
+        copies: int,
+        scores: int,
+        before: Sequence[CodedTable] = (),
+    ) -> int:
         """An estimate: 40 bytes, 8 for each column of nodes or scores, 4 for each attribute; twice,
         because the rows are stored again before the old ones are freed.
         """
-        return 2 * (40 + 8 * (copies + scores) + 4 * len(domains[-1].attributes))
+        return 2 * (40 + 8 * (copies + scores) + 4 * len(tables[-1].domain.attributes))
 
     @contextlib.contextmanager
     def snapshot(self, table: TableInfo, *, shared: bool = False) -> Iterator[SparkSnapshot]:
