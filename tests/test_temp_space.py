@@ -104,6 +104,11 @@ def test_little_memory_suffices_to_bound_the_rows_of_units(tmp_path: Path, unit:
     assert run.execute().trees
 
 
+def test_little_memory_suffices_to_count_many_attributes(tmp_path: Path) -> None:
+    prepared = in_little_memory(tmp_path, 200_000, 40, "i")
+    assert prepared(recipe="greedy-tree", privacy_unit="row").execute().trees
+
+
 @pytest.mark.parametrize(
     ("recipe", "options", "unit"),
     [

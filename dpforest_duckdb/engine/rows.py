@@ -25,11 +25,12 @@ from dpforest_duckdb.engine.base import (
 )
 from dpforest_duckdb.engine.exponentials import Mixture, Shares
 from dpforest_duckdb.engine.packed_votes import PackedVotes
-from dpforest_duckdb.engine.packing import Block, Place, blocks
+from dpforest_duckdb.engine.packing import MAX_COUNTED, Block, Place, blocks
 from dpforest_duckdb.engine.routing import Moves, moved
 from dpforest_duckdb.engine.same_nodes import SameNodes
 from dpforest_duckdb.engine.siblings import Spared, spared
 from dpforest_duckdb.engine.statements import Statements
+from dpforest_duckdb.engine.temp_space import groups_at_once
 from dpforest_duckdb.engine.vote_grids import VoteGrid, added
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -43,7 +44,6 @@ MAX_TESTS = 7  # first splits of a tree that each statement tests again; with mo
 MAX_UNSTORED = 3  # trees whose votes every statement looks up again; with more, scores are stored
 MAX_SUMS = 1000  # of products, in one statement
 FEW_ROWS = 2**14  # up to about so many are counted by one GROUP BY for all attributes
-MAX_COUNTED = 4  # trees in one statement, which copies the rows to count of each
 
 
 class DuckDBRows:
@@ -339,6 +339,33 @@ class DuckDBRows:
         `pairs` are rows with another column in place of node_class.
         """
         parts = [part for block in self._blocks for part in block.parts(nodes, self._classes)]
+        at_once = max(1, groups_at_once(self._cursor) // len(node_classes))
+        counts: list[Integers] = []
+        for start in range(0, len(parts), at_once):
+            some = parts[start : start + at_once]
+            found = self._counted_groups(some, first, node_classes, wanted, step, pairs)
+            for index, block in enumerate(some):
+                mine = found["block"] == index
+                code, node_class = (
+                    np.asarray(found[of][mine], dtype=np.int64) for of in ("value", "node_class")
+                )
+                node_class -= first * self._classes
+                tables = block.marginals(
+                    code, node_class, found["rows"][mine], nodes * self._classes
+                )
+                counts += [t.reshape(nodes, self._classes, -1).transpose(0, 2, 1) for t in tables]
+        return counts
+
+    def _counted_groups(
+        self,
+        parts: Sequence[Block],
+        first: int,
+        node_classes: Sequence[Sql],
+        wanted: Sequence[int],
+        step: str,
+        pairs: Sql | None,
+    ) -> Any:
+        """The groups of rows with the same node_class and code, for some blocks."""
         sql = render(
             "count_few" if self._few else "count_classes",
             materialized=bool(wanted or pairs) or self._first_splits is not None,
@@ -360,18 +387,7 @@ class DuckDBRows:
             values=max(block.size for block in parts),
             first=first * self._classes,
         )
-        found = self._run(sql, step=step, fetch="fetchnumpy")
-        counts: list[Integers] = []
-        for index, block in enumerate(parts):
-            mine = found["block"] == index
-            code, node_class = (
-                np.asarray(found[of][mine], dtype=np.int64) for of in ("value", "node_class")
-            )
-            tables = block.marginals(
-                code, node_class - first * self._classes, found["rows"][mine], nodes * self._classes
-            )
-            counts += [t.reshape(nodes, self._classes, -1).transpose(0, 2, 1) for t in tables]
-        return counts
+        return self._run(sql, step=step, fetch="fetchnumpy")
 
     def _names(self, block: Block) -> Sql:
         """The names of the attributes whose codes a block holds, for people who read the SQL."""
