@@ -330,6 +330,6 @@ class Engine(Catalogue, Protocol):
 
         It is coded in each of the `tables`, one after the other, and then routed in the last one.
         `unit` is the type of the privacy unit's column; None if rows are the units. `copies` is the
-        number of columns of nodes, and `scores` that of columns of scores. Runs on the
-        same snapshot coded the tables `before`.
+        number of columns of nodes, and `scores` that of columns of scores. Other runs
+        on the same snapshot coded the tables `before`.
         """

@@ -58,7 +58,7 @@ def _making(table: CodedTable, unit: ColumnType | None) -> int:
     if table.by_tree:
         sorted_ += table.rows * (words + 2 * _NODE_CLASS) + held
     # the rows that are drawn from are stored, and hashed
-    return _SORTED * sorted_ + 4 * table.numbered * (words + 2 * _WORD)
+    return _SORTED * sorted_ + 4 * table.numbered * (words + held + 2 * _WORD)
 
 
 def _words(table: CodedTable) -> int:

@@ -105,12 +105,14 @@ class Run:
         """Raise `DpforestError` if `rows_at_most` rows may not fit into memory and temporary disk,
         after runs `before` on the same snapshot.
         """
-        rows = self.rows_at_most or 0
-        needed = rows * self._bytes_of_a_row(before)
+        if self.rows_at_most is None:
+            return
+        needed = self.rows_at_most * self._bytes_of_a_row(before)
         if needed > self.engine.room():
             raise DpforestError(
-                f"{rows:,} rows may need {needed / 1e9:.1f} GB of temporary space, more than "
-                "is available: raise --memory-limit, free some disk, or name a larger --temp-dir."
+                f"{self.rows_at_most:,} rows may need {needed / 1e9:.1f} GB of temporary space, "
+                "more than is available: raise --memory-limit, free some disk, or name a larger "
+                "--temp-dir."
             )
 
     @property
