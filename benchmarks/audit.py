@@ -21,7 +21,14 @@ from shared import Results, markdown_table, say
 
 from dpforest_duckdb.audit.bound import guessing_bound
 from dpforest_duckdb.audit.mechanisms import Finding, audit, cases
-from dpforest_duckdb.audit.recipes import DELTA, OTHERS, ROWS, WITH_DELTA, audit_recipe
+from dpforest_duckdb.audit.recipes import (
+    DELTA,
+    OTHERS,
+    ROWS,
+    WITH_DELTA,
+    audit_recipe,
+    learnt_from,
+)
 from dpforest_duckdb.recipes import RECIPES
 
 SECOND_OPINION = """## A second opinion
@@ -157,9 +164,9 @@ def _page(
         f"In DuckDB, on {OTHERS} rows and {ROWS} more, each of which a fair coin puts into the "
         "table or leaves out. Each of them has cells and a class of its own. The audit guesses "
         "each coin from what the forest shows of the row; the number of right guesses bounds ε "
-        "(Steinke, Nasr & Jagielski, NeurIPS 2023). It learns how to guess from half of the "
-        "trainings and counts the guesses on the other half. Forests without any noise would "
-        f"give a bound of {_most(runs):.1f}. With noise of half the scale, `auto` is refuted "
+        "(Steinke, Nasr & Jagielski, NeurIPS 2023). It learns how to guess from a quarter of the "
+        "trainings and counts the guesses on the others. Forests without any noise would give a "
+        f"bound of {_most(runs):.1f}. With noise of half the scale, `auto` is refuted "
         "(`tests/test_audit.py`). Recipes other than `auto` and `boosted` make the same forest "
         "with a δ as without. One row changes the counts visibly, but hardly the choice of a "
         "split. So a bound is at most about the share of ε that pays for counts. An error in what "
@@ -172,7 +179,7 @@ def _page(
 
 def _most(runs: int) -> float:
     """The bound if every guess is right."""
-    guesses = (runs - runs // 2) * ROWS
+    guesses = (runs - learnt_from(runs)) * ROWS
     return guessing_bound(guesses, guesses, guesses).epsilon
 
 

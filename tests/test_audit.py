@@ -116,7 +116,7 @@ def test_a_training_of_auto_with_noise_of_half_the_scale_is_refuted(
     monkeypatch.setattr(
         OpenDPNoise, "joint", lambda self, sums, blocks, e, s: joint(self, sums, blocks, 2 * e, s)
     )
-    assert audit_recipe("auto", 576).broken
+    assert audit_recipe("auto", 864).broken
 
 
 def test_a_training_whose_leaves_have_no_noise_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,8 @@ WITH_DELTA = ("auto", "boosted")  # the recipes that make other forests with a �
 ROWS = 24  # rows with a coin; row i has the value "v<i>" of every attribute and the class "k<i>"
 ATTRIBUTES = 2
 OTHERS = 40  # rows that are always there
-SHARES = 20  # limits to try: each leaves out another multiple of 1 / SHARES of the guesses
+LEARN = 4  # one in so many trainings shows how to guess; the guesses on the others count
+SHARES = 20  # limits to try leave out multiples of 1 / SHARES of the guesses, up to half of them
 
 
 def audit_recipe(
@@ -46,20 +47,25 @@ def audit_recipe(
 ) -> Finding:
     """Train `runs` times, with few trees, and compute a lower bound on ε from guesses.
 
-    How to guess is learnt from half of the trainings, and the guesses on the other half count.
+    How to guess is learnt from one in LEARN trainings, and the guesses on the others count.
     Raises `DpforestError` for an unknown recipe.
     """
     coins = np.random.default_rng().integers(0, 2, (runs, ROWS)).astype(np.bool_)
     forests = _forests(name, coins, delta, as_published=as_published)
     shown = np.array([_shown(forest) for forest in forests])
-    half = runs // 2
-    guess = _learnt(shown[:half], coins[:half])
-    right, guesses = guess(shown[half:], coins[half:])
-    bound = guessing_bound(right, guesses, coins[half:].size, delta=float(delta))
+    first = learnt_from(runs)
+    guess = _learnt(shown[:first], coins[:first])
+    right, guesses = guess(shown[first:], coins[first:])
+    bound = guessing_bound(right, guesses, coins[first:].size, delta=float(delta))
     private = not find(name, as_published=as_published).flaws
     title = f"{name} as published" if as_published else name
     title += "" if delta == "0" else f", δ = {delta}"
     return Finding(title, EPSILON, None, bound, private)
+
+
+def learnt_from(runs: int) -> int:
+    """How many of so many trainings show how to guess."""
+    return max(runs // LEARN, 1)
 
 
 def _forests(name: str, coins: Coins, delta: str, *, as_published: bool) -> Iterator[Forest]:
@@ -127,7 +133,8 @@ def _shown(forest: Forest) -> Floats:
 def _learnt(shown: Floats, coins: Coins) -> Callable[[Floats, Coins], tuple[int, int]]:
     """How to guess: a linear score by least squares, and how far from 0 it must be for a guess.
 
-    That limit is the one of SHARES limits that gives the best bound on the trainings learnt from.
+    That limit is the one of several that gives the best bound on the trainings learnt from. It
+    keeps at least half of the guesses: the best bound on few guesses is often luck.
     The returned function gives the numbers of right guesses and of all guesses in other trainings.
     """
     middle, spread = shown.mean(axis=(0, 1)), shown.std(axis=(0, 1)) + 1e-9
@@ -144,7 +151,7 @@ def _learnt(shown: Floats, coins: Coins) -> Callable[[Floats, Coins], tuple[int,
         return int(((score > 0) == truth.ravel())[sure].sum()), int(sure.sum())
 
     sureness = np.abs(standard(shown) @ weights)
-    limits = np.quantile(sureness, np.arange(SHARES) / SHARES)
+    limits = np.quantile(sureness, np.arange(SHARES // 2 + 1) / SHARES)
     limit = max(
         limits, key=lambda at: guessing_bound(*counted(shown, coins, at), coins.size).epsilon
     )
