@@ -19,9 +19,13 @@ import pytest
 from models import forest_of, log_odds, one_split, two_attributes
 from shell import dpforest, refused
 
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.privacy.amounts import NANO, atto_delta
+from dpforest_duckdb.recipes import RECIPES
 from dpforest_duckdb.report.evaluated import Evaluated
-from dpforest_duckdb.report.page import Spent, report_html
+from dpforest_duckdb.report.page import STEPS, Spent, report_html
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
@@ -323,3 +327,19 @@ def test_a_browser_draws_the_page_and_explains_a_row(
     )
     errors = [line for line in browser.get_log("browser") if line["level"] == "SEVERE"]
     assert errors == []
+
+
+def test_every_query_of_every_recipe_has_words() -> None:
+    numbers = tuple(Attribute(f"n{i}", "numeric", lower=0, upper=1e6) for i in range(20))
+    colours = tuple(Attribute(f"c{i}", "categorical", ("red", "blue")) for i in range(8))
+    asked = set()
+    for attributes, kind in ((numbers, DOUBLE), (colours, VARCHAR)):
+        for classes in (2, 7):
+            domain = Domain(attributes, "k", tuple(map(str, range(classes))))
+            domain = domain.bind({**{each.name: kind for each in attributes}, "k": VARCHAR})
+            for recipe in RECIPES.values():
+                for delta in ("0", "1e-5"):
+                    request = recipe.request(domain, NANO, rows_per_unit=1, delta=atto_delta(delta))
+                    asked |= {q.purpose for plan in recipe.plans(request) for q in plan.queries}
+    assert len(asked) > 15
+    assert not asked - set(STEPS)

@@ -35,6 +35,9 @@ MOST_TREES = 100  # trees that can be drawn
 STEPS = {
     "rows": "count the rows of each class",
     "rows again": "count them with less noise",
+    "bounds": "check the bounds of numbers",
+    "strongest": "see how much one attribute says",
+    "window": "find where most numbers are",
     "bins": "cut numbers into bins",
     "sweep": "fit each attribute",
     "forest": "fit random trees to the rest",
@@ -47,6 +50,10 @@ STEPS = {
     "histogram": "count the classes of nodes",
     "leaf": "count the classes of leaves",
     "scores": "weigh the trees",
+    "means": "add up numbers in each class",
+    "squares": "add up their squares",
+    "products": "add up their products",
+    "aggregation": "choose trees to leave out",
 }
 
 
@@ -179,7 +186,7 @@ def _factor(epsilon: Decimal) -> str:
 
 def _step(line: str) -> tuple[str, str, str]:
     """A line of a plan as its step in words, its mechanism and its cost."""
-    found = re.fullmatch(r"([\w ]+): (.*), ([ερ] = .*)", line)
+    found = re.fullmatch(r"([\w ]+?)(?: \d+)?: (.*), ([ερ] = .*)", line)
     if found is None:
         return line, "", ""
     return STEPS.get(found[1], found[1]), found[2], found[3]
