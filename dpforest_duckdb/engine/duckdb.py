@@ -213,7 +213,7 @@ class DuckDBEngine(Statements):
 
     def room(self) -> float:
         """Bytes of memory plus the disk that DuckDB may use for temporary files."""
-        return room(self.connection)
+        return self.call(lambda: room(self.connection))
 
     def bytes_of_a_row(
         self,

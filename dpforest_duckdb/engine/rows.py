@@ -116,6 +116,11 @@ class DuckDBRows:
         other._roots, other._open = 1, [{copy} for copy in range(copies)]
         return other
 
+    @functools.cached_property
+    def _groups_at_once(self) -> int:
+        """How many GROUP BYs of one statement fit into memory."""
+        return self._statements.call(lambda: groups_at_once(self._cursor), on=self._cursor)
+
     @property
     def _codes(self) -> Sql:
         return self._named(self._version)
@@ -339,7 +344,7 @@ class DuckDBRows:
         `pairs` are rows with another column in place of node_class.
         """
         parts = [part for block in self._blocks for part in block.parts(nodes, self._classes)]
-        at_once = max(1, groups_at_once(self._cursor) // len(node_classes))
+        at_once = max(1, self._groups_at_once // len(node_classes))
         counts: list[Integers] = []
         for start in range(0, len(parts), at_once):
             some = parts[start : start + at_once]
