@@ -160,6 +160,24 @@ def test_two_roots_in_a_quarter_of_all_pairs_come_before_sums_and_boosting_of_tw
     assert pick(beside).name != "rooted-tables"
 
 
+@pytest.mark.parametrize(
+    ("numbers", "classes", "delta", "name"),
+    [
+        (2, 2, "0", "tree-beside-sums"),
+        (3, 2, "0", "boosted"),
+        (2, 3, "0", "boosted"),
+        (2, 2, "1e-5", "boosted"),
+    ],
+)
+def test_one_tree_takes_the_place_of_boosting_for_two_numbers_and_two_classes(
+    numbers: int, classes: int, delta: str, name: str
+) -> None:
+    made = replace(asked(100_000, 1, numbers=numbers, classes=classes), delta=atto_delta(delta))
+    made = replace(made, histogram=(100_000 // classes,) * classes)
+    assert auto_rules.boosting_pays(made)
+    assert pick(made).name == name
+
+
 @pytest.mark.parametrize("rows", [500, 1_250])
 def test_too_few_rows_for_any_table_leave_the_classes_alone(rows: int) -> None:
     """Eight attributes of sixty values and thirty classes: about a row in a cell, also where rows

@@ -19,6 +19,7 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     careful,
     means_fit,
     models_differ,
+    one_tree_shows_all,
     releases_all_tables,
     releases_no_table,
     sums_use_all,
@@ -43,7 +44,7 @@ def pick(request: Request) -> Recipe:
     if differ and (together or sums_use_all(counted)) and roots_see_enough(request):
         return ROOTED_TABLES
     if boosting_pays(counted):
-        return BOOSTED
+        return TREE_BESIDE_SUMS if one_tree_shows_all(counted) else BOOSTED
     if tree_pays(counted):
         return TREE_BESIDE_SUMS
     if releases_no_table(counted):

@@ -74,6 +74,15 @@ def boosting_pays(request: Request) -> bool:
     return signal(request) >= needed * (1 if early else LATE)
 
 
+def one_tree_shows_all(request: Request) -> bool:
+    """Whether a greedy tree beside sums is better than boosting, where boosting pays.
+
+    With two attributes and two classes, if there is no δ: one tree shows what the two attributes
+    say together, and boosting divides ε among many trees.
+    """
+    return len(request.domain.attributes) == _classes(request) == 2 and not request.rho
+
+
 def medians_pay(request: Request) -> bool:
     """Whether `tree-beside-sums` cuts numeric attributes at private medians.
 
