@@ -39,7 +39,9 @@ MaybeDataDb = Annotated[
 ]
 Dataset = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="The name that the budget of data files belongs to."),
+    typer.Option(
+        metavar="NAME", help="A name for your data files: the ledger keeps their budget under it."
+    ),
 ]
 MaybeDb = Annotated[
     str | None,
@@ -108,17 +110,25 @@ Epsilon = Annotated[
     list[str],
     typer.Option("--epsilon", metavar="E", help="ε, a decimal above zero; may be repeated."),
 ]
-Delta = Annotated[str, typer.Option(metavar="D", help="δ, at least 0 and below 1; 0 is pure ε.")]
+Delta = Annotated[
+    str,
+    typer.Option(
+        metavar="D", help="δ, such as 1e-5, far below 1 / (number of persons); 0 is pure ε."
+    ),
+]
 MaybeDelta = Annotated[
     str | None,
     typer.Option(
-        "--delta", metavar="D", help="δ, at least 0 and below 1; 0 is pure ε. [default: 0]"
+        "--delta",
+        metavar="D",
+        help="δ, such as 1e-5, far below 1 / (number of persons); 0 is pure ε. [default: 0]",
     ),
 ]
 PrivacyUnit = Annotated[
     str | None,
     typer.Option(
-        metavar="COLUMN|row", help="The privacy unit: all rows with the same value, or each row."
+        metavar="COLUMN|row",
+        help="What ε protects: all rows with the same value of a column, or each row.",
     ),
 ]
 Prefix = Annotated[

@@ -42,14 +42,18 @@ def train(
     ] = None,
     numeric: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=LOW:HIGH", help="Bounds of a column; may be repeated."),
+        typer.Option(
+            metavar="NAME=LOW:HIGH",
+            help="Bounds: 0:110 for whole numbers, 0.0:1.0 for fractions; may be repeated.",
+        ),
     ] = None,
     categories: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=A,B", help="Categories of a column; may be repeated."),
     ] = None,
     classes: Annotated[
-        str | None, typer.Option(metavar="A,B", help="The classes, with the two options above.")
+        str | None,
+        typer.Option(metavar="A,B", help="The classes of the target, with the two options above."),
     ] = None,
     privacy_unit: options.PrivacyUnit = None,
     rows_per_unit: Annotated[
@@ -102,7 +106,10 @@ def train(
         ),
     ] = None,
     not_private: Annotated[
-        bool, typer.Option("--not-private", help="Confirm that --seed gives no privacy.")
+        bool,
+        typer.Option(
+            "--not-private", help="Say that you know: a model made with --seed is not private."
+        ),
     ] = False,
     ledger: options.Ledger = None,
     dataset: options.Dataset = None,
@@ -120,7 +127,8 @@ def train(
     rows_at_most: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Upper bound on rows; refuse if memory and disk may not hold them."
+            metavar="N",
+            help="Refuse to start if N rows may not fit into memory and disk. No row is counted.",
         ),
     ] = None,
     engine: options.EngineName = "duckdb",

@@ -64,7 +64,7 @@ def test_the_page_says_what_was_promised_and_spent() -> None:
     assert "by a factor of at most 2.72" in page
     assert "ε = 1.5 of a cap of 3, 1.5 left" in page
     assert "This model cost ε = 1." in page
-    assert "<td>count the classes of leaves</td><td>by hand</td><td>ε = 1</td>" in page
+    assert "<td>count the rows of each class in leaves</td><td>by hand</td><td>ε = 1</td>" in page
     assert "not private" not in page
     assert "SELECT" in page
     assert [effect["name"] for effect in payload(page)["effects"]] == ["colour", "size"]

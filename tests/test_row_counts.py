@@ -339,7 +339,7 @@ def test_a_model_shows_both_counts_and_what_they_cost(db: Path) -> None:
     assert dpforest("report", "--db", str(db), "--model", "m", "--out", str(page)).code == 0
     text = page.read_text(encoding="utf-8")
     assert "count the rows of each class" in text
-    assert "count them with less noise" in text
+    assert "count them again, with less noise" in text
 
 
 def test_a_run_gives_both_counts_the_rows_of_its_table(

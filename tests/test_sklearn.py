@@ -536,3 +536,10 @@ def test_messages_of_scikit_learn_do_not_quote_rows(rows: Any) -> None:
         model.fit(rows, Y)
     assert "47" not in str(refused.value)
     assert "\n" not in str(refused.value).partition("\nReshape")[0]
+
+
+def test_bounds_without_a_decimal_point_are_of_numbers_with_fractions() -> None:
+    fractions = np.random.default_rng(0).uniform(size=(3_000, 3))
+    larger = np.where(fractions[:, 0] > 0.5, "yes", "no")
+    fitted = model(bounds=(0, 1)).fit(fractions, larger)
+    assert (fitted.predict(fractions) == larger).mean() > 0.8

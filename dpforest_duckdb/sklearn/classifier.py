@@ -87,6 +87,7 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         A whole domain, by the names of the columns of X, instead of the next two.
     bounds : pair or dict, optional
         (lower, upper) of all numeric columns, as numbers or as one list each, or a pair by column.
+        Numbers may have fractions; declare whole numbers of few values with `categories`.
     categories : dict, optional
         The values of columns that are no quantities, by the name or number of the column.
     classes : list, optional

@@ -56,7 +56,8 @@ class Declared:
         for name, pair in self._pairs().items():
             if name in found:
                 raise ValueError(f'Column "{name}" has both bounds and categories: keep one.')
-            found[name] = {"kind": "numeric", "lower": _plain(pair[0]), "upper": _plain(pair[1])}
+            lower, upper = map(_fractional, pair)
+            found[name] = {"kind": "numeric", "lower": lower, "upper": upper}
         return found
 
     def _pairs(self) -> dict[str, Sequence[Any]]:
@@ -157,6 +158,14 @@ def assembled(
     found = [{"name": name, **columns[name]} for name in names if name in columns]
     label = {"name": target, "kind": "categorical", "domain": list(classes)}
     return domain_from_mapping({"target": target, "column": [*found, label]})
+
+
+def _fractional(bound: Any) -> Any:
+    """A bound of numbers that may have fractions, also if it is written without: (0, 1) is usual
+    for numbers between 0 and 1. The type of the column cannot tell: one missing value changes it.
+    """
+    plain = _plain(bound)
+    return float(plain) if isinstance(plain, int) else plain
 
 
 def _plain(value: Any) -> Any:
