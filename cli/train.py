@@ -423,10 +423,10 @@ def _show_plan(run: Run) -> None:
         phases = run.recipe.phases(run.request)
         planned = [(query, phase) for phase in phases for query in run.recipe.plan(phase).queries]
         show_table(COLUMNS, [_query_line((each, each), run.recipe) for each in planned])
-    if found and len(run.request.domain.classes) > 2:
+    if found:
         tell(
             "noisy rows: as if all classes were equally frequent. If some are rare, a recipe may "
-            "start at more rows, and its costs may differ."
+            "start at more rows, draw attributes, and divide the same total otherwise."
         )
     tell("noise: the standard deviation of a count, or of a sum to which a row adds at most 1")
     if run.plan.query(AGAIN):

@@ -18,11 +18,14 @@ WITH coded AS (
 )
 {% if unit %}
 , ordered AS (
-  -- one order of all rows: DuckDB writes it to disk as needed, even if a unit has most of the rows
+  -- one order of all rows: DuckDB writes it to disk as needed, even if a unit has most of the rows.
+  -- Rows with the same place have the same codes and class, even if hashes of others are equal: which
+  -- rows of a unit are used must not depend on other units
   SELECT
     *,
     lag("unit", {{ unit.rows }}) OVER (
-      ORDER BY "unit", hash({% for word in words %}{{ word.column }}, {% endfor %}"class", CAST($salt AS UBIGINT))
+      ORDER BY "unit", hash({% for word in words %}{{ word.column }}, {% endfor %}"class", CAST($salt AS UBIGINT)),
+        {% for word in words %}{{ word.column }}, {% endfor %}"class"
     ) AS "before"
   FROM coded
   WHERE "class" IS NOT NULL AND "unit" IS NOT NULL

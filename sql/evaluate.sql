@@ -6,7 +6,8 @@ FROM (
   SELECT
     *{% if unit %},
     lag("unit", {{ unit.rows }}) OVER (
-      ORDER BY "unit", hash("class", "right", "value", CAST($salt AS UBIGINT))
+      ORDER BY "unit", hash("class", "right", "value", CAST($salt AS UBIGINT)),
+        "class", "right", "value"
     ) AS "before"{% endif %}
 
   FROM (

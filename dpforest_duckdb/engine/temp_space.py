@@ -54,7 +54,8 @@ def _making(table: CodedTable, unit: ColumnType | None) -> int:
     words, sorted_, held = _words(table), 0, 0
     if unit is not None:
         held = _TEXT if unit.long else _UNIT
-        sorted_ += words + held + 2 * _WORD  # the hash that is sorted by, and the class
+        # codes and class are kept, and sorted by after the unit and a hash
+        sorted_ += 2 * (words + _WORD) + held + _WORD
     if table.by_tree:
         sorted_ += table.rows * (words + 2 * _NODE_CLASS) + held
     # the rows that are drawn from are stored, and hashed

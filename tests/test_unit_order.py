@@ -1,0 +1,88 @@
+"""Which rows of a unit are used does not depend on other units, even if hashes collide."""
+
+from __future__ import annotations
+
+import random
+
+import duckdb
+from steps import encode
+
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import VARCHAR
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.rows import DuckDBRows
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+
+COLUMNS = [f"a{i}" for i in range(7)]
+LABELS = tuple(f"r{i}" for i in range(255))  # 256 cells of each attribute: 56 bits of codes
+MODULUS, FACTOR = 2**64, 0xD6E8FEB86659FD93  # of DuckDB's hash of numbers, and of several of them
+INVERSE = pow(FACTOR, -1, MODULUS)
+
+
+def hashed(number: int) -> int:
+    for _ in range(2):
+        number = (number ^ number >> 32) * FACTOR % MODULUS
+    return number ^ number >> 32
+
+
+def unhashed(number: int) -> int:
+    for _ in range(2):
+        number = (number ^ number >> 32) * INVERSE % MODULUS
+    return number ^ number >> 32
+
+
+def colliding(draw: random.Random) -> tuple[int, int]:
+    """Codes whose hashes with the classes 0 and 1, and any salt, are equal."""
+    while True:
+        first = draw.getrandbits(56)
+        mixed = (hashed(first) ^ hashed(first) >> 32) * FACTOR % MODULUS
+        mixed ^= hashed(0) ^ hashed(1)
+        mixed = mixed * INVERSE % MODULUS
+        second = unhashed(mixed ^ mixed >> 32)
+        bytes_of = [code.to_bytes(8, "big") for code in (first, second)]
+        if all(code[0] == 0 and 255 not in code for code in bytes_of):
+            return first, second
+
+
+def test_the_rows_of_a_unit_do_not_depend_on_other_units() -> None:
+    draw, con = random.Random(3), duckdb.connect(config={"threads": 1})
+    first, second = colliding(draw)
+    ((equal,),) = con.execute(
+        "SELECT hash(?::UBIGINT, 0::UTINYINT, 7::UBIGINT) = hash(?::UBIGINT, 1::UTINYINT, "
+        "7::UBIGINT)",
+        [first, second],
+    ).fetchall()
+    assert equal, "DuckDB hashes otherwise now"
+    attributes = tuple(Attribute(name, "categorical", LABELS, nullable=False) for name in COLUMNS)
+    domain = Domain(attributes, "c", ("c0", "c1")).bind(dict.fromkeys([*COLUMNS, "c"], VARCHAR))
+    con.execute(f"CREATE TABLE t (who INTEGER, {' VARCHAR, '.join(COLUMNS)} VARCHAR, c VARCHAR)")
+
+    def coded() -> DuckDBRows:
+        engine = DuckDBEngine(con)
+        unit = PrivacyUnit("who", 1)
+        found = encode(engine, engine.table("t"), domain, unit, trees=1, sample="all", salt=7)
+        assert isinstance(found, DuckDBRows)
+        return found
+
+    shifts = [coded()._places[number].shift for number in range(len(COLUMNS))]
+
+    def row(unit: int, codes: int, label: int) -> list[object]:
+        return [unit, *(f"r{codes >> shift & 255}" for shift in shifts), f"c{label}"]
+
+    used = set()
+    for _ in range(40):
+        rows = [row(unit, draw.getrandbits(56) & 0x7F7F7F7F7F7F7F, unit % 2) for unit in range(40)]
+        draw.shuffle(rows)
+        for mine in (row(500, first, 0), row(500, second, 1)):
+            rows.insert(draw.randrange(len(rows) + 1), mine)
+        con.execute("TRUNCATE t")
+        con.executemany(f"INSERT INTO t VALUES ({', '.join('?' * 9)})", rows)
+        made = coded()
+        found = {
+            codes
+            for (codes,) in made._cursor.execute(
+                f"SELECT {made._words[0]} FROM {made._codes}"
+            ).fetchall()
+        }
+        used |= found & {first, second}
+    assert len(used) == 1
