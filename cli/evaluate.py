@@ -109,7 +109,9 @@ def _show(found: Evaluation, classes: int) -> None:
     print(f"AUC       {number(found.auc)}{_why(found.auc, classes)}")
     if found.epsilon is not None:
         print(f"protects  {found.unit}, at ε = {show(found.epsilon)}")
-        print(f"noise     {found.noise:.3g} (standard deviation of a count)")
+        print(
+            f"noise     {found.noise:.3g} (standard deviation of one count; each figure adds up many)"
+        )
 
 
 def _why(auc: float | None, classes: int) -> str:

@@ -482,7 +482,7 @@ def test_evaluate_on_a_capped_table_wants_epsilon_and_debits_it(db: Path) -> Non
     assert [entry["recipe"] for entry in left["entries"]] == ["auto", "evaluate"]
     text = dpforest(*shared, "--epsilon", "0.5").text
     assert "each row, at ε = 0.5" in text
-    assert "noise     2.8 (standard deviation of a count)" in text
+    assert "noise     2.8 (standard deviation of one count" in text
 
 
 def test_evaluate_marks_figures_of_a_model_that_is_not_private(db: Path) -> None:

@@ -109,8 +109,9 @@ class Run:
             return
         needed = self.rows_at_most * self._bytes_of_a_row(before)
         if needed > self.engine.room():
+            size = f"{needed / 1e9:,.1f} GB" if needed >= 1e9 else f"{needed / 1e6:,.1f} MB"
             raise DpforestError(
-                f"{self.rows_at_most:,} rows may need {needed / 1e9:.1f} GB of temporary space, "
+                f"{self.rows_at_most:,} rows may need {size} of temporary space, "
                 "more than is available: raise --memory-limit, free some disk, or name a larger "
                 "--temp-dir."
             )
