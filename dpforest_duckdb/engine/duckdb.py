@@ -213,7 +213,8 @@ class DuckDBEngine(Statements):
 
     def room(self) -> float:
         """Bytes of memory plus the disk that DuckDB may use for temporary files."""
-        return self.call(lambda: room(self.connection))
+        found: float = self.call(lambda: room(self.connection))
+        return found
 
     def bytes_of_a_row(
         self,

@@ -119,7 +119,9 @@ class DuckDBRows:
     @functools.cached_property
     def _groups_at_once(self) -> int:
         """How many GROUP BYs of one statement fit into memory."""
-        return self._statements.call(lambda: groups_at_once(self._cursor), on=self._cursor)
+        cursor = self._cursor
+        found: int = self._statements.call(lambda: groups_at_once(cursor), on=cursor)
+        return found
 
     @property
     def _codes(self) -> Sql:
