@@ -109,9 +109,8 @@ def _show(found: Evaluation, classes: int) -> None:
     print(f"AUC       {number(found.auc)}{_why(found.auc, classes)}")
     if found.epsilon is not None:
         print(f"protects  {found.unit}, at ε = {show(found.epsilon)}")
-        print(
-            f"noise     {found.noise:.3g} (standard deviation of one count; each figure adds up many)"
-        )
+        meaning = "standard deviation of one count; each figure adds up many"
+        print(f"noise     {found.noise:.3g} ({meaning})")
 
 
 def _why(auc: float | None, classes: int) -> str:
