@@ -33,7 +33,9 @@ def audit(
     draws: Annotated[
         int, typer.Option(metavar="N", help="Draws of each mechanism, on each of the two tables.")
     ] = 1_000_000,
-    runs: Annotated[int, typer.Option(metavar="N", help="Trainings of each recipe, at least 100.")] = 500,
+    runs: Annotated[
+        int, typer.Option(metavar="N", help="Trainings of each recipe, at least 100.")
+    ] = 500,
     as_published: Annotated[
         bool, typer.Option("--as-published", help="Audit the recipes as published.")
     ] = False,
