@@ -12,11 +12,14 @@ WITH coded AS (
   FROM "memory"."main"."t" AS t
 )
 , ordered AS (
-  -- one order of all rows: DuckDB writes it to disk as needed, even if a unit has most of the rows
+  -- one order of all rows: DuckDB writes it to disk as needed, even if a unit has most of the rows.
+  -- Rows with the same place have the same codes and class, even if hashes of others are equal: which
+  -- rows of a unit are used must not depend on other units
   SELECT
     *,
     lag("unit", 2) OVER (
-      ORDER BY "unit", hash("codes0", "class", CAST($salt AS UBIGINT))
+      ORDER BY "unit", hash("codes0", "class", CAST($salt AS UBIGINT)),
+"codes0", "class"
     ) AS "before"
   FROM coded
   WHERE "class" IS NOT NULL AND "unit" IS NOT NULL
