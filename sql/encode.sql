@@ -25,7 +25,8 @@ WITH coded AS (
     *,
     lag("unit", {{ unit.rows }}) OVER (
       ORDER BY "unit", hash({% for word in words %}{{ word.column }}, {% endfor %}"class", CAST($salt AS UBIGINT)),
-        {% for word in words %}{{ word.column }}, {% endfor %}"class"
+        "class"{% for word in words %}, {{ word.column }}{% endfor %}
+
     ) AS "before"
   FROM coded
   WHERE "class" IS NOT NULL AND "unit" IS NOT NULL

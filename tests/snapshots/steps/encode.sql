@@ -19,7 +19,7 @@ WITH coded AS (
     *,
     lag("unit", 2) OVER (
       ORDER BY "unit", hash("codes0", "class", CAST($salt AS UBIGINT)),
-"codes0", "class"
+        "class", "codes0"
     ) AS "before"
   FROM coded
   WHERE "class" IS NOT NULL AND "unit" IS NOT NULL
