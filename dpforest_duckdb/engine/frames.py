@@ -95,7 +95,7 @@ def _registered(connection: duckdb.DuckDBPyConnection, rows: Any) -> Sql:
             connection.register(name, rows)
         except duckdb.Error:
             connection.register(name, _text_as_objects(rows))
-    except (duckdb.Error, TypeError, ValueError, ImportError):
+    except (duckdb.Error, TypeError, ValueError, ImportError, SystemError):
         raise DpforestError(
             "DuckDB cannot read this frame: convert it to a pandas DataFrame or an Arrow table "
             "(polars and Arrow need pyarrow)."

@@ -33,9 +33,9 @@ class DuckDBSnapshot:
 
     If a run asks for the same codes again, it gets the ones it has. They are kept until it asks for
     rows for the last time. This takes no more space, because DuckDB frees temporary tables only at
-    the end of the transaction. Bootstrap samples and the rows of a second phase are always coded
-    anew. Salts are not compared: a run has only one, and other runs may use its codes, because the
-    salt of a row's tree need not be secret.
+    the end of the transaction. Bootstrap samples and the rows of a second phase are coded each time
+    that they are needed. Salts are not compared: a run has only one. Other runs may use the same
+    codes, because no guarantee needs a salt of their own.
 
     With `shared`, several runs share the codes. Each run has a transaction of its own. At its start
     the hashes of the rows are compared with those of the coded rows; if they differ, the codes are
