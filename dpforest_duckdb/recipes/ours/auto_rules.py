@@ -269,12 +269,11 @@ def few_figures_fit(request: Request) -> bool:
     attributes, classes = request.domain.attributes, _classes(request)
     if _figures(attributes, COARSEST) > MOST:
         return False
-    ordered = [each for each in attributes if each.in_order]
-    others = [each for each in attributes if each not in ordered]
+    others = [each for each in attributes if not each.in_order]
     sure = careful(request.rows, request)
     if classes == 2:
         sure = replace(sure, rows=max(sure.rows, constants.LEAST_ROWS))
-    figures = _figures(others, COARSEST) + len(ordered)
+    figures = _figures(others, COARSEST) + len(attributes) - len(others)
     return above_noise(math.comb(classes, 2) * figures, sure)
 
 
