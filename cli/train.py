@@ -313,8 +313,6 @@ def _say_public(run: Run, source: str) -> None:
         say(f"Note: {note}")
     for reason in run.recipe.flaws:
         say(f"Warning: not private: {reason}")
-    if run.request.delta and not run.delta:
-        say(f"Note: recipe {run.recipe.name} uses pure ε and spends no δ.")
 
 
 def _say_spent(run: Run) -> None:

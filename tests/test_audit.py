@@ -150,7 +150,7 @@ def test_only_the_recipes_that_are_audited_with_a_delta_use_one(tmp_path: Path) 
         for name in RECIPES
         if prepare(
             con, "t", target="k", epsilon=1, delta=DELTA, recipe=name, ledger=tmp_path / "book"
-        ).uses_delta
+        ).delta
     }
     assert using == set(WITH_DELTA)
 

@@ -50,7 +50,7 @@ def test_delta_is_spent_by_recipes_that_can_use_it(db: Path) -> None:
         *train(db, "--recipe", "greedy-tree", "--delta", "1e-6", "--name", "x", "--json")
     )
     assert said.facts["delta"] == 0
-    assert "Note: recipe greedy-tree uses pure ε and spends no δ." in said.err
+    assert "Note: Recipe greedy-tree uses pure ε and spends no δ." in said.err
     planned = dpforest(*train(db, "--recipe", "boosted", *delta, "--dry-run", "--json")).facts
     assert planned["delta"] == 1e-6
     assert [set(query_) & {"epsilon", "rho"} for query_ in planned["plan"]][:3] == [
@@ -70,6 +70,35 @@ def test_delta_is_spent_by_recipes_that_can_use_it(db: Path) -> None:
     assert dpforest(*train(db, *delta, "--recipe", "boosted")).code == 0
     budget = dpforest("budget", "show", "--db", db, "--table", "visits").text
     assert "spent   ε = 3, δ = 0.000001\nleft    ε = 6, δ = 0.000009" in budget
+
+
+@pytest.mark.parametrize(
+    ("more", "delta"), [("", 0), ("amount DOUBLE CHECK (amount BETWEEN 0 AND 9), ", 1e-6)]
+)
+def test_the_default_spends_a_delta_only_if_a_recipe_that_may_follow_uses_one(
+    more: str, delta: float, tmp_path: Path
+) -> None:
+    file = tmp_path / "grid.duckdb"
+    with duckdb.connect(str(file)) as con:
+        con.execute("CREATE TYPE v AS ENUM ('x', 'y', 'z')")
+        con.execute(f"CREATE TABLE t (a v, b v, c v, d v, {more}k v)")
+    said = dpforest(
+        "train", "--db", file, "--table", "t", "--target", "k", "--privacy-unit", "row",
+        "--epsilon", "1", "--delta", "1e-6", "--dry-run", "--json",
+    )  # fmt: skip
+    assert said.facts.get("delta", 0) == delta
+    assert ("Note: Recipe auto uses pure ε and spends no δ." in said.err) == (delta == 0)
+
+
+def test_options_that_do_nothing_or_protect_little_get_a_note(db: Path) -> None:
+    deep = ("--dry-run", "--depth", "4")
+    note = "Note: --depth has no effect: recipe {} sets the depth of its trees itself."
+    assert note.format("auto") in dpforest(*train(db, *deep)).err
+    assert note.format("log-odds") in dpforest(*train(db, *deep, "--recipe", "log-odds")).err
+    assert "--depth" not in dpforest(*train(db, *deep, "--recipe", "greedy-tree")).err
+    large = ("--recipe", "boosted", "--dry-run", "--delta")
+    assert "Note: δ = 0.5 is above 0.001" in dpforest(*train(db, *large, "0.5")).err
+    assert "δ = 0.001" not in dpforest(*train(db, *large, "0.001")).err
 
 
 def test_dry_run_touches_nothing(db: Path) -> None:

@@ -14,6 +14,7 @@ NANO = 10**9
 ATTO = 10**18
 MAX_EPSILON = 10**6
 LARGE_EPSILON = 10
+LARGE_DELTA = 10**15  # atto-δ: .001
 
 
 def _decimal(value: float | str | Decimal, option: str) -> Decimal:
@@ -58,6 +59,16 @@ def atto_delta(value: float | str | Decimal, *, cap: bool = False) -> int:
     if number < 0 or number >= 1:
         raise UsageError("--delta must be at least 0 and less than 1.")
     return int((number * ATTO).to_integral_value(ROUND_FLOOR if cap else ROUND_CEILING))
+
+
+def large_delta(atto: int) -> tuple[str, ...]:
+    """A sentence about a δ, in atto-δ, that protects little; none for a usual one."""
+    if atto <= LARGE_DELTA:
+        return ()
+    return (
+        f"δ = {show(atto, ATTO)} is above {show(LARGE_DELTA, ATTO)} and protects little: the "
+        "guarantee may fail with this probability, so choose one far below 1 / rows.",
+    )
 
 
 def show(amount: int, unit: int = NANO) -> str:

@@ -90,7 +90,8 @@ class Recipe:
     released into votes, `voting` says how trees vote together, `link` how votes become
     probabilities. `second` is a second phase, if there is one.
 
-    `trees` and `depth` are numbers or public rules; they are maxima if `adapt` sets them. `depth`
+    `trees` and `depth` are numbers or public rules; they are maxima if `adapt` sets them, and with
+    `own_depth` the requested depth has no effect. `depth`
     is counted as in the paper, in which the root has the depth `depth_of_root`: the longest path
     has depth - depth_of_root splits.
 
@@ -129,6 +130,7 @@ class Recipe:
     taxonomies: bool = False
     bins: int = 0
     depth_of_root: int = 0
+    own_depth: bool = False
     link: Link = "shares"
     published: Recipe | None = None
     as_published: bool = False
@@ -173,6 +175,7 @@ class Recipe:
             domain = replace(domain, attributes=cut)
         own_trees = self.trees if isinstance(self.trees, int) else self.trees(domain)
         own_depth = self.depth if isinstance(self.depth, int) else self.depth(domain)
+        depth = None if self.own_depth else depth
         wanted = own_trees if trees is None else trees
         if self.distinct_roots and self.counts_rows:  # it adapts to the rows: this is the most
             wanted = min(wanted, len(domain.attributes))
@@ -201,6 +204,12 @@ class Recipe:
             reach=reach,
             first=first,
         )
+
+    def remarks(self, depth: int | None) -> tuple[str, ...]:
+        """A sentence if the requested depth has no effect."""
+        if depth is None or not self.own_depth:
+            return ()
+        return (f"--depth has no effect: recipe {self.name} sets the depth of its trees itself.",)
 
     def _reach(self, domain: Domain, trees: int, depth: int) -> int:
         """The depth at which trees that the recipe does not limit are cut; 0 if they are not.

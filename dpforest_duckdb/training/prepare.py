@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Sequence
 from decimal import Decimal
@@ -18,7 +19,8 @@ from dpforest_duckdb.errors import DpforestError, PlainSpillWarning, PublicFactW
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount
 from dpforest_duckdb.model import store
-from dpforest_duckdb.privacy.amounts import atto_delta, large_epsilon, nano_epsilon
+from dpforest_duckdb.privacy.amounts import atto_delta, large_delta, large_epsilon, nano_epsilon
+from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 from dpforest_duckdb.recipes import find
@@ -72,27 +74,25 @@ def prepare(
     """
     refuse_wrong_types(locals())
     nano, atto = nano_epsilon(epsilon), atto_delta(delta)
-    for option, value, most in (("--trees", trees, 1000), ("--depth", depth, 20)):
-        if value is not None and not 1 <= value <= most:
-            raise UsageError(f"{option} must be a whole number from 1 to {most}.")
-    if rows_at_most is not None and rows_at_most < 1:
-        raise UsageError("--rows-at-most must be a whole number from 1.")
+    _refuse_out_of_range(trees, depth, rows_at_most)
     chosen = find(recipe, as_published=as_published)
     rows = find_rows(con, table, trace)
     engine, info = rows.engine, rows.table
     public = _public(engine, info, domain, target).keep(columns, exclude)
     named_unit = privacy_unit or public.privacy_unit
     info = engine.typed(info, public.without(named_unit or ""), named_unit)
-    notes = (*remarks(public, info.columns), *large_epsilon(nano))
-    for note in notes:
-        warnings.warn(note, PublicFactWarning, stacklevel=2)
+    notes = [*remarks(public, info.columns), *large_epsilon(nano)]
     unit = _unit(public, info, privacy_unit, rows_per_unit)
     public = public.without(unit.column).bind(info.columns)
-    request = chosen.request(
+    wanted = chosen.request(
         public, nano, trees=trees, depth=depth, rows_per_unit=unit.rows, delta=atto
     )
-    plan = chosen.whole_plan(request)
-    _refuse_tiny_shares(chosen, request)
+    request = _affordable(chosen, wanted)
+    if request.delta != atto:
+        notes.append(f"Recipe {chosen.name} uses pure ε and spends no δ.")
+    notes += (*large_delta(request.delta), *chosen.remarks(depth))
+    for note in notes:
+        warnings.warn(note, PublicFactWarning, stacklevel=2)
     engine.refuse_unseen(info, [*public.columns, unit.column])
     if name is not None:
         store.check_name(engine.models, name, replace=replace)
@@ -104,18 +104,26 @@ def prepare(
         table=info,
         recipe=chosen,
         request=request,
-        plan=plan,
+        plan=chosen.whole_plan(request),
         unit=unit,
         randomness=Randomness.secure() if seed is None else Randomness.seeded(seed),
         name=name,
         replace=replace,
         leaks=tuple(leaks),
-        notes=notes,
+        notes=tuple(notes),
         unused_columns=_unused(rows.table, public, unit),
         rows_at_most=rows_at_most,
     )
     run.refuse_if_too_large()
     return run
+
+
+def _refuse_out_of_range(trees: int | None, depth: int | None, rows_at_most: int | None) -> None:
+    for option, value, most in (("--trees", trees, 1000), ("--depth", depth, 20)):
+        if value is not None and not 1 <= value <= most:
+            raise UsageError(f"{option} must be a whole number from 1 to {most}.")
+    if rows_at_most is not None and rows_at_most < 1:
+        raise UsageError("--rows-at-most must be a whole number from 1.")
 
 
 def _public(
@@ -144,12 +152,25 @@ def _unused(table: TableInfo, public: Domain, unit: PrivacyUnit) -> tuple[str, .
     return tuple(name for name in table.columns if name.casefold() not in known)
 
 
-def _refuse_tiny_shares(recipe: Recipe, request: Request) -> None:
-    """Raise `DpforestError` if a chooser could not divide the budget of a query, or if the noise of
+def _affordable(recipe: Recipe, request: Request) -> Request:
+    """The request, without a δ that no plan of the recipe has a use for.
+
+    Raises `DpforestError` as `_affordable_plans`.
+    """
+    if any(plan.concentrated for plan in _affordable_plans(recipe, request)) or not request.delta:
+        return request
+    return _affordable(recipe, dataclasses.replace(request, delta=0))
+
+
+def _affordable_plans(recipe: Recipe, request: Request) -> list[Plan]:
+    """The plans that a request may lead to, by the size of the table.
+
+    Raises `DpforestError` if a chooser could not divide the budget of a query, or if the noise of
     a count could be above 10^9 rows: the samplers have limits.
     """
     # a chooser divides the budget of a query into at most 2 shares per attribute, and 2 more
     least, k = 2 * (len(request.domain.attributes) + 1), request.rows_per_unit
+    plans = []
     for plan in recipe.plans(request):
         for query in plan.queries:
             if min(query.by_depth) < max(least, k if query.measure == "ε" else k**2):
@@ -157,6 +178,8 @@ def _refuse_tiny_shares(recipe: Recipe, request: Request) -> None:
                     "--epsilon is too small to be shared by all the queries of this recipe: raise "
                     "it, or ask for fewer trees, less depth, or fewer rows per unit."
                 )
+        plans.append(plan)
+    return plans
 
 
 def _unit(domain: Domain, info: TableInfo, requested: str | None, rows: int) -> PrivacyUnit:

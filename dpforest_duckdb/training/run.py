@@ -79,8 +79,8 @@ class Run:
 
     @property
     def delta(self) -> int:
-        """The debit in atto-δ: the requested δ if the recipe can use one, else 0."""
-        return self.request.delta if self.uses_delta else 0
+        """The debit in atto-δ: the requested δ if a plan of the recipe uses one, else 0."""
+        return self.request.delta
 
     @property
     def bytes_of_a_row(self) -> int:
@@ -126,10 +126,6 @@ class Run:
     def shares_rows(self) -> bool:
         """Whether every tree sees all rows, and so needs its own column of nodes."""
         return self.recipe.rows == "all"
-
-    @property
-    def uses_delta(self) -> bool:
-        return self.recipe.successor is not None or self.plan.concentrated
 
     def execute(
         self, progress: TextObserver | None = None, *, observe: Observer = unobserved

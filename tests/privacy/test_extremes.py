@@ -32,7 +32,7 @@ from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import ExactNoise, _fitted, noise_scale
 from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.recipes import RECIPES
-from dpforest_duckdb.training.prepare import _refuse_tiny_shares, prepare
+from dpforest_duckdb.training.prepare import _affordable_plans, prepare
 from dpforest_duckdb.tree import Tree
 
 EPSILONS = ("1e-9", "3e-9", "1e-6", "0.000123457", "0.123456789", "1", "20", "1e6")
@@ -192,7 +192,7 @@ def test_the_least_budget_that_is_accepted_trains(
 
         def accepted(epsilon: int) -> bool:
             with contextlib.suppress(DpforestError):
-                _refuse_tiny_shares(usual.recipe, replace(usual.request, epsilon=epsilon))  # noqa: B023
+                _affordable_plans(usual.recipe, replace(usual.request, epsilon=epsilon))  # noqa: B023
                 return True
             return False
 

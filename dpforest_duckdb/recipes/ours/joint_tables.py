@@ -42,6 +42,7 @@ JOINT_TABLES = Recipe(
     choose=at_random,
     trees=lambda domain: len(domain.attributes),
     depth=1,
+    own_depth=True,
     distinct_roots=True,
     plan=plan,
     learner=learner.JOINT_TABLES,

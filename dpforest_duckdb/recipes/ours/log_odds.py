@@ -32,6 +32,7 @@ LOG_ODDS = Recipe(
     choose=at_random,
     trees=lambda domain: len(domain.attributes),
     depth=1,
+    own_depth=True,
     distinct_roots=True,
     plan=plan,
     learner=informative_tables(sums_cut),
