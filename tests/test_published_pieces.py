@@ -32,7 +32,6 @@ from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.selection import Exponents
 from dpforest_duckdb.recipes import find
-from dpforest_duckdb.recipes.published import diprime, thesis_forest
 from dpforest_duckdb.recipes.published.privatree import leaf_epsilon
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.choose import NO_SPLIT, Choice, Drawn
@@ -46,7 +45,7 @@ from dpforest_duckdb.splits.published import (
     unless_few_or_pure,
     where_points_are_left,
 )
-from dpforest_duckdb.splits.utilities import F_MAX, GINI, PARTS
+from dpforest_duckdb.splits.utilities import F_MAX, GINI, MSE_OF_SIGNED, MSE_OF_ZERO_ONE, PARTS
 
 
 def seeded(seed: int = 0) -> Randomness:
@@ -319,12 +318,8 @@ def test_the_codings_of_labels_give_a_quarter_and_a_sixteenth() -> None:
     counts = np.array([[6.0, 2.0], [1.0, 7.0]])
     n = counts.sum(axis=1)
     gini = (n - (counts**2).sum(axis=1) / n).sum()
-    for labels, utility, part in (
-        ((-1.0, 1.0), diprime.SIGNED, 4),
-        ((0.0, 1.0), diprime.ZERO_ONE, 16),
-        ((-1.0, 1.0), thesis_forest.SIGNED, 4),
-        ((0.0, 1.0), thesis_forest.ZERO_ONE, 16),
-    ):
+    of_zero_one = ((0.0, 1.0), MSE_OF_ZERO_ONE, 16)
+    for labels, utility, part in (((-1.0, 1.0), MSE_OF_SIGNED, 4), of_zero_one):
         y = np.array(labels)
         mean = (counts * y).sum(axis=1) / n
         squares = (counts * (y[None] - mean[:, None]) ** 2).sum()

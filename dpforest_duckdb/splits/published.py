@@ -33,6 +33,7 @@ from dpforest_duckdb.splits.utilities import (
 )
 from dpforest_duckdb.tree import THRESHOLD
 
+INTERVALS = 250  # equal parts of a number's range, for points drawn by width
 Share = Callable[[int, int, int], tuple[int, int]]
 
 
@@ -323,30 +324,39 @@ def by_private_histograms(choice: Choice) -> Drawn:
 
 
 def by_class_means(choice: Choice) -> Drawn:
-    """Rana et al. 2015: numeric points from noisy class means (4.7), then the largest gain.
+    """Rana et al. 2015: the attribute of largest gain, then its point from noisy means (4.7).
 
-    NOT private: the gain is that of true counts. The point of an attribute is the mean of
-    its classes' mean bins; the sums have noise, with the number of bins as sensitivity per row. A
-    class without rows in the node has no mean and is left out.
+    NOT private: the gain is that of true counts. So a node has one noisy query, of the classes'
+    mean bins, and only if a threshold has the largest gain.
     """
-    splits, allowed = choice.candidates, choice.allowed.copy()
-    for a, counts in enumerate(choice.counts):
-        cuts = splits.of(a)[splits.kind[splits.of(a)] == THRESHOLD]
-        if not len(cuts):
-            continue
-        bins = np.arange(len(cuts) + 1)
-        rows = counts[:, : len(bins)]
-        sums = (rows * bins[None, :, None]).sum(axis=1)
-        sums = choice.noise.laplace(sums, choice.epsilon, len(bins) * choice.rows_per_unit)
-        sizes = rows.sum(axis=1)  # [node, class]
-        held = np.maximum((sizes > 0).sum(axis=1), 1)
-        middle = np.where(sizes > 0, sums / np.maximum(sizes, 1), 0).sum(axis=1) / held
-        distance = np.where(
-            allowed[:, cuts], abs(splits.cell[cuts][None, :] - middle[:, None]), 1e9
-        )
-        allowed[:, cuts] &= np.arange(len(cuts))[None, :] == distance.argmin(axis=1)[:, None]
     gain = values_of_each(choice, information_gain_of, np.float64)
-    return Drawn(np.where(allowed, gain, -np.inf).argmax(axis=1))
+    drawn = np.where(choice.allowed, gain, -np.inf).argmax(axis=1)
+    splits = choice.candidates
+    for a in splits.numeric:
+        nodes = np.flatnonzero((splits.attribute[drawn] == a) & (splits.kind[drawn] == THRESHOLD))
+        if len(nodes):
+            drawn[nodes] = _nearest_to_class_means(choice.of(nodes), a)
+    return Drawn(drawn)
+
+
+def _nearest_to_class_means(choice: Choice, attribute: int) -> Integers:
+    """The allowed threshold `[node]` that is nearest to the mean of the classes' mean bins.
+
+    The sums have noise, with the number of bins as sensitivity per row. A class without rows in the
+    node has no mean and is left out.
+    """
+    splits = choice.candidates
+    cuts = splits.of(attribute)[splits.kind[splits.of(attribute)] == THRESHOLD]
+    bins = np.arange(len(cuts) + 1)
+    rows = choice.counts[attribute][:, : len(bins)]
+    sums = (rows * bins[None, :, None]).sum(axis=1)
+    sums = choice.noise.laplace(sums, choice.epsilon, len(bins) * choice.rows_per_unit)
+    sizes = rows.sum(axis=1)  # [node, class]
+    held = np.maximum((sizes > 0).sum(axis=1), 1)
+    middle = np.where(sizes > 0, sums / np.maximum(sizes, 1), 0).sum(axis=1) / held
+    distance = abs(splits.cell[cuts][None, :] - middle[:, None])
+    nearest: Integers = cuts[np.where(choice.allowed[:, cuts], distance, np.inf).argmin(axis=1)]
+    return nearest
 
 
 def _one_point(

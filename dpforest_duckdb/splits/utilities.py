@@ -186,6 +186,10 @@ def bounded(name: str, function: Callable[[Integers], Floats]) -> Utility:
 
 
 GINI = Utility("Gini", gini, sensitivity=2, monotone=True)
+# N MSE is 2 Gini of labels -1 and 1, and ½ Gini of labels 0 and 1. With these sensitivities
+# exp(ε u / 2Δ) is exp(−ε N MSE / 8), which is (4.16) and (5.3) of the thesis at P = 1
+MSE_OF_SIGNED = replace(GINI, name="N MSE of labels -1 and 1", sensitivity=2, monotone=False)
+MSE_OF_ZERO_ONE = replace(GINI, name="N MSE of labels 0 and 1", sensitivity=8, monotone=False)
 MAX_COUNT = Utility("max count", max_count, sensitivity=1, monotone=True)
 BALANCE = Utility("balance", balance, sensitivity=1, monotone=False)
 WEIGHTED_MAX = Utility("weighted max", weighted_max, sensitivity=1, monotone=False)

@@ -18,10 +18,8 @@ from dpforest_duckdb.recipes.conformance import Line
 from dpforest_duckdb.recipes.plans import LAPLACE, one_per_depth, per_node
 from dpforest_duckdb.recipes.recipe import BOOTSTRAP, Recipe, repaired
 from dpforest_duckdb.splits.choose import Chooser, among
-from dpforest_duckdb.splits.published import by_points, unless_pure
+from dpforest_duckdb.splits.published import INTERVALS, by_points, unless_pure
 from dpforest_duckdb.splits.utilities import INFORMATION_GAIN, MAX_COUNT, Utility, with_factor_2
-
-INTERVALS = 250  # of the public range of a numeric attribute
 
 
 def choose(utility: Utility) -> Chooser:
@@ -54,6 +52,7 @@ LINES = (
         "If n of them are numeric, the ε of the split is divided by n + 1.",
         "§3.1, line 10",
         "choose: by_points",
+        assumed="n counts those that have more than one point left. The others need no draw.",
     ),
     Line(
         "Each numeric attribute has a point, drawn with probability ∝ |R_i| exp(ε q / 2Δ).",
@@ -66,7 +65,8 @@ LINES = (
         "§3.1, line 10",
         "bins: INTERVALS",
         assumed="R_i are 250 equal intervals of the public range, or the bins that the domain "
-        "names. The paper's intervals follow from private values.",
+        "names, without the last one, whose points split nothing off. The paper's intervals follow "
+        "from private values.",
     ),
     Line(
         "Then one of the f attributes is drawn by the exponential mechanism.",

@@ -14,8 +14,6 @@ is cut: not all subsets of categories are tried, but each category against the r
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_counts
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
@@ -27,15 +25,8 @@ from dpforest_duckdb.recipes.plans import (
 )
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
 from dpforest_duckdb.splits.choose import Chooser
-from dpforest_duckdb.splits.published import by_points, full_shares, halves
-from dpforest_duckdb.splits.utilities import BALANCE, GINI, Utility
-
-# (4.16) is exp(−ε_a N MSE / 8) at P = 1; with factor 2 the sensitivity is what makes ε G / 2Δ of it
-SIGNED = replace(GINI, name="N MSE of labels -1 and 1", sensitivity=2, monotone=False)
-ZERO_ONE = replace(GINI, name="N MSE of labels 0 and 1", sensitivity=8, monotone=False)
-
-
-INTERVALS = 250  # of the public range of a numeric attribute
+from dpforest_duckdb.splits.published import INTERVALS, by_points, full_shares, halves
+from dpforest_duckdb.splits.utilities import BALANCE, GINI, MSE_OF_SIGNED, MSE_OF_ZERO_ONE, Utility
 
 
 def every(attributes: int) -> int:
@@ -68,7 +59,8 @@ LINES = (
         "thesis (4.14)",
         "bins: INTERVALS",
         cut="The range has 250 equal intervals, or the bins that the domain names. Every "
-        "point of an interval counts as its upper end.",
+        "point of an interval counts as its upper end. The last interval is left out: its end "
+        "splits nothing off.",
     ),
     Line(
         "A point is drawn in proportion to the width of the interval in which all "
@@ -80,13 +72,13 @@ LINES = (
     Line(
         "The attribute is drawn by −MSE, with Δ = 4P²/N.",
         "thesis (4.16)",
-        "choose: SIGNED",
+        "choose: MSE_OF_SIGNED",
         repaired="It is drawn by Gini weighted by rows, which is monotone with Δ = 2.",
     ),
     Line(
         "Labels are in [−P, P].",
         "thesis §4.3.2",
-        "choose: SIGNED",
+        "choose: MSE_OF_SIGNED",
         assumed="They are −1 and 1, and 0 and 1 in the variant `zero-one`. More than two "
         "classes have Gini.",
     ),
@@ -123,13 +115,13 @@ _PUBLISHED = Recipe(
     rows="disjoint",
     split_type="binary",
     bins=INTERVALS,
-    choose=choose(SIGNED),
+    choose=choose(MSE_OF_SIGNED),
     trees=10,
     depth=8,
     plan=half_to_leaves_and_full_medians(LAPLACE, every),
     finish=each(alone(vote_by_counts)),
     flaws=FULL_MEDIANS,
-    variants={"zero-one": {"choose": choose(ZERO_ONE)}},
+    variants={"zero-one": {"choose": choose(MSE_OF_ZERO_ONE)}},
     lines=LINES,
 )
 

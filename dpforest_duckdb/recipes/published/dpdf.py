@@ -4,8 +4,8 @@ Every node releases a noisy class histogram (Q1). The exponential mechanism draw
 split by Gini (Q2); a split has one child per category. The depth δ of the paper counts nodes on a
 path, so there are δ − 1 splits and 2δ − 1 queries: ε = B / (τ(2δ − 1)), (10).
 Assumed: class labels are the public domain's in both forms; a child per public bin of a number; Σf
-of line 15, not the Σ|f| of (26); pruning by the ≥ of (27), not the < of line 43; a confidence of
-1/|C| where no count is positive.
+of line 15, not the Σ|f| of (26); pruning by the ≥ of (27), not the < of line 43, with negative
+counts as 0 in it and in confidences; a confidence of 1/|C| where no count is positive.
 """
 
 from __future__ import annotations
@@ -91,7 +91,19 @@ LINES = (
         assumed="The test is ≥, as in (27). The two differ only at a tie, and none of 621 nodes "
         "grown on Nursery, Car and Tic-tac-toe was one.",
     ),
-    Line("A leaf votes by its confidence.", "Section 3", "finish: vote_by_confidence"),
+    Line(
+        "The purity of leaves is weighted by the sums of their class counts.",
+        "lines 41 and 42; (27) divides by |D_i|",
+        "finish: prune_by_gini",
+        assumed="Negative counts are 0, so that no weight and no share is negative. Leaves without "
+        "a positive count are removed with their siblings if these have none either.",
+    ),
+    Line(
+        "A leaf votes by its confidence.",
+        "Section 3",
+        "finish: vote_by_confidence",
+        assumed="Negative counts are 0.",
+    ),
     Line(
         "A leaf may have no positive count.",
         NO_TEXT,

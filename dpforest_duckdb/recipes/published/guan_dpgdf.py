@@ -6,9 +6,10 @@ B/2 for the class counts of leaves. Each deeper layer of leaves has more by the 
 (4.33). As printed, (4.34) has i + 1 in its exponent, and its layers add up to 1.587 ε2. Then
 Algorithm 2 removes trees one by one by the error of the rest, and keeps the set with the least
 error. d = m/2, τ = 50.
-Assumed: Gini weighted by rows, with Δ = 2, as its sensitivity is not given; a child per category,
-two for a number; errors are those on the training rows; public bins for the averages of every five
-values; majority. Cut: Algorithm 2 runs once, on all trees, not on random subsets of them.
+Assumed: m/2 rounded down; Gini weighted by rows, with Δ = 2, as its sensitivity is not given; a
+child per category, two for a number; errors are those on the training rows; public bins for the
+averages of every five values; majority. Cut: Algorithm 2 runs once, on all trees, not on random
+subsets of them.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ LINES = (
         "rows",
     ),
     Line("The forest has 50 trees.", "thesis Table 4.1", "trees"),
-    Line("The depth is m/2.", "thesis Table 4.1", "depth"),
+    Line("The depth is m/2.", "thesis Table 4.1", "depth", assumed="m/2 is rounded down."),
     Line(
         "Every 5 sorted values of a number are replaced by their average.",
         "thesis §4.3.1",

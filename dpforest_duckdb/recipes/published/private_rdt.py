@@ -3,7 +3,8 @@ Decision Tree Classifier, ICDMW 2009; thesis §4.2 and §4.5.1.
 
 Random trees, whose splits do not depend on the rows. Every tree sees all rows, and has B/τ for the
 class counts of its leaves. Class probabilities are averaged. Depth m/2.
-Assumed: numeric attributes split in two at a random bin edge; averaged probabilities.
+Assumed: m/2 is rounded down; numeric attributes split in two at a random bin edge; averaged
+probabilities.
 """
 
 from __future__ import annotations
@@ -18,7 +19,12 @@ from dpforest_duckdb.splits.choose import at_random
 LINES = (
     Line("Every tree sees all rows.", "thesis §4.4.1", "rows"),
     Line("The forest has 10 trees; 5 give acceptable accuracy.", "thesis §4.5.1", "trees"),
-    Line("The depth is d_m = m/2.", "thesis §4.5.1", "depth: half_the_attributes"),
+    Line(
+        "The depth is d_m = m/2.",
+        "thesis §4.5.1",
+        "depth: half_the_attributes",
+        assumed="m/2 is rounded down.",
+    ),
     Line(
         "Trees are random: they are drawn without the rows.", "thesis §4.1.2", "choose: at_random"
     ),

@@ -1,16 +1,16 @@
 """Rana, Gupta & Venkatesh, Differentially Private Random Forest with High Utility, ICDM 2015; known
 through the thesis.
 
-Bootstrap samples. A numeric attribute is split at the mean of its noisy class means (4.7). A node
-is split by the attribute of largest information gain, unless a child would have fewer rows than
-n_l, a small fraction of all rows. There is no greatest depth. Every tree has all of B for its
-leaves, because the paper rejects B/τ. It bounds the variance of an adversary's estimates, by a
-bound on τ (Theorems 3 and 4). By design it is not ε-differentially private, so there is no private
-form.
+Bootstrap samples. A node is split by the attribute of largest information gain, a numeric one at
+the mean of its noisy class means (4.7), unless a child would have fewer rows than n_l, a small
+fraction of all rows. There is no greatest depth. Every tree has all of B for its leaves, because
+the paper rejects B/τ. It bounds the variance of an adversary's estimates, by a bound on τ (Theorems
+3 and 4). By design it is not ε-differentially private, so there is no private form.
 Assumed: τ = 10, without a check of the bounds, which depend on the rows; n_l = 1 % of the rows, of
-children that hold any; √m random attributes a node; B for the class means of a depth too, the noise
-on sums of bin numbers, no noise on their sizes; at most 10 splits on a path; majority. The paper is
-for two classes: with more, the point is the mean of all class means.
+children that hold any; √m random attributes a node; a numeric attribute has the gain of its best
+point; B for the class means of a depth too, the noise on sums of bin numbers, no noise on their
+sizes; at most 10 splits on a path; majority. The paper is for two classes: with more, the point is
+the mean of all class means.
 """
 
 from __future__ import annotations
@@ -60,14 +60,21 @@ LINES = (
         "depth",
         assumed="A path has at most 10 splits.",
     ),
-    Line("Numeric attributes are split in two at (4.7).", "thesis (4.7)", "split_type"),
     Line(
-        "The split point is the mean of the class means with Laplace noise.",
-        "thesis (4.7)",
+        "The attribute has the largest information gain.",
+        "thesis §4.3.2",
         "choose: by_class_means",
+        assumed="A numeric attribute has the gain of its best point.",
     ),
     Line(
-        "The attribute has the largest information gain.", "thesis §4.3.2", "choose: by_class_means"
+        "If it is numeric, it is split in two at a point that is found then.",
+        "thesis §4.3.1",
+        "split_type",
+    ),
+    Line(
+        "The point is the mean of the class means with Laplace noise.",
+        "thesis (4.7)",
+        "choose: by_class_means",
     ),
     Line(
         "There are two classes, C1 and C2.",
@@ -78,7 +85,7 @@ LINES = (
     ),
     Line(
         "Each node has a random subset of the attributes.",
-        NO_TEXT,
+        "thesis §4.3.4: usually",
         "choose: among",
         assumed="The subset has √m attributes.",
     ),

@@ -68,7 +68,9 @@ LINES = (
     Line("t is |A| at first.", "thesis §4.5.1", "trees"),
     Line("There is no greatest depth.", "thesis Table 4.1", "depth"),
     Line(
-        "A random attribute is used, once on a path.", "thesis §4.2 and §4.5.3", "choose: at_random"
+        "A random attribute is used, once on a path.",
+        "thesis Table 4.1 and §4.5.2",
+        "choose: at_random",
     ),
     Line("A split has a child for each value.", "thesis §4.5.3", "split_type"),
     Line(

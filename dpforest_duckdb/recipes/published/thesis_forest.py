@@ -5,18 +5,16 @@ Binary trees on disjoint rows. A node has K random attributes. For each, a priva
 among ten equidistant points (5.1), or one category against the rest (5.2). Then the attribute is
 drawn by −N·MSE (5.3). Each draw has ε_s = ε_a = B/(4 d_m), so a node costs (K + 1)/2 times what is
 charged. A node ends at d_m, with one class, or with fewer than 4 rows. The label of a leaf is drawn
-by permute-and-flip with B/2; majority. d_m = m/2, rounded up, as its table has 7 for 13 attributes;
-d = 4 and τ = 9 on Banknote, d = 11 and τ = 6 on Mushroom, d = 7 and τ = 15 on Adult.
-Assumed: K = √m, of which the thesis says that it is less than m; τ = 15; minus signs in (5.1) to
-(5.3); labels −1 and 1, or 0 and 1 as the variant `zero-one`; the ten points divide the public
-range, without its ends, and a node that has none left, and no other split, is a leaf; a child of
-fewer than 4 rows is a leaf, and its parent is split; no node ends because its rows are all alike.
+by permute-and-flip with B/2; majority. d_m = m/2; d = 4 and τ = 9 on Banknote, d = 11 and τ = 6 on
+Mushroom, d = 7 and τ = 15 on Adult.
+Assumed: m/2 is rounded up; K = √m; τ = 15; minus signs in (5.1) to (5.3); labels −1 and 1, or 0
+and 1 as the variant `zero-one`; ten points without the ends of the public range; a node without a
+split is a leaf, and so is a child of fewer than 4 rows; no node ends because its rows are alike.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.postprocess.pipeline import alone, each
@@ -31,11 +29,8 @@ from dpforest_duckdb.recipes.plans import (
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
 from dpforest_duckdb.splits.choose import Chooser, among, attribute_first
 from dpforest_duckdb.splits.published import at_points, by_points, full_shares, unless_few_or_pure
-from dpforest_duckdb.splits.utilities import BALANCE, GINI, Utility
+from dpforest_duckdb.splits.utilities import BALANCE, GINI, MSE_OF_SIGNED, MSE_OF_ZERO_ONE, Utility
 
-# (5.3) is exp(−ε_a N MSE / 8) at P = 1, and N MSE is 2 Gini of labels -1 and 1, ½ Gini of 0 and 1
-SIGNED = replace(GINI, name="N MSE of labels -1 and 1", sensitivity=2, monotone=False)
-ZERO_ONE = replace(GINI, name="N MSE of labels 0 and 1", sensitivity=8, monotone=False)
 POINTS, LEAST_ROWS = 10, 4
 
 
@@ -58,21 +53,25 @@ LINES = (
         assumed="It has 15 trees on other tables.",
     ),
     Line(
-        "d_m = m/2 is 7 for 13 attributes. It is 4 on Banknote.",
-        "thesis §5.1 and Table 5.1",
+        "d_m = m/2 is 7 on Adult (14 attributes by the text, 13 by the table), 4 on Banknote.",
+        "thesis §5.1, §5.2 and Table 5.1",
         "depth: depth",
         assumed="m/2 is rounded up.",
     ),
     Line(
-        "A split has two children. One category is split from the rest.",
-        "thesis (5.2)",
-        "split_type",
+        "A split has two children; a category is split from the rest.", "thesis (5.2)", "split_type"
     ),
     Line(
-        "Each attribute of a subset has a private median among ten equidistant points.",
+        "Each attribute of a subset has a private median.",
         "thesis (5.1)",
         "choose: at_points",
         repaired="The attribute is drawn first, by its best point, then one median.",
+    ),
+    Line(
+        "The median is one of ten equidistant points of the range of a number.",
+        "thesis §5.1",
+        "bins",
+        assumed="They divide the public range, or are the domain's edges nearest to such points.",
     ),
     Line(
         "The size of the subset is below m.",
@@ -83,7 +82,7 @@ LINES = (
     Line(
         "The attribute is drawn by −MSE, with P = 1.",
         "thesis (5.3)",
-        "choose: SIGNED",
+        "choose: MSE_OF_SIGNED",
         repaired="It is drawn by Gini weighted by rows, by permute-and-flip.",
     ),
     Line(
@@ -117,7 +116,12 @@ LINES = (
         "plan: half_to_leaves_and_full_medians",
         repaired="A node has two draws, with half of its share each.",
     ),
-    Line("The label of a leaf is drawn by permute-and-flip.", "thesis §5.1", "leaf: LABEL"),
+    Line(
+        "The label of a leaf is drawn by permute-and-flip.",
+        "thesis §5.1",
+        "leaf: LABEL",
+        assumed="It is drawn ∝ exp(ε_l f), as in its example. The text also says ε/2.",
+    ),
     Line("The majority of the trees' votes decides.", "thesis §5.1", "finish: vote_by_label"),
 )
 
@@ -128,15 +132,16 @@ _PUBLISHED = Recipe(
     paper="Differential Privacy applied to Random Forest Classification, Helsinki 2023",
     rows="disjoint",
     split_type="binary",
-    choose=choose(SIGNED),
+    choose=choose(MSE_OF_SIGNED),
     ends_early=True,
+    bins=POINTS + 1,
     trees=15,
     depth=depth,
     plan=half_to_leaves_and_full_medians(LABEL.mechanism, math.isqrt),
     leaf=LABEL,
     finish=each(alone(vote_by_label)),
     flaws=(*FULL_MEDIANS, "Nodes end by the true number of their rows and classes."),
-    variants={"zero-one": {"choose": choose(ZERO_ONE)}},
+    variants={"zero-one": {"choose": choose(MSE_OF_ZERO_ONE)}},
     lines=LINES,
 )
 
