@@ -245,11 +245,13 @@ them, and at these budgets the others are drawn nearly as often, for splits with
 With these too, it has {{thesis-forest/mushroom_complete/0.1/half-of-all}} at .1 and
 {{thesis-forest/mushroom_complete/1/half-of-all}} at 1.
 
-**The thesis's Banknote at .5 (.888)** is met. At .1 (.838) the form as published has
-{{thesis-forest/banknote/0.1/as-published}}, and with the draws of its code
-{{thesis-forest/banknote/0.1/as-its-code}}, which is most of the way. More attributes at a node
+**The thesis's Banknote at .5 (.888)** is met with the draws of its code:
+{{thesis-forest/banknote/0.5/as-its-code}}, where the form as published has
+{{thesis-forest/banknote/0.5/as-published}}. At .1 (.838) it has
+{{thesis-forest/banknote/0.1/as-published}}. There the draws of the code
+({{thesis-forest/banknote/0.1/as-its-code}}), more attributes at a node
 ({{thesis-forest/banknote/0.1/all-but-one}}) and points of a node's own range
-({{thesis-forest/banknote/0.1/its-range}}) are no nearer. The reason for the rest was not found.
+({{thesis-forest/banknote/0.1/its-range}}) do not reach it. The reason was not found.
 
 **The thesis's Adult (.752 at .1, .785 at 1)** is exceeded by the form as published, and further by
 the draws of the code: {{thesis-forest/adult_complete/0.1/as-its-code}} and
