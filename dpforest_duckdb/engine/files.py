@@ -87,6 +87,7 @@ class ParquetFiles:
     columns: Mapping[str, str]
     database: DatabaseOpener
     schema = True
+    by_values = False
     in_transaction = False
     catalog = CATALOG
 
@@ -115,6 +116,7 @@ class CsvFiles:
     headers: tuple[Header, ...]
     database: DatabaseOpener
     schema = False
+    by_values = False
     in_transaction = False
     catalog = CATALOG
 
@@ -251,7 +253,8 @@ def _csv(files: Sequence[Path], header: Header) -> Sql:
     """The rows of CSV files as text; spaces around a value are not part of it.
 
     Nothing is guessed from the rows, and no row decides whether a run fails: fields beyond those of
-    the header are ignored, and a record with fewer, or that is not UTF-8, is left out.
+    the header are ignored, and a record with fewer, or that is not UTF-8, is left out. One thread
+    reads a file: several would look for records in its middle, and might begin in a quoted value.
     """
     dialect = DuckDBDialect()
     names = ", ".join(dialect.text(str(file)) for file in files)
@@ -259,7 +262,7 @@ def _csv(files: Sequence[Path], header: Header) -> Sql:
     read = (
         f"read_csv([{names}], columns = {{{columns}}}, auto_detect = false, header = true, "
         f"delim = {dialect.text(header.delimiter)}, quote = '\"', escape = '\"', "
-        "strict_mode = false, ignore_errors = true)"
+        "strict_mode = false, ignore_errors = true, parallel = false)"
     )
     trimmed = ", ".join(
         f"nullif(trim(column{number}), '') AS {dialect.ident(name)}"
