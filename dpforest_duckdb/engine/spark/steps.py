@@ -42,6 +42,7 @@ _MEANINGS = {
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
     "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
+    "spark.sql.path.enabled": "false",  # else stored functions could come before built-in ones
     # else the values of one row could change the type of a column, and so whether a run is refused
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
