@@ -48,9 +48,17 @@ def scanned_table(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> Ta
 def read_tables(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list[TableInfo]:
     """The base tables that a query reads, through views and macros too.
 
-    Where DuckDB cannot say, because the query has parameters, reads a DataFrame, or calls a table
-    function that may read tables, these are all tables of all databases of the connection.
+    Where DuckDB cannot say, because the query has parameters, reads a DataFrame or the stored
+    result of another query, or calls a table function that may read tables, or because the session
+    has variables, these are all tables of all databases of the connection.
+
+    Raises `DpforestError` if the query reads the file of a database that is not attached.
     """
+    if "READ_DUCKDB" in engine.call(relation.explain):
+        raise DpforestError(
+            "The query reads the file of a database, whose budgets are not seen then: ATTACH the "
+            "file, and read its tables."
+        )
     scans = _scans(engine, relation)
     databases = engine.run(
         "SELECT database_name FROM system.main.duckdb_databases() WHERE NOT internal"
@@ -79,23 +87,29 @@ def reads_files(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> bool
 
 
 def _scans(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list[dict[str, Any]] | None:
-    """What a query reads, by DuckDB's plan before it is optimised; None if there is no plan.
+    """What a query reads, by DuckDB's plan before it is optimised; None if that does not say.
 
-    The optimised plan leaves out what the statistics of the rows exclude, which is private.
+    It does not if the session has variables, which may hold rows. The optimised plan leaves out
+    what the statistics of the rows exclude, which is private.
     """
+    if engine.run("SELECT name FROM system.main.duckdb_variables() LIMIT 1"):
+        return None
     plan = engine.run("SELECT system.main.json_serialize_plan(?)", [relation.sql_query()])[0][0]
     found: list[dict[str, Any]] = []
+    stored = False  # whether it reads the stored result of another query
 
     def note(node: dict[str, Any]) -> dict[str, Any]:
+        nonlocal stored
         if node.get("type") == "LOGICAL_GET":
             found.append(node)
+        stored |= node.get("type") == "LOGICAL_CHUNK_GET"
         return node
 
     try:
         whole = json.loads(plan, object_hook=note)
     except RecursionError:
         return None
-    return None if whole["error"] else found
+    return None if whole["error"] or stored else found
 
 
 def _is_plain(scan: dict[str, Any]) -> bool:
@@ -114,6 +128,7 @@ class Relation:
     engine: DuckDBEngine
     catalog: str
     schema = False
+    by_values = False
     in_transaction = True
 
     @staticmethod
