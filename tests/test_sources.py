@@ -48,12 +48,12 @@ def columns() -> dict[str, list[Any]]:
 
 
 def arrays() -> dict[str, Any]:
-    """NumPy arrays, with NaN for a missing number and None for missing text."""
+    """NumPy arrays, with NaN for a missing number and None for missing text or a missing id."""
     rows = columns()
     return {
         "colour": np.array(rows["colour"], dtype=object),
         "size": np.array([np.nan if v is None else v for v in rows["size"]]),
-        "who": np.array([np.nan if v is None else v for v in rows["who"]]),
+        "who": np.array(rows["who"], dtype=object),
         "label": np.array(rows["label"], dtype=object),
     }
 
@@ -223,6 +223,35 @@ def test_queries_without_a_capped_table_are_trained_on(
     con, book = capped
     for query in ("FROM u WHERE size > 0", "SELECT u.* FROM u, range(2)"):
         fitted(con, queried(con, query), ledger=book, dataset="d")
+
+
+def test_stored_results_of_a_capped_table_are_refused(tmp_path: Path) -> None:
+    """Their plan has no scan of the table that they were read from."""
+    con, book = database(tmp_path), tmp_path / "ledger"
+    con.execute("PREPARE p AS FROM t WHERE size > 0")
+    queries = [con.sql("EXECUTE p"), con.sql("EXECUTE p").filter("size > 1")]
+    queries += [con.sql("UPDATE t SET size = size RETURNING *")]
+    find_rows(con, "t").account(book, None).set_cap(9 * NANO, 0, ROW, raise_cap=False)  # type: ignore[union-attr]
+    for query in queries:
+        with pytest.raises(BudgetError, match='table "t", which has a cap'):
+            fitted(con, query, ledger=book, dataset="d")
+    con.execute("SET VARIABLE held = (SELECT list(t) FROM t)")
+    query = con.sql("SELECT unnest(getvariable('held'), recursive := true)")
+    with pytest.raises(BudgetError, match='table "t", which has a cap'):
+        fitted(con, query, ledger=book, dataset="d")
+    assert not debits(book)
+
+
+@pytest.mark.parametrize(
+    "query", ["FROM '{}'", "FROM read_duckdb('{}', table_name = 't')", "FROM v"]
+)
+def test_a_query_of_a_database_that_is_not_attached_is_refused(query: str, tmp_path: Path) -> None:
+    file, con = tmp_path / "other.duckdb", duckdb.connect()
+    with duckdb.connect(str(file)) as other:
+        other.execute("CREATE TABLE t AS SELECT 'red' AS colour, 'no' AS label, 1 AS size")
+    con.execute(f"CREATE VIEW v AS FROM '{file}'")
+    with pytest.raises(DpforestError, match="ATTACH the file"):
+        fitted(con, con.sql(query.format(file)), ledger=tmp_path / "l", dataset="d")
 
 
 def test_caps_are_checked_again_when_a_query_is_debited(tmp_path: Path) -> None:
@@ -593,6 +622,62 @@ def test_what_is_no_table_is_not_predicted(tmp_path: Path) -> None:
         forest.predict("a.duckdb", "t")
     with pytest.raises(UsageError, match="key must be a list"):
         forest.to_sql("t", dialect="postgres", key="who")
+
+
+def test_one_thread_reads_a_csv_file(tmp_path: Path) -> None:
+    """Several would begin in the middle of this note, and count its lines as 336,669 rows."""
+    path, line = tmp_path / "notes.csv", f"0,{'x' * 60},no\n"
+    note = '7,"' + "1,n,yes\n" * 200_000 + '",yes\n'
+    path.write_text("size,note,label\n" + line * 120_000 + note + line * 80_000)
+    domain = Domain(DOMAIN.attributes[1:], "label", ("no", "yes"))
+    con = duckdb.connect(config={"threads": 2})
+    rows = find_rows(con, path)
+    info = rows.engine.typed(rows.table, domain, None)
+    with rows.engine.snapshot(info) as snapshot:
+        coded = snapshot.encode(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
+        assert coded.count_leaves(0, 1).tolist() == [[200_000, 1]]
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [0.0, 1.0], ["0", "1"], ["0.0", "1"]])
+@pytest.mark.parametrize("library", [dict, pandas.DataFrame])
+def test_one_value_of_a_frame_does_not_change_how_the_others_are_read(
+    library: Callable[[Any], Any], labels: list[Any]
+) -> None:
+    """A word makes objects or text of a column of numbers, a missing value makes floats of it."""
+    colours, domain = (
+        [1, 2, 1.0, 2.0],
+        domain_from_mapping(
+            {
+                "target": "label",
+                "column": [
+                    {"name": "colour", "kind": "categorical", "domain": [1, 2]},
+                    {"name": "label", "kind": "categorical", "domain": [0, 1]},
+                ],
+            }
+        ),
+    )
+    found = []
+    for more in ([], [np.nan], ["n/a"], [0.5]):
+        given = {"colour": colours + more, "label": labels * 2 + more}
+        kind = object if more == ["n/a"] else None
+        rows = find_rows(
+            duckdb.connect(),
+            library({name: np.array(values, dtype=kind) for name, values in given.items()}),
+        )
+        info = rows.engine.typed(rows.table, domain, None)
+        with rows.engine.snapshot(info) as snapshot:
+            coded = snapshot.encode(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
+            found.append((info.columns, coded.count_classes(0, 1)[0].tolist()))
+    assert all(each == found[0] for each in found)
+    assert np.sum(found[0][1]) == 4
+
+
+def test_ids_that_pandas_made_floats_are_refused(tmp_path: Path) -> None:
+    frame = pandas.DataFrame(arrays()).astype({"who": float})
+    options = {"privacy_unit": "who", "dataset": "d", "ledger": tmp_path / "l"}
+    with pytest.raises(DpforestError, match='convert it to "Int64" or to text'):
+        fitted(duckdb.connect(), frame, **options)
+    fitted(duckdb.connect(), frame.astype({"who": "Int64"}), **options)
 
 
 IDS = [2**53 + 1, 2**53 + 2, 2**53 + 3, 7]  # as DOUBLE, the first is 2^53 and the third 2^53 + 4

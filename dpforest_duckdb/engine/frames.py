@@ -46,6 +46,7 @@ class Frame:
     columns: Mapping[str, str]
     database: DatabaseOpener
     schema = False
+    by_values = True
     in_transaction = False
     catalog = CATALOG
 
@@ -66,7 +67,7 @@ class Frame:
     @contextmanager
     def opened(self, table: TableInfo) -> Iterator[ReadableRows]:
         with self.reading() as (memory, view):
-            rows = Sql(f"SELECT {selected(self.columns, table.columns)} FROM {view}")
+            rows = Sql(f"SELECT {selected(self.columns, table.columns, table.exact)} FROM {view}")
             opened = memory.opened(table, "VIEW", rows)
             _registered(opened.cursor, self.rows)  # each connection has views of its own
             yield opened

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import math
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -76,9 +78,9 @@ class Source(Protocol):
     """Rows that are in no table.
 
     `columns` are the names and the types as DuckDB reads them. `schema` says that the types are
-    declared where the rows are, as in a Parquet file. `catalog` is the database that they are
-    read in. `in_transaction` says that they are read in a transaction of the user's connection,
-    which can have one only.
+    declared where the rows are, as in a Parquet file, `by_values` that they follow from the values,
+    as in a DataFrame. `catalog` is the database that they are read in. `in_transaction` says that
+    they are read in a transaction of the user's connection, which can have one only.
     """
 
     @property
@@ -92,6 +94,9 @@ class Source(Protocol):
 
     @property
     def schema(self) -> bool: ...
+
+    @property
+    def by_values(self) -> bool: ...
 
     @property
     def in_transaction(self) -> bool: ...
@@ -127,7 +132,7 @@ class SourceEngine:
     def typed(self, table: TableInfo, domain: Domain, unit: str | None) -> TableInfo:
         """The table with the columns that a run reads, in the types that they are read as.
 
-        Raises `DpforestError` for a type that is no attribute's.
+        Raises `DpforestError` for a type that is no attribute's, or no privacy unit's.
         """
         found = {name.casefold(): name for name in table.columns}
         label = Attribute(domain.target, "categorical", domain.classes)
@@ -137,12 +142,24 @@ class SourceEngine:
             if name:
                 columns[name] = self._type(attribute, table.columns[name])
         name = found.get((unit or domain.privacy_unit or "").casefold(), "")
+        if name and self.source.by_values and table.columns[name].family == "float":
+            raise DpforestError(
+                f'The privacy unit "{name}" is a column of floating-point numbers, as pandas makes '
+                'of whole numbers if one is missing: convert it to "Int64" or to text.'
+            )
         if name and name not in columns:
             columns[name] = _plain(table.columns[name])
         name = found.get(label.name.casefold(), "")
-        if name and not self.source.schema and table.columns[name].family == "integer":
+        if name and self._whole(label, table.columns[name]):
             columns[name] = BIGINT  # else the predictions of whole classes would have fractions
-        return replace(table, columns=columns)
+        return replace(table, columns=columns, exact=frozenset({name}) & columns.keys())
+
+    def _whole(self, label: Attribute, stored: ColumnType) -> bool:
+        """Whether the classes are read as whole numbers."""
+        if self.source.by_values:
+            whole = all(re.fullmatch(r"-?\d{1,15}", value) for value in label.values)
+            return whole and declared_type(label, stored, by_values=True) == DOUBLE
+        return not self.source.schema and stored.family == "integer"
 
     def _type(self, attribute: Attribute, stored: ColumnType) -> ColumnType:
         if self.source.schema:
@@ -152,7 +169,7 @@ class SourceEngine:
                 f'Column "{attribute.name}" has type {stored.base}, which cannot be an '
                 "attribute: leave it out of the domain or pass --exclude."
             )
-        return declared_type(attribute, stored)
+        return declared_type(attribute, stored, by_values=self.source.by_values)
 
     def declared(self, table: TableInfo) -> list[DeclaredColumn]:
         """The columns: nothing is declared about them but types."""
@@ -236,6 +253,9 @@ class SourceSnapshot:
             last=last,
         )
 
+    def table_seen(self) -> None:
+        """None: the rows are in no table."""
+
     def count_outcomes(self, forest: ForestContent, labels: Attribute) -> Outcomes:
         return self._read().count_outcomes(forest, labels)
 
@@ -253,12 +273,16 @@ class SourceSnapshot:
         return self._filled
 
 
-def declared_type(attribute: Attribute, stored: ColumnType) -> ColumnType:
+def declared_type(
+    attribute: Attribute, stored: ColumnType, *, by_values: bool = False
+) -> ColumnType:
     """The type to read a column as, by the domain; `stored` is what it is stored as.
 
     Bounds that are whole numbers declare whole numbers, dates declare dates, the categories "true"
     and "false" BOOLEAN. Where a column has numbers, categories are compared with them as numbers.
-    Whether it has fractions or missing values makes no difference.
+    Whether it has fractions or missing values makes no difference. If `stored` follows from the
+    values, categories that are different numbers are compared as numbers, whatever it is: one value
+    that is a word makes text of a column of numbers.
     """
     if attribute.kind == "numeric" and attribute.type.usable:
         return _WIDEST[attribute.family]
@@ -274,31 +298,44 @@ def declared_type(attribute: Attribute, stored: ColumnType) -> ColumnType:
     values = [value for cell in range(attribute.proper) for value in attribute.categories(cell)]
     if {value.casefold() for value in values} <= {"true", "false"}:
         return BOOLEAN
-    numbers = stored.family in _NUMBERS and all(map(_is_number, values))
+    if by_values:
+        numbers = _are_different_numbers(values)
+    else:
+        numbers = stored.family in _NUMBERS and all(map(_is_number, values))
     return DOUBLE if numbers else VARCHAR
 
 
-def selected(stored: Mapping[str, str], columns: Mapping[str, ColumnType]) -> Sql:
-    """The columns to read, each in its type; `stored` are the types that they are stored in."""
+def selected(
+    stored: Mapping[str, str],
+    columns: Mapping[str, ColumnType],
+    exact: Collection[str] = (),
+) -> Sql:
+    """The columns to read, each in its type; `stored` are the types that they are stored in.
+
+    In `exact` columns of whole numbers a fraction is NULL.
+    """
     return Sql(
         ", ".join(
-            cast(name, column_type(stored[name]), kind, name) for name, kind in columns.items()
+            cast(name, column_type(stored[name]), kind, name, exact=name in exact)
+            for name, kind in columns.items()
         )
     )
 
 
-def cast(name: str, stored: ColumnType, kind: ColumnType, alias: str) -> Sql:
+def cast(
+    name: str, stored: ColumnType, kind: ColumnType, alias: str, *, exact: bool = False
+) -> Sql:
     """A column in another type and under another name."""
     ident = DuckDBDialect().ident
-    return Sql(f"{_cast(ident(name), stored, kind)} AS {ident(alias)}")
+    return Sql(f"{_cast(ident(name), stored, kind, exact)} AS {ident(alias)}")
 
 
-def _cast(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
+def _cast(column: Sql, stored: ColumnType, kind: ColumnType, exact: bool) -> Sql:
     """A column in another type, NULL where that is impossible.
 
     Where the domain has whole numbers, fractions are rounded up: this keeps them on the same side
-    of every whole edge. Functions are named in full, because the user's macros can be seen where a
-    query is read.
+    of every whole edge. If the column is `exact`, they are NULL. Functions are named in full,
+    because the user's macros can be seen where a query is read.
     """
     if stored == kind:
         return column
@@ -306,6 +343,9 @@ def _cast(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
         return Sql(f"TRY_CAST({column} AS {kind})")
     number = f"TRY_CAST({column} AS DOUBLE)"
     schema = "system.main"
+    if exact:
+        whole = f"{number} = {schema}.trunc({number}) AND {schema}.abs({number}) <= {_WHOLE}"
+        return Sql(f"CASE WHEN {whole} THEN CAST({number} AS BIGINT) END")
     rounded = f"{schema}.ceil({number})"
     limited = f"{schema}.greatest({schema}.least({rounded}, {_WHOLE}), -{_WHOLE})"
     return Sql(f"CASE WHEN NOT {schema}.isnan({number}) THEN CAST({limited} AS BIGINT) END")
@@ -314,6 +354,14 @@ def _cast(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
 def _plain(stored: ColumnType) -> ColumnType:
     """A type without a list of values, which comes from the data."""
     return VARCHAR if stored.base == "ENUM" else stored
+
+
+def _are_different_numbers(texts: Sequence[str]) -> bool:
+    """Whether all are numbers, and no two of them the same as DOUBLE."""
+    if not all(map(_is_number, texts)):
+        return False
+    numbers = [float(text) for text in texts]
+    return all(map(math.isfinite, numbers)) and len(set(numbers)) == len(numbers)
 
 
 def _is_number(text: str) -> bool:

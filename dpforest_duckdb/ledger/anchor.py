@@ -18,7 +18,8 @@ from dpforest_duckdb.errors import BudgetError
 class TableInfo:
     """What the catalogue has on a base table: its full name and its columns' types. Public.
 
-    `computed` are the columns that the database computes whenever they are read.
+    `computed` are the columns that the database computes whenever they are read. In `exact` columns
+    of whole numbers a fraction is no value.
     """
 
     catalog: str
@@ -27,6 +28,7 @@ class TableInfo:
     columns: dict[str, ColumnType]
     comment: str = ""
     computed: frozenset[str] = frozenset()
+    exact: frozenset[str] = frozenset()
 
     @property
     def key(self) -> tuple[str, str, str]:
