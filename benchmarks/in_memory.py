@@ -140,6 +140,9 @@ class Memory:
     def snapshot(self, table: TableInfo, *, shared: bool = False) -> Iterator[Memory]:
         yield self
 
+    def table_seen(self) -> None:
+        """None: the rows are in no database."""
+
     def encode(
         self,
         domain: Domain,
@@ -356,7 +359,7 @@ def trained(
     return run.release_uncapped()
 
 
-UNCAPPED = SimpleNamespace(budget=lambda: SimpleNamespace(cap=None))
+UNCAPPED = SimpleNamespace(budget=lambda seen: SimpleNamespace(cap=None))
 
 
 def evaluated(forest: Forest, table: Table, rows: Integers) -> Figures:

@@ -208,6 +208,12 @@ class Snapshot(Protocol):
         says that nothing else will be coded, so the snapshot need not be kept.
         """
 
+    def table_seen(self) -> TableInfo | None:
+        """The table that the rows come from, as the transaction that reads them sees it.
+
+        None if the rows are in no table, or if the engine has no such transaction.
+        """
+
     def count_outcomes(self, forest: ForestContent, labels: Attribute) -> Outcomes:
         """How often a forest is right about rows of a class; `labels` is the column of classes.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Collection, Iterator, Sequence
 
 import duckdb
@@ -131,6 +132,21 @@ class DuckDBEngine(Statements):
             self._info(catalog, schema, name, comment, connection)
             for schema, name, comment in found
         ]
+
+    def table_seen_by(self, connection: duckdb.DuckDBPyConnection, table: TableInfo) -> TableInfo:
+        """A table as a connection sees it in its transaction.
+
+        Raises `DpforestError` if it no longer exists.
+        """
+        found = self.run(
+            "SELECT comment FROM system.main.duckdb_tables() "
+            "WHERE NOT temporary AND database_name = ? AND schema_name = ? AND table_name = ?",
+            list(table.key),
+            on=connection,
+        )
+        if not found:
+            raise DpforestError(f'Table "{table.display}" is no longer in the database.')
+        return self._info(*table.key, found[0][0], connection)
 
     def declared(self, table: TableInfo) -> list[DeclaredColumn]:
         """What types and CHECKs declare of each column; the type takes precedence."""
@@ -261,7 +277,8 @@ class DuckDBEngine(Statements):
     @contextlib.contextmanager
     def snapshot(self, table: TableInfo, *, shared: bool = False) -> Iterator[DuckDBSnapshot]:
         """The rows of a table at this moment (see `dpforest_duckdb.engine.snapshot`)."""
-        with taken(self, table, shared=shared) as snapshot:
+        look = functools.partial(self.table_seen_by, table=table)
+        with taken(self, table, look, shared=shared) as snapshot:
             yield snapshot
 
 
@@ -280,18 +297,7 @@ class DuckDBNote:
 
     def read(self) -> TableInfo:
         """The table as it is now. Raises `DpforestError` if it no longer exists."""
-        table = self._table
-        found = self._engine.run(
-            "SELECT comment FROM system.main.duckdb_tables() "
-            "WHERE NOT temporary AND database_name = ? AND schema_name = ? AND table_name = ?",
-            [table.catalog, table.schema, table.name],
-            on=self._cursor,
-        )
-        if not found:
-            raise DpforestError(f'Table "{table.display}" is no longer in the database.')
-        return self._engine._info(
-            table.catalog, table.schema, table.name, found[0][0], on=self._cursor
-        )
+        return self._engine.table_seen_by(self._cursor, self._table)
 
     def write(self, note: str) -> None:
         """Replace the comment. Raises `BudgetError` while another transaction changes the table."""

@@ -10,7 +10,7 @@ table.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import duckdb
 
@@ -41,6 +41,8 @@ class DuckDBSnapshot:
     the hashes of the rows are compared with those of the coded rows; if they differ, the codes are
     dropped. So each run sees the rows of one moment here too. Only the last KEPT coded tables are
     kept, because runs that draw their bins seldom share them.
+
+    `found` looks the table up in the catalogue, in the transaction of the rows.
     """
 
     def __init__(
@@ -50,8 +52,10 @@ class DuckDBSnapshot:
         cursor: duckdb.DuckDBPyConnection,
         *,
         shared: bool,
+        found: Callable[[], TableInfo] | None = None,
     ) -> None:
         self._statements = statements
+        self._found = found
         self._table = table
         self._cursor = cursor
         self._open = False
@@ -130,6 +134,10 @@ class DuckDBSnapshot:
             self._end()
         return rows.with_same_codes(copies, likely_rows=likely_rows, owned=owned) if kept else rows
 
+    def table_seen(self) -> TableInfo | None:
+        self._begin()
+        return self._found() if self._found else None
+
     def count_outcomes(self, forest: ForestContent, labels: Attribute) -> Outcomes:
         return self._outcomes(forest, labels).groups()
 
@@ -150,7 +158,13 @@ def new_cursor(statements: Statements) -> duckdb.DuckDBPyConnection:
 
 
 @contextlib.contextmanager
-def taken(statements: Statements, table: TableInfo, *, shared: bool) -> Iterator[DuckDBSnapshot]:
+def taken(
+    statements: Statements,
+    table: TableInfo,
+    found: Callable[[duckdb.DuckDBPyConnection], TableInfo],
+    *,
+    shared: bool,
+) -> Iterator[DuckDBSnapshot]:
     """A snapshot of a table; the rows coded from it are dropped at the end."""
     with contextlib.closing(new_cursor(statements)) as cursor:
-        yield DuckDBSnapshot(statements, table, cursor, shared=shared)
+        yield DuckDBSnapshot(statements, table, cursor, shared=shared, found=lambda: found(cursor))

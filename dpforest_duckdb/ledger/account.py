@@ -86,12 +86,12 @@ class Account:
         """The table as the ledger knows it now, or as its first entry will record it."""
         return self._identify(self.ledger.read(), self._current_info())
 
-    def budget(self) -> Budget:
-        """Cap and spending of the table.
+    def budget(self, seen: TableInfo | None = None) -> Budget:
+        """Cap and spending of the table: as it is now, or as a transaction has `seen` it.
 
         Raises `BudgetError` if it may be a vanished capped table under a new name.
         """
-        chain, info = self.ledger.read(), self._current_info()
+        chain, info = self.ledger.read(), seen or self._current_info()
         return chain.budget(self._identify(chain, info).dataset)
 
     def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
@@ -140,6 +140,21 @@ class Account:
         table = self._identify(chain, self._current_info())
         self._refuse_unanchored(chain.budget(table.dataset))
         chain.debit(table, epsilon, delta, unit, recipe="", model="", private=private, plan=[])
+
+    def refuse_other(self, runs: Sequence[int], seen: TableInfo | None) -> None:
+        """Raise `DpforestError` if the rows are not those of the table that `runs` debited.
+
+        `seen` is the table that the rows come from, as the transaction that reads them sees it.
+        Since the debit, its name may have been given to another table, or its columns changed.
+        """
+        if seen is None or not self.writable:
+            return
+        chain, dataset = self.ledger.read(), _anchor(seen.comment).get("dataset")
+        if any(chain.debited(run) != dataset for run in runs) or seen.columns != self.info.columns:
+            raise DpforestError(
+                f'Table "{self.info.display}" was replaced or changed after the debit, before its '
+                "rows were read: run again (the debit stays)."
+            )
 
     def close_run(self, runs: Sequence[int], state: Outcome, forest: str = "") -> None:
         """Record how the run of a debit ended, and its forest's hash; nothing is refunded."""

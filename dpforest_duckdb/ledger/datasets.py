@@ -65,8 +65,8 @@ class DatasetAccount:
         first = self.files[0].name
         return first if len(self.files) == 1 else f"{first} and {len(self.files) - 1} more"
 
-    def budget(self) -> Budget:
-        """The budget that leaves least, or else has spent most.
+    def budget(self, seen: object = None) -> Budget:
+        """The budget that leaves least, or else has spent most. Rows in no table are never `seen`.
 
         Raises `BudgetError` if a file cannot join the dataset.
         """
@@ -119,6 +119,9 @@ class DatasetAccount:
         for table in self._debited(chain):
             chain.debit(table, epsilon, delta, unit, recipe="", model="", private=private, plan=[])
 
+    def refuse_other(self, runs: Sequence[int], seen: object) -> None:
+        """Nothing is refused: the rows are in no table."""
+
     def close_run(self, runs: Sequence[int], state: Outcome, forest: str = "") -> None:
         """Record how the runs of one debit ended, and their forest's hash; nothing is refunded."""
         with self.ledger.writing() as chain:
@@ -152,7 +155,7 @@ class NoAccount:
     display: str = "these rows"
     noun: str = "dataset"
 
-    def budget(self) -> Budget:
+    def budget(self, seen: object = None) -> Budget:
         return Budget((), ())
 
     def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
@@ -164,6 +167,9 @@ class NoAccount:
     def check(
         self, chain: Chain, epsilon: int, delta: int, unit: PrivacyUnit, *, private: bool
     ) -> None:
+        return None
+
+    def refuse_other(self, runs: Sequence[int], seen: object) -> None:
         return None
 
     def close_run(self, runs: Sequence[int], state: Outcome, forest: str = "") -> None:

@@ -223,6 +223,13 @@ class Chain:
                 return entry.table.dataset
         return None
 
+    def debited(self, run: int) -> str | None:
+        """The dataset that a run was debited from."""
+        for entry in self.entries:
+            if isinstance(entry, Run) and entry.seq == run:
+                return entry.table.dataset
+        return None
+
     def place_of(self, dataset: str) -> str | None:
         """Where a dataset was last seen."""
         for entry in reversed(self.entries):

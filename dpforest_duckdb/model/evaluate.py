@@ -92,6 +92,7 @@ def evaluate(
             nano, 0, unit, recipe=EVALUATE, model=forest.name, private=not reason, plan=plan
         )
         try:
+            account.refuse_other(run, rows.table_seen())
             found = _noisy(rows, forest, labels, nano, unit)
         except BaseException as error:
             with contextlib.suppress(DpforestError):
@@ -110,13 +111,13 @@ def _exact(
     account: AnyAccount | None,
 ) -> Evaluation:
     """Figures of the rows without noise, for a table without a cap."""
-    if account and account.budget().cap:
-        raise BudgetError(
-            f'Refused: {account.noun} "{account.display}" has a cap, and exact figures are not '
-            "private: ask for noisy ones with --epsilon."
-        )
     labels = _labels(forest, info, target)
     with engine.snapshot(info) as rows:
+        if account and account.budget(rows.table_seen()).cap:
+            raise BudgetError(
+                f'Refused: {account.noun} "{account.display}" has a cap, and exact figures are not '
+                "private: ask for noisy ones with --epsilon."
+            )
         return exact_figures(rows.count_outcomes(forest, labels), len(forest.domain.classes))
 
 

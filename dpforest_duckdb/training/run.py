@@ -153,6 +153,7 @@ class Run:
             plan=[asdict(query) for query in self.plan.queries],
         )
         try:
+            self.account.refuse_other(run, rows.table_seen())
             forest = self._grown_forest(rows, observe)
             if self.name is not None:
                 observe(Event(Phase.STORE))
@@ -184,12 +185,12 @@ class Run:
 
         Raises `BudgetError` for a table with a cap.
         """
-        self._refuse_cap()
         with self.engine.snapshot(self.table) as rows:
+            self._refuse_cap(rows.table_seen())
             return self._grown_forest(rows, unobserved)
 
-    def _refuse_cap(self) -> None:
-        if self.account.budget().cap:
+    def _refuse_cap(self, seen: TableInfo | None) -> None:
+        if self.account.budget(seen).cap:
             raise BudgetError(
                 f'Table "{self.table.display}" has a cap, and this would spend past it: execute '
                 "the run."

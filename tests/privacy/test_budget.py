@@ -14,6 +14,7 @@ from shell import dpforest
 from dpforest_duckdb import BudgetError, DpforestError, UsageError, prepare
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount, NoAccount
@@ -322,6 +323,48 @@ def test_a_table_changed_since_the_plan_is_refused_before_the_debit(
     with pytest.raises(DpforestError, match=said):
         run.execute()
     assert Ledger(run.account.ledger.path).read().entries == []
+
+
+SWAP = "BEGIN; ALTER TABLE t RENAME TO old; ALTER TABLE u RENAME TO t; COMMIT"
+
+
+@pytest.mark.parametrize("change", [SWAP, "ALTER TABLE t ADD COLUMN more INTEGER"])
+@pytest.mark.parametrize("with_rows", ["train", "evaluate"])
+def test_rows_of_another_table_than_was_debited_are_not_read(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, change: str, with_rows: str
+) -> None:
+    """Another connection gives the name to a table with a cap, between debit and first reading."""
+    fill(con, "u", swapped=True)
+    account(con, "u").set_cap(NANO // 10, 0, ROW, raise_cap=False)
+    forest, run, seen = ready(con, epsilon=1000).execute(), ready(con), []
+    debit = Account.debit
+
+    def then_changed(self: Account, *given: Any, **named: Any) -> tuple[int, ...]:
+        found = debit(self, *given, **named)
+        con.cursor().execute(change)
+        return found
+
+    monkeypatch.setattr(Account, "debit", then_changed)
+    monkeypatch.setattr(DuckDBSnapshot, "encode", lambda *_, **__: seen.append("encoded"))
+    monkeypatch.setattr(DuckDBSnapshot, "count_outcome_grid", lambda *_, **__: seen.append("read"))
+    read = {
+        "train": run.execute,
+        "evaluate": lambda: evaluate(DuckDBEngine(con), forest, "t", epsilon=1),
+    }[with_rows]
+    with pytest.raises(DpforestError, match="replaced or changed after the debit"):
+        read()
+    assert not seen
+
+
+def test_a_release_without_a_debit_looks_at_the_table_that_it_reads(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(con, "u")
+    account(con, "u").set_cap(NANO, 0, ROW, raise_cap=False)
+    run = ready(con)
+    con.execute(SWAP)
+    with pytest.raises(DpforestError):
+        run.release_uncapped()
 
 
 def test_a_model_whose_name_was_taken_meanwhile_is_kept_under_another(

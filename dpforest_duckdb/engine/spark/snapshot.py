@@ -63,6 +63,9 @@ class SparkSnapshot:
             self._source = None
         return coded
 
+    def table_seen(self) -> None:
+        """None: Spark has no transactions."""
+
     def _read(self, *, copied: bool) -> Source:
         """The rows of this snapshot, read by the first call."""
         if self._source is None:
