@@ -75,11 +75,14 @@ def _check(rows: FoundRows, file: str, target: str | None, as_json: bool) -> Non
     """Compare a domain file with the columns: refuse what cannot be right, list other doubts."""
     from dpforest_duckdb.domain.checks import remarks
     from dpforest_duckdb.domain.file import load_domain
+    from dpforest_duckdb.privacy.unit import requested_unit
 
     domain = load_domain(file, target)
     info = rows.engine.typed(rows.table, domain, None)
     notes = remarks(domain, info.columns)
     bound = domain.bind(info.columns)
+    if bound.privacy_unit not in (None, "row"):
+        requested_unit(bound.privacy_unit, 1, cap=None, columns=info.columns)
     used = {name.casefold() for name in (*bound.columns, bound.target, *bound.identifiers)}
     unused = [name for name in rows.table.columns if name.casefold() not in used]
     if as_json:

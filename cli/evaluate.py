@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, number, say
+from dpforest_duckdb.cli.output import emit, number, say, say_spent
 
 if TYPE_CHECKING:
     from dpforest_duckdb.model.figures import Evaluation
@@ -46,8 +46,8 @@ def evaluate(
 
     Without --epsilon the figures are exact and not private; a table with a cap refuses them. With
     --epsilon they are noisy and free to publish, and the budget is debited; their probabilities are
-    rounded to a twentieth. They protect the model's privacy unit, or the cap's. A model that no
-    private run in the ledger made needs --unseen.
+    rounded to a twentieth. They protect the unit of the table's cap, or else the model's. If no
+    private run in the ledger made the model, add --unseen.
 
     \b
     Example:
@@ -83,6 +83,8 @@ def evaluate(
             unseen=unseen,
             ledger=ledger,
         )
+        if epsilon is not None:
+            say_spent(account or source.account(ledger, dataset))
     if found.reasons:
         say(
             f"These figures are not private, so do not publish them: {' '.join(found.reasons)} Pass"
@@ -109,7 +111,7 @@ def _show(found: Evaluation, classes: int) -> None:
     print(f"AUC       {number(found.auc)}{_why(found.auc, classes)}")
     if found.epsilon is not None:
         print(f"protects  {found.unit}, at ε = {show(found.epsilon)}")
-        meaning = "standard deviation of one count; each figure adds up many"
+        meaning = "standard deviation of one count; each figure combines many"
         print(f"noise     {found.noise:.3g} ({meaning})")
 
 

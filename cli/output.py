@@ -16,6 +16,7 @@ from dpforest_duckdb.errors import one_line
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from dpforest_duckdb.ledger.datasets import AnyAccount
     from dpforest_duckdb.model.forest import Forest
 
 
@@ -31,6 +32,26 @@ def tell(text: object) -> None:
 def say(text: object) -> None:
     """One line for people, on stderr."""
     _note(_wrapped(one_line(text), sys.stderr))
+
+
+def warn_if_not_private(forest: Forest) -> None:
+    """Say on stderr why a model must not be published, if it must not."""
+    if not forest.private:
+        reasons = " ".join(forest.guarantee.reasons)
+        say(f"This model is not private, so do not publish it: {reasons}")
+
+
+def say_spent(account: AnyAccount) -> None:
+    """Say on stderr what was spent, and what is left of a cap."""
+    from dpforest_duckdb.privacy.amounts import ATTO, show
+
+    budget, name = account.budget(), account.display
+    left = budget.left_epsilon
+    cap = f" of a cap of {show(budget.cap.epsilon)}, {show(left or 0)} left" if budget.cap else ""
+    spent = f"ε = {show(budget.spent_epsilon)}"
+    if budget.spent_delta:
+        spent += f", δ = {show(budget.spent_delta, ATTO)}"
+    say(f'Spent on {account.noun} "{name}" so far: {spent}{cap}.')
 
 
 def _wrapped(line: str, stream: TextIO | None) -> str:

@@ -205,7 +205,8 @@ def _show(recipe: Recipe, facts: dict[str, Any], epsilon: str) -> None:
     for key, value in facts["pieces"].items():
         shown = ", ".join(f"{k} by {v}" for k, v in value.items()) if key == "mechanisms" else value
         tell(f"{key:<10} {shown}")
-    tell(f"\nε = {epsilon} on six categorical and two numeric attributes, ε of one query by depth:")
+    tell("")
+    tell(f"ε = {epsilon} on six categorical and two numeric attributes, ε of one query by depth:")
     plan = _example(recipe, nano_epsilon(epsilon))
     show_table(
         ("query", "trees", "by depth"),

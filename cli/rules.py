@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, say, show_table
+from dpforest_duckdb.cli.output import emit, say, show_table, warn_if_not_private
 
 
 def rules(
@@ -22,7 +22,7 @@ def rules(
 ) -> None:
     """List the rules of a model with their noisy class counts.
 
-    Only the model is read; everything in it is released.
+    Only the model is read, and no row of a table.
 
     \b
     Example:
@@ -30,6 +30,7 @@ def rules(
     """
     with options.opened_for_model(db, model, show_sql=show_sql) as (_, forest):
         found = [rule for rule in forest.rules() if rule["leaf"] or not leaves_only]
+    warn_if_not_private(forest)
     if as_json:
         emit({"rules": found})
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit
+from dpforest_duckdb.cli.output import emit, warn_if_not_private
 from dpforest_duckdb.errors import UsageError, one_line
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def show(
 ) -> None:
     """Draw a model in the terminal: the effects of its attributes, or one of its trees.
 
-    Only the model is read; everything in it is released.
+    Only the model is read, and no row of a table.
 
     \b
     Example:
@@ -45,6 +45,7 @@ def show(
     with options.opened_for_model(db, model, show_sql=show_sql) as (_, forest):
         if tree is not None and tree >= len(forest.trees):
             raise UsageError(f"--tree must be from 0 to {len(forest.trees) - 1}, as in its rules.")
+    warn_if_not_private(forest)
     if tree is not None:
         _show_tree(forest, tree, as_json)
     else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, facts, listed, say, show_table, tell
+from dpforest_duckdb.cli.output import emit, facts, listed, say, say_spent, show_table, tell
 from dpforest_duckdb.cli.progress import shown_progress
 from dpforest_duckdb.errors import DpforestError, UsageError
 
@@ -53,7 +53,7 @@ def train(
     ] = None,
     classes: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="The classes of the target, with the two options above."),
+        typer.Option(metavar="A,B", help="The classes; with --numeric or --categories."),
     ] = None,
     privacy_unit: options.PrivacyUnit = None,
     rows_per_unit: Annotated[
@@ -74,7 +74,7 @@ def train(
         int | None,
         typer.Option(
             metavar="N",
-            help="The greatest depth, counted as in the recipe's paper. [default: the recipe's]",
+            help="The most splits on a path; no effect with auto. [default: the recipe's]",
         ),
     ] = None,
     name: Annotated[
@@ -108,7 +108,7 @@ def train(
     not_private: Annotated[
         bool,
         typer.Option(
-            "--not-private", help="Say that you know: a model made with --seed is not private."
+            "--not-private", help="Confirm that the model will not be private: --seed needs this."
         ),
     ] = False,
     ledger: options.Ledger = None,
@@ -128,7 +128,7 @@ def train(
         int | None,
         typer.Option(
             metavar="N",
-            help="Refuse to start if N rows may not fit into memory and disk. No row is counted.",
+            help="Refuse to start if N rows may not fit into memory and disk; counts no row.",
         ),
     ] = None,
     engine: options.EngineName = "duckdb",
@@ -191,7 +191,7 @@ def train(
         with shown_progress(timings=timings) as observe:
             forests = list(train_many(runs, observe=observe))
         _write(forests[0], out, name)
-        _say_spent(runs[0])
+        say_spent(runs[0].account)
     _show_forests(runs, forests, out, as_json)
 
 
@@ -313,18 +313,6 @@ def _say_public(run: Run, source: str) -> None:
         say(f"Note: {note}")
     for reason in run.recipe.flaws:
         say(f"Warning: not private: {reason}")
-
-
-def _say_spent(run: Run) -> None:
-    from dpforest_duckdb.privacy.amounts import ATTO, show
-
-    budget, name = run.account.budget(), run.account.display
-    left = budget.left_epsilon
-    cap = f" of a cap of {show(budget.cap.epsilon)}, {show(left or 0)} left" if budget.cap else ""
-    spent = f"ε = {show(budget.spent_epsilon)}"
-    if budget.spent_delta:
-        spent += f", δ = {show(budget.spent_delta, ATTO)}"
-    say(f'Spent on {run.account.noun} "{name}" so far: {spent}{cap}.')
 
 
 def _show_forests(runs: list[Run], forests: list[Forest], out: str | None, as_json: bool) -> None:

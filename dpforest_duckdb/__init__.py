@@ -43,6 +43,10 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     """Import a public name on first use: the command line must start fast."""
     if name not in _HOMES:

@@ -138,8 +138,8 @@ def _prepared(home: Path, *, replace: bool) -> Path:
         home.mkdir(parents=True, exist_ok=True)
         strangers = {entry.name for entry in home.iterdir()} - set(_FILES)
         if any(home.iterdir()) and (strangers or not replace):
-            hint = "it holds other files" if strangers else "pass --replace to run the demo again"
-            raise DpforestError(f"The folder {home} is not empty: {hint}, or choose another --dir.")
+            hint = "" if strangers else "pass --replace to run the demo again, or "
+            raise DpforestError(f"The folder {home} is not empty: {hint}choose another --dir.")
         for name in _FILES:
             (home / name).unlink(missing_ok=True)
     except OSError:

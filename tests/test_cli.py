@@ -96,6 +96,8 @@ def test_options_that_do_nothing_or_protect_little_get_a_note(db: Path) -> None:
     assert note.format("auto") in dpforest(*train(db, *deep)).err
     assert note.format("log-odds") in dpforest(*train(db, *deep, "--recipe", "log-odds")).err
     assert "--depth" not in dpforest(*train(db, *deep, "--recipe", "greedy-tree")).err
+    few = dpforest(*train(db, "--dry-run", "--trees", "1", "--recipe", "joint-tables"))
+    assert "Note: --trees has no effect: recipe joint-tables uses all attributes." in few.err
     large = ("--recipe", "boosted", "--dry-run", "--delta")
     assert "Note: δ = 0.5 is above 0.001" in dpforest(*train(db, *large, "0.5")).err
     assert "δ = 0.001" not in dpforest(*train(db, *large, "0.001")).err

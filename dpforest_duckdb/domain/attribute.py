@@ -319,6 +319,10 @@ def _check_attribute(a: Attribute) -> None:
             raise DpforestError(
                 f'edges of column "{a.name}" must ascend, with at most {MAX_BINS} of them.'
             )
+        if a.type == UNKNOWN and a.bins is not None:
+            raise DpforestError(
+                f'Column "{a.name}" has both bins and edges in the domain: give one of them.'
+            )
     limits = [limit for limit in (a.lower, a.upper, *a.edges) if limit is not None]
     if a.type == UNKNOWN and len({isinstance(limit, dt.date) for limit in limits}) > 1:
         raise DpforestError(

@@ -19,7 +19,7 @@ def remarks(domain: Domain, columns: Mapping[str, ColumnType]) -> tuple[str, ...
     """Sentences about labels that the domain or an ENUM lacks.
 
     Raises `DpforestError` if the domain misspells a label, if no class is a label, or if dates
-    bound a column of numbers.
+    bound a column of numbers, or numbers one of dates.
     """
     found = {name.casefold(): (name, kind) for name, kind in columns.items()}
     label = Attribute(domain.target, "categorical", domain.classes)
@@ -28,19 +28,27 @@ def remarks(domain: Domain, columns: Mapping[str, ColumnType]) -> tuple[str, ...
         name, kind = found.get(attribute.column.casefold(), ("", None))
         if kind is None:
             continue
-        _refuse_dates_for_numbers(attribute, name, kind)
+        _refuse_other_bounds(attribute, name, kind)
         if attribute.kind == "categorical" and kind.labels and not attribute.of:
             sentences += _labels(attribute, name, kind.labels, is_target=attribute is label)
     return tuple(sentences)
 
 
-def _refuse_dates_for_numbers(attribute: Attribute, name: str, kind: ColumnType) -> None:
+def _refuse_other_bounds(attribute: Attribute, name: str, kind: ColumnType) -> None:
+    """Raise `DpforestError` for dates as bounds of numbers, or numbers as bounds of dates."""
     limits = (attribute.lower, attribute.upper, *attribute.edges)
-    dates = any(isinstance(limit, dt.date) for limit in limits)
-    if attribute.kind == "numeric" and dates and kind.family in ("integer", "decimal", "float"):
+    given = [isinstance(limit, dt.date) for limit in limits if limit is not None]
+    if attribute.kind != "numeric" or not given:
+        return
+    if any(given) and kind.family in ("integer", "decimal", "float"):
         raise DpforestError(
             f'Column "{name}" is {kind.base}, but its bounds are dates: write numbers in the '
             "domain, or convert the column."
+        )
+    if not all(given) and kind.family in ("date", "timestamp"):
+        raise DpforestError(
+            f'Column "{name}" is {kind.base}, but its bounds are numbers: write dates in the '
+            "domain, such as 2020-01-31 without quotes."
         )
 
 

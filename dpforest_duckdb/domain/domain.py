@@ -78,6 +78,10 @@ class Domain:
                         f'{option} names "{name}", which the domain does not: correct the name, '
                         "or add the column to the file that dpforest domain prints."
                     )
+        if self.target.casefold() in (name.casefold() for name in exclude):
+            raise DpforestError(
+                f'--exclude names "{self.target}", which is the target: leave it out of --exclude.'
+            )
         wanted = {name.casefold() for name in columns}
         unwanted = {name.casefold() for name in exclude}
         used = tuple(
@@ -105,15 +109,12 @@ class Domain:
         """
         found = {name.casefold(): name for name in columns}
 
-        def column(name: str) -> str:
+        def column(name: str, hint: str = "correct the domain or pass --exclude") -> str:
             if name.casefold() not in found:
-                raise DpforestError(
-                    f'There is no column "{name}", which the domain names: correct the domain '
-                    "or pass --exclude."
-                )
+                raise DpforestError(f'There is no column "{name}", which the domain names: {hint}.')
             return found[name.casefold()]
 
-        target = column(self.target)
+        target = column(self.target, "correct the target in the domain, or pass --target")
         labels = Attribute(target, "categorical", self.classes).bound(columns[target])
         return replace(
             self,

@@ -29,7 +29,7 @@ def load_domain(path: str | Path, target: str | None = None) -> Domain:
     """Read a domain file (TOML, docs/domain.md). Raises `DpforestError` with one sentence."""
     refuse_wrong_types(locals())
     try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise DpforestError(f"There is no domain file {path}: check --domain.") from None
     except (OSError, UnicodeDecodeError):
@@ -133,7 +133,16 @@ def _class_list(name: str, column: Mapping[str, Any]) -> tuple[str, ...]:
             f'The target "{name}" has no list of classes: choose another --target, or add '
             "domain = […] to its [[column]] in the domain file."
         )
-    return tuple(category_text(value) for value in domain)
+    return _categories(name, domain)
+
+
+def _categories(name: str, listed: Sequence[Any]) -> tuple[str, ...]:
+    """The texts of a list of categories or classes. Raises `DpforestError` for a list in it."""
+    if any(isinstance(value, list | dict) for value in listed):
+        raise DpforestError(
+            f'domain of column "{name}" holds a list: write one list of values, [value, value, …].'
+        )
+    return tuple(category_text(value) for value in listed)
 
 
 def _attribute(name: str, column: Mapping[str, Any]) -> Attribute:
@@ -154,7 +163,7 @@ def _attribute(name: str, column: Mapping[str, Any]) -> Attribute:
     return Attribute(
         name=name,
         kind=kind,
-        values=tuple(category_text(value) for value in domain) if kind == "categorical" else (),
+        values=_categories(name, domain) if kind == "categorical" else (),
         ordered=column.get("ordered", False),
         lower=_limit(name, "lower", column.get("lower")),
         upper=_limit(name, "upper", column.get("upper")),

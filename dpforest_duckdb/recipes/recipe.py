@@ -90,10 +90,10 @@ class Recipe:
     released into votes, `voting` says how trees vote together, `link` how votes become
     probabilities. `second` is a second phase, if there is one.
 
-    `trees` and `depth` are numbers or public rules; they are maxima if `adapt` sets them, and with
-    `own_depth` the requested depth has no effect. `depth`
-    is counted as in the paper, in which the root has the depth `depth_of_root`: the longest path
-    has depth - depth_of_root splits.
+    `trees` and `depth` are numbers or public rules; they are maxima if `adapt` sets them. With
+    `own_trees` or `own_depth` a requested number has no effect. `depth` is counted as in the paper,
+    in which the root has the depth `depth_of_root`: the longest path has depth - depth_of_root
+    splits.
 
     `published` is the form as published, in which `as_published` is true. `flaws` say why a form is
     not private, `repair` what the rigorous form does instead, `only` why there is only one form.
@@ -130,6 +130,7 @@ class Recipe:
     taxonomies: bool = False
     bins: int = 0
     depth_of_root: int = 0
+    own_trees: bool = False
     own_depth: bool = False
     link: Link = "shares"
     published: Recipe | None = None
@@ -205,11 +206,16 @@ class Recipe:
             first=first,
         )
 
-    def remarks(self, depth: int | None) -> tuple[str, ...]:
-        """A sentence if the requested depth has no effect."""
-        if depth is None or not self.own_depth:
-            return ()
-        return (f"--depth has no effect: recipe {self.name} sets the depth of its trees itself.",)
+    def remarks(self, trees: int | None, depth: int | None) -> list[str]:
+        """A sentence for each requested number that has no effect."""
+        found = []
+        if trees is not None and self.own_trees:
+            found.append(f"--trees has no effect: recipe {self.name} uses all attributes.")
+        if depth is not None and self.own_depth:
+            found.append(
+                f"--depth has no effect: recipe {self.name} sets the depth of its trees itself."
+            )
+        return found
 
     def _reach(self, domain: Domain, trees: int, depth: int) -> int:
         """The depth at which trees that the recipe does not limit are cut; 0 if they are not.

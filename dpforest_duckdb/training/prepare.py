@@ -90,7 +90,7 @@ def prepare(
     request = _affordable(chosen, wanted)
     if request.delta != atto:
         notes.append(f"Recipe {chosen.name} uses pure ε and spends no δ.")
-    notes += (*large_delta(request.delta), *chosen.remarks(depth))
+    notes += (*large_delta(request.delta), *chosen.remarks(trees, depth))
     for note in notes:
         warnings.warn(note, PublicFactWarning, stacklevel=2)
     engine.refuse_unseen(info, [*public.columns, unit.column])

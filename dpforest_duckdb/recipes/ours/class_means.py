@@ -83,6 +83,7 @@ CLASS_MEANS = Recipe(
     choose=at_random,
     trees=lambda domain: len(domain.attributes),
     depth=1,
+    own_trees=True,
     own_depth=True,
     distinct_roots=True,
     plan=plan,

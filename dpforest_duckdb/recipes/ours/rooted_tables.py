@@ -96,6 +96,7 @@ ROOTED_TABLES = Recipe(
     choose=at_random,
     trees=lambda domain: len(domain.attributes),
     depth=3,
+    own_trees=True,
     own_depth=True,
     plan=plan,
     learner=learner.rooted_tables(lambda request: roots(request)[0]),
