@@ -138,8 +138,12 @@ def _prepared(home: Path, *, replace: bool) -> Path:
         home.mkdir(parents=True, exist_ok=True)
         strangers = {entry.name for entry in home.iterdir()} - set(_FILES)
         if any(home.iterdir()) and (strangers or not replace):
-            hint = "" if strangers else "pass --replace to run the demo again, or "
-            raise DpforestError(f"The folder {home} is not empty: {hint}choose another --dir.")
+            raise DpforestError(
+                f"The folder {home} holds other files: choose another --dir."
+                if strangers
+                else f"The folder {home} is not empty: pass --replace to run the demo again, or "
+                "choose another --dir."
+            )
         for name in _FILES:
             (home / name).unlink(missing_ok=True)
     except OSError:

@@ -171,12 +171,12 @@ class TrainingContext:
 class Learner:
     """A function that grows trees from coded rows.
 
-    `grow` may read the rows only through what it spends from the context's account. `node_columns`
-    and `score_columns` are the columns of nodes, and of scores and leaves, that a coded row needs
-    for a request: public facts, which bound the temporary space. `compares_trees` says that in the
-    end every tree labels every row, even if a row trained only one of them. `deviation` is the
-    largest standard deviation of the noise in what a planned query returns, in rows: None if it
-    returns a choice. It is public.
+    All that `grow` returns is public, or noisy and paid for from the context's account.
+    `node_columns` and `score_columns` are the columns of nodes, and of scores and leaves, that a
+    coded row needs for a request: public facts, which bound the temporary space. `compares_trees`
+    says that in the end every tree labels every row, even if a row trained only one of them.
+    `deviation` is the largest standard deviation of the noise in what a planned query returns, in
+    rows: None if it returns a choice. It is public.
     """
 
     grow: Callable[[CodedRows, TrainingContext], Grown]

@@ -54,6 +54,7 @@ def requested_unit(
     declared = {name.casefold(): name for name in columns}
     if column.casefold() not in declared:
         raise DpforestError(
-            f'There is no column "{column}", the privacy unit: correct --privacy-unit, or the domain.'
+            f'There is no column "{column}", the privacy unit: correct --privacy-unit, or the '
+            "domain."
         )
     return PrivacyUnit(declared[column.casefold()], rows or 1)

@@ -1,7 +1,7 @@
 """How `auto` decides: the size of a forest, from public figures and a noisy number of rows.
 
 The main quantity is the strength n·ε: the rows in a count divided by the noise in it. The constants
-are in `constants`.
+that were varied are in `constants`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LEAST_PART = Fraction(1, 1000)  # of a budget, for a choice
 PURE = 3  # times ENOUGH: the signal from which two classes are boosted without a δ; medians pay
 LATE = 3  # times that signal: where boosting starts if most attributes are not numeric
 COARSEST, FEWEST, MOST = 2, 4, 32  # bins: least of joint tables, least of others, most
-MANY = 6  # classes from which class means of all attributes come before tables of a few
+MANY_CLASSES = 6  # from which class means of all attributes come before tables of a few
 
 
 def strength(request: Request) -> float:
@@ -336,13 +336,13 @@ def draw_percent(request: Request) -> int:
 def means_fit(request: Request) -> bool:
     """Whether the class means of all attributes have little noise, by a careful number of rows.
 
-    For MANY classes or more, and mostly numeric attributes: with fewer classes tables of the
+    For MANY_CLASSES or more, and mostly numeric attributes: with fewer classes tables of the
     strongest attributes, in bins that suit them, are better. Not if an attribute has many
     categories in no order, nor if it would cost too much to ask whether one attribute suffices.
     CAUTION is taken off the rows once more.
     """
     attributes = request.domain.attributes
-    if _classes(request) < MANY or not mostly_numeric(request):
+    if _classes(request) < MANY_CLASSES or not mostly_numeric(request):
         return False
     if request.trees < len(attributes) or not strongest_is_cheap(request, request.rows):
         return False

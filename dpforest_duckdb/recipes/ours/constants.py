@@ -1,7 +1,9 @@
-"""The constants by which `auto` decides, all of them.
+"""The ten constants of `auto` that were varied to see what other values are worth.
 
 They were set by hand on public tables, all of them together. `docs/constants.md` shows what other
-values are worth, with standard errors, and what is lost on a table that is left out.
+values are worth, with standard errors, and what is lost on a table that is left out. Fixed numbers
+that were not varied, such as the six classes from which class means are used, are in `auto_rules`
+and in the learners; `docs/auto.md` lists them.
 
 The strength is n·ε: the rows in a count divided by the noise in it. The signal is n divided by the
 noise of a sweep of boosting and by √classes.
