@@ -620,6 +620,15 @@ def test_models_export_and_import(db: Path, tmp_path: Path) -> None:
     assert json.loads(back.read_text()) == named
 
 
+def test_what_shows_a_model_says_that_it_is_not_private(db: Path) -> None:
+    dpforest(*train(db, "--name", "open", "--seed", "1", "--not-private"))
+    for verb in ("show", "rules"):
+        for more in ((), ("--json",)):
+            said = dpforest(verb, "--db", db, "--model", "open", *more)
+            assert "This model is not private, so do not publish it" in said.err
+            assert "not private" not in dpforest(verb, "--db", db, "--model", "risk", *more).err
+
+
 def test_rules_are_every_path_with_noisy_figures(db: Path) -> None:
     found = dpforest("rules", "--db", db, "--model", "risk", "--json").facts
     assert set(found) == {"rules"}

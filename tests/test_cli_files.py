@@ -321,6 +321,11 @@ def test_dates_for_numbers_misspelt_keys_and_large_budgets_get_a_sentence(folder
     table = ("--db", "d.duckdb", "--table", "t", "--target", "ill")
     dates = ("--numeric", "age=2000-01-01:2009-12-31", "--classes", "true,false")
     refused(dpforest("train", *table, *dates, "--epsilon", "1"), "bounds are dates")
+    with duckdb.connect("d.duckdb") as con:
+        con.execute("CREATE TABLE days (day DATE, ill BOOLEAN)")
+    numbers = ("--table", "days", "--numeric", "day=2010:2020", "--classes", "true,false")
+    days = dpforest("train", *table[:2], *numbers, "--target", "ill", "--epsilon", "1")
+    refused(days, "bounds are numbers: write dates")
     Path("d.toml").write_text(
         'target = "ill"\n[[column]]\nname = "age"\nkind = "numeric"\nlower = 0\nupper = 9\n'
         'nulable = false\n[[column]]\nname = "ill"\nkind = "categorical"\ndomain = [true, false]\n'
@@ -328,6 +333,9 @@ def test_dates_for_numbers_misspelt_keys_and_large_budgets_get_a_sentence(folder
     words = ("train", *table, "--domain", "d.toml", "--epsilon")
     refused(dpforest(*words, "1"), '"nulable": did you mean nullable?')
     refused(dpforest("domain", *table[:4], "--check", "d.toml"), "did you mean nullable?")
+    right = Path("d.toml").read_text().replace("nulable", "nullable")
+    Path("unit.toml").write_text(f'privacy_unit = "nobody"\n{right}')
+    refused(dpforest("domain", *table[:4], "--check", "unit.toml"), '"nobody", the privacy unit')
     assert not Path("d.duckdb.ledger").exists()
     Path("d.toml").write_text(Path("d.toml").read_text().replace("nulable", "remarks"))
     said = dpforest(*words, "20")

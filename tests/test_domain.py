@@ -193,11 +193,13 @@ def test_categories_of_any_type(values: list, sql_type: str, raw: object, cell: 
         (mapping(numeric(lower=0, upper=1, bins=0)), "bins"),
         (mapping(numeric(lower=0, upper=1, bins=True)), "bins"),
         (mapping(numeric(edges=[2, 1])), "ascend"),
+        (mapping(numeric(edges=[1, 2], bins=4)), "both bins and edges"),
         (mapping(numeric(lower=0, upper=1, scale="cubic")), "scale"),
         (mapping({"name": "x", "kind": "text"}), "kind"),
         (mapping({"name": "x", "kind": "categorical", "domain": []}), "no categories"),
         (mapping({"name": "x", "kind": "categorical", "domain": ["a", "a"]}), "twice"),
         (mapping({"name": "x", "kind": "categorical", "domain": "ab"}), "list"),
+        (mapping({"name": "x", "kind": "categorical", "domain": [["a"], ["b"]]}), "one list"),
         (mapping(numeric(lower=0, upper=1), numeric(lower=0, upper=1) | {"name": "X"}), '"X"'),
         (mapping({"kind": "numeric"}), "no name"),
         (mapping(numeric(lower=0, upper=1, nullable="no")), "nullable"),
@@ -213,6 +215,9 @@ def test_a_wrong_domain_is_one_sentence(content: dict, sentence: str) -> None:
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("target = [")
+    given = domain_toml(mapping(numeric(lower=0, upper=9)))
+    (tmp_path / "mark.toml").write_text(given, encoding="utf-8-sig")  # as Windows writes it
+    assert load_domain(tmp_path / "mark.toml") == small()
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "digits.toml").write_text(f"target = 1{'0' * 5000}")
     for name in ("missing", "bad", "binary", "digits"):
@@ -227,7 +232,8 @@ def small() -> Domain:
 @pytest.mark.parametrize(
     ("columns", "sentence"),
     [
-        ({"y": "VARCHAR"}, 'no column "x"'),
+        ({"y": "VARCHAR"}, 'no column "x".*or pass .*exclude'),
+        ({"x": "INTEGER"}, 'no column "y".*target in the domain, or pass .*target'),
         ({"x": "VARCHAR", "y": "VARCHAR"}, 'Column "x" is declared numeric but has type VARCHAR'),
         ({"x": "INTEGER[]", "y": "VARCHAR"}, "cannot be an attribute"),
         ({"x": "INTEGER", "y": "INTEGER"}, "lists a category that is not one"),
@@ -251,6 +257,8 @@ def test_columns_and_exclude() -> None:
     assert [a.name for a in domain.keep(exclude=["z"]).attributes] == ["x"]
     with pytest.raises(DpforestError, match="exclude"):
         domain.keep(exclude=["nothing"])
+    with pytest.raises(DpforestError, match="which is the target"):
+        domain.keep(exclude=["Y"])
 
 
 @pytest.mark.parametrize(

@@ -348,6 +348,15 @@ def test_a_declared_evaluation_vouches_for_no_model(
     assert not evaluate(engine, claimed, "t", epsilon=1, ledger=book).private
 
 
+def test_an_attribute_is_no_column_of_classes(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+) -> None:
+    scored_table(con, 2)
+    forest = fit(con, "t", target="label")
+    with pytest.raises(UsageError, match="an attribute of the model"):
+        evaluate(DuckDBEngine(con), forest, "t", target=forest.domain.attributes[0].name)
+
+
 def test_figures_protect_whom_the_model_protects(
     con: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:

@@ -134,6 +134,11 @@ def _typed(
     engine: Engine, forest: ForestContent, table: str, target: str | None, unit: str | None
 ) -> TableInfo:
     """The table with its columns in the types that they are read as."""
+    attributes = {attribute.column.casefold() for attribute in forest.domain.attributes}
+    if target is not None and target.casefold() in attributes:
+        raise UsageError(
+            f'--target is "{target}", an attribute of the model: name the column with its classes.'
+        )
     domain = replace(forest.domain, target=target or forest.domain.target)
     return engine.typed(engine.table(table), domain, unit or forest.guarantee.unit)
 

@@ -15,7 +15,13 @@ from dpforest_duckdb.domain.checks import remarks
 from dpforest_duckdb.domain.file import load_domain
 from dpforest_duckdb.engine.base import Catalogue, Trace
 from dpforest_duckdb.engine.declarations import declared_domain
-from dpforest_duckdb.errors import DpforestError, PlainSpillWarning, PublicFactWarning, UsageError
+from dpforest_duckdb.errors import (
+    DpforestError,
+    PlainSpillWarning,
+    PublicFactWarning,
+    UsageError,
+    in_python,
+)
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount
 from dpforest_duckdb.model import store
@@ -92,7 +98,7 @@ def prepare(
         notes.append(f"Recipe {chosen.name} uses pure ε and spends no δ.")
     notes += (*large_delta(request.delta), *chosen.remarks(trees, depth))
     for note in notes:
-        warnings.warn(note, PublicFactWarning, stacklevel=2)
+        warnings.warn(in_python(note), PublicFactWarning, stacklevel=2)
     engine.refuse_unseen(info, [*public.columns, unit.column])
     if name is not None:
         store.check_name(engine.models, name, replace=replace)
