@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import re
 import warnings
 from collections.abc import Callable
@@ -106,14 +107,32 @@ def test_trees_and_depth_are_those_of_the_texts(name: str) -> None:
         assert callable(recipe.depth)
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_trees_and_depth_that_no_text_gives_are_those_that_the_lines_assume(name: str) -> None:
-    recipe = RECIPES[name]
-    for line in recipe.lines:
-        said = re.search(r"\b\d+\b", line.assumed or line.cut)
-        value = getattr(recipe, line.field)
-        if line.field in ("trees", "depth") and said and isinstance(value, int):
-            assert value == int(said[0])
+ASSUMED_SIZES = [
+    (name, line.field, int(said[0]))
+    for name in PUBLISHED
+    for line in RECIPES[name].lines
+    if line.field in ("trees", "depth") and isinstance(getattr(RECIPES[name], line.field), int)
+    if (said := re.search(r"\b\d+\b", line.assumed or line.cut))
+]
+
+
+@pytest.mark.parametrize(("name", "field", "said"), ASSUMED_SIZES)
+def test_trees_and_depth_that_no_text_gives_are_those_that_the_lines_assume(
+    name: str, field: str, said: int
+) -> None:
+    assert getattr(RECIPES[name], field) == said
+
+
+@pytest.mark.parametrize("name", [name for name, size in PARAMETERS.items() if size[1] == "m/2"])
+def test_half_of_the_attributes_is_rounded_as_the_lines_say(name: str) -> None:
+    recipe = find(name)
+    assert callable(recipe.depth)
+    (line,) = [line for line in recipe.lines if line.field == "depth"]
+    rounded = math.ceil if "rounded up" in line.assumed else math.floor
+    assert "rounded" in line.assumed
+    assert [recipe.depth(domain(m)) for m in (2, 5, 8, 13)] == [
+        rounded(m / 2) for m in (2, 5, 8, 13)
+    ]
 
 
 def test_numbers_are_cut_into_as_many_intervals_as_the_lines_say() -> None:

@@ -226,7 +226,7 @@ def random_trees(domain: Domain, trees: int, depth: int, bits: Bits) -> list[Tre
         chosen = random_split(splits, allowed[divided], bits)
         frontier, born = frontier[divided], growth.nodes
         growth.split(frontier, splits.attribute[chosen], splits.kind[chosen], splits.cell[chosen])
-        reachable, _ = splits.descend(reachable[divided], chosen)
+        reachable = splits.descend(reachable[divided], chosen)
         frontier = np.arange(born, growth.nodes)
     return [replace(tree, counts=None, noise=None) for tree in growth.finished()]
 

@@ -141,7 +141,7 @@ class _Levels:
         self.rows.route(made, growth.nodes)
         if drawn.children is not None:
             growth.release(children, np.concatenate(drawn.children), drawn.noise)
-        below, _ = splits.descend(open_.reachable[split], chosen)
+        below = splits.descend(open_.reachable[split], chosen)
         open_.expected = splits.parts(open_.expected[split], chosen)
         open_.nodes, open_.reachable = children, below
         return True

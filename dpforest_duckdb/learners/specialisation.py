@@ -85,7 +85,7 @@ class _Cut:
             self.nodes[old], splits.attribute[chosen], splits.kind[chosen], splits.cell[chosen]
         )
         rows.route(made, growth.nodes)
-        below, _ = splits.descend(self.reachable[old], chosen)
+        below = splits.descend(self.reachable[old], chosen)
         self.nodes = np.concatenate([np.delete(self.nodes, old), np.arange(born, growth.nodes)])
         self.reachable = np.concatenate([np.delete(self.reachable, old, axis=0), below])
 

@@ -139,9 +139,7 @@ class Candidates:
 
         A cell that the domain does not describe, such as "other", is expected to be empty.
         """
-        arity = self.arity[chosen]
-        parent = np.repeat(np.arange(len(chosen)), arity)
-        branch = np.arange(len(parent)) - np.repeat(arity.cumsum() - arity, arity)
+        parent, branch = self._children(chosen)
         described = np.zeros((len(self.cells), max(self.cells)), dtype=np.bool_)
         for attribute, cells in enumerate(self.declared):
             described[attribute, list(cells)] = True
@@ -155,17 +153,20 @@ class Candidates:
         ends = np.cumsum(self.cells)
         return [slice(int(e - c), int(e)) for e, c in zip(ends, self.cells, strict=True)]
 
-    def descend(self, reachable: Mask, chosen: Integers) -> tuple[Mask, Integers]:
-        """`reachable[child, cell]` of the children of nodes, and the number of children of each
-        node.
+    def _children(self, chosen: Integers) -> tuple[Integers, Integers]:
+        """The node `[child]` and the branch `[child]` of the children of `chosen[node]` splits."""
+        arity = self.arity[chosen]
+        parent = np.repeat(np.arange(len(chosen)), arity)
+        return parent, np.arange(len(parent)) - np.repeat(arity.cumsum() - arity, arity)
+
+    def descend(self, reachable: Mask, chosen: Integers) -> Mask:
+        """`reachable[child, cell]` of the children of nodes.
 
         `reachable[node, cell]` are the cells of the nodes, `chosen[node]` the candidates that split
         them.
         """
         attribute = self.attribute[chosen]
-        arity = self.arity[chosen]
-        parent = np.repeat(np.arange(len(chosen)), arity)
-        branch = np.arange(len(parent)) - np.repeat(arity.cumsum() - arity, arity)
+        parent, branch = self._children(chosen)
         below, columns = reachable[parent], self.slices
         for split_attribute in np.unique(attribute):
             children = np.flatnonzero(attribute[parent] == split_attribute)
@@ -175,7 +176,7 @@ class Candidates:
             for pair in self.refinements:
                 if pair.by_group == split_attribute:
                     below[children, columns[pair.finer]] &= goes @ pair.holds
-        return below, arity
+        return below
 
 
 def candidates(domain: Domain, split_type: SplitType) -> Candidates:
