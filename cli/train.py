@@ -313,6 +313,8 @@ def _say_public(run: Run, source: str) -> None:
         say(f"Note: {note}")
     for reason in run.recipe.flaws:
         say(f"Warning: not private: {reason}")
+    if run.reasons:
+        say(f"Note: after a run that is not private, this {run.account.noun} cannot be capped.")
 
 
 def _show_forests(runs: list[Run], forests: list[Forest], out: str | None, as_json: bool) -> None:
