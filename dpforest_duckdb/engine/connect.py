@@ -42,6 +42,8 @@ def open_database(
     Raises `DpforestError` for a missing, locked or damaged database, or a wrong setting.
     """
     in_memory = str(path) == MEMORY
+    if not in_memory and Path(path).is_dir():
+        raise DpforestError(f"{path} is a folder: name a database file with --db.")
     if not in_memory and not Path(path).is_file():
         raise DpforestError(f"There is no database file {path}: check --db.")
     with _spill_folder(None if in_memory else Path(path), temp_dir) as spill:

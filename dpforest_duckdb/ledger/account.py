@@ -247,8 +247,9 @@ class Account:
         """
         anchor = _anchor(info.comment)
         if "dataset" in anchor and chain.dataset_at(anchor["head"]) != anchor["dataset"]:
+            gone = "" if self.ledger.path.exists() else " is not there, so it"
             raise DpforestError(
-                f"The ledger at {self.ledger.path} does not hold the last debit of table "
+                f"The ledger at {self.ledger.path}{gone} does not hold the last debit of table "
                 f'"{info.display}": restore it, or name the right one with --ledger.'
             )
         dataset: str | None = anchor.get("dataset") or chain.find(self._place)
