@@ -43,7 +43,7 @@ def open_database(
     """
     in_memory = str(path) == MEMORY
     if not in_memory and Path(path).is_dir():
-        raise DpforestError(f"{path} is a folder: name a database file with --db.")
+        raise DpforestError(f"{path} is a folder and no database file: check --db.")
     if not in_memory and not Path(path).is_file():
         raise DpforestError(f"There is no database file {path}: check --db.")
     with _spill_folder(None if in_memory else Path(path), temp_dir) as spill:
