@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -670,6 +671,24 @@ def test_one_value_of_a_frame_does_not_change_how_the_others_are_read(
             found.append((info.columns, coded.count_classes(0, 1)[0].tolist()))
     assert all(each == found[0] for each in found)
     assert np.sum(found[0][1]) == 4
+
+
+def test_truth_values_of_a_frame_are_0_and_1_whatever_the_others_are() -> None:
+    truth = {"kind": "categorical", "domain": [False, True]}
+    domain = domain_from_mapping(
+        {"target": "label", "column": [{"name": "smoker", **truth}, {"name": "label", **truth}]}
+    )
+    found = []
+    for kind, more in itertools.product((int, float), ([], [np.nan], ["n/a"])):
+        smoker = [*map(kind, (0, 1, 2, 0, 1, 2)), *more]
+        frame = {"smoker": np.array(smoker, dtype=object if more == ["n/a"] else None)}
+        frame["label"] = np.array([True, False] * 3 + [True] * len(more))
+        rows = find_rows(duckdb.connect(), frame)
+        info = rows.engine.typed(rows.table, domain, None)
+        with rows.engine.snapshot(info) as snapshot:
+            coded = snapshot.encode(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
+            found.append(coded.count_classes(0, 1)[0][0, :2].tolist())
+    assert found == [[[1, 1], [1, 1]]] * 6
 
 
 def test_ids_that_pandas_made_floats_are_refused(tmp_path: Path) -> None:

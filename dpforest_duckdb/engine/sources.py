@@ -149,10 +149,12 @@ class SourceEngine:
             )
         if name and name not in columns:
             columns[name] = _plain(table.columns[name])
+        exact = {c for c, kind in columns.items() if self.source.by_values and kind == BOOLEAN}
         name = found.get(label.name.casefold(), "")
         if name and self._whole(label, table.columns[name]):
             columns[name] = BIGINT  # else the predictions of whole classes would have fractions
-        return replace(table, columns=columns, exact=frozenset({name}) & columns.keys())
+            exact.add(name)
+        return replace(table, columns=columns, exact=frozenset(exact))
 
     def _whole(self, label: Attribute, stored: ColumnType) -> bool:
         """Whether the classes are read as whole numbers."""
@@ -312,7 +314,8 @@ def selected(
 ) -> Sql:
     """The columns to read, each in its type; `stored` are the types that they are stored in.
 
-    In `exact` columns of whole numbers a fraction is NULL.
+    In `exact` columns of whole numbers a fraction is NULL, and in those of truth values any number
+    but 0 and 1.
     """
     return Sql(
         ", ".join(
@@ -334,11 +337,17 @@ def _cast(column: Sql, stored: ColumnType, kind: ColumnType, exact: bool) -> Sql
     """A column in another type, NULL where that is impossible.
 
     Where the domain has whole numbers, fractions are rounded up: this keeps them on the same side
-    of every whole edge. If the column is `exact`, they are NULL. Functions are named in full,
-    because the user's macros can be seen where a query is read.
+    of every whole edge. If the column is `exact`, they are NULL, and so are numbers that are no
+    truth values. Functions are named in full, because the user's macros can be seen where a query
+    is read.
     """
     if stored == kind:
         return column
+    if exact and kind == BOOLEAN:
+        number, plain = f"TRY_CAST({column} AS DOUBLE)", f"TRY_CAST({column} AS BOOLEAN)"
+        return Sql(
+            f"CASE WHEN {number} IS NULL THEN {plain} WHEN {number} IN (0, 1) THEN {number} = 1 END"
+        )
     if kind != BIGINT or stored.family == "integer":
         return Sql(f"TRY_CAST({column} AS {kind})")
     number = f"TRY_CAST({column} AS DOUBLE)"

@@ -19,7 +19,7 @@ class TableInfo:
     """What the catalogue has on a base table: its full name and its columns' types. Public.
 
     `computed` are the columns that the database computes whenever they are read. In `exact` columns
-    of whole numbers a fraction is no value.
+    of whole numbers a fraction is no value, and in those of truth values no number but 0 and 1.
     """
 
     catalog: str
