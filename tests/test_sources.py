@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import gzip
 import itertools
 import warnings
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -669,8 +671,67 @@ def test_one_value_of_a_frame_does_not_change_how_the_others_are_read(
         with rows.engine.snapshot(info) as snapshot:
             coded = snapshot.encode(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
             found.append((info.columns, coded.count_classes(0, 1)[0].tolist()))
-    assert all(each == found[0] for each in found)
+    assert all(counts == found[0][1] for _, counts in found)
     assert np.sum(found[0][1]) == 4
+    assert all(kinds["colour"] == DOUBLE for kinds, _ in found)
+    numbers = [kinds["label"] for kinds, _ in found[:2] + found[3:]]  # without a word
+    assert len(set(map(str, numbers))) == 1
+
+
+CODES = [  # of categories, and a value of each
+    (["01", "02"], ["01", "02"]),
+    (["00501", "90210"], ["00501", "90210"]),
+    (["+1", "-1"], ["+1", "-1"]),
+    (["1.50", "2.25"], ["1.50", "2.25"]),
+    (["1.0", "2.0"], ["1.0", "2.0"]),
+    (["1", "unknown"], [1, "unknown"]),
+    (["1", "2", "unknown"], [1, 2, "unknown"]),
+    (["2020-01-01", "2020-01-02"], [dt.date(2020, 1, 1), dt.date(2020, 1, 2)]),
+    (["1.5", "unknown"], [Decimal("1.5"), "unknown"]),
+    (["0", "1"], [False, True]),
+    (["true", "b"], [True, "b"]),
+    (["\u0661", "\u0662"], ["\u0661", "\u0662"]),
+    (["12345678901234567", "3"], [12345678901234567, 3]),
+]
+
+
+@pytest.mark.parametrize(("categories", "values"), CODES)
+@pytest.mark.parametrize(
+    "more", [None, 2.5, "n/a", Decimal("1.234567"), dt.datetime(2021, 5, 6, 7)]
+)
+def test_values_of_a_frame_are_their_categories_beside_any_other_value(
+    categories: list[str], values: list[Any], more: Any
+) -> None:
+    for same in itertools.product(*([value, *alike(value)] for value in values)):
+        column = [*same, *same, more]
+        for frame in ({"q": np.array(column, dtype=object)}, pandas.DataFrame({"q": column})):
+            assert counted(frame, categories) == [2] * len(categories), (column, frame)
+    for only in values:  # one kind alone, so that pandas has no objects
+        column = [*[only] * 3, *([more] if isinstance(more, float) else [None])]
+        expected = [3 * (value == only) for value in values]
+        assert counted(pandas.DataFrame({"q": column}), categories) == expected, column
+
+
+def alike(value: Any) -> list[Any]:
+    """What pandas makes of a value because of others in its column."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53:
+        return [float(value)]
+    return [dt.datetime(value.year, value.month, value.day)] if isinstance(value, dt.date) else []
+
+
+def counted(frame: Any, categories: list[str]) -> list[int]:
+    """How many rows of a frame have each category of its column q."""
+    frame["y"] = np.array(["no"] * len(frame["q"]), dtype=object)
+    columns = [
+        {"name": "q", "kind": "categorical", "domain": categories},
+        {"name": "y", "kind": "categorical", "domain": ["no", "yes"]},
+    ]
+    domain = domain_from_mapping({"target": "y", "column": columns})
+    rows = find_rows(duckdb.connect(), frame)
+    info = rows.engine.typed(rows.table, domain, None)
+    with rows.engine.snapshot(info) as snapshot:
+        coded = snapshot.encode(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
+        return coded.count_classes(0, 1)[0][0, : len(categories), 0].tolist()
 
 
 def test_truth_values_of_a_frame_are_0_and_1_whatever_the_others_are() -> None:

@@ -67,7 +67,9 @@ class Frame:
     @contextmanager
     def opened(self, table: TableInfo) -> Iterator[ReadableRows]:
         with self.reading() as (memory, view):
-            rows = Sql(f"SELECT {selected(self.columns, table.columns, table.exact)} FROM {view}")
+            rows = Sql(
+                f"SELECT {selected(self.columns, table.columns, table.categories)} FROM {view}"
+            )
             opened = memory.opened(table, "VIEW", rows)
             _registered(opened.cursor, self.rows)  # each connection has views of its own
             yield opened

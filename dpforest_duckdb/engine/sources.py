@@ -140,7 +140,8 @@ class SourceEngine:
         for attribute in (*domain.attributes, label):
             name = found.get(attribute.column.casefold(), "")
             if name:
-                columns[name] = self._type(attribute, table.columns[name])
+                stored = table.columns[name]
+                columns[name] = self._type(attribute, stored, is_label=attribute is label)
         name = found.get((unit or domain.privacy_unit or "").casefold(), "")
         if name and self.source.by_values and table.columns[name].family == "float":
             raise DpforestError(
@@ -149,21 +150,25 @@ class SourceEngine:
             )
         if name and name not in columns:
             columns[name] = _plain(table.columns[name])
-        exact = {c for c, kind in columns.items() if self.source.by_values and kind == BOOLEAN}
         name = found.get(label.name.casefold(), "")
         if name and self._whole(label, table.columns[name]):
             columns[name] = BIGINT  # else the predictions of whole classes would have fractions
-            exact.add(name)
-        return replace(table, columns=columns, exact=frozenset(exact))
+        if not self.source.by_values:
+            return replace(table, columns=columns)
+        compared = {
+            name: categories_of(attribute)
+            for attribute in (*domain.attributes, label)
+            if (name := found.get(attribute.column.casefold(), ""))
+        }
+        return replace(table, columns=columns, categories=compared)
 
     def _whole(self, label: Attribute, stored: ColumnType) -> bool:
         """Whether the classes are read as whole numbers."""
         if self.source.by_values:
-            whole = all(re.fullmatch(r"-?\d{1,15}", value) for value in label.values)
-            return whole and declared_type(label, stored, by_values=True) == DOUBLE
+            return stored.family in _NUMBERS and all(map(_is_whole, label.values))
         return not self.source.schema and stored.family == "integer"
 
-    def _type(self, attribute: Attribute, stored: ColumnType) -> ColumnType:
+    def _type(self, attribute: Attribute, stored: ColumnType, *, is_label: bool) -> ColumnType:
         if self.source.schema:
             return stored
         if not _plain(stored).usable:
@@ -171,7 +176,11 @@ class SourceEngine:
                 f'Column "{attribute.name}" has type {stored.base}, which cannot be an '
                 "attribute: leave it out of the domain or pass --exclude."
             )
-        return declared_type(attribute, stored, by_values=self.source.by_values)
+        if self.source.by_values and attribute.kind != "numeric":
+            plain = all(map(_is_plain_number, categories_of(attribute)))
+            text = is_label and stored.family not in _NUMBERS  # predictions are of the same type
+            return declared_type(attribute, DOUBLE if plain and not text else VARCHAR)
+        return declared_type(attribute, stored)
 
     def declared(self, table: TableInfo) -> list[DeclaredColumn]:
         """The columns: nothing is declared about them but types."""
@@ -275,16 +284,12 @@ class SourceSnapshot:
         return self._filled
 
 
-def declared_type(
-    attribute: Attribute, stored: ColumnType, *, by_values: bool = False
-) -> ColumnType:
+def declared_type(attribute: Attribute, stored: ColumnType) -> ColumnType:
     """The type to read a column as, by the domain; `stored` is what it is stored as.
 
     Bounds that are whole numbers declare whole numbers, dates declare dates, the categories "true"
     and "false" BOOLEAN. Where a column has numbers, categories are compared with them as numbers.
-    Whether it has fractions or missing values makes no difference. If `stored` follows from the
-    values, categories that are different numbers are compared as numbers, whatever it is: one value
-    that is a word makes text of a column of numbers.
+    Whether it has fractions or missing values makes no difference.
     """
     if attribute.kind == "numeric" and attribute.type.usable:
         return _WIDEST[attribute.family]
@@ -297,80 +302,147 @@ def declared_type(
             return DATE
         whole = all(isinstance(limit, int) and abs(limit) < _WHOLE for limit in given)
         return BIGINT if whole else DOUBLE
-    values = [value for cell in range(attribute.proper) for value in attribute.categories(cell)]
+    values = categories_of(attribute)
     if {value.casefold() for value in values} <= {"true", "false"}:
         return BOOLEAN
-    if by_values:
-        numbers = _are_different_numbers(values)
-    else:
-        numbers = stored.family in _NUMBERS and all(map(_is_number, values))
+    numbers = stored.family in _NUMBERS and all(map(_is_number, values))
     return DOUBLE if numbers else VARCHAR
+
+
+def categories_of(attribute: Attribute) -> tuple[str, ...]:
+    """The categories of an attribute; none if it is numeric."""
+    if attribute.kind == "numeric":
+        return ()
+    cells = map(attribute.categories, range(attribute.proper))
+    return tuple(value for cell in cells for value in cell)
 
 
 def selected(
     stored: Mapping[str, str],
     columns: Mapping[str, ColumnType],
-    exact: Collection[str] = (),
+    categories: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Sql:
     """The columns to read, each in its type; `stored` are the types that they are stored in.
 
-    In `exact` columns of whole numbers a fraction is NULL, and in those of truth values any number
-    but 0 and 1.
+    `categories` are those of the columns of a DataFrame (see `TableInfo`).
     """
+    given = categories or {}
     return Sql(
         ", ".join(
-            cast(name, column_type(stored[name]), kind, name, exact=name in exact)
+            cast(name, column_type(stored[name]), kind, name, given.get(name))
             for name, kind in columns.items()
         )
     )
 
 
 def cast(
-    name: str, stored: ColumnType, kind: ColumnType, alias: str, *, exact: bool = False
+    name: str,
+    stored: ColumnType,
+    kind: ColumnType,
+    alias: str,
+    categories: tuple[str, ...] | None = None,
 ) -> Sql:
     """A column in another type and under another name."""
     ident = DuckDBDialect().ident
-    return Sql(f"{_cast(ident(name), stored, kind, exact)} AS {ident(alias)}")
+    column = ident(name)
+    if categories:
+        other = "NULL" if kind == BIGINT else f"CAST({column} AS VARCHAR)"  # no fraction is rounded
+        read = Sql(f"TRY_CAST({_compared(column, categories, other)} AS {kind})")
+    elif categories is not None and stored.family == "text":
+        read = _cast(Sql(f"CAST({_number(column)} AS VARCHAR)"), stored, kind)
+    else:
+        read = _cast(column, stored, kind)
+    return Sql(f"{read} AS {ident(alias)}")
 
 
-def _cast(column: Sql, stored: ColumnType, kind: ColumnType, exact: bool) -> Sql:
+def _cast(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
     """A column in another type, NULL where that is impossible.
 
     Where the domain has whole numbers, fractions are rounded up: this keeps them on the same side
-    of every whole edge. If the column is `exact`, they are NULL, and so are numbers that are no
-    truth values. Functions are named in full, because the user's macros can be seen where a query
-    is read.
+    of every whole edge. Functions are named in full, because the user's macros can be seen where a
+    query is read.
     """
     if stored == kind:
         return column
-    if exact and kind == BOOLEAN:
-        number, plain = f"TRY_CAST({column} AS DOUBLE)", f"TRY_CAST({column} AS BOOLEAN)"
-        return Sql(
-            f"CASE WHEN {number} IS NULL THEN {plain} WHEN {number} IN (0, 1) THEN {number} = 1 END"
-        )
-    if kind != BIGINT or stored.family == "integer":
+    if kind != BIGINT or (stored.family == "integer" and stored.bits <= 64):
         return Sql(f"TRY_CAST({column} AS {kind})")
     number = f"TRY_CAST({column} AS DOUBLE)"
     schema = "system.main"
-    if exact:
-        whole = f"{number} = {schema}.trunc({number}) AND {schema}.abs({number}) <= {_WHOLE}"
-        return Sql(f"CASE WHEN {whole} THEN CAST({number} AS BIGINT) END")
     rounded = f"{schema}.ceil({number})"
     limited = f"{schema}.greatest({schema}.least({rounded}, {_WHOLE}), -{_WHOLE})"
     return Sql(f"CASE WHEN NOT {schema}.isnan({number}) THEN CAST({limited} AS BIGINT) END")
 
 
+def _compared(column: Sql, categories: Sequence[str], other: str) -> Sql:
+    """The category that a value of a DataFrame is, as text, or `other`.
+
+    Another value may have made 1.0 of 1, "True" of true, or a timestamp of a date, in all rows. So
+    a value is a category if it has the same text, is the same number, or the same moment. Of equal
+    numbers, that without additional digits comes first.
+    """
+    dialect = DuckDBDialect()
+    texts = ", ".join(map(dialect.text, categories))
+    text, found = f"CAST({column} AS VARCHAR)", []
+    for of, key in ((_number(column), _number_of), (_moment(column), _moment_of)):
+        keyed: dict[str, str] = {}
+        for category in sorted(categories, key=len):
+            if known := key(category):
+                keyed.setdefault(known, category)
+        if keyed:
+            keys, values = ", ".join(keyed), ", ".join(map(dialect.text, keyed.values()))
+            place = f"system.main.list_position([{keys}], {of})"
+            found.append(f"WHEN {place} > 0 THEN [{values}][{place}]")
+    return Sql(f"CASE WHEN {text} IN ({texts}) THEN {text} {' '.join(found)} ELSE {other} END")
+
+
+def _number(column: Sql) -> str:
+    """A value as a number, truth values too; NULL if it is none."""
+    text = f"CAST({column} AS VARCHAR)"
+    return (
+        f"CASE system.main.lower({text}) WHEN 'true' THEN 1.0::DOUBLE WHEN 'false' THEN 0.0 "
+        f"ELSE TRY_CAST({text} AS DOUBLE) END"
+    )
+
+
+def _moment(column: Sql) -> str:
+    return f"TRY_CAST(CAST({column} AS VARCHAR) AS TIMESTAMP)"
+
+
+def _number_of(category: str) -> str:
+    """A category as a number in SQL; "" if it is none."""
+    if category.casefold() in ("true", "false"):
+        return f"{float(category.casefold() == 'true')!r}::DOUBLE"
+    if not (category.isascii() and _is_number(category) and math.isfinite(float(category))):
+        return ""
+    return f"{float(category) + 0.0!r}::DOUBLE"
+
+
+def _moment_of(category: str) -> str:
+    """A category as a moment in SQL; "" if it is none."""
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.]+)?", category):
+        return ""
+    try:
+        return f"TIMESTAMP '{dt.datetime.fromisoformat(category).isoformat(sep=' ')}'"
+    except ValueError:
+        return ""
+
+
+def _is_plain_number(text: str) -> bool:
+    """Whether a text is the shortest of a number that DOUBLE holds exactly."""
+    if not text.isascii() or not _is_number(text) or not math.isfinite(float(text)):
+        return False
+    number = float(text)
+    return text == (str(int(number)) if number == int(number) else repr(number))
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a text is a whole number of 64 bits, as DuckDB writes it."""
+    return bool(re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text)) and -(2**63) <= int(text) < 2**63
+
+
 def _plain(stored: ColumnType) -> ColumnType:
     """A type without a list of values, which comes from the data."""
     return VARCHAR if stored.base == "ENUM" else stored
-
-
-def _are_different_numbers(texts: Sequence[str]) -> bool:
-    """Whether all are numbers, and no two of them the same as DOUBLE."""
-    if not all(map(_is_number, texts)):
-        return False
-    numbers = [float(text) for text in texts]
-    return all(map(math.isfinite, numbers)) and len(set(numbers)) == len(numbers)
 
 
 def _is_number(text: str) -> bool:

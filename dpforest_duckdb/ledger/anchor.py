@@ -6,8 +6,9 @@ they follow the table through renames and copies of its database.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from dpforest_duckdb.domain.types import ColumnType
@@ -18,8 +19,8 @@ from dpforest_duckdb.errors import BudgetError
 class TableInfo:
     """What the catalogue has on a base table: its full name and its columns' types. Public.
 
-    `computed` are the columns that the database computes whenever they are read. In `exact` columns
-    of whole numbers a fraction is no value, and in those of truth values no number but 0 and 1.
+    `computed` are the columns that the database computes whenever they are read. `categories`
+    are those that values of a DataFrame's columns are compared with; none for a column of numbers.
     """
 
     catalog: str
@@ -28,7 +29,7 @@ class TableInfo:
     columns: dict[str, ColumnType]
     comment: str = ""
     computed: frozenset[str] = frozenset()
-    exact: frozenset[str] = frozenset()
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -11,11 +11,11 @@ from typing import Any
 import duckdb
 
 from dpforest_duckdb.arguments import TEXT, optional, refuse_wrong_types
-from dpforest_duckdb.domain.types import column_type, column_types
+from dpforest_duckdb.domain.types import DOUBLE, column_type, column_types
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, refuse_no_connection
 from dpforest_duckdb.engine.frames import is_frame
 from dpforest_duckdb.engine.relations import columns_of
-from dpforest_duckdb.engine.sources import declared_type, selected
+from dpforest_duckdb.engine.sources import categories_of, declared_type, selected
 from dpforest_duckdb.engine.spark.scores import predicted
 from dpforest_duckdb.engine.spark.steps import is_session
 from dpforest_duckdb.errors import DpforestError, UsageError
@@ -69,14 +69,15 @@ class Forest(ForestContent):
         relation = con.sql("FROM rows")
         stored = columns_of(relation)
         found = {column.casefold(): column for column in stored}
-        types = {
-            column: declared_type(a, column_type(stored[column]))
-            for a in self.domain.attributes
-            if (column := found.get(a.column.casefold()))
-        }
+        types, categories = {}, {}
+        for attribute in self.domain.attributes:
+            if column := found.get(attribute.column.casefold()):
+                types[column] = declared_type(attribute, column_type(stored[column]))
+                if types[column] != DOUBLE:  # numbers are compared as they are
+                    categories[column] = categories_of(attribute)
         if not types:
             return relation
-        sql = f"SELECT * REPLACE ({selected(stored, types)}) FROM {name}"
+        sql = f"SELECT * REPLACE ({selected(stored, types, categories)}) FROM {name}"
         return _queried(relation, sql)
 
     def to_sql(

@@ -19,7 +19,7 @@ from dpforest_duckdb.engine.connect import MEMORY, open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.frames import Frame
 from dpforest_duckdb.engine.memory_database import GivenDatabase, MemoryDatabase
-from dpforest_duckdb.engine.sources import SourceEngine, selected
+from dpforest_duckdb.engine.sources import SourceEngine, categories_of, selected
 from dpforest_duckdb.errors import (
     BudgetError,
     DpforestError,
@@ -350,11 +350,13 @@ def _shares(forest: Forest, columns: Columns, memory: MemoryDatabase) -> Floats:
     """The probability of each class `[row, class]`, in the order of the forest's domain."""
     frame = Frame.of("sklearn", columns.frame, GivenDatabase(memory))
     types = {a.column: a.type for a in forest.domain.attributes}
+    categories = {a.column: categories_of(a) for a in forest.domain.attributes}
     unknown = set(types) - set(frame.columns)
     if unknown:
         raise InvalidInputError(f'X has no column "{min(unknown)}", which the model needs.')
     with frame.reading() as (_, view):
-        rows = Sql(f"(SELECT {selected(frame.columns, types)} FROM {view})")
+        read = selected(frame.columns, types, categories)
+        rows = Sql(f"(SELECT {read} FROM {view})")
         sql = score_sql(forest, Scored(rows, types), keep=(), fast=True)
         found = memory.run(sql, fetch="fetchnumpy", step="score")
     return np.column_stack([np.asarray(found[str(name)]) for name in share_names(forest, "")])
