@@ -27,6 +27,8 @@ from dpforest_duckdb.scoring.codes import DuckDBDialect
 # table functions that read no table of DuckDB; others may, as json_execute_serialized_sql does
 _NO_TABLE = {"range", "generate_series", "unnest", "json_each", "json_tree"}
 _NO_TABLE |= {"read_parquet", "read_csv", "read_csv_auto"}
+# table functions that may read the file of a database
+_UNSEEN = {"READ_DUCKDB", "JSON_EXECUTE_SERIALIZED_SQL"}
 _NOWHERE: dict[str, list[str]] = {"path": []}
 
 
@@ -48,13 +50,14 @@ def scanned_table(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> Ta
 def read_tables(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list[TableInfo]:
     """The base tables that a query reads, through views and macros too.
 
-    Where DuckDB cannot say, because the query has parameters, reads a DataFrame or the stored
-    result of another query, or calls a table function that may read tables, or because the session
-    has variables, these are all tables of all databases of the connection.
+    Where DuckDB cannot say, because the query has parameters, reads a DataFrame, or calls a table
+    function that may read tables, or because the session has variables, these are all tables of all
+    databases of the connection.
 
-    Raises `DpforestError` if the query reads the file of a database that is not attached.
+    Raises `DpforestError` if the query reads the file of a database that is not attached, or the
+    stored result of another query, which may come from such a file.
     """
-    if "READ_DUCKDB" in engine.call(relation.explain):
+    if _reads_unseen(engine, relation):
         raise DpforestError(
             "The query reads the file of a database, whose budgets are not seen then: ATTACH the "
             "file, and read its tables."
@@ -91,25 +94,51 @@ def _scans(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list[dict
 
     It does not if the session has variables, which may hold rows. The optimised plan leaves out
     what the statistics of the rows exclude, which is private.
+
+    Raises `DpforestError` for the stored result of another query, which may come from anywhere.
     """
     if engine.run("SELECT name FROM system.main.duckdb_variables() LIMIT 1"):
         return None
     plan = engine.run("SELECT system.main.json_serialize_plan(?)", [relation.sql_query()])[0][0]
     found: list[dict[str, Any]] = []
-    stored = False  # whether it reads the stored result of another query
+    stored: list[object] = []
 
     def note(node: dict[str, Any]) -> dict[str, Any]:
-        nonlocal stored
         if node.get("type") == "LOGICAL_GET":
             found.append(node)
-        stored |= node.get("type") == "LOGICAL_CHUNK_GET"
+        if node.get("type") == "LOGICAL_CHUNK_GET":
+            stored.append(node)
         return node
 
     try:
         whole = json.loads(plan, object_hook=note)
     except RecursionError:
         return None
-    return None if whole["error"] or stored else found
+    if stored:
+        raise DpforestError(
+            "The query is the stored result of another one, and what that read is not seen: give "
+            "the query itself, without EXECUTE, RETURNING or materialize()."
+        )
+    return None if whole["error"] else found
+
+
+def _reads_unseen(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> bool:
+    """Whether DuckDB's plan has a function of `_UNSEEN`."""
+    names: set[str] = set()
+
+    def note(node: dict[str, Any]) -> dict[str, Any]:
+        names.add(str(node.get("name")).strip().upper())
+        return node
+
+    try:  # on another connection, so that an error does not end the user's transaction
+        with contextlib.closing(engine.connection.cursor()) as cursor:
+            plans = engine.run(f"EXPLAIN (FORMAT json) {relation.sql_query()}", on=cursor)
+    except DpforestError:  # it has parameters, or reads what is temporary
+        text = engine.call(relation.explain)
+        return any(name in text for name in _UNSEEN)
+    for _, plan in plans:
+        json.loads(plan, object_hook=note)
+    return bool(names & _UNSEEN)
 
 
 def _is_plain(scan: dict[str, Any]) -> bool:

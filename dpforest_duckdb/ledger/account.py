@@ -142,14 +142,15 @@ class Account:
         chain.debit(table, epsilon, delta, unit, recipe="", model="", private=private, plan=[])
 
     def refuse_other(self, runs: Sequence[int], seen: TableInfo | None) -> None:
-        """Raise `DpforestError` if the rows are not those of the table that `runs` debited.
+        """Raise `DpforestError` if the rows may not be those of the table that `runs` debited.
 
         `seen` is the table that the rows come from, as the transaction that reads them sees it.
         Since the debit, its name may have been given to another table, or its columns changed.
         """
-        if seen is None or not self.writable:
+        if seen is None:
             return
-        chain, dataset = self.ledger.read(), _anchor(seen.comment).get("dataset")
+        chain = self.ledger.read()
+        dataset = self._identify(chain, seen).dataset
         if any(chain.debited(run) != dataset for run in runs) or seen.columns != self.info.columns:
             raise DpforestError(
                 f'Table "{self.info.display}" was replaced or changed after the debit, before its '

@@ -113,7 +113,10 @@ def _exact(
     """Figures of the rows without noise, for a table without a cap."""
     labels = _labels(forest, info, target)
     with engine.snapshot(info) as rows:
-        if account and account.budget(rows.table_seen()).cap:
+        seen = rows.table_seen()
+        if seen and account is None and has_budget(seen.comment):
+            account = Account.of(engine, seen)
+        if account and account.budget(seen).cap:
             raise BudgetError(
                 f'Refused: {account.noun} "{account.display}" has a cap, and exact figures are not '
                 "private: ask for noisy ones with --epsilon."

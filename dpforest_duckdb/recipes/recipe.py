@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -31,6 +31,7 @@ LOSS = "One noisy count may have a privacy loss of up to e^ε - 1 instead of ε.
 ALL_ROWS = "Every tree sees all rows once."
 OURS = "It is this package's own."  # for recipes without a paper
 SIZES = (0, *(10**digits for digits in range(2, 19, 2)))  # of tables, to look at adapted plans
+DENSE = tuple(2**power for power in range(7, 41))  # to see whether a δ is used for any of them
 
 
 def half_the_attributes(domain: Domain) -> int:
@@ -318,13 +319,13 @@ class Recipe:
         """How the costs of its queries add up."""
         return "ρ" if self.plan(request).concentrated else "ε"
 
-    def plans(self, request: Request) -> Iterator[Plan]:
+    def plans(self, request: Request, sizes: Iterable[int] = SIZES) -> Iterator[Plan]:
         """The plan of each phase, and those that it may become, by the size of the table."""
         for phase in self.phases(request):
             yield self.plan(phase)
             if self.counts_rows:
                 classes = len(phase.domain.classes)
-                for rows in SIZES:
+                for rows in sizes:
                     counts = np.full(classes, rows // classes)
                     counted = self.counted(phase, counts)
                     recipe, chosen = self.chosen(counted, counts)

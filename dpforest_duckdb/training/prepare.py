@@ -30,7 +30,7 @@ from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 from dpforest_duckdb.recipes import find
-from dpforest_duckdb.recipes.recipe import Recipe
+from dpforest_duckdb.recipes.recipe import DENSE, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.training.opening import Rows, find_rows
 from dpforest_duckdb.training.run import Run
@@ -163,7 +163,10 @@ def _affordable(recipe: Recipe, request: Request) -> Request:
 
     Raises `DpforestError` as `_affordable_plans`.
     """
-    if any(plan.concentrated for plan in _affordable_plans(recipe, request)) or not request.delta:
+    plans = _affordable_plans(recipe, request)
+    if not request.delta or any(plan.concentrated for plan in plans):
+        return request
+    if any(plan.concentrated for plan in recipe.plans(request, DENSE)):
         return request
     return _affordable(recipe, dataclasses.replace(request, delta=0))
 
