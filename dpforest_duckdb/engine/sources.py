@@ -346,7 +346,9 @@ def cast(
     ident = DuckDBDialect().ident
     column = ident(name)
     if categories:
-        other = "NULL" if kind == BIGINT else f"CAST({column} AS VARCHAR)"  # no fraction is rounded
+        text = f"CAST({column} AS VARCHAR)"  # of BIGINT classes no fraction may be rounded
+        of_number = f"CASE WHEN {column} IS NOT NULL THEN 'nan' END"  # no category, but a value
+        other = {BIGINT: "NULL", DOUBLE: of_number}.get(kind, text)
         read = Sql(f"TRY_CAST({_compared(column, categories, other)} AS {kind})")
     elif categories is not None and stored.family == "text":
         read = _cast(Sql(f"CAST({_number(column)} AS VARCHAR)"), stored, kind)
