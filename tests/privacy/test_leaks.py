@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -127,9 +128,10 @@ def test_a_run_leaves_nothing_true(
 
 
 def searched(database: Path, true: set[str], folder: Path, recipe: str, delta: str) -> list[str]:
-    """What a run in a process of its own leaks."""
+    """What a run in a process of its own leaks, with a ledger of its own."""
     home, secrets = folder / "home", folder / "secrets"
     home.mkdir(parents=True)
+    database = Path(shutil.copy(database, folder / "private.duckdb"))
     ran = subprocess.run(
         [sys.executable, "-c", CHILD, home / "home.duckdb", database, recipe, delta, secrets],
         capture_output=True,
