@@ -97,8 +97,7 @@ def _scans(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list[dict
 
     Raises `DpforestError` for the stored result of another query, which may come from anywhere.
     """
-    if engine.run("SELECT name FROM system.main.duckdb_variables() LIMIT 1"):
-        return None
+    variables = engine.run("SELECT name FROM system.main.duckdb_variables() LIMIT 1")
     plan = engine.run("SELECT system.main.json_serialize_plan(?)", [relation.sql_query()])[0][0]
     found: list[dict[str, Any]] = []
     stored: list[object] = []
@@ -119,7 +118,7 @@ def _scans(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list[dict
             "The query is the stored result of another one, and what that read is not seen: give "
             "the query itself, without EXECUTE, RETURNING or materialize()."
         )
-    return None if whole["error"] else found
+    return None if whole["error"] or variables else found
 
 
 def _reads_unseen(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> bool:
