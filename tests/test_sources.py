@@ -239,6 +239,8 @@ def test_stored_results_of_a_capped_table_are_refused(tmp_path: Path) -> None:
         with pytest.raises(DpforestError, match="stored result"):
             fitted(con, query, ledger=book, dataset="d")
     con.execute("SET VARIABLE held = (SELECT list(t) FROM t)")
+    with pytest.raises(DpforestError, match="stored result"):
+        fitted(con, queries[0], ledger=book, dataset="d")
     query = con.sql("SELECT unnest(getvariable('held'), recursive := true)")
     with pytest.raises(BudgetError, match='table "t", which has a cap'):
         fitted(con, query, ledger=book, dataset="d")
@@ -757,6 +759,23 @@ def test_truth_values_of_a_frame_are_0_and_1_whatever_the_others_are() -> None:
             coded = snapshot.encode(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
             found.append(coded.count_classes(0, 1)[0][0, :2].tolist())
     assert found == [[[1, 1], [1, 1]]] * 6
+
+
+@pytest.mark.parametrize("kind", [object, "datetime64[ns]"])
+def test_dates_of_a_frame_may_be_text(kind: Any, tmp_path: Path) -> None:
+    bounds = {"lower": dt.date(2020, 1, 1), "upper": dt.date(2029, 12, 31)}
+    label = {"name": "y", "kind": "categorical", "domain": ["no", "yes"]}
+    domain = domain_from_mapping(
+        {"target": "y", "column": [{"name": "since", "kind": "numeric", **bounds}, label]}
+    )
+    days = ["2021-03-04", "2027-03-04"] * 300
+    frame = pandas.DataFrame({"since": np.array(days, dtype=object), "y": ["no", "yes"] * 300})
+    frame = frame.astype({"since": kind})
+    options = {"domain": domain, "epsilon": 50, "dataset": "d", "ledger": tmp_path / "l"}
+    con = duckdb.connect()
+    with pytest.warns(PublicFactWarning):
+        forest = fitted(con, frame, **options)
+    assert (forest.predict(con, frame).df()["prediction"] == frame["y"]).all()
 
 
 def test_ids_that_pandas_made_floats_are_refused(tmp_path: Path) -> None:

@@ -350,7 +350,7 @@ def cast(
         of_number = f"CASE WHEN {column} IS NOT NULL THEN 'nan' END"  # no category, but a value
         other = {BIGINT: "NULL", DOUBLE: of_number}.get(kind, text)
         read = Sql(f"TRY_CAST({_compared(column, categories, other)} AS {kind})")
-    elif categories is not None and stored.family == "text":
+    elif categories is not None and stored.family == "text" and kind in (BIGINT, DOUBLE):
         read = _cast(Sql(f"CAST({_number(column)} AS VARCHAR)"), stored, kind)
     else:
         read = _cast(column, stored, kind)
