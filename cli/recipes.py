@@ -42,6 +42,18 @@ node gets shallower trees if complete ones would be larger, and `train` says so 
 For example, smooth-forest asks for complete trees of depth 11 on Mushroom with a child per
 category, which are too large. In other systems the largest nodes are split first. Nodes past the
 limit stay leaves, and `models show` says how many.
+
+No text gives these details, so they are assumed for every system whose table says nothing else:
+
+- Numeric attributes are split at the edges of public bins. A system that makes a child for each
+  value makes one for each bin. DiffPRFs Table 1 lists SuLQ-based ID3, PINQ-based ID3 and DiffP-ID3
+  for discrete attributes only.
+- A declared NULL is a category of its own. Among points that are weighted by their width, "NULL
+  against the rest" has the least weight.
+- Noisy counts below 0 count as 0. A leaf that votes by its shares and has no count above 0 gives
+  each class an equal share. A leaf with one vote gives it to its most frequent class, and to the
+  first of the domain's classes if several are equally frequent or all counts are 0.
+- Nodes end at the greatest depth, or where no attribute is left.
 """
 
 

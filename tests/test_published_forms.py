@@ -168,9 +168,9 @@ DRAWS: dict[str, set[tuple[str, float, int]]] = {
     "dprf-gini as published": {(EXP, 4 / (2 * 2), 2)},
     # half for the attribute, half for a point; all of it where no point is left
     "dprf-gini": {(EXP, 4 / 2 / 2, 2), (EXP, 3 / 2 / 2, 1), (EXP, 4 / 2, 2)},
-    # each category is a point too: a third for each of two points, whose F_Max is 4, 2 or 3.5
-    "dprfmaxtree as published": {(EXP, 0.5 / 2 / 3, 1), (EXP, 2 / 2 / 3, 2)},
-    "dprfmaxtree": {(EXP, 2 / 2, 2), (EXP, 1 / 2, 2)},
+    # each category is a point too: a third for each of two points, whose F_Max is 8, 2 or 16/7 + 1
+    "dprfmaxtree as published": {(EXP, 0.7856, 1), (EXP, 6 / 2 / 3, 2)},  # in parts of 1/PARTS
+    "dprfmaxtree": {(EXP, 6 / 2, 2), (EXP, 5 / 2, 2)},
     "guan-dpgdf as published": {(EXP, 4 / (2 * 2), 4)},
     "guan-dpgdf": {(EXP, 4 / 2, 4)},
     # half of ε for two points, half for the attribute; w1 = w2 = ½, and the gain ratio of 1 is 1

@@ -45,7 +45,15 @@ from dpforest_duckdb.splits.published import (
     unless_few_or_pure,
     where_points_are_left,
 )
-from dpforest_duckdb.splits.utilities import F_MAX, GINI, MSE_OF_SIGNED, MSE_OF_ZERO_ONE, PARTS
+from dpforest_duckdb.splits.utilities import (
+    F_MAX,
+    GINI,
+    MSE_OF_SIGNED,
+    MSE_OF_ZERO_ONE,
+    PARTS,
+    WEIGHTED_MAX,
+    Utility,
+)
 
 
 def seeded(seed: int = 0) -> Randomness:
@@ -307,10 +315,20 @@ def test_each_chooser_has_the_nodes_that_it_is_for() -> None:
 
 
 def test_f_max_by_hand() -> None:
-    """Classes of 6 and 4 rows, largest counts 5 and 4: 6/10 · 5 + 4/10 · 4 = 4.6."""
+    """Branches of 5 and 5 rows, largest counts 5 and 4: 5/5 · 5 + 4/5 · 4 = 8.2."""
     counts = np.array([[5, 0], [1, 4]])
-    assert F_MAX.function(counts) / PARTS == pytest.approx(4.6, abs=1 / PARTS)
+    assert F_MAX.function(counts) / PARTS == pytest.approx(8.2, abs=1 / PARTS)
+    assert WEIGHTED_MAX.function(counts) == 8
     assert F_MAX.function(np.zeros((2, 2), dtype=np.int64)) == 0
+
+
+@pytest.mark.parametrize("utility", [F_MAX, WEIGHTED_MAX], ids=lambda u: u.name)
+def test_f_max_prefers_a_split_that_separates_classes_to_one_with_an_empty_side(
+    utility: Utility,
+) -> None:
+    empty, apart = np.array([[30, 10], [0, 0]]), np.array([[30, 0], [0, 10]])
+    halves = np.array([[15, 5], [15, 5]])
+    assert utility.function(empty) == utility.function(halves) < utility.function(apart)
 
 
 def test_the_codings_of_labels_give_a_quarter_and_a_sixteenth() -> None:

@@ -132,7 +132,7 @@ class _Chooser:
 
     def shares(self, depth: int, splits: Candidates) -> int:
         """The draws that divide the budget of a step, along one row's entries."""
-        if self.point is None:
+        if self.point is None or not len(splits.numeric):
             return 1
         return 2 + (len(splits.numeric) if depth == 0 else 0)
 

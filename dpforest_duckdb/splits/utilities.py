@@ -89,24 +89,25 @@ def balance(counts: Integers) -> Integers:
 
 
 def weighted_max(counts: Integers) -> Integers:
-    """F_Max (4.11), read as ⌊Σ_c n_c · max_v n_vc / n⌋: the largest counts, weighted by class.
+    """F_Max (4.11), read as Σ_v ⌊M_v / n_v · M_v⌋ over branches v of n_v rows.
 
-    Sensitivity 1, not monotone. Let F be the sum before rounding. If one more row of class c adds
-    to the largest count, F changes by (n_c + M_c + 1 − F) / (n + 1), which is at most 1, because F
-    ≥ n_c M_c / n and n_c + M_c − n_c M_c / n ≤ n for M_c ≤ n_c ≤ n. Otherwise it changes by (M_c −
-    F) / (n + 1), which is above −1. Numbers at most 1 apart are at most 1 apart when rounded down.
+    M_v is the largest class count of a branch, weighted by the share that this class has in it.
+
+    Sensitivity 1, not monotone. One more row changes one branch. If it adds to M, M²/n rises by
+    (n (2M + 1) − M²) / (n (n + 1)), which is at most 1 because M ≤ n. Otherwise it falls by
+    M² / (n (n + 1)), which is less than 1. Numbers at most 1 apart are at most 1 apart when rounded
+    down.
     """
-    counts, n = _without_overflow(counts, counts.sum(axis=(-2, -1)))
-    weighted = counts.sum(axis=-2) * counts.max(axis=-2)
-    total: Integers = np.asarray(weighted.sum(axis=-1) // np.maximum(n, 1)).astype(np.int64)
+    counts, n = _without_overflow(counts, counts.sum(axis=-1))
+    weighted = counts.max(axis=-1) ** 2 // np.maximum(n, 1)
+    total: Integers = np.asarray(weighted.sum(axis=-1)).astype(np.int64)
     return total
 
 
 def f_max(counts: Integers) -> Integers:
-    """F_Max (4.11) as published, Σ_c n_c · max_v n_vc / n, in parts of 1/PARTS of a row."""
-    n_c = counts.sum(axis=-2)
-    n = np.maximum(n_c.sum(axis=-1), 1)
-    total = (n_c / n[..., None] * counts.max(axis=-2)).sum(axis=-1)
+    """F_Max (4.11) as published, Σ_v M_v / n_v · M_v, in parts of 1/PARTS of a row."""
+    largest = counts.max(axis=-1)
+    total = (largest / np.maximum(counts.sum(axis=-1), 1) * largest).sum(axis=-1)
     parts: Integers = np.rint(total * PARTS).astype(np.int64)
     return parts
 

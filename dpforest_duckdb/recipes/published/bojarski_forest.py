@@ -6,7 +6,8 @@ uniformly. Each tree has B/τ for the class counts of its leaves. A tree votes f
 (dpRFMV), or fractions are averaged and the largest wins (threshold averaging, dpRFTA). The figures
 of the paper have depths 6 and 14.
 Assumed: τ = 10 instead of O(log n), so that n needs no query; a uniform split of the attribute;
-depth 6, with 14 as the variant `deep`; more than two classes; threshold averaging as the default.
+depth 6, with 14 as the variant `deep`, which the limit of leaves cuts to 13 if there are ten trees;
+more than two classes; threshold averaging as the default.
 Cut: probabilistic averaging, which draws a class for every row.
 """
 
@@ -32,7 +33,7 @@ LINES = (
         "thesis §4.5.1, Table 4.1 and Figure 4.4",
         "depth",
         assumed="The depth is 6, because ten trees of depth 14 exceed the limit of leaves. The "
-        "variant `deep` has 14.",
+        "variant `deep` has 14 with up to six trees, and 13 with ten.",
     ),
     Line("Trees are binary.", "thesis §4.5.1", "split_type"),
     Line(

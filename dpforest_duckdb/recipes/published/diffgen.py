@@ -6,7 +6,8 @@ draws one entry (a group of a taxonomy, or an interval with its split point) by 
 mechanism, and replaces it by its parts in the whole table. In the end half of B pays for counting
 every cell by class.
 Assumed: each draw has ε' = B / (2(numeric + 2h)): one for the split point of each numeric attribute
-at the start, then two for each step, the draw of an entry and the points of new intervals. h = 6.
+at the start, then two for each step, the draw of an entry and the points of new intervals. Without
+numeric attributes a step has one draw. h = 6.
 Δ = log2 |C|. Points are also drawn by information gain, at the domain's bin edges, weighted by the
 width of the bin below. The variant `max`. Taxonomies are the domain's; a column without one has one
 group of all categories. A leaf votes by its shares. The private form draws by the max operator.
@@ -29,11 +30,13 @@ IG, MAX = INFORMATION_GAIN, with_factor_2(MAX_COUNT)
 
 
 def plan(request: Request) -> Plan:
+    """As much for the leaves as for all draws, which have equal parts."""
     numeric = sum(a.kind == "numeric" for a in request.domain.attributes)
-    splits = (numeric + 2, *(2 for _ in range(request.depth - 1)))
+    splits = [2 if numeric else 1] * request.depth
+    splits[0] += numeric
     queries = {
         "split": ("exponential mechanism", splits),
-        "leaf": (LAPLACE, (numeric + 2 * request.depth,)),
+        "leaf": (LAPLACE, (sum(splits),)),
     }
     return spread(request, queries)
 
@@ -85,7 +88,8 @@ LINES = (
         "A query has ε' = B / (2(numeric + 2h)), with h specialisations.",
         NO_TEXT,
         "plan: plan",
-        assumed="Each numeric attribute has a first point, and each step one draw and new points.",
+        assumed="Each numeric attribute has a first point, and each step one draw and new points. "
+        "Without numeric attributes a step has one draw, so ε' = B / 2h.",
     ),
     Line("The leaves get Laplace noise.", "DiffPRFs §2.3", "plan: LAPLACE"),
     Line(

@@ -113,8 +113,8 @@ LINES = (
         "The tree is pruned and votes.",
         NO_TEXT,
         "finish: prune_by_error",
-        assumed="It is pruned by C4.5's rule, on counts summed upward. A leaf gives each class "
-        "its share of the counts.",
+        assumed="It is pruned by C4.5's rule at 25 %, on counts summed upward. A leaf gives each "
+        "class its share of the counts.",
     ),
 )
 

@@ -90,7 +90,7 @@ LINES = (
         "The tree is pruned without class counts at inner nodes.",
         "Fletcher & Islam 2015, §4",
         "finish: prune_by_error",
-        assumed="It is pruned by C4.5's rule, on the leaves' counts summed upward.",
+        assumed="It is pruned by C4.5's rule at 25 %, on the leaves' counts summed upward.",
     ),
     Line(
         "A leaf votes.",

@@ -85,7 +85,8 @@ LINES = (
         assumed="Gini weighted by counts has Δ = 2. Information gain in bits has Δ = log2 |C|.",
     ),
     Line(
-        "A node of a random forest ends at the greatest depth or when its rows are of one class.",
+        "A node of a random forest ends at the greatest depth or when its rows, if any, are of "
+        "one class.",
         "DiffPRFs §2.2.1",
         "choose: unless_pure",
         repaired="It ends at the greatest depth only, because the true classes are private. (n / "

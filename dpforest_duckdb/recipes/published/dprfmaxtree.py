@@ -2,13 +2,14 @@
 Protection, TrustCom 2021; known through the thesis.
 
 Binary CART trees on bootstrap samples, with B/τ each. The points of continuous attributes are drawn
-by the exponential mechanism, and the attribute, among random ones, by
-F_Max = Σ_c n_c/n · max_v n_vc (4.11). Leaves have noisy class counts. τ = 50.
+by the exponential mechanism, and the attribute, among random ones, by F_Max = Σ_v M_v/n_v · M_v
+(4.11). M_v is the largest class count of the n_v rows of branch v. Leaves have noisy class counts.
+τ = 50.
 Assumed: the allocation of a tree's budget, which is not given: half for the splits, with equal
 parts at every depth, and half for the leaves; a node's share in equal parts for a point of each
-attribute and the last draw. √m attributes; Δ = 1; d = 5. n is the rows of the node, where (4.11)
-prints n_i. F_Max for points too; one category against the rest is a point as well; points are
-public bin edges; majority.
+attribute and the last draw. √m attributes; Δ = 1; d = 5. F_Max sums over branches, where (4.11)
+prints a sum over classes. F_Max for points too; one category against the rest is a point as well;
+points are public bin edges; majority.
 """
 
 from __future__ import annotations
@@ -56,10 +57,13 @@ LINES = (
         "of a public bin.",
     ),
     Line(
-        "The weight of class c in F_Max is Σ n_ic / n_i.",
+        "F_Max is the sum of (Σ n_ic / n_i) · max n_ic over the classes.",
         "thesis (4.11)",
         "choose: WEIGHTED_MAX",
-        assumed="n_i is replaced by n, the rows of the node.",
+        assumed="It is summed over the values v_i of the attribute, as in (4.10), which it "
+        "improves: each value's largest count times that count's share of the value's n_i rows. By "
+        "the letter, a split that leaves one side empty could be as good as one that separates the "
+        "classes.",
     ),
     Line("A tree has ε = B/τ.", "thesis §4.4.1", "plan: half_to_leaves"),
     Line(

@@ -26,6 +26,13 @@ LINES = (
         "choose: by_noisy_counts",
     ),
     Line(
+        "Noisy counts may not be shares.",
+        NO_TEXT,
+        "choose: by_noisy_counts",
+        assumed="n_v,c is at least 0, n_v at least 1, and n_v,c / n_v at most 1. Half of an "
+        "attribute's budget is for n_v,c, half for n_v.",
+    ),
+    Line(
         "The attribute with the smallest (4.1) is chosen.",
         "thesis (4.1)",
         "choose: by_noisy_counts",

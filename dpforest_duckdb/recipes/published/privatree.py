@@ -61,7 +61,7 @@ def plan(request: Request) -> Plan:
 def published_plan(request: Request) -> Plan:
     """Each attribute's histogram has the whole share, but only one of them is charged.
 
-    Before the number of rows is known, this is the largest plan that any number of rows leads to.
+    Before the number of rows is known, this bounds the plans that any number of rows leads to.
     """
     leaf, histograms = leaf_share(request), len(request.domain.attributes)
     rest = 1 - leaf if request.rows else Fraction(1)

@@ -46,8 +46,14 @@ LINES = (
         "The depth is m/2, which assumes discrete attributes.",
         "thesis §4.5.1",
         "depth: depth",
-        assumed="Half of the number of discrete attributes is added to the depth of the line "
-        "above.",
+        assumed="Half of the number of discrete attributes, rounded down, is added to the depth of "
+        "the line above.",
+    ),
+    Line(
+        "A split has children.",
+        NO_TEXT,
+        "split_type",
+        assumed="A category has a child of its own, and a number two, at a random bin edge.",
     ),
     Line("A discrete attribute is used once on a path.", "thesis §4.5.1", "split_type"),
     Line("Trees are random.", "thesis §4.2", "choose: at_random"),
