@@ -64,7 +64,7 @@ def test_the_rows_of_a_unit_do_not_depend_on_other_units() -> None:
         assert isinstance(found, DuckDBRows)
         return found
 
-    shifts = [coded()._places[number].shift for number in range(len(COLUMNS))]
+    shifts = [coded()._layout.places[number].shift for number in range(len(COLUMNS))]
 
     def row(unit: int, codes: int, label: int) -> list[object]:
         return [unit, *(f"r{codes >> shift & 255}" for shift in shifts), f"c{label}"]
@@ -81,7 +81,7 @@ def test_the_rows_of_a_unit_do_not_depend_on_other_units() -> None:
         found = {
             codes
             for (codes,) in made._cursor.execute(
-                f"SELECT {made._words[0]} FROM {made._codes}"
+                f"SELECT {made._layout.words[0]} FROM {made._codes}"
             ).fetchall()
         }
         used |= found & {first, second}

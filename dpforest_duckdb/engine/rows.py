@@ -13,7 +13,6 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.domain.types import VARCHAR
 from dpforest_duckdb.engine.base import (
     POINTS,
     Gradients,
@@ -23,20 +22,22 @@ from dpforest_duckdb.engine.base import (
     scores_of,
     symmetric,
 )
+from dpforest_duckdb.engine.encoding import Encoding
 from dpforest_duckdb.engine.exponentials import Mixture, Shares
+from dpforest_duckdb.engine.layout import Layout
+from dpforest_duckdb.engine.leaves import at_leaf, constants, entry, in_grid, leaf_number, lookups
 from dpforest_duckdb.engine.packed_votes import PackedVotes
-from dpforest_duckdb.engine.packing import MAX_COUNTED, Block, Place, blocks
+from dpforest_duckdb.engine.packing import MAX_COUNTED, Block
 from dpforest_duckdb.engine.routing import Moves, moved
 from dpforest_duckdb.engine.same_nodes import SameNodes
 from dpforest_duckdb.engine.siblings import Spared, spared
 from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.engine.temp_space import groups_at_once
-from dpforest_duckdb.engine.vote_grids import VoteGrid, added
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.codes import unsigned
 from dpforest_duckdb.sql import Sql, comment, render
-from dpforest_duckdb.tree import LEAF, MULTIWAY, THRESHOLD, Tree
+from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree
 
 MAX_JOINS = 32  # in one statement: planning takes time for each join, and DuckDB nests at most 1000
 _NO_COUNTS: tuple[list[Integers], int] = ([np.zeros((0, 0, 0), np.int64)], 0)
@@ -68,10 +69,7 @@ class DuckDBRows:
         self._ident = statements.dialect.ident
         self._domain = domain
         self._classes = len(domain.classes)
-        self._blocks = blocks(domain.cells, self._classes)
-        self._places = [block.place_of(a) for block in self._blocks for a in block.attributes]
-        self._cells = [self._ident(f"cell{a}") for a in range(len(domain.cells))]  # one code each
-        self._words = [self._ident(f"codes{w}") for w in range(self._blocks[-1].word + 1)]
+        self._layout = Layout(domain.cells, self._classes, self._ident)
         self._node_classes = [self._ident(f"node_class{copy}") for copy in range(copies)]
         self._name = f"dpforest_{secrets.token_hex(6)}"
         self._node_class_type = unsigned(copies * self._classes)
@@ -143,107 +141,30 @@ class DuckDBRows:
         first_phase: Sequence[Tree],
         misclassified_weight: int,
     ) -> None:
-        dialect = self._statements.dialect
         self._node_class_type = unsigned(max(parts, len(self._node_classes)) * self._classes)
         if parts > 1:
             self._roots, self._open = parts, [set(range(parts))]
-        target = self._ident("t", self._domain.target)
-        labels = [self._ident(f"label{number}") for number in range(len(first_phase))]
-        by_column = None
-        if unit.column != "row":
-            name = self._ident("t", unit.column)
-            kind = table.columns[unit.column]
-            by_column = SimpleNamespace(
-                canonical=dialect.canonical_unit(name, kind),
-                key=Sql('encode("unit")' if kind == VARCHAR else '"unit"'),
-                rows=unit.rows,
-            )
-        sql = render(
-            "encode",
-            codes=self._codes,
-            words=[
-                SimpleNamespace(column=column, code=self._word(number))
-                for number, column in enumerate(self._words)
-            ],
+        encoding = Encoding(
+            statements=self._statements,
+            domain=self._domain,
+            layout=self._layout,
+            name=self._name,
             node_class=self._node_classes[0],
             node_class_type=self._node_class_type,
-            classes=self._classes,
+        )
+        sql = encoding.sql(
+            self._codes,
+            table,
+            unit,
             parts=parts,
-            bootstrap=sample == "bootstrap",
-            first_phase_labels=[
-                SimpleNamespace(label=self._label(tree), column=column)
-                for tree, column in zip(first_phase, labels, strict=True)
-            ],
-            wrong=Sql(" + ".join(f'CAST({column} <> "class" AS INTEGER)' for column in labels)),
+            sample=sample,
+            first_phase=first_phase,
             misclassified_weight=misclassified_weight,
-            unit=by_column,
-            row=self._statements.row_of(table),
-            source=self._searched(
-                self._statements.rows_of(table, [*self._domain.columns, unit.column])
-            ),
-            **{
-                "class": dialect.class_code(self._domain.classes, self._domain.target_type, target),
-                "class_type": unsigned(self._classes - 1),
-            },
         )
         # the salt is a parameter, so that it is not in the statements that are shown
         # (looking for $salt in the SQL is no test for its use: a column's name may contain it)
-        needs_salt = by_column is not None or parts > 1 or sample == "bootstrap"
+        needs_salt = unit.column != "row" or parts > 1 or sample == "bootstrap"
         self._run(sql, {"salt": salt} if needs_salt else None, step="encode")
-
-    def _searched(self, source: Sql) -> Sql:
-        """The rows to encode, with the number of edges below each value that is searched for."""
-        lists = {
-            number: edges
-            for number, attribute in enumerate(self._domain.attributes)
-            if (edges := self._statements.dialect.many_edges(attribute))
-        }
-        if not lists:
-            return source
-        attributes = self._domain.attributes
-        longest = max(len(attributes[number].edges) for number in lists)
-        *steps, first_step = (2**exponent for exponent in range(longest.bit_length()))
-        sql = render(
-            "search_edges",
-            source=source,
-            searched=[
-                SimpleNamespace(
-                    column=self._ident(attributes[number].column),
-                    below=self._below(number),
-                    edges=self._ident(f"{self._name}_edges{number}"),
-                    constants=edges,
-                )
-                for number, edges in lists.items()
-            ],
-            first_step=first_step,
-            steps=steps,
-        )
-        return Sql(f"({sql})")
-
-    def _below(self, attribute: int) -> Sql:
-        """The column with the number of edges below a value; no column of the user has its name."""
-        return self._ident(f"{self._name}_below{attribute}")
-
-    def _word(self, word: int) -> Sql:
-        """The SQL of a packed column: the code of each of its attributes, shifted to its bits."""
-        packed = [block for block in self._blocks if block.word == word]
-        kind = unsigned(2 ** (packed[-1].place.shift + packed[-1].place.bits) - 1)
-        codes = []
-        for number in (number for block in packed for number in block.attributes):
-            attribute, place = self._domain.attributes[number], self._places[number]
-            dialect = self._statements.dialect
-            searched = self._below(number) if dialect.many_edges(attribute) else None
-            code = dialect.code(attribute, self._ident("t", attribute.column), searched)
-            shifted = f"CAST({code} AS {kind})"
-            codes.append(f"({shifted} << {place.shift})" if place.shift else shifted)
-        return Sql("\n      | ".join(codes))
-
-    def _code(self, place: Place) -> Sql:
-        """A code from its column, in the narrowest type: small keys are hashed faster."""
-        shifted = f"({self._words[place.word]} >> {place.shift})"
-        if not place.shift:
-            shifted = self._words[place.word]
-        return Sql(f"CAST({shifted} & {place.mask} AS {unsigned(place.mask)})")
 
     @property
     def _with_node_classes(self) -> Sql:
@@ -269,9 +190,9 @@ class DuckDBRows:
                 continue
             root = Sql(copy * classes)
             if first is not None:
-                root = self._at_leaf(first, range(0, first.nodes * classes, classes), copy)
+                root = at_leaf(self._layout, first, range(0, first.nodes * classes, classes), copy)
             node_classes += f", CAST({root} + {label} AS {self._node_class_type}) AS {node_class}"
-        return Sql(f"(SELECT {', '.join(self._words)}{node_classes} FROM {self._codes})")
+        return Sql(f"(SELECT {', '.join(self._layout.words)}{node_classes} FROM {self._codes})")
 
     @property
     def _routed(self) -> bool:
@@ -345,7 +266,9 @@ class DuckDBRows:
 
         `pairs` are rows with another column in place of node_class.
         """
-        parts = [part for block in self._blocks for part in block.parts(nodes, self._classes)]
+        parts = [
+            part for block in self._layout.blocks for part in block.parts(nodes, self._classes)
+        ]
         at_once = max(1, self._groups_at_once // len(node_classes))
         counts: list[Integers] = []
         for start in range(0, len(parts), at_once):
@@ -376,9 +299,11 @@ class DuckDBRows:
         sql = render(
             "count_few" if self._few else "count_classes",
             materialized=bool(wanted or pairs) or self._first_splits is not None,
-            words=self._words,
+            words=self._layout.words,
             blocks=[
-                SimpleNamespace(index=i, code=self._code(block.place), names=self._names(block))
+                SimpleNamespace(
+                    index=i, code=self._layout.code(block.place), names=self._names(block)
+                )
                 for i, block in enumerate(parts)
             ],
             node_classes=[
@@ -429,7 +354,7 @@ class DuckDBRows:
             scores=[
                 SimpleNamespace(
                     column=self._ident(f"score{number}"),
-                    votes=_constants(values.tolist()),
+                    votes=constants(values.tolist()),
                 )
                 for number, values in enumerate(votes)
             ],
@@ -441,9 +366,9 @@ class DuckDBRows:
         return _dense([*keys, found["class"]], found["rows"], shape)
 
     def count_pairs(self, attribute: int, bins: Sequence[int]) -> list[Integers]:
-        number = _entry(self._code(self._places[attribute]), bins)
+        number = entry(self._layout.code_of(attribute), bins)
         label = f"{self._node_classes[0]} % {self._classes}"
-        pair, words = self._ident("pair"), ", ".join(self._words)
+        pair, words = self._ident("pair"), ", ".join(self._layout.words)
         rows = (
             f"SELECT {words}, ({number}) * {self._classes} + {label} AS {pair} FROM {self._codes}"
         )
@@ -453,7 +378,7 @@ class DuckDBRows:
         places = [
             SimpleNamespace(
                 column=self._ident(f"place{number}"),
-                value=_entry(self._code(self._places[attribute]), values),
+                value=entry(self._layout.code_of(attribute), values),
             )
             for number, (attribute, values) in enumerate(in_dimensions(positions))
         ]
@@ -520,16 +445,16 @@ class DuckDBRows:
             "add_votes",
             voted=self._named(self._version + 1),
             codes=self._codes,
-            columns=[*self._words, *self._node_classes],
+            columns=[*self._layout.words, *self._node_classes],
             scores=self._scores,
             scored=self._scored,
             trees=[self._votes(tree, f"leaf{n}") for n, tree in enumerate(self._unstored)],
             leaves=leaves,
             cells={
-                self._cells[attribute]: self._code(self._places[attribute])
+                self._layout.separate[attribute]: self._layout.code_of(attribute)
                 for tree in [*self._unstored, *trees.values()]
                 for attribute in np.unique(tree.attribute[tree.kind != LEAF]).tolist()
-                if not self._grid(tree)
+                if not in_grid(self._layout, tree)
             },
         )
         self._run(sql, step="add_votes")
@@ -540,10 +465,10 @@ class DuckDBRows:
         """The coded rows with their scores, for a statement that needs the leaves of `trees`.
 
         Votes that are not stored yet are added in the statement, if they are those of at most
-        MAX_UNSTORED trees, and the leaves of all trees are sums of codes (see `_grid`).
+        MAX_UNSTORED trees, and the leaves of all trees are sums of codes (see `in_grid`).
         """
-        large = {leaf: tree for leaf, tree in trees.items() if not self._grid(tree)}
-        cheap = not large and all(self._grid(tree) for tree in self._unstored)
+        large = {leaf: tree for leaf, tree in trees.items() if not in_grid(self._layout, tree)}
+        cheap = not large and all(in_grid(self._layout, tree) for tree in self._unstored)
         if not self._scored or not cheap or len(self._unstored) > MAX_UNSTORED:
             self._store_votes(large)
         if not self._unstored:
@@ -554,7 +479,7 @@ class DuckDBRows:
             f"{score} + {' + '.join(tree.votes[number] for tree in voting)} AS {score}"
             for number, score in enumerate(self._scores)
         )
-        columns = ", ".join([*self._words, *self._node_classes])
+        columns = ", ".join([*self._layout.words, *self._node_classes])
         return Sql(f"(SELECT {columns}, {scores} FROM (SELECT *, {leaves} FROM {self._codes}))")
 
     def _votes(self, tree: Tree, leaf: str) -> SimpleNamespace:
@@ -564,21 +489,16 @@ class DuckDBRows:
         number of the leaf.
         """
         column, votes = self._ident(leaf), [values.tolist() for values in scores_of(tree.votes)]
-        node = self._leaf(tree)
+        node = leaf_number(self._layout, tree)
         if len(votes) == 1 and node not in self._leaves:
-            value = self._at_leaf(tree, votes[0], in_cells=True)
+            value = at_leaf(self._layout, tree, votes[0], separate=True)
             return SimpleNamespace(column=column, value=value, votes=[column])
-        entries = [Sql(f"{_constants(values)}[{column} + 1]") for values in votes]
+        entries = [Sql(f"{constants(values)}[{column} + 1]") for values in votes]
         return SimpleNamespace(column=column, value=self._leaves.get(node, node), votes=entries)
-
-    def _leaf(self, tree: Tree) -> Sql:
-        """The number of the leaf of a row, in the narrowest type that can count all nodes."""
-        node = self._grid(tree) or self._at_leaf(tree, range(tree.nodes), in_cells=True)
-        return Sql(f"CAST({node} AS {unsigned(tree.nodes)})")
 
     def sum_gradients(self, trees: Sequence[Tree], scale: Gradients) -> list[Integers]:
         shares = Shares.of(self._scores, scale.whole, self._ident)
-        nodes = [self._leaf(tree) for tree in trees]
+        nodes = [leaf_number(self._layout, tree) for tree in trees]
         codes = self._with_votes(dict(zip(nodes, trees, strict=True)))
         sql = render(
             "sum_gradients",
@@ -612,7 +532,7 @@ class DuckDBRows:
     def rate_mixtures(
         self, models: Sequence[Sequence[Tree]], mixtures: Sequence[Sequence[int]], one_in: int
     ) -> Integers:
-        looked_up = self._looked_up(models)
+        looked_up = lookups(self._layout, models)
         packed = PackedVotes.of([votes for _, votes in looked_up])
         leaves = [self._ident(f"leaf{number}") for number in range(len(looked_up))]
         sums = [self._ident(f"packed{number}") for number in range(len(packed.words))]
@@ -621,11 +541,11 @@ class DuckDBRows:
         sql = render(
             "rate_mixtures",
             codes=self._codes,
-            words=self._words,
+            words=self._layout.words,
             one_in=one_in,
             node_class=self._node_classes[0],
             classes=self._classes,
-            votes=_constants(packed.votes),
+            votes=constants(packed.votes),
             nodes={leaf: node for leaf, (node, _) in zip(leaves, looked_up, strict=True)},
             packed={
                 column: [
@@ -644,89 +564,6 @@ class DuckDBRows:
         )
         found = self._run(sql, step="rate_mixtures", fetch="fetchnumpy")
         return _dense([found["mixture"]], found["points"], (len(mixtures),))
-
-    def _looked_up(self, models: Sequence[Sequence[Tree]]) -> list[tuple[Sql, Integers]]:
-        """The votes `[place, score]` that each row looks up, and the SQL of its place.
-
-        Their sums are the scores of all models, model by model.
-        """
-        grids, others = list[VoteGrid](), dict[tuple[Sql, int], Integers]()
-        for number, model in enumerate(models):
-            for tree in model:
-                of_models = np.zeros((tree.nodes, len(models), len(self._scores)), dtype=np.int64)
-                of_models[:, number] = np.column_stack(scores_of(tree.votes))
-                votes = of_models.reshape(tree.nodes, -1)
-                path, leaves = self._path(tree)
-                if path is None:
-                    node = self._at_leaf(tree, range(tree.nodes)), tree.nodes
-                    others[node] = others.get(node, 0) + votes
-                else:
-                    sizes = [self._domain.cells[attribute] for attribute in path]
-                    grids.append(VoteGrid(path, votes[leaves].reshape(*sizes, -1)))
-        found = [(self._cell(grid.attributes), grid.by_cell) for grid in added(grids)]
-        return found + [(node, votes) for (node, _), votes in others.items()]
-
-    def _at_leaf(
-        self, tree: Tree, values: Sequence[int], node: int = 0, *, in_cells: bool = False
-    ) -> Sql:
-        """The value at the leaf of a row below a node of a tree, by the codes of the row.
-
-        `values[node]` has a value for each node; those of inner nodes are not used. With
-        `in_cells`, tests read the columns `_cells`, which is faster if a statement has many tests.
-        """
-        kind, first = int(tree.kind[node]), int(tree.first[node])
-        if kind == LEAF:
-            return Sql(values[node])
-        place = self._places[int(tree.attribute[node])]
-        children = tree.children(node, self._domain.cells)
-        below = functools.partial(self._at_leaf, tree, values, in_cells=in_cells)
-        if kind == MULTIWAY:
-            code = self._code(place)
-            if all(tree.kind[child] == LEAF for child in children):
-                return _entry(code, [values[child] for child in children])
-            branches = [f"WHEN {child - first} THEN {below(child)}" for child in children]
-            return Sql(f"CASE {code} {' '.join(branches)} END")
-        # a code is compared in the bits of its word: a shift of it would take longer
-        code, shift = Sql(f"({self._words[place.word]} & {place.mask << place.shift})"), place.shift
-        if in_cells:
-            code, shift = self._cells[tree.attribute[node]], 0
-        test = f"{code} {'<=' if kind == THRESHOLD else '='} {int(tree.cell[node]) << shift}"
-        yes, no = map(below, children)
-        return Sql(f"CASE WHEN {test} THEN {yes} ELSE {no} END")
-
-    def _grid(self, tree: Tree) -> Sql | None:
-        """The leaf as a sum of codes, if the tree has a path; None also if it has no split."""
-        path, leaves = self._path(tree)
-        return Sql(f"{self._cell(path)} + {leaves[0]}") if path else None
-
-    def _path(self, tree: Tree) -> tuple[tuple[int, ...] | None, Integers]:
-        """The attribute of each depth and the leaves, if all nodes of a depth split by all values
-        of the same attribute, and leaves are numbered in the order of the values. Otherwise None,
-        and nodes that are of no use.
-        """
-        path, nodes = list[int](), np.array([0])
-        while (tree.kind[nodes] == MULTIWAY).all():
-            attribute, first = int(tree.attribute[nodes[0]]), int(tree.first[nodes[0]])
-            size = self._domain.cells[attribute]
-            alike = (tree.attribute[nodes] == attribute).all() and attribute not in path
-            if not alike or (np.diff(tree.first[nodes]) != size).any():
-                return None, nodes
-            path.append(attribute)
-            nodes = first + np.arange(len(nodes) * size)
-        return tuple(path) if (tree.kind[nodes] == LEAF).all() else None, nodes
-
-    def _cell(self, attributes: Sequence[int]) -> Sql:
-        """The number of a row's combination of values; the last attribute's vary fastest."""
-        number = "0"
-        for attribute in attributes:
-            code = f"CAST({self._code(self._places[attribute])} AS INTEGER)"
-            size = self._domain.cells[attribute]
-            number = code if number == "0" else f"({number}) * {size} + {code}"
-        return Sql(number)
-
-    def _label(self, tree: Tree) -> Sql:
-        """The number of the class that a tree votes for, by the codes of a row."""
-        return self._at_leaf(tree, tree.votes.argmax(axis=1).tolist())
 
     def _next_version(self) -> None:
         self._version += 1
@@ -784,7 +621,7 @@ class DuckDBRows:
 
     def _moves(self, splits: Splits) -> list[SimpleNamespace]:
         """How the rows move in each node_class column in which a node is split."""
-        words = [Sql(f"c.{word}") for word in self._words]
+        words = [Sql(f"c.{word}") for word in self._layout.words]
         found = []
         for copy, node_class in enumerate(self._node_classes):
             mine = [i for i, node in enumerate(splits.node) if node in self._open[copy]]
@@ -792,7 +629,7 @@ class DuckDBRows:
                 continue
             others = self._open[copy].difference(splits.node[i] for i in mine)
             move = moved(
-                Moves.of(splits, mine, self._places, self._classes),
+                Moves.of(splits, mine, self._layout.places, self._classes),
                 node_class,
                 np.array(sorted(others), dtype=np.int64),
                 table=self._ident(f"splits{copy}"),
@@ -821,7 +658,7 @@ class DuckDBRows:
             "route",
             codes=self._with_node_classes,
             routed=self._named(self._version + 1),
-            columns=[*self._words, *(n for n in self._node_classes if n not in routed)],
+            columns=[*self._layout.words, *(n for n in self._node_classes if n not in routed)],
             moves=moves,
             type=unsigned(nodes * self._classes),
         )
@@ -863,18 +700,6 @@ def _by_depth(trees: Sequence[Tree], shifts: Integers, cells: Sequence[int]) -> 
         ]
         found.append(Splits(*np.concatenate(parts, axis=1).tolist()))
     return found
-
-
-def _entry(code: Sql, values: Sequence[int]) -> Sql:
-    """The value with the number `code`."""
-    if list(values) == list(range(values[0], values[0] + len(values))):
-        return Sql(f"CAST({code} AS INTEGER) + {values[0]}")
-    return Sql(f"{_constants(values)}[CAST({code} AS INTEGER) + 1]")  # 255 + 1 is no UTINYINT
-
-
-def _constants(values: Sequence[int]) -> Sql:
-    """A list of constants, from one literal: parsing each takes several times as long."""
-    return Sql(f"CAST('{list(values)}' AS BIGINT[])")
 
 
 def _dense(keys: Sequence[Any], rows: Any, shape: tuple[int, ...]) -> Integers:

@@ -23,8 +23,8 @@ import numpy as np
 import pytest
 
 from dpforest_duckdb.domain.types import ColumnType
+from dpforest_duckdb.engine import encoding, snapshot
 from dpforest_duckdb.engine import rows as coded_rows
-from dpforest_duckdb.engine import snapshot
 from dpforest_duckdb.engine.base import Gradients
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, DuckDBNote
 from dpforest_duckdb.engine.rows import DuckDBRows
@@ -84,14 +84,14 @@ def noise_used_twice() -> None:
 
 def trees_by_position() -> None:
     """A row's tree is its place in the table: one more row moves those behind it."""
-    render = coded_rows.render
+    render = encoding.render
 
     def by_position(step: str, **values: Any) -> Sql:
         if step == "encode" and values["unit"] is None:
             values["row"] = Sql("row_number() OVER ()")
         return render(step, **values)
 
-    coded_rows.render = by_position
+    encoding.render = by_position
 
 
 def debit_after() -> None:
@@ -108,14 +108,14 @@ def debit_after() -> None:
 
 def unit_bound_ignored() -> None:
     """Every row of a privacy unit counts."""
-    render = coded_rows.render
+    render = encoding.render
 
     def unbounded(step: str, **values: Any) -> Sql:
         if step == "encode" and values["unit"] is not None:
             values["unit"].rows = 10**9
         return render(step, **values)
 
-    coded_rows.render = unbounded
+    encoding.render = unbounded
 
 
 def noisy_n_as_sensitivity() -> None:

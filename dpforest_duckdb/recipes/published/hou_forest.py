@@ -33,9 +33,10 @@ LINES = (
     Line("A tree has d_m = 7 layers.", "thesis Table 4.1 and §4.4.1", "depth"),
     Line("A tree has ε = B / t.", "thesis §4.4.1", "plan: plan"),
     Line(
-        "Layer i has the weight 2 / (d_m − i + 1), the last one, d, 1 / (d_m − d + 1).",
+        "Layer i has the weight 2 / (d_m − i + 1), the last one 1 / (d_m − d + 1).",
         "thesis (4.29)",
         "plan: harmonic",
+        assumed="d = d_m, so w = 2/d_m + … + 2/2 + 1, also if a limit cuts the trees.",
     ),
     Line(
         "Half of a layer's budget counts classes, half chooses the split. The last "
@@ -105,11 +106,8 @@ LINES = (
 
 
 def plan(request: Request, *, sparing: bool = False) -> Plan:
-    """Class counts at every layer and a split at all but the last, by weight.
-
-    If a limit cuts the trees, the last layer is the one that they reach: d < d_m in (4.29).
-    """
-    weights = harmonic(request.depth + 1)[: request.deepest + 1]
+    """Class counts at every layer and a split at all but the last, by weight."""
+    weights = harmonic(request.depth + 1)
     queries = {
         "histogram": (LAPLACE, weights),
         "split": ("exponential mechanism", weights[:-1]),

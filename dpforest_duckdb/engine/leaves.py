@@ -1,0 +1,118 @@
+"""The SQL of what a coded row has at the leaf of a tree: its number, a vote, or a label.
+
+Trees are released, so their splits and votes are constants in the statements.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.engine.base import scores_of
+from dpforest_duckdb.engine.layout import Layout
+from dpforest_duckdb.engine.vote_grids import VoteGrid, added
+from dpforest_duckdb.scoring.codes import unsigned
+from dpforest_duckdb.sql import Sql
+from dpforest_duckdb.tree import LEAF, MULTIWAY, THRESHOLD, Tree
+
+
+def at_leaf(
+    layout: Layout, tree: Tree, values: Sequence[int], node: int = 0, *, separate: bool = False
+) -> Sql:
+    """The value at the leaf of a row below a node of a tree, by the codes of the row.
+
+    `values[node]` has a value for each node; those of inner nodes are not used. With `separate`,
+    tests read the columns `layout.separate`, which is faster if a statement has many tests.
+    """
+    kind, first = int(tree.kind[node]), int(tree.first[node])
+    if kind == LEAF:
+        return Sql(values[node])
+    attribute = int(tree.attribute[node])
+    children = tree.children(node, layout.cells)
+    below = functools.partial(at_leaf, layout, tree, values, separate=separate)
+    if kind == MULTIWAY:
+        code = layout.code_of(attribute)
+        if all(tree.kind[child] == LEAF for child in children):
+            return entry(code, [values[child] for child in children])
+        branches = [f"WHEN {child - first} THEN {below(child)}" for child in children]
+        return Sql(f"CASE {code} {' '.join(branches)} END")
+    # a code is compared in the bits of its word: a shift of it would take longer
+    place = layout.places[attribute]
+    code, shift = Sql(f"({layout.words[place.word]} & {place.mask << place.shift})"), place.shift
+    if separate:
+        code, shift = layout.separate[attribute], 0
+    test = f"{code} {'<=' if kind == THRESHOLD else '='} {int(tree.cell[node]) << shift}"
+    yes, no = map(below, children)
+    return Sql(f"CASE WHEN {test} THEN {yes} ELSE {no} END")
+
+
+def leaf_number(layout: Layout, tree: Tree) -> Sql:
+    """The number of the leaf of a row, in the narrowest type that can count all nodes."""
+    node = in_grid(layout, tree) or at_leaf(layout, tree, range(tree.nodes), separate=True)
+    return Sql(f"CAST({node} AS {unsigned(tree.nodes)})")
+
+
+def label(layout: Layout, tree: Tree) -> Sql:
+    """The number of the class that a tree votes for, by the codes of a row."""
+    return at_leaf(layout, tree, tree.votes.argmax(axis=1).tolist())
+
+
+def in_grid(layout: Layout, tree: Tree) -> Sql | None:
+    """The leaf as a sum of codes, if the tree has a path; None also if it has no split."""
+    path, leaves = _path(layout, tree)
+    return Sql(f"{layout.combination(path)} + {leaves[0]}") if path else None
+
+
+def _path(layout: Layout, tree: Tree) -> tuple[tuple[int, ...] | None, Integers]:
+    """The attribute of each depth and the leaves, if all nodes of a depth split by all values of
+    the same attribute, and leaves are numbered in the order of the values. Otherwise None, and
+    nodes that are of no use.
+    """
+    path, nodes = list[int](), np.array([0])
+    while (tree.kind[nodes] == MULTIWAY).all():
+        attribute, first = int(tree.attribute[nodes[0]]), int(tree.first[nodes[0]])
+        size = layout.cells[attribute]
+        alike = (tree.attribute[nodes] == attribute).all() and attribute not in path
+        if not alike or (np.diff(tree.first[nodes]) != size).any():
+            return None, nodes
+        path.append(attribute)
+        nodes = first + np.arange(len(nodes) * size)
+    return tuple(path) if (tree.kind[nodes] == LEAF).all() else None, nodes
+
+
+def lookups(layout: Layout, models: Sequence[Sequence[Tree]]) -> list[tuple[Sql, Integers]]:
+    """The votes `[place, score]` that each row looks up, and the SQL of its place.
+
+    Their sums are the scores of all models, model by model.
+    """
+    grids, others = list[VoteGrid](), dict[tuple[Sql, int], Integers]()
+    for number, model in enumerate(models):
+        for tree in model:
+            scores = np.column_stack(scores_of(tree.votes))
+            of_models = np.zeros((tree.nodes, len(models), scores.shape[1]), dtype=np.int64)
+            of_models[:, number] = scores
+            votes = of_models.reshape(tree.nodes, -1)
+            path, leaves = _path(layout, tree)
+            if path is None:
+                node = at_leaf(layout, tree, range(tree.nodes)), tree.nodes
+                others[node] = others.get(node, 0) + votes
+            else:
+                sizes = [layout.cells[attribute] for attribute in path]
+                grids.append(VoteGrid(path, votes[leaves].reshape(*sizes, -1)))
+    found = [(layout.combination(grid.attributes), grid.by_cell) for grid in added(grids)]
+    return found + [(node, votes) for (node, _), votes in others.items()]
+
+
+def entry(code: Sql, values: Sequence[int]) -> Sql:
+    """The value with the number `code`."""
+    if list(values) == list(range(values[0], values[0] + len(values))):
+        return Sql(f"CAST({code} AS INTEGER) + {values[0]}")
+    return Sql(f"{constants(values)}[CAST({code} AS INTEGER) + 1]")  # 255 + 1 is no UTINYINT
+
+
+def constants(values: Sequence[int]) -> Sql:
+    """A list of constants, from one literal: parsing each takes several times as long."""
+    return Sql(f"CAST('{list(values)}' AS BIGINT[])")
