@@ -15,7 +15,7 @@ from models import bit_sets
 from shell import SECRET, dpforest, make, query, refused, state, train
 
 from dpforest_duckdb import load_forest
-from dpforest_duckdb.cli.train import _cost
+from dpforest_duckdb.cli.plan import _cost
 from dpforest_duckdb.domain.file import load_domain
 from dpforest_duckdb.privacy.plan import PlannedQuery
 
