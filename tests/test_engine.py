@@ -30,6 +30,7 @@ from dpforest_duckdb.engine.siblings import spared
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.learners.growth import one_split
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.scoring.codes import MAX_LOOKED_UP
 from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, Tree, branch_of
 
 COLUMNS = [
@@ -711,16 +712,57 @@ def test_edges_are_searched_for_up_to_the_last_one_and_beyond_the_type(
 
 
 @pytest.mark.parametrize(
+    ("kind", "low", "high"),
+    [
+        ("TINYINT", -128, 127),
+        ("UTINYINT", 0, 255),
+        ("SMALLINT", -(2**15), 2**15 - 1),
+        ("INTEGER", -(2**31), 2**31 - 1),
+        ("BIGINT", -(2**63), 2**63 - 1),
+        ("UBIGINT", 0, 2**64 - 1),
+        ("HUGEINT", -(2**126), 2**126),
+    ],
+)
+@pytest.mark.parametrize("first", [-900, -100, 0, 100, 2**62 - 1100])
+@pytest.mark.parametrize("wide", [3, 250, MAX_LOOKED_UP - 1, MAX_LOOKED_UP])
+def test_whole_numbers_get_the_cells_that_python_gives_them(
+    con: duckdb.DuckDBPyConnection, kind: str, low: int, high: int, first: int, wide: int
+) -> None:
+    """Those of a narrow range are looked up in a list. A bound may be beyond the type."""
+    edges = sorted({first, first + 1, *range(first + 3, first + wide, 7), first + wide})
+    columns = [
+        {"name": "x", "kind": "numeric", "edges": edges},
+        {"name": "k", "kind": "categorical", "domain": ["no", "yes"]},
+    ]
+    near = (edge + more for edge in edges for more in (-1, 0, 1))
+    values = [None, low, high, *(value for value in near if low <= value <= high)]
+    con.execute(f"CREATE TABLE t AS SELECT unnest(?)::{kind} AS x, 'yes' AS k", [values])
+    engine = DuckDBEngine(con)
+    table = engine.table("t")
+    bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
+    attribute = bound.attributes[0]
+    rows = encode(engine, table, bound, PrivacyUnit("row"), trees=1, sample="all", salt=1)
+    found = rows.count_classes(0, 1)[0][0, :, 1]
+    expected = Counter(map(attribute.code, values))
+    assert {cell: n for cell, n in enumerate(found.tolist()) if n} == expected
+    looked_up = engine.dialect.looked_up(attribute, engine.dialect.ident("x"))
+    assert (looked_up is not None) == (wide < MAX_LOOKED_UP)
+
+
+@pytest.mark.parametrize(
     "kind", ["DOUBLE", "FLOAT", "TINYINT", "INTEGER", "UBIGINT", "HUGEINT", "DECIMAL(9, 2)", "DATE"]
 )
 def test_numbers_with_many_edges_get_the_cells_that_python_gives_them(
     con: duckdb.DuckDBPyConnection, kind: str
 ) -> None:
-    """They are searched for, if their type compares with a list as with a CASE."""
+    """They are searched for, if their type compares with a list as with a CASE, or looked up."""
     random = np.random.default_rng(0)
     con.execute(f"CREATE TABLE t (x {kind}, unused INTEGER, k VARCHAR)")
     edges: list[Any] = sorted({*random.integers(-90, 90, 170).tolist(), 0})
     values: list[Any] = [None, *range(128 if kind[0] in "TI" else 200)]
+    if kind in ("INTEGER", "UBIGINT"):  # too far apart to be looked up
+        edges = [9 * edge for edge in edges]
+        values = [None, *(value for n in range(128) for value in (9 * n, 9 * n + 1))]
     if kind == "DATE":
         edges = [date(2000, 1, 1) + timedelta(days=edge) for edge in edges]
         values = [None, *(date(2000, 1, 1) + timedelta(days=n) for n in range(-100, 100))]

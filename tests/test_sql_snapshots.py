@@ -90,7 +90,7 @@ def _session(con: duckdb.DuckDBPyConnection) -> None:
         alike.rate_mixtures([[SMALL], [SMALL]], [(1, 1), (1, 2)], 2)
         few = rows.encode(domain, ROW, trees=2, sample="all", salt=1, likely_rows=200)
         few.count_classes(0, 2)
-    size = replace(domain.attributes[1], edges=tuple(range(0, 200, 2)))
+    size = replace(domain.attributes[1], edges=tuple(range(0, 2000, 20)))
     with engine.snapshot(info, shared=True) as rows:
         rows.encode(replace(domain, attributes=(size,)), ROW, trees=1, sample="all", salt=1)
         rows.encode(domain, ROW, trees=1, sample="all", salt=1)

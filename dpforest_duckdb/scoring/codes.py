@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.scoring.dialects.base import Dialect
@@ -15,6 +17,7 @@ from dpforest_duckdb.scoring.dialects.spark import Spark
 from dpforest_duckdb.sql import Sql
 
 MANY_EDGES = 16  # of an attribute: with more, the CASE takes longer to plan than a search
+MAX_LOOKED_UP = 1024  # from the first to the last edge: a longer list takes long to parse
 
 
 class Codes(Dialect):
@@ -32,6 +35,8 @@ class Codes(Dialect):
                 # one bin per integer: clamping first keeps the subtraction inside the type
                 low, high = attribute.edges[0], attribute.edges[-1] + 1
                 bins = f"CAST(greatest(least({column}, {high}), {low}) AS BIGINT) - ({low})"
+            elif looked_up := self.looked_up(attribute, column):
+                bins = looked_up
             else:
                 bins = self._bins(attribute, column, 0, len(attribute.edges))
             missing = self.missing(attribute, column)
@@ -53,6 +58,10 @@ class Codes(Dialect):
         null = f" WHEN {self.missing(attribute, column)} THEN {attribute.null}"
         own_null = null if attribute.null != attribute.other else ""
         return Sql(f"CASE {known}{own_null} ELSE {attribute.other} END")
+
+    def looked_up(self, attribute: Attribute, column: Sql) -> Sql | None:
+        """The bin of a whole number, looked up in a list by its value; None if there is no list."""
+        return None
 
     def class_code(self, classes: Sequence[str], kind: ColumnType, column: Sql) -> Sql:
         """The class number of a row; NULL for NULL and for labels outside the class list."""
@@ -86,15 +95,25 @@ class Codes(Dialect):
 class DuckDBDialect(Codes, DuckDB):
     """DuckDB's spelling, with codes."""
 
+    def looked_up(self, attribute: Attribute, column: Sql) -> Sql | None:
+        edges = [int(edge) for edge in attribute.edges] if _looked_up(attribute) else []
+        if not edges:
+            return None
+        low, high = edges[0], edges[-1] + 1
+        bins = np.repeat(range(len(edges) + 1), [1, *np.diff(edges), 1]).tolist()  # of low … high
+        place = f"CAST(greatest(least({column}, {high}), {low}) AS BIGINT) - ({low}) + 1"
+        return Sql(f"CAST('{bins}' AS {unsigned(len(edges))}[])[{place}]")
+
     def many_edges(self, attribute: Attribute) -> Sql | None:
         """The edges of a numeric attribute as a list, for a binary search.
 
-        None if they are few, or if comparing with the list could differ from comparing in a CASE.
+        None if they are few, if values are looked up, or if comparing with the list could differ
+        from comparing in a CASE.
         """
         kinds = {"float": "DOUBLE", "integer": "BIGINT"}
         edges, family = attribute.edges, attribute.family
         many = attribute.kind == "numeric" and len(edges) > MANY_EDGES
-        if not many or family not in kinds or attribute.type.bits > 64:
+        if not many or family not in kinds or attribute.type.bits > 64 or _looked_up(attribute):
             return None
         if family == "integer" and _consecutive([int(edge) for edge in edges]):
             return None
@@ -130,6 +149,17 @@ def unsigned(largest: int) -> Sql:
         if largest < 2**bits:
             return Sql(name)
     return Sql("UBIGINT")
+
+
+def _looked_up(attribute: Attribute) -> bool:
+    """Whether the bins of a numeric attribute are looked up: they are whole numbers, close to each
+    other, and a bin holds more than one of them.
+    """
+    edges = attribute.edges
+    if attribute.kind != "numeric" or attribute.family != "integer" or len(edges) < 2:
+        return False
+    near = max(map(abs, (edges[0], edges[-1]))) < 2**62
+    return near and edges[-1] - edges[0] < MAX_LOOKED_UP and not _consecutive(edges)
 
 
 def _consecutive(numbers: Sequence[int]) -> bool:
