@@ -272,7 +272,13 @@ def _show(account: Account | DatasetAccount, budget: Budget) -> None:
     tell(f"spent   ε = {show(budget.spent_epsilon)}{spent}")
     tell(f"left    {'no limit' if left is None else f'ε = {show(left)}{rest}'}")
     tell(f"ledger  {account.ledger.path}")
+    if not account.ledger.path.exists():
+        say("There is no such ledger yet, so nothing is known of earlier runs.")
     facts = _facts(account, budget)["entries"]
     if facts:
-        shown = [name for name in facts[0] if name != "delta" or budget.spent_delta]
-        show_table(shown, [[fact[name] for name in shown] for fact in facts])
+        rows = [
+            {"run": run.seq, **fact, "protects": str(run.unit)}
+            for run, fact in zip(budget.entries, facts, strict=True)
+        ]
+        shown = [name for name in rows[0] if name != "delta" or budget.spent_delta]
+        show_table(shown, [[row[name] for name in shown] for row in rows], title="time")

@@ -109,12 +109,17 @@ def _marked(column: dict[str, Any], kind: ColumnType | None, is_target: bool) ->
     number = f'kind = "numeric", lower = 0 and upper = 100 {unset}'
     category = 'kind = "categorical" and domain = [the categories], or delete this column'
     if kind is None:
-        return {**column, "todo": f"{number}; or {category}"}
+        return {**column, "todo": f'{number}; or {category}; or kind = "identifier"'}
+    person = ', or kind = "identifier" if it names persons'
     match kind.family:
-        case "other" | "text" | "boolean":
+        case "other":
+            needed = "delete this column, whose values cannot be compared with categories" + person
+        case "boolean":
             needed = category
+        case "text":
+            needed = category + person
         case "date" | "timestamp":
             needed = f'kind = "numeric", lower = "2020-01-01" and upper = "2029-12-31" {unset}'
         case family:
-            needed = number + ', or kind = "identifier" if it names persons' * (family == "integer")
+            needed = number + person * (family == "integer")
     return {**column, "todo": one_line(f"{needed}; the type is {kind}")}

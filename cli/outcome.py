@@ -73,7 +73,7 @@ def _known(error: BaseException) -> int:
         say("Error: The output cannot be written: check the disk.")
         return 1
     if isinstance(error, KeyboardInterrupt):
-        say("Interrupted: nothing is half-written; if the budget was debited, it stays spent.")
+        say("Interrupted: nothing is half-written, but a debit stays spent: see dpforest budget.")
         return 130
     say(f"Error: {error.sentence if isinstance(error, DpforestError) else error}")
     return 2 if isinstance(error, UsageError) else 1

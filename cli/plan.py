@@ -92,8 +92,8 @@ def _show_plan(run: Run) -> None:
         show_table(COLUMNS, [_query_line((each, each), run.recipe) for each in planned])
     if found:
         tell(
-            "noisy rows: as if all classes were equally frequent. If some are rare, a recipe may "
-            "start at more rows, draw attributes, and divide the same total otherwise."
+            "noisy rows: these ranges assume equally frequent classes. If some are rare, a recipe "
+            "may need more rows, may choose among attributes, and may divide ε differently."
         )
     tell("noise: the standard deviation of a count, or of a sum to which a row adds at most 1")
     if run.plan.query(AGAIN):
@@ -103,8 +103,8 @@ def _show_plan(run: Run) -> None:
         )
     if any(plan.query("bounds") for branch in found for plan in branch.plans):
         tell(
-            "bounds: if this check finds that public bounds are far too wide, windows follow. They "
-            "cost at most half of the budget, which the queries below them then lack."
+            "bounds: if public bounds look far too wide, narrower ones are estimated. This takes "
+            "up to half of the budget from the queries below."
         )
     others = (branch.recipe.if_one_suffices for branch in found)
     follows = []
@@ -116,8 +116,8 @@ def _show_plan(run: Run) -> None:
     asking = [branch for branch in found if branch.recipe.asks_strongest]
     if any(plan.query("strongest") for branch in asking for plan in branch.plans):
         follows.append(
-            "the fewer rows one attribute alone classifies wrongly, the fewer attributes log-odds "
-            "uses, and the plan shows the largest number"
+            "if one attribute alone classifies well, log-odds uses fewer attributes than the plan "
+            "shows"
         )
     if follows:
         tell(f"strongest: {'; '.join(follows)}.")

@@ -24,7 +24,8 @@ def score(
         str | None,
         typer.Option(
             metavar="TABLE|FILE",
-            help="The new table, with all rows and columns of --table, or the file. [required]",
+            help="The new table, with all rows and columns of --table; of data files the new file. "
+            "[required]",
         ),
     ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace what --into names.")] = False,
@@ -37,9 +38,9 @@ def score(
 ) -> None:
     """Add predictions and probabilities to every row of a table or of data files.
 
-    Writes a new table of the same database, or a new Parquet or CSV file: all rows and columns,
-    then `prediction` and one `p_<class>` per class. The leaves are found by nested CASE or by bit
-    sets, whichever is faster for the model.
+    The rows of a table go to a new table of the same database, those of data files to a new
+    Parquet or CSV file: all rows and columns, then `prediction` and one `p_<class>` per class. The
+    leaves are found by nested CASE or by bit sets, whichever is faster for the model.
 
     \b
     Example:
@@ -147,7 +148,9 @@ def _check_into(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -
             "WHERE database_name = current_database()"
         )
         if (schema.lower(),) not in schemas:
-            raise DpforestError(f'There is no schema "{schema}" in the database: check --into.')
+            file = name.casefold() in ("csv", "parquet")
+            hint = "the rows of a table go to a table" if file else "check --into"
+            raise DpforestError(f'There is no schema "{schema}" in the database: {hint}.')
         return
     kind, comment = found[0]
     if not replace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -64,7 +65,12 @@ def train(
         ),
     ] = None,
     trees: Annotated[
-        int | None, typer.Option(metavar="N", help="The number of trees. [default: the recipe's]")
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="The number of trees; with auto an upper limit for log-odds. "
+            "[default: the recipe's]",
+        ),
     ] = None,
     depth: Annotated[
         int | None,
@@ -225,8 +231,10 @@ def _in_spark(db: str | None, table: str | None) -> str | Path:
 
 def _check_seed(seed: int | None, not_private: bool) -> None:
     """Refuse --seed without --not-private, and --not-private without --seed."""
-    if (seed is not None) != not_private:
+    if seed is not None and not not_private:
         raise UsageError(SEED_ALONE)
+    if not_private and seed is None:
+        raise UsageError("--not-private goes with --seed: leave it out, or pass --seed too.")
 
 
 def _check_place(rows: str | Path, name: str | None, out: str | None, *, dry_run: bool) -> None:
@@ -301,6 +309,11 @@ def _say_public(run: Run, source: str) -> None:
         say(
             f'One row of each "{run.unit.column}" is used at most: allow more with --rows-per-unit.'
         )
+    if run.account.noun != "table" and not run.account.ledger.path.exists():
+        say(
+            f"New ledger {run.account.ledger.path}: it knows of no earlier run, and no cap that is "
+            "in another ledger."
+        )
     if run.budget_follows_paths:
         say(
             "A copy of these files, or the files under other names, would have a budget of its own."
@@ -320,6 +333,21 @@ def _show_forests(runs: list[Run], forests: list[Forest], out: str | None, as_js
         return
     for run, forest in zip(runs, forests, strict=True):
         _report(forest, run.name and forest.name, out)
+        _warn_of_no_rows(forest)
+
+
+def _warn_of_no_rows(forest: Forest) -> None:
+    """Warn if the released number of rows is within its noise: the table may be the wrong one."""
+    for tree in forest.trees:
+        if tree.counts is None or tree.noise is None or math.isnan(tree.noise[0]):
+            continue
+        noise = float(tree.noise[0]) * len(forest.domain.classes) ** 0.5
+        if tree.counts[0].sum() < 2 * noise:
+            say(
+                "Warning: by its noisy counts, the model may have seen no row: check the table and "
+                "the classes of the domain."
+            )
+        return
 
 
 def _report(forest: Forest, name: str | None, out: str | None) -> None:

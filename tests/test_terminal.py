@@ -168,7 +168,7 @@ def test_the_domain_file_says_what_to_fill_in(tmp_path: Path) -> None:
     born, note, number, size = said.out.split("[[column]]")[1:]
     assert 'lower = "2020-01-01"' in born
     assert "nullable = false" in born
-    assert "identifier" not in note
+    assert 'kind = "identifier" if it names persons' in note
     assert "delete this column" in note
     assert "identifier" in number
     assert "identifier" not in size

@@ -141,7 +141,9 @@ class Attribute:
         if cell == self.other:
             return "other"
         if self.kind == "categorical":
-            return self.values[cell]
+            value = self.values[cell]
+            # in quotes if it could be taken for one of the labels above, or for nothing
+            return f"'{value}'" if value in ("NULL", "other") or not value.strip() else value
         low = f"> {self.text(self.edges[cell - 1])}" if cell else ""
         high = f"<= {self.text(self.edges[cell])}" if cell < len(self.edges) else ""
         return " and ".join(part for part in (low, high) if part) or "any number"

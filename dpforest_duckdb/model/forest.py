@@ -182,6 +182,11 @@ def load_forest(path: str | Path) -> Forest:
             raise DpforestError(
                 f"The model file {path} is larger than 64 MiB, more than any model of dpforest."
             )
-        return Forest.from_json(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise DpforestError(f"The model file {path} cannot be read: check --model.") from None
+    try:
+        return Forest.from_json(text)
+    except DpforestError as error:
+        named = error.sentence.replace("The model", f"The model file {path}", 1)
+        raise DpforestError(named) from None

@@ -112,7 +112,7 @@ def condition(
             listed = ", ".join(map(shown, attribute.values[: cell + 1]))
             return f"{name} {'in' if branch == 0 else 'not in'} ({listed})"
         edge = attribute.text(attribute.edges[cell])
-        return f"{name} <= {edge}" if branch == 0 else f"{name} > {edge} or missing"
+        return f"{name} <= {edge}" if branch == 0 else f"({name} > {edge} or missing)"
     label = attribute.label(cell if kind == EQUALS else branch)
     if kind == EQUALS and branch == 1:
         return f"{name} is not {shown(label)}"

@@ -64,6 +64,6 @@ COUNTS = Leaf(LAPLACE, _counts)
 LABEL = Leaf("permute-and-flip on class counts", _label, "label")
 SMOOTH_FLAWS = (
     "The exponential mechanism is not private with smooth sensitivity.",
-    "Near a tie one row moves the very scale that labels are drawn by.",
+    "If two classes are nearly equally frequent, one row changes the scale of the noise itself.",
 )
 SMOOTH_LABEL = Leaf("exponential mechanism, smooth sensitivity", _smooth_label, "label")

@@ -212,6 +212,11 @@ class Recipe:
         found = []
         if trees is not None and self.own_trees:
             found.append(f"--trees has no effect: recipe {self.name} uses all attributes.")
+        if trees is not None and self.successors:
+            found.append(
+                f"--trees is only an upper limit, and for log-odds alone: recipe {self.name} may "
+                "pick a recipe that sets the number of its trees itself."
+            )
         if depth is not None and self.own_depth:
             found.append(
                 f"--depth has no effect: recipe {self.name} sets the depth of its trees itself."

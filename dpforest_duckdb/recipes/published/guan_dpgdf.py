@@ -152,7 +152,7 @@ _PUBLISHED = Recipe(
 GUAN_DPGDF = repaired(
     _PUBLISHED,
     "A row lies in one leaf, so a leaf of any layer has all of ε2. A tenth of B pays for "
-    "Algorithm 2, whose least errors are drawn by permute-and-flip.",
+    "Algorithm 2, which draws the trees to leave out by permute-and-flip on their errors.",
     choose=by_utility(GINI, "exponential"),
     plan=paid_plan,
     learner=BY_DRAWN_ERRORS,

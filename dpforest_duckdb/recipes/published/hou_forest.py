@@ -137,6 +137,6 @@ _PUBLISHED = Recipe(
 
 HOU_FOREST = repaired(
     _PUBLISHED,
-    ALL_ROWS + " The gain ratio is at most 1, so the mix of it has a bound after all.",
+    ALL_ROWS + " The gain ratio is at most 1, so the utility IG_GR has a bound.",
     rows="all",
 )
