@@ -48,6 +48,32 @@ def test_files_are_trained_on_with_a_domain_by_options(db: str, folder: Path) ->
     assert [attribute.name for attribute in forest.domain.attributes] == ["age", "city"]
 
 
+def test_a_new_ledger_of_files_is_announced(folder: Path) -> None:
+    """It knows no cap of another ledger, so a misspelt name must be seen."""
+    assert "New ledger" in dpforest(*trained("--db", "part-1.csv", *DECLARED)).err
+    assert "New ledger" not in dpforest(*trained("--db", "part-1.csv", *DECLARED)).err
+    said = dpforest("budget", "--db", "part-1.csv", "--ledger", "bok")
+    assert said.code == 0
+    assert "no such ledger" in said.err
+    assert not Path("bok").exists()
+    listed = dpforest("budget", "--db", "part-1.csv", "--ledger", "book")
+    assert "no such ledger" not in listed.err
+    first, second = listed.out.strip().splitlines()[-2:]
+    assert first.split()[0] == "1"
+    assert second.split()[0] == "3"  # between them is the end of the first run
+    assert second.rstrip().endswith("each row")
+
+
+def test_a_model_of_no_rows_gets_a_warning(folder: Path) -> None:
+    def labelled(classes: str) -> str:
+        declared = (*DECLARED[:4], "--classes", classes)
+        return dpforest(*trained("--db", "people.parquet", *declared)).err
+
+    assert "may have seen no row" not in labelled("no,yes")
+    warned = [labelled("nein,ja") for _ in range(5)]  # noise alone is rarely twice as large
+    assert sum("may have seen no row" in each for each in warned) >= 3
+
+
 def test_a_domain_file_and_the_variables_do_too(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,13 +14,16 @@ import pytest
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import load_domain
+from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning, UsageError
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.forest import Forest, load_forest
+from dpforest_duckdb.model.rules import condition
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.train import train, train_many
+from dpforest_duckdb.tree import MULTIWAY, THRESHOLD
 
 
 @pytest.fixture(scope="module")
@@ -240,6 +243,20 @@ def test_models_in_the_database(con: duckdb.DuckDBPyConnection, forest: Forest) 
     for name in ("", "a\nb", "x" * 300):
         with pytest.raises(DpforestError, match="name"):
             store.save(engine.models, forest.named(name))
+
+
+def test_categories_called_null_or_other_are_told_from_missing_and_unknown_values() -> None:
+    attribute = Attribute("k", "categorical", ("NULL", "other", " ", "x"), nullable=True).bound(
+        VARCHAR
+    )
+    labels = [attribute.label(cell) for cell in range(attribute.cells)]
+    assert labels == ["'NULL'", "'other'", "' '", "x", "other", "NULL"]
+    branches = [condition(attribute, MULTIWAY, 0, branch) for branch in range(attribute.cells)]
+    assert branches == [
+        "k = 'NULL'", "k = 'other'", "k = ' '", "k = x", "k is other", "k is NULL"
+    ]  # fmt: skip
+    number = Attribute("n", "numeric", edges=(1, 2)).bound(INTEGER)
+    assert condition(number, THRESHOLD, 0, 1) == "(n > 1 or missing)"
 
 
 def test_rules_list_every_path_with_released_figures(forest: Forest) -> None:
