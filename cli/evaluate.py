@@ -106,7 +106,8 @@ def _show(found: Evaluation, classes: int) -> None:
     from dpforest_duckdb.privacy.amounts import show
 
     print(f"rows      {'-' if found.rows is None else found.rows}")
-    print(f"accuracy  {number(found.accuracy)}")
+    noise = found.accuracy_noise
+    print(f"accuracy  {number(found.accuracy)}{f' ± {noise:.2g} by the noise' if noise else ''}")
     print(f"log loss  {number(found.log_loss)}")
     print(f"AUC       {number(found.auc)}{_why(found.auc, classes)}")
     if found.epsilon is not None:

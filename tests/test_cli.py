@@ -502,7 +502,8 @@ def test_evaluate_on_a_capped_table_wants_epsilon_and_debits_it(db: Path) -> Non
     assert state(db) == before
     said = dpforest(*shared, "--epsilon", "2.5", "--json")
     figures = {"model", "table", "rows", "accuracy", "log_loss", "auc", "private", "bins"}
-    assert set(said.facts) == {*figures, "epsilon", "privacy_unit", "rows_per_unit", "noise"}
+    noisy = {"epsilon", "privacy_unit", "rows_per_unit", "noise", "accuracy_noise"}
+    assert set(said.facts) == {*figures, *noisy}
     assert said.facts["private"] is True
     assert (said.facts["privacy_unit"], said.facts["rows_per_unit"]) == ("row", 1)
     assert said.facts["epsilon"] == 2.5

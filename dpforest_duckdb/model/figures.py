@@ -24,7 +24,8 @@ class Evaluation:
 
     `private` says whether they may be published. If they have noise and are not private, `reasons`
     say why. Noisy figures cost `epsilon`, in nano-ε, for each privacy `unit`; `noise` is the
-    standard deviation of the noise in each count that they are computed from. With two classes,
+    standard deviation of the noise in each count that they are computed from, and `accuracy_noise`
+    about what it makes of the accuracy's. With two classes,
     `bins[bin]` are the rows of the first and of the second class whose probability of the second is
     above bin / BINS and up to (bin + 1) / BINS; noisy if the figures are.
     """
@@ -37,6 +38,7 @@ class Evaluation:
     epsilon: int | None = None
     unit: PrivacyUnit | None = None
     noise: float | None = None
+    accuracy_noise: float | None = None
     reasons: tuple[str, ...] = ()
     bins: tuple[tuple[int, int], ...] = ()
 
@@ -55,6 +57,7 @@ class Evaluation:
             "privacy_unit": self.unit.column,
             "rows_per_unit": self.unit.rows,
             "noise": self.noise,
+            "accuracy_noise": self.accuracy_noise,
         }
 
 
@@ -147,9 +150,13 @@ def noisy_figures(
     of_own_class = np.array([1 - middle, middle]) if classes == 2 else middle[None, :]
     loss = log_loss(of_own_class, noisy.sum(axis=1))
     area = auc(middle, noisy[1].sum(axis=0), noisy[0].sum(axis=0)) if classes == 2 else None
+    accuracy, cells = float(noisy[:, 1].sum() / rows), possible(classes).sum(axis=(0, 2))
+    # to first order: of right / rows, if each cell has independent noise
+    spread = math.sqrt(cells[1] * (1 - accuracy) ** 2 + cells[0] * accuracy**2)
     return replace(
         nothing,
-        accuracy=_between(float(noisy[:, 1].sum() / rows), 0, 1),
+        accuracy=_between(accuracy, 0, 1),
+        accuracy_noise=laplace_deviation(epsilon, unit.rows) * spread / rows,
         log_loss=_between(loss, -math.log(middle[-1]), -math.log(middle[0])),
         auc=None if area is None else _between(area, 0, 1),
     )
