@@ -54,6 +54,7 @@ def evaluate(
       dpforest evaluate --db data.duckdb --model visits --table test_visits
     """
     from dpforest_duckdb.model import store
+    from dpforest_duckdb.model.evaluate import EVALUATE
     from dpforest_duckdb.model.evaluate import evaluate as figures_of
     from dpforest_duckdb.training.opening import find_rows
 
@@ -83,8 +84,16 @@ def evaluate(
             unseen=unseen,
             ledger=ledger,
         )
+        known = account or source.account(ledger, dataset)
+        runs = known.budget().entries
+        trained = any(run.model == forest.name and run.recipe != EVALUATE for run in runs)
         if epsilon is not None:
-            say_spent(account or source.account(ledger, dataset))
+            say_spent(known)
+    if trained:
+        say(
+            "Note: a model of this name was trained on these rows. On new rows its figures are "
+            "likely worse."
+        )
     if found.reasons:
         say(
             f"These figures are not private, so do not publish them: {' '.join(found.reasons)} Pass"
