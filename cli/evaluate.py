@@ -10,7 +10,9 @@ from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import emit, number, say, say_spent
 
 if TYPE_CHECKING:
+    from dpforest_duckdb.ledger.datasets import AnyAccount
     from dpforest_duckdb.model.figures import Evaluation
+    from dpforest_duckdb.model.forest import Forest
 
 
 def evaluate(
@@ -54,7 +56,6 @@ def evaluate(
       dpforest evaluate --db data.duckdb --model visits --table test_visits
     """
     from dpforest_duckdb.model import store
-    from dpforest_duckdb.model.evaluate import EVALUATE
     from dpforest_duckdb.model.evaluate import evaluate as figures_of
     from dpforest_duckdb.training.opening import find_rows
 
@@ -85,15 +86,17 @@ def evaluate(
             ledger=ledger,
         )
         known = account or source.account(ledger, dataset)
-        runs = known.budget().entries
-        trained = any(run.model == forest.name and run.recipe != EVALUATE for run in runs)
         if epsilon is not None:
             say_spent(known)
-    if trained:
-        say(
-            "Note: a model of this name was trained on these rows. On new rows its figures are "
-            "likely worse."
-        )
+        _say_if_trained(known, forest)
+    _say_if_not_private(found)
+    if as_json:
+        emit({"model": forest.name, "table": name, **found.facts()})
+        return
+    _show(found, len(forest.domain.classes))
+
+
+def _say_if_not_private(found: Evaluation) -> None:
     if found.reasons:
         say(
             f"These figures are not private, so do not publish them: {' '.join(found.reasons)} Pass"
@@ -104,10 +107,18 @@ def evaluate(
             "These figures are exact: they are not private, so do not publish them of a private "
             "table (see --epsilon)."
         )
-    if as_json:
-        emit({"model": forest.name, "table": name, **found.facts()})
-        return
-    _show(found, len(forest.domain.classes))
+
+
+def _say_if_trained(account: AnyAccount, forest: Forest) -> None:
+    """Say on stderr if the ledger has a run on these rows that made a model of this name."""
+    from dpforest_duckdb.model.evaluate import EVALUATE
+
+    runs = account.budget().entries
+    if any(run.model == forest.name and run.recipe != EVALUATE for run in runs):
+        say(
+            "Note: a model of this name was trained on these rows. On new rows its figures are "
+            "likely worse."
+        )
 
 
 def _show(found: Evaluation, classes: int) -> None:

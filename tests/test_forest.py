@@ -245,7 +245,7 @@ def test_models_in_the_database(con: duckdb.DuckDBPyConnection, forest: Forest) 
             store.save(engine.models, forest.named(name))
 
 
-def test_categories_called_null_or_other_are_told_from_missing_and_unknown_values() -> None:
+def test_categories_called_null_or_other_are_quoted() -> None:
     attribute = Attribute("k", "categorical", ("NULL", "other", " ", "x"), nullable=True).bound(
         VARCHAR
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cached_property
 
 from dpforest_duckdb.arguments import TEXT, TEXTS, Kind, refuse_wrong_types
@@ -74,9 +75,13 @@ class Domain:
         for option, names in (("--columns", columns), ("--exclude", exclude)):
             for name in names:
                 if name.casefold() not in known:
+                    hint = (
+                        "correct the name, or add the column to the file that dpforest domain "
+                        "prints."
+                    )
+                    meant = _meant(name, [a.name for a in self.attributes], hint)
                     raise DpforestError(
-                        f'{option} names "{name}", which the domain does not: correct the name, '
-                        "or add the column to the file that dpforest domain prints."
+                        f'{option} names "{name}", which the domain does not: {meant}'
                     )
         if self.target.casefold() in (name.casefold() for name in exclude):
             raise DpforestError(
@@ -109,12 +114,13 @@ class Domain:
         """
         found = {name.casefold(): name for name in columns}
 
-        def column(name: str, hint: str = "correct the domain or pass --exclude") -> str:
+        def column(name: str, hint: str = "correct the domain or pass --exclude.") -> str:
             if name.casefold() not in found:
-                raise DpforestError(f'There is no column "{name}", which the domain names: {hint}.')
+                meant = _meant(name, columns, hint)
+                raise DpforestError(f'There is no column "{name}", which the domain names: {meant}')
             return found[name.casefold()]
 
-        target = column(self.target, "correct the target in the domain, or pass --target")
+        target = column(self.target, "correct the target in the domain, or pass --target.")
         labels = Attribute(target, "categorical", self.classes).bound(columns[target])
         return replace(
             self,
@@ -126,6 +132,13 @@ class Domain:
             target_type=columns[target],
             identifiers=tuple(found.get(name.casefold(), name) for name in self.identifiers),
         )
+
+
+def _meant(name: str, known: Iterable[str], hint: str) -> str:
+    """A question after the known column that a name is probably meant to be; a hint if none is."""
+    spelt = {other.casefold(): other for other in known}
+    near = get_close_matches(name.casefold(), spelt, 1)
+    return f'did you mean "{spelt[near[0]]}"?' if near else hint
 
 
 def _refuse_clashes(names: Iterable[str]) -> None:
