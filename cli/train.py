@@ -309,10 +309,11 @@ def _say_public(run: Run, source: str) -> None:
         say(
             f'One row of each "{run.unit.column}" is used at most: allow more with --rows-per-unit.'
         )
-    if run.account.noun != "table" and not run.account.ledger.path.exists():
+    ledger = run.account.ledger
+    if ledger and run.account.noun != "table" and not ledger.path.exists():
         say(
-            f"New ledger {run.account.ledger.path}: it knows of no earlier run, and no cap that is "
-            "in another ledger."
+            f"New ledger {ledger.path}: it knows of no earlier run, and no cap that is in another "
+            "ledger."
         )
     if run.budget_follows_paths:
         say(
