@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from dpforest_duckdb.model.forest import Forest
 
-WIDTH = 24  # characters of the longest bar
+WIDTH = 12  # characters of the longest bar, on either side of 0
 CLASS = 14  # characters of the longest class beside a bar
 
 
@@ -95,10 +95,11 @@ def _show_effects(forest: Forest, attribute: str | None, as_json: bool) -> None:
         for label, values in zip(labels, effect.values, strict=True):
             best = 1 if len(classes) == 2 else int(abs(values).argmax())
             bar = "█" * round(abs(values[best]) / strongest * WIDTH)
-            text = f"  {label:{width}} {values[best]:+8.3f} {bar}"
-            console.print(
-                text if len(classes) == 2 else f"{text} {_shortened(classes[best], CLASS)}"
-            )
+            less, more = ("", bar) if values[best] > 0 else (bar, "")
+            text = f"  {label:{width}} {values[best]:+8.3f} {less:>{WIDTH}}│{more}"
+            if len(classes) > 2:
+                text = f"{text:{width + WIDTH * 2 + 13}} {_shortened(classes[best], CLASS)}"
+            console.print(text)
     last = f' of "{one_line(classes[1])}"' if len(classes) == 2 else " of the class named"
     console.print(f"Changes are in {effect_scale(forest)}{last}.")
 
