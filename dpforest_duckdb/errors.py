@@ -1,6 +1,8 @@
-"""Errors a user can act on: one sentence, never a value from a private row."""
+"""Errors and warnings a user can act on: one sentence, never a value from a private row."""
 
 import re
+import sys
+import warnings
 
 # a whole command, which stays as it is, or an option
 _OPTION = re.compile(r"dpforest [a-z]+(?: [a-z]+)?(?: --[a-z-]+ \S+)*|--([a-z][a-z-]*)")
@@ -80,3 +82,12 @@ class UnanchoredWarning(UserWarning):
 
 class PublicFactWarning(UserWarning):
     """Something public deserves a second look: a label that the domain lacks, a large ε."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the user's code that led here: the last one outside of this package."""
+    package, level = __name__.partition(".")[0], 1
+    frame = sys._getframe()
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

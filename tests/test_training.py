@@ -29,7 +29,7 @@ from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.models import DuckDBModels
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
-from dpforest_duckdb.errors import NotPrivateWarning
+from dpforest_duckdb.errors import NotPrivateWarning, PublicFactWarning
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest, load_forest
@@ -542,3 +542,12 @@ def test_a_run_keeps_no_reference_to_the_connection(tmp_path: Path, name: str) -
 
 def failing() -> None:
     raise DpforestError("An error that is not DuckDB's.")
+
+
+def test_warnings_name_the_line_of_the_user(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    con.execute("CREATE TABLE w AS SELECT i % 2 = 0 AS a, i % 3 = 0 AS k FROM range(60) r(i)")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        dpforest_duckdb.train(con, "w", target="k", epsilon=50, seed=3, ledger=tmp_path / "ledger")
+    assert {PublicFactWarning, NotPrivateWarning} <= {each.category for each in said}
+    assert {Path(each.filename).name for each in said} == {"test_training.py"}

@@ -14,13 +14,12 @@ import json
 import secrets
 import shlex
 import threading
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dpforest_duckdb.errors import BudgetError, DpforestError, UnanchoredWarning
+from dpforest_duckdb.errors import BudgetError, DpforestError, UnanchoredWarning, warn
 from dpforest_duckdb.ledger.anchor import Anchor, BudgetNote, TableInfo, UnanchoredError
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Chain, Outcome, Table
@@ -350,7 +349,7 @@ def _store(note: BudgetNote, anchor: str, chain: Chain, table: Table) -> bool:
     except UnanchoredError as error:
         if chain.budget(table.dataset).cap:
             raise
-        warnings.warn(str(error), UnanchoredWarning, stacklevel=2)
+        warn(str(error), UnanchoredWarning)
         return False
     return True
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpforest_duckdb.errors import NotPrivateWarning
+from dpforest_duckdb.errors import NotPrivateWarning, warn
 
 
 class Bits(Protocol):
@@ -41,10 +40,8 @@ class SeededBits:
     private = False
 
     def __init__(self, seed: int) -> None:
-        warnings.warn(
-            "Seeded randomness is for experiments: its results are not private.",
-            NotPrivateWarning,
-            stacklevel=2,
+        warn(
+            "Seeded randomness is for experiments: its results are not private.", NotPrivateWarning
         )
         self._generator = np.random.PCG64(seed)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -21,6 +20,7 @@ from dpforest_duckdb.errors import (
     PublicFactWarning,
     UsageError,
     in_python,
+    warn,
 )
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount
@@ -98,12 +98,12 @@ def prepare(
         notes.append(f"Recipe {chosen.name} uses pure ε and spends no δ.")
     notes += (*large_delta(request.delta), *chosen.remarks(trees, depth))
     for note in notes:
-        warnings.warn(in_python(note), PublicFactWarning, stacklevel=2)
+        warn(in_python(note), PublicFactWarning)
     engine.refuse_unseen(info, [*public.columns, unit.column])
     if name is not None:
         store.check_name(engine.models, name, replace=replace)
     if engine.spills_plain(info):
-        warnings.warn(PLAIN_SPILL, PlainSpillWarning, stacklevel=2)
+        warn(PLAIN_SPILL, PlainSpillWarning)
     run = Run(
         engine=engine,
         account=rows.account(ledger, dataset, account),
