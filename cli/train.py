@@ -309,6 +309,9 @@ def _say_public(run: Run, source: str) -> None:
         say(
             f'One row of each "{run.unit.column}" is used at most: allow more with --rows-per-unit.'
         )
+    units = (each.unit for each in run.account.budget().entries)
+    if others := sorted({str(unit) for unit in units if unit != run.unit}):
+        say(f"Note: earlier runs protected {' or '.join(others)}; this one protects {run.unit}.")
     ledger = run.account.ledger
     if ledger and run.account.noun != "table" and not ledger.path.exists():
         say(
