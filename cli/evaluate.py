@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, number, say, say_spent
+from dpforest_duckdb.cli.output import emit, number, say, say_if_new, say_spent
 
 if TYPE_CHECKING:
     from dpforest_duckdb.ledger.datasets import AnyAccount
@@ -73,6 +73,8 @@ def evaluate(
         source = find_rows(engine.connection, rows, engine.trace)
         account = None if of_table and dataset is None else source.account(ledger, dataset)
         name = table or source.table.name
+        if account:
+            say_if_new(account)
         found = figures_of(
             source.engine,
             forest,
@@ -110,15 +112,12 @@ def _say_if_not_private(found: Evaluation) -> None:
 
 
 def _say_if_trained(account: AnyAccount, forest: Forest) -> None:
-    """Say on stderr if the ledger has a run on these rows that made a model of this name."""
-    from dpforest_duckdb.model.evaluate import EVALUATE
+    """Say on stderr if the ledger has a private run on these rows that made the model."""
+    from dpforest_duckdb.model.json_format import fingerprint
 
-    runs = account.budget().entries
-    if any(run.model == forest.name and run.recipe != EVALUATE for run in runs):
-        say(
-            "Note: a model of this name was trained on these rows. On new rows its figures are "
-            "likely worse."
-        )
+    runs = {run.seq for run in account.budget().entries}
+    if account.ledger and account.ledger.read().released(fingerprint(forest), runs):
+        say("Note: the model was trained on these rows. On new rows its figures are likely worse.")
 
 
 def _show(found: Evaluation, classes: int) -> None:

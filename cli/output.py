@@ -41,6 +41,19 @@ def warn_if_not_private(forest: Forest) -> None:
         say(f"This model is not private, so do not publish it: {reasons}")
 
 
+def say_if_new(account: AnyAccount) -> None:
+    """Say on stderr if the ledger of data files or of a dataset does not exist yet.
+
+    A table knows its ledger; files do not, so a wrong name must be seen.
+    """
+    ledger = account.ledger
+    if ledger and account.noun != "table" and not ledger.path.exists():
+        say(
+            f"New ledger {ledger.path}: it knows of no earlier run, and no cap that is in another "
+            "ledger."
+        )
+
+
 def say_spent(account: AnyAccount) -> None:
     """Say on stderr what was spent, and what is left of a cap."""
     from dpforest_duckdb.privacy.amounts import ATTO, show

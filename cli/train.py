@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, facts, listed, say, say_spent, tell
+from dpforest_duckdb.cli.output import emit, facts, listed, say, say_if_new, say_spent, tell
 from dpforest_duckdb.cli.plan import show_plans
 from dpforest_duckdb.cli.progress import shown_progress
 from dpforest_duckdb.errors import DpforestError, UsageError
@@ -312,12 +312,7 @@ def _say_public(run: Run, source: str) -> None:
     units = (each.unit for each in run.account.budget().entries)
     if others := sorted({str(unit) for unit in units if unit != run.unit}):
         say(f"Note: earlier runs protected {' or '.join(others)}; this one protects {run.unit}.")
-    ledger = run.account.ledger
-    if ledger and run.account.noun != "table" and not ledger.path.exists():
-        say(
-            f"New ledger {ledger.path}: it knows of no earlier run, and no cap that is in another "
-            "ledger."
-        )
+    say_if_new(run.account)
     if run.budget_follows_paths:
         say(
             "A copy of these files, or the files under other names, would have a budget of its own."
@@ -331,27 +326,31 @@ def _say_public(run: Run, source: str) -> None:
 
 
 def _show_forests(runs: list[Run], forests: list[Forest], out: str | None, as_json: bool) -> None:
+    for forest in forests:
+        _warn_of_no_rows(forest)
     if as_json:
         found = [facts(forest) for forest in forests]
         emit({"models": found} if len(found) > 1 else found[0])
         return
     for run, forest in zip(runs, forests, strict=True):
         _report(forest, run.name and forest.name, out)
-        _warn_of_no_rows(forest)
 
 
 def _warn_of_no_rows(forest: Forest) -> None:
-    """Warn if the released number of rows is within its noise: the table may be the wrong one."""
+    """Warn if the released number of rows is within its noise: the table may be the wrong one.
+
+    It is the mean over the trees, weighted by their inverse variances.
+    """
+    total, exactness = 0.0, 0.0
     for tree in forest.trees:
-        if tree.counts is None or tree.noise is None or math.isnan(tree.noise[0]):
-            continue
-        noise = float(tree.noise[0]) * len(forest.domain.classes) ** 0.5
-        if tree.counts[0].sum() < 2 * noise:
-            say(
-                "Warning: by its noisy counts, the model may have seen no row: check the table and "
-                "the classes of the domain."
-            )
-        return
+        if tree.counts is not None and tree.noise is not None and not math.isnan(tree.noise[0]):
+            weight = 1 / max(float(tree.noise[0]) ** 2 * len(forest.domain.classes), 1e-9)
+            total, exactness = total + weight * tree.counts[0].sum(), exactness + weight
+    if exactness and total < 2 * math.sqrt(exactness):
+        say(
+            "Warning: by its noisy counts, the model may have seen no row: check the table and "
+            "the classes of the domain."
+        )
 
 
 def _report(forest: Forest, name: str | None, out: str | None) -> None:

@@ -255,6 +255,7 @@ def test_categories_called_null_or_other_are_quoted() -> None:
     assert branches == [
         "k = 'NULL'", "k = 'other'", "k = ' '", "k = x", "k is other", "k is NULL"
     ]  # fmt: skip
+    assert condition(attribute, THRESHOLD, 1, 0) == "k in ('NULL', 'other')"
     number = Attribute("n", "numeric", edges=(1, 2)).bound(INTEGER)
     assert condition(number, THRESHOLD, 0, 1) == "(n > 1 or missing)"
 

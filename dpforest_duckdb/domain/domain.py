@@ -75,13 +75,10 @@ class Domain:
         for option, names in (("--columns", columns), ("--exclude", exclude)):
             for name in names:
                 if name.casefold() not in known:
-                    hint = (
-                        "correct the name, or add the column to the file that dpforest domain "
-                        "prints."
-                    )
-                    meant = _meant(name, [a.name for a in self.attributes], hint)
+                    meant = _meant(name, [a.name for a in self.attributes])
                     raise DpforestError(
-                        f'{option} names "{name}", which the domain does not: {meant}'
+                        f'{option} names "{name}"{meant}, which the domain does not: correct the '
+                        "name, or add the column to the file that dpforest domain prints."
                     )
         if self.target.casefold() in (name.casefold() for name in exclude):
             raise DpforestError(
@@ -114,13 +111,16 @@ class Domain:
         """
         found = {name.casefold(): name for name in columns}
 
-        def column(name: str, hint: str = "correct the domain or pass --exclude.") -> str:
+        def column(name: str, hint: str = "correct the domain or pass --exclude") -> str:
             if name.casefold() not in found:
-                meant = _meant(name, columns, hint)
-                raise DpforestError(f'There is no column "{name}", which the domain names: {meant}')
+                named = {each.casefold() for each in (*self.columns, *self.identifiers)}
+                meant = _meant(name, [other for other in columns if other.casefold() not in named])
+                raise DpforestError(
+                    f'There is no column "{name}"{meant}, which the domain names: {hint}.'
+                )
             return found[name.casefold()]
 
-        target = column(self.target, "correct the target in the domain, or pass --target.")
+        target = column(self.target, "correct the target in the domain, or pass --target")
         labels = Attribute(target, "categorical", self.classes).bound(columns[target])
         return replace(
             self,
@@ -134,11 +134,11 @@ class Domain:
         )
 
 
-def _meant(name: str, known: Iterable[str], hint: str) -> str:
-    """A question after the known column that a name is probably meant to be; a hint if none is."""
+def _meant(name: str, known: Iterable[str]) -> str:
+    """A question after the known column that a name is probably meant to be; "" if none is."""
     spelt = {other.casefold(): other for other in known}
-    near = get_close_matches(name.casefold(), spelt, 1)
-    return f'did you mean "{spelt[near[0]]}"?' if near else hint
+    near = get_close_matches(name.casefold(), spelt, 1, 0.8)
+    return f' (did you mean "{spelt[near[0]]}"?)' if near else ""
 
 
 def _refuse_clashes(names: Iterable[str]) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -204,9 +204,13 @@ class Chain:
                     runs[entry.seq] = entry
         return Budget(tuple(caps), tuple(runs.values()))
 
-    def released(self, forest: str) -> bool:
-        """Whether a private run released the forest with this hash."""
+    def released(self, forest: str, runs: Collection[int] | None = None) -> bool:
+        """Whether a private run, one of `runs` if they are given, released the forest with this
+        hash.
+        """
         private = {run.seq for run in self.entries if isinstance(run, Run) and run.private}
+        if runs is not None:
+            private &= set(runs)
         return bool(forest) and any(
             entry.forest == forest and entry.run in private
             for entry in self.entries

@@ -109,7 +109,7 @@ def condition(
     name = shown(attribute.name)
     if kind == THRESHOLD:
         if attribute.kind == "categorical":
-            listed = ", ".join(map(shown, attribute.values[: cell + 1]))
+            listed = ", ".join(shown(attribute.label(before)) for before in range(cell + 1))
             return f"{name} {'in' if branch == 0 else 'not in'} ({listed})"
         edge = attribute.text(attribute.edges[cell])
         return f"{name} <= {edge}" if branch == 0 else f"({name} > {edge} or missing)"

@@ -53,7 +53,7 @@ class Second:
     misclassified_weight: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # so that a recipe can be a key
 class Recipe:
     """One system, rigorous or as published.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,7 @@ def _unused(table: TableInfo, public: Domain, unit: PrivacyUnit) -> tuple[str, .
     return tuple(name for name in table.columns if name.casefold() not in known)
 
 
+@lru_cache(maxsize=64)  # a program may train many models with the same request
 def _affordable(recipe: Recipe, request: Request) -> Request:
     """The request, without a δ that no plan of the recipe has a use for.
 

@@ -50,7 +50,7 @@ LINES = (
         "the line above.",
     ),
     Line(
-        "A split has children.",
+        "A split has a number of children.",
         NO_TEXT,
         "split_type",
         assumed="A category has a child of its own, and a number two, at a random bin edge.",

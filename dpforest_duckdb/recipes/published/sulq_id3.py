@@ -28,7 +28,7 @@ LINES = (
         "choose: by_noisy_counts",
     ),
     Line(
-        "Noisy counts may not be shares.",
+        "Ratios of noisy counts may be outside of 0 to 1.",
         NO_TEXT,
         "choose: by_noisy_counts",
         assumed="n_v,c is at least 0, n_v at least 1, and n_v,c / n_v at most 1.",
