@@ -159,18 +159,28 @@ def _unused(table: TableInfo, public: Domain, unit: PrivacyUnit) -> tuple[str, .
     return tuple(name for name in table.columns if name.casefold() not in known)
 
 
-@lru_cache(maxsize=64)  # a program may train many models with the same request
 def _affordable(recipe: Recipe, request: Request) -> Request:
     """The request, without a δ that no plan of the recipe has a use for.
 
     Raises `DpforestError` as `_affordable_plans`.
     """
+    if _uses_delta(recipe, request):
+        return request
+    without = dataclasses.replace(request, delta=0)
+    _uses_delta(recipe, without)  # which has other plans, to be checked too
+    return without
+
+
+@lru_cache(maxsize=64)  # a program may train many models with equal requests
+def _uses_delta(recipe: Recipe, request: Request) -> bool:
+    """Whether a plan of the recipe uses the δ of the request; true too if the request has none.
+
+    Raises `DpforestError` as `_affordable_plans`.
+    """
     plans = _affordable_plans(recipe, request)
     if not request.delta or any(plan.concentrated for plan in plans):
-        return request
-    if any(plan.concentrated for plan in recipe.plans(request, DENSE)):
-        return request
-    return _affordable(recipe, dataclasses.replace(request, delta=0))
+        return True
+    return any(plan.concentrated for plan in recipe.plans(request, DENSE))
 
 
 def _affordable_plans(recipe: Recipe, request: Request) -> list[Plan]:
