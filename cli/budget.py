@@ -61,6 +61,7 @@ def budget(
       dpforest budget set --db data.duckdb --table visits --epsilon 2
     """
     from dpforest_duckdb.engine.files import is_data_file
+    from dpforest_duckdb.training.budget import set_cap
 
     of_data = dataset is not None or (db is not None and is_data_file(db))
     named = dataset or (db if of_data else table)
@@ -88,7 +89,9 @@ def budget(
             return
         account = opened if of_data else _account(opened, action, table, to, ledger)
         if action is Action.set:
-            found = _set_cap(account, epsilon, delta, privacy_unit, rows_per_unit, raise_cap)
+            found = set_cap(
+                account, epsilon, delta, privacy_unit, rows_per_unit, raise_cap=raise_cap
+            )
         elif action is Action.move:
             found = account.move_from(str(table))
         else:
@@ -96,7 +99,7 @@ def budget(
     if found.overspent:
         say("Warning: more is spent already than the cap allows, so every run is refused.")
     if as_json:
-        emit(_facts(account, found))
+        emit({"table": account.display, **found.facts()})
     else:
         _show(account, found)
 
@@ -179,29 +182,6 @@ def _check_options(
         options.refuse_idle("goes with budget move", to=to)
 
 
-def _set_cap(
-    account: Account | DatasetAccount,
-    epsilon: str | None,
-    delta: str | None,
-    privacy_unit: str | None,
-    rows_per_unit: int | None,
-    raise_cap: bool,
-) -> Budget:
-    """Set the cap; without ε and δ those of the present cap are kept."""
-    from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
-
-    old = account.budget().cap
-    if epsilon is None and old is None:
-        raise UsageError(f"The {account.noun} has no cap yet: name one with --epsilon.")
-    kept = old if epsilon is None and delta is None else None
-    return account.set_cap(
-        nano_epsilon(epsilon, cap=True) if epsilon is not None else old.epsilon if old else 0,
-        kept.delta if kept else atto_delta("0" if delta is None else delta, cap=True),
-        account.unit(privacy_unit, rows_per_unit),
-        raise_cap=raise_cap,
-    )
-
-
 def _account_of_any_table(engine: DuckDBEngine | SparkEngine, ledger: str | None) -> Account:
     """The account, in the ledger, of any table of the database.
 
@@ -236,30 +216,6 @@ def _account_of_only_table(engine: DuckDBEngine | SparkEngine, ledger: str | Non
     return known[0]
 
 
-def _facts(account: Account | DatasetAccount, budget: Budget) -> dict[str, Any]:
-    from dpforest_duckdb.privacy.amounts import ATTO, NANO
-
-    left = budget.left_epsilon
-    return {
-        "table": account.display,
-        "cap": budget.cap.epsilon / NANO if budget.cap else None,
-        "spent": budget.spent_epsilon / NANO,
-        "left": None if left is None else left / NANO,
-        "entries": [
-            {
-                "time": run.time,
-                "recipe": run.recipe,
-                "model": run.model,
-                "epsilon": run.epsilon / NANO,
-                "delta": run.delta / ATTO,
-                "private": run.private,
-                "state": run.state,
-            }
-            for run in budget.entries
-        ],
-    }
-
-
 def _show(account: Account | DatasetAccount, budget: Budget) -> None:
     from dpforest_duckdb.privacy.amounts import ATTO, show
 
@@ -274,11 +230,9 @@ def _show(account: Account | DatasetAccount, budget: Budget) -> None:
     tell(f"ledger  {account.ledger.path}")
     if not account.ledger.path.exists():
         say("There is no such ledger yet, so nothing is known of earlier runs.")
-    facts = _facts(account, budget)["entries"]
-    if facts:
+    if budget.entries:
         rows = [
-            {"run": run.seq, **fact, "protects": str(run.unit)}
-            for run, fact in zip(budget.entries, facts, strict=True)
+            {"run": run.seq, **run.facts(), "protects": str(run.unit)} for run in budget.entries
         ]
         shown = [name for name in rows[0] if name != "delta" or budget.spent_delta]
         show_table(shown, [[row[name] for name in shown] for row in rows], title="time")

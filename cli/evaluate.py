@@ -56,7 +56,7 @@ def evaluate(
       dpforest evaluate --db data.duckdb --model visits --table test_visits
     """
     from dpforest_duckdb.model import store
-    from dpforest_duckdb.model.evaluate import evaluate as figures_of
+    from dpforest_duckdb.training.evaluate import figures
     from dpforest_duckdb.training.opening import find_rows
 
     database, rows = options.rows_of(db, table)
@@ -68,32 +68,30 @@ def evaluate(
         memory_limit=memory_limit,
         temp_dir=temp_dir,
     ) as engine:
-        of_table = isinstance(rows, str)
-        forest = store.load(engine.models, model) if of_table else options.file_model(model)
         source = find_rows(engine.connection, rows, engine.trace)
-        account = None if of_table and dataset is None else source.account(ledger, dataset)
-        name = table or source.table.name
-        if account:
-            say_if_new(account)
-        found = figures_of(
-            source.engine,
+        forest = store.load(engine.models, model) if source.in_table else options.file_model(model)
+        known = None
+        if dataset is not None or not source.in_table:
+            known = source.account(ledger, dataset)
+            say_if_new(known)
+        found = figures(
+            source,
             forest,
-            name,
-            account=account,
+            ledger=ledger,
+            dataset=dataset,
             target=target,
             epsilon=epsilon,
             privacy_unit=privacy_unit,
             rows_per_unit=rows_per_unit,
             unseen=unseen,
-            ledger=ledger,
         )
-        known = account or source.account(ledger, dataset)
+        known = known or source.account(ledger, dataset)
         if epsilon is not None:
             say_spent(known)
         _say_if_trained(known, forest)
     _say_if_not_private(found)
     if as_json:
-        emit({"model": forest.name, "table": name, **found.facts()})
+        emit({"model": forest.name, "table": table or source.table.name, **found.facts()})
         return
     _show(found, len(forest.domain.classes))
 

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from dpforest_duckdb.domain.file import load_domain
     from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
     from dpforest_duckdb.model.forest import Forest, load_forest
+    from dpforest_duckdb.training.budget import budget, set_budget
+    from dpforest_duckdb.training.evaluate import evaluate
+    from dpforest_duckdb.training.opening import stored_forest
     from dpforest_duckdb.training.prepare import prepare
     from dpforest_duckdb.training.train import train, train_many
     from dpforest_duckdb.tree import Tree
@@ -25,9 +28,13 @@ __all__ = [
     "Tree",
     "UsageError",
     "__version__",
+    "budget",
+    "evaluate",
     "load_domain",
     "load_forest",
     "prepare",
+    "set_budget",
+    "stored_forest",
     "train",
     "train_many",
 ]
@@ -39,6 +46,9 @@ _HOMES = {
     **dict.fromkeys(("Forest", "load_forest"), "model.forest"),
     "Tree": "tree",
     "prepare": "training.prepare",
+    **dict.fromkeys(("budget", "set_budget"), "training.budget"),
+    "evaluate": "training.evaluate",
+    "stored_forest": "training.opening",
     **dict.fromkeys(("train", "train_many"), "training.train"),
 }
 

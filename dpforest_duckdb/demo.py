@@ -19,7 +19,6 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.entries import Budget
 from dpforest_duckdb.model import store
-from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.figures import Evaluation
 from dpforest_duckdb.model.files import write_file
 from dpforest_duckdb.model.forest import Forest
@@ -27,6 +26,7 @@ from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon, show
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.publish import publish_sql
 from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.training.evaluate import evaluate
 from dpforest_duckdb.training.train import train
 
 EPSILON, CAP, RECIPE = "1", "3", "dpdf"
@@ -100,7 +100,7 @@ def _evaluate_and_score(
 ) -> Evaluation:
     """Print exact figures on the other table; write the SQL that scores it, and run it."""
     say(f"\n$ dpforest evaluate --db {path} --model nursery --table nursery_test")
-    figures = evaluate(engine, store.load(engine.models, "nursery"), "nursery_test")
+    figures = evaluate(engine.connection, store.load(engine.models, "nursery"), "nursery_test")
     say(f"Accuracy {figures.accuracy:.4f} on {figures.rows} rows not used in training.")
     say(
         f"\n$ dpforest sql --db {path} --model nursery --from nursery_test "

@@ -14,6 +14,7 @@ _PARAMETERS = {
     "temp-dir": "DuckDB's temp_directory",
     "memory-limit": "DuckDB's memory_limit",
     "threads": "DuckDB's threads",
+    "raise": "raise_cap",
 }
 
 

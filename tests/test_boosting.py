@@ -34,7 +34,6 @@ from dpforest_duckdb.learners.private_bins import (
     recut_by_medians,
     to_be_cut,
 )
-from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.postprocess.class_shares import STEP_WIDTHS, StepWidths, steps
 from dpforest_duckdb.postprocess.voting import integer_votes, of_two
@@ -50,6 +49,7 @@ from dpforest_duckdb.recipes.ours.auto import AUTO, pick
 from dpforest_duckdb.recipes.ours.auto_rules import signal
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.positions import REACH
+from dpforest_duckdb.training.evaluate import evaluate
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.run import Run
 from dpforest_duckdb.tree import LEAF, SCALE, Tree
@@ -475,7 +475,7 @@ def test_the_grid_is_counted_in_the_database(
     forest = fit(con, "s", domain=domain, recipe="boosted", epsilon=20, delta=1e-6)
     edges = np.array(forest.domain.attributes[0].edges, dtype=float)
     assert np.abs(edges - 62.5).min() < 10  # the median, where the class turns
-    reached = evaluate(DuckDBEngine(con), forest, "s", ledger=tmp_path / "ledger").accuracy
+    reached = evaluate(con, forest, "s", ledger=tmp_path / "ledger").accuracy
     assert reached is not None
     assert reached > 0.95
 
@@ -517,7 +517,7 @@ def test_more_trees_do_not_diverge_if_two_of_several_classes_are_frequent(
     domain = Domain((attribute,), "c", ("no", "yes", "rare"))
     forest = fit(con, "s", domain=domain, recipe="boosted", epsilon=1000, delta=delta, trees=40)
     assert len(forest.trees) == trees
-    reached = evaluate(DuckDBEngine(con), forest, "s", ledger=tmp_path / "ledger").log_loss
+    reached = evaluate(con, forest, "s", ledger=tmp_path / "ledger").log_loss
     counts = con.sql("SELECT count(*) FROM s GROUP BY x, c ORDER BY x, c").fetchnumpy()
     held = counts["count_star()"].reshape(2, -1)
     best = -(held * np.log(held / held.sum(axis=1, keepdims=True))).sum() / held.sum()

@@ -31,7 +31,6 @@ from dpforest_duckdb.learners.class_means import (
     square_sums,
 )
 from dpforest_duckdb.learners.strongest_attribute import coarse, misclassified
-from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.postprocess.discriminant import Moments, discriminant, noise_of_log_odds
 from dpforest_duckdb.privacy.accountant import Accountant
@@ -60,6 +59,7 @@ from dpforest_duckdb.splits.positions import (
     worth,
 )
 from dpforest_duckdb.training import run as training
+from dpforest_duckdb.training.evaluate import evaluate
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.tree import SCALE
 
@@ -571,7 +571,7 @@ def test_every_table_gets_a_forest_that_scores_in_sql_as_in_memory(
     shares = np.array([[row[name] for name in share_names(forest)] for row in found])
     assert np.isfinite(shares).all()
     assert shares == pytest.approx(forest.probabilities(votes))
-    assert evaluate(engine, forest, "seen", ledger=tmp_path / "ledger").rows == min(rows, 60) + 1
+    assert evaluate(con, forest, "seen", ledger=tmp_path / "ledger").rows == min(rows, 60) + 1
 
 
 def test_attributes_of_one_value_each_leave_the_frequencies_of_the_classes(
@@ -653,7 +653,7 @@ def test_auto_takes_class_means_unless_one_attribute_suffices(
         (costs[purpose].total, 3 * (18 if purpose == "bounds" else 1)) for purpose in first
     ]
     assert account.spent.epsilon <= 3 * NANO
-    assert evaluate(DuckDBEngine(con), forest, table, ledger=tmp_path / "ledger").accuracy > 0.7
+    assert evaluate(con, forest, table, ledger=tmp_path / "ledger").accuracy > 0.7
 
 
 def test_a_number_that_equals_one_of_many_classes_suffices() -> None:

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dpforest_duckdb
 from dpforest_duckdb.engine.base import Outcomes
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
@@ -76,8 +77,8 @@ def test_exact_figures_are_those_of_the_definitions(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path, classes: int
 ) -> None:
     scored_table(con, classes)
-    forest = fit(con, "t", target="label", privacy_unit="row")
-    found = evaluate(DuckDBEngine(con), forest, "t", ledger=tmp_path / "ledger")
+    forest, engine = fit(con, "t", target="label", privacy_unit="row"), DuckDBEngine(con)
+    found = evaluate(engine, forest, engine.table("t"), ledger=tmp_path / "ledger")
     rows = rows_of(con, forest)
     names = CLASSES[classes]
     own = [max(shares[names.index(label)], LEAST) for label, _, shares in rows]
@@ -112,7 +113,7 @@ def test_rows_that_cannot_be_read_cost_nothing(
 
     monkeypatch.setattr(DuckDBEngine, "snapshot", dropped)
     with pytest.raises(DpforestError, match="gone"):
-        evaluate(engine, forest, "t", epsilon=1, ledger=ledger.path)
+        evaluate(engine, forest, engine.table("t"), epsilon=1, ledger=ledger.path)
     assert ledger.read().head == before
 
 
@@ -166,8 +167,8 @@ def test_noisy_figures_with_much_epsilon_are_the_exact_ones(
     scored_table(con, classes)
     forest = fit(con, "t", target="label")
     engine, ledger = DuckDBEngine(con), tmp_path / "ledger"
-    exact = evaluate(engine, forest, "t", ledger=ledger)
-    noisy = evaluate(engine, forest, "t", epsilon=10_000, unseen=True, ledger=ledger)
+    exact = evaluate(engine, forest, engine.table("t"), ledger=ledger)
+    noisy = evaluate(engine, forest, engine.table("t"), epsilon=10_000, unseen=True, ledger=ledger)
     assert (noisy.rows, noisy.accuracy) == (exact.rows, pytest.approx(exact.accuracy))
     assert noisy.log_loss == pytest.approx(exact.log_loss, abs=0.1)
     assert noisy.auc is None if classes == 3 else noisy.auc == pytest.approx(exact.auc, abs=0.05)
@@ -176,7 +177,13 @@ def test_noisy_figures_with_much_epsilon_are_the_exact_ones(
     assert (facts["epsilon"], facts["privacy_unit"], facts["rows_per_unit"]) == (10_000, "row", 1)
     assert facts["noise"] == pytest.approx(0)
     by_unit = evaluate(
-        engine, forest, "t", epsilon=10_000, privacy_unit="who", rows_per_unit=2, ledger=ledger
+        engine,
+        forest,
+        engine.table("t"),
+        epsilon=10_000,
+        privacy_unit="who",
+        rows_per_unit=2,
+        ledger=ledger,
     )
     assert by_unit.unit == PrivacyUnit("who", 2)
     assert by_unit.rows == 600, "two of three rows of each, and none of nobody's"
@@ -242,7 +249,7 @@ def test_the_debit_comes_before_the_rows(
 
     monkeypatch.setattr(DuckDBSnapshot, "count_outcome_grid", broken)
     with pytest.raises(DpforestError, match="stopped here"):
-        evaluate(engine, forest, "t", epsilon=1, ledger=guard.ledger.path)
+        evaluate(engine, forest, engine.table("t"), epsilon=1, ledger=guard.ledger.path)
     assert guard.budget().entries[-1].state == "failed"
     assert guard.budget().spent_epsilon == spent + NANO, "no refund"
 
@@ -257,16 +264,26 @@ def test_under_a_cap_only_noisy_figures_of_its_unit(
     guard = Account.of(engine, engine.table("t"), book)
     guard.set_cap(2 * NANO, 0, PrivacyUnit("who", 3), raise_cap=False)
     with pytest.raises(BudgetError, match="has a cap"):
-        evaluate(engine, forest, "t", ledger=book)
+        evaluate(engine, forest, engine.table("t"), ledger=book)
     with pytest.raises(DpforestError, match="ledger"):
-        evaluate(engine, forest, "t")  # leaving the ledger out is no way around the cap
+        evaluate(
+            engine, forest, engine.table("t")
+        )  # leaving the ledger out is no way around the cap
     with pytest.raises(BudgetError, match="protects"):
-        evaluate(engine, forest, "t", epsilon=1, unseen=True, privacy_unit="row", ledger=book)
+        evaluate(
+            engine,
+            forest,
+            engine.table("t"),
+            epsilon=1,
+            unseen=True,
+            privacy_unit="row",
+            ledger=book,
+        )
     assert guard.budget().spent_epsilon == 0
-    assert evaluate(engine, forest, "t", epsilon=1, unseen=True, ledger=book).private
+    assert evaluate(engine, forest, engine.table("t"), epsilon=1, unseen=True, ledger=book).private
     assert guard.budget().entries[0].unit == PrivacyUnit("who", 3), "the cap's unit, unasked"
     with pytest.raises(BudgetError, match=r"only 1 of the cap of 2"):
-        evaluate(engine, forest, "t", epsilon=1.5, unseen=True, ledger=book)
+        evaluate(engine, forest, engine.table("t"), epsilon=1.5, unseen=True, ledger=book)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +312,7 @@ def test_bad_options_spend_nothing(
     forest, engine = fit(con, "t", target="label"), DuckDBEngine(con)
     before = (tmp_path / "ledger").read_bytes()
     with pytest.raises(DpforestError) as caught:
-        evaluate(engine, forest, "t", ledger=tmp_path / "ledger", **options)  # type: ignore[arg-type]
+        evaluate(engine, forest, engine.table("t"), ledger=tmp_path / "ledger", **options)  # type: ignore[arg-type]
     assert sentence in caught.value.sentence, "as the command line prints it"
     assert (tmp_path / "ledger").read_bytes() == before
 
@@ -307,14 +324,14 @@ def test_figures_of_a_model_that_is_not_private_are_not_private(
     scored_table(con, 2)
     forest, engine, book = fit(con, "t", target="label"), DuckDBEngine(con), tmp_path / "ledger"
     account = Account.of(engine, engine.table("t"), book)
-    found = evaluate(engine, forest, "t", epsilon=1, ledger=book)
+    found = evaluate(engine, forest, engine.table("t"), epsilon=1, ledger=book)
     assert not found.private
     assert found.facts()["reasons"] == list(found.reasons)
     assert "not private" in found.reasons[0]
     assert not account.budget().entries[-1].private, "no later cap may count it"
     closings = [entry for entry in Ledger(book).read().entries if isinstance(entry, Closing)]
     assert {entry.forest for entry in closings} == {""}, "nothing is kept of the forest"
-    declared = evaluate(engine, forest, "t", epsilon=1, unseen=True, ledger=book)
+    declared = evaluate(engine, forest, engine.table("t"), epsilon=1, unseen=True, ledger=book)
     assert declared.private
     assert declared.reasons == ()
     assert account.budget().entries[-1].plan[0]["declared"] == UNSEEN
@@ -328,24 +345,31 @@ def test_a_model_of_unknown_origin_needs_a_declaration(
     scored_table(con, 2)
     book, other, engine = tmp_path / "ledger", tmp_path / "other", DuckDBEngine(con)
     forest = prepare(con, "t", target="label", epsilon=1, name="m", ledger=book).execute()
-    assert evaluate(engine, forest, "t", epsilon=1, ledger=book).private
+    assert evaluate(engine, forest, engine.table("t"), epsilon=1, ledger=book).private
     con.execute("CREATE TABLE u AS FROM t")
-    assert evaluate(engine, forest, "u", epsilon=1, ledger=book).private, "another table's model"
+    assert evaluate(engine, forest, engine.table("u"), epsilon=1, ledger=book).private, (
+        "another table's model"
+    )
     con.execute("COMMENT ON TABLE t IS NULL")
     con.execute("COMMENT ON TABLE u IS NULL")
-    assert not evaluate(engine, forest, "u", epsilon=1, ledger=tmp_path / "unknown").private
+    assert not evaluate(
+        engine, forest, engine.table("u"), epsilon=1, ledger=tmp_path / "unknown"
+    ).private
     con.execute("COMMENT ON TABLE u IS NULL")
     forged = replace(forest, guarantee=replace(forest.guarantee, epsilon="0.5"))
     swapped = replace(forest, trees=tuple(replace(t, votes=t.votes[:, ::-1]) for t in forest.trees))
     for model in (forged, swapped, replace(forest, trees=forest.trees[::-1])):
-        assert "no private run" in evaluate(engine, model, "u", epsilon=1, ledger=book).reasons[0]
+        assert (
+            "no private run"
+            in evaluate(engine, model, engine.table("u"), epsilon=1, ledger=book).reasons[0]
+        )
     kept = Forest.from_json(replace(forest, name="another name").to_json())
-    assert evaluate(engine, kept, "u", epsilon=1, ledger=book).private
+    assert evaluate(engine, kept, engine.table("u"), epsilon=1, ledger=book).private
     Account.of(engine, engine.table("t"), other).set_cap(NANO, 0, ROW, raise_cap=False)
     with pytest.raises(BudgetError, match="no private run"):
-        evaluate(engine, forest, "t", epsilon=1, ledger=other)
+        evaluate(engine, forest, engine.table("t"), epsilon=1, ledger=other)
     assert Account.of(engine, engine.table("t"), other).budget().spent_epsilon == 0
-    assert evaluate(engine, forest, "t", epsilon=1, unseen=True, ledger=other).private
+    assert evaluate(engine, forest, engine.table("t"), epsilon=1, unseen=True, ledger=other).private
 
 
 def test_a_declared_evaluation_vouches_for_no_model(
@@ -357,20 +381,20 @@ def test_a_declared_evaluation_vouches_for_no_model(
     seeded, engine, book = fit(con, "t", target="label"), DuckDBEngine(con), tmp_path / "ledger"
     promise = replace(seeded.guarantee, private=True, reasons=(), epsilon="1", delta="0")
     claimed = replace(seeded, guarantee=promise, name="m")
-    assert evaluate(engine, claimed, "u", epsilon=1, unseen=True, ledger=book).private
-    assert not evaluate(engine, claimed, "t", epsilon=1, ledger=book).private
+    assert evaluate(engine, claimed, engine.table("u"), epsilon=1, unseen=True, ledger=book).private
+    assert not evaluate(engine, claimed, engine.table("t"), epsilon=1, ledger=book).private
     prepare(con, "t", target="label", epsilon=1, recipe="private-rdt", ledger=book).execute()
     assert claimed.recipe != "private-rdt"
-    assert not evaluate(engine, claimed, "t", epsilon=1, ledger=book).private
+    assert not evaluate(engine, claimed, engine.table("t"), epsilon=1, ledger=book).private
 
 
 def test_an_attribute_is_no_column_of_classes(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
 ) -> None:
     scored_table(con, 2)
-    forest = fit(con, "t", target="label")
+    forest, engine = fit(con, "t", target="label"), DuckDBEngine(con)
     with pytest.raises(UsageError, match="an attribute of the model"):
-        evaluate(DuckDBEngine(con), forest, "t", target=forest.domain.attributes[0].name)
+        evaluate(engine, forest, engine.table("t"), target=forest.domain.attributes[0].name)
 
 
 def test_figures_protect_whom_the_model_protects(
@@ -381,7 +405,7 @@ def test_figures_protect_whom_the_model_protects(
     forest = prepare(
         con, "t", target="label", epsilon=1, privacy_unit="who", rows_per_unit=2, ledger=book
     ).execute()
-    found = evaluate(engine, forest, "t", epsilon=1, ledger=book)
+    found = evaluate(engine, forest, engine.table("t"), epsilon=1, ledger=book)
     assert found.unit == PrivacyUnit("who", 2)
     assert found.noise == pytest.approx(2 * math.sqrt(2), rel=0.03)
     account = Account.of(engine, engine.table("t"), book)
@@ -391,12 +415,14 @@ def test_figures_protect_whom_the_model_protects(
     ]  # fmt: skip
     for options in less:
         with pytest.raises(UsageError, match="less than the model protects"):
-            evaluate(engine, forest, "t", epsilon=1, ledger=book, **options)
+            evaluate(engine, forest, engine.table("t"), epsilon=1, ledger=book, **options)
     con.execute("CREATE TABLE u AS SELECT who AS person, x, label FROM t")
     with pytest.raises(DpforestError, match='protects each "who"'):
-        evaluate(engine, forest, "u", epsilon=1, ledger=book)
+        evaluate(engine, forest, engine.table("u"), epsilon=1, ledger=book)
     assert account.budget().spent_epsilon == spent
-    more = evaluate(engine, forest, "u", epsilon=1, privacy_unit="person", ledger=book)
+    more = evaluate(
+        engine, forest, engine.table("u"), epsilon=1, privacy_unit="person", ledger=book
+    )
     assert more.unit == PrivacyUnit("person", 2)
 
 
@@ -407,10 +433,92 @@ def test_another_column_may_hold_the_classes(
     forest = fit(con, "t", target="label")
     con.execute("CREATE TABLE u AS SELECT who, x, label AS truth, 7 AS prediction FROM t")
     engine = DuckDBEngine(con)
-    expected = evaluate(engine, forest, "t", ledger=tmp_path / "ledger").facts()
+    expected = evaluate(engine, forest, engine.table("t"), ledger=tmp_path / "ledger").facts()
     # the groups come in any order, so sums differ in their last digits
-    found = evaluate(engine, forest, "u", target="TRUTH").facts()
+    found = evaluate(engine, forest, engine.table("u"), target="TRUTH").facts()
     assert found.pop("bins") == expected.pop("bins")
     assert found == pytest.approx(expected)
     con.execute("CREATE TABLE empty AS FROM t LIMIT 0")
-    assert evaluate(engine, forest, "empty").rows == 0
+    assert evaluate(engine, forest, engine.table("empty")).rows == 0
+
+
+def test_python_evaluates_whatever_can_be_trained_on(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path
+) -> None:
+    """A table, a relation, a DataFrame and a file with the same rows have the same figures."""
+    scored_table(con, 2)
+    forest, ledger = fit(con, "t", target="label"), tmp_path / "ledger"
+    con.execute(f"COPY t TO '{tmp_path / 't.parquet'}'")
+    expected = dpforest_duckdb.evaluate(con, forest, "t", ledger=ledger)
+    assert expected.rows == 901
+    assert not expected.private
+    same = (con.table("t"), con.sql("FROM t"), tmp_path / "t.parquet")
+    for rows, dataset in (*((one, None) for one in same), (con.table("t").df(), "frame")):
+        found = dpforest_duckdb.evaluate(con, forest, rows, ledger=ledger, dataset=dataset)
+        assert found.facts() == expected.facts()
+    part = con.sql("SELECT x, label FROM t WHERE x > 4")
+    found = dpforest_duckdb.evaluate(con, forest, part, ledger=ledger, dataset="part")
+    assert found.rows == 450
+
+
+def test_python_pays_for_figures_of_a_query(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path
+) -> None:
+    scored_table(con, 2)
+    forest, ledger = fit(con, "t", target="label", privacy_unit="row"), tmp_path / "ledger"
+    rows = con.table("t").df()
+    dpforest_duckdb.set_budget(con, rows, epsilon=1, ledger=ledger, dataset="rows")
+    with pytest.raises(BudgetError, match="exact figures are not"):
+        dpforest_duckdb.evaluate(con, forest, rows, ledger=ledger, dataset="rows")
+    figures = dpforest_duckdb.evaluate(
+        con, forest, rows, epsilon="0.75", unseen=True, ledger=ledger, dataset="rows"
+    )
+    assert figures.private
+    with pytest.raises(BudgetError, match="left"):
+        dpforest_duckdb.evaluate(
+            con, forest, rows, epsilon="0.5", unseen=True, ledger=ledger, dataset="rows"
+        )
+    left = dpforest_duckdb.budget(con, rows, ledger=ledger, dataset="rows").facts()
+    assert (left["cap"], left["spent"], left["left"]) == (1, 0.75, 0.25)
+    assert [run["recipe"] for run in left["entries"]] == ["evaluate"]
+
+
+def test_python_refuses_what_is_no_forest(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+) -> None:
+    scored_table(con, 2)
+    forest = fit(con, "t", target="label")
+    with pytest.raises(UsageError, match="forest must be a Forest"):
+        dpforest_duckdb.evaluate(con, "model", "t")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="unseen must be True or False"):
+        dpforest_duckdb.evaluate(con, forest, "t", unseen="yes")  # type: ignore[arg-type]
+
+
+def test_python_reads_a_stored_forest(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+) -> None:
+    scored_table(con, 2)
+    forest = fit(con, "t", target="label", name="kept")
+    assert dpforest_duckdb.stored_forest(con, "KEPT").to_json() == forest.to_json()
+    with pytest.raises(DpforestError, match='no model "lost" in the database'):
+        dpforest_duckdb.stored_forest(con, "lost")
+    with pytest.raises(UsageError, match="con must be a DuckDB connection"):
+        dpforest_duckdb.stored_forest("data.duckdb", "kept")
+
+
+def test_python_sets_and_raises_a_cap(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    scored_table(con, 2)
+    ledger = tmp_path / "ledger"
+    with pytest.raises(UsageError, match="has no cap yet: name one with epsilon"):
+        dpforest_duckdb.set_budget(con, "t", privacy_unit="who", ledger=ledger)
+    set_ = dpforest_duckdb.set_budget(
+        con, "t", epsilon=1, privacy_unit="who", rows_per_unit=3, ledger=ledger
+    )
+    assert set_.cap is not None
+    assert (set_.cap.epsilon, set_.cap.unit) == (NANO, PrivacyUnit("who", 3))
+    with pytest.raises(BudgetError, match="raise_cap"):
+        dpforest_duckdb.set_budget(con, "t", epsilon=2, ledger=ledger)
+    raised = dpforest_duckdb.set_budget(con, "t", epsilon=2, raise_cap=True, ledger=ledger)
+    assert raised.cap is not None
+    assert raised.cap.unit == PrivacyUnit("who", 3)
+    assert dpforest_duckdb.budget(con, "t", ledger=ledger) == raised

@@ -18,9 +18,9 @@ from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning, UsageError
 from dpforest_duckdb.model import store
-from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.forest import Forest, load_forest
 from dpforest_duckdb.model.rules import condition
+from dpforest_duckdb.training.evaluate import evaluate
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.train import train, train_many
 from dpforest_duckdb.tree import MULTIWAY, THRESHOLD
@@ -199,7 +199,7 @@ CLOSED: tuple[Callable[[Any, Any, Any], object], ...] = (
     lambda forest, con, rows: train(duckdb.connect(), rows, epsilon=1),
     lambda forest, con, rows: forest.predict(con, "t"),
     lambda forest, con, rows: forest.predict(duckdb.connect(), rows),
-    lambda forest, con, rows: evaluate(DuckDBEngine(con), forest, "t"),
+    lambda forest, con, rows: evaluate(con, forest, "t"),
     lambda forest, con, rows: DuckDBEngine(con).models.names(),
     lambda forest, con, rows: DuckDBEngine(con).models.write("m", forest.to_json()),
 )

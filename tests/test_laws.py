@@ -17,8 +17,7 @@ import in_memory
 import laws
 from shared import Results
 
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.model.evaluate import evaluate
+from dpforest_duckdb.training.evaluate import evaluate
 from dpforest_duckdb.training.train import train
 
 RECIPES = [
@@ -71,7 +70,7 @@ def test_a_forest_trained_in_memory_is_the_forest_trained_in_duckdb(
         assert np.array_equal(mine.attribute, other.attribute)
         assert np.abs(mine.votes - other.votes).max() <= 20  # of a million: e^x may differ in a bit
     found = in_memory.evaluated(own, table, rows)
-    expected = evaluate(DuckDBEngine(con), theirs, "rows", ledger=tmp_path / "ledger")
+    expected = evaluate(con, theirs, "rows", ledger=tmp_path / "ledger")
     assert found.accuracy == pytest.approx(expected.accuracy, abs=1e-3)
     assert found.log_loss == pytest.approx(expected.log_loss, abs=1e-4)
 

@@ -203,7 +203,7 @@ def queried(con: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelati
 def capped(tmp_path_factory: pytest.TempPathFactory) -> tuple[duckdb.DuckDBPyConnection, Path]:
     """The same once the table t has a cap."""
     con, book = with_queries(tmp_path_factory.mktemp("capped"))
-    find_rows(con, "t").account(book, None).set_cap(9 * NANO, 0, ROW, raise_cap=False)  # type: ignore[union-attr]
+    find_rows(con, "t").account(book, None).set_cap(9 * NANO, 0, ROW, raise_cap=False)
     return con, book
 
 
@@ -233,7 +233,7 @@ def test_stored_results_of_a_capped_table_are_refused(tmp_path: Path) -> None:
     con.execute("PREPARE p AS FROM t WHERE size > 0")
     queries = [con.sql("EXECUTE p"), con.sql("EXECUTE p").filter("size > 1")]
     queries += [con.sql("UPDATE t SET size = size RETURNING *")]
-    find_rows(con, "t").account(book, None).set_cap(9 * NANO, 0, ROW, raise_cap=False)  # type: ignore[union-attr]
+    find_rows(con, "t").account(book, None).set_cap(9 * NANO, 0, ROW, raise_cap=False)
     queries += [con.sql("FROM t WHERE size > 0").materialize()]
     for query in queries:
         with pytest.raises(DpforestError, match="stored result"):
@@ -270,7 +270,7 @@ def test_caps_are_checked_again_when_a_query_is_debited(tmp_path: Path) -> None:
     con.execute("CREATE TABLE u AS FROM t; CREATE VIEW v AS FROM u WHERE size > 0")
     given: dict[str, Any] = {"domain": DOMAIN, "epsilon": 1, "ledger": book, "dataset": "d"}
     view, query = (prepare(con, con.sql(q), **given) for q in ("FROM v", "FROM t LIMIT 9"))
-    find_rows(con, "t").account(book, None).set_cap(9 * NANO, 0, ROW, raise_cap=False)  # type: ignore[union-attr]
+    find_rows(con, "t").account(book, None).set_cap(9 * NANO, 0, ROW, raise_cap=False)
     con.execute("CREATE OR REPLACE VIEW v AS FROM t WHERE size > 0")
     for run in (view, query):
         with pytest.raises(BudgetError, match='table "t", which has a cap'):
@@ -280,7 +280,7 @@ def test_caps_are_checked_again_when_a_query_is_debited(tmp_path: Path) -> None:
 
 def test_no_macro_hides_what_a_query_reads(tmp_path: Path) -> None:
     con, book = database(tmp_path), tmp_path / "ledger"
-    find_rows(con, "t").account(book, None).set_cap(NANO, 0, ROW, raise_cap=False)  # type: ignore[union-attr]
+    find_rows(con, "t").account(book, None).set_cap(NANO, 0, ROW, raise_cap=False)
     con.execute("""CREATE MACRO json_serialize_plan(x) AS '{"error": false}';
         CREATE MACRO json_serialize_sql(x) AS '{"statements": []}';
         CREATE MACRO duckdb_tables() AS TABLE FROM range(0);
@@ -309,7 +309,7 @@ def test_a_view_that_is_replaced_after_the_debit_is_read_as_it_was(tmp_path: Pat
     con, book, seen = database(tmp_path), tmp_path / "ledger", list[str]()
     con.execute("CREATE VIEW v AS FROM t WHERE size > 0; CREATE MACRO m() AS TABLE FROM v")
     con.execute("CREATE TABLE capped AS SELECT t.* FROM t, range(900)")
-    find_rows(con, "capped").account(book, None).set_cap(NANO, 0, ROW, raise_cap=False)  # type: ignore[union-attr]
+    find_rows(con, "capped").account(book, None).set_cap(NANO, 0, ROW, raise_cap=False)
     given: dict[str, Any] = {"domain": DOMAIN, "epsilon": 1000, "recipe": "greedy-tree"}
     run = prepare(con, con.sql("FROM m()"), **given, depth=1, ledger=book, dataset="d")
 

@@ -29,11 +29,11 @@ from dpforest_duckdb.engine.spark.leaves import BITS, Leaves
 from dpforest_duckdb.engine.spark.steps import Steps, own_session
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.learners.boosting import random_trees
-from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.bits import SeededBits
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.training.evaluate import evaluate
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.train import train, train_many
 
@@ -270,7 +270,7 @@ def test_a_run_leaves_an_anchor_and_no_rows(spark: Any, tmp_path: Path) -> None:
     assert spark.sparkContext._jsc.getPersistentRDDs().size() == 0
     assert not [t for t in spark.catalog.listTables() if t.name.startswith("dpforest_")]
     assert forest.predict(spark, "t").count() == len(ROWS)
-    figures = evaluate(SparkEngine(spark), forest, "t", ledger=tmp_path / "ledger")
+    figures = evaluate(spark, forest, "t", ledger=tmp_path / "ledger")
     assert figures.rows == sum(row[3] in ("no", "yes") for row in ROWS)
 
 

@@ -104,7 +104,7 @@ def _session(con: duckdb.DuckDBPyConnection) -> None:
         version="VERSION",
     )
     forest.to_sql("t")
-    evaluate(engine, forest, "t")
+    evaluate(engine, forest, engine.table("t"))
 
 
 @pytest.fixture(scope="module")

@@ -92,6 +92,17 @@ class Run:
     versions: Mapping[str, str]
     state: State = "open"
 
+    def facts(self) -> dict[str, Any]:
+        """The run as a JSON object, in ε and δ."""
+        names = ("time", "recipe", "model")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "epsilon": self.epsilon / NANO,
+            "delta": self.delta / ATTO,
+            "private": self.private,
+            "state": self.state,
+        }
+
 
 @dataclass(frozen=True)
 class Closing:
@@ -156,6 +167,16 @@ class Budget:
     def left_delta(self) -> int | None:
         """Never negative; None without a cap."""
         return max(0, self.cap.delta - self.spent_delta) if self.cap else None
+
+    def facts(self) -> dict[str, Any]:
+        """Cap, spending and runs as a JSON object, in ε and δ."""
+        left = self.left_epsilon
+        return {
+            "cap": self.cap.epsilon / NANO if self.cap else None,
+            "spent": self.spent_epsilon / NANO,
+            "left": None if left is None else left / NANO,
+            "entries": [run.facts() for run in self.entries],
+        }
 
     @property
     def overspent(self) -> bool:

@@ -37,7 +37,7 @@ UNSEEN = "the model never saw these rows"  # what --unseen records in the ledger
 def evaluate(
     engine: Engine,
     forest: ForestContent,
-    table: str,
+    table: TableInfo,
     *,
     target: str | None = None,
     epsilon: float | str | Decimal | None = None,
@@ -134,7 +134,7 @@ def _noisy(
 
 
 def _typed(
-    engine: Engine, forest: ForestContent, table: str, target: str | None, unit: str | None
+    engine: Engine, forest: ForestContent, table: TableInfo, target: str | None, unit: str | None
 ) -> TableInfo:
     """The table with its columns in the types that they are read as."""
     attributes = {attribute.column.casefold() for attribute in forest.domain.attributes}
@@ -143,7 +143,7 @@ def _typed(
             f'--target is "{target}", an attribute of the model: name the column with its classes.'
         )
     domain = replace(forest.domain, target=target or forest.domain.target)
-    return engine.typed(engine.table(table), domain, unit or forest.guarantee.unit)
+    return engine.typed(table, domain, unit or forest.guarantee.unit)
 
 
 def _unit(

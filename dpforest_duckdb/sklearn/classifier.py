@@ -215,7 +215,8 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 rows = columns.with_target(forest.domain.target, labels)
                 frame = Frame.of(forest.table, rows, GivenDatabase(memory))
                 engine = SourceEngine(frame, DuckDBEngine(memory.connection))
-                return evaluate(engine, forest, forest.table, epsilon=epsilon, account=account)
+                table = engine.table(forest.table)
+                return evaluate(engine, forest, table, epsilon=epsilon, account=account)
 
     def to_sql(self, table: str, **options: Any) -> str:
         """SQL that scores a table with the same columns (see `Forest.to_sql`)."""

@@ -1,4 +1,7 @@
-"""What to train on: a table, a query, a DataFrame or files, each with its engine and its budget."""
+"""What to train on: a table, a query, a DataFrame or files, each with its engine and its budget.
+
+And the models that are stored in a database.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 
 import duckdb
 
+from dpforest_duckdb.arguments import TEXT, refuse_wrong_types
 from dpforest_duckdb.engine.base import Trace
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, refuse_no_connection
 from dpforest_duckdb.engine.files import opened_files
@@ -24,6 +28,8 @@ from dpforest_duckdb.ledger.account import Account, has_cap
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount, capped_files
+from dpforest_duckdb.model import store
+from dpforest_duckdb.model.forest import Forest
 
 Rows = Any  # a table's name, a relation, a DataFrame, or a Path (or glob) of files
 
@@ -36,19 +42,25 @@ class FoundRows:
     table: TableInfo
     files: tuple[Path, ...] = ()
 
-    def account(
-        self, ledger: str | Path | None, dataset: str | None, given: AnyAccount | None = None
-    ) -> AnyAccount:
-        """The budget of the rows, which may be `given` for a DataFrame alone.
+    @property
+    def in_table(self) -> bool:
+        """Whether they are the rows of a base table, which has a budget of its own."""
+        return not isinstance(self.engine, SourceEngine | SparkFiles)
 
-        Raises `DpforestError` if they have no place for one.
-        """
-        if given is not None:
-            if isinstance(self.engine, SourceEngine) and isinstance(self.engine.source, Frame):
-                return given
-            raise UsageError(
-                "account is for DataFrames: tables, queries and files have budgets of their own."
-            )
+    def account_or(
+        self, given: AnyAccount | None, ledger: str | Path | None, dataset: str | None
+    ) -> AnyAccount:
+        """The `given` budget, which only a DataFrame may have, or else the budget of the rows."""
+        if given is None:
+            return self.account(ledger, dataset)
+        if isinstance(self.engine, SourceEngine) and isinstance(self.engine.source, Frame):
+            return given
+        raise UsageError(
+            "account is for DataFrames: tables, queries and files have budgets of their own."
+        )
+
+    def account(self, ledger: str | Path | None, dataset: str | None) -> Account | DatasetAccount:
+        """The budget of the rows. Raises `DpforestError` if they have no place for one."""
         if isinstance(self.engine, SparkEngine) and ledger is None:
             raise DpforestError(
                 "Spark has no file that a budget could be kept beside: name one with --ledger."
@@ -56,7 +68,7 @@ class FoundRows:
         if isinstance(self.engine, SparkFiles):
             book = Ledger(str(ledger))
             return DatasetAccount(book, self.files, dataset, tuple(self.table.columns))
-        if isinstance(self.engine, DuckDBEngine | SparkEngine):
+        if not isinstance(self.engine, SourceEngine):
             if dataset is not None:
                 raise UsageError(
                     "--dataset is for files, DataFrames and queries: a table has a budget of its "
@@ -105,6 +117,16 @@ def find_rows(con: Any, rows: Rows, trace: Trace | None = None) -> FoundRows:
         "The rows to train on must be a table's name, a DuckDB relation, a pandas, polars or Arrow "
         "table, or a pathlib.Path of Parquet or CSV files."
     )
+
+
+def stored_forest(con: Any, name: str) -> Forest:
+    """The forest that is stored under a name in the database of a DuckDB connection.
+
+    Raises `DpforestError` if there is none.
+    """
+    refuse_wrong_types(locals(), name=TEXT)
+    refuse_no_connection(con)
+    return store.load(DuckDBEngine(con).models, name)
 
 
 def _of_spark(session: Any, rows: Rows, trace: Trace | None) -> FoundRows:

@@ -107,7 +107,7 @@ def prepare(
         warn(PLAIN_SPILL, PlainSpillWarning)
     run = Run(
         engine=engine,
-        account=rows.account(ledger, dataset, account),
+        account=rows.account_or(account, ledger, dataset),
         table=info,
         recipe=chosen,
         request=request,

@@ -347,9 +347,10 @@ def test_rows_of_another_table_than_was_debited_are_not_read(
     monkeypatch.setattr(Account, "debit", then_changed)
     monkeypatch.setattr(DuckDBSnapshot, "encode", lambda *_, **__: seen.append("encoded"))
     monkeypatch.setattr(DuckDBSnapshot, "count_outcome_grid", lambda *_, **__: seen.append("read"))
+    engine = DuckDBEngine(con)
     read = {
         "train": run.execute,
-        "evaluate": lambda: evaluate(DuckDBEngine(con), forest, "t", epsilon=1),
+        "evaluate": lambda: evaluate(engine, forest, engine.table("t"), epsilon=1),
     }[with_rows]
     with pytest.raises(DpforestError, match="replaced or changed after the debit"):
         read()
@@ -532,7 +533,7 @@ def test_no_other_account_stands_in_for_that_of_a_table(
     account(con).set_cap(NANO, 0, ROW, raise_cap=False)
     book = Ledger(tmp_path / "book")
     others = (NoAccount(), DatasetAccount(book, (), "other"))
-    forest = ready(con).execute()
+    forest, engine = ready(con).execute(), DuckDBEngine(con)
     domain = Domain((Attribute("a", "categorical", ("x", "y")),), "k", ("false", "true"))
     for other in others:
         for rows in ("t", con.table("t"), con.sql("SELECT a, k FROM t")):
@@ -540,6 +541,6 @@ def test_no_other_account_stands_in_for_that_of_a_table(
                 ready(con, rows, epsilon=50, account=other, domain=domain)
         for epsilon in (None, 50):
             with pytest.raises(UsageError, match="a table has a budget of its own"):
-                evaluate(DuckDBEngine(con), forest, "t", epsilon=epsilon, account=other)
+                evaluate(engine, forest, engine.table("t"), epsilon=epsilon, account=other)
     assert account(con).budget().spent_epsilon == NANO
     assert not book.path.exists()

@@ -23,8 +23,8 @@ from dpforest_duckdb.domain.types import BOOLEAN, column_type
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.book import Ledger
-from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.training.evaluate import evaluate
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.tree import LEAF, Tree
 
@@ -215,7 +215,7 @@ def test_a_computed_column_is_refused_before_the_debit_or_read_whatever_the_rows
         else:
             forests.append(prepare(con, "t", ledger=ledger, **options).execute())
     for forest in forests:
-        figures = evaluate(DuckDBEngine(con), forest, "t", epsilon=1, ledger=ledger)
+        figures = evaluate(con, forest, "t", epsilon=1, ledger=ledger)
         assert figures.private
 
 

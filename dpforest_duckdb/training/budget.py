@@ -1,0 +1,87 @@
+"""The budget of whatever one can train on: what `dpforest budget` does, for Python."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from dpforest_duckdb.arguments import refuse_wrong_types
+from dpforest_duckdb.errors import UsageError
+from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.ledger.datasets import DatasetAccount
+from dpforest_duckdb.ledger.entries import Budget
+from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
+from dpforest_duckdb.training.opening import Rows, find_rows
+
+Amount = float | str | Decimal
+
+
+def budget(
+    con: Any, table: Rows, *, ledger: str | Path | None = None, dataset: str | None = None
+) -> Budget:
+    """What may be spent on some rows, and what was spent. No row is read.
+
+    Arguments are as in `train`. `facts()` of what it gives has all amounts as numbers. Raises
+    `DpforestError`, one sentence.
+    """
+    refuse_wrong_types(locals())
+    return find_rows(con, table).account(ledger, dataset).budget()
+
+
+def set_budget(
+    con: Any,
+    table: Rows,
+    *,
+    epsilon: Amount | None = None,
+    delta: Amount | None = None,
+    privacy_unit: str | None = None,
+    rows_per_unit: int | None = None,
+    raise_cap: bool = False,
+    ledger: str | Path | None = None,
+    dataset: str | None = None,
+) -> Budget:
+    """Cap what may ever be spent on some rows, for each privacy unit. No row is read.
+
+    Parameters
+    ----------
+    con, table, ledger, dataset : as in `train`.
+    epsilon, delta : the most that may be spent; without both, those of the present cap.
+    privacy_unit, rows_per_unit : whom the cap protects; by default as before, or else each row.
+    raise_cap : allow a higher cap than the present one.
+
+    Raises `DpforestError`, one sentence.
+
+    >>> import duckdb, tempfile
+    >>> con = duckdb.connect()
+    >>> _ = con.execute("CREATE TABLE visits (age INTEGER)")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = set_budget(con, "visits", epsilon=2, ledger=f"{folder}/ledger")
+    ...     found.facts()
+    {'cap': 2.0, 'spent': 0.0, 'left': 2.0, 'entries': []}
+    """
+    refuse_wrong_types(locals())
+    account = find_rows(con, table).account(ledger, dataset)
+    return set_cap(account, epsilon, delta, privacy_unit, rows_per_unit, raise_cap=raise_cap)
+
+
+def set_cap(
+    account: Account | DatasetAccount,
+    epsilon: Amount | None,
+    delta: Amount | None,
+    privacy_unit: str | None,
+    rows_per_unit: int | None,
+    *,
+    raise_cap: bool,
+) -> Budget:
+    """Set the cap of an account; without ε and δ those of the present cap are kept."""
+    old = account.budget().cap
+    if epsilon is None and old is None:
+        raise UsageError(f"The {account.noun} has no cap yet: name one with --epsilon.")
+    kept = old if epsilon is None and delta is None else None
+    return account.set_cap(
+        nano_epsilon(epsilon, cap=True) if epsilon is not None else old.epsilon if old else 0,
+        kept.delta if kept else atto_delta("0" if delta is None else delta, cap=True),
+        account.unit(privacy_unit, rows_per_unit),
+        raise_cap=raise_cap,
+    )
