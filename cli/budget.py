@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, say, show_table, tell
+from dpforest_duckdb.cli.output import emit, say, say_if_new, show_table, tell
 from dpforest_duckdb.errors import DpforestError, UsageError
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ def budget(
             tell(f'Table "{table}" is retired: its spending is kept, and it blocks no other table.')
             return
         account = opened if of_data else _account(opened, action, table, to, ledger)
+        say_if_new(account)
         if action is Action.set:
             found = set_cap(
                 account, epsilon, delta, privacy_unit, rows_per_unit, raise_cap=raise_cap
@@ -228,11 +229,12 @@ def _show(account: Account | DatasetAccount, budget: Budget) -> None:
     tell(f"spent   ε = {show(budget.spent_epsilon)}{spent}")
     tell(f"left    {'no limit' if left is None else f'ε = {show(left)}{rest}'}")
     tell(f"ledger  {account.ledger.path}")
-    if not account.ledger.path.exists():
+    if account.noun == "table" and not account.ledger.path.exists():
         say("There is no such ledger yet, so nothing is known of earlier runs.")
     if budget.entries:
         rows = [
             {"run": run.seq, **run.facts(), "protects": str(run.unit)} for run in budget.entries
         ]
-        shown = [name for name in rows[0] if name != "delta" or budget.spent_delta]
+        hidden = {"privacy_unit", "rows_per_unit", *(() if budget.spent_delta else ("delta",))}
+        shown = [name for name in rows[0] if name not in hidden]
         show_table(shown, [[row[name] for name in shown] for row in rows], title="time")

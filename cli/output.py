@@ -42,15 +42,23 @@ def warn_if_not_private(forest: Forest) -> None:
 
 
 def say_if_new(account: AnyAccount) -> None:
-    """Say on stderr if the ledger of data files or of a dataset does not exist yet.
+    """Say on stderr if the ledger of data files or of a dataset, or the dataset itself, is new.
 
-    A table knows its ledger; files do not, so a wrong name must be seen.
+    A table knows its ledger and its budget; files and names do not, so a wrong one must be seen.
     """
-    ledger = account.ledger
-    if ledger and account.noun != "table" and not ledger.path.exists():
+    from dpforest_duckdb.ledger.datasets import DatasetAccount
+
+    if not isinstance(account, DatasetAccount):
+        return
+    if not account.ledger.path.exists():
         say(
-            f"New ledger {ledger.path}: it knows of no earlier run, and no cap that is in another "
-            "ledger."
+            f"New ledger {account.ledger.path}: it knows of no earlier run, and no cap that is in "
+            "another ledger."
+        )
+    elif (others := account.others()) is not None:
+        say(
+            f'New dataset "{account.dataset}": the ledger knows of no earlier run on it (it has '
+            f"{listed(others) or 'no other'})."
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,9 +52,7 @@ def train(
         typer.Option(metavar="A,B", help="The classes; with --numeric or --categories."),
     ] = None,
     privacy_unit: options.PrivacyUnit = None,
-    rows_per_unit: Annotated[
-        int, typer.Option(metavar="N", help="Use at most N rows of each privacy unit.")
-    ] = 1,
+    rows_per_unit: options.RowsPerUnit = None,
     recipe: Annotated[
         list[str] | None,
         typer.Option(
@@ -326,31 +323,16 @@ def _say_public(run: Run, source: str) -> None:
 
 
 def _show_forests(runs: list[Run], forests: list[Forest], out: str | None, as_json: bool) -> None:
-    for forest in forests:
-        _warn_of_no_rows(forest)
+    from dpforest_duckdb.model.doubts import doubts
+
+    for doubt in {doubt: None for forest in forests for doubt in doubts(forest)}:
+        say(f"Warning: {doubt}")
     if as_json:
         found = [facts(forest) for forest in forests]
         emit({"models": found} if len(found) > 1 else found[0])
         return
     for run, forest in zip(runs, forests, strict=True):
         _report(forest, run.name and forest.name, out)
-
-
-def _warn_of_no_rows(forest: Forest) -> None:
-    """Warn if the released number of rows is within its noise: the table may be the wrong one.
-
-    It is the mean over the trees, weighted by their inverse variances.
-    """
-    total, exactness = 0.0, 0.0
-    for tree in forest.trees:
-        if tree.counts is not None and tree.noise is not None and not math.isnan(tree.noise[0]):
-            weight = 1 / max(float(tree.noise[0]) ** 2 * len(forest.domain.classes), 1e-9)
-            total, exactness = total + weight * tree.counts[0].sum(), exactness + weight
-    if exactness and total < 2 * math.sqrt(exactness):
-        say(
-            "Warning: by its noisy counts, the model may have seen no row: check the table and "
-            "the classes of the domain."
-        )
 
 
 def _report(forest: Forest, name: str | None, out: str | None) -> None:

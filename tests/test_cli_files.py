@@ -10,8 +10,8 @@ import pytest
 from shell import SECRET, dpforest, refused
 
 from dpforest_duckdb import load_forest
-from dpforest_duckdb.cli.train import _warn_of_no_rows
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.model.doubts import doubts
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.tree import Guarantee, Tree
 
@@ -59,10 +59,10 @@ def test_a_new_ledger_of_files_is_announced(folder: Path) -> None:
     assert "New ledger" not in dpforest(*trained("--db", "part-1.csv", *DECLARED)).err
     said = dpforest("budget", "--db", "part-1.csv", "--ledger", "bok")
     assert said.code == 0
-    assert "no such ledger" in said.err
+    assert "New ledger" in said.err
     assert not Path("bok").exists()
     listed = dpforest("budget", "--db", "part-1.csv", "--ledger", "book")
-    assert "no such ledger" not in listed.err
+    assert "New ledger" not in listed.err
     first, second = listed.out.strip().splitlines()[-2:]
     assert first.split()[0] == "1"
     assert second.split()[0] == "3"  # between them is the end of the first run
@@ -79,9 +79,7 @@ def test_a_model_of_no_rows_gets_a_warning(folder: Path, json: tuple[str, ...]) 
 
 
 @pytest.mark.parametrize(("rows", "warned"), [(0, True), (140, True), (150, False), (600, False)])
-def test_noisy_rows_are_compared_with_the_noise_of_all_trees(
-    rows: int, warned: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_noisy_rows_are_compared_with_the_noise_of_all_trees(rows: int, warned: bool) -> None:
     """The noise of the mean is 73, of one tree with 100 in each of two counts, and one with 60."""
     domain = Domain((Attribute("a", "categorical", ("x",)),), "k", ("no", "yes"))
 
@@ -92,8 +90,7 @@ def test_noisy_rows_are_compared_with_the_noise_of_all_trees(
 
     trees = [tree(np.nan, 0), tree(100.0, rows), tree(60.0, 0)]
     forest = Forest("m", "auto", Guarantee(epsilon="1"), domain, tuple(trees))
-    _warn_of_no_rows(forest)
-    assert ("may have seen no row" in capsys.readouterr().err) == warned
+    assert [("may have seen no row" in found) for found in doubts(forest)] == [True] * warned
 
 
 def test_a_domain_file_and_the_variables_do_too(
@@ -400,3 +397,36 @@ def test_figures_of_the_rows_of_a_model_get_a_note(folder: Path) -> None:
     assert "was trained on" not in dpforest(*asked[:2], "other.json", *asked[3:], "part-2.csv").err
     first = dpforest(*asked[:3], "--ledger", "new", "--db", "part-1.csv", "--epsilon", "1")
     assert "New ledger" in first.err
+
+
+def test_a_new_dataset_is_announced_with_the_names_that_the_ledger_has(folder: Path) -> None:
+    """A misspelt name must be seen: it has another budget."""
+    words = trained("--db", "part-1.csv", *DECLARED)
+    assert "New dataset" not in dpforest(*words, "--dataset", "people").err, "a new ledger is said"
+    assert "New dataset" not in dpforest(*words, "--dataset", "PEOPLE").err
+    said = dpforest("budget", "--dataset", "peple", "--ledger", "book")
+    assert 'New dataset "peple"' in said.err
+    assert '(it has "people")' in said.err
+
+
+def _of_values(listed: int, missing: int) -> Forest:
+    """A forest of one tree that divides 1,000 rows by a category and NULL; no noise to speak of."""
+    attribute = Attribute("a", "categorical", ("x", "y"))
+    counts = np.array([[listed + missing, 0], [listed, 0], [0, 0], [0, 0], [missing, 0]])
+    tree = Tree(
+        kind=np.array([1, 0, 0, 0, 0]),
+        attribute=np.array([0, -1, -1, -1, -1]),
+        cell=np.full(5, -1),
+        first=np.array([1, -1, -1, -1, -1]),
+        counts=counts,
+        votes=np.zeros((5, 2), dtype=np.int64),
+        noise=np.full(5, 1.0),
+    )
+    domain = Domain((attribute,), "k", ("no", "yes"))
+    return Forest("m", "auto", Guarantee(epsilon="1"), domain, (tree,))
+
+
+@pytest.mark.parametrize(("listed", "warned"), [(0, True), (40, True), (60, False), (1000, False)])
+def test_values_that_the_domain_does_not_list_get_a_warning(listed: int, warned: bool) -> None:
+    found = doubts(_of_values(listed, 1000 - listed))
+    assert [('a value of "a" that the domain lists' in each) for each in found] == [True] * warned

@@ -73,6 +73,15 @@ class DatasetAccount:
         chain = self.ledger.read()
         return min((chain.budget(table.dataset) for table in self._debited(chain)), key=_room)
 
+    def others(self) -> list[str] | None:
+        """The names of the ledger's datasets if this one is not among them, else None."""
+        chain = self.ledger.read()
+        if self.dataset is None or chain.find(_place_of(self.dataset)) is not None:
+            return None
+        entries = [entry for entry in chain.entries if not isinstance(entry, Closing)]
+        named = (entry.table for entry in entries if entry.table.place.startswith(DATASET))
+        return sorted({table.name for table in named})
+
     def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
         """The privacy unit that is asked for; by default that of the present cap, else the row."""
         cap = self.budget().cap

@@ -101,6 +101,8 @@ class Run:
             "delta": self.delta / ATTO,
             "private": self.private,
             "state": self.state,
+            "privacy_unit": self.unit.column,
+            "rows_per_unit": self.unit.rows,
         }
 
 
@@ -405,18 +407,22 @@ def _check_run(run: Run, budget: Budget) -> None:
         words = f"--privacy-unit {run.unit.column} --rows-per-unit {run.unit.rows}"
         hint = (
             f"train with --privacy-unit {cap.unit.column} --rows-per-unit {cap.unit.rows}"
-            if budget.entries
+            if budget.entries or cap.unit.column != "row"
             else f"nothing is spent yet, so run dpforest budget set {table.option} {words}"
         )
         raise BudgetError(
-            f"Refused: the cap of {table} protects {cap.unit}, "
-            f"but this run would protect {run.unit}: {hint}."
+            f"Refused: the cap of {table} protects {cap.unit}, but this run would protect "
+            f"{run.unit}: {hint}."
         )
     _check_left("ε", NANO, run.epsilon, budget.spent_epsilon, cap.epsilon, table)
     _check_left("δ", ATTO, run.delta, budget.spent_delta, cap.delta, table)
 
 
 def _check_left(symbol: str, scale: int, needed: int, spent: int, cap: int, table: Table) -> None:
+    if needed and not cap:
+        raise BudgetError(
+            f"Refused: the cap of {table} allows no {symbol}: leave --delta out, or raise the cap."
+        )
     if spent + needed > cap:
         raise BudgetError(
             f"Refused: this run needs {symbol} = {show(needed, scale)} but only "

@@ -40,11 +40,14 @@ def requested_unit(
 ) -> PrivacyUnit:
     """The privacy unit of a request: `column` with `rows`, else that of the cap, else the row.
 
+    Without `rows`, a column that the cap names has the rows of the cap, and any other has one.
     `columns` are the names that `column` may have, in any case. Raises `UsageError` or
     `DpforestError`.
     """
     if rows is not None:
         check_rows(rows)
+    if cap and rows is None and column is not None and column.casefold() == cap.column.casefold():
+        return cap
     if column is None and cap and (cap.column != "row" or rows in (None, 1)):
         return cap if rows is None else replace(cap, rows=rows)
     if column is None or column == "row":

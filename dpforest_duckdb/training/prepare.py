@@ -25,6 +25,7 @@ from dpforest_duckdb.errors import (
 )
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount
+from dpforest_duckdb.ledger.entries import Cap
 from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import atto_delta, large_delta, large_epsilon, nano_epsilon
 from dpforest_duckdb.privacy.plan import Plan
@@ -51,7 +52,7 @@ def prepare(
     domain: Domain | str | Path | None = None,
     target: str | None = None,
     privacy_unit: str | None = None,
-    rows_per_unit: int = 1,
+    rows_per_unit: int | None = None,
     recipe: str = "auto",
     trees: int | None = None,
     depth: int | None = None,
@@ -71,10 +72,10 @@ def prepare(
     """Plan a run and check all that is public, without reading a row and without a debit.
 
     `domain` is a `Domain`, a domain file, or None for DuckDB's own declarations. `privacy_unit` is
-    a column or "row", by default the domain's. `rows_per_unit` bounds the rows of each unit that
-    are used. Recipes that cannot use a `delta` spend none. `seed` makes the run repeatable and not
-    private. `rows_at_most` is a public upper bound on the table's rows: the run is refused if
-    their codes may not fit into memory and temporary files.
+    a column or "row", `rows_per_unit` bounds the rows of each unit that are used; by default they
+    are the domain's, or else those of the cap. Recipes that cannot use a `delta` spend none. `seed`
+    makes the run repeatable and not private. `rows_at_most` is a public upper bound on the table's
+    rows: the run is refused if their codes may not fit into memory and temporary files.
 
     Warns with `PlainSpillWarning` if the table's database is encrypted and DuckDB's temporary files
     are not. Raises `DpforestError` or `UsageError`.
@@ -86,10 +87,12 @@ def prepare(
     rows = find_rows(con, table, trace)
     engine, info = rows.engine, rows.table
     public = _public(engine, info, domain, target).keep(columns, exclude)
-    named_unit = privacy_unit or public.privacy_unit
-    info = engine.typed(info, public.without(named_unit or ""), named_unit)
+    own_account = rows.account_or(account, ledger, dataset)
+    open_unit = privacy_unit != "row" and rows_per_unit is None
+    cap = own_account.budget().cap if open_unit else None
+    unit = _unit(public, info, privacy_unit, rows_per_unit, cap)
+    info = engine.typed(info, public.without(unit.column), unit.column)
     notes = [*remarks(public, info.columns), *large_epsilon(nano)]
-    unit = _unit(public, info, privacy_unit, rows_per_unit)
     public = public.without(unit.column).bind(info.columns)
     wanted = chosen.request(
         public, nano, trees=trees, depth=depth, rows_per_unit=unit.rows, delta=atto
@@ -107,7 +110,7 @@ def prepare(
         warn(PLAIN_SPILL, PlainSpillWarning)
     run = Run(
         engine=engine,
-        account=rows.account_or(account, ledger, dataset),
+        account=own_account,
         table=info,
         recipe=chosen,
         request=request,
@@ -203,15 +206,25 @@ def _affordable_plans(recipe: Recipe, request: Request) -> list[Plan]:
     return plans
 
 
-def _unit(domain: Domain, info: TableInfo, requested: str | None, rows: int) -> PrivacyUnit:
-    """The privacy unit: as requested, else the domain's, else the row if there is no identifier."""
+def _unit(
+    domain: Domain, info: TableInfo, requested: str | None, rows: int | None, cap: Cap | None
+) -> PrivacyUnit:
+    """The privacy unit: as requested, else the domain's, else that of the cap, else the row.
+
+    Raises `DpforestError` if the domain has identifiers and nothing says whom to protect.
+    """
     column = requested or domain.privacy_unit
-    if column is None and domain.identifiers:
+    if column is None and cap is None and domain.identifiers:
         raise DpforestError(
             f'The domain names an identifier, "{domain.identifiers[0]}": say whom to protect with '
             "--privacy-unit COLUMN or --privacy-unit row."
         )
-    unit = requested_unit(column, rows, cap=None, columns=info.columns)
+    unit = requested_unit(column, rows, cap=cap.unit if cap else None, columns=info.columns)
+    if unit.column not in ("row", *info.columns):
+        raise DpforestError(
+            f'There is no column "{unit.column}", which the cap protects: name whom to protect '
+            "with --privacy-unit."
+        )
     if unit.column.casefold() == domain.target.casefold():
         raise DpforestError("The target cannot be the privacy unit: correct --privacy-unit.")
     return unit

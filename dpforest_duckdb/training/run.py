@@ -11,7 +11,7 @@ import numpy as np
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import CodedRows, Engine, Sample, Snapshot
-from dpforest_duckdb.errors import BudgetError, DpforestError
+from dpforest_duckdb.errors import BudgetError, DpforestError, PublicFactWarning, warn
 from dpforest_duckdb.learners.candidate_bins import in_windows
 from dpforest_duckdb.learners.informative_tables import draw
 from dpforest_duckdb.learners.private_bins import MEDIANS, on_the_grid, recut
@@ -21,6 +21,7 @@ from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount
 from dpforest_duckdb.ledger.entries import Chain, outcome
 from dpforest_duckdb.model import store
+from dpforest_duckdb.model.doubts import doubts
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.model.json_format import fingerprint
 from dpforest_duckdb.privacy.accountant import Accountant
@@ -167,6 +168,8 @@ class Run:
             raise
         with contextlib.suppress(DpforestError):  # the debit stays, even if this line fails
             self.account.close_run(run, "done", self._hash(forest))
+        for doubt in doubts(forest):
+            warn(doubt, PublicFactWarning)
         return forest
 
     def _hash(self, forest: Forest) -> str:

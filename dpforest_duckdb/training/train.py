@@ -26,7 +26,7 @@ def train(
     domain: Domain | str | Path | None = None,
     target: str | None = None,
     privacy_unit: str | None = None,
-    rows_per_unit: int = 1,
+    rows_per_unit: int | None = None,
     recipe: str = "auto",
     trees: int | None = None,
     depth: int | None = None,
@@ -51,8 +51,9 @@ def train(
         arrays), or a `pathlib.Path` of Parquet or CSV files. In Spark a name, or a path of Parquet.
     epsilon, delta : the cost; 0 as δ is pure ε, and recipes that use no δ spend none.
     domain : a `Domain`, a domain file, or None for what DuckDB declares.
-    target, privacy_unit : the column to predict, and a column or "row"; by default the domain's.
-    rows_per_unit : the most rows of each privacy unit that are used.
+    target : the column to predict; by default the domain's.
+    privacy_unit, rows_per_unit : a column or "row", and the most rows used of each; by default as
+        in the domain or the cap, else each row.
     recipe, trees, depth : the system that trains (`dpforest recipes`), and its size.
     columns, exclude : the attributes to use, or to leave out; by default all are used.
     name, replace : store the model under a name, in the place of another if `replace`.
@@ -63,8 +64,7 @@ def train(
     dataset : the name of the budget of rows that are in no table.
     trace, progress : called with every statement, and with each step as text.
 
-    Raises `DpforestError`, one sentence, before the debit if the reason is known by then.
-
+    Raises `DpforestError`, one sentence; before the debit if the reason is known by then.
     >>> import duckdb, tempfile
     >>> from dpforest_duckdb.domain.flags import domain_from_flags
     >>> con = duckdb.connect()

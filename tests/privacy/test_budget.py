@@ -163,7 +163,7 @@ def test_a_capped_table_that_lost_its_comment_and_name_is_not_a_new_one(
     spend(account(con))
     con.execute("COMMENT ON TABLE t IS NULL")
     con.execute("ALTER TABLE t RENAME TO fresh")
-    for run in (lambda: spend(account(con, "fresh")), ready(con, "fresh").execute):
+    for run in (lambda: spend(account(con, "fresh")), lambda: ready(con, "fresh").execute()):
         with pytest.raises(BudgetError, match="budget move --table t --to fresh"):
             run()
     with pytest.raises(DpforestError, match='No capped table "x" has vanished'):
@@ -473,7 +473,11 @@ def test_a_dry_run_that_would_be_refused_fails_and_says_what_to_type(home: Path)
     assert said.code == 1
     assert "only 2 of the cap" in said.err
     said = dpforest(*words, "--epsilon", 1)
+    assert said.code == 0
+    assert 'Privacy unit: each "who" (up to 3 rows)' in said.err, "as the cap has it"
+    said = dpforest(*words, "--epsilon", 1, "--privacy-unit", "row")
     assert said.code == 1
+    assert "train with --privacy-unit who --rows-per-unit 3." in said.err
 
 
 @pytest.mark.parametrize("epsilon", ["NaN", "1e9999", "-1", "one", "Infinity"])

@@ -189,8 +189,7 @@ def test_a_cap_binds_unit_and_rows(ledger: Ledger) -> None:
     ledger.set_cap(VISITS, NANO, 0, PERSON)
     assert refusal(ledger, 1) == (
         'Refused: the cap of table "visits" protects each "person_id" (up to 3 rows), '
-        "but this run would protect each row: nothing is spent yet, so run dpforest budget set "
-        "--table visits --privacy-unit row --rows-per-unit 1."
+        "but this run would protect each row: train with privacy_unit person_id rows_per_unit 3."
     )
     assert 'each "person_id" (up to 1 row):' in refusal(ledger, 1, unit=PrivacyUnit("person_id", 1))
     assert "each row (up to 2 rows)" in refusal(ledger, 1, unit=PrivacyUnit("row", 2))
@@ -225,11 +224,11 @@ def test_raising_a_cap_needs_the_flag(ledger: Ledger) -> None:
     with pytest.raises(BudgetError) as caught:
         ledger.set_cap(VISITS, 2 * NANO, 0, ROW)
     assert sentence(caught) == (
-        'Refused: table "visits" has a cap of ε = 1; add raise if it is to become 2.'
+        'Refused: table "visits" has a cap of ε = 1; add raise_cap if it is to become 2.'
     )
     with pytest.raises(BudgetError) as caught:
         ledger.set_cap(VISITS, NANO // 2, atto_delta("1e-9"), ROW)
-    assert "has a cap of δ = 0; add raise if it is to become 0.000000001" in sentence(caught)
+    assert "has a cap of δ = 0; add raise_cap if it is to become 0.000000001" in sentence(caught)
     ledger.set_cap(VISITS, NANO, 0, ROW)  # the same again, and lower, are no raise
     ledger.set_cap(VISITS, NANO // 2, 0, ROW)
     budget = ledger.set_cap(VISITS, 2 * NANO, 1, ROW, raise_cap=True)
