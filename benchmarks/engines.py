@@ -26,7 +26,7 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -131,20 +131,18 @@ def _section(found: dict[str, Times], rows: int) -> str:
 def _ratios(found: dict[str, Times]) -> str:
     """How much longer than DuckDB the engines take at most, in words."""
 
-    def most(number: int, models: Sequence[str]) -> str:
-        ratio, engine, model = max(
-            (other[number] / duckdb[number], engine, model)
+    def most(number: int) -> tuple[float, str]:
+        return max(
+            (other[number] / duckdb[number], f"{dialect(engine).title} on {model}")
             for engine, times in found.items()
             for other, duckdb, model in zip(times, found["duckdb"], MODELS, strict=True)
-            if model in models
         )
-        return f"{ratio:.1f} times ({engine}, {model})"
 
-    return (
-        f"The slowest, divided by DuckDB: with {MODELS[0]} {most(0, MODELS[:1])} elapsed and "
-        f"{most(1, MODELS[:1])} summed over all cores; of all four models {most(0, MODELS)} and "
-        f"{most(1, MODELS)}."
-    )
+    (elapsed, slowest), (of_cores, other) = most(0), most(1)
+    sentence = f"Slowest: {slowest}, {elapsed:.1f} times DuckDB's elapsed time"
+    if other == slowest:
+        return f"{sentence} and {of_cores:.1f} times its CPU time."
+    return f"{sentence}; in CPU time {other}, {of_cores:.1f} times."
 
 
 def _make(folder: Path, rows: int) -> None:

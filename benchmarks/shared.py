@@ -139,10 +139,12 @@ class Results:
         """A sentence on the code that made the runs, for a page."""
         text = f"The code that was measured has the digest {self._code} (`shared.code_digest`)."
         earlier = sum(code != self._code for code in self._used.values())
+        same = " or ".join(key for key in self._keys if key not in self._group_keys)
         if earlier:
             text += (
-                f" {earlier:,} of {len(self._used):,} runs were made with earlier code. They count "
-                "because another run of each, repeated with this code, gave the same figures."
+                f" {earlier:,} of {len(self._used):,} runs were made with earlier code. They "
+                f"count: of each group of runs that differ only in {same}, at least one was "
+                "repeated with this code and gave the same figures."
             )
         return text
 

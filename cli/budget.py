@@ -32,7 +32,7 @@ def budget(
     db: options.MaybeDataDb = None,
     table: options.MaybeTable = None,
     epsilon: Annotated[
-        str | None, typer.Option(metavar="E", help="The most ε that may ever be spent.")
+        str | None, typer.Option(metavar="E", help="The most ε that may be spent.")
     ] = None,
     to: Annotated[
         str | None, typer.Option(metavar="TABLE", help="The new name of the table to move.")

@@ -8,6 +8,7 @@ import typer
 
 from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import emit, say, tell
+from dpforest_duckdb.domain.names import fold, spellings
 from dpforest_duckdb.errors import DpforestError, one_line
 
 if TYPE_CHECKING:
@@ -48,10 +49,10 @@ def domain(
         if check is not None:
             _check(source, check, target, as_json)
             return
-        found = {name.casefold(): name for name in info.columns}
-        if target is not None and target.casefold() not in found:
+        found = spellings(info.columns)
+        if target is not None and fold(target) not in found:
             raise DpforestError(f'There is no column "{target}": check --target.')
-        named = found[target.casefold()] if target else None
+        named = found[fold(target)] if target else None
         typed = not isinstance(engine, SourceEngine) or engine.source.schema
         types = info.columns if typed else {}
         columns = [
@@ -83,8 +84,8 @@ def _check(rows: FoundRows, file: str, target: str | None, as_json: bool) -> Non
     bound = domain.bind(info.columns)
     if bound.privacy_unit not in (None, "row"):
         requested_unit(bound.privacy_unit, 1, cap=None, columns=info.columns)
-    used = {name.casefold() for name in (*bound.columns, bound.target, *bound.identifiers)}
-    unused = [name for name in rows.table.columns if name.casefold() not in used]
+    used = {fold(name) for name in (*bound.columns, bound.target, *bound.identifiers)}
+    unused = [name for name in rows.table.columns if fold(name) not in used]
     if as_json:
         emit({"attributes": len(bound.attributes), "unused": unused, "notes": list(notes)})
         return
@@ -109,6 +110,7 @@ def _marked(column: dict[str, Any], kind: ColumnType | None, is_target: bool) ->
     number = f'kind = "numeric", lower = 0 and upper = 100 {unset}'
     category = 'kind = "categorical" and domain = [the categories], or delete this column'
     if kind is None:
+        number = number.replace("100", "100, or 0.0 and 1.0 for fractions")
         return {**column, "todo": f'{number}; or {category}; or kind = "identifier"'}
     person = ', or kind = "identifier" if it names persons'
     match kind.family:

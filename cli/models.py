@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -60,7 +61,9 @@ def models(
     if what and model:
         raise UsageError("Name the model once: as the argument, or with --model.")
     if action is Action.list and chosen:
-        raise UsageError(f"models list shows all of them: for one, dpforest models show {chosen}.")
+        raise UsageError(
+            f"models list shows all of them: for one, dpforest models show {shlex.quote(chosen)}."
+        )
     writes = action in (Action.import_, Action.export)
     options.refuse_idle("goes with models import", name=name if action != "import" else None)
     options.refuse_idle("goes with models export", out=out if action != "export" else None)

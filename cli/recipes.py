@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 INTRODUCTION = """\
 # The published systems, and what they really guarantee
 
-Written by `dpforest recipes --markdown`. Every system trains in its rigorous form by default.
-`--as-published` follows the paper; where its proof fails, the model is marked as not private.
+Written by `dpforest recipes --markdown`. Every system that has a rigorous form trains in it
+by default. `--as-published` follows the paper; where its proof fails, the model is marked as not
+private.
 
 A table for each system lists its algorithm line by line, with the source of each line and the piece
 of the recipe that does it. The last column says what is done here:
@@ -72,7 +73,7 @@ def recipes(
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """List the published systems, their flaws and their repairs.
+    """List the published systems, with their flaws and repairs, and the recipes of this package.
 
     \b
     Example:

@@ -20,7 +20,7 @@ def rules(
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
 ) -> None:
-    """List the rules of a model with their noisy class counts.
+    """List the rules of a model, with their noisy class counts where it has them.
 
     Only the model is read, and no row of a table.
 

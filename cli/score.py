@@ -9,6 +9,7 @@ import typer
 
 from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import emit, say, tell
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.errors import DpforestError, UsageError
 
 if TYPE_CHECKING:
@@ -130,7 +131,8 @@ def _check_into(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -
     *path, name = split_name(into)
     if not name or len(path) > 1:
         raise UsageError("--into must be a table name or schema.table.")
-    schema = path[0] if path else engine.run("SELECT current_schema()")[0][0]
+    present = engine.run("SELECT current_schema()")[0][0]
+    schema = path[0] if path else present
     found = engine.run(
         "SELECT 'table', comment FROM system.main.duckdb_tables() "
         "WHERE database_name = current_database() "
@@ -140,7 +142,7 @@ def _check_into(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -
         "AND lower(schema_name) = lower(?) AND lower(view_name) = lower(?)",
         [schema, name, schema, name],
     )
-    if schema.casefold() == "dpforest":
+    if fold(schema) == "dpforest":
         raise DpforestError('The schema "dpforest" is for models: choose another --into.')
     if not found:
         schemas = engine.run(
@@ -157,7 +159,13 @@ def _check_into(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -
         raise DpforestError(
             f'There is a {kind} "{into}" already: choose another --into or pass --replace.'
         )
-    if kind == "view" or split_name(table)[-1].casefold() == name.casefold():
-        raise DpforestError(f'"{into}" is not a table that can be replaced: choose another --into.')
+    if kind == "view":
+        raise DpforestError(
+            f'"{into}" is a view, and --replace replaces tables only: choose another --into.'
+        )
+    *scored, scored_name = split_name(table)
+    homes = scored[-1:] or [present, "main"]
+    if fold(name) == fold(scored_name) and fold(schema) in map(fold, homes):
+        raise DpforestError(f'"{into}" is the table that is scored: choose another --into.')
     if has_budget(comment or ""):
         raise DpforestError(f'Table "{into}" has a privacy budget: choose another --into.')

@@ -8,6 +8,7 @@ import typer
 
 from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import emit, warn_if_not_private
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.errors import UsageError, one_line
 
 if TYPE_CHECKING:
@@ -58,13 +59,13 @@ def _show_effects(forest: Forest, attribute: str | None, as_json: bool) -> None:
     from dpforest_duckdb.model.effects import effect_scale, effects
 
     names = [each.name for each in forest.domain.attributes]
-    known = {name.casefold() for name in names}
-    if attribute is not None and attribute.casefold() not in known:
+    known = {fold(name) for name in names}
+    if attribute is not None and fold(attribute) not in known:
         raise UsageError(f'The model has no attribute "{attribute}": correct --attribute.')
     found = [
         effect
         for effect in effects(forest)
-        if attribute is None or names[effect.attribute].casefold() == attribute.casefold()
+        if attribute is None or fold(names[effect.attribute]) == fold(attribute)
     ]
     classes = forest.domain.classes
     if as_json:

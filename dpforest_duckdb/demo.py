@@ -83,7 +83,7 @@ def _train(engine: DuckDBEngine, ledger: Path, path: str, say: Say) -> Forest:
     say(f"\n$ dpforest budget set --db {path} --table nursery --epsilon {CAP}")
     account = Account.of(engine, engine.table("nursery"), ledger)
     account.set_cap(nano_epsilon(CAP, cap=True), 0, PrivacyUnit("row"), raise_cap=False)
-    say(f"At most ε = {CAP} may ever be spent on this table, for {PrivacyUnit('row')}.")
+    say(f"At most ε = {CAP} may be spent on this table, for {PrivacyUnit('row')}.")
     say(
         f"\n$ dpforest train --db {path} --table nursery --target class --recipe {RECIPE} "
         f"--epsilon {EPSILON}"

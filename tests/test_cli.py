@@ -447,7 +447,7 @@ def test_score_keeps_rows_and_columns_and_replaces_only_on_request(db: Path) -> 
     refused(dpforest(*shared, "fresh", "--into", "dpforest.models", "--replace"), "dpforest")
     refused(
         dpforest(*shared, "fresh", "--into", "FRESH", "--replace"),
-        "not a table that can be replaced",
+        "is the table that is scored",
     )
     refused(dpforest(*shared, "fresh", "--into", "visits", "--replace"), "privacy budget")
     refused(dpforest(*shared, "scored", "--into", "twice"), '"prediction"', "--prefix")

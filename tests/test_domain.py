@@ -313,6 +313,19 @@ def test_declarations_are_read_without_a_row(con: duckdb.DuckDBPyConnection) -> 
     domain.bind(DuckDBEngine(con).table("t").columns)
 
 
+def test_checks_hold_together_and_those_of_a_field_are_no_columns(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    con.execute(
+        "CREATE TABLE t (s STRUCT(x INTEGER), x INTEGER, a VARCHAR, CHECK (x >= 0 AND x <= 10), "
+        "CHECK (x <= 1000), CHECK (s.x BETWEEN 3 AND 4), CHECK (a IN ('p', 'q', 'r')), "
+        "CHECK (a IN ('q', 'r', 's')))"
+    )
+    found = declared(con)
+    assert (found["x"]["lower"], found["x"]["upper"]) == (0, 10)
+    assert found["a"]["domain"] == ["q", "r"]
+
+
 def test_a_comment_comes_before_type_and_check(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE t (x INTEGER CHECK (x BETWEEN 0 AND 9))")
     note = '{"kind": "numeric", "lower": 1, "upper": 5, "bins": 2}'

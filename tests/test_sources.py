@@ -859,3 +859,34 @@ def test_text_that_is_no_unicode_fails_a_run_after_its_debit_alone(
         fitted(duckdb.connect(), rows, domain=domain, privacy_unit="row", ledger=book, dataset="d")
     assert "secret" not in str(failed.value)
     assert len(debits(book)) == 1
+
+
+def test_a_table_called_rows_is_not_predicted_in_the_place_of_a_frame(tmp_path: Path) -> None:
+    con = database(tmp_path)
+    forest = fitted(con, "t", ledger=tmp_path / "ledger")
+    con.execute("CREATE TABLE rows AS SELECT 7 AS size FROM range(9)")
+    frame = con.sql("FROM t LIMIT 3").df()
+    assert len(forest.predict(con, frame).fetchall()) == 3
+    con.execute("SET python_enable_replacements = false")
+    with pytest.raises(DpforestError, match="cannot read this frame"):
+        forest.predict(con, frame)
+
+
+def test_fractions_stay_in_predicted_rows_and_get_a_note_in_training(tmp_path: Path) -> None:
+    """Bounds without a decimal point declare whole numbers; what is returned is not rounded."""
+    con = duckdb.connect()
+    frame = con.sql(
+        "SELECT i % 100 / 100.0 AS part, CASE WHEN i % 100 > 50 THEN 'yes' ELSE 'no' END AS label "
+        "FROM range(3000) r(i)"
+    ).df()
+    given = {"epsilon": 1000, "dataset": "d", "ledger": tmp_path / "ledger"}
+    noted = []
+    for lower, upper in ((0, 1), (0.0, 1.0), (0, 40)):
+        part = {"name": "part", "kind": "numeric", "lower": lower, "upper": upper}
+        label = {"name": "label", "kind": "categorical", "domain": ["no", "yes"]}
+        domain = domain_from_mapping({"target": "label", "column": [part, label]})
+        run = prepare(con, frame, domain=domain, **given)
+        noted.append(any("fractions are rounded up" in note for note in run.notes))
+        predicted = run.execute().predict(con, frame).df()
+        assert (predicted["part"] == frame["part"]).all()
+    assert noted == [True, False, False]

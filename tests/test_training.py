@@ -551,3 +551,19 @@ def test_warnings_name_the_line_of_the_user(con: duckdb.DuckDBPyConnection, tmp_
         dpforest_duckdb.train(con, "w", target="k", epsilon=50, seed=3, ledger=tmp_path / "ledger")
     assert {PublicFactWarning, NotPrivateWarning} <= {each.category for each in said}
     assert {Path(each.filename).name for each in said} == {"test_training.py"}
+
+
+@pytest.mark.parametrize("recipe", ["auto", "private-rdt"])
+def test_integers_of_numpy_are_integers(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, recipe: str
+) -> None:
+    visits(con)
+    numbers = {"trees": np.int64(2), "depth": np.int32(2), "rows_per_unit": np.int64(3)}
+    run = ready(con, tmp_path, recipe=recipe, privacy_unit="who", seed=np.int64(1), **numbers)
+    assert run.execute().trees
+    assert run.unit == PrivacyUnit("who", 3)
+
+
+def test_runs_are_checked_before_the_first_forest_is_asked_for() -> None:
+    with pytest.raises(UsageError, match="runs must be a list"):
+        dpforest_duckdb.train_many("nonsense")  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 
 from dpforest_duckdb.domain.attribute import Attribute
 from dpforest_duckdb.domain.domain import Domain
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.errors import DpforestError
 
@@ -21,11 +22,11 @@ def remarks(domain: Domain, columns: Mapping[str, ColumnType]) -> tuple[str, ...
     Raises `DpforestError` if the domain misspells a label, if no class is a label, or if dates
     bound a column of numbers, or numbers one of dates.
     """
-    found = {name.casefold(): (name, kind) for name, kind in columns.items()}
+    found = {fold(name): (name, kind) for name, kind in columns.items()}
     label = Attribute(domain.target, "categorical", domain.classes)
     sentences: list[str] = []
     for attribute in (*domain.attributes, label):
-        name, kind = found.get(attribute.column.casefold(), ("", None))
+        name, kind = found.get(fold(attribute.column), ("", None))
         if kind is None:
             continue
         _refuse_other_bounds(attribute, name, kind)

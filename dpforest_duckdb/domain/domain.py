@@ -9,6 +9,7 @@ from functools import cached_property
 
 from dpforest_duckdb.arguments import TEXT, TEXTS, Kind, refuse_wrong_types
 from dpforest_duckdb.domain.attribute import Attribute, refuse_duplicates
+from dpforest_duckdb.domain.names import fold, spellings
 from dpforest_duckdb.domain.types import UNKNOWN, ColumnType
 from dpforest_duckdb.errors import DpforestError
 
@@ -70,26 +71,26 @@ class Domain:
     def keep(self, columns: Sequence[str] = (), exclude: Sequence[str] = ()) -> Domain:
         """Only some attributes: `columns` if any are named, without `exclude`."""
         refuse_wrong_types(locals())
-        known = {a.name.casefold() for a in self.attributes} | {self.target.casefold()}
-        known |= {name.casefold() for name in self.identifiers}
+        known = {fold(a.name) for a in self.attributes} | {fold(self.target)}
+        known |= {fold(name) for name in self.identifiers}
         for option, names in (("--columns", columns), ("--exclude", exclude)):
             for name in names:
-                if name.casefold() not in known:
+                if fold(name) not in known:
                     meant = _meant(name, [a.name for a in self.attributes])
                     raise DpforestError(
                         f'{option} names "{name}"{meant}, which the domain does not: correct the '
                         "name, or add the column to the file that dpforest domain prints."
                     )
-        if self.target.casefold() in (name.casefold() for name in exclude):
+        if fold(self.target) in (fold(name) for name in exclude):
             raise DpforestError(
                 f'--exclude names "{self.target}", which is the target: leave it out of --exclude.'
             )
-        wanted = {name.casefold() for name in columns}
-        unwanted = {name.casefold() for name in exclude}
+        wanted = {fold(name) for name in columns}
+        unwanted = {fold(name) for name in exclude}
         used = tuple(
             a
             for a in self.attributes
-            if (not wanted or a.name.casefold() in wanted) and a.name.casefold() not in unwanted
+            if (not wanted or fold(a.name) in wanted) and fold(a.name) not in unwanted
         )
         return replace(self, attributes=used)
 
@@ -100,7 +101,7 @@ class Domain:
 
     def without(self, column: str) -> Domain:
         """The same without one column, such as the privacy unit."""
-        others = tuple(a for a in self.attributes if a.name.casefold() != column.casefold())
+        others = tuple(a for a in self.attributes if fold(a.name) != fold(column))
         return replace(self, attributes=others)
 
     def bind(self, columns: Mapping[str, ColumnType]) -> Domain:
@@ -109,16 +110,16 @@ class Domain:
         `columns` maps the table's column names to types. Names ignore case, as in the database.
         Raises `DpforestError` for a missing column or a wrong type.
         """
-        found = {name.casefold(): name for name in columns}
+        found = spellings(columns)
 
         def column(name: str, hint: str = "correct the domain or pass --exclude") -> str:
-            if name.casefold() not in found:
-                named = {each.casefold() for each in (*self.columns, *self.identifiers)}
-                meant = _meant(name, [other for other in columns if other.casefold() not in named])
+            if fold(name) not in found:
+                named = {fold(each) for each in (*self.columns, *self.identifiers)}
+                meant = _meant(name, [other for other in columns if fold(other) not in named])
                 raise DpforestError(
                     f'There is no column "{name}"{meant}, which the domain names: {hint}.'
                 )
-            return found[name.casefold()]
+            return found[fold(name)]
 
         target = column(self.target, "correct the target in the domain, or pass --target")
         labels = Attribute(target, "categorical", self.classes).bound(columns[target])
@@ -130,7 +131,7 @@ class Domain:
             target=target,
             classes=labels.values,
             target_type=columns[target],
-            identifiers=tuple(found.get(name.casefold(), name) for name in self.identifiers),
+            identifiers=tuple(found.get(fold(name), name) for name in self.identifiers),
         )
 
 
@@ -144,7 +145,7 @@ def _meant(name: str, known: Iterable[str]) -> str:
 def _refuse_clashes(names: Iterable[str]) -> None:
     seen: dict[str, str] = {}
     for name in names:
-        other = seen.setdefault(name.casefold(), name)
+        other = seen.setdefault(fold(name), name)
         if other is not name:
             raise DpforestError(
                 f'The domain names "{other}" and "{name}", which are one column to the database: '

@@ -15,6 +15,7 @@ from typing import Any
 from dpforest_duckdb.arguments import refuse_wrong_types
 from dpforest_duckdb.domain.attribute import Attribute, Groups
 from dpforest_duckdb.domain.domain import Domain
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.types import Number
 from dpforest_duckdb.domain.values import category_text
 from dpforest_duckdb.errors import DpforestError
@@ -66,7 +67,7 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
         _refuse_misspelt(f'Column "{name}" of the domain', column, COLUMN_KEYS)
         if column.get("kind") == "identifier":
             identifiers.append(name)
-        elif name.casefold() == wanted.casefold():
+        elif fold(name) == fold(wanted):
             classes = _class_list(name, column)
         else:
             attributes.append(_attribute(name, column))

@@ -10,6 +10,7 @@ from typing import Any
 
 from dpforest_duckdb.domain.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.errors import UsageError
 
 _WHOLE = re.compile(r"[+-]?\d+")
@@ -39,12 +40,12 @@ def domain_from_flags(
         raise UsageError(
             "Declare an attribute with --numeric NAME=LOW:HIGH or --categories NAME=A,B."
         )
-    names = [column["name"].casefold() for column in columns]
+    names = [fold(column["name"]) for column in columns]
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f'--numeric and --categories name "{name}" twice: give it once.')
     label = {"name": target, "kind": "categorical", "domain": _listed("--classes", classes)}
-    attributes = [column for column in columns if column["name"].casefold() != target.casefold()]
+    attributes = [column for column in columns if fold(column["name"]) != fold(target)]
     return domain_from_mapping({"target": target, "column": [*attributes, label]})
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.ledger.anchor import TableInfo
 
@@ -14,7 +15,7 @@ _MIRRORED = {"lower": "upper", "upper": "lower"}
 
 
 def checked(statements: Statements, table: TableInfo) -> dict[str, dict[str, Any]]:
-    """Per column, in lower case, what its CHECKs say: `categories`, `lower` and `upper`.
+    """Per column, by its `fold`, what its CHECKs say together: `categories`, `lower` and `upper`.
 
     Read are `x IN (…)`, `x BETWEEN a AND b` and its `>=`/`<=` form.
     """
@@ -34,8 +35,19 @@ def checked(statements: Statements, table: TableInfo) -> dict[str, dict[str, Any
         except (KeyError, IndexError, ValueError, TypeError, RecursionError):
             continue
         for name, key, value in facts:
-            found.setdefault(name.casefold(), {})[key] = value
+            known = found.setdefault(fold(name), {})
+            known[key] = _both(key, known[key], value) if key in known else value
     return found
+
+
+def _both(key: str, first: Any, second: Any) -> Any:
+    """What two CHECKs say together; the second where they cannot be compared."""
+    if key == "categories":
+        return tuple(value for value in first if value in second)
+    try:
+        return max(first, second) if key == "lower" else min(first, second)
+    except TypeError:
+        return second
 
 
 def _facts(node: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
@@ -64,7 +76,9 @@ def _facts(node: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
 
 
 def _name(node: dict[str, Any]) -> str | None:
-    return node["column_names"][-1] if node.get("type") == "COLUMN_REF" else None
+    """The column that a node is; None for anything else, such as a field of a column."""
+    names = node["column_names"] if node.get("type") == "COLUMN_REF" else []
+    return str(names[0]) if len(names) == 1 else None
 
 
 def _constant(node: dict[str, Any]) -> Any:

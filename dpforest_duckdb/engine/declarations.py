@@ -12,6 +12,7 @@ from typing import Any
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import COLUMN_KEYS, domain_from_mapping
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.types import NUMERIC
 from dpforest_duckdb.engine.base import Catalogue, DeclaredColumn
 from dpforest_duckdb.errors import DpforestError
@@ -27,7 +28,7 @@ def declared_domain(engine: Catalogue, info: TableInfo, target: str | None) -> D
     """
     if not target:
         raise DpforestError("Name the column to predict with --target, or a file with --domain.")
-    if target.casefold() not in {name.casefold() for name in info.columns}:
+    if fold(target) not in {fold(name) for name in info.columns}:
         raise DpforestError(f'There is no column "{target}": check --target.')
     columns = [c for c in declared_columns(engine, info) if "kind" in c]
     if not columns:
@@ -35,7 +36,7 @@ def declared_domain(engine: Catalogue, info: TableInfo, target: str | None) -> D
             "No column declares its values: pass a domain with --domain (dpforest domain prints "
             "one to fill in), or give a table ENUM types and CHECK bounds."
         )
-    if target.casefold() not in {c["name"].casefold() for c in columns}:
+    if fold(target) not in {fold(c["name"]) for c in columns}:
         raise DpforestError(
             f'The classes of "{target}" are not declared: make it an ENUM, add CHECK ("{target}" '
             "IN (…)), or write a domain file (see dpforest domain)."

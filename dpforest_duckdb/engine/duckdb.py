@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 import duckdb
 
 from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type, column_types
 from dpforest_duckdb.engine.base import CodedTable, DeclaredColumn, Engine
 from dpforest_duckdb.engine.connect import CATALOG
@@ -56,7 +57,7 @@ class DuckDBEngine(Statements):
             "FROM system.main.duckdb_views() WHERE NOT internal"
         )
         home, path = self.run("SELECT current_database(), current_schema()")[0]
-        wanted = [part.casefold() for part in parts]
+        wanted = [fold(part) for part in parts]
         matches = [row for row in rows if wanted in _spellings(row[0], row[1], row[2])]
         if len(parts) == 1:
             matches = [r for r in matches if r[3] or (r[0] == home and r[1] in (path, "main"))]
@@ -73,7 +74,7 @@ class DuckDBEngine(Statements):
             raise DpforestError(
                 f'"{name}" is a view, whose rows the budget cannot follow: name its base table.'
             )
-        if schema.casefold() == "dpforest":
+        if fold(schema) == "dpforest":
             raise DpforestError(f'"{name}" is in the schema of the models: name a table of yours.')
         if temporary:
             raise DpforestError(f'"{name}" is a temporary table: store it as a table first.')
@@ -159,7 +160,7 @@ class DuckDBEngine(Statements):
         found = []
         for name, sql_type, nullable, comment in facts:
             kind = column_type(sql_type)
-            stated = {**checks.get(name.casefold(), {}), **self._typed(kind)}
+            stated = {**checks.get(fold(name), {}), **self._typed(kind)}
             found.append(DeclaredColumn(name, kind, bool(nullable), comment or "", **stated))
         return found
 
@@ -317,7 +318,7 @@ class DuckDBNote:
 
 def _spellings(catalog: str, schema: str, table: str) -> list[list[str]]:
     """The ways to write a table's name, in lower case; `catalog.table` means its main schema."""
-    full = [name.casefold() for name in (catalog, schema, table)]
+    full = [fold(name) for name in (catalog, schema, table)]
     short = [[full[0], full[2]]] if full[1] == "main" else []
     return [full, full[1:], full[2:], *short]
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.engine.connect import CATALOG
 from dpforest_duckdb.engine.memory_database import DatabaseOpener, GivenDatabase
 from dpforest_duckdb.engine.sources import ReadableRows, selected
@@ -214,7 +215,7 @@ def _header(file: Path) -> Header:
     names = [name.strip() for name in names]
     if not any(names) or any("\n" in name for name in names):  # an open quote goes on into rows
         raise refusal
-    if len({name.casefold() for name in names if name}) < len([name for name in names if name]):
+    if len({fold(name) for name in names if name}) < len([name for name in names if name]):
         raise DpforestError(f"The header of {file} names a column twice: rename one.")
     return Header(tuple(names), delimiter)
 

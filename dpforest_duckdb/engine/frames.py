@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.engine.connect import CATALOG
 from dpforest_duckdb.engine.memory_database import DatabaseOpener, MemoryDatabase
 from dpforest_duckdb.engine.sources import ReadableRows, selected
@@ -54,7 +55,7 @@ class Frame:
     def of(name: str, rows: Any, database: DatabaseOpener) -> Frame:
         """The frame with its columns. No row is read."""
         names = [str(column) for column in (rows if isinstance(rows, dict) else _names(rows))]
-        if len({column.casefold() for column in names}) < len(names):
+        if len({fold(column) for column in names}) < len(names):
             raise DpforestError(
                 "The frame has two columns of one name (the database ignores case): rename one."
             )

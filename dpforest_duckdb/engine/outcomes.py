@@ -11,6 +11,7 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.engine.base import Outcomes
 from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.ledger.anchor import TableInfo
@@ -74,8 +75,8 @@ class DuckDBOutcomes:
 
     def _spelt(self, columns: list[str]) -> list[str]:
         """Columns as the table spells them."""
-        wanted = {name.casefold() for name in columns}
-        return [name for name in self._table.columns if name.casefold() in wanted]
+        wanted = {fold(name) for name in columns}
+        return [name for name in self._table.columns if fold(name) in wanted]
 
 
 def compared(
@@ -114,6 +115,6 @@ def compared(
 def free_prefix(columns: Iterable[str]) -> str:
     """A prefix that no column of the table begins with."""
     prefix = "dpforest_"
-    while any(name.casefold().startswith(prefix) for name in columns):
+    while any(fold(name).startswith(prefix) for name in columns):
         prefix += "_"
     return prefix

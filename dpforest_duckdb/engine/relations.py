@@ -17,6 +17,7 @@ from typing import Any
 
 import duckdb
 
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.snapshot import new_cursor
 from dpforest_duckdb.engine.sources import ReadableRows, selected
@@ -163,7 +164,7 @@ class Relation:
     def of(name: str, relation: duckdb.DuckDBPyRelation, engine: DuckDBEngine) -> Relation:
         """The query with its columns. No row is read."""
         names = engine.call(lambda: relation.columns)  # refuses a closed connection
-        if len({column.casefold() for column in names}) < len(names):
+        if len({fold(column) for column in names}) < len(names):
             raise DpforestError(
                 "The query has two columns of one name (the database ignores case): rename one."
             )

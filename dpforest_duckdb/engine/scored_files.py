@@ -7,6 +7,7 @@ from pathlib import Path
 
 import duckdb
 
+from dpforest_duckdb.domain.names import fold, spellings
 from dpforest_duckdb.domain.types import column_types
 from dpforest_duckdb.engine.base import Trace
 from dpforest_duckdb.engine.files import opened_files
@@ -61,10 +62,10 @@ def score_files(
 
 def _as_read(forest: ForestContent, rows: Scored) -> tuple[ForestContent, Scored]:
     """A forest that reads added columns, and the rows with them: text cast to the model's types."""
-    found = {name.casefold(): name for name in rows.columns}
+    found = spellings(rows.columns)
     attributes, types, casts = [], dict(rows.columns), []
     for number, attribute in enumerate(forest.domain.attributes):
-        stored = found.get(attribute.column.casefold())
+        stored = found.get(fold(attribute.column))
         if stored is None:
             raise no_column(attribute)
         name = f"dpforest_read_{number}"

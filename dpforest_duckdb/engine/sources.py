@@ -20,6 +20,7 @@ import duckdb
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.names import fold, spellings
 from dpforest_duckdb.domain.types import (
     BIGINT,
     BOOLEAN,
@@ -59,6 +60,7 @@ _WIDEST = {  # what the numeric columns of a model are read as
     "date": DATE,
     "timestamp": TIMESTAMP,
 }
+FEW_VALUES = 32  # with fewer whole numbers between the bounds, rounding loses much of a fraction
 _WHOLE = 2**53  # whole numbers up to this are exact as DOUBLE
 
 
@@ -134,15 +136,15 @@ class SourceEngine:
 
         Raises `DpforestError` for a type that is no attribute's, or no privacy unit's.
         """
-        found = {name.casefold(): name for name in table.columns}
+        found = spellings(table.columns)
         label = Attribute(domain.target, "categorical", domain.classes)
         columns: dict[str, ColumnType] = {}
         for attribute in (*domain.attributes, label):
-            name = found.get(attribute.column.casefold(), "")
+            name = found.get(fold(attribute.column), "")
             if name:
                 stored = table.columns[name]
                 columns[name] = self._type(attribute, stored, is_label=attribute is label)
-        name = found.get((unit or domain.privacy_unit or "").casefold(), "")
+        name = found.get(fold(unit or domain.privacy_unit or ""), "")
         if name and self.source.by_values and table.columns[name].family == "float":
             raise DpforestError(
                 f'The privacy unit "{name}" is a column of floating-point numbers, as pandas makes '
@@ -150,7 +152,7 @@ class SourceEngine:
             )
         if name and name not in columns:
             columns[name] = _plain(table.columns[name])
-        name = found.get(label.name.casefold(), "")
+        name = found.get(fold(label.name), "")
         if name and self._whole(label, table.columns[name]):
             columns[name] = BIGINT  # else the predictions of whole classes would have fractions
         if not self.source.by_values:
@@ -158,7 +160,7 @@ class SourceEngine:
         compared = {
             name: categories_of(attribute)
             for attribute in (*domain.attributes, label)
-            if (name := found.get(attribute.column.casefold(), ""))
+            if (name := found.get(fold(attribute.column), ""))
         }
         return replace(table, columns=columns, categories=compared)
 
@@ -307,6 +309,27 @@ def declared_type(attribute: Attribute, stored: ColumnType) -> ColumnType:
         return BOOLEAN
     numbers = stored.family in _NUMBERS and all(map(_is_number, values))
     return DOUBLE if numbers else VARCHAR
+
+
+def rounded(domain: Domain, columns: Mapping[str, ColumnType]) -> list[str]:
+    """A sentence on attributes of few values that are read as whole numbers, because of their
+    bounds alone: 0 and 1 may stand for a share as well.
+    """
+    few = [
+        attribute.column
+        for attribute in domain.attributes
+        if isinstance(attribute.lower, int)
+        and isinstance(attribute.upper, int)
+        and columns.get(attribute.column) == BIGINT
+        and attribute.upper - attribute.lower < FEW_VALUES
+    ]
+    if not few:
+        return []
+    names = ", ".join(f'"{name}"' for name in few)
+    return [
+        f"Whole numbers are read from {names}, because the bounds have no decimal point; fractions "
+        "are rounded up. If there are fractions, write the bounds as 0.0 and 1.0."
+    ]
 
 
 def categories_of(attribute: Attribute) -> tuple[str, ...]:

@@ -19,8 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.errors import BudgetError, DpforestError, UnanchoredWarning, warn
-from dpforest_duckdb.ledger.anchor import Anchor, BudgetNote, TableInfo, UnanchoredError
+from dpforest_duckdb.ledger.anchor import (
+    Anchor,
+    BudgetNote,
+    TableInfo,
+    UnanchoredError,
+    quoted_name,
+)
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Chain, Outcome, Table
 from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
@@ -295,7 +302,7 @@ class Account:
     def _vanished_named(self, chain: Chain, name: str) -> Table:
         lost = self._vanished(chain)
         for table in lost:
-            if table.name.casefold() == name.casefold():
+            if fold(table.name) == fold(name):
                 return table
         names = ", ".join(f'"{table.name}"' for table in lost) or "none"
         raise DpforestError(
@@ -355,7 +362,7 @@ def _store(note: BudgetNote, anchor: str, chain: Chain, table: Table) -> bool:
 
 
 def _place(home: str, info: TableInfo) -> str:
-    return f"{home}::{info.schema}.{info.name}"
+    return f"{home}::{quoted_name(info.schema, info.name)}"
 
 
 def _anchored(comment: str, chain: Chain, table: Table) -> str:

@@ -43,11 +43,18 @@ class TableInfo:
     @property
     def reference(self) -> str:
         """The name as `Engine.table` reads it: a part with a dot or a quote is quoted."""
-        parts = [self.name] if self.schema == "main" else [self.schema, self.name]
-        return ".".join(
-            '"' + part.replace('"', '""') + '"' if set(part) & {".", '"'} else part
-            for part in parts
-        )
+        return quoted_name(*([self.name] if self.schema == "main" else [self.schema, self.name]))
+
+
+def quoted_name(*parts: str) -> str:
+    """A name of several parts, each in quotes if it has a dot or a quote: no two names are equal.
+
+    >>> quoted_name("a.b", "c"), quoted_name("a", "b.c")
+    ('"a.b".c', 'a."b.c"')
+    """
+    return ".".join(
+        '"' + part.replace('"', '""') + '"' if set(part) & {".", '"'} else part for part in parts
+    )
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Cap:
-    """The most that may ever be spent on a table: nano-ε and atto-δ, for one unit."""
+    """The most that may be spent on a table: nano-ε and atto-δ, for one unit."""
 
     kind: ClassVar[str] = "cap"
     seq: int
@@ -394,6 +394,11 @@ def _check_not_raised(symbol: str, scale: int, old: int, new: int, table: Table)
         )
 
 
+def _options(unit: PrivacyUnit) -> str:
+    """The options of the command line for a privacy unit."""
+    return f"--privacy-unit {shlex.quote(unit.column)} --rows-per-unit {unit.rows}"
+
+
 def _check_run(run: Run, budget: Budget) -> None:
     cap, table = budget.cap, run.table
     if cap is None:
@@ -404,11 +409,11 @@ def _check_run(run: Run, budget: Budget) -> None:
             "against it."
         )
     if run.unit != cap.unit:
-        words = f"--privacy-unit {run.unit.column} --rows-per-unit {run.unit.rows}"
         hint = (
-            f"train with --privacy-unit {cap.unit.column} --rows-per-unit {cap.unit.rows}"
+            f"train with {_options(cap.unit)}"
             if budget.entries or cap.unit.column != "row"
-            else f"nothing is spent yet, so run dpforest budget set {table.option} {words}"
+            else "nothing is spent yet, so run dpforest budget set "
+            f"{table.option} {_options(run.unit)}"
         )
         raise BudgetError(
             f"Refused: the cap of {table} protects {cap.unit}, but this run would protect "

@@ -14,6 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.domain.names import fold, spellings
 from dpforest_duckdb.engine.base import Engine, Snapshot
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account, has_budget
@@ -137,8 +138,8 @@ def _typed(
     engine: Engine, forest: ForestContent, table: TableInfo, target: str | None, unit: str | None
 ) -> TableInfo:
     """The table with its columns in the types that they are read as."""
-    attributes = {attribute.column.casefold() for attribute in forest.domain.attributes}
-    if target is not None and target.casefold() in attributes:
+    attributes = {fold(attribute.column) for attribute in forest.domain.attributes}
+    if target is not None and fold(target) in attributes:
         raise UsageError(
             f'--target is "{target}", an attribute of the model: name the column with its classes.'
         )
@@ -159,7 +160,7 @@ def _unit(
     promise = forest.guarantee
     if column is None and promise.unit != "row":
         column = promise.unit
-        if column.casefold() not in {name.casefold() for name in info.columns}:
+        if fold(column) not in {fold(name) for name in info.columns}:
             raise DpforestError(
                 f'The model protects each "{column}", and there is no such column: name the column '
                 "of the same persons with --privacy-unit."
@@ -205,8 +206,8 @@ def _read(
 ) -> list[str]:
     """The columns of a table that an evaluation reads, as the table spells them."""
     wanted = {*forest.domain.columns, target or "", unit or forest.guarantee.unit}
-    names = {name.casefold() for name in wanted}
-    return [name for name in info.columns if name.casefold() in names]
+    names = {fold(name) for name in wanted}
+    return [name for name in info.columns if fold(name) in names]
 
 
 def _labels(
@@ -216,11 +217,11 @@ def _labels(
 
     Raises `DpforestError` for a column that is missing or has an unsuitable type.
     """
-    found = {name.casefold(): name for name in info.columns}
+    found = spellings(info.columns)
     wanted = target or forest.domain.target
-    if wanted.casefold() not in found:
+    if fold(wanted) not in found:
         raise DpforestError(f'There is no column "{wanted}": name the classes with --target.')
-    column = found[wanted.casefold()]
+    column = found[fold(wanted)]
     labels = Attribute(column, "categorical", forest.domain.classes).bound(info.columns[column])
     for attribute in forest.domain.attributes:
         fitted(attribute, info.columns)

@@ -155,10 +155,10 @@ def noisy_figures(
     spread = math.sqrt(cells[1] * (1 - accuracy) ** 2 + cells[0] * accuracy**2)
     return replace(
         nothing,
-        accuracy=_between(accuracy, 0, 1),
+        accuracy=_between(accuracy, 0.0, 1.0),
         accuracy_noise=laplace_deviation(epsilon, unit.rows) * spread / rows,
         log_loss=_between(loss, -math.log(middle[-1]), -math.log(middle[0])),
-        auc=None if area is None else _between(area, 0, 1),
+        auc=None if area is None else _between(area, 0.0, 1.0),
     )
 
 

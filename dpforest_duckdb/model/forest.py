@@ -11,7 +11,8 @@ from typing import Any
 import duckdb
 
 from dpforest_duckdb.arguments import TEXT, optional, refuse_wrong_types
-from dpforest_duckdb.domain.types import DOUBLE, column_type, column_types
+from dpforest_duckdb.domain.names import fold, spellings
+from dpforest_duckdb.domain.types import BIGINT, DOUBLE, column_type, column_types
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, refuse_no_connection
 from dpforest_duckdb.engine.frames import is_frame
 from dpforest_duckdb.engine.relations import columns_of
@@ -66,14 +67,25 @@ class Forest(ForestContent):
                 "The rows to predict must be a table's name, a DuckDB relation, or a pandas, "
                 "polars or Arrow table."
             )
-        relation = con.sql("FROM rows")
+        dpforest_rows_to_predict = rows  # DuckDB finds it by its name, unless a table has that
+        try:
+            relation = con.sql("FROM dpforest_rows_to_predict")
+        except duckdb.Error:
+            raise DpforestError(
+                "DuckDB cannot read this frame: pass a relation of the connection, such as "
+                "con.from_df(frame) or con.from_arrow(frame)."
+            ) from None
+        del dpforest_rows_to_predict
         stored = columns_of(relation)
-        found = {column.casefold(): column for column in stored}
+        found = spellings(stored)
         types, categories = {}, {}
         for attribute in self.domain.attributes:
-            if column := found.get(attribute.column.casefold()):
-                types[column] = declared_type(attribute, column_type(stored[column]))
-                if types[column] != DOUBLE:  # numbers are compared as they are
+            if column := found.get(fold(attribute.column)):
+                kind = column_type(stored[column])
+                types[column] = declared_type(attribute, kind)
+                if types[column] == BIGINT and kind.family != "integer":
+                    types[column] = DOUBLE  # fractions stay in what is returned
+                if types[column] != DOUBLE or kind.family == "text":  # else it is compared as it is
                     categories[column] = categories_of(attribute)
         if not types:
             return relation

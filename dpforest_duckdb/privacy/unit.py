@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from dpforest_duckdb.domain.names import fold, spellings
 from dpforest_duckdb.errors import DpforestError, UsageError
 
 MAX_ROWS = 1_000_000  # of a unit: the noise of a count grows with them
@@ -27,7 +28,7 @@ class PrivacyUnit:
 
 def check_rows(rows: int) -> None:
     """Raise `UsageError` unless a unit may have so many rows."""
-    if type(rows) is not int or not 1 <= rows <= MAX_ROWS:
+    if not isinstance(rows, int) or not 1 <= rows <= MAX_ROWS:
         raise UsageError(f"--rows-per-unit must be a whole number from 1 to {MAX_ROWS}.")
 
 
@@ -45,8 +46,9 @@ def requested_unit(
     `DpforestError`.
     """
     if rows is not None:
+        rows = int(rows)  # a NumPy integer too
         check_rows(rows)
-    if cap and rows is None and column is not None and column.casefold() == cap.column.casefold():
+    if cap and rows is None and column is not None and fold(column) == fold(cap.column):
         return cap
     if column is None and cap and (cap.column != "row" or rows in (None, 1)):
         return cap if rows is None else replace(cap, rows=rows)
@@ -54,10 +56,10 @@ def requested_unit(
         if rows not in (None, 1):
             raise UsageError("--rows-per-unit goes with a --privacy-unit column, not with rows.")
         return PrivacyUnit("row")
-    declared = {name.casefold(): name for name in columns}
-    if column.casefold() not in declared:
+    declared = spellings(columns)
+    if fold(column) not in declared:
         raise DpforestError(
             f'There is no column "{column}", the privacy unit: correct --privacy-unit, or the '
             "domain."
         )
-    return PrivacyUnit(declared[column.casefold()], rows or 1)
+    return PrivacyUnit(declared[fold(column)], rows or 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dpforest_duckdb.domain.names import fold, spellings
 from dpforest_duckdb.domain.types import UNKNOWN
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.scoring.codes import DuckDBDialect
@@ -102,10 +103,8 @@ def _kept(
 ) -> tuple[Scored, list[str] | None]:
     """The table with its named columns, and the columns to keep: None for all of DuckDB's."""
     if columns:
-        types = {a.column.casefold(): a.type for a in forest.domain.attributes}
-        source = Scored(
-            source.name, {name: types.get(name.casefold(), UNKNOWN) for name in columns}
-        )
+        types = {fold(a.column): a.type for a in forest.domain.attributes}
+        source = Scored(source.name, {name: types.get(fold(name), UNKNOWN) for name in columns})
     if not key:
         if not source.columns and not dialect.excludes:
             raise UsageError(
@@ -113,8 +112,8 @@ def _kept(
                 "columns with --columns, or those to keep with --key."
             )
         return source, list(columns) or None
-    found = {name.casefold(): name for name in source.columns}
+    found = spellings(source.columns)
     for name in key:
-        if found and name.casefold() not in found:
+        if found and fold(name) not in found:
             raise DpforestError(f'There is no column "{name}": correct --key.')
-    return source, [found.get(name.casefold(), name) for name in key]
+    return source, [found.get(fold(name), name) for name in key]

@@ -20,6 +20,7 @@ import duckdb
 import numpy as np
 
 from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.domain.names import fold, spellings
 from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.codes import DuckDBDialect
@@ -143,7 +144,7 @@ def share_names(forest: ForestContent, prefix: str = "") -> list[str]:
     names: list[str] = []
     for label in forest.domain.classes:
         name, number = f"{prefix}p_{label}", 1
-        while name.casefold() in {other.casefold() for other in names}:
+        while name.casefold() in {other.casefold() for other in names}:  # as most engines
             number += 1
             name = f"{prefix}p_{label}_{number}"
         names.append(name)
@@ -208,8 +209,8 @@ class _Writer:
         raw = [Sql(f"t.{self.dialect.ident(name)}") for name in names]
         if fast and fastest_form(forest) == "bit sets":
             return fast_layers(forest, attributes, raw, emitted, self.helper)
-        kept = {name.casefold() for name in self._keep or []}
-        read = {c: None for n, c in zip(names, raw, strict=True) if n.casefold() not in kept}
+        kept = {fold(name) for name in self._keep or []}
+        read = {c: None for n, c in zip(names, raw, strict=True) if fold(n) not in kept}
         inputs, columns = self._inputs(attributes, names, raw)
         inputs = replace(inputs, kept=[column for column in read if column in columns])
         leaves: list[Helper] = []
@@ -248,7 +249,7 @@ class _Writer:
         return Layer(self.cte("inputs"), list(helpers.values())), columns
 
     def _free(self, name: str) -> str:
-        source = self._table.name.casefold()
+        source = fold(self._table.name)
         while name in source or any(column.startswith(name) for column in self._taken):
             name += "_"
         return name
@@ -266,10 +267,10 @@ def _column(attribute: Attribute, columns: Mapping[str, ColumnType]) -> str:
     """The name of an attribute's column as the table spells it."""
     if not columns:
         return attribute.column
-    found = {name.casefold(): name for name in columns}
-    if attribute.column.casefold() not in found:
+    found = spellings(columns)
+    if fold(attribute.column) not in found:
         raise no_column(attribute)
-    return found[attribute.column.casefold()]
+    return found[fold(attribute.column)]
 
 
 def no_column(attribute: Attribute) -> DpforestError:

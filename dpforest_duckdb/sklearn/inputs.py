@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
 from sklearn.utils.validation import assert_all_finite, column_or_1d, validate_data  # type: ignore[import-untyped]
 
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.engine.frames import is_frame
 
 # how scikit-learn quotes X in a message about complex numbers, or about one dimension
@@ -45,8 +46,8 @@ class Columns:
 
     def free_name(self, wanted: str) -> str:
         """A name for the target that no column has; columns ignore case."""
-        taken = {name.casefold() for name in self.names}
-        while wanted.casefold() in taken:
+        taken = {fold(name) for name in self.names}
+        while fold(wanted) in taken:
             wanted += "_"
         return wanted
 

@@ -41,12 +41,12 @@ def set_budget(
     ledger: str | Path | None = None,
     dataset: str | None = None,
 ) -> Budget:
-    """Cap what may ever be spent on some rows, for each privacy unit. No row is read.
+    """Cap what may be spent on some rows, for each privacy unit. No row is read.
 
     Parameters
     ----------
     con, table, ledger, dataset : as in `train`.
-    epsilon, delta : the most that may be spent; without both, those of the present cap.
+    epsilon, delta : the most that may be spent; by default those of the present cap.
     privacy_unit, rows_per_unit : whom the cap protects; by default as before, or else each row.
     raise_cap : allow a higher cap than the present one.
 
@@ -74,14 +74,14 @@ def set_cap(
     *,
     raise_cap: bool,
 ) -> Budget:
-    """Set the cap of an account; without ε and δ those of the present cap are kept."""
+    """Set the cap of an account. An amount that is None stays as it is in the present cap."""
     old = account.budget().cap
     if epsilon is None and old is None:
         raise UsageError(f"The {account.noun} has no cap yet: name one with --epsilon.")
-    kept = old if epsilon is None and delta is None else None
+    kept_epsilon, kept_delta = (old.epsilon, old.delta) if old else (0, 0)
     return account.set_cap(
-        nano_epsilon(epsilon, cap=True) if epsilon is not None else old.epsilon if old else 0,
-        kept.delta if kept else atto_delta("0" if delta is None else delta, cap=True),
+        kept_epsilon if epsilon is None else nano_epsilon(epsilon, cap=True),
+        kept_delta if delta is None else atto_delta(delta, cap=True),
         account.unit(privacy_unit, rows_per_unit),
         raise_cap=raise_cap,
     )

@@ -5,6 +5,7 @@ And the models that are stored in a database.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,13 +14,15 @@ from typing import Any
 import duckdb
 
 from dpforest_duckdb.arguments import TEXT, refuse_wrong_types
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.engine.base import Trace
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, refuse_no_connection
 from dpforest_duckdb.engine.files import opened_files
 from dpforest_duckdb.engine.frames import Frame, is_frame
 from dpforest_duckdb.engine.memory_database import NewDatabase
 from dpforest_duckdb.engine.relations import Relation, read_tables, reads_files, scanned_table
-from dpforest_duckdb.engine.sources import SourceEngine
+from dpforest_duckdb.engine.sources import SourceEngine, rounded
 from dpforest_duckdb.engine.spark.engine import SparkEngine
 from dpforest_duckdb.engine.spark.files import SparkFiles
 from dpforest_duckdb.engine.spark.steps import is_session
@@ -46,6 +49,15 @@ class FoundRows:
     def in_table(self) -> bool:
         """Whether they are the rows of a base table, which has a budget of its own."""
         return not isinstance(self.engine, SourceEngine | SparkFiles)
+
+    def remarks(self, domain: Domain, columns: Mapping[str, ColumnType]) -> list[str]:
+        """What the types of a domain may get wrong: nothing, if the rows have types of their own.
+
+        `columns` are the types that the columns are read as.
+        """
+        engine = self.engine
+        typed = not isinstance(engine, SourceEngine) or engine.source.schema
+        return [] if typed else rounded(domain, columns)
 
     def account_or(
         self, given: AnyAccount | None, ledger: str | Path | None, dataset: str | None

@@ -13,6 +13,7 @@ from dpforest_duckdb.arguments import refuse_wrong_types
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.checks import remarks
 from dpforest_duckdb.domain.file import load_domain
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.engine.base import Catalogue, Trace
 from dpforest_duckdb.engine.declarations import declared_domain
 from dpforest_duckdb.errors import (
@@ -82,17 +83,17 @@ def prepare(
     """
     refuse_wrong_types(locals())
     nano, atto = nano_epsilon(epsilon), atto_delta(delta)
-    _refuse_out_of_range(trees, depth, rows_at_most)
+    trees, depth, rows_at_most = _in_range(trees, depth, rows_at_most)
     chosen = find(recipe, as_published=as_published)
     rows = find_rows(con, table, trace)
     engine, info = rows.engine, rows.table
     public = _public(engine, info, domain, target).keep(columns, exclude)
     own_account = rows.account_or(account, ledger, dataset)
-    open_unit = privacy_unit != "row" and rows_per_unit is None
-    cap = own_account.budget().cap if open_unit else None
+    known = privacy_unit == "row" or rows_per_unit is not None
+    cap = None if known else own_account.budget().cap
     unit = _unit(public, info, privacy_unit, rows_per_unit, cap)
     info = engine.typed(info, public.without(unit.column), unit.column)
-    notes = [*remarks(public, info.columns), *large_epsilon(nano)]
+    notes = [*remarks(public, info.columns), *rows.remarks(public, info.columns)]
     public = public.without(unit.column).bind(info.columns)
     wanted = chosen.request(
         public, nano, trees=trees, depth=depth, rows_per_unit=unit.rows, delta=atto
@@ -100,7 +101,7 @@ def prepare(
     request = _affordable(chosen, wanted)
     if request.delta != atto:
         notes.append(f"Recipe {chosen.name} uses pure ε and spends no δ.")
-    notes += (*large_delta(request.delta), *chosen.remarks(trees, depth))
+    notes += (*large_epsilon(nano), *large_delta(request.delta), *chosen.remarks(trees, depth))
     for note in notes:
         warn(in_python(note), PublicFactWarning)
     engine.refuse_unseen(info, [*public.columns, unit.column])
@@ -116,7 +117,7 @@ def prepare(
         request=request,
         plan=chosen.whole_plan(request),
         unit=unit,
-        randomness=Randomness.secure() if seed is None else Randomness.seeded(seed),
+        randomness=Randomness.secure() if seed is None else Randomness.seeded(int(seed)),
         name=name,
         replace=replace,
         leaks=tuple(leaks),
@@ -128,12 +129,19 @@ def prepare(
     return run
 
 
-def _refuse_out_of_range(trees: int | None, depth: int | None, rows_at_most: int | None) -> None:
+def _in_range(
+    trees: int | None, depth: int | None, rows_at_most: int | None
+) -> tuple[int | None, int | None, int | None]:
+    """The numbers as Python's integers; NumPy's are others. Raises `UsageError`."""
+    trees, depth, rows_at_most = (
+        None if number is None else int(number) for number in (trees, depth, rows_at_most)
+    )
     for option, value, most in (("--trees", trees, 1000), ("--depth", depth, 20)):
         if value is not None and not 1 <= value <= most:
             raise UsageError(f"{option} must be a whole number from 1 to {most}.")
     if rows_at_most is not None and rows_at_most < 1:
         raise UsageError("--rows-at-most must be a whole number from 1.")
+    return trees, depth, rows_at_most
 
 
 def _public(
@@ -141,7 +149,7 @@ def _public(
 ) -> Domain:
     """The domain as given, from a file, or from DuckDB's declarations."""
     if isinstance(domain, Domain):
-        if target and target.casefold() != domain.target.casefold():
+        if target and fold(target) != fold(domain.target):
             raise UsageError(
                 f'--target is "{target}", but the domain predicts "{domain.target}": leave it out.'
             )
@@ -158,8 +166,8 @@ def _public(
 def _unused(table: TableInfo, public: Domain, unit: PrivacyUnit) -> tuple[str, ...]:
     """The columns of the rows, as they are stored, that a run does not use."""
     used = (*public.columns, public.target, *public.identifiers, unit.column)
-    known = {name.casefold() for name in used}
-    return tuple(name for name in table.columns if name.casefold() not in known)
+    known = {fold(name) for name in used}
+    return tuple(name for name in table.columns if fold(name) not in known)
 
 
 def _affordable(recipe: Recipe, request: Request) -> Request:
@@ -225,6 +233,6 @@ def _unit(
             f'There is no column "{unit.column}", which the cap protects: name whom to protect '
             "with --privacy-unit."
         )
-    if unit.column.casefold() == domain.target.casefold():
+    if fold(unit.column) == fold(domain.target):
         raise DpforestError("The target cannot be the privacy unit: correct --privacy-unit.")
     return unit

@@ -106,6 +106,8 @@ def train_many(
 ) -> Iterator[Forest]:
     """Execute prepared runs on one table, one after the other.
 
+    A run starts when its forest is asked for; what can be checked before is checked at once.
+
     Runs on a DuckDB table share coded rows, if they code them in the same way and the table has not
     changed since; other runs read the rows again. Each run sees the rows of one moment. Each run is
     debited; if a cap does not allow all of them, or `rows_at_most` rows may need more space than
@@ -117,11 +119,16 @@ def train_many(
     if not isinstance(runs, Sequence) or not all(isinstance(run, Run) for run in runs):
         raise UsageError("runs must be a list of what dpforest_duckdb.prepare gives.")
     if not runs:
-        return
-    first = runs[0]
+        return iter(())
     if len({(run.table.key, run.account.ledger and run.account.ledger.path) for run in runs}) > 1:
         raise UsageError("Runs that share one pass need the same rows and the same ledger.")
     check_together(runs)
+    return _executed(runs, observe)
+
+
+def _executed(runs: Sequence[Run], observe: Observer) -> Iterator[Forest]:
+    """The forests of runs on the same rows, one after the other."""
+    first = runs[0]
     first.engine.refuse_unseen(first.table)
     with first.engine.snapshot(first.table, shared=len(runs) > 1) as rows:
         for run in runs:

@@ -19,8 +19,9 @@ from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount, NoAccount
 from dpforest_duckdb.model.evaluate import evaluate
-from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.amounts import NANO, atto_delta
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.training.budget import set_cap
 from dpforest_duckdb.training.train import train_many
 
 ROW = PrivacyUnit("row")
@@ -548,3 +549,37 @@ def test_no_other_account_stands_in_for_that_of_a_table(
                 evaluate(engine, forest, engine.table("t"), epsilon=epsilon, account=other)
     assert account(con).budget().spent_epsilon == NANO
     assert not book.path.exists()
+
+
+def test_dots_in_names_do_not_make_two_tables_one(con: duckdb.DuckDBPyConnection) -> None:
+    """Else each would pay for the other, and hide that the other has vanished."""
+    con.execute('CREATE SCHEMA "x.y"; CREATE SCHEMA x')
+    fill(con, '"x.y".c')
+    fill(con, 'x."y.c"')
+    spend(account(con, '"x.y".c'))
+    assert account(con, 'x."y.c"').budget().spent_epsilon == 0
+    assert account(con, '"x.y".c').budget().spent_epsilon == NANO
+
+
+def test_a_column_that_differs_in_the_case_of_an_accent_is_another_unit(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    con.execute(
+        "CREATE TABLE two (\"É\" INTEGER, \"é\" INTEGER, a VARCHAR CHECK (a IN ('x', 'y')), "
+        "k BOOLEAN)"
+    )
+    for name in ("É", "é"):
+        unit = ready(con, "two", privacy_unit=name, columns=["a"]).unit
+        assert unit == PrivacyUnit(name)
+    assert ready(con, "two", privacy_unit="é", columns=["A"]).unit == PrivacyUnit("é")
+
+
+def test_a_higher_cap_of_epsilon_keeps_that_of_delta(con: duckdb.DuckDBPyConnection) -> None:
+    found = account(con)
+    set_cap(found, 1, "1e-5", None, None, raise_cap=False)
+    kept = set_cap(found, 2, None, None, None, raise_cap=True).cap
+    assert kept is not None
+    assert (kept.epsilon, kept.delta) == (2 * NANO, atto_delta("1e-5"))
+    none = set_cap(found, None, 0, None, None, raise_cap=False).cap
+    assert none is not None
+    assert (none.epsilon, none.delta) == (2 * NANO, 0)

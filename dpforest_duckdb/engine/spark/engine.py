@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type
 from dpforest_duckdb.engine.base import CodedTable, DeclaredColumn, Engine, Trace
 from dpforest_duckdb.engine.spark.snapshot import SparkSnapshot, hashable
@@ -121,8 +122,8 @@ class SparkEngine:
     def typed(self, table: TableInfo, domain: Domain, unit: str | None) -> TableInfo:
         """The table with the columns that a run reads."""
         wanted = {*domain.columns, domain.target, unit or domain.privacy_unit or ""}
-        names = {name.casefold() for name in wanted}
-        read = {name: kind for name, kind in table.columns.items() if name.casefold() in names}
+        names = {fold(name) for name in wanted}
+        read = {name: kind for name, kind in table.columns.items() if fold(name) in names}
         return replace(table, columns=read)
 
     def tables(self, catalog: str) -> list[TableInfo]:

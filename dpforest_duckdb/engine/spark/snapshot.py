@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.engine.base import Outcomes, Sample
 from dpforest_duckdb.engine.spark.outcomes import SparkOutcomes
 from dpforest_duckdb.engine.spark.rows import Source, SparkRows
@@ -72,7 +73,7 @@ class SparkSnapshot:
             ident, frame = self._steps.dialect.ident, self._steps.call(self._opened)
             view = self._views.view(frame)
             row_hash = "dpforest_row"
-            while row_hash in {name.casefold() for name in self._table.columns}:
+            while row_hash in {fold(name) for name in self._table.columns}:
                 row_hash += "_"
             hashed = [f.name for f in self._steps.call(lambda: frame.schema.fields) if hashable(f)]
             sql = render(
