@@ -7,6 +7,7 @@ when it runs, so `--help` answers at once.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import Annotated
 
@@ -83,4 +84,7 @@ def main() -> None:
     if hasattr(sys.stdout, "reconfigure"):
         # SQL and JSON files are UTF-8 whatever the locale
         sys.stdout.reconfigure(encoding="utf-8")
+    for stop in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        if signal.getsignal(stop) is signal.SIG_DFL:  # not if nohup ignores it
+            signal.signal(stop, signal.default_int_handler)  # as Ctrl-C: nothing is left behind
     app()

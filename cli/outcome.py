@@ -13,7 +13,15 @@ from typing import Any
 import typer
 
 from dpforest_duckdb.cli.output import say
-from dpforest_duckdb.errors import DpforestError, NotPrivateWarning, UsageError, one_line
+from dpforest_duckdb.errors import (
+    DpforestError,
+    NotPrivateWarning,
+    UnrecordedWarning,
+    UsageError,
+    one_line,
+)
+
+SHOWN = (NotPrivateWarning, UnrecordedWarning)  # of the warnings; a verb prints others itself
 
 
 def reported(verb: Callable[..., None]) -> Callable[..., None]:
@@ -22,7 +30,8 @@ def reported(verb: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(verb)
     def run(**options: Any) -> None:
         with warnings.catch_warnings():
-            warnings.simplefilter("always", NotPrivateWarning)
+            for category in SHOWN:
+                warnings.simplefilter("always", category)
             warnings.showwarning = _warn
             code = _outcome(functools.partial(_checked, verb, **options))
         if code:
@@ -73,12 +82,12 @@ def _known(error: BaseException) -> int:
         say("Error: The output cannot be written: check the disk.")
         return 1
     if isinstance(error, KeyboardInterrupt):
-        say("Interrupted: nothing is half-written, but a debit stays spent: see dpforest budget.")
+        say("Interrupted: nothing is half-written, but if a run was debited, that stays spent.")
         return 130
     say(f"Error: {error.sentence if isinstance(error, DpforestError) else error}")
     return 2 if isinstance(error, UsageError) else 1
 
 
 def _warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-    if issubclass(category, NotPrivateWarning):
+    if issubclass(category, SHOWN):
         say(f"Warning: {one_line(message)}")

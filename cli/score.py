@@ -67,10 +67,10 @@ def score(
         emit({"into": into, "model": forest.name, "columns": columns, "form": form})
         return
     source = str(rows) if isinstance(rows, Path) else ".".join(split_name(rows))
-    kind = "File" if isinstance(rows, Path) else "Table"
-    tell(
-        f'{kind} "{into}" holds every row of "{source}", scored by model "{forest.name}" ({form}).'
-    )
+    place = f'Table "{into}" holds every row'
+    if isinstance(rows, Path):  # of a CSV file, damaged records are left out
+        place = f'File "{into}" holds the rows'
+    tell(f'{place} of "{source}", scored by model "{forest.name}" ({form}).')
 
 
 def _score_files(

@@ -77,6 +77,10 @@ class NoBudgetWarning(UserWarning):
     """Nothing records what is spent on these rows, and nothing limits it."""
 
 
+class UnrecordedWarning(UserWarning):
+    """The ledger has a debit, but could not record how the run ended."""
+
+
 class UnanchoredWarning(UserWarning):
     """Nothing about the budget is stored with the table, so a rename gives it a new budget."""
 

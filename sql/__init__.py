@@ -22,9 +22,10 @@ class Sql(str):
 
 
 def comment(text: object) -> Sql:
-    """Text for a `--` comment, on one line."""
+    """Text for a `--` comment, on one line; one that ends in a backslash would go on in Spark."""
     plain = "".join(c if c.isprintable() else "?" for c in str(text))
-    return Sql(_REPLACED.sub(r"\g<0> ", plain))
+    ended = f"{plain} " if plain.endswith("\\") else plain
+    return Sql(_REPLACED.sub(r"\g<0> ", ended))
 
 
 def render(step: str, **values: Any) -> Sql:

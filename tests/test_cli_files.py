@@ -430,3 +430,22 @@ def _of_values(listed: int, missing: int) -> Forest:
 def test_values_that_the_domain_does_not_list_get_a_warning(listed: int, warned: bool) -> None:
     found = doubts(_of_values(listed, 1000 - listed))
     assert [('a value of "a" that the domain lists' in each) for each in found] == [True] * warned
+
+
+def test_records_that_are_not_utf8_are_left_out_whichever_columns_are_used(folder: Path) -> None:
+    Path("latin.csv").write_bytes(b"a,w,r\n1,x,no\n9,\xe9,yes\n2,x,no\n8,\xe9,yes\n" * 1)
+    words = ("--numeric", "a=0:9", "--target", "r", "--classes", "no,yes", "--epsilon", "100")
+    shared = ("--ledger", "book", "--recipe", "dpdf", "--out", "m.json")
+    assert dpforest("train", "--db", "latin.csv", *words, *shared).code == 0
+    (leaf,) = load_forest("m.json").trees
+    assert leaf.counts is not None
+    assert leaf.counts.sum() == 2
+    said = dpforest("evaluate", "--db", "latin.csv", "--model", "m.json", "--ledger", "book")
+    assert said.out.split()[:2] == ["rows", "2"]
+    into = ("--model", "m.json", "--into", "scored.csv")
+    assert dpforest("score", "--db", "latin.csv", *into).code == 0
+    assert len(Path("scored.csv").read_text().splitlines()) == 3
+
+
+def test_an_empty_privacy_unit_is_no_column(folder: Path) -> None:
+    refused(dpforest(*trained("--db", "people.csv", *DECLARED, "--privacy-unit", "")), 'column ""')

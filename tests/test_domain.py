@@ -236,7 +236,7 @@ def small() -> Domain:
         ({"x": "INTEGER"}, 'no column "y".*target in the domain, or pass .*target'),
         ({"x": "VARCHAR", "y": "VARCHAR"}, 'Column "x" is declared numeric but has type VARCHAR'),
         ({"x": "INTEGER[]", "y": "VARCHAR"}, "cannot be an attribute"),
-        ({"x": "INTEGER", "y": "INTEGER"}, "lists a category that is not one"),
+        ({"x": "INTEGER", "y": "INTEGER"}, "cannot hold the classes"),
     ],
 )
 def test_a_table_that_does_not_fit(columns: dict[str, str], sentence: str) -> None:
@@ -399,3 +399,28 @@ def test_codes_of_an_enum_are_used_if_its_labels_are_the_categories_in_order() -
     for labels, used in (("'a', 'b'", True), ("'b', 'a'", False), ("'a', 'b', 'c'", False)):
         bound = given.bound(column_type(f"ENUM({labels})"))
         assert ("enum_code" in DuckDBDialect().code(bound, Sql("c"))) == used
+
+
+NUMBER = {"name": "a", "kind": "numeric", "lower": 0, "upper": 9}
+LABEL = {"name": "k", "kind": "categorical", "domain": ["n", "p"]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ([NUMBER, {**NUMBER, "upper": 5}], "which are one column"),
+        ([NUMBER, {"name": "a", "kind": "identifier"}], "which are one column"),
+        ([NUMBER, {**LABEL, "domain": ["p", "q"]}], "twice"),
+    ],
+)
+def test_a_domain_names_a_column_once(columns: list[dict[str, object]], words: str) -> None:
+    """One-letter names are one object in Python, so names are compared by value."""
+    with pytest.raises(DpforestError, match=words):
+        domain_from_mapping({"target": "k", "column": [*columns, LABEL]})
+
+
+def test_a_file_that_is_nested_without_end_is_no_domain(tmp_path: Path) -> None:
+    path = tmp_path / "deep.toml"
+    path.write_text("a=" + "[" * 100_000)
+    with pytest.raises(DpforestError, match="nested too deeply"):
+        load_domain(path)

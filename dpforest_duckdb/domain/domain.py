@@ -122,7 +122,7 @@ class Domain:
             return found[fold(name)]
 
         target = column(self.target, "correct the target in the domain, or pass --target")
-        labels = Attribute(target, "categorical", self.classes).bound(columns[target])
+        labels = bound_labels(self.classes, target, columns[target])
         return replace(
             self,
             attributes=tuple(
@@ -142,12 +142,23 @@ def _meant(name: str, known: Iterable[str]) -> str:
     return f' (did you mean "{spelt[near[0]]}"?)' if near else ""
 
 
+def bound_labels(classes: tuple[str, ...], column: str, kind: ColumnType) -> Attribute:
+    """The classes as a column of this type has them. Raises `DpforestError` if it cannot."""
+    try:
+        return Attribute(column, "categorical", classes).bound(kind)
+    except DpforestError:
+        raise DpforestError(
+            f'Column "{column}" is {kind.base}, which cannot hold the classes of the domain: name '
+            "the column of the classes with --target, or correct the classes."
+        ) from None
+
+
 def _refuse_clashes(names: Iterable[str]) -> None:
     seen: dict[str, str] = {}
     for name in names:
-        other = seen.setdefault(fold(name), name)
-        if other is not name:
+        if fold(name) in seen:
             raise DpforestError(
-                f'The domain names "{other}" and "{name}", which are one column to the database: '
-                "remove one."
+                f'The domain names "{seen[fold(name)]}" and "{name}", which are one column to the '
+                "database: remove one."
             )
+        seen[fold(name)] = name

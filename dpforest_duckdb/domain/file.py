@@ -41,6 +41,10 @@ def load_domain(path: str | Path, target: str | None = None) -> Domain:
         raise DpforestError(
             f"The domain file {path} has a number of too many digits: correct it."
         ) from None
+    except RecursionError:
+        raise DpforestError(
+            f"The domain file {path} is nested too deeply: write it as in docs/domain.md."
+        ) from None
     return domain_from_mapping(content, target)
 
 
@@ -68,6 +72,8 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
         if column.get("kind") == "identifier":
             identifiers.append(name)
         elif fold(name) == fold(wanted):
+            if classes is not None:
+                raise DpforestError(f'The domain describes the target "{wanted}" twice: once only.')
             classes = _class_list(name, column)
         else:
             attributes.append(_attribute(name, column))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Collection, Iterator, Sequence
+from difflib import get_close_matches
 
 import duckdb
 
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.names import fold, spellings
 from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type, column_types
 from dpforest_duckdb.engine.base import CodedTable, DeclaredColumn, Engine
 from dpforest_duckdb.engine.connect import CATALOG
@@ -19,7 +20,7 @@ from dpforest_duckdb.engine.snapshot import DuckDBSnapshot, new_cursor, taken
 from dpforest_duckdb.engine.statements import Statements, second_connection
 from dpforest_duckdb.engine.temp_space import bytes_of_a_row, room
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
-from dpforest_duckdb.ledger.anchor import Home, TableInfo
+from dpforest_duckdb.ledger.anchor import Home, TableInfo, quoted_name
 from dpforest_duckdb.scoring.dialects.base import split_name
 from dpforest_duckdb.scoring.score_sql import Scored
 
@@ -66,7 +67,7 @@ class DuckDBEngine(Statements):
                 f'"{name}" is hidden by a temporary table or view of the same name: drop that one.'
             )
         if not matches:
-            raise self._missing(name, [row[2] for row in rows])
+            raise self._missing(name, [row[:3] for row in rows])
         if len(matches) > 1:
             raise DpforestError(f'"{name}" names several tables: write schema.table.')
         catalog, schema, table, temporary, note, kind = matches[0]
@@ -263,14 +264,28 @@ class DuckDBEngine(Statements):
         try:
             rows = self.run(f"DESCRIBE SELECT * FROM {ident}")
         except DpforestError:
-            tables = self.run("SELECT table_name FROM system.main.duckdb_tables()")
-            raise self._missing(name, [row[0] for row in tables]) from None
+            tables = self.run(
+                "SELECT database_name, schema_name, table_name FROM system.main.duckdb_tables()"
+            )
+            raise self._missing(name, tables) from None
         return Scored(ident, column_types({row[0]: row[1] for row in rows}))
 
-    def _missing(self, name: str, tables: list[str]) -> DpforestError:
-        """The error for a table that is not there; a dot in a name needs quotes."""
-        if name in tables:
+    def _missing(self, name: str, tables: Sequence[Sequence[str]]) -> DpforestError:
+        """The error for a table that is not there; `tables` are full names of those that are.
+
+        A dot in a name needs quotes, and a table of another schema or database its full name.
+        """
+        last = split_name(name)[-1]
+        full = [quoted_name(*table) for table in tables if fold(table[2]) == fold(last)]
+        spelt = spellings(table[2] for table in tables)
+        near = get_close_matches(fold(name), spelt, 1, 0.8)
+        if "." in name and fold(name) in spelt:
             hint = f"""put its name in double quotes, --table '"{name}"'"""
+        elif full:
+            hint = f"write --table {full[0]}"
+        elif near:
+            hint = f'did you mean --table "{spelt[near[0]]}"?'
+            return DpforestError(f'There is no table "{name}" in the database: {hint}')
         else:
             hint = "check --table"
         return DpforestError(f'There is no table "{name}" in the database: {hint}.')

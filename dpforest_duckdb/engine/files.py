@@ -254,8 +254,9 @@ def _csv(files: Sequence[Path], header: Header) -> Sql:
     """The rows of CSV files as text; spaces around a value are not part of it.
 
     Nothing is guessed from the rows, and no row decides whether a run fails: fields beyond those of
-    the header are ignored, and a record with fewer, or that is not UTF-8, is left out. One thread
-    reads a file: several would look for records in its middle, and might begin in a quoted value.
+    the header are ignored, and a record with fewer, or that is not UTF-8, is left out. All columns
+    are read, so that the same records are left out whichever columns are used. One thread reads a
+    file: several would look for records in its middle, and might begin in a quoted value.
     """
     dialect = DuckDBDialect()
     names = ", ".join(dialect.text(str(file)) for file in files)
@@ -270,4 +271,5 @@ def _csv(files: Sequence[Path], header: Header) -> Sql:
         for number, name in enumerate(header.names)
         if name
     )
-    return Sql(f"(SELECT {trimmed} FROM {read})")
+    every = ", ".join(f"column{number}" for number in range(len(header.names)))
+    return Sql(f"(SELECT {trimmed} FROM {read} WHERE hash({every}) IS NOT NULL)")

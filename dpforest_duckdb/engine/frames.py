@@ -55,6 +55,8 @@ class Frame:
     def of(name: str, rows: Any, database: DatabaseOpener) -> Frame:
         """The frame with its columns. No row is read."""
         names = [str(column) for column in (rows if isinstance(rows, dict) else _names(rows))]
+        if any("\ud800" <= letter <= "\udfff" for name in names for letter in name):
+            raise DpforestError("A column of the frame has a name that is no Unicode: rename it.")
         if len({fold(column) for column in names}) < len(names):
             raise DpforestError(
                 "The frame has two columns of one name (the database ignores case): rename one."

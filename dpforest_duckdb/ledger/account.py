@@ -400,6 +400,12 @@ def has_cap(engine: Anchor, info: TableInfo, ledger: str | Path | None) -> bool:
     return Account.of(engine, info, ledger).budget().cap is not None
 
 
+def same_budget(first: TableInfo, second: TableInfo | None) -> bool:
+    """Whether two tables of a name have the same budget, by their notes, and the same columns."""
+    notes = [_anchor(table.comment).get("dataset") for table in (first, second) if table]
+    return second is not None and notes[0] == notes[1] and first.columns == second.columns
+
+
 def has_budget(comment: str) -> bool:
     """Whether a table's comment carries a budget."""
     return any(line.startswith(_MARK) for line in comment.splitlines())

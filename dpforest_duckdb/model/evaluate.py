@@ -14,6 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.domain.domain import bound_labels
 from dpforest_duckdb.domain.names import fold, spellings
 from dpforest_duckdb.engine.base import Engine, Snapshot
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
@@ -222,7 +223,7 @@ def _labels(
     if fold(wanted) not in found:
         raise DpforestError(f'There is no column "{wanted}": name the classes with --target.')
     column = found[fold(wanted)]
-    labels = Attribute(column, "categorical", forest.domain.classes).bound(info.columns[column])
+    labels = bound_labels(forest.domain.classes, column, info.columns[column])
     for attribute in forest.domain.attributes:
         fitted(attribute, info.columns)
     if unit.column not in ("row", *info.columns):

@@ -194,7 +194,7 @@ def load_forest(path: str | Path) -> Forest:
             raise DpforestError(
                 f"The model file {path} is larger than 64 MiB, more than any model of dpforest."
             )
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
         raise DpforestError(f"The model file {path} cannot be read: check --model.") from None
     try:

@@ -18,6 +18,8 @@ LARGE_DELTA = 10**15  # atto-δ: .001
 
 
 def _decimal(value: float | str | Decimal, option: str) -> Decimal:
+    if isinstance(value, str) and "_" in value:  # which Python allows between digits
+        raise UsageError(f"{option} must be a number.")
     try:
         number = Decimal(repr(float(value)) if isinstance(value, float) else str(value))
     except InvalidOperation:

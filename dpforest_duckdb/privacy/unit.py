@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from numbers import Integral
 
 from dpforest_duckdb.domain.names import fold, spellings
 from dpforest_duckdb.errors import DpforestError, UsageError
@@ -28,7 +29,8 @@ class PrivacyUnit:
 
 def check_rows(rows: int) -> None:
     """Raise `UsageError` unless a unit may have so many rows."""
-    if not isinstance(rows, int) or not 1 <= rows <= MAX_ROWS:
+    whole = isinstance(rows, Integral) and not isinstance(rows, bool)
+    if not whole or not 1 <= rows <= MAX_ROWS:
         raise UsageError(f"--rows-per-unit must be a whole number from 1 to {MAX_ROWS}.")
 
 
@@ -46,8 +48,8 @@ def requested_unit(
     `DpforestError`.
     """
     if rows is not None:
-        rows = int(rows)  # a NumPy integer too
         check_rows(rows)
+        rows = int(rows)  # of a NumPy integer
     if cap and rows is None and column is not None and fold(column) == fold(cap.column):
         return cap
     if column is None and cap and (cap.column != "row" or rows in (None, 1)):

@@ -221,7 +221,7 @@ def _unit(
 
     Raises `DpforestError` if the domain has identifiers and nothing says whom to protect.
     """
-    column = requested or domain.privacy_unit
+    column = domain.privacy_unit if requested is None else requested
     if column is None and cap is None and domain.identifiers:
         raise DpforestError(
             f'The domain names an identifier, "{domain.identifiers[0]}": say whom to protect with '

@@ -11,7 +11,13 @@ import numpy as np
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import CodedRows, Engine, Sample, Snapshot
-from dpforest_duckdb.errors import BudgetError, DpforestError, PublicFactWarning, warn
+from dpforest_duckdb.errors import (
+    BudgetError,
+    DpforestError,
+    PublicFactWarning,
+    UnrecordedWarning,
+    warn,
+)
 from dpforest_duckdb.learners.candidate_bins import in_windows
 from dpforest_duckdb.learners.informative_tables import draw
 from dpforest_duckdb.learners.private_bins import MEDIANS, on_the_grid, recut
@@ -19,7 +25,7 @@ from dpforest_duckdb.learners.private_bounds import TURNS, Search, too_wide
 from dpforest_duckdb.learners.strongest_attribute import coarse, misclassified
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount
-from dpforest_duckdb.ledger.entries import Chain, outcome
+from dpforest_duckdb.ledger.entries import Chain, Outcome, outcome
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.doubts import doubts
 from dpforest_duckdb.model.forest import Forest
@@ -39,6 +45,10 @@ from dpforest_duckdb.training.coded_tables import coded_tables
 from dpforest_duckdb.tree import Guarantee, Tree
 from dpforest_duckdb.version import __version__
 
+NOT_CLOSED = (
+    "The debit is in the ledger, but not which model it made: this failed. So evaluate takes the "
+    "model for one that no private run made."
+)
 SEEDED = "The noise comes from a seed and can be repeated."
 
 
@@ -159,22 +169,29 @@ class Run:
             if self.name is not None:
                 observe(Event(Phase.STORE))
                 forest = store.keep(self.engine.models, forest, replace=self.replace)
-        except BaseException as error:
-            with contextlib.suppress(DpforestError):
-                if isinstance(error, store.NotStoredError):
-                    self.account.close_run(run, "done", self._hash(error.forest))
-                else:
-                    self.account.close_run(run, outcome(error))
+        except store.NotStoredError as error:
+            self._close(run, "done", error.forest)
             raise
-        with contextlib.suppress(DpforestError):  # the debit stays, even if this line fails
-            self.account.close_run(run, "done", self._hash(forest))
+        except DpforestError as error:
+            self._close(run, outcome(error))
+            stays = "" if "debit" in error.sentence else " The debit stays: see dpforest budget."
+            raise type(error)(error.sentence + stays) from None
+        except BaseException as error:
+            self._close(run, outcome(error))
+            raise
+        self._close(run, "done", forest)
         for doubt in doubts(forest):
             warn(doubt, PublicFactWarning)
         return forest
 
-    def _hash(self, forest: Forest) -> str:
-        """The hash of a private forest, for the ledger; "" for one that is not private."""
-        return "" if self.reasons else fingerprint(forest)
+    def _close(self, run: tuple[int, ...], state: Outcome, forest: Forest | None = None) -> None:
+        """Record how a run ended, and the hash of a private forest; a failure changes no debit."""
+        made = "" if self.reasons or forest is None else fingerprint(forest)
+        try:
+            self.account.close_run(run, state, made)
+        except DpforestError:
+            if made:
+                warn(NOT_CLOSED, UnrecordedWarning)
 
     def check(self, chain: Chain) -> None:
         """Raise `BudgetError` if the budget would refuse `execute` after the entries of `chain`.

@@ -6,6 +6,7 @@ import contextlib
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from dpforest_duckdb.domain import Domain
@@ -27,6 +28,7 @@ from dpforest_duckdb.sql import Sql
 
 PROPERTY = "dpforest.budget"  # the table property with the id of its budget
 _HIDDEN = "(redacted)"  # is in what Spark shows instead of a value
+_DETAILS = "# Detailed Table Information"  # the line of DESCRIBE after the columns
 _STORED = ("MANAGED", "EXTERNAL")  # the types of tables; there are several types of views
 _TYPES = {
     "tinyint": "TINYINT",
@@ -76,10 +78,33 @@ class SparkEngine:
             )
         where = [*found.namespace, found.name]
         info = TableInfo(found.catalog, ".".join(where[:-1]), found.name, {})
+        self._refuse_options(info)
         frame = self.steps.call(lambda: self.frame(info))
         if self.steps.call(lambda: frame.isStreaming):
             raise DpforestError(f'"{name}" is a stream: store its rows in a table first.')
-        return replace(info, columns=types(frame), comment=self.note(info))
+        columns = self.steps.call(lambda: types(frame))
+        return replace(info, columns=columns, comment=self.note(info))
+
+    def _refuse_options(self, info: TableInfo) -> None:
+        """Raise `DpforestError` for a table in which one row may hide others from Spark.
+
+        A value that cannot be decoded hides the rest of a file that may be corrupt, and a quote
+        that Spark takes for an escaped one the lines up to the next, if lines may be of one row.
+        """
+        rows = self.steps.rows(f"DESCRIBE TABLE EXTENDED {self.ident(info)}")
+        details = max((n for n, row in enumerate(rows) if row[0] == _DETAILS), default=0)
+        facts = {str(name): str(value).lower() for name, value, *_ in rows[details:]}
+        options = facts.get("Storage Properties", "") + facts.get("Table Properties", "")
+        if "ignorecorruptfiles=true" in options or "ignoremissingfiles=true" in options:
+            raise DpforestError(
+                f'Table "{info.display}" ignores corrupt or missing files, so one row may hide '
+                "others: set these options to false, or copy its rows to another table."
+            )
+        if facts.get("Provider") == "csv" and "multiline=true" in options:
+            raise DpforestError(
+                f'Table "{info.display}" is CSV with multiLine, so a quote in one row may hide '
+                "other rows: copy its rows to a table of Parquet files."
+            )
 
     def ident(self, info: TableInfo) -> Sql:
         """The full name of a table, quoted."""
@@ -87,7 +112,7 @@ class SparkEngine:
 
     def frame(self, info: TableInfo) -> Frame:
         """All columns of a table. Raises what Spark raises."""
-        return self.session.table(self.ident(info))
+        return whole_files(self.session).table(self.ident(info))
 
     def fields(self, info: TableInfo) -> list[Any]:
         """The columns of a table, as Spark describes them."""
@@ -96,7 +121,11 @@ class SparkEngine:
     def fresh(self, session: Session, info: TableInfo) -> Frame:
         """All columns of a table in another session, with rows that others wrote meanwhile."""
         session.catalog.refreshTable(self.ident(info))
-        return session.table(self.ident(info))
+        return whole_files(session).table(self.ident(info))
+
+    def seen(self, info: TableInfo) -> TableInfo | None:
+        """What has the name of a table now; None for rows that are in no table."""
+        return self.resolved(self.ident(info), info.display)
 
     def note(self, info: TableInfo) -> str:
         """The budget note in a table's properties; "" if there is none.
@@ -207,6 +236,7 @@ class SparkEngine:
         """
 
         def opened() -> Frame:
+            self.seen(table)  # a view may have its name now
             frame = self.fresh(steps.session, table)
             found = types(frame)
             if any(found.get(name) != kind for name, kind in table.columns.items()):
@@ -219,7 +249,7 @@ class SparkEngine:
         with own_steps(self.steps) as steps:
             steps.call(opened)  # a table that is not there, or has changed, fails at once
             with private_views(steps) as views:
-                yield SparkSnapshot(steps, views, table, opened)
+                yield SparkSnapshot(steps, views, table, opened, partial(self.seen, table))
 
 
 class SparkNote:
@@ -274,7 +304,19 @@ def types(frame: Frame) -> dict[str, ColumnType]:
 
 
 def types_of(fields: list[Any]) -> dict[str, ColumnType]:
+    """The types of columns, by name. Raises `DpforestError` if two names are one to us."""
+    names = [field.name for field in fields]
+    if len({fold(name) for name in names}) < len(names):
+        raise DpforestError(
+            "Two columns of the table differ in the case of letters alone: rename one."
+        )
     return {field.name: _type(field) for field in fields}
+
+
+def whole_files(session: Session) -> Any:
+    """What reads files that must be whole; Spark refuses a table with other options of its own."""
+    whole = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
+    return session.read.options(**whole)
 
 
 def _type(field: Frame) -> ColumnType:

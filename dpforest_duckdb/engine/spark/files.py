@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from dpforest_duckdb.engine.base import Trace
-from dpforest_duckdb.engine.spark.engine import SparkEngine, types_of
+from dpforest_duckdb.engine.spark.engine import SparkEngine, types_of, whole_files
 from dpforest_duckdb.engine.spark.steps import Frame, Session, own_steps
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo
@@ -57,7 +57,7 @@ class SparkFiles(SparkEngine):
         return self._fields
 
     def _read(self, session: Session) -> Frame:
-        return session.read.parquet(f"file://{self._path.resolve()}")
+        return whole_files(session).parquet(f"file://{self._path.resolve()}")
 
     def fresh(self, session: Session, info: TableInfo) -> Frame:
         """The files that are there now. Raises `DpforestError` if they are not those of before."""
@@ -68,6 +68,9 @@ class SparkFiles(SparkEngine):
                 "stays spent)."
             )
         return frame
+
+    def seen(self, info: TableInfo) -> None:
+        """None: the rows are in no table."""
 
     def note(self, info: TableInfo) -> str:
         return ""

@@ -5,7 +5,14 @@ from __future__ import annotations
 import secrets
 
 from dpforest_duckdb.engine.spark.engine import types
-from dpforest_duckdb.engine.spark.steps import Frame, Session, Steps, is_remote
+from dpforest_duckdb.engine.spark.steps import (
+    OF_WORDS,
+    Frame,
+    Session,
+    Steps,
+    is_remote,
+    refuse_meanings,
+)
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.dialects.base import split_name
@@ -15,6 +22,7 @@ from dpforest_duckdb.scoring.score_sql import Scored, score_sql
 def predicted(session: Session, forest: ForestContent, rows: object, prefix: str) -> Frame:
     """The rows with `prediction` and `p_<class>`; `rows` is the name of a table or a DataFrame."""
     steps = Steps(session)
+    steps.call(lambda: refuse_meanings(session, OF_WORDS))
     if isinstance(rows, str):
         ident = steps.dialect.ident(*split_name(rows))
         try:

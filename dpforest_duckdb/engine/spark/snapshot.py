@@ -16,6 +16,8 @@ from dpforest_duckdb.engine.base import Outcomes, Sample
 from dpforest_duckdb.engine.spark.outcomes import SparkOutcomes
 from dpforest_duckdb.engine.spark.rows import Source, SparkRows
 from dpforest_duckdb.engine.spark.steps import Frame, PrivateViews, Steps
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.ledger.account import same_budget
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
@@ -26,12 +28,22 @@ _UNHASHED = ("map<", "variant", "void", "geometry", "geography")  # Spark hashes
 
 
 class SparkSnapshot:
-    """The rows of one table; `opened` gives a new DataFrame of all its columns."""
+    """The rows of one table.
+
+    `opened` gives a new DataFrame of all its columns, and `seen` what has its name now.
+    """
 
     def __init__(
-        self, steps: Steps, views: PrivateViews, table: TableInfo, opened: Callable[[], Frame]
+        self,
+        steps: Steps,
+        views: PrivateViews,
+        table: TableInfo,
+        opened: Callable[[], Frame],
+        seen: Callable[[], TableInfo | None],
     ) -> None:
         self._steps, self._views, self._table, self._opened = steps, views, table, opened
+        self._seen = seen
+        self._first: TableInfo | None = None
         self._source: Source | None = None
 
     def encode(
@@ -59,13 +71,27 @@ class SparkSnapshot:
             first_phase=first_phase,
             misclassified_weight=misclassified_weight,
         )
+        self._refuse_other()
         if last:
             self._views.drop(source.view)
             self._source = None
         return coded
 
-    def table_seen(self) -> None:
-        """None: Spark has no transactions."""
+    def table_seen(self) -> TableInfo | None:
+        """What has the name of the table now; Spark has no transaction that would keep it."""
+        self._first = self._seen()
+        return self._first
+
+    def _refuse_other(self) -> None:
+        """Raise `DpforestError` if another table has the name now than when `table_seen` looked.
+
+        The rows were read between the two, so they are those of the first.
+        """
+        if self._first is not None and not same_budget(self._first, self._seen()):
+            raise DpforestError(
+                f'Table "{self._table.display}" was replaced or changed after the debit: run again '
+                "(the debit stays)."
+            )
 
     def _read(self, *, copied: bool) -> Source:
         """The rows of this snapshot, read by the first call."""
@@ -100,6 +126,7 @@ class SparkSnapshot:
 
     def _outcomes(self, forest: ForestContent, labels: Attribute) -> SparkOutcomes:
         view = self._read(copied=True).view
+        self._refuse_other()
         return SparkOutcomes(self._steps, view, self._table, forest, labels)
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
@@ -45,7 +46,15 @@ _MEANINGS = {
     "spark.sql.path.enabled": "false",  # else stored functions could come before built-in ones
     # else the values of one row could change the type of a column, and so whether a run is refused
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    # else one value that cannot be decoded would take all rows after it out of the counts
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
 }
+OF_WORDS = (  # those that change how names and literals are read, and so scores
+    "spark.sql.parser.escapedStringLiterals",
+    "spark.sql.parser.quotedRegexColumnNames",
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled",
+)
 _CANCELLED = ("OPERATION_CANCELED", "SPARK_JOB_CANCELLED", "JOB_CANCELLED")
 
 
@@ -68,7 +77,17 @@ def own_session(session: Session) -> Session:
         if new.conf.get(key, None) != value:
             with contextlib.suppress(Exception):  # some can be set for the whole cluster only
                 new.conf.set(key, value)
+    refuse_meanings(new)
     return new
+
+
+def refuse_meanings(session: Session, keys: Iterable[str] = tuple(_MEANINGS)) -> None:
+    """Raise `DpforestError` if one of the settings gives our SQL another meaning."""
+    for key in keys:
+        if session.conf.get(key, _MEANINGS[key]) != _MEANINGS[key]:
+            raise DpforestError(
+                f"The setting {key} changes what our SQL means: set it to {_MEANINGS[key]}."
+            )
 
 
 class Steps:
@@ -167,17 +186,28 @@ def _awaited(running: Future[Any]) -> Any:
     return running.result()
 
 
+class _OfOthers(logging.Filter):
+    """Lets through what other threads than ours log."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not getattr(_OURS, "works", False)
+
+
+_OURS = threading.local()  # `works` is true in a thread while it works for us
+_OF_OTHERS = _OfOthers()
+
+
 def _quietly(work: Callable[[], Any]) -> Any:
     """What `work` returns; pyspark does not log its errors, which quote data."""
-    loggers = [logging.getLogger(f"{name}QueryContextLogger") for name in ("SQL", "DataFrame")]
-    before = [logger.disabled for logger in loggers]
-    for logger in loggers:
-        logger.disabled = True
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQL", "DataFrame"):  # a logger of pyspark's own class, which its code needs
+        PySparkLogger.getLogger(f"{name}QueryContextLogger").addFilter(_OF_OTHERS)
+    _OURS.works = True
     try:
         return work()
     finally:
-        for logger, disabled in zip(loggers, before, strict=True):
-            logger.disabled = disabled
+        _OURS.works = False
 
 
 def plain_error(error: BaseException, step: str = "") -> BaseException:

@@ -42,5 +42,14 @@ class Spark(Dialect):
         text = value.replace("\\", "\\\\").replace("'", "\\'")
         return Sql("'" + text.replace("${", "\\u0024{") + "'")
 
+    def category(self, value: str, family: str) -> Sql:
+        """Whole numbers of a DECIMAL column with as many digits as they have.
+
+        As INT they would count as ten digits, and Spark rounds a column of 29 decimals or more to
+        have room for both.
+        """
+        found = super().category(value, family)
+        return Sql(f"{found}BD") if family == "decimal" and "." not in found else found
+
     def timestamp(self, text: str) -> Sql:
         return Sql(f"TIMESTAMP_NTZ {self.text(text)}")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.dialects.base import Dialect
 from dpforest_duckdb.sql import Sql
 
@@ -26,6 +27,14 @@ class SQLite(Dialect):
         **dict.fromkeys(("VARCHAR", "DATE", "TIMESTAMP"), "TEXT"),
         "DECIMAL": "REAL",
     }
+
+    def check_name(self, name: str) -> None:
+        """SQLite takes "true" and "false" for truth values where a subquery names a column."""
+        if name.casefold() in ("true", "false"):
+            raise DpforestError(
+                f'SQLite does not keep the name "{name}" for a column of a subquery: rename it.'
+            )
+        super().check_name(name)
 
     def bytewise(self, column: Sql) -> Sql:
         return Sql(f"CAST({column} AS TEXT) COLLATE BINARY")
