@@ -20,8 +20,10 @@ from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.scoring.dialects import dialect
 from dpforest_duckdb.scoring.publish import publish_sql
 from dpforest_duckdb.scoring.score_sql import score_sql, share_names
+from dpforest_duckdb.sql import comment
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Guarantee, Link, Tree, Voting
 
@@ -371,3 +373,17 @@ def test_bit_sets_hold_trees_of_more_leaves_than_a_word(
         "FROM range(42) AS a(x), range(32) AS b(y)"
     )
     assert_agree(con, replace(forest, voting=voting), "t")
+
+
+def test_a_comment_does_not_end_in_a_backslash() -> None:
+    """Spark would continue it on the next line."""
+    assert comment("votes for n\\") == "votes for n\\ "
+    assert comment("votes for n") == "votes for n"
+
+
+@pytest.mark.parametrize(("value", "sql"), [("1", "1BD"), ("-3", "-3BD"), ("1.5", "1.5")])
+def test_spark_compares_a_decimal_with_as_many_digits_as_a_category_has(
+    value: str, sql: str
+) -> None:
+    """It would round a DECIMAL(38, 29) to compare it with an INT."""
+    assert dialect("spark").category(value, "decimal") == sql

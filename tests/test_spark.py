@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,13 @@ from dpforest_duckdb.engine.exponentials import ONE, exponential, logarithm
 from dpforest_duckdb.engine.spark.engine import SparkEngine
 from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.engine.spark.leaves import BITS, Leaves
-from dpforest_duckdb.engine.spark.steps import Steps, own_session
+from dpforest_duckdb.engine.spark.steps import Steps, own_session, refuse_meanings
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.learners.boosting import random_trees
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.bits import SeededBits
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.sql import Sql, render
 from dpforest_duckdb.training.evaluate import evaluate
 from dpforest_duckdb.training.prepare import prepare
@@ -448,3 +450,138 @@ def test_files_that_spark_would_read_twice_are_refused(spark: Any, tmp_path: Pat
         with pytest.raises(DpforestError, match="count twice"):
             prepare(spark, folder, ledger=tmp_path / "ledger", **given)
     assert not (tmp_path / "ledger").exists()
+
+
+PAIR = domain_from_mapping(
+    {
+        "target": "y",
+        "column": [
+            {"name": "a", "kind": "categorical", "domain": ["p", "q"]},
+            {"name": "y", "kind": "categorical", "domain": ["n", "m"]},
+        ],
+    }
+)
+
+
+def pairs(spark: Any, name: str, rows: int) -> None:
+    spark.sql(f"DROP TABLE IF EXISTS {name}")
+    spark.sql(
+        f"CREATE TABLE {name} USING parquet AS SELECT IF(id % 2 = 0, 'p', 'q') AS a, "
+        f"IF(id % 3 = 0, 'n', 'm') AS y FROM range({rows})"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("USING csv OPTIONS (multiLine 'true')", "CSV with multiLine"),
+        ("USING csv OPTIONS (MULTILINE 'TRUE')", "CSV with multiLine"),
+        ("USING parquet OPTIONS (ignoreCorruptFiles 'true')", "ignores corrupt or missing files"),
+        ("USING parquet OPTIONS (ignoremissingfiles 'true')", "ignores corrupt or missing files"),
+    ],
+)
+def test_a_table_in_which_a_row_may_hide_others_is_refused(
+    spark: Any, options: str, words: str
+) -> None:
+    spark.sql("DROP TABLE IF EXISTS hiding")
+    spark.sql(f"CREATE TABLE hiding (a STRING, y STRING) {options}")
+    with pytest.raises(DpforestError, match=words):
+        SparkEngine(spark).table("hiding")
+
+
+def test_a_session_that_ignores_corrupt_files_does_not_hide_rows(spark: Any) -> None:
+    settings = [f"spark.sql.files.ignore{what}Files" for what in ("Corrupt", "Missing")]
+    for setting in settings:
+        spark.conf.set(setting, "true")
+    try:
+        own = own_session(spark)
+        assert [own.conf.get(setting) for setting in settings] == ["false", "false"]
+    finally:
+        for setting in settings:
+            spark.conf.unset(setting)
+
+
+def test_a_setting_that_cannot_be_replaced_is_refused() -> None:
+    class Fixed:
+        class conf:  # noqa: N801  a part of a session
+            @staticmethod
+            def get(key: str, default: str) -> str:
+                return "true" if key.endswith("ignoreCorruptFiles") else default
+
+    with pytest.raises(DpforestError, match="ignoreCorruptFiles changes what our SQL means"):
+        refuse_meanings(Fixed())
+
+
+@pytest.mark.parametrize("to", ["table", "view"])
+def test_rows_of_another_table_than_was_debited_are_not_read(
+    spark: Any, tmp_path: Path, to: str
+) -> None:
+    """The table gets its name between the look at it and the reading of its rows."""
+    pairs(spark, "secret", 300)
+    pairs(spark, "decoy", 6)
+    spark.sql("DROP TABLE IF EXISTS gone")
+    train(spark, "secret", domain=PAIR, epsilon=1, recipe="dpdf", ledger=tmp_path / "ledger")
+    run = prepare(spark, "decoy", domain=PAIR, epsilon=1, ledger=tmp_path / "ledger")
+
+    def swapped(event: Event) -> None:
+        if event.phase == Phase.COUNT_ROWS:
+            spark.sql("ALTER TABLE decoy RENAME TO gone")
+            if to == "table":
+                spark.sql("ALTER TABLE secret RENAME TO decoy")
+            else:
+                spark.sql("CREATE VIEW decoy AS SELECT * FROM secret")
+
+    words = "is a view" if to == "view" else "replaced or changed after the debit"
+    try:
+        with pytest.raises(DpforestError, match=words):
+            run.execute(observe=swapped)
+    finally:
+        spark.sql("DROP VIEW IF EXISTS decoy" if to == "view" else "DROP TABLE decoy")
+
+
+def test_columns_that_differ_in_case_alone_are_refused(spark: Any) -> None:
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        spark.sql("DROP TABLE IF EXISTS two")
+        spark.sql("CREATE TABLE two (who INT, WHO INT, a STRING, y STRING) USING parquet")
+        with pytest.raises(DpforestError, match="differ in the case of letters alone"):
+            SparkEngine(spark).table("two")
+    finally:
+        spark.sql("DROP TABLE two")
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
+def test_errors_of_the_user_are_logged_and_those_of_ours_are_not(
+    spark: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """They quote data. pyspark logs them by a class of its own, which takes more arguments."""
+    from pyspark.errors import NumberFormatException
+
+    with pytest.raises(DpforestError):
+        Steps(spark).rows("SELECT CAST('SECRET' AS INT)")
+    assert "SECRET" not in capfd.readouterr().err
+    with pytest.raises(NumberFormatException):
+        spark.sql("SELECT CAST('SECRET' AS INT)").collect()
+
+
+def test_a_session_that_reads_words_otherwise_scores_nothing(spark: Any, tmp_path: Path) -> None:
+    pairs(spark, "read", 30)
+    forest = train(spark, "read", domain=PAIR, epsilon=1, ledger=tmp_path / "ledger")
+    spark.conf.set("spark.sql.parser.escapedStringLiterals", "true")
+    try:
+        with pytest.raises(DpforestError, match="escapedStringLiterals changes what our SQL means"):
+            forest.predict(spark, "read")
+    finally:
+        spark.conf.unset("spark.sql.parser.escapedStringLiterals")
+    assert len(forest.predict(spark, "read").collect()) == 30
+
+
+@pytest.mark.parametrize("recipe", ["auto", "dpdf"])
+def test_a_class_may_end_in_a_backslash(spark: Any, tmp_path: Path, recipe: str) -> None:
+    """Spark would continue a comment on the next line."""
+    classes = ["n\\", "m"]
+    domain = replace(PAIR, classes=tuple(classes))
+    pairs(spark, "slashed", 30)
+    given = {"domain": domain, "epsilon": 1, "recipe": recipe, "ledger": tmp_path / "ledger"}
+    forest = train(spark, "slashed", **given)
+    assert {row["prediction"] for row in forest.predict(spark, "slashed").collect()} <= {*classes}
