@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from dpforest_duckdb.model.figures import Evaluation
     from dpforest_duckdb.model.forest import Forest
 
+TOO_NOISY = 0.1  # a larger standard deviation of the accuracy leaves a figure that says nothing
+
 
 def evaluate(
     db: options.DataDb,
@@ -56,6 +58,7 @@ def evaluate(
       dpforest evaluate --db data.duckdb --model visits --table test_visits
     """
     from dpforest_duckdb.model import store
+    from dpforest_duckdb.model.json_format import fingerprint
     from dpforest_duckdb.training.evaluate import figures
     from dpforest_duckdb.training.opening import find_rows
 
@@ -91,7 +94,8 @@ def evaluate(
         _say_if_trained(known, forest)
     _say_if_not_private(found)
     if as_json:
-        emit({"model": forest.name, "table": table or source.table.name, **found.facts()})
+        named = {"model": forest.name, "forest": fingerprint(forest)}
+        emit({**named, "table": table or source.table.name, **found.facts()})
         return
     _show(found, len(forest.domain.classes))
 
@@ -124,9 +128,13 @@ def _show(found: Evaluation, classes: int) -> None:
 
     print(f"rows      {'-' if found.rows is None else found.rows}")
     noise = found.accuracy_noise
-    print(f"accuracy  {number(found.accuracy)}{f' ± {noise:.2g} by the noise' if noise else ''}")
-    print(f"log loss  {number(found.log_loss)}")
-    print(f"AUC       {number(found.auc)}{_why(found.auc, classes)}")
+    spread = f" ± {noise:.2g} by the noise" if noise else ""
+    if noise is not None and noise > TOO_NOISY:
+        print(f"accuracy  -{spread}: too noisy, as are log loss and AUC; use a larger --epsilon")
+    else:
+        print(f"accuracy  {number(found.accuracy)}{spread}")
+        print(f"log loss  {number(found.log_loss)}")
+        print(f"AUC       {number(found.auc)}{_why(found.auc, classes)}")
     if found.epsilon is not None:
         print(f"protects  {found.unit}, at ε = {show(found.epsilon)}")
         meaning = "standard deviation of one count; each figure combines many"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, tell
+from dpforest_duckdb.cli.output import emit, say, tell
 from dpforest_duckdb.errors import DpforestError, UsageError, one_line
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ def report(
     with options.opened_for_model(db, model, show_sql=show_sql) as (engine, forest):
         if engine is None:
             spent = _spent_of_data(db, dataset, ledger)
+            if spent is None:
+                say("Note: the page shows no budget: name the ledger, with --db or --dataset.")
         else:
             spent = _spent(engine, forest, ledger)
     evaluated = load_evaluation(evaluation, forest) if evaluation else None

@@ -8,7 +8,7 @@ import typer
 
 from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import emit, warn_if_not_private
-from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.names import fold, hint
 from dpforest_duckdb.errors import UsageError, one_line
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ def _show_effects(forest: Forest, attribute: str | None, as_json: bool) -> None:
     names = [each.name for each in forest.domain.attributes]
     known = {fold(name) for name in names}
     if attribute is not None and fold(attribute) not in known:
-        raise UsageError(f'The model has no attribute "{attribute}": correct --attribute.')
+        near = hint(attribute, names)
+        raise UsageError(f'The model has no attribute "{attribute}"{near}: correct --attribute.')
     found = [
         effect
         for effect in effects(forest)

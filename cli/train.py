@@ -182,6 +182,8 @@ def train(
             stored_as = " ".join([name or "", one, e]) if several and name is not None else name
             run = prepare(connection, rows, epsilon=e, recipe=one, name=stored_as, **settings)
             _say_public(run, source)
+            if privacy_unit is None and run.unit.column == "row":
+                _say_rows(run)
             runs.append(run)
         if dry_run:
             show_plans(runs, as_json)
@@ -322,6 +324,12 @@ def _say_public(run: Run, source: str) -> None:
         say(f"Note: after a run that is not private, this {run.account.noun} cannot be capped.")
 
 
+def _say_rows(run: Run) -> None:
+    """Say at the first run on a table that rows are protected, if nobody has said whom to."""
+    if not run.account.budget().entries:
+        say("If one person may have several rows, protect persons: --privacy-unit COLUMN.")
+
+
 def _show_forests(runs: list[Run], forests: list[Forest], out: str | None, as_json: bool) -> None:
     from dpforest_duckdb.model.doubts import doubts
 
@@ -338,7 +346,7 @@ def _show_forests(runs: list[Run], forests: list[Forest], out: str | None, as_js
 def _report(forest: Forest, name: str | None, out: str | None) -> None:
     places = [place for place in (f'stored as "{name}"' if name else "", out or "") if place]
     tell(f"model      {forest.name} ({', '.join(places)})")
-    tell(f"recipe     {forest.recipe}")
+    tell(f"recipe     {forest.system}")
     tell(f"forest     trees {len(forest.trees)}, nodes {forest.nodes}, depth {forest.depth}")
     if forest.limited:
         tell(f"limit      {forest.limited} nodes stayed leaves: the size of a forest is limited")

@@ -483,7 +483,7 @@ def test_a_model_file_scores_in_another_database(db: Path, tmp_path: Path) -> No
 def test_evaluate_exact(db: Path) -> None:
     said = dpforest("evaluate", "--db", db, "--model", "risk", "--table", "visits", "--json")
     assert set(said.facts) == {
-        *("model", "table", "rows", "accuracy", "log_loss", "auc", "private", "bins")
+        *("model", "forest", "table", "rows", "accuracy", "log_loss", "auc", "private", "bins")
     }
     assert said.facts["rows"] == 1000
     assert said.facts["accuracy"] > 0.9
@@ -504,7 +504,7 @@ def test_evaluate_on_a_capped_table_wants_epsilon_and_debits_it(db: Path) -> Non
         refused(dpforest(*shared, *unit), unit[0], "go with --epsilon", code=2)
     assert state(db) == before
     said = dpforest(*shared, "--epsilon", "2.5", "--json")
-    figures = {"model", "table", "rows", "accuracy", "log_loss", "auc", "private", "bins"}
+    figures = {"model", "forest", "table", "rows", "accuracy", "log_loss", "auc", "private", "bins"}
     noisy = {"epsilon", "privacy_unit", "rows_per_unit", "noise", "accuracy_noise"}
     assert set(said.facts) == {*figures, *noisy}
     assert said.facts["private"] is True

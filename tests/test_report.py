@@ -21,10 +21,12 @@ from shell import dpforest, refused
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
+from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.model.json_format import fingerprint
 from dpforest_duckdb.privacy.amounts import NANO, atto_delta
 from dpforest_duckdb.recipes import RECIPES
-from dpforest_duckdb.report.evaluated import Evaluated
+from dpforest_duckdb.report.evaluated import Evaluated, load_evaluation
 from dpforest_duckdb.report.page import STEPS, Spent, report_html
 
 pytest.importorskip("altair")
@@ -343,3 +345,17 @@ def test_every_query_of_every_recipe_has_words() -> None:
                     asked |= {q.purpose for plan in recipe.plans(request) for q in plan.queries}
     assert len(asked) > 15
     assert not asked - set(STEPS)
+
+
+def test_figures_of_another_model_of_the_same_name_are_refused(tmp_path: Path) -> None:
+    """Models of data files all have the name of the file."""
+    forest, path = made(), tmp_path / "figures.json"
+    figures = {"model": forest.name, "table": "t", "private": False, "rows": 1}
+    for of in (forest, replace(forest, table="elsewhere")):
+        facts = {**figures, "forest": fingerprint(of)}
+        path.write_text(json.dumps({**facts, "accuracy": 1.0, "log_loss": None, "auc": None}))
+        if of is forest:
+            assert load_evaluation(path, forest).rows == 1
+        else:
+            with pytest.raises(DpforestError, match="the figures of another model"):
+                load_evaluation(path, forest)

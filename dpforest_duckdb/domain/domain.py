@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import cached_property
 
 from dpforest_duckdb.arguments import TEXT, TEXTS, Kind, refuse_wrong_types
 from dpforest_duckdb.domain.attribute import Attribute, refuse_duplicates
-from dpforest_duckdb.domain.names import fold, spellings
+from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.domain.types import UNKNOWN, ColumnType
 from dpforest_duckdb.errors import DpforestError
 
@@ -76,9 +75,9 @@ class Domain:
         for option, names in (("--columns", columns), ("--exclude", exclude)):
             for name in names:
                 if fold(name) not in known:
-                    meant = _meant(name, [a.name for a in self.attributes])
+                    near = hint(name, [a.name for a in self.attributes])
                     raise DpforestError(
-                        f'{option} names "{name}"{meant}, which the domain does not: correct the '
+                        f'{option} names "{name}"{near}, which the domain does not: correct the '
                         "name, or add the column to the file that dpforest domain prints."
                     )
         if fold(self.target) in (fold(name) for name in exclude):
@@ -112,12 +111,12 @@ class Domain:
         """
         found = spellings(columns)
 
-        def column(name: str, hint: str = "correct the domain or pass --exclude") -> str:
+        def column(name: str, remedy: str = "correct the domain or pass --exclude") -> str:
             if fold(name) not in found:
                 named = {fold(each) for each in (*self.columns, *self.identifiers)}
-                meant = _meant(name, [other for other in columns if fold(other) not in named])
+                near = hint(name, [other for other in columns if fold(other) not in named])
                 raise DpforestError(
-                    f'There is no column "{name}"{meant}, which the domain names: {hint}.'
+                    f'There is no column "{name}"{near}, which the domain names: {remedy}.'
                 )
             return found[fold(name)]
 
@@ -133,13 +132,6 @@ class Domain:
             target_type=columns[target],
             identifiers=tuple(found.get(fold(name), name) for name in self.identifiers),
         )
-
-
-def _meant(name: str, known: Iterable[str]) -> str:
-    """A question after the known column that a name is probably meant to be; "" if none is."""
-    spelt = {other.casefold(): other for other in known}
-    near = get_close_matches(name.casefold(), spelt, 1, 0.8)
-    return f' (did you mean "{spelt[near[0]]}"?)' if near else ""
 
 
 def bound_labels(classes: tuple[str, ...], column: str, kind: ColumnType) -> Attribute:

@@ -7,7 +7,6 @@ import json
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 from dpforest_duckdb.arguments import refuse_wrong_types
 from dpforest_duckdb.domain.attribute import Attribute, Groups
 from dpforest_duckdb.domain.domain import Domain
-from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.names import fold, hint, meant
 from dpforest_duckdb.domain.types import Number
 from dpforest_duckdb.domain.values import category_text
 from dpforest_duckdb.errors import DpforestError
@@ -78,9 +77,10 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
         else:
             attributes.append(_attribute(name, column))
     if classes is None:
+        names = [column["name"] for column in columns]
         raise DpforestError(
-            f'The domain does not describe the target "{wanted}": add its [[column]] with the '
-            "classes."
+            f'The domain does not describe the target "{wanted}"{hint(wanted, names)}: add its '
+            "[[column]] with the classes."
         )
     return Domain(
         attributes=tuple(attributes),
@@ -112,14 +112,11 @@ def _refuse_misspelt(where: str, content: Mapping[str, Any], known: Sequence[str
     for key in content:
         if key in known:
             continue
-        if meant := _meant(str(key).casefold(), tuple(known)):
+        if meant := _meant(str(key), tuple(known)):
             raise DpforestError(f'{where} has the key "{key}": did you mean {meant}?')
 
 
-@lru_cache  # many columns have the same unknown keys, for instance notes
-def _meant(key: str, known: tuple[str, ...]) -> str:
-    """The known key that another is probably meant to be; "" if there is none."""
-    return next(iter(get_close_matches(key, known, 1, 0.8)), "")
+_meant = lru_cache(meant)  # many columns have the same unknown keys, for instance notes
 
 
 def _toml(value: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 
@@ -21,3 +22,16 @@ def fold(name: str) -> str:
 def spellings(names: Iterable[str]) -> dict[str, str]:
     """Each name by its `fold`."""
     return {fold(name): name for name in names}
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """The known name that another is probably meant to be; "" if there is none."""
+    spelt = {other.casefold(): other for other in known}
+    near = get_close_matches(name.casefold(), spelt, 1, 0.8)
+    return spelt[near[0]] if near else ""
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """A question after an unknown name, in brackets; "" if no known one is similar."""
+    other = meant(name, known)
+    return f' (did you mean "{other}"?)' if other else ""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Collection, Iterator, Sequence
-from difflib import get_close_matches
 
 import duckdb
 
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.domain.names import fold, spellings
+from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type, column_types
 from dpforest_duckdb.engine.base import CodedTable, DeclaredColumn, Engine
 from dpforest_duckdb.engine.connect import CATALOG
@@ -278,17 +277,16 @@ class DuckDBEngine(Statements):
         last = split_name(name)[-1]
         full = [quoted_name(*table) for table in tables if fold(table[2]) == fold(last)]
         spelt = spellings(table[2] for table in tables)
-        near = get_close_matches(fold(name), spelt, 1, 0.8)
         if "." in name and fold(name) in spelt:
-            hint = f"""put its name in double quotes, --table '"{name}"'"""
+            remedy = f"""put its name in double quotes, --table '"{name}"'"""
         elif full:
-            hint = f"write --table {full[0]}"
-        elif near:
-            hint = f'did you mean --table "{spelt[near[0]]}"?'
-            return DpforestError(f'There is no table "{name}" in the database: {hint}')
+            remedy = f"write --table {full[0]}"
         else:
-            hint = "check --table"
-        return DpforestError(f'There is no table "{name}" in the database: {hint}.')
+            near = hint(name, spelt.values())
+            return DpforestError(
+                f'There is no table "{name}"{near} in the database: check --table.'
+            )
+        return DpforestError(f'There is no table "{name}" in the database: {remedy}.')
 
     @contextlib.contextmanager
     def snapshot(self, table: TableInfo, *, shared: bool = False) -> Iterator[DuckDBSnapshot]:

@@ -149,12 +149,12 @@ class Forest(ForestContent):
 
     def __repr__(self) -> str:
         trees = f"{len(self.trees)} tree{'s' if len(self.trees) != 1 else ''}"
-        return f"<Forest {self.name!r}: {self.recipe}, {trees}, {self.guarantee}>"
+        return f"<Forest {self.name!r}: {self.system}, {trees}, {self.guarantee}>"
 
     def _repr_html_(self) -> str:
         """A short table for notebooks."""
         facts = {
-            "recipe": self.recipe,
+            "recipe": self.system,
             "predicts": f"{self.domain.target} ({', '.join(self.domain.classes[:8])})",
             "forest": f"{len(self.trees)} trees, {self.nodes} nodes, depth {self.depth}",
             "guarantee": str(self.guarantee),

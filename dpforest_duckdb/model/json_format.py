@@ -38,6 +38,7 @@ def to_json(forest: ForestContent) -> str:
         "schema": SCHEMA,
         "name": forest.name,
         "recipe": forest.recipe,
+        **({"picked": forest.picked} if forest.picked else {}),
         "table": forest.table,
         "version": forest.version,
         "voting": forest.voting,
@@ -232,6 +233,7 @@ def _forest(content: Mapping[str, Any], kind: type[Kind]) -> Kind:
         version=_text(content["version"]),
         voting=voting,
         limited=int(_integers(content.get("limited", 0), 0, MAX_NODES, ())),
+        picked=_text(content.get("picked", "")),
     )
 
 

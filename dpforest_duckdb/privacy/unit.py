@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from numbers import Integral
 
-from dpforest_duckdb.domain.names import fold, spellings
+from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.errors import DpforestError, UsageError
 
 MAX_ROWS = 1_000_000  # of a unit: the noise of a count grows with them
@@ -61,7 +61,7 @@ def requested_unit(
     declared = spellings(columns)
     if fold(column) not in declared:
         raise DpforestError(
-            f'There is no column "{column}", the privacy unit: correct --privacy-unit, or the '
-            "domain."
+            f'There is no column "{column}"{hint(column, declared.values())}, the privacy unit: '
+            "correct --privacy-unit, or the domain."
         )
     return PrivacyUnit(declared[fold(column)], rows or 1)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.model.json_format import fingerprint
 from dpforest_duckdb.scoring.content import ForestContent
 
 
@@ -37,6 +38,7 @@ def load_evaluation(path: str | Path, forest: ForestContent) -> Evaluated:
 
     Raises `DpforestError` for another file, or for the figures of another model.
     """
+    made = fingerprint(forest)
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
         found = _parsed(content)
@@ -46,7 +48,7 @@ def load_evaluation(path: str | Path, forest: ForestContent) -> Evaluated:
         raise DpforestError(
             f"The file {path} is not what dpforest evaluate --json prints: check --evaluation."
         ) from None
-    if content["model"] != forest.name:
+    if content["model"] != forest.name or content.get("forest", "") not in ("", made):
         raise DpforestError(
             f"The file {path} has the figures of another model: evaluate this one, or check "
             "--evaluation."

@@ -22,7 +22,8 @@ class ForestContent:
 
     `voting`: the votes of a class are the sum over all trees ("sum"), or those of the tree that
     gives it most ("surest"). `limited` is the number of nodes that stayed leaves because of a size
-    limit.
+    limit. `picked` is the recipe that `recipe` continued as, by released figures; "" if it is the
+    same.
     """
 
     name: str
@@ -35,6 +36,12 @@ class ForestContent:
     version: str = ""
     voting: Voting = "sum"
     limited: int = 0
+    picked: str = ""
+
+    @property
+    def system(self) -> str:
+        """The recipe, and the one that it picked, for people."""
+        return f"{self.recipe} ({self.picked})" if self.picked else self.recipe
 
     @property
     def private(self) -> bool:

@@ -136,7 +136,7 @@ def _summed(
 def _described(forest: ForestContent) -> str:
     """The recipe and the size of a forest, for the comment on top of the SQL."""
     trees = f"{len(forest.trees)} tree{'s' if len(forest.trees) > 1 else ''}"
-    return f"{forest.recipe}, {trees}, {forest.nodes} nodes, {forest.depth} deep"
+    return f"{forest.system}, {trees}, {forest.nodes} nodes, {forest.depth} deep"
 
 
 def share_names(forest: ForestContent, prefix: str = "") -> list[str]:

@@ -239,6 +239,7 @@ class Run:
             version=__version__,
             voting=context.recipe.voting,
             limited=limited,
+            picked="" if context.recipe.name == self.recipe.name else context.recipe.name,
         )
 
     def _phase_context(self, rows: Snapshot, request: Request, observe: Observer) -> RunContext:
