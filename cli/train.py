@@ -181,9 +181,7 @@ def train(
         for one, e in pairs:
             stored_as = " ".join([name or "", one, e]) if several and name is not None else name
             run = prepare(connection, rows, epsilon=e, recipe=one, name=stored_as, **settings)
-            _say_public(run, source)
-            if privacy_unit is None and run.unit.column == "row":
-                _say_rows(run)
+            _say_public(run, source, unit_given=privacy_unit is not None)
             runs.append(run)
         if dry_run:
             show_plans(runs, as_json)
@@ -286,8 +284,8 @@ def _attributes(number: int) -> str:
     return "1 attribute with its" if number == 1 else f"{number} attributes with their"
 
 
-def _say_public(run: Run, source: str) -> None:
-    """Print what the guarantee takes as public, and so does not protect."""
+def _say_public(run: Run, source: str, *, unit_given: bool) -> None:
+    """Print what the guarantee takes as public, and so does not protect; and whom it protects."""
     public = run.request.domain
     say(
         f'Taken as public: "{public.target}" and its {len(public.classes)} classes, '
@@ -308,7 +306,9 @@ def _say_public(run: Run, source: str) -> None:
         say(
             f'One row of each "{run.unit.column}" is used at most: allow more with --rows-per-unit.'
         )
-    units = (each.unit for each in run.account.budget().entries)
+    units = [each.unit for each in run.account.budget().entries]
+    if run.unit.column == "row" and not unit_given and not units:
+        say("If one person may have several rows, protect persons: --privacy-unit COLUMN.")
     if others := sorted({str(unit) for unit in units if unit != run.unit}):
         say(f"Note: earlier runs protected {' or '.join(others)}; this one protects {run.unit}.")
     say_if_new(run.account)
@@ -322,12 +322,6 @@ def _say_public(run: Run, source: str) -> None:
         say(f"Warning: not private: {reason}")
     if run.reasons:
         say(f"Note: after a run that is not private, this {run.account.noun} cannot be capped.")
-
-
-def _say_rows(run: Run) -> None:
-    """Say at the first run on a table that rows are protected, if nobody has said whom to."""
-    if not run.account.budget().entries:
-        say("If one person may have several rows, protect persons: --privacy-unit COLUMN.")
 
 
 def _show_forests(runs: list[Run], forests: list[Forest], out: str | None, as_json: bool) -> None:
