@@ -15,6 +15,7 @@ _PARAMETERS = {
     "memory-limit": "DuckDB's memory_limit",
     "threads": "DuckDB's threads",
     "raise": "raise_cap",
+    "show-sql": "trace=print",
 }
 
 

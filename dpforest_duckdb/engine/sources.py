@@ -224,7 +224,10 @@ class SourceEngine:
 
     def budget_note(self, table: TableInfo) -> AbstractContextManager[BudgetNote]:
         """Raises `DpforestError`: nothing can be stored with these rows."""
-        raise DpforestError(f'No note can be stored with "{table.display}", which is no table.')
+        raise DpforestError(
+            f'"{table.display}" is no table, so its budget is not stored with it: name a ledger '
+            "with --ledger."
+        )
 
     @contextlib.contextmanager
     def snapshot(self, table: TableInfo, *, shared: bool = False) -> Iterator[SourceSnapshot]:

@@ -176,6 +176,6 @@ def _plain_error(error: BaseException, step: str) -> BaseException:
             f"The connection's transaction is aborted{where}: end it with ROLLBACK, then try again."
         )
     return DpforestError(
-        f"DuckDB refused a statement{where} ({type(error).__name__}); its message is withheld "
-        "because it can quote data."
+        f"DuckDB refused a statement{where} ({type(error).__name__}). Its message is withheld, "
+        "because it can quote data: --show-sql shows the statement."
     )

@@ -318,7 +318,9 @@ class Account:
 
     def _refuse_read_only(self) -> None:
         if not self.writable:
-            raise BudgetError("A cap is kept in the database too: open it for writing.")
+            raise BudgetError(
+                "The database is read-only, and a cap is stored in it too: open it for writing."
+            )
 
 
 def _may_be_renamed(lost: Table, info: TableInfo, *, new: bool, here: bool) -> BudgetError:

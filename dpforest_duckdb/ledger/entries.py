@@ -406,7 +406,7 @@ def _check_run(run: Run, budget: Budget) -> None:
     if not run.private:
         raise BudgetError(
             f"Refused: {table} has a cap, and a run that is not private cannot be counted "
-            "against it."
+            "against it: leave out --seed and --as-published."
         )
     if run.unit != cap.unit:
         hint = (

@@ -227,5 +227,8 @@ def _labels(
     for attribute in forest.domain.attributes:
         fitted(attribute, info.columns)
     if unit.column not in ("row", *info.columns):
-        raise DpforestError(f'There is no column "{unit.column}", which its cap protects.')
+        raise DpforestError(
+            f'The budget protects each "{unit.column}", and there is no such column: name the '
+            "column of the same persons with --privacy-unit."
+        )
     return labels

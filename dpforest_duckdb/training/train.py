@@ -121,7 +121,10 @@ def train_many(
     if not runs:
         return iter(())
     if len({(run.table.key, run.account.ledger and run.account.ledger.path) for run in runs}) > 1:
-        raise UsageError("Runs that share one pass need the same rows and the same ledger.")
+        raise UsageError(
+            "The runs have different tables or ledgers: prepare all of them with the same ones, or "
+            "execute each by itself."
+        )
     check_together(runs)
     return _executed(runs, observe)
 

@@ -129,7 +129,7 @@ def test_each_database_has_its_own_budget_and_rows(home: Path) -> None:
         account(con, "two.t", ledger=book).set_cap(NANO, 0, ROW, raise_cap=False)
         first = ready(con, "one.t", ledger=book, epsilon=1)
         second = ready(con, "two.t", ledger=book, epsilon=5)
-        with pytest.raises(DpforestError, match="same rows"):
+        with pytest.raises(DpforestError, match="different tables or ledgers"):
             list(train_many([first, second]))
         first.execute()
         with pytest.raises(BudgetError, match="only 1 of the cap"):

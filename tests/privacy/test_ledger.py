@@ -240,7 +240,7 @@ def test_a_run_that_is_not_private_is_refused_on_a_cap(ledger: Ledger) -> None:
     ledger.set_cap(VISITS, NANO, 0, ROW)
     assert refusal(ledger, 1, private=False) == (
         'Refused: table "visits" has a cap, and a run that is not private cannot be counted '
-        "against it."
+        "against it: leave out seed and as_published."
     )
 
 
