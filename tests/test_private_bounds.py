@@ -37,6 +37,7 @@ from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.plan import COUNTS, Measure
 from dpforest_duckdb.privacy.randomness import Randomness
+from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Mechanism
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.bounds_queries import CHECK, window, with_windows
 from dpforest_duckdb.training.prepare import prepare
@@ -119,7 +120,7 @@ def test_windows_are_drawn_at_their_cost(
 ) -> None:
     """Under ρ by the exponential mechanism, of which ε²/8 is known."""
     given: list[tuple[object, ...]] = []
-    exponents, select = private_bounds.exponents, private_bounds.select
+    exponents, draw = private_bounds.exponents, Mechanism.draw
 
     def recorded(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
         given.append((epsilon, sensitivity, monotone))
@@ -127,14 +128,14 @@ def test_windows_are_drawn_at_their_cost(
 
     def drawn(mechanism, *rest):  # type: ignore[no-untyped-def]
         given.append((mechanism,))
-        return select(mechanism, *rest)
+        return draw(mechanism, *rest)
 
     monkeypatch.setattr(private_bounds, "exponents", recorded)
-    monkeypatch.setattr(private_bounds, "select", drawn)
+    monkeypatch.setattr(Mechanism, "draw", drawn)
     search = Search.start(numbers((0, 1)))
     cost = NANO if measure == "ε" else ATTO // 8  # an ε of 1
     search.turn(counted(np.full(9, 0.2), search.bins), cost, measure, 2, randomness.bits)
-    mechanism = "permute-and-flip" if measure == "ε" else "exponential"
+    mechanism = PERMUTE_AND_FLIP if measure == "ε" else EXPONENTIAL
     assert given == [(NANO, 2, True), (mechanism,)]
 
 

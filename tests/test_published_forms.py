@@ -16,13 +16,14 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
 from dpforest_duckdb.privacy.noise import CountNoise
+from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Mechanism
 from dpforest_duckdb.recipes import RECIPES, find
 from dpforest_duckdb.recipes.leaf_queries import COUNTS, LABEL, SMOOTH_LABEL
 from dpforest_duckdb.recipes.published.dprf_gini import within_noise
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.recipes.stopping import children_within_noise, unsupported
 from dpforest_duckdb.request import Grown
-from dpforest_duckdb.splits import choose, published
+from dpforest_duckdb.splits import published
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.choose import NO_SPLIT, Choice
 from dpforest_duckdb.tree import LEAF, SCALE
@@ -135,7 +136,7 @@ SIDES = -(7 / 8 * np.log2(7 / 8) + 1 / 8 * np.log2(1 / 8))
 # how many attributes. Utilities of a0 and a1: gain 1 and 0; Gini weighted by rows 0 and -4, of the
 # second threshold -24/7, rounded to -3; max 8 and 4, of the second threshold 5; its sides differ by
 # 6 rows. Without monotony the exponent is ε u / 2Δ.
-EXP, FLIP = "exponential", "permute-and-flip"
+EXP, FLIP = EXPONENTIAL.name, PERMUTE_AND_FLIP.name
 DRAWS: dict[str, set[tuple[str, float, int]]] = {
     "diffp-id3 as published": {(EXP, 1 / 2, 4)},
     "diffp-id3:normalised as published": {(EXP, 0.5 / (2 * 0.5), 4)},
@@ -237,8 +238,7 @@ def test_the_exponents_of_a_split(label: str, monkeypatch: pytest.MonkeyPatch) -
             by_width.add(form.name.partition(":")[0])
         return exponents.argmin(axis=1)
 
-    for module in (choose, published):
-        monkeypatch.setattr(module, "select", select)
+    monkeypatch.setattr(Mechanism, "draw", lambda self, *given: select(self.name, *given))
     monkeypatch.setattr(published, "exponential_mechanism", partial(select, EXP))
     form.choose(choice)
     query = form.plan(form.request(four_attributes(), NANO)).query("split")

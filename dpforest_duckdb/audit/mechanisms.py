@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import get_args
 
 import numpy as np
 
@@ -18,7 +17,13 @@ from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import CountNoise, ExactNoise, OpenDPNoise
 from dpforest_duckdb.privacy.sampler import least_radius
-from dpforest_duckdb.privacy.selection import Exponents, Mechanism, exponents, select
+from dpforest_duckdb.privacy.selection import (
+    EXPONENTIAL,
+    PERMUTE_AND_FLIP,
+    Exponents,
+    Mechanism,
+    exponents,
+)
 from dpforest_duckdb.privacy.zcdp import rho_of
 from dpforest_duckdb.recipes.leaf_queries import LABEL, SMOOTH_LABEL
 from dpforest_duckdb.splits.table_codes import WHOLE
@@ -92,7 +97,7 @@ def cases() -> list[Case]:
         _joint(exact),
         *(
             _selection(mechanism, utility, bits)
-            for mechanism in get_args(Mechanism)
+            for mechanism in (PERMUTE_AND_FLIP, EXPONENTIAL)
             for utility in (GINI, MAX_COUNT, BALANCE)
         ),
         _label(bits, exact),
@@ -172,10 +177,10 @@ def _selection(mechanism: Mechanism, utility: Utility, bits: SecureBits) -> Case
         many = np.repeat(worth[side : side + 1], draws, axis=0)
         allowed = np.ones(many.shape, dtype=np.bool_)
         weights = exponents(many, allowed, NANO, utility.sensitivity, utility.monotone)
-        return int((select(mechanism, weights, allowed, bits) == 0).sum())
+        return int((mechanism.draw(weights, allowed, bits) == 0).sum())
 
     rate = 1 / utility.sensitivity / (1 if utility.monotone else 2)
-    return Case(f"{mechanism} on {utility.name}", _loss(mechanism, worth, rate), event)
+    return Case(mechanism.on(utility.name), _loss(mechanism, worth, rate), event)
 
 
 def _loss(mechanism: Mechanism, worth: Integers, rate: float) -> float:
@@ -183,7 +188,7 @@ def _loss(mechanism: Mechanism, worth: Integers, rate: float) -> float:
     chances = []
     for row in worth:
         coins = np.exp((row - row.max()) * rate)
-        if mechanism == "exponential":
+        if mechanism is EXPONENTIAL:
             chances.append(coins[0] / coins.sum())
             continue
         heads = np.ones(1)  # chances of m heads among the others
@@ -261,7 +266,7 @@ def _split_of_dpdf(noise: ExactNoise, bits: SecureBits) -> Case:
         gap = (worth[side].max() - worth[side])[None, :] * rate[:, None]
         parts = np.rint(np.minimum(gap, 2.0**30) * 2**20).astype(np.int64)
         allowed = np.ones(parts.shape, dtype=np.bool_)
-        return int((select("exponential", Exponents(parts, 2**20), allowed, bits) == 0).sum())
+        return int((EXPONENTIAL.draw(Exponents(parts, 2**20), allowed, bits) == 0).sum())
 
     name = "root of DPDF, n by (26) (as published)"
     return Case(name, None, event, private=False, claim=budget)

@@ -20,7 +20,7 @@ from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.plan import Measure
-from dpforest_duckdb.privacy.selection import exponents, select
+from dpforest_duckdb.privacy.selection import EXPONENTIAL, exponents
 from dpforest_duckdb.request import Request
 
 MEDIANS = "bins"  # the purpose of the query
@@ -79,7 +79,7 @@ def _edges(
         left, right = up_to[cuts] - up_to[low], up_to[high] - up_to[cuts]
         utility = np.where(allowed, -np.abs(left - right), 0)
         parts = exponents(utility, allowed, epsilon, k, monotone=False)
-        bounds = sorted({*bounds, *select("exponential", parts, allowed, bits).tolist()})
+        bounds = sorted({*bounds, *EXPONENTIAL.draw(parts, allowed, bits).tolist()})
     return tuple(fine.edges[cut - 1] for cut in bounds[1:-1])
 
 

@@ -26,7 +26,7 @@ from dpforest_duckdb.learners.private_bins import FINEST, median_epsilon, on_the
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.noise import CountNoise, noise_scale
 from dpforest_duckdb.privacy.plan import Measure
-from dpforest_duckdb.privacy.selection import Mechanism, exponents, select
+from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Mechanism, exponents
 
 TURNS = 6  # each finds bounds about four to thirty times narrower, near 0 far more
 SHORT = 4  # bins: a window of no more is cut into bins again
@@ -142,13 +142,17 @@ def _draw_window(
 ) -> tuple[int, int]:
     """The first bin and the end of a window on bins with these private counts."""
     epsilon = median_epsilon(cost, measure)
-    mechanism: Mechanism = "exponential" if measure == "ρ" else "permute-and-flip"
     first, end, _ = _windows(len(counts))
     utility = worth(counts, int(HANDICAP * noise_scale(epsilon, k)))[None]
     allowed = np.ones(utility.shape, dtype=np.bool_)
     parts = exponents(utility, allowed, epsilon, k, monotone=True)
-    window = select(mechanism, parts, allowed, bits)[0]
+    window = window_mechanism(measure).draw(parts, allowed, bits)[0]
     return int(first[window]), int(end[window])
+
+
+def window_mechanism(measure: Measure) -> Mechanism:
+    """What draws a window: for the exponential mechanism, a smaller cost in ρ is known."""
+    return EXPONENTIAL if measure == "ρ" else PERMUTE_AND_FLIP
 
 
 def worth(counts: Integers, handicap: int) -> Integers:

@@ -1,8 +1,8 @@
 """Drawing one candidate for every node at once: permute-and-flip and the exponential mechanism.
 
 There are two layers. `exponents` turns private utilities into exponents x ≥ 0, calibrated to ε. A
-mechanism turns exponents into a choice, with coins of exactly e^−x. A published calibration can
-pass its own `Exponents` to `select`.
+`Mechanism` turns exponents into a choice, with coins of exactly e^−x. A published calibration can
+pass its own `Exponents`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +19,6 @@ from dpforest_duckdb.arrays import Integers, Mask
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.sampler import LIMIT, MAX_DENOMINATOR, bernoulli_exp, uniform_below
-
-Mechanism = Literal["permute-and-flip", "exponential"]
 
 
 @dataclass(frozen=True)
@@ -115,18 +112,27 @@ def exponential_mechanism(
     return choice
 
 
-_MECHANISMS: dict[Mechanism, Callable[[Exponents, Mask, Bits], Integers]] = {
-    "permute-and-flip": permute_and_flip,
-    "exponential": exponential_mechanism,
-}
+@dataclass(frozen=True)
+class Mechanism:
+    """One of the two ways to draw, and its name in plans."""
+
+    name: str
+    function: Callable[[Exponents, Mask, Bits], Integers]
+
+    def on(self, utility: str) -> str:
+        """What a plan says of a query: the mechanism and what it draws by."""
+        return f"{self.name} on {utility}"
+
+    def draw(self, exponent: Exponents, allowed: Mask, bits: Bits) -> Integers:
+        """One allowed candidate per node, `[node]`, to be published.
+
+        Raises `ValueError` unless in every node some allowed candidate has exponent 0.
+        """
+        return self.function(exponent, allowed, bits)
 
 
-def select(mechanism: Mechanism, exponent: Exponents, allowed: Mask, bits: Bits) -> Integers:
-    """One allowed candidate per node, `[node]`, to be published.
-
-    Raises `ValueError` unless in every node some allowed candidate has exponent 0.
-    """
-    return _MECHANISMS[mechanism](exponent, allowed, bits)
+PERMUTE_AND_FLIP = Mechanism("permute-and-flip", permute_and_flip)
+EXPONENTIAL = Mechanism("exponential", exponential_mechanism)
 
 
 def draw_uniformly(allowed: Mask, bits: Bits) -> Integers:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import isqrt
 
 from dpforest_duckdb.learners.private_bins import to_be_cut
-from dpforest_duckdb.learners.private_bounds import clear_check, clear_window
+from dpforest_duckdb.learners.private_bounds import clear_check, clear_window, window_mechanism
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.plan import LAPLACE, Measure, PlannedQuery
 from dpforest_duckdb.recipes.plans import first_queries
@@ -52,13 +52,14 @@ def with_windows(
     """
     scale = rows / clear_window() / request.rows_per_unit
     epsilon = math.ceil(NANO / scale)
-    cost, mechanism = epsilon, "permute-and-flip on rows"
+    cost = epsilon
     windows = [query for query in request.first if query.purpose.startswith(WINDOW)]
     before = sum(query.total for query in windows)
     whole = request.epsilon + before
     if measure == "ρ":  # the exponential mechanism of ε is ε²/8-zCDP
-        cost, mechanism = -(-(epsilon**2) * ATTO // (8 * NANO**2)), "exponential on rows"
+        cost = -(-(epsilon**2) * ATTO // (8 * NANO**2))
         whole = request.rho - sum(q.rho for q in request.first if q not in windows)
+    mechanism = window_mechanism(measure).on("rows")
     query = PlannedQuery(window(turn), mechanism, (cost,), attributes, measure)
     return _with(request, query, measure) if 2 * (before + query.total) <= whole else None
 

@@ -11,7 +11,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.noise import CountNoise, noise_scale
 from dpforest_duckdb.privacy.plan import LAPLACE
-from dpforest_duckdb.privacy.selection import Exponents, exponents, select
+from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Exponents, exponents
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def _label(counts: Integers, epsilon: int, k: int, noise: CountNoise, bits: Bits
     """The most frequent class by permute-and-flip: counts are monotone with sensitivity k."""
     every = np.ones(counts.shape, dtype=np.bool_)
     weights = exponents(counts, every, epsilon, k, monotone=True)
-    return _one_hot(select("permute-and-flip", weights, every, bits), counts.shape[1])
+    return _one_hot(PERMUTE_AND_FLIP.draw(weights, every, bits), counts.shape[1])
 
 
 def _smooth_label(
@@ -53,7 +53,7 @@ def _smooth_label(
     exponent = np.minimum(rate / 2 * np.exp(np.minimum(lead * rate, 40.0)), 2.0**30)
     loser = np.arange(counts.shape[1]) != counts.argmax(axis=1)[:, None]
     parts = np.where(loser, np.rint(exponent * 2**20)[:, None], 0).astype(np.int64)
-    return _one_hot(select("exponential", Exponents(parts, 2**20), every, bits), counts.shape[1])
+    return _one_hot(EXPONENTIAL.draw(Exponents(parts, 2**20), every, bits), counts.shape[1])
 
 
 def _one_hot(label: Integers, classes: int) -> Integers:
@@ -61,7 +61,7 @@ def _one_hot(label: Integers, classes: int) -> Integers:
 
 
 COUNTS = Leaf(LAPLACE, _counts)
-LABEL = Leaf("permute-and-flip on class counts", _label, "label")
+LABEL = Leaf(PERMUTE_AND_FLIP.on("class counts"), _label, "label")
 SMOOTH_FLAWS = (
     "The exponential mechanism is not private with smooth sensitivity.",
     "If two classes are nearly equally frequent, one row changes the scale of the noise itself.",

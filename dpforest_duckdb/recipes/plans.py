@@ -23,6 +23,7 @@ from dpforest_duckdb.privacy.plan import (
     share,
 )
 from dpforest_duckdb.privacy.plan import LAPLACE as LAPLACE
+from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP
 from dpforest_duckdb.request import Request
 
 BINS = 8  # percent of a budget for private medians
@@ -138,7 +139,7 @@ def by_rank(request: Request, *, scores: int, choice: int) -> Plan:
     queries = [*first_queries(request)]
     if not every:
         draws = PlannedQuery(
-            "attribute", "permute-and-flip on sums of max counts", evenly(chosen, trees)
+            "attribute", PERMUTE_AND_FLIP.on("sums of max counts"), evenly(chosen, trees)
         )
         queries.append(draws)
     queries.append(tables_query(tables, trees, every=every))
@@ -169,7 +170,7 @@ def medians(
         return (), whole
     bins, rest = share(whole, (BINS, 100 - BINS))
     costs = (bins // cut // turns,) * turns
-    return (PlannedQuery(MEDIANS, "exponential on balance", costs, cut, measure),), rest
+    return (PlannedQuery(MEDIANS, EXPONENTIAL.on("balance"), costs, cut, measure),), rest
 
 
 def in_rounds(

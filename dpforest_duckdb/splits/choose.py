@@ -16,11 +16,11 @@ from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.noise import CountNoise
 from dpforest_duckdb.privacy.sampler import LIMIT
 from dpforest_duckdb.privacy.selection import (
+    PERMUTE_AND_FLIP,
     Exponents,
     Mechanism,
     draw_uniformly,
     exponents,
-    select,
 )
 from dpforest_duckdb.splits.candidates import Candidates
 from dpforest_duckdb.splits.utilities import Utility
@@ -97,7 +97,7 @@ def by_utility(utility: Utility, mechanism: Mechanism) -> Chooser:
 
     def choose(choice: Choice) -> Drawn:
         weights = exponents_of(choice, utility, choice.allowed, choice.epsilon)
-        return Drawn(select(mechanism, weights, choice.allowed, choice.bits))
+        return Drawn(mechanism.draw(weights, choice.allowed, choice.bits))
 
     return choose
 
@@ -155,11 +155,11 @@ def attribute_first(attribute: Utility, point: Utility, mechanism: Mechanism) ->
             monotone=attribute.monotone,
         )
         drawn = np.array([splits.attribute[cuts[0]] for cuts in groups])[
-            select(mechanism, weights, open_, choice.bits)
+            mechanism.draw(weights, open_, choice.bits)
         ]
         left = left & (splits.attribute[None, :] == drawn[:, None])
         weights = exponents_of(choice, point, left, choice.epsilon // 2)
-        return Drawn(select(mechanism, weights, left, choice.bits))
+        return Drawn(mechanism.draw(weights, left, choice.bits))
 
     return choose
 
@@ -227,4 +227,4 @@ def draw_best(utilities: Integers, cost: int, sensitivity: int, bits: Bits) -> i
     """
     allowed = np.ones((1, len(utilities)), dtype=np.bool_)
     parts = exponents(utilities[None], allowed, cost, sensitivity, monotone=True)
-    return int(select("permute-and-flip", parts, allowed, bits)[0])
+    return int(PERMUTE_AND_FLIP.draw(parts, allowed, bits)[0])

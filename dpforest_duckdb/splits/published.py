@@ -11,11 +11,7 @@ import numpy as np
 from dpforest_duckdb.arrays import Floats, Integers, Mask
 from dpforest_duckdb.privacy.noise import laplace_deviation, noise_scale
 from dpforest_duckdb.privacy.sampler import LIMIT
-from dpforest_duckdb.privacy.selection import (
-    Exponents,
-    exponential_mechanism,
-    select,
-)
+from dpforest_duckdb.privacy.selection import EXPONENTIAL, Exponents, exponential_mechanism
 from dpforest_duckdb.splits.candidates import Candidates
 from dpforest_duckdb.splits.choose import (
     NO_SPLIT,
@@ -56,7 +52,7 @@ def by_published(
         rate = 1 / scale / (factor * sensitivity(choice.noisy))
         parts = np.rint(np.minimum(gap * rate.reshape(-1, 1), 2.0**30) * 2**20).astype(np.int64)
         exponent = Exponents(parts, 2**20)
-        return Drawn(select("exponential", exponent, choice.allowed, choice.bits))
+        return Drawn(EXPONENTIAL.draw(exponent, choice.allowed, choice.bits))
 
     return choose
 

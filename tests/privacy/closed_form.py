@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 
+from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP
+
 Choose = Callable[[Sequence[Fraction]], int]
 NONE = Fraction(0)
 
@@ -33,7 +35,7 @@ def exponential(coins: Sequence[Fraction]) -> list[Fraction]:
     return [coin / sum(coins) for coin in coins]
 
 
-CLOSED_FORMS = {"permute-and-flip": permute_and_flip, "exponential": exponential}
+CLOSED_FORMS = {PERMUTE_AND_FLIP: permute_and_flip, EXPONENTIAL: exponential}
 
 
 class _TooRareError(Exception):

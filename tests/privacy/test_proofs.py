@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.selection import Mechanism, exponents
+from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Mechanism, exponents
 from dpforest_duckdb.splits.utilities import GINI, MAX_COUNT, Utility
 
 Tables = NDArray[np.int64]  # [table, candidate, branch, class]
@@ -31,8 +31,8 @@ Tables = NDArray[np.int64]  # [table, candidate, branch, class]
 BALANCE = Utility(
     "balance", lambda c: -abs(c[..., 0, :].sum(axis=-1) - c[..., 1, :].sum(axis=-1)), 1, False
 )
-MECHANISMS: list[Mechanism] = ["permute-and-flip", "exponential"]
-each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS)
+MECHANISMS = [PERMUTE_AND_FLIP, EXPONENTIAL]
+each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.name)
 each_utility = pytest.mark.parametrize("utility", [GINI, MAX_COUNT, BALANCE], ids=lambda u: u.name)
 
 
@@ -171,7 +171,7 @@ def test_rows_per_unit_are_paid_for(mechanism: Mechanism, case: str, rows: int) 
 def test_tightened_bounds_are_found_out_on_small_tables() -> None:
     """Permute-and-flip needs no designed pair where Δ is reached on five rows."""
     for utility in (MAX_COUNT, BALANCE):
-        assert violated("permute-and-flip", utility, *small(3, 2, 4), share=Fraction(19, 20))
+        assert violated(PERMUTE_AND_FLIP, utility, *small(3, 2, 4), share=Fraction(19, 20))
 
 
 @st.composite

@@ -135,7 +135,7 @@ class Tape:
         change = np.where(allowed, change, 0)
         one_way = (change >= 0).all() or (change <= 0).all()
         assert one_way or not monotone, "utilities move both ways"
-        divisor = 2 if "permute-and-flip" in public else 8
+        divisor = 2 if selection.PERMUTE_AND_FLIP in public else 8
         self.lose(abs(change).max(axis=1).sum(), epsilon, sensitivity, divisor)
         return outcome
 
@@ -168,8 +168,8 @@ def draws_on_tape(monkeypatch: pytest.MonkeyPatch) -> None:
         return Rated(x.numerator, x.denominator, x.whole, given=given)
 
     everywhere(monkeypatch, selection, "exponents", rated)
-    mechanisms = (selection.select, selection.exponential_mechanism, specialisation.draw_by_entry)
-    for mechanism in mechanisms:
+    monkeypatch.setattr(selection.Mechanism, "draw", on_tape(selection.Mechanism.draw))
+    for mechanism in (selection.exponential_mechanism, specialisation.draw_by_entry):
         module = sys.modules[mechanism.__module__]
         everywhere(monkeypatch, module, mechanism.__name__, on_tape(mechanism))
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import ExactNoise, gaussian_variance, noise_scale
-from dpforest_duckdb.privacy.selection import exponents, select
+from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP, exponents
 
 few_or_many = pytest.mark.parametrize(
     "draws", [2_000, pytest.param(50_000, marks=pytest.mark.slow)]
@@ -78,7 +78,7 @@ def test_permute_and_flip(draws: int, utilities: list[int], monotone: bool) -> N
     worth = np.tile(np.array(utilities), (draws, 1))
     allowed = np.ones_like(worth, dtype=np.bool_)
     weights = exponents(worth, allowed, epsilon, sensitivity, monotone)
-    ours = select("permute-and-flip", weights, allowed, SecureBits())
+    ours = PERMUTE_AND_FLIP.draw(weights, allowed, SecureBits())
     exact = exact_chances(utilities, scale)
     for found in (reported, ours):
         assert fits(np.bincount(found, minlength=len(utilities)), exact)

@@ -16,10 +16,18 @@ from numpy.typing import NDArray
 from dpforest_duckdb.privacy import selection
 from dpforest_duckdb.privacy.amounts import MAX_EPSILON, NANO
 from dpforest_duckdb.privacy.bits import SecureBits
-from dpforest_duckdb.privacy.selection import Exponents, Mechanism, exponents, select
+from dpforest_duckdb.privacy.selection import (
+    EXPONENTIAL,
+    PERMUTE_AND_FLIP,
+    Exponents,
+    Mechanism,
+    exponents,
+)
 
 BITS = SecureBits()
-each_mechanism = pytest.mark.parametrize("mechanism", ["permute-and-flip", "exponential"])
+each_mechanism = pytest.mark.parametrize(
+    "mechanism", [PERMUTE_AND_FLIP, EXPONENTIAL], ids=lambda m: m.name
+)
 
 
 def exact(exponent: Exponents) -> list[list[Fraction]]:
@@ -103,10 +111,10 @@ def test_utilities_of_any_size_give_exponents_and_never_raise(epsilon: int) -> N
 def test_a_node_without_a_sure_candidate_is_refused(mechanism: Mechanism) -> None:
     for mask in ([False, False], [False, True]):
         with pytest.raises(ValueError, match="exponent 0"):
-            select(mechanism, rational(0, 1), np.array([mask]), BITS)
+            mechanism.draw(rational(0, 1), np.array([mask]), BITS)
     whole = Exponents(np.zeros((1, 2), dtype=np.int64), 1, np.array([[1, 2]]))
     with pytest.raises(ValueError, match="exponent 0"):
-        select(mechanism, whole, np.array([[True, True]]), BITS)
+        mechanism.draw(whole, np.array([[True, True]]), BITS)
 
 
 @each_mechanism
@@ -132,13 +140,13 @@ def test_every_execution_adds_up_to_the_closed_form(
 
         monkeypatch.setattr(selection, "bernoulli_exp", coins)
         monkeypatch.setattr(selection, "uniform_below", uniform)
-        return int(select(mechanism, rational(*gaps), allowed, BITS)[0])
+        return int(mechanism.draw(rational(*gaps), allowed, BITS)[0])
 
     found, missing = executions(run, Fraction(1, 1000))
     expected = CLOSED_FORMS[mechanism](
         [Fraction(ok, 2**gap) for gap, ok in zip(gaps, mask, strict=True)]
     )
-    if mechanism == "permute-and-flip":
+    if mechanism is PERMUTE_AND_FLIP:
         assert not missing
         assert [found.get(i, 0) for i in range(len(gaps))] == expected
     else:  # proposals go on for ever: what was left out is bounded
@@ -168,7 +176,7 @@ def test_candidates_are_drawn_as_often_as_they_should(mechanism: Mechanism, case
         exponent.denominator,
         None if exponent.whole is None else np.repeat(exponent.whole, nodes, axis=0),
     )
-    drawn = select(mechanism, spread, allowed, BITS)
+    drawn = mechanism.draw(spread, allowed, BITS)
     coins = [
         Fraction(math.exp(-x) * ok).limit_denominator(10**9)
         for x, ok in zip(exact(exponent)[0], mask, strict=True)
@@ -183,7 +191,7 @@ def test_each_node_has_its_own_draw(mechanism: Mechanism) -> None:
     nodes = 60_000
     gaps = np.tile(np.array([[0, 1, 3], [2, 0, 0]]), (nodes // 2, 1))
     allowed = np.tile(np.array([[True] * 3, [True, True, False]]), (nodes // 2, 1))
-    drawn = select(mechanism, Exponents(gaps, 2), allowed, BITS).reshape(-1, 2)
+    drawn = mechanism.draw(Exponents(gaps, 2), allowed, BITS).reshape(-1, 2)
     form = CLOSED_FORMS[mechanism]
     first = form([Fraction(math.exp(-x / 2)) for x in (0, 1, 3)])
     second = form([Fraction(math.exp(-1)), Fraction(1), Fraction(0)])
@@ -195,7 +203,7 @@ def test_each_node_has_its_own_draw(mechanism: Mechanism) -> None:
 def test_no_nodes_no_draws(mechanism: Mechanism) -> None:
     empty = np.zeros((0, 4), dtype=np.int64)
     exponent = exponents(empty, empty == 0, NANO, 1, True)
-    assert select(mechanism, exponent, empty == 0, BITS).shape == (0,)
+    assert mechanism.draw(exponent, empty == 0, BITS).shape == (0,)
 
 
 def test_the_gate_sees_the_other_mechanism_and_a_lost_factor() -> None:
@@ -205,13 +213,9 @@ def test_the_gate_sees_the_other_mechanism_and_a_lost_factor() -> None:
     doubled = Exponents(np.repeat(exponent.numerator * 2, nodes, axis=0), exponent.denominator)
     spread = Exponents(np.repeat(exponent.numerator, nodes, axis=0), exponent.denominator)
     coins = [Fraction(math.exp(-x)) for x in exact(exponent)[0]]
-    expected = [float(p) for p in CLOSED_FORMS["permute-and-flip"](coins)]
-    faults: list[tuple[Mechanism, Exponents]] = [
-        ("permute-and-flip", doubled),
-        ("exponential", spread),
-    ]
-    for mechanism, weights in faults:
-        drawn = select(mechanism, weights, allowed, BITS)
+    expected = [float(p) for p in CLOSED_FORMS[PERMUTE_AND_FLIP](coins)]
+    for mechanism, weights in ((PERMUTE_AND_FLIP, doubled), (EXPONENTIAL, spread)):
+        drawn = mechanism.draw(weights, allowed, BITS)
         assert not fits(np.bincount(drawn, minlength=6), expected)
 
 

@@ -14,6 +14,7 @@ from fractions import Fraction
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.class_means import CLASS_MEANS as LEARNER
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, share
+from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants
 from dpforest_duckdb.recipes.plans import count_cost, first_queries
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
@@ -37,7 +38,7 @@ def plan(request: Request) -> Plan:
     few = len(request.domain.attributes) * len(request.domain.classes) <= MOST_RATED
     rated = few and auto_rules.models_differ(request)
     chosen = 100 * auto_rules.choice_part(request) if rated else 0
-    mixture = ("mixture", "permute-and-flip on points", chosen)
+    mixture = ("mixture", PERMUTE_AND_FLIP.on("points"), chosen)
     return _planned(request, (("squares", "joint noise", SQUARES), mixture))
 
 
@@ -51,7 +52,7 @@ def _planned(request: Request, others: Sequence[tuple[str, str, int | Fraction]]
     """Queries with the percentages of `others`; the means get what these and windows leave."""
     attributes = auto_rules.recut(request.domain, auto_rules.MOST).attributes
     windows = sum(map(positions.has_window, attributes))
-    spread = [("window", "permute-and-flip on rows", WINDOWS if windows else 0), *others]
+    spread = [("window", PERMUTE_AND_FLIP.on("rows"), WINDOWS if windows else 0), *others]
     spread.append(("means", "joint noise", 100 - sum(percent for *_, percent in spread)))
     rest = request.epsilon - count_cost(request)
     times = {"window": windows}

@@ -15,6 +15,7 @@ from dpforest_duckdb.postprocess.shrinkage import shrink_to_parent, sum_upward
 from dpforest_duckdb.postprocess.voting import vote_by_shares
 from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.plans import LAPLACE, half_to_leaves, rows_share
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
@@ -41,7 +42,7 @@ def vote(tree: Tree, request: Request, plan: Plan) -> Tree:
 
 def plan(request: Request) -> Plan:
     rows = rows_share(request)
-    return half_to_leaves("permute-and-flip on Gini", LAPLACE, rows=rows)(request)
+    return half_to_leaves(PERMUTE_AND_FLIP.on("Gini"), LAPLACE, rows=rows)(request)
 
 
 GREEDY_TREE = Recipe(
@@ -51,7 +52,7 @@ GREEDY_TREE = Recipe(
     paper="this package",
     rows="all",
     split_type="binary",
-    choose=by_utility(GINI, "permute-and-flip"),
+    choose=by_utility(GINI, PERMUTE_AND_FLIP),
     trees=1,
     depth=8,
     plan=plan,

@@ -16,6 +16,7 @@ import numpy as np
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners import rooted_tables as learner
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
+from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants
 from dpforest_duckdb.recipes.plans import count_cost, first_queries
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
@@ -71,13 +72,13 @@ def plan(request: Request) -> Plan:
     model = int(request.epsilon * auto_rules.choice_part(request))
     root = model // 2  # two roots cost as much as a choice among models
     tables = request.epsilon - count_cost(request) - drawn * root - model
-    draws = PlannedQuery("root", "permute-and-flip on max count", (root,) * drawn)
+    draws = PlannedQuery("root", PERMUTE_AND_FLIP.on("max count"), (root,) * drawn)
     return Plan(
         (
             *first_queries(request),
             *((draws,) if drawn else ()),
             PlannedQuery("tables", "joint noise", (tables,)),
-            PlannedQuery("mixture", "permute-and-flip on points", (model,)),
+            PlannedQuery("mixture", PERMUTE_AND_FLIP.on("points"), (model,)),
         )
     )
 

@@ -14,6 +14,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.tree_beside_sums import TREE_BESIDE_SUMS as LEARNER
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, evenly, share
+from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants
 from dpforest_duckdb.recipes.plans import (
     LAPLACE,
@@ -50,7 +51,7 @@ def plan(request: Request) -> Plan:
     percent = auto_rules.draw_percent(request)
     chosen, tables = (0, sums) if every else share(sums, (percent, 100 - percent))
     draws = PlannedQuery(
-        "attribute", "permute-and-flip on sums of max counts", evenly(chosen, trees)
+        "attribute", PERMUTE_AND_FLIP.on("sums of max counts"), evenly(chosen, trees)
     )
     return Plan(
         (
@@ -58,9 +59,9 @@ def plan(request: Request) -> Plan:
             *bins,
             *(() if every else (draws,)),
             tables_query(tables, trees, every=every),
-            PlannedQuery("split", "permute-and-flip on Gini", evenly(grown // 2, request.depth)),
+            PlannedQuery("split", PERMUTE_AND_FLIP.on("Gini"), evenly(grown // 2, request.depth)),
             PlannedQuery("leaf", LAPLACE, (grown // 2,)),
-            PlannedQuery("mixture", "permute-and-flip on points", (choice,)),
+            PlannedQuery("mixture", PERMUTE_AND_FLIP.on("points"), (choice,)),
         )
     )
 
@@ -87,7 +88,7 @@ TREE_BESIDE_SUMS = Recipe(
     paper="this package",
     rows="all",
     split_type="binary",
-    choose=by_utility(GINI, "permute-and-flip"),
+    choose=by_utility(GINI, PERMUTE_AND_FLIP),
     trees=lambda domain: len(domain.attributes),
     depth=8,
     plan=plan,

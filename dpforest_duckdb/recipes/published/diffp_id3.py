@@ -15,6 +15,7 @@ from dpforest_duckdb.postprocess.pipeline import alone, each, with_cells
 from dpforest_duckdb.postprocess.pruning import prune_by_error
 from dpforest_duckdb.postprocess.shrinkage import sum_upward
 from dpforest_duckdb.postprocess.voting import vote_by_counts
+from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, per_node
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
@@ -108,7 +109,7 @@ _PUBLISHED = Recipe(
     paper="Data Mining with Differential Privacy, KDD 2010",
     rows="all",
     split_type="multiway",
-    choose=by_utility(INFORMATION_GAIN, "exponential"),
+    choose=by_utility(INFORMATION_GAIN, EXPONENTIAL),
     trees=1,
     depth=5,
     depth_of_root=1,
@@ -116,10 +117,10 @@ _PUBLISHED = Recipe(
     stop=children_within_noise,
     finish=each(with_cells(sum_upward), with_cells(prune_by_error), alone(vote_by_counts)),
     variants={
-        "ig": {"choose": by_utility(INFORMATION_GAIN, "exponential")},
-        "normalised": {"choose": by_utility(NORMALISED_GINI, "exponential")},
-        "gini": {"choose": by_utility(with_factor_2(GINI), "exponential")},
-        "max": {"choose": by_utility(with_factor_2(MAX_COUNT), "exponential")},
+        "ig": {"choose": by_utility(INFORMATION_GAIN, EXPONENTIAL)},
+        "normalised": {"choose": by_utility(NORMALISED_GINI, EXPONENTIAL)},
+        "gini": {"choose": by_utility(with_factor_2(GINI), EXPONENTIAL)},
+        "max": {"choose": by_utility(with_factor_2(MAX_COUNT), EXPONENTIAL)},
     },
     lines=LINES,
 )
@@ -128,11 +129,11 @@ DIFFP_ID3 = repaired(
     _PUBLISHED,
     "It is private as published. Splits are drawn by Gini weighted by counts, which is monotone, "
     "so that the factor 2 is left out.",
-    choose=by_utility(GINI, "exponential"),
+    choose=by_utility(GINI, EXPONENTIAL),
     variants={
-        "ig": {"choose": by_utility(INFORMATION_GAIN, "exponential")},
-        "normalised": {"choose": by_utility(NORMALISED_GINI, "exponential")},
-        "gini": {"choose": by_utility(GINI, "exponential")},
-        "max": {"choose": by_utility(MAX_COUNT, "exponential")},
+        "ig": {"choose": by_utility(INFORMATION_GAIN, EXPONENTIAL)},
+        "normalised": {"choose": by_utility(NORMALISED_GINI, EXPONENTIAL)},
+        "gini": {"choose": by_utility(GINI, EXPONENTIAL)},
+        "max": {"choose": by_utility(MAX_COUNT, EXPONENTIAL)},
     },
 )

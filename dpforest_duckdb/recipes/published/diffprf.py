@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
+from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, one_per_depth, per_node
 from dpforest_duckdb.recipes.recipe import BOOTSTRAP, Recipe, repaired
@@ -111,7 +112,7 @@ _PUBLISHED = Recipe(
     paper="Differential Private Random Forest, ICACCI 2014",
     rows="bootstrap",
     split_type="multiway",
-    choose=unless_pure(among(by_utility(INFORMATION_GAIN, "exponential"))),
+    choose=unless_pure(among(by_utility(INFORMATION_GAIN, EXPONENTIAL))),
     ends_early=True,
     trees=20,
     depth=5,
@@ -119,9 +120,9 @@ _PUBLISHED = Recipe(
     finish=each(alone(vote_by_majority)),
     flaws=(BOOTSTRAP, "Whether the rows of a node are of one class is read from the true rows."),
     variants={
-        "ig": {"choose": unless_pure(among(by_utility(INFORMATION_GAIN, "exponential")))},
-        "max": {"choose": unless_pure(among(by_utility(with_factor_2(MAX_COUNT), "exponential")))},
-        "gini": {"choose": unless_pure(among(by_utility(with_factor_2(GINI), "exponential")))},
+        "ig": {"choose": unless_pure(among(by_utility(INFORMATION_GAIN, EXPONENTIAL)))},
+        "max": {"choose": unless_pure(among(by_utility(with_factor_2(MAX_COUNT), EXPONENTIAL)))},
+        "gini": {"choose": unless_pure(among(by_utility(with_factor_2(GINI), EXPONENTIAL)))},
     },
     lines=LINES,
 )
@@ -132,11 +133,11 @@ DIFFPRF = repaired(
     "are drawn by Gini, which is monotone, so that the factor 2 is left out.",
     rows="all",
     plan=one_per_depth(LAPLACE),
-    choose=among(by_utility(GINI, "exponential")),
+    choose=among(by_utility(GINI, EXPONENTIAL)),
     ends_early=False,
     variants={
-        "ig": {"choose": among(by_utility(INFORMATION_GAIN, "exponential"))},
-        "max": {"choose": among(by_utility(MAX_COUNT, "exponential"))},
-        "gini": {"choose": among(by_utility(GINI, "exponential"))},
+        "ig": {"choose": among(by_utility(INFORMATION_GAIN, EXPONENTIAL))},
+        "max": {"choose": among(by_utility(MAX_COUNT, EXPONENTIAL))},
+        "gini": {"choose": among(by_utility(GINI, EXPONENTIAL))},
     },
 )

@@ -14,6 +14,7 @@ from dpforest_duckdb.postprocess.pipeline import alone, each, with_cells
 from dpforest_duckdb.postprocess.pruning import prune_by_gini
 from dpforest_duckdb.postprocess.voting import vote_by_confidence
 from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, spread
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
@@ -139,7 +140,7 @@ DPDF = repaired(
     _PUBLISHED,
     "Gini is weighted by counts, so that its sensitivity is 2 whatever the node size. Nodes are "
     "split while d < depth, so that every query on a path is charged.",
-    choose=by_utility(GINI, "exponential"),
+    choose=by_utility(GINI, EXPONENTIAL),
     depth_of_root=1,  # split while d < δ, the root has d = 1
     plan=plan,
 )

@@ -17,6 +17,7 @@ from dpforest_duckdb.arrays import Mask
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.privacy.noise import laplace_deviation
+from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, per_node
 from dpforest_duckdb.recipes.recipe import ALL_ROWS, BOOTSTRAP, Recipe, repaired
@@ -124,7 +125,7 @@ DPRF_GINI = repaired(
     rows="all",
     choose=among(
         where_points_are_left(
-            attribute_first(GINI, GINI, "exponential"), otherwise=by_utility(GINI, "exponential")
+            attribute_first(GINI, GINI, EXPONENTIAL), otherwise=by_utility(GINI, EXPONENTIAL)
         )
     ),
 )

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
+from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, half_to_leaves
 from dpforest_duckdb.recipes.recipe import ALL_ROWS, BOOTSTRAP, LOSS, Recipe, repaired
@@ -103,5 +104,5 @@ DPRFMAXTREE = repaired(
     ALL_ROWS + " One draw among the points of all attributes has a node's whole share, and F_Max "
     "is rounded down, with sensitivity 1 and the factor 2.",
     rows="all",
-    choose=among(by_utility(WEIGHTED_MAX, "exponential")),
+    choose=among(by_utility(WEIGHTED_MAX, EXPONENTIAL)),
 )

@@ -20,6 +20,7 @@ from dpforest_duckdb.learners.selective_aggregation import BY_DRAWN_ERRORS, BY_T
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, cube_roots, spread
 from dpforest_duckdb.recipes.recipe import Recipe, half_the_attributes, repaired
@@ -52,7 +53,7 @@ def paid_plan(request: Request) -> Plan:
     }
     if rounds:
         draws = (SHARE / 2 / rounds,) * rounds
-        queries["aggregation"] = ("permute-and-flip on errors", (*draws, SHARE / 2))
+        queries["aggregation"] = (PERMUTE_AND_FLIP.on("errors"), (*draws, SHARE / 2))
     return spread(request, queries, disjoint=True)
 
 
@@ -136,7 +137,7 @@ _PUBLISHED = Recipe(
     "utility, Computers & Security 96, 2020",
     rows="disjoint",
     split_type="mixed",
-    choose=by_utility(with_factor_2(GINI), "exponential"),
+    choose=by_utility(with_factor_2(GINI), EXPONENTIAL),
     trees=50,
     depth=half_the_attributes,
     plan=plan,
@@ -153,7 +154,7 @@ GUAN_DPGDF = repaired(
     _PUBLISHED,
     "A row lies in one leaf, so a leaf of any layer has all of ε2. A tenth of B pays for "
     "Algorithm 2, which draws the trees to leave out by permute-and-flip on their errors.",
-    choose=by_utility(GINI, "exponential"),
+    choose=by_utility(GINI, EXPONENTIAL),
     plan=paid_plan,
     learner=BY_DRAWN_ERRORS,
 )

@@ -23,6 +23,7 @@ from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_label
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.leaf_queries import LABEL
 from dpforest_duckdb.recipes.plans import LAPLACE, NOISY_ROWS, PUBLIC_ROWS, ROWS_SHARE, spread
@@ -54,7 +55,7 @@ def plan(request: Request) -> Plan:
     """The rest of B goes to the splits, in equal parts to every depth."""
     leaf = leaf_share(request)
     split = ((1 - leaf) / request.depth,) * request.depth
-    queries = {"split": ("permute-and-flip on Gini", split), "leaf": (LABEL.mechanism, (leaf,))}
+    queries = {"split": (PERMUTE_AND_FLIP.on("Gini"), split), "leaf": (LABEL.mechanism, (leaf,))}
     return spread(request, queries, rows=ROWS_SHARE)
 
 
@@ -66,11 +67,8 @@ def published_plan(request: Request) -> Plan:
     leaf, histograms = leaf_share(request), len(request.domain.attributes)
     rest = 1 - leaf if request.rows else Fraction(1)
     split = (rest * histograms / request.depth,) * request.depth
-    queries = {
-        "split": (f"{LAPLACE} on every attribute", split),
-        "leaf": (LABEL.mechanism, (leaf,)),
-    }
-    return spread(request, queries, whole=1)
+    splits = (f"{LAPLACE} on every attribute", split)
+    return spread(request, {"split": splits, "leaf": (LABEL.mechanism, (leaf,))}, whole=1)
 
 
 def adapt(histogram: Integers, request: Request) -> Request:
@@ -154,7 +152,7 @@ _PUBLISHED = Recipe(
 PRIVATREE = repaired(
     _PUBLISHED,
     NOISY_ROWS + " Splits are drawn by permute-and-flip on Gini, and no true count ends a node.",
-    choose=by_utility(GINI, "permute-and-flip"),
+    choose=by_utility(GINI, PERMUTE_AND_FLIP),
     ends_early=False,
     plan=plan,
 )

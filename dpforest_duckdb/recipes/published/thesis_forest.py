@@ -19,6 +19,7 @@ import math
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_label
+from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.conformance import Line
 from dpforest_duckdb.recipes.leaf_queries import LABEL
 from dpforest_duckdb.recipes.plans import (
@@ -151,9 +152,9 @@ THESIS_FOREST = repaired(
     "each, and no true count ends a node. N MSE is Gini, monotone, and all draws are by "
     "permute-and-flip.",
     choose=at_points(
-        among(attribute_first(GINI, BALANCE, "permute-and-flip"), lambda m: m - 1), POINTS
+        among(attribute_first(GINI, BALANCE, PERMUTE_AND_FLIP), lambda m: m - 1), POINTS
     ),
     ends_early=False,
-    plan=half_to_leaves("permute-and-flip", LABEL.mechanism, disjoint=True),
+    plan=half_to_leaves(PERMUTE_AND_FLIP.name, LABEL.mechanism, disjoint=True),
     variants={"zero-one": {}},  # N MSE of 0 and 1 is Gini too
 )

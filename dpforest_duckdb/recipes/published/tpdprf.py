@@ -25,6 +25,7 @@ from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import LAPLACE, harmonic, spread
 from dpforest_duckdb.recipes.recipe import ALL_ROWS, BOOTSTRAP, Recipe, Second, repaired
@@ -110,7 +111,7 @@ _PUBLISHED = Recipe(
     paper="A two-phase random forest with differential privacy, Applied Intelligence 2022",
     rows="bootstrap",
     split_type="binary",
-    choose=among_the_relevant(by_utility(with_factor_2(GINI), "exponential")),
+    choose=among_the_relevant(by_utility(with_factor_2(GINI), EXPONENTIAL)),
     trees=90,
     depth=5,
     depth_of_root=1,
@@ -127,7 +128,7 @@ TPDPRF = repaired(
     ALL_ROWS + " Misclassified rows count twice in the second phase, at twice the sensitivity, and "
     "a split is drawn among √m random attributes instead of selected ones.",
     rows="all",
-    choose=among(by_utility(GINI, "exponential")),
+    choose=among(by_utility(GINI, EXPONENTIAL)),
     learner=LEVELS,
     second=Second(Fraction(1, 2), misclassified_weight=2),
 )

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_label
+from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.leaf_queries import LABEL, SMOOTH_FLAWS, SMOOTH_LABEL
 from dpforest_duckdb.recipes.plans import half_to_leaves
@@ -104,7 +105,7 @@ XIN_DPGDF = repaired(
     _PUBLISHED,
     "Labels are drawn by permute-and-flip on class counts. Splits are drawn by count-weighted "
     "Gini, monotone with sensitivity 2, so they need no factor 2 either and are sharper.",
-    choose=by_utility(GINI, "exponential"),
+    choose=by_utility(GINI, EXPONENTIAL),
     plan=half_to_leaves("exponential mechanism on Gini", LABEL.mechanism, disjoint=True),
     leaf=LABEL,
 )
