@@ -34,14 +34,16 @@ from crash import Ending, crashed, home
 from shell import dpforest, make, state, train
 
 from dpforest_duckdb.ledger import entries as ledgers
-from dpforest_duckdb.ledger.book import Ledger, Table
+from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.ledger.entries import Table
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 RACER = """
 import sys
 from dpforest_duckdb.errors import BudgetError, DpforestError
-from dpforest_duckdb.ledger.book import Ledger, Table
+from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.ledger.entries import Table
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 ledger, amount, tries = Ledger(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
@@ -49,7 +51,8 @@ table, granted, tried = Table("0", "t", "d::main.t"), 0, 0
 while tried < tries:
     try:
         unit = PrivacyUnit("row")
-        ledger.debit(table, amount, 0, unit, recipe="r", model="m", private=True, plan=[])
+        with ledger.writing() as chain:
+            chain.debit(table, amount, 0, unit, recipe="r", model="m", private=True, plan=[])
         granted += 1
     except BudgetError:
         pass
@@ -109,11 +112,12 @@ def race(place: Path) -> str:
     """Processes that race for one budget."""
     say("race")
     ledger, table = Ledger(place / "race"), Table("0", "t", "d::main.t")
-    ledger.set_cap(table, NANO, 0, PrivacyUnit("row"))
+    with ledger.writing() as chain:
+        chain.set_cap(table, NANO, 0, PrivacyUnit("row"), raise_cap=False)
     words = [sys.executable, "-c", RACER, str(ledger.path), str(NANO // FIT), str(TRIES)]
     racing = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(RACERS)]
     granted = [int(process.communicate()[0]) for process in racing]
-    budget = ledger.budget("0")
+    budget = ledger.read().budget("0")
     assert sum(granted) == FIT == len(budget.entries)
     assert budget.spent_epsilon == NANO
     threads = test_races.THREADS

@@ -109,7 +109,7 @@ def crashed(
     """
     shutil.copytree(home, into)
     db, out, log = into / "clinic.duckdb", into / "new.json", into / "steps"
-    before = Ledger(f"{db}.ledger").budget(_dataset(db)).spent_epsilon
+    before = Ledger(f"{db}.ledger").read().budget(_dataset(db)).spent_epsilon
     rows = query(db, "SELECT count(*), hash(string_agg(visits::VARCHAR, '')) FROM visits")
     words = [str(w) for w in train(db, "--name", "new", "--out", out, "--depth", "2")]
     process = WARM.Process(target=_killed_at, args=(point, first, log, words))
@@ -121,9 +121,8 @@ def crashed(
     code = process.exitcode
     assert code in (0, -signal.SIGKILL), code
     steps = tuple(log.read_text().splitlines()) if log.exists() else ()
-    ledger = Ledger(f"{db}.ledger")
-    ledger.read()  # checks the chain
-    spent = ledger.budget(_dataset(db)).spent_epsilon - before
+    chain = Ledger(f"{db}.ledger").read()  # which checks the chain
+    spent = chain.budget(_dataset(db)).spent_epsilon - before
     assert spent in (0, NANO)
     assert spent == NANO or READS not in steps, "rows were read without a debit"
     stored = bool(query(db, "SELECT name FROM dpforest.models WHERE name = 'new'"))

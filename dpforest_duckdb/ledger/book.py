@@ -9,14 +9,12 @@ hash of the last entry with the table, and looks for it in the ledger the next t
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.ledger.entries import Budget, Chain, Outcome, Table, check_amounts, parse
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.ledger.entries import Chain, Outcome, parse
 
 _WAIT_SECONDS = 30.0
 _APPLICATION = 0x64706664  # "dpfd" marks a SQLite file as a ledger
@@ -65,48 +63,6 @@ class Ledger:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).absolute()
-
-    def budget(self, dataset: str) -> Budget:
-        """Cap and spending of a dataset; empty for a new one."""
-        return self.read().budget(dataset)
-
-    def set_cap(
-        self, table: Table, epsilon: int, delta: int, unit: PrivacyUnit, *, raise_cap: bool = False
-    ) -> Budget:
-        """Cap a table at nano-ε and atto-δ and return its budget; earlier spending counts.
-
-        A cap below what is spent is accepted, leaves nothing, and shows as `Budget.overspent`.
-        Raises `BudgetError` for a higher cap without `raise_cap`, for another unit than the old
-        cap's once something is spent, and if earlier runs had another unit or were not private.
-        """
-        check_amounts(epsilon, delta)  # before there is a file
-        with self.writing() as chain:
-            chain.set_cap(table, epsilon, delta, unit, raise_cap=raise_cap)
-        return chain.budget(table.dataset)
-
-    def debit(
-        self,
-        table: Table,
-        epsilon: int,
-        delta: int,
-        unit: PrivacyUnit,
-        *,
-        recipe: str,
-        model: str,
-        private: bool,
-        plan: Sequence[Mapping[str, Any]],
-    ) -> int:
-        """Spend nano-ε and atto-δ on one run, committed on return; the run's number.
-
-        `plan` is JSON: the planned queries. Raises `BudgetError`, and spends nothing, if the cap
-        does not allow the run, is for another unit, or the run is not private. Without a cap the
-        spending is recorded.
-        """
-        check_amounts(epsilon, delta)
-        with self.writing() as chain:
-            return chain.debit(
-                table, epsilon, delta, unit, recipe=recipe, model=model, private=private, plan=plan
-            )
 
     def close_run(self, run: int, state: Outcome, forest: str = "") -> None:
         """Record how an open run ended, and the hash of the forest that it released.

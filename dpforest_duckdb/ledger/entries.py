@@ -291,8 +291,13 @@ class Chain:
     def set_cap(
         self, table: Table, epsilon: int, delta: int, unit: PrivacyUnit, *, raise_cap: bool
     ) -> None:
-        """Cap a table (see `Ledger.set_cap`)."""
-        check_amounts(epsilon, delta)
+        """Cap a table at nano-ε and atto-δ; earlier spending counts.
+
+        A cap below what is spent is accepted, leaves nothing, and shows as `Budget.overspent`.
+        Raises `BudgetError` for a higher cap without `raise_cap`, for another unit than the old
+        cap's once something is spent, and if earlier runs had another unit or were not private.
+        """
+        _check_amounts(epsilon, delta)
         cap = Cap(self.next, _now(), table, epsilon, delta, unit)
         _check_cap(cap, self.budget(table.dataset), raise_cap)
         self.add(cap)
@@ -309,8 +314,13 @@ class Chain:
         private: bool,
         plan: Sequence[Mapping[str, Any]],
     ) -> int:
-        """Spend on a run and give its number (see `Ledger.debit`)."""
-        check_amounts(epsilon, delta)
+        """Spend nano-ε and atto-δ on a run; the run's number.
+
+        `plan` is JSON: the planned queries. Raises `BudgetError`, and spends nothing, if the cap
+        does not allow the run, is for another unit, or the run is not private. Without a cap the
+        spending is recorded.
+        """
+        _check_amounts(epsilon, delta)
         run = Run(
             seq=self.next,
             time=_now(),
@@ -355,7 +365,7 @@ def outcome(error: BaseException) -> Outcome:
     return "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
 
 
-def check_amounts(epsilon: int, delta: int) -> None:
+def _check_amounts(epsilon: int, delta: int) -> None:
     """Raise `UsageError` for anything but integers that can be a budget."""
     # A float, NaN or negative amount would get past every comparison with a cap.
     if type(epsilon) is not int or type(delta) is not int or epsilon < 1 or not 0 <= delta < ATTO:

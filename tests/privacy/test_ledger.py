@@ -24,7 +24,8 @@ from hypothesis import strategies as st
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger import book as module
 from dpforest_duckdb.ledger import entries
-from dpforest_duckdb.ledger.book import Ledger, Table
+from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.ledger.entries import Budget, Table
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, atto_delta, nano_epsilon
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
@@ -49,7 +50,16 @@ def debit(ledger: Ledger, epsilon: int, delta: int = 0, **changes: Any) -> int:
         "private": True,
         "plan": PLAN,
     }
-    return ledger.debit(epsilon=epsilon, delta=delta, **run | changes)
+    with ledger.writing() as chain:
+        return chain.debit(epsilon=epsilon, delta=delta, **run | changes)
+
+
+def set_cap(
+    ledger: Ledger, table: Table, epsilon: int, delta: int, unit: PrivacyUnit, **raised: bool
+) -> Budget:
+    with ledger.writing() as chain:
+        chain.set_cap(table, epsilon, delta, unit, **{"raise_cap": False} | raised)
+    return chain.budget(table.dataset)
 
 
 def sentence(caught: pytest.ExceptionInfo[DpforestError]) -> str:
@@ -88,7 +98,7 @@ def edit(ledger: Ledger, *statements: str) -> None:
 
 
 def test_nothing_is_created_before_the_first_write(ledger: Ledger) -> None:
-    budget = ledger.budget(VISITS.dataset)
+    budget = ledger.read().budget(VISITS.dataset)
     assert (budget.cap, budget.spent_epsilon, budget.left_epsilon) == (None, 0, None)
     assert budget.entries == ()
     assert ledger.read().head == ""
@@ -102,7 +112,7 @@ def test_nothing_is_created_before_the_first_write(ledger: Ledger) -> None:
 def test_a_run_is_recorded_without_a_cap(ledger: Ledger) -> None:
     number = debit(ledger, NANO, 5, unit=PERSON)
     debit(ledger, 7, table=OTHER)
-    budget = ledger.budget(VISITS.dataset)
+    budget = ledger.read().budget(VISITS.dataset)
     (run,) = budget.entries
     assert (run.seq, run.epsilon, run.delta, run.unit, run.state) == (
         number,
@@ -126,7 +136,7 @@ def test_closing_a_run_gives_nothing_back(ledger: Ledger) -> None:
     first, second = debit(ledger, 2), debit(ledger, 3)
     ledger.close_run(first, "failed")
     ledger.close_run(second, "done")
-    budget = ledger.budget(VISITS.dataset)
+    budget = ledger.read().budget(VISITS.dataset)
     assert [run.state for run in budget.entries] == ["failed", "done"]
     assert budget.spent_epsilon == 5
 
@@ -141,15 +151,15 @@ def test_only_an_open_run_can_be_closed(ledger: Ledger) -> None:
 
 
 def test_three_tenths_fit_exactly(ledger: Ledger) -> None:
-    ledger.set_cap(VISITS, nano_epsilon(0.3, cap=True), 0, ROW)
+    set_cap(ledger, VISITS, nano_epsilon(0.3, cap=True), 0, ROW)
     for _ in range(3):
         debit(ledger, nano_epsilon(0.1))
-    assert ledger.budget(VISITS.dataset).left_epsilon == 0
+    assert ledger.read().budget(VISITS.dataset).left_epsilon == 0
     assert "needs ε = 0.000000001 but only 0 of the cap of 0.3" in refusal(ledger, 1)
 
 
 def test_a_refusal_says_what_is_asked_and_left(ledger: Ledger) -> None:
-    ledger.set_cap(VISITS, 3 * NANO, atto_delta("1e-6"), ROW)
+    set_cap(ledger, VISITS, 3 * NANO, atto_delta("1e-6"), ROW)
     debit(ledger, nano_epsilon(2.5))
     assert refusal(ledger, NANO) == (
         'Refused: this run needs ε = 1 but only 0.5 of the cap of 3 is left for table "visits".'
@@ -164,7 +174,7 @@ def test_a_refusal_says_what_is_asked_and_left(ledger: Ledger) -> None:
 def test_sums_beyond_64_bits(ledger: Ledger) -> None:
     for _ in range(12):
         debit(ledger, NANO, ATTO - 1)
-    assert ledger.budget(VISITS.dataset).spent_delta == 12 * (ATTO - 1)
+    assert ledger.read().budget(VISITS.dataset).spent_delta == 12 * (ATTO - 1)
 
 
 @pytest.mark.parametrize(
@@ -174,19 +184,19 @@ def test_sums_beyond_64_bits(ledger: Ledger) -> None:
 def test_amounts_that_are_no_budget(ledger: Ledger, epsilon: Any, delta: Any) -> None:
     for call in (
         lambda: debit(ledger, epsilon, delta),
-        lambda: ledger.set_cap(VISITS, epsilon, delta, ROW),
+        lambda: set_cap(ledger, VISITS, epsilon, delta, ROW),
     ):
         with pytest.raises(UsageError) as caught:
             call()
         assert "whole number of nano-ε above zero" in sentence(caught)
-    assert not ledger.path.exists()
+    assert not ledger.read().entries
 
 
 # Caps
 
 
 def test_a_cap_binds_unit_and_rows(ledger: Ledger) -> None:
-    ledger.set_cap(VISITS, NANO, 0, PERSON)
+    set_cap(ledger, VISITS, NANO, 0, PERSON)
     assert refusal(ledger, 1) == (
         'Refused: the cap of table "visits" protects each "person_id" (up to 3 rows), '
         "but this run would protect each row: train with privacy_unit person_id rows_per_unit 3."
@@ -197,47 +207,47 @@ def test_a_cap_binds_unit_and_rows(ledger: Ledger) -> None:
     debit(ledger, 1, unit=PERSON)
     assert "train with privacy_unit person_id rows_per_unit 3." in refusal(ledger, 1)
     with pytest.raises(BudgetError) as caught:
-        ledger.set_cap(VISITS, NANO, 0, ROW, raise_cap=True)
+        set_cap(ledger, VISITS, NANO, 0, ROW, raise_cap=True)
     assert "cannot be changed to each row" in sentence(caught)
 
 
 def test_spending_before_the_cap_counts(ledger: Ledger) -> None:
     debit(ledger, 2 * NANO)
-    assert ledger.set_cap(VISITS, 3 * NANO, 0, ROW).left_epsilon == NANO
+    assert set_cap(ledger, VISITS, 3 * NANO, 0, ROW).left_epsilon == NANO
     assert "only 1 of the cap of 3 is left" in refusal(ledger, NANO + 1)
     debit(ledger, NANO)
 
 
 def test_a_cap_below_the_spending_refuses_everything(ledger: Ledger) -> None:
     debit(ledger, 2 * NANO, 4)
-    budget = ledger.set_cap(VISITS, NANO, 4, ROW)
+    budget = set_cap(ledger, VISITS, NANO, 4, ROW)
     assert (budget.left_epsilon, budget.left_delta, budget.overspent) == (0, 0, True)
     assert "only 0 of the cap of 1 is left" in refusal(ledger, 1)
     # ε is free again, but a δ that is overspent refuses pure runs too
-    budget = ledger.set_cap(VISITS, 9 * NANO, 3, ROW, raise_cap=True)
+    budget = set_cap(ledger, VISITS, 9 * NANO, 3, ROW, raise_cap=True)
     assert (budget.left_epsilon, budget.left_delta, budget.overspent) == (7 * NANO, 0, True)
     assert "needs δ = 0 but only 0 of the cap" in refusal(ledger, 1)
 
 
 def test_raising_a_cap_needs_the_flag(ledger: Ledger) -> None:
-    ledger.set_cap(VISITS, NANO, 0, ROW)
+    set_cap(ledger, VISITS, NANO, 0, ROW)
     with pytest.raises(BudgetError) as caught:
-        ledger.set_cap(VISITS, 2 * NANO, 0, ROW)
+        set_cap(ledger, VISITS, 2 * NANO, 0, ROW)
     assert sentence(caught) == (
         'Refused: table "visits" has a cap of ε = 1; add raise_cap if it is to become 2.'
     )
     with pytest.raises(BudgetError) as caught:
-        ledger.set_cap(VISITS, NANO // 2, atto_delta("1e-9"), ROW)
+        set_cap(ledger, VISITS, NANO // 2, atto_delta("1e-9"), ROW)
     assert "has a cap of δ = 0; add raise_cap if it is to become 0.000000001" in sentence(caught)
-    ledger.set_cap(VISITS, NANO, 0, ROW)  # the same again, and lower, are no raise
-    ledger.set_cap(VISITS, NANO // 2, 0, ROW)
-    budget = ledger.set_cap(VISITS, 2 * NANO, 1, ROW, raise_cap=True)
+    set_cap(ledger, VISITS, NANO, 0, ROW)  # the same again, and lower, are no raise
+    set_cap(ledger, VISITS, NANO // 2, 0, ROW)
+    budget = set_cap(ledger, VISITS, 2 * NANO, 1, ROW, raise_cap=True)
     assert [cap.epsilon for cap in budget.caps] == [NANO, NANO, NANO // 2, 2 * NANO]
     assert (budget.left_epsilon, budget.left_delta) == (2 * NANO, 1)
 
 
 def test_a_run_that_is_not_private_is_refused_on_a_cap(ledger: Ledger) -> None:
-    ledger.set_cap(VISITS, NANO, 0, ROW)
+    set_cap(ledger, VISITS, NANO, 0, ROW)
     assert refusal(ledger, 1, private=False) == (
         'Refused: table "visits" has a cap, and a run that is not private cannot be counted '
         "against it: leave out seed and as_published."
@@ -247,20 +257,20 @@ def test_a_run_that_is_not_private_is_refused_on_a_cap(ledger: Ledger) -> None:
 def test_no_cap_after_runs_it_cannot_count(ledger: Ledger) -> None:
     debit(ledger, 1, unit=PERSON)
     with pytest.raises(BudgetError) as caught:
-        ledger.set_cap(VISITS, NANO, 0, ROW)
+        set_cap(ledger, VISITS, NANO, 0, ROW)
     assert sentence(caught) == (
         'Refused: run 1 on table "visits" protected each "person_id" (up to 3 rows), '
         "so a cap that protects each row cannot count it."
     )
     debit(ledger, 1, table=OTHER, private=False)
-    assert not ledger.budget(OTHER.dataset).entries[0].private
+    assert not ledger.read().budget(OTHER.dataset).entries[0].private
     with pytest.raises(BudgetError) as caught:
-        ledger.set_cap(OTHER, NANO, 0, ROW)
+        set_cap(ledger, OTHER, NANO, 0, ROW)
     assert "was not private, so no cap can count it" in sentence(caught)
 
 
 def test_a_renamed_table_keeps_its_budget(ledger: Ledger) -> None:
-    ledger.set_cap(VISITS, NANO, 0, ROW)
+    set_cap(ledger, VISITS, NANO, 0, ROW)
     renamed = replace(VISITS, name="visits_2026", place="/data/b.duckdb::main.visits_2026")
     debit(ledger, NANO, table=renamed)
     assert 'for table "visits_2026"' in refusal(ledger, 1, table=renamed)
@@ -282,7 +292,7 @@ def test_no_sequence_grants_more_than_the_cap(steps: list[tuple[str, int, int]])
         ledger = Ledger(Path(folder) / "ledger")
         granted_epsilon = granted_delta = 0
         for step, epsilon, delta in steps:
-            cap = ledger.budget(VISITS.dataset).cap
+            cap = ledger.read().budget(VISITS.dataset).cap
             try:
                 if step == "debit":
                     debit(ledger, epsilon, delta)
@@ -291,7 +301,7 @@ def test_no_sequence_grants_more_than_the_cap(steps: list[tuple[str, int, int]])
                     assert cap is None or granted_epsilon <= cap.epsilon
                     assert cap is None or granted_delta <= cap.delta
                 else:
-                    ledger.set_cap(VISITS, epsilon, delta, ROW, raise_cap=step == "raise")
+                    set_cap(ledger, VISITS, epsilon, delta, ROW, raise_cap=step == "raise")
             except BudgetError:
                 assert cap is not None
                 if step == "debit":  # and it refuses only what does not fit
@@ -300,7 +310,7 @@ def test_no_sequence_grants_more_than_the_cap(steps: list[tuple[str, int, int]])
                 else:
                     assert step == "cap"
                     assert epsilon > cap.epsilon or delta > cap.delta
-        budget = ledger.budget(VISITS.dataset)
+        budget = ledger.read().budget(VISITS.dataset)
         assert (budget.spent_epsilon, budget.spent_delta) == (granted_epsilon, granted_delta)
 
 
@@ -309,7 +319,8 @@ def test_no_sequence_grants_more_than_the_cap(steps: list[tuple[str, int, int]])
 WORKER = """
 import sys
 from dpforest_duckdb.errors import BudgetError, DpforestError
-from dpforest_duckdb.ledger.book import Ledger, Table
+from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.ledger.entries import Table
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 ledger, amount, attempts = Ledger(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
@@ -318,7 +329,8 @@ sys.stdin.readline()
 while attempts:
     try:
         unit = PrivacyUnit("row")
-        ledger.debit(table, amount, 0, unit, recipe="auto", model="m", private=True, plan=[])
+        with ledger.writing() as chain:
+            chain.debit(table, amount, 0, unit, recipe="auto", model="m", private=True, plan=[])
         print("granted", flush=True)
     except BudgetError:
         pass
@@ -347,7 +359,7 @@ def worker(ledger: Ledger, amount: int, attempts: int) -> subprocess.Popen[str]:
 def test_racing_processes_share_the_cap_exactly(
     ledger: Ledger, racing: int, tries: int, fit: int
 ) -> None:
-    ledger.set_cap(VISITS, NANO, 0, ROW)
+    set_cap(ledger, VISITS, NANO, 0, ROW)
     workers = [worker(ledger, NANO // fit, tries) for _ in range(racing)]
     for process in workers:
         assert process.stdin is not None
@@ -356,7 +368,7 @@ def test_racing_processes_share_the_cap_exactly(
     granted = [process.communicate("\n", timeout=900)[0].count("granted") for process in workers]
     assert [process.returncode for process in workers] == [0] * racing
     assert sum(granted) == fit
-    budget = ledger.budget(VISITS.dataset)
+    budget = ledger.read().budget(VISITS.dataset)
     assert (budget.spent_epsilon, budget.left_epsilon, len(budget.entries)) == (NANO, 0, fit)
 
 
@@ -367,7 +379,7 @@ def test_racing_threads_create_the_file_and_share_it(ledger: Ledger) -> None:
     with ThreadPoolExecutor(8) as pool:
         numbers = list(pool.map(attempt, range(40)))
     assert sorted(numbers) == list(range(1, 41))
-    assert ledger.budget(VISITS.dataset).spent_epsilon == 40
+    assert ledger.read().budget(VISITS.dataset).spent_epsilon == 40
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
@@ -382,7 +394,7 @@ def test_a_killed_process_leaves_every_debit_it_was_granted(ledger: Ledger) -> N
     # communicate would not see the lines that Python has read ahead
     seen += process.stdout.read().count("granted")
     process.wait()
-    budget = ledger.budget(VISITS.dataset)
+    budget = ledger.read().budget(VISITS.dataset)
     # one more may have been committed and not yet announced, never the other way round
     assert seen <= budget.spent_epsilon <= seen + 1
     assert {run.state for run in budget.entries} == {"open"}
@@ -395,16 +407,16 @@ def test_an_unfinished_transaction_is_rolled_back(ledger: Ledger) -> None:
     chain = unfinished.__enter__()
     chain.add(replace(chain.budget(VISITS.dataset).entries[0], seq=2))
     assert unfinished.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None) is False
-    assert ledger.budget(VISITS.dataset).spent_epsilon == 1
+    assert ledger.read().budget(VISITS.dataset).spent_epsilon == 1
     assert debit(ledger, 1) == 2
 
 
 def test_a_clock_that_goes_backwards(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger.set_cap(VISITS, 2, 0, ROW)
+    set_cap(ledger, VISITS, 2, 0, ROW)
     for year in (2030, 1999):
         monkeypatch.setattr(entries, "_now", lambda year=year: f"{year}-01-01T00:00:00+00:00")
         debit(ledger, 1)
-    budget = ledger.budget(VISITS.dataset)
+    budget = ledger.read().budget(VISITS.dataset)
     assert [run.time[:4] for run in budget.entries] == ["2030", "1999"]
     assert [run.seq for run in budget.entries] == [2, 3]
     assert "only 0 of the cap" in refusal(ledger, 1)
@@ -513,7 +525,7 @@ def test_any_plan_that_is_json_survives_the_round_trip(ledger: Ledger) -> None:
     odd: list[dict[Any, Any]] = [{2: "é\ud800", 10: (1.5, None)}, {"": [[]], "kind": "close"}]
     debit(ledger, 1, plan=odd, model='a"\n\x00b')
     ledger.read()
-    (run,) = ledger.budget(VISITS.dataset).entries
+    (run,) = ledger.read().budget(VISITS.dataset).entries
     assert run.plan[0] == {"2": "é\ud800", "10": [1.5, None]}
     assert run.model == 'a"\n\x00b'
 
@@ -557,7 +569,7 @@ def test_damage_is_either_harmless_or_reported_in_one_sentence(ledger: Ledger) -
         debit(ledger, NANO)
     whole, budget, head = (
         ledger.path.read_bytes(),
-        ledger.budget(VISITS.dataset),
+        ledger.read().budget(VISITS.dataset),
         ledger.read().head,
     )
     source = random.Random(1)
@@ -567,7 +579,7 @@ def test_damage_is_either_harmless_or_reported_in_one_sentence(ledger: Ledger) -
         ledger.path.write_bytes(damaged)
         # a damaged page can also lose the tail, which is for the anchor to tell
         with suppress(DpforestError):
-            assert ledger.budget(VISITS.dataset) == budget or not holds(ledger, head)
+            assert ledger.read().budget(VISITS.dataset) == budget or not holds(ledger, head)
     for length in range(100, len(whole), 997):
         ledger.path.write_bytes(whole[:length])
         with pytest.raises(DpforestError):
@@ -595,7 +607,7 @@ def test_a_read_only_file(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(DpforestError) as caught:
         debit(ledger, 1)
     assert "cannot be written; make the file and its folder writable" in sentence(caught)
-    assert ledger.budget(VISITS.dataset).spent_epsilon == 1
+    assert ledger.read().budget(VISITS.dataset).spent_epsilon == 1
 
 
 def test_a_full_disk_debits_nothing(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -615,7 +627,7 @@ def test_a_full_disk_debits_nothing(ledger: Ledger, monkeypatch: pytest.MonkeyPa
         f"The ledger at {ledger.path} cannot be written because the disk is full; "
         "free some space and try again."
     )
-    assert ledger.budget(VISITS.dataset).spent_epsilon == 1
+    assert ledger.read().budget(VISITS.dataset).spent_epsilon == 1
     assert debit(ledger, 1) == 2
 
 
@@ -626,7 +638,7 @@ def test_a_locked_ledger(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Non
     holder.execute("BEGIN IMMEDIATE")
     with pytest.raises(DpforestError) as caught:
         debit(ledger, 1)
-    assert ledger.budget(VISITS.dataset).spent_epsilon == 1  # readers are not kept out
+    assert ledger.read().budget(VISITS.dataset).spent_epsilon == 1  # readers are not kept out
     holder.close()
     assert "is in use by another process; try again" in sentence(caught)
     assert debit(ledger, 1) == 2
