@@ -15,6 +15,7 @@ from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import (
     AGAIN,
     COUNTS,
+    LAPLACE,
     ROWS,
     Measure,
     Plan,
@@ -22,7 +23,6 @@ from dpforest_duckdb.privacy.plan import (
     evenly,
     share,
 )
-from dpforest_duckdb.privacy.plan import LAPLACE as LAPLACE
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP
 from dpforest_duckdb.request import Request
 

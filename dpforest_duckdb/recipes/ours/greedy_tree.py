@@ -14,10 +14,10 @@ from dpforest_duckdb.postprocess.pipeline import each, leaf_noise
 from dpforest_duckdb.postprocess.shrinkage import shrink_to_parent, sum_upward
 from dpforest_duckdb.postprocess.voting import vote_by_shares
 from dpforest_duckdb.privacy.noise import noise_scale
-from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.privacy.plan import LAPLACE, Plan
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import constants
-from dpforest_duckdb.recipes.plans import LAPLACE, half_to_leaves, rows_share
+from dpforest_duckdb.recipes.plans import half_to_leaves, rows_share
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility

@@ -13,16 +13,10 @@ from dataclasses import replace
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.tree_beside_sums import TREE_BESIDE_SUMS as LEARNER
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, evenly, share
+from dpforest_duckdb.privacy.plan import LAPLACE, Plan, PlannedQuery, evenly, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants
-from dpforest_duckdb.recipes.plans import (
-    LAPLACE,
-    count_cost,
-    first_queries,
-    medians,
-    tables_query,
-)
+from dpforest_duckdb.recipes.plans import count_cost, first_queries, medians, tables_query
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility

@@ -18,9 +18,9 @@ from __future__ import annotations
 from dpforest_duckdb.learners.specialisation import specialised
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_counts
-from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.privacy.plan import LAPLACE, Plan
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
-from dpforest_duckdb.recipes.plans import LAPLACE, spread
+from dpforest_duckdb.recipes.plans import spread
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
+from dpforest_duckdb.privacy.plan import LAPLACE
 from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
-from dpforest_duckdb.recipes.plans import LAPLACE, one_per_depth, per_node
+from dpforest_duckdb.recipes.plans import one_per_depth, per_node
 from dpforest_duckdb.recipes.recipe import BOOTSTRAP, Recipe, repaired
 from dpforest_duckdb.splits.choose import among, by_utility
 from dpforest_duckdb.splits.published import unless_pure

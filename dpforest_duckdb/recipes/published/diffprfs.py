@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
+from dpforest_duckdb.privacy.plan import LAPLACE
 from dpforest_duckdb.recipes.conformance import Line
-from dpforest_duckdb.recipes.plans import LAPLACE, one_per_depth, per_node
+from dpforest_duckdb.recipes.plans import one_per_depth, per_node
 from dpforest_duckdb.recipes.recipe import BOOTSTRAP, Recipe, repaired
 from dpforest_duckdb.splits.choose import Chooser, among
 from dpforest_duckdb.splits.published import INTERVALS, by_points, unless_pure
@@ -153,8 +154,5 @@ DIFFPRFS = repaired(
     plan=one_per_depth(LAPLACE),
     choose=choose(MAX_COUNT),
     ends_early=False,
-    variants={
-        "ig": {"choose": choose(INFORMATION_GAIN)},
-        "max": {"choose": choose(MAX_COUNT)},
-    },
+    variants={"ig": {"choose": choose(INFORMATION_GAIN)}, "max": {"choose": choose(MAX_COUNT)}},
 )

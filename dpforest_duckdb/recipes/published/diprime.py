@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_counts
+from dpforest_duckdb.privacy.plan import LAPLACE
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import (
     FULL_MEDIANS,
-    LAPLACE,
     half_to_leaves,
     half_to_leaves_and_full_medians,
 )

@@ -17,9 +17,10 @@ from dpforest_duckdb.arrays import Mask
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.privacy.noise import laplace_deviation
+from dpforest_duckdb.privacy.plan import LAPLACE
 from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
-from dpforest_duckdb.recipes.plans import LAPLACE, per_node
+from dpforest_duckdb.recipes.plans import per_node
 from dpforest_duckdb.recipes.recipe import ALL_ROWS, BOOTSTRAP, Recipe, repaired
 from dpforest_duckdb.request import Level
 from dpforest_duckdb.splits.choose import among, attribute_first, by_utility

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_counts
+from dpforest_duckdb.privacy.plan import LAPLACE
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
-from dpforest_duckdb.recipes.plans import LAPLACE, per_node
+from dpforest_duckdb.recipes.plans import per_node
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.recipes.stopping import children_within_noise
 from dpforest_duckdb.splits.published import by_noisy_counts

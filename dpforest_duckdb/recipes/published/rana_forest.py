@@ -20,9 +20,9 @@ from dataclasses import replace
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
-from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.privacy.plan import LAPLACE, Plan
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
-from dpforest_duckdb.recipes.plans import LAPLACE, spread
+from dpforest_duckdb.recipes.plans import spread
 from dpforest_duckdb.recipes.recipe import BOOTSTRAP, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import Choice, among

@@ -24,8 +24,9 @@ from dpforest_duckdb.postprocess.pruning import prune_by_signal
 from dpforest_duckdb.postprocess.shrinkage import sum_upward
 from dpforest_duckdb.postprocess.voting import vote_by_surest
 from dpforest_duckdb.privacy.noise import noise_scale
+from dpforest_duckdb.privacy.plan import LAPLACE
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
-from dpforest_duckdb.recipes.plans import LAPLACE, NOISY_ROWS, PUBLIC_ROWS, ROWS_SHARE, leaves_only
+from dpforest_duckdb.recipes.plans import NOISY_ROWS, PUBLIC_ROWS, ROWS_SHARE, leaves_only
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
 from dpforest_duckdb.recipes.stopping import unsupported
 from dpforest_duckdb.request import Request

@@ -24,10 +24,10 @@ from dpforest_duckdb.learners.feature_selection import relevant
 from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
-from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.privacy.plan import LAPLACE, Plan
 from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
-from dpforest_duckdb.recipes.plans import LAPLACE, harmonic, spread
+from dpforest_duckdb.recipes.plans import harmonic, spread
 from dpforest_duckdb.recipes.recipe import ALL_ROWS, BOOTSTRAP, Recipe, Second, repaired
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import among, by_utility
