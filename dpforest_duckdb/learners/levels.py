@@ -172,22 +172,17 @@ class _Levels:
 
 
 def release_leaves(rows: CodedRows, context: TrainingContext, growth: Growth) -> Growth:
-    """Release what the recipe queries at leaves: all at once, or at a cost for each tree."""
-    query = context.account.plan.query("leaf")
-    if query is None:
+    """Release what the recipe queries at leaves, all at once."""
+    if context.account.plan.query("leaf") is None:
         return growth
     context.observe(Event(Phase.COUNT_LEAVES))
-    private = rows.count_leaves(0, growth.nodes)
-    leaf, k = growth.kind == LEAF, context.request.rows_per_unit
-    groups = [leaf]
-    if len(query.by_depth) > 1:
-        groups = [leaf & (growth.tree == tree) for tree in range(growth.trees)]
-    for number, leaves in enumerate(map(np.flatnonzero, groups)):
-        cost = context.account.spend("leaf", number)
-        noisy = context.recipe.leaf.ask(
-            private[leaves], cost, k, context.randomness.noise, context.randomness.bits
-        )
-        growth.release(leaves, noisy, laplace_deviation(cost, k))
+    leaves, k = np.flatnonzero(growth.kind == LEAF), context.request.rows_per_unit
+    private = rows.count_leaves(0, growth.nodes)[leaves]
+    cost = context.account.spend("leaf")
+    noisy = context.recipe.leaf.ask(
+        private, cost, k, context.randomness.noise, context.randomness.bits
+    )
+    growth.release(leaves, noisy, laplace_deviation(cost, k))
     return growth
 
 

@@ -75,7 +75,7 @@ class Recipe:
     - "rows": a noisy class histogram of all rows, from which `adapt` sets trees, depth and bins;
       "rows again": a second one, only if the first is too noisy (`plans.count_queries`);
     - the level loop's: "histogram" or "size" at every node, "split" at every inner node, "leaf" at
-      every leaf (with one cost per tree if there are several), "scores" of sums of votes;
+      every leaf, "scores" of sums of votes;
     - boosting's "sweep" and "forest", the "tables" of attributes, class means' "window", "means",
       "squares" and "products" (see `learners`);
     - "bins": cuts of numeric attributes at private medians (`learners.private_bins`);
