@@ -14,7 +14,7 @@ from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.noise import CountNoise
-from dpforest_duckdb.privacy.plan import COUNTS, LAPLACE, PlannedQuery
+from dpforest_duckdb.privacy.plan import COUNTS, LAPLACE, Plan, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import unobserved
@@ -42,6 +42,16 @@ def adapted(
     context = run.RunContext(recipe, request, account, randomness, unobserved)
     settled = run.adapted(classes, context)
     return settled.recipe, settled.request
+
+
+def spending(account: Accountant) -> Plan:
+    """The queries asked so far, as a plan."""
+    queried = [
+        replace(query, by_depth=tuple(query.by_depth[depth] for depth in depths))
+        for query in account.plan.queries
+        if (depths := account._queried.get(query.purpose))
+    ]
+    return Plan(tuple(queried))
 
 
 def counted(request: Request, forest: Forest) -> Request:

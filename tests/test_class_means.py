@@ -15,7 +15,7 @@ from typing import Any, cast
 import duckdb
 import numpy as np
 import pytest
-from steps import encode
+from steps import encode, spending
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
@@ -245,7 +245,7 @@ def test_the_noise_is_given_what_the_plan_says(
         drawn.append((costs["mixture"], k * POINTS, True))
     assert spent.joint == [([1, 1, 7], costs["means"], k * REACH), second]
     assert spent.drawn == drawn
-    assert account.spent.epsilon == plan.epsilon <= epsilon * NANO
+    assert spending(account).epsilon == plan.epsilon <= epsilon * NANO
     assert plan.query("window").total == 2 * costs["window"]  # type: ignore[union-attr]
     assert forest.guarantee.plan == plan.lines()
 
@@ -652,7 +652,7 @@ def test_auto_takes_class_means_unless_one_attribute_suffices(
     assert spent.laplace[: len(first)] == [
         (costs[purpose].total, 3 * (18 if purpose == "bounds" else 1)) for purpose in first
     ]
-    assert account.spent.epsilon <= 3 * NANO
+    assert spending(account).epsilon <= 3 * NANO
     assert evaluate(con, forest, table, ledger=tmp_path / "ledger").accuracy > 0.7
 
 
@@ -719,7 +719,7 @@ def test_few_rows_and_a_tiny_budget_end_no_run(
     options = {"epsilon": epsilon, "privacy_unit": "u", "rows_per_unit": 5}
     forest = alternated(con, tmp_path / "ledger", rows, **options)
     (account,) = spent.accounts
-    assert account.spent.epsilon == account.plan.epsilon <= epsilon * NANO
+    assert spending(account).epsilon == account.plan.epsilon <= epsilon * NANO
     assert forest.guarantee.plan == account.plan.lines()
     first = account.plan.queries[:3]
     assert [query.purpose for query in first] == [*COUNTS, STRONGEST]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steps import adapted
+from steps import adapted, spending
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
@@ -259,7 +259,7 @@ def test_no_number_of_rows_makes_the_default_overspend(
         noise = ExactNoise(Randomness.seeded(rows).bits)
     class_counts = np.array([rows] + [0] * (classes - 1))
     followed, settled = adapted(class_counts, recipe, request, account, noise)
-    asked = account.spent
+    asked = spending(account)
     assert [q.purpose for q in asked.queries] in (["rows"], ["rows", "rows again"])
     assert account.plan.queries[: len(asked.queries)] == asked.queries
     if account.plan.concentrated:
@@ -273,7 +273,7 @@ def test_no_number_of_rows_makes_the_default_overspend(
         for depth in range(len(query.by_depth)):
             if query not in asked.queries:
                 account.spend(query.purpose, depth)
-    assert account.spent == account.plan
+    assert spending(account) == account.plan
 
 
 def test_bins_that_the_domain_chose_stay() -> None:

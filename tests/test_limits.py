@@ -9,6 +9,7 @@ import duckdb
 import numpy as np
 import pytest
 from shell import dpforest
+from steps import spending
 from test_recipes import domain, grown, mixed
 
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
@@ -138,7 +139,7 @@ def test_nodes_past_the_limit_stay_leaves(name: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(levels, "MAX_LEAVES", 30)
     trees, account, _ = grown(find(name), epsilon=1000 * NANO, trees=2)
     assert 24 < sum(len(tree.leaves) for tree in trees) <= 30 < everything
-    assert account.spent.epsilon <= account.plan.epsilon
+    assert spending(account).epsilon <= account.plan.epsilon
     for tree in trees:
         assert tree.counts is not None
         assert tree.noise is not None

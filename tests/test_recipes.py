@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
-from steps import adapted, grow
+from steps import adapted, grow, spending
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
@@ -100,7 +100,7 @@ def test_the_accountant_refuses_what_was_not_planned() -> None:
     account = Accountant(Plan((PlannedQuery("split", "m", (10, 10), times=3),)))
     assert account.spend("split", 0) == 10
     assert account.spend("split", 1) == 10
-    assert account.spent.epsilon == 60
+    assert spending(account).epsilon == 60
     for purpose, depth in (("split", 1), ("split", 2), ("split", -1), ("leaf", 0)):
         with pytest.raises(PlanError):
             account.spend(purpose, depth)
@@ -114,7 +114,7 @@ def test_an_adapted_plan_fits_into_what_was_debited() -> None:
     account.spend("rows")
     account.replan(Plan((PlannedQuery("rows", "m", (5,)), PlannedQuery("split", "m", (15, 15)))))
     assert account.spend("split", 1) == 15
-    assert account.spent.epsilon == 20
+    assert spending(account).epsilon == 20
     for other in (
         Plan((PlannedQuery("rows", "m", (5,)), PlannedQuery("split", "m", (15, 16)))),
         Plan((PlannedQuery("rows", "m", (4,)), PlannedQuery("split", "m", (15, 15)))),
@@ -272,7 +272,7 @@ def test_dpdf_queries_a_histogram_at_every_node() -> None:
     trees, account, _ = grown(find("dpdf"))
     assert trees[0].counts is not None
     assert abs(int(trees[0].counts[0].sum()) - 4000) < 50
-    assert account.spent.epsilon <= account.plan.epsilon
+    assert spending(account).epsilon <= account.plan.epsilon
 
 
 @pytest.mark.parametrize("name", ["dpdf", "pinq-id3", "greedy-tree", "snr-forest"])
@@ -422,7 +422,7 @@ def test_the_greedy_tree_is_shallow_where_noise_is_large() -> None:
     deep, _, public = grown(find("greedy-tree"), epsilon=10 * NANO)
     shallow, account, _ = grown(find("greedy-tree"), epsilon=NANO // 50)
     assert shallow[0].depth(public.cells) < deep[0].depth(public.cells)
-    assert account.spent.epsilon <= account.plan.epsilon <= NANO // 50
+    assert spending(account).epsilon <= account.plan.epsilon <= NANO // 50
 
 
 def test_more_trees_than_roots_are_refused_before_anything_is_read() -> None:
@@ -644,8 +644,8 @@ def check_that_the_plan_is_spent(
                 if alike or account.plan.query("sweep") or account.plan.query("window"):
                     asked, spent = (list(dict.fromkeys(costs)) for costs in (asked, spent))
                 assert asked == spent
-            assert account.spent.epsilon <= account.plan.epsilon
-            whole += account.spent.epsilon
+            assert spending(account).epsilon <= account.plan.epsilon
+            whole += spending(account).epsilon
             given.clear()
             depths.clear()
     assert whole <= request.epsilon

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shell import dpforest
-from steps import adapted
+from steps import adapted, spending
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
@@ -155,7 +155,7 @@ def test_both_counts_are_of_the_same_rows_and_weigh_by_their_inverse_variances(
     second = math.floor(math.sqrt(2) * 30 * k / of_class * NANO)
     planned = [NANO // 400, second]
     assert noise.given == [(private.tolist(), cost, k) for cost in planned]
-    assert costs(account.plan.queries) == costs(account.spent.queries) == planned
+    assert costs(account.plan.queries) == costs(spending(account).queries) == planned
     exact = [1 / variance(cost, k) for cost in planned]
     mean = (np.array(noise.noise) * np.array(exact)[:, None]).sum(axis=0) / sum(exact)
     assert abs(np.array(request.histogram) - private - mean).max() <= 0.5

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dpforest_duckdb.privacy.plan import Plan, PlanError
 
 
@@ -42,13 +40,3 @@ class Accountant:
         if not same or not plan.fits(self._debited, self._delta):
             raise PlanError("the adapted plan costs more than was debited")
         self.plan = plan
-
-    @property
-    def spent(self) -> Plan:
-        """The queries asked so far, as a plan."""
-        queried = [
-            replace(query, by_depth=tuple(query.by_depth[d] for d in self._queried[query.purpose]))
-            for query in self.plan.queries
-            if self._queried.get(query.purpose)
-        ]
-        return Plan(tuple(queried))

@@ -7,6 +7,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from steps import spending
 
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
@@ -64,7 +65,7 @@ def test_a_plan_in_rho_fits_where_its_rho_is_paid_for() -> None:
         if fits:
             account.replan(plan)
             account.spend("sweep")
-            assert account.spent.rho == paid
+            assert spending(account).rho == paid
         else:
             with pytest.raises(PlanError):
                 account.replan(plan)
