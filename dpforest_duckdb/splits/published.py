@@ -64,12 +64,8 @@ def unless_pure(chooser: Chooser) -> Chooser:
     """
 
     def choose(choice: Choice) -> Drawn:
-        several: Mask = np.asarray((choice.counts[0].sum(axis=1) > 0).sum(axis=1) > 1)
-        drawn = np.full(len(several), NO_SPLIT, dtype=np.int64)
-        nodes = np.flatnonzero(several)
-        if len(nodes):
-            drawn[nodes] = chooser(choice.of(nodes)).candidate
-        return Drawn(drawn)
+        several: Mask = (choice.counts[0].sum(axis=1) > 0).sum(axis=1) > 1
+        return _drawn_at(several, choice, chooser)
 
     return choose
 
@@ -100,11 +96,8 @@ def at_points(chooser: Chooser, number: int) -> Chooser:
 
     def choose(choice: Choice) -> Drawn:
         allowed = choice.allowed & equidistant(choice.candidates, number)
-        drawn = np.full(len(allowed), NO_SPLIT, dtype=np.int64)
-        nodes = np.flatnonzero(allowed.any(axis=1))
-        if len(nodes):
-            drawn[nodes] = chooser(replace(choice, allowed=allowed).of(nodes)).candidate
-        return Drawn(drawn)
+        left: Mask = np.asarray(allowed.any(axis=1))
+        return _drawn_at(left, replace(choice, allowed=allowed), chooser)
 
     return choose
 
@@ -353,6 +346,14 @@ def _nearest_to_class_means(choice: Choice, attribute: int) -> Integers:
     distance = abs(splits.cell[cuts][None, :] - middle[:, None])
     nearest: Integers = cuts[np.where(choice.allowed[:, cuts], distance, np.inf).argmin(axis=1)]
     return nearest
+
+
+def _drawn_at(some: Mask, choice: Choice, chooser: Chooser) -> Drawn:
+    """What the chooser draws at some of the nodes; the others stay leaves."""
+    drawn, nodes = np.full(len(some), NO_SPLIT, dtype=np.int64), np.flatnonzero(some)
+    if len(nodes):
+        drawn[nodes] = chooser(choice.of(nodes)).candidate
+    return Drawn(drawn)
 
 
 def _one_point(
