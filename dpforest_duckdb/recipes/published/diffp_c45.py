@@ -34,6 +34,8 @@ from dpforest_duckdb.splits.utilities import (
     with_factor_2,
 )
 
+UTILITIES = {"ig": INFORMATION_GAIN, "gini": GINI, "max": MAX_COUNT}
+
 
 def plan(request: Request) -> Plan:
     """A size at every node, k + 1 draws at every split, the class counts of a leaf, all alike."""
@@ -132,11 +134,7 @@ _PUBLISHED = Recipe(
     plan=plan,
     stop=children_within_noise,
     finish=each(with_cells(sum_upward), with_cells(prune_by_error), alone(vote_by_counts)),
-    variants={
-        "ig": {"choose": choose(INFORMATION_GAIN)},
-        "gini": {"choose": choose(with_factor_2(GINI))},
-        "max": {"choose": choose(with_factor_2(MAX_COUNT))},
-    },
+    variants={name: {"choose": choose(with_factor_2(u))} for name, u in UTILITIES.items()},
     lines=LINES,
 )
 
@@ -145,9 +143,5 @@ DIFFP_C45 = repaired(
     "It is private as published. Splits are drawn by Gini weighted by rows, which is monotone, so "
     "that the factor 2 is left out.",
     choose=choose(GINI),
-    variants={
-        "ig": {"choose": choose(INFORMATION_GAIN)},
-        "gini": {"choose": choose(GINI)},
-        "max": {"choose": choose(MAX_COUNT)},
-    },
+    variants={name: {"choose": choose(u)} for name, u in UTILITIES.items()},
 )

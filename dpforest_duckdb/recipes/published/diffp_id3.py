@@ -21,14 +21,22 @@ from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import per_node
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
 from dpforest_duckdb.recipes.stopping import children_within_noise
-from dpforest_duckdb.splits.choose import by_utility
+from dpforest_duckdb.splits.choose import Chooser, by_utility
 from dpforest_duckdb.splits.utilities import (
     GINI,
     INFORMATION_GAIN,
     MAX_COUNT,
     NORMALISED_GINI,
+    Utility,
     with_factor_2,
 )
+
+UTILITIES = {"ig": INFORMATION_GAIN, "normalised": NORMALISED_GINI, "gini": GINI, "max": MAX_COUNT}
+
+
+def choose(utility: Utility) -> Chooser:
+    return by_utility(utility, EXPONENTIAL)
+
 
 LINES = (
     Line("The tree sees all rows.", "Fletcher & Islam 2015, §4", "rows"),
@@ -110,19 +118,14 @@ _PUBLISHED = Recipe(
     paper="Data Mining with Differential Privacy, KDD 2010",
     rows="all",
     split_type="multiway",
-    choose=by_utility(INFORMATION_GAIN, EXPONENTIAL),
+    choose=choose(INFORMATION_GAIN),
     trees=1,
     depth=5,
     depth_of_root=1,
     plan=per_node("exponential mechanism", LAPLACE),
     stop=children_within_noise,
     finish=each(with_cells(sum_upward), with_cells(prune_by_error), alone(vote_by_counts)),
-    variants={
-        "ig": {"choose": by_utility(INFORMATION_GAIN, EXPONENTIAL)},
-        "normalised": {"choose": by_utility(NORMALISED_GINI, EXPONENTIAL)},
-        "gini": {"choose": by_utility(with_factor_2(GINI), EXPONENTIAL)},
-        "max": {"choose": by_utility(with_factor_2(MAX_COUNT), EXPONENTIAL)},
-    },
+    variants={name: {"choose": choose(with_factor_2(u))} for name, u in UTILITIES.items()},
     lines=LINES,
 )
 
@@ -130,11 +133,6 @@ DIFFP_ID3 = repaired(
     _PUBLISHED,
     "It is private as published. Splits are drawn by Gini weighted by counts, which is monotone, "
     "so that the factor 2 is left out.",
-    choose=by_utility(GINI, EXPONENTIAL),
-    variants={
-        "ig": {"choose": by_utility(INFORMATION_GAIN, EXPONENTIAL)},
-        "normalised": {"choose": by_utility(NORMALISED_GINI, EXPONENTIAL)},
-        "gini": {"choose": by_utility(GINI, EXPONENTIAL)},
-        "max": {"choose": by_utility(MAX_COUNT, EXPONENTIAL)},
-    },
+    choose=choose(GINI),
+    variants={name: {"choose": choose(u)} for name, u in UTILITIES.items()},
 )

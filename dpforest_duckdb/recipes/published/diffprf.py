@@ -19,9 +19,22 @@ from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import one_per_depth, per_node
 from dpforest_duckdb.recipes.recipe import BOOTSTRAP, Recipe, repaired
-from dpforest_duckdb.splits.choose import among, by_utility
+from dpforest_duckdb.splits.choose import Chooser, among, by_utility
 from dpforest_duckdb.splits.published import unless_pure
-from dpforest_duckdb.splits.utilities import GINI, INFORMATION_GAIN, MAX_COUNT, with_factor_2
+from dpforest_duckdb.splits.utilities import (
+    GINI,
+    INFORMATION_GAIN,
+    MAX_COUNT,
+    Utility,
+    with_factor_2,
+)
+
+UTILITIES = {"ig": INFORMATION_GAIN, "max": MAX_COUNT, "gini": GINI}
+
+
+def choose(utility: Utility) -> Chooser:
+    return among(by_utility(utility, EXPONENTIAL))
+
 
 LINES = (
     Line(
@@ -113,7 +126,7 @@ _PUBLISHED = Recipe(
     paper="Differential Private Random Forest, ICACCI 2014",
     rows="bootstrap",
     split_type="multiway",
-    choose=unless_pure(among(by_utility(INFORMATION_GAIN, EXPONENTIAL))),
+    choose=unless_pure(choose(INFORMATION_GAIN)),
     ends_early=True,
     trees=20,
     depth=5,
@@ -121,9 +134,7 @@ _PUBLISHED = Recipe(
     finish=each(alone(vote_by_majority)),
     flaws=(BOOTSTRAP, "Whether the rows of a node are of one class is read from the true rows."),
     variants={
-        "ig": {"choose": unless_pure(among(by_utility(INFORMATION_GAIN, EXPONENTIAL)))},
-        "max": {"choose": unless_pure(among(by_utility(with_factor_2(MAX_COUNT), EXPONENTIAL)))},
-        "gini": {"choose": unless_pure(among(by_utility(with_factor_2(GINI), EXPONENTIAL)))},
+        name: {"choose": unless_pure(choose(with_factor_2(u)))} for name, u in UTILITIES.items()
     },
     lines=LINES,
 )
@@ -134,11 +145,7 @@ DIFFPRF = repaired(
     "are drawn by Gini, which is monotone, so that the factor 2 is left out.",
     rows="all",
     plan=one_per_depth(LAPLACE),
-    choose=among(by_utility(GINI, EXPONENTIAL)),
+    choose=choose(GINI),
     ends_early=False,
-    variants={
-        "ig": {"choose": among(by_utility(INFORMATION_GAIN, EXPONENTIAL))},
-        "max": {"choose": among(by_utility(MAX_COUNT, EXPONENTIAL))},
-        "gini": {"choose": among(by_utility(GINI, EXPONENTIAL))},
-    },
+    variants={name: {"choose": choose(u)} for name, u in UTILITIES.items()},
 )
