@@ -134,16 +134,22 @@ def by_rank(request: Request, *, scores: int, choice: int) -> Plan:
     """
     seen = request.epsilon * scores // 100
     rest = request.epsilon - count_cost(request) - seen
+    scored = (PlannedQuery("scores", LAPLACE, (seen,)),) if seen else ()
+    return Plan((*first_queries(request), *drawn_tables(request, rest, choice), *scored))
+
+
+def drawn_tables(request: Request, whole: int, choice: int) -> tuple[PlannedQuery, ...]:
+    """The draws of attributes, unless all are used, and the tables of those drawn.
+
+    The draws get `choice` percent of `whole`, in nano-ε.
+    """
     trees, every = request.trees, request.trees == len(request.domain.attributes)
-    chosen, tables = (0, rest) if every else share(rest, (choice, 100 - choice))
-    queries = [*first_queries(request)]
-    if not every:
-        draws = PlannedQuery(
-            "attribute", PERMUTE_AND_FLIP.on("sums of max counts"), evenly(chosen, trees)
-        )
-        queries.append(draws)
-    queries.append(tables_query(tables, trees, every=every))
-    return Plan((*queries, *([PlannedQuery("scores", LAPLACE, (seen,))] if seen else [])))
+    if every:
+        return (tables_query(whole, trees, every=True),)
+    chosen, tables = share(whole, (choice, 100 - choice))
+    how = PERMUTE_AND_FLIP.on("sums of max counts")
+    draws = PlannedQuery("attribute", how, evenly(chosen, trees))
+    return draws, tables_query(tables, trees, every=False)
 
 
 def tables_query(cost: int, trees: int, *, every: bool) -> PlannedQuery:

@@ -16,7 +16,7 @@ from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import LAPLACE, Plan, PlannedQuery, evenly, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants
-from dpforest_duckdb.recipes.plans import count_cost, first_queries, medians, tables_query
+from dpforest_duckdb.recipes.plans import count_cost, drawn_tables, first_queries, medians
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility
@@ -41,18 +41,11 @@ def _budgets(request: Request) -> tuple[tuple[PlannedQuery, ...], int, int, int]
 
 def plan(request: Request) -> Plan:
     bins, choice, grown, sums = _budgets(request)
-    trees, every = request.trees, request.trees == len(request.domain.attributes)
-    percent = auto_rules.draw_percent(request)
-    chosen, tables = (0, sums) if every else share(sums, (percent, 100 - percent))
-    draws = PlannedQuery(
-        "attribute", PERMUTE_AND_FLIP.on("sums of max counts"), evenly(chosen, trees)
-    )
     return Plan(
         (
             *first_queries(request),
             *bins,
-            *(() if every else (draws,)),
-            tables_query(tables, trees, every=every),
+            *drawn_tables(request, sums, auto_rules.draw_percent(request)),
             PlannedQuery("split", PERMUTE_AND_FLIP.on("Gini"), evenly(grown // 2, request.depth)),
             PlannedQuery("leaf", LAPLACE, (grown // 2,)),
             PlannedQuery("mixture", PERMUTE_AND_FLIP.on("points"), (choice,)),
