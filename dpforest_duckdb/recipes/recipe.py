@@ -34,6 +34,11 @@ SIZES = (0, *(10**digits for digits in range(2, 19, 2)))  # of tables, to look a
 DENSE = tuple(2**power for power in range(7, 41))  # to see whether a δ is used for any of them
 
 
+def as_many_as_attributes(domain: Domain) -> int:
+    """m trees, or splits on a path."""
+    return len(domain.attributes)
+
+
 def half_the_attributes(domain: Domain) -> int:
     """m/2 splits on a path: a public rule of several papers."""
     return max(1, len(domain.attributes) // 2)

@@ -15,6 +15,7 @@ from functools import partial
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.boosting import BOOSTING
 from dpforest_duckdb.learners.class_means import ordered_attributes
+from dpforest_duckdb.postprocess.pipeline import as_grown
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto_rules import (
@@ -81,7 +82,7 @@ BOOSTED = Recipe(
     learner=BOOSTING,
     private_bounds=True,
     adapt=adapt,
-    finish=lambda grown, request, plan: list(grown.trees),
+    finish=as_grown,
     link="softmax",
     only=OURS,
 )

@@ -13,11 +13,12 @@ from fractions import Fraction
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.class_means import CLASS_MEANS as LEARNER
+from dpforest_duckdb.postprocess.pipeline import as_grown
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants
 from dpforest_duckdb.recipes.plans import count_cost, first_queries
-from dpforest_duckdb.recipes.recipe import OURS, Recipe
+from dpforest_duckdb.recipes.recipe import OURS, Recipe, as_many_as_attributes
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits import positions
 from dpforest_duckdb.splits.choose import at_random
@@ -82,7 +83,7 @@ CLASS_MEANS = Recipe(
     rows="all",
     split_type="multiway",
     choose=at_random,
-    trees=lambda domain: len(domain.attributes),
+    trees=as_many_as_attributes,
     depth=1,
     own_trees=True,
     own_depth=True,
@@ -91,7 +92,7 @@ CLASS_MEANS = Recipe(
     learner=LEARNER,
     private_bounds=True,
     adapt=adapt,
-    finish=lambda grown, request, plan: list(grown.trees),
+    finish=as_grown,
     link="softmax",
     only=OURS,
 )

@@ -13,7 +13,7 @@ from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.recipes.ours.auto_rules import adapt_jointly
 from dpforest_duckdb.recipes.plans import count_cost, first_queries
-from dpforest_duckdb.recipes.recipe import OURS, Recipe
+from dpforest_duckdb.recipes.recipe import OURS, Recipe, as_many_as_attributes
 from dpforest_duckdb.request import Grown, Request
 from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.tree import Tree
@@ -40,7 +40,7 @@ JOINT_TABLES = Recipe(
     rows="all",
     split_type="multiway",
     choose=at_random,
-    trees=lambda domain: len(domain.attributes),
+    trees=as_many_as_attributes,
     depth=1,
     own_trees=True,
     own_depth=True,

@@ -12,7 +12,7 @@ from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto_rules import adapt, draw_percent, sums_are_fitted
 from dpforest_duckdb.recipes.plans import by_rank
-from dpforest_duckdb.recipes.recipe import OURS, Recipe
+from dpforest_duckdb.recipes.recipe import OURS, Recipe, as_many_as_attributes
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
 
@@ -30,7 +30,7 @@ LOG_ODDS = Recipe(
     rows="all",
     split_type="multiway",
     choose=at_random,
-    trees=lambda domain: len(domain.attributes),
+    trees=as_many_as_attributes,
     depth=1,
     own_depth=True,
     distinct_roots=True,

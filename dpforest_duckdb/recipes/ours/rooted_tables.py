@@ -15,11 +15,12 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners import rooted_tables as learner
+from dpforest_duckdb.postprocess.pipeline import as_grown
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants
 from dpforest_duckdb.recipes.plans import count_cost, first_queries
-from dpforest_duckdb.recipes.recipe import OURS, Recipe
+from dpforest_duckdb.recipes.recipe import OURS, Recipe, as_many_as_attributes
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.splits.table_codes import deviations
@@ -95,7 +96,7 @@ ROOTED_TABLES = Recipe(
     rows="all",
     split_type="multiway",
     choose=at_random,
-    trees=lambda domain: len(domain.attributes),
+    trees=as_many_as_attributes,
     depth=3,
     own_trees=True,
     own_depth=True,
@@ -103,7 +104,7 @@ ROOTED_TABLES = Recipe(
     learner=learner.rooted_tables(lambda request: roots(request)[0]),
     private_bounds=True,
     adapt=adapt,
-    finish=lambda grown, request, plan: list(grown.trees),
+    finish=as_grown,
     link="softmax",
     only=OURS,
 )

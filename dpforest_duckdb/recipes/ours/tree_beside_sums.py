@@ -12,12 +12,13 @@ from dataclasses import replace
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.tree_beside_sums import TREE_BESIDE_SUMS as LEARNER
+from dpforest_duckdb.postprocess.pipeline import as_grown
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import LAPLACE, Plan, PlannedQuery, evenly, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants
 from dpforest_duckdb.recipes.plans import count_cost, drawn_tables, first_queries, medians
-from dpforest_duckdb.recipes.recipe import OURS, Recipe
+from dpforest_duckdb.recipes.recipe import OURS, Recipe, as_many_as_attributes
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.utilities import GINI
@@ -76,13 +77,13 @@ TREE_BESIDE_SUMS = Recipe(
     rows="all",
     split_type="binary",
     choose=by_utility(GINI, PERMUTE_AND_FLIP),
-    trees=lambda domain: len(domain.attributes),
+    trees=as_many_as_attributes,
     depth=8,
     plan=plan,
     learner=LEARNER,
     private_bounds=True,
     adapt=adapt,
-    finish=lambda grown, request, plan: list(grown.trees),
+    finish=as_grown,
     link="softmax",
     only=OURS,
 )

@@ -27,7 +27,7 @@ from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.privacy.plan import LAPLACE
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import NOISY_ROWS, PUBLIC_ROWS, ROWS_SHARE, leaves_only
-from dpforest_duckdb.recipes.recipe import Recipe, repaired
+from dpforest_duckdb.recipes.recipe import Recipe, as_many_as_attributes, repaired
 from dpforest_duckdb.recipes.stopping import unsupported
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
@@ -117,8 +117,8 @@ _PUBLISHED = Recipe(
     split_type="multiway",
     bins=BINS,
     choose=at_random,
-    trees=lambda domain: len(domain.attributes),
-    depth=lambda domain: len(domain.attributes),
+    trees=as_many_as_attributes,
+    depth=as_many_as_attributes,
     plan=leaves_only(LAPLACE),
     adapt=lambda histogram, request: adapt(histogram, request, Fraction(0)),
     stop=unsupported,
