@@ -25,7 +25,7 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     random_trees_pay,
 )
 from dpforest_duckdb.recipes.plans import FEW_TREES, START, in_rounds
-from dpforest_duckdb.recipes.recipe import OURS, Recipe
+from dpforest_duckdb.recipes.recipe import own_recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
 
@@ -68,11 +68,9 @@ def adapt(histogram: Integers, request: Request) -> Request:
     return seen if deep_trees_pay(seen) else replace(seen, depth=min(seen.depth, SHALLOW))
 
 
-BOOSTED = Recipe(
+BOOSTED = own_recipe(
     name="boosted",
     title="Boosted log-odds and random trees",
-    year=2026,
-    paper="this package",
     rows="all",
     split_type="binary",
     choose=at_random,
@@ -84,5 +82,4 @@ BOOSTED = Recipe(
     adapt=adapt,
     finish=as_grown,
     link="softmax",
-    only=OURS,
 )

@@ -18,7 +18,7 @@ from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants
 from dpforest_duckdb.recipes.plans import count_cost, first_queries
-from dpforest_duckdb.recipes.recipe import OURS, Recipe, as_many_as_attributes
+from dpforest_duckdb.recipes.recipe import as_many_as_attributes, own_recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits import positions
 from dpforest_duckdb.splits.choose import at_random
@@ -75,11 +75,9 @@ def adapt(histogram: Integers, request: Request) -> Request:
     )
 
 
-CLASS_MEANS = Recipe(
+CLASS_MEANS = own_recipe(
     name="class-means",
     title="A linear discriminant of every attribute, by joint noise",
-    year=2026,
-    paper="this package",
     rows="all",
     split_type="multiway",
     choose=at_random,
@@ -94,5 +92,4 @@ CLASS_MEANS = Recipe(
     adapt=adapt,
     finish=as_grown,
     link="softmax",
-    only=OURS,
 )

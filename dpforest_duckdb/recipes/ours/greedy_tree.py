@@ -18,7 +18,7 @@ from dpforest_duckdb.privacy.plan import LAPLACE, Plan
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.plans import half_to_leaves, rows_share
-from dpforest_duckdb.recipes.recipe import OURS, Recipe
+from dpforest_duckdb.recipes.recipe import own_recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.utilities import GINI
@@ -45,11 +45,9 @@ def plan(request: Request) -> Plan:
     return half_to_leaves(PERMUTE_AND_FLIP.on("Gini"), LAPLACE, rows=rows)(request)
 
 
-GREEDY_TREE = Recipe(
+GREEDY_TREE = own_recipe(
     name="greedy-tree",
     title="Greedy tree, leaf counts only",
-    year=2026,
-    paper="this package",
     rows="all",
     split_type="binary",
     choose=by_utility(GINI, PERMUTE_AND_FLIP),
@@ -58,5 +56,4 @@ GREEDY_TREE = Recipe(
     plan=plan,
     adapt=adapt,
     finish=each(vote),
-    only=OURS,
 )

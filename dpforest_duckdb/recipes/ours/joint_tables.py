@@ -13,7 +13,7 @@ from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.recipes.ours.auto_rules import adapt_jointly
 from dpforest_duckdb.recipes.plans import count_cost, first_queries
-from dpforest_duckdb.recipes.recipe import OURS, Recipe, as_many_as_attributes
+from dpforest_duckdb.recipes.recipe import as_many_as_attributes, own_recipe
 from dpforest_duckdb.request import Grown, Request
 from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.tree import Tree
@@ -32,11 +32,9 @@ def finish(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
     return log_odds(grown, request, plan, CAREFUL / MIXTURE_PARTS if two else 1.0)
 
 
-JOINT_TABLES = Recipe(
+JOINT_TABLES = own_recipe(
     name="joint-tables",
     title="Log-odds of every attribute, by joint noise",
-    year=2026,
-    paper="this package",
     rows="all",
     split_type="multiway",
     choose=at_random,
@@ -51,5 +49,4 @@ JOINT_TABLES = Recipe(
     adapt=adapt_jointly,
     finish=finish,
     link="softmax",
-    only=OURS,
 )

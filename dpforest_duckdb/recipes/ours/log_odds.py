@@ -12,7 +12,7 @@ from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto_rules import adapt, draw_percent, sums_are_fitted
 from dpforest_duckdb.recipes.plans import by_rank
-from dpforest_duckdb.recipes.recipe import OURS, Recipe, as_many_as_attributes
+from dpforest_duckdb.recipes.recipe import as_many_as_attributes, own_recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
 
@@ -22,11 +22,9 @@ def plan(request: Request) -> Plan:
     return by_rank(request, scores=scores, choice=draw_percent(request))
 
 
-LOG_ODDS = Recipe(
+LOG_ODDS = own_recipe(
     name="log-odds",
     title="Log-odds of the most informative attributes",
-    year=2026,
-    paper="this package",
     rows="all",
     split_type="multiway",
     choose=at_random,
@@ -42,5 +40,4 @@ LOG_ODDS = Recipe(
     adapt=adapt,
     finish=log_odds,
     link="softmax",
-    only=OURS,
 )

@@ -20,7 +20,7 @@ from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants
 from dpforest_duckdb.recipes.plans import count_cost, first_queries
-from dpforest_duckdb.recipes.recipe import OURS, Recipe, as_many_as_attributes
+from dpforest_duckdb.recipes.recipe import as_many_as_attributes, own_recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.splits.table_codes import deviations
@@ -88,11 +88,9 @@ def adapt(histogram: Integers, request: Request) -> Request:
     return replace(auto_rules.adapt_jointly(histogram, request), trees=request.trees, depth=3)
 
 
-ROOTED_TABLES = Recipe(
+ROOTED_TABLES = own_recipe(
     name="rooted-tables",
     title="Log-odds of every attribute below a chosen one, by joint noise",
-    year=2026,
-    paper="this package",
     rows="all",
     split_type="multiway",
     choose=at_random,
@@ -106,5 +104,4 @@ ROOTED_TABLES = Recipe(
     adapt=adapt,
     finish=as_grown,
     link="softmax",
-    only=OURS,
 )

@@ -18,7 +18,7 @@ from dpforest_duckdb.privacy.plan import LAPLACE, Plan, PlannedQuery, evenly, sh
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants
 from dpforest_duckdb.recipes.plans import count_cost, drawn_tables, first_queries, medians
-from dpforest_duckdb.recipes.recipe import OURS, Recipe, as_many_as_attributes
+from dpforest_duckdb.recipes.recipe import as_many_as_attributes, own_recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.utilities import GINI
@@ -69,11 +69,9 @@ def adapt(histogram: Integers, request: Request) -> Request:
     )
 
 
-TREE_BESIDE_SUMS = Recipe(
+TREE_BESIDE_SUMS = own_recipe(
     name="tree-beside-sums",
     title="Log-odds of the most informative attributes, and a greedy tree",
-    year=2026,
-    paper="this package",
     rows="all",
     split_type="binary",
     choose=by_utility(GINI, PERMUTE_AND_FLIP),
@@ -85,5 +83,4 @@ TREE_BESIDE_SUMS = Recipe(
     adapt=adapt,
     finish=as_grown,
     link="softmax",
-    only=OURS,
 )
