@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 from dpforest_duckdb.arrays import Mask
-from dpforest_duckdb.privacy.noise import noise_scale
+from dpforest_duckdb.postprocess.pipeline import leaf_noise
 from dpforest_duckdb.request import Level, Stop
 
 
@@ -29,7 +27,7 @@ def children_within_noise(level: Level) -> Mask:
     of a leaf, and k the rows per privacy unit (1 in the paper).
     """
     assert level.noisy is not None, "stopping by size needs a noisy size"
-    least = _leaf_noise(level) * level.widest * len(level.request.domain.classes)
+    least = leaf_noise(level.request, level.plan) * level.widest * len(level.request.domain.classes)
     below: Mask = level.noisy.sum(axis=1) < least
     return below
 
@@ -40,13 +38,6 @@ def unsupported(level: Level) -> Mask:
 
     k is the rows per privacy unit (1 in the paper).
     """
-    theta = _leaf_noise(level) * len(level.request.domain.classes)
+    theta = leaf_noise(level.request, level.plan) * len(level.request.domain.classes)
     below: Mask = level.expected <= theta
     return below
-
-
-def _leaf_noise(level: Level) -> float:
-    """√2 k / ε: about the standard deviation of a leaf's noisy count."""
-    leaf = level.plan.query("leaf")
-    assert leaf is not None, "the noise of leaves needs a leaf query"
-    return math.sqrt(2) * noise_scale(min(leaf.by_depth), level.request.rows_per_unit)
