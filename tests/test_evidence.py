@@ -19,12 +19,11 @@ from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.postprocess import class_shares as shares_module
-from dpforest_duckdb.postprocess.class_shares import class_shares, shares_around
+from dpforest_duckdb.postprocess.class_shares import adjusted, class_shares, shares_around
 from dpforest_duckdb.postprocess.log_odds import (
     CUTS,
     MIDDLES,
     Evidence,
-    _moved,
     fitted_sum,
     minimum_variance_total,
     sums,
@@ -128,7 +127,7 @@ def test_tables_are_adjusted_to_the_minimum_variance_class_totals() -> None:
         known = dataclasses.replace(request, histogram=tuple(seen))
         figures = [(table.sum(axis=0), 3 * 2 * scale**2) for table in tables]
         total, spread = minimum_variance_total(figures, known, plan)
-        moved, claimed = _moved(tables[0], 2 * scale**2, total, spread)
+        moved, claimed = adjusted(tables[0], 2 * scale**2, total, spread)
         assert moved.sum(axis=0) == pytest.approx(total)
         errors.append(((moved - table) ** 2).mean())
     assert claimed < 0.75 * 2 * scale**2

@@ -19,7 +19,7 @@ import numpy as np
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.postprocess.additive import Odds, bayes, fitted, without_interaction
-from dpforest_duckdb.postprocess.class_shares import class_shares, shares_around
+from dpforest_duckdb.postprocess.class_shares import adjusted, class_shares, shares_around
 from dpforest_duckdb.privacy.noise import LEAST_VARIANCE
 from dpforest_duckdb.splits.table_codes import code_of
 
@@ -172,15 +172,10 @@ def _of_roots(tables: ChildTables, totals: Floats, spread: float) -> list[_Table
 
 
 def _of_attributes(tables: ChildTables, totals: Floats, spread: float) -> list[_Table]:
-    """The tables of the other attributes, adjusted to add up to the totals of every child.
-
-    Least squares under that condition: every value takes an equal part of the difference.
-    """
+    """The tables of the other attributes, adjusted to add up to the totals of every child."""
     found = []
     for number, counts, noise in zip(tables.attributes, tables.counts, tables.noise, strict=True):
-        values = counts.shape[1]
-        moved = counts + ((totals - counts.sum(axis=1)) / values)[:, None]
-        variance = max(noise**2, LEAST_VARIANCE) * (1 - 1 / values) + spread / values**2
+        moved, variance = adjusted(counts, max(noise**2, LEAST_VARIANCE), totals, spread)
         shaped = moved.reshape(*tables.shape, *moved.shape[1:])
         found.append(_Table(shaped, variance, tables.domain.attributes[number].used_in_order))
     return found

@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from dpforest_duckdb.arrays import Floats
+from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.postprocess.curves import curves, fitting_degrees, polynomials
 
 OFFSETS = np.linspace(-6, 6, 241)  # log-odds of a value minus those of all rows
@@ -31,6 +31,20 @@ LEAST_HESSIAN = 0.25
 # Once it has freed 16 MB together, glibc keeps freed memory for the next arrays. Before, it returns
 # it to the system, and to get it again for arrays of 1 MB takes half of the time here.
 np.empty(2**24, dtype=np.int8)
+
+
+def adjusted(
+    table: Floats | Integers, variance: float, total: Floats, spread: float
+) -> tuple[Floats, float]:
+    """A table `[…, value, class]` of noisy counts, adjusted to add up to the class totals
+    `[…, class]`, and the reduced variance of one of its counts.
+
+    `variance` is that of a count, `spread` that of a total. Least squares under that condition:
+    every value takes an equal part of the difference.
+    """
+    values = table.shape[-2]
+    moved: Floats = table + ((total - table.sum(axis=-2)) / values)[..., None, :]
+    return moved, variance * (1 - 1 / values) + spread / values**2
 
 
 def class_shares(table: Floats, prior: Floats, variance: float, ordered: int = 0) -> Floats:

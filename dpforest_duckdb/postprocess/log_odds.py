@@ -16,7 +16,7 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.postprocess.additive import made_up
-from dpforest_duckdb.postprocess.class_shares import class_shares
+from dpforest_duckdb.postprocess.class_shares import adjusted, class_shares
 from dpforest_duckdb.postprocess.shrinkage import sum_upward
 from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
 from dpforest_duckdb.privacy.noise import LEAST_VARIANCE, noise_scale
@@ -92,7 +92,7 @@ def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
     for attribute, cells, table, variance in zip(
         split_by, described, tables, variances, strict=True
     ):
-        moved, noise = _moved(table, variance, total, spread)
+        moved, noise = adjusted(table, variance, total, spread)
         likely = class_shares(moved, prior, noise, attribute.used_in_order)
         held = np.clip(moved.sum(axis=1), 0, None) + 1e-9
         shares, weight = np.tile(prior, (attribute.cells, 1)), np.zeros(attribute.cells)
@@ -129,17 +129,6 @@ def minimum_variance_total(
     exactness = 1 / np.array([count_variance, *(variance for _, variance in figures)])
     total: Floats = (released * exactness[:, None]).sum(axis=0) / exactness.sum()
     return total, float(1 / exactness.sum())
-
-
-def _moved(table: Floats, variance: float, total: Floats, spread: float) -> tuple[Floats, float]:
-    """A table adjusted to add up to the class totals, and the reduced variance of one of its
-    counts.
-
-    Least squares under that condition: every value takes an equal part of the difference.
-    """
-    values = len(table)
-    moved: Floats = table + (total - table.sum(axis=0)) / values
-    return moved, variance * (1 - 1 / values) + spread / values**2
 
 
 def weighted_sum(found: Evidence, weights: Sequence[float]) -> Sum:
