@@ -32,7 +32,7 @@ from dpforest_duckdb.engine.base import CodedRows, Gradients
 from dpforest_duckdb.learners.class_means import means_deviation, ordered_attributes, start_at_means
 from dpforest_duckdb.learners.growth import Growth, one_split
 from dpforest_duckdb.postprocess.class_shares import StepWidths, steps
-from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
+from dpforest_duckdb.postprocess.voting import centred_variance, integer_votes, intercept, of_two
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.noise import CountNoise, gaussian_variance, noise_scale
 from dpforest_duckdb.privacy.plan import PlannedQuery
@@ -157,13 +157,9 @@ def _centred(spread: Floats) -> Floats:
 
     Two classes have one score, of which each has half.
     """
-    classes = spread.shape[1]
-    if classes == 1:
+    if spread.shape[1] == 1:
         return np.repeat(spread / 2, 2, axis=1)
-    variance = spread**2
-    centred: Floats = variance * (1 - 2 / classes)
-    centred = centred + variance.sum(axis=1, keepdims=True) / classes**2
-    return np.sqrt(centred)
+    return np.sqrt(centred_variance(spread**2))
 
 
 def _added(tree: Tree, step: Tree) -> Tree:

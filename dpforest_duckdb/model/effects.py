@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpforest_duckdb.arrays import Floats
+from dpforest_duckdb.postprocess.voting import centred_variance
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Tree, branch_of
 
@@ -159,10 +160,7 @@ def _variances(forest: ForestContent, tree: Tree) -> Floats:
         held = np.maximum(tree.counts.sum(axis=1, keepdims=True), np.maximum(noise, 1.0))
         same: Floats = (noise / held) ** 2 * np.ones(tree.votes.shape)
         return same
-    each = (noise / np.maximum(tree.counts, np.maximum(noise, 1.0))) ** 2
-    classes = each.shape[1]
-    variances: Floats = each * (1 - 2 / classes) + each.sum(axis=1, keepdims=True) / classes**2
-    return variances
+    return centred_variance((noise / np.maximum(tree.counts, np.maximum(noise, 1.0))) ** 2)
 
 
 def _rows(tree: Tree, reached: Floats, attribute: int) -> float:
