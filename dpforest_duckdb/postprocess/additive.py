@@ -39,9 +39,7 @@ class Odds:
 def bayes(prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]) -> Odds:
     """Naive Bayes from P(class), P(class | value) `[value, class]` and P(value), per attribute.
 
-    For two classes the sum is shifted and scaled so that its means and variances within the
-    classes fit: if it were Gaussian, with means m1 and m0 and variance v, the log-odds would be
-    those of all rows + (m1 - m0)/v · (sum - middle).
+    For two classes the sum is shifted and scaled (`calibration`).
     """
     added = [
         np.log(np.maximum(share, LEAST)) - np.log(np.maximum(weight @ share / weight.sum(), LEAST))
@@ -49,9 +47,24 @@ def bayes(prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]) ->
     ]
     if len(prior) > 2:
         return Odds(np.log(prior), added)
-    mean, variance = np.zeros(2), np.zeros(2)
     sums = [odds[:, 1] - odds[:, 0] for odds in added]
-    for odds, share, weight in zip(sums, shares, weights, strict=True):
+    start, slope = calibration(prior, sums, shares, weights)
+    halves = np.array([-0.5, 0.5])
+    return Odds(start * halves, [slope * odds[:, None] * halves for odds in sums])
+
+
+def calibration(
+    prior: Floats, added: Sequence[Floats], shares: Sequence[Floats], weights: Sequence[Floats]
+) -> tuple[float, float]:
+    """The shift and the scale of a sum of two classes' log-odds that fit its means and variances
+    within the classes.
+
+    `added[value]` are what an attribute adds, the others as for `bayes`. If the sum were Gaussian,
+    with means m1 and m0 and variance v, the log-odds would be those of all rows + (m1 - m0)/v ·
+    (sum - middle).
+    """
+    mean, variance = np.zeros(2), np.zeros(2)
+    for odds, share, weight in zip(added, shares, weights, strict=True):
         within = weight[:, None] * share
         within /= within.sum(axis=0)
         center = odds @ within
@@ -59,9 +72,7 @@ def bayes(prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]) ->
         variance += ((odds[:, None] - center) ** 2 * within).sum(axis=0)
     apart = mean[1] - mean[0]
     slope = min(1.0, float(apart / (variance @ prior + 1e-9))) if apart > 0 else 1.0
-    start = np.log(prior[1] / prior[0]) - slope * mean.mean()
-    halves = np.array([-0.5, 0.5])
-    return Odds(start * halves, [slope * odds[:, None] * halves for odds in sums])
+    return float(np.log(prior[1] / prior[0]) - slope * mean.mean()), slope
 
 
 def fitted(prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]) -> Odds:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
-from dpforest_duckdb.postprocess.additive import made_up
+from dpforest_duckdb.postprocess.additive import calibration, made_up
 from dpforest_duckdb.postprocess.class_shares import adjusted, class_shares
 from dpforest_duckdb.postprocess.shrinkage import sum_upward
 from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
@@ -134,23 +134,15 @@ def minimum_variance_total(
 def weighted_sum(found: Evidence, weights: Sequence[float]) -> Sum:
     """A sum of two classes' evidence, shifted and scaled so that its class means and variances fit.
 
-    If attributes were independent, the log-odds would be the sum. If the sum were Gaussian within a
-    class, with means m1, m0 and variance v, the log-odds would be those of all rows + (m1 - m0)/v
-    (s - middle). The moments are those of the released tables, so this costs nothing.
+    If attributes were independent, the log-odds would be the sum. The moments are those of the
+    released tables, so this costs nothing.
     """
     added = [w * (a[:, 1] - a[:, 0]) for w, a in zip(weights, found.added, strict=True)]
-    mean, variance, spread = np.zeros(2), np.zeros(2), 0.0
-    for values, shares, weight in zip(added, found.shares, found.weight, strict=True):
-        within = weight[:, None] * shares
-        within /= within.sum(axis=0)
-        center = values @ within
-        mean += center
-        variance += ((values[:, None] - center) ** 2 * within).sum(axis=0)
+    start, slope = calibration(found.prior, added, found.shares, found.weight)
+    spread = 0.0
+    for values, weight in zip(added, found.weight, strict=True):
         spread += math.sqrt(weight @ (values - weight @ values) ** 2)
-    apart, pooled = mean[1] - mean[0], variance @ found.prior + 1e-9
-    slope = min(1.0, apart / pooled) if apart > 0 else 1.0
-    start = np.log(found.prior[1] / found.prior[0]) - slope * mean.mean()
-    return Sum(float(start), [slope * values for values in added], slope * spread)
+    return Sum(start, [slope * values for values in added], slope * spread)
 
 
 def sums(found: Evidence) -> list[Sum]:
