@@ -14,7 +14,7 @@ from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.noise import CountNoise
-from dpforest_duckdb.privacy.plan import COUNTS, LAPLACE, Plan, PlannedQuery
+from dpforest_duckdb.privacy.plan import COUNTS, Plan, counting
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import unobserved
@@ -60,7 +60,7 @@ def counted(request: Request, forest: Forest) -> Request:
     for line in forest.guarantee.plan:
         purpose, cost = line.split(":")[0], line.split(" = ")[1]
         if purpose in COUNTS:
-            first.append(PlannedQuery(purpose, LAPLACE, (int(Fraction(cost) * NANO),)))
+            first.append(counting(purpose, (int(Fraction(cost) * NANO),)))
     return replace(request, first=tuple(first))
 
 

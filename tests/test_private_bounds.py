@@ -34,7 +34,7 @@ from dpforest_duckdb.learners.private_bins import FINEST
 from dpforest_duckdb.learners.private_bounds import TURNS, Search, clear_window, worth
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
-from dpforest_duckdb.privacy.noise import ExactNoise
+from dpforest_duckdb.privacy.noise import ExactNoise, laplace_deviation
 from dpforest_duckdb.privacy.plan import COUNTS, Measure
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Mechanism
@@ -230,6 +230,8 @@ def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: in
         assert check is not None
         spent, whole = (check.rho, request.rho) if measure == "ρ" else (check.total, NANO)
         assert whole // 100 // 101 < spent <= whole // 100
+        noise = laplace_deviation(check.total, 12 * 5)
+        assert check.count_noise(5) == noise, "a row is in the fullest bin of each number"
         for turn in range(1, TURNS + 1):
             further = with_windows(asked, turn, 12, rows, measure)
             if further is None:

@@ -26,7 +26,7 @@ from dpforest_duckdb.model.figures import BINS, Evaluation, exact_figures, noisy
 from dpforest_duckdb.model.json_format import fingerprint
 from dpforest_duckdb.privacy.amounts import nano_epsilon
 from dpforest_duckdb.privacy.noise import OpenDPNoise
-from dpforest_duckdb.privacy.plan import LAPLACE, PlannedQuery
+from dpforest_duckdb.privacy.plan import counting
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.score_sql import fitted
@@ -87,7 +87,7 @@ def evaluate(
             "model never saw these rows."
         )
     labels = _labels(forest, info, target, unit)
-    planned = asdict(PlannedQuery("figures", LAPLACE, (nano,)))
+    planned = asdict(counting("figures", (nano,)))
     plan = [{**planned, **({"declared": UNSEEN} if unseen else {})}]
     with engine.snapshot(info) as rows:  # what cannot be read costs nothing
         run = account.debit(

@@ -24,7 +24,7 @@ from dpforest_duckdb.privacy.zcdp import rho_of
 Measure = Literal["ε", "ρ"]
 # the purposes of the queries that count the rows of each class
 ROWS, AGAIN = COUNTS = ("rows", "rows again")
-LAPLACE = "discrete Laplace"  # the mechanism of queries that return counts
+LAPLACE = "discrete Laplace"
 
 
 class PlanError(AssertionError):
@@ -37,7 +37,8 @@ class PlannedQuery:
 
     `by_depth` has the cost of one query at one node, in nano-ε or atto-ρ (`measure`), for each
     depth where it is asked. `times` is the number of trees that ask it of the same rows (1 if trees
-    have disjoint rows).
+    have disjoint rows). `per_row` is the most that a row changes counts with discrete Laplace
+    noise, all together; 0 if the query returns anything else.
     """
 
     purpose: str
@@ -45,6 +46,7 @@ class PlannedQuery:
     by_depth: tuple[int, ...]
     times: int = 1
     measure: Measure = "ε"
+    per_row: int = 0
 
     @property
     def total(self) -> int:
@@ -65,9 +67,9 @@ class PlannedQuery:
 
     def count_noise(self, rows_per_unit: int) -> float | None:
         """The largest standard deviation of a noisy count; None if the query returns no counts."""
-        if self.mechanism != LAPLACE:
+        if not self.per_row:
             return None
-        return laplace_deviation(min(self.by_depth), rows_per_unit)
+        return laplace_deviation(min(self.by_depth), self.per_row * rows_per_unit)
 
     @property
     def each(self) -> str:
@@ -88,6 +90,14 @@ class PlannedQuery:
         total = f" × {often} = {self._shown(self.total)}" if often else ""
         cost = f"{self.measure} = {self.each}{total}"
         return f"{self.purpose}: {self.mechanism}, {cost}"
+
+
+def counting(
+    purpose: str, by_depth: tuple[int, ...], *, of: str = "", per_row: int = 1
+) -> PlannedQuery:
+    """A query that returns counts with discrete Laplace noise."""
+    mechanism = f"{LAPLACE} on {of}" if of else LAPLACE
+    return PlannedQuery(purpose, mechanism, by_depth, per_row=per_row)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from math import isqrt
 from dpforest_duckdb.learners.private_bins import to_be_cut
 from dpforest_duckdb.learners.private_bounds import clear_check, clear_window, window_mechanism
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
-from dpforest_duckdb.privacy.plan import LAPLACE, Measure, PlannedQuery
+from dpforest_duckdb.privacy.plan import Measure, PlannedQuery, counting
 from dpforest_duckdb.recipes.plans import first_queries
 from dpforest_duckdb.request import Request
 
@@ -39,7 +39,8 @@ def with_check(request: Request, rows: int, measure: Measure) -> Request:
     if needed > most or 2 * numbers <= len(request.domain.attributes):
         return request
     cost = max(needed, most // 10)
-    checked = _with(request, PlannedQuery(CHECK, f"{LAPLACE} on fullest bins", (cost,)), measure)
+    query = counting(CHECK, (cost,), of="fullest bins", per_row=numbers)
+    checked = _with(request, query, measure)
     several = with_windows(checked, 1, 4 * numbers, rows, measure)
     return checked if several else request
 

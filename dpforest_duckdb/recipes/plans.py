@@ -20,6 +20,7 @@ from dpforest_duckdb.privacy.plan import (
     Measure,
     Plan,
     PlannedQuery,
+    counting,
     evenly,
     share,
 )
@@ -50,7 +51,8 @@ def spread(
 ) -> Plan:
     """A plan that gives each query at each depth its weight's part of a tree's budget.
 
-    `queries[purpose]` is its mechanism and its weights by depth. A tree has B if trees hold
+    `queries[purpose]` is its mechanism, which is LAPLACE if it returns counts, and its weights by
+    depth. A tree has B if trees hold
     disjoint rows, else B/τ. `whole` is the sum of the weights by default; another number is for
     published forms that charge less, or more, than they spend. `rows` is the part of B that first
     goes to a noisy number of rows.
@@ -59,10 +61,11 @@ def spread(
     times = 1 if disjoint else request.trees
     tree = (request.epsilon - first) // times
     total = whole or sum(sum(weights) for _, weights in queries.values())
-    planned = [PlannedQuery(ROWS, LAPLACE, (first,))] if first else []
+    planned = [counting(ROWS, (first,))] if first else []
     for purpose, (mechanism, weights) in queries.items():
         parts = tuple(int(Fraction(tree * weight) / total) for weight in weights)
-        planned.append(PlannedQuery(purpose, mechanism, parts, times))
+        query = PlannedQuery(purpose, mechanism, parts, times, per_row=int(mechanism == LAPLACE))
+        planned.append(query)
     return Plan(tuple(query for query in planned if query.by_depth))
 
 
@@ -99,7 +102,7 @@ def count_queries(request: Request, counted: Integers | None = None) -> tuple[Pl
     if again < first:
         again = 0
     costs = {ROWS: first, AGAIN: again}
-    return tuple(PlannedQuery(query, LAPLACE, (cost,)) for query, cost in costs.items() if cost)
+    return tuple(counting(query, (cost,)) for query, cost in costs.items() if cost)
 
 
 def evenness(counted: Integers, noise: float) -> float:
@@ -134,7 +137,7 @@ def by_rank(request: Request, *, scores: int, choice: int) -> Plan:
     """
     seen = request.epsilon * scores // 100
     rest = request.epsilon - count_cost(request) - seen
-    scored = (PlannedQuery("scores", LAPLACE, (seen,)),) if seen else ()
+    scored = (counting("scores", (seen,)),) if seen else ()
     return Plan((*first_queries(request), *drawn_tables(request, rest, choice), *scored))
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from dpforest_duckdb.learners.private_bounds import clear_check
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.plan import LAPLACE, PlannedQuery
+from dpforest_duckdb.privacy.plan import counting
 from dpforest_duckdb.recipes.plans import first_queries
 from dpforest_duckdb.request import Request
 
@@ -36,5 +36,5 @@ def with_strongest(request: Request, rows: int) -> Request:
     """
     part = math.isqrt(request.epsilon * request.rows_per_unit * NANO // max(rows, 1))
     cost = min(max(part, request.epsilon // CHEAPEST), request.epsilon // DEAREST)
-    query = PlannedQuery(STRONGEST, f"{LAPLACE} on rows classified wrongly", (cost,))
+    query = counting(STRONGEST, (cost,), of="rows classified wrongly")
     return replace(request, epsilon=request.epsilon - cost, first=(*first_queries(request), query))

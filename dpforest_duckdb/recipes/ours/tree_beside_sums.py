@@ -14,7 +14,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.tree_beside_sums import TREE_BESIDE_SUMS as LEARNER
 from dpforest_duckdb.postprocess.pipeline import as_grown
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.plan import LAPLACE, Plan, PlannedQuery, evenly, share
+from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, counting, evenly, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants
 from dpforest_duckdb.recipes.plans import count_cost, drawn_tables, first_queries, medians
@@ -48,7 +48,7 @@ def plan(request: Request) -> Plan:
             *bins,
             *drawn_tables(request, sums, auto_rules.draw_percent(request)),
             PlannedQuery("split", PERMUTE_AND_FLIP.on("Gini"), evenly(grown // 2, request.depth)),
-            PlannedQuery("leaf", LAPLACE, (grown // 2,)),
+            counting("leaf", (grown // 2,)),
             PlannedQuery("mixture", PERMUTE_AND_FLIP.on("points"), (choice,)),
         )
     )
