@@ -335,18 +335,21 @@ class Recipe:
         for phase in self.phases(request):
             yield self.plan(phase)
             if self.counts_rows:
-                classes = len(phase.domain.classes)
                 for rows in sizes:
-                    counts = np.full(classes, rows // classes)
-                    counted = self.counted(phase, counts)
-                    recipe, chosen = self.chosen(counted, counts)
-                    yield recipe.plan(recipe.sized(chosen, counts))
-                    if Plan(chosen.first).query(STRONGEST):
-                        if recipe.if_one_suffices is not None:
-                            recipe, chosen = recipe.alternative(chosen)
-                            yield recipe.plan(recipe.sized(chosen, counts))
-                        chosen = replace(chosen, misclassified=0)
-                        yield recipe.plan(recipe.sized(chosen, counts))
+                    yield from self._adapted_plans(phase, rows)
+
+    def _adapted_plans(self, phase: Request, rows: int) -> Iterator[Plan]:
+        """The plans that a phase may become for a table of that size."""
+        classes = len(phase.domain.classes)
+        counts = np.full(classes, rows // classes)
+        recipe, chosen = self.chosen(self.counted(phase, counts), counts)
+        yield recipe.plan(recipe.sized(chosen, counts))
+        if Plan(chosen.first).query(STRONGEST) is None:
+            return
+        if recipe.if_one_suffices is not None:
+            recipe, chosen = recipe.alternative(chosen)
+            yield recipe.plan(recipe.sized(chosen, counts))
+        yield recipe.plan(recipe.sized(replace(chosen, misclassified=0), counts))
 
     def whole_plan(self, request: Request) -> Plan:
         """The queries of all phases."""
