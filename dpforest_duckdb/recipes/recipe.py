@@ -92,7 +92,8 @@ class Recipe:
       are three classes or more and more than one tree, and the noise in the figure is small.
 
     `successor` picks the recipe to switch to once the noisy number of rows is known; both query it
-    at the same ε. `if_one_suffices` is the recipe to switch to if one attribute alone classifies
+    at the same ε. A successor that `keeps_size` gets trees and depth as they were requested, others
+    set their own. `if_one_suffices` is the recipe to switch to if one attribute alone classifies
     most rows correctly, by the noisy figure of the query "strongest". `finish` turns what was
     released into votes, `voting` says how trees vote together, `link` how votes become
     probabilities. `second` is a second phase, if there is one.
@@ -128,6 +129,7 @@ class Recipe:
     adapt: Callable[[Integers, Request], Request] | None = None
     successor: Callable[[Request], Recipe] | None = None
     successors: tuple[Recipe, ...] = ()
+    keeps_size: bool = False
     asks_strongest: bool = False
     draws_bins: bool = False
     if_one_suffices: Recipe | None = None
@@ -286,7 +288,7 @@ class Recipe:
         if self.successor is not None:
             histogram = tuple(classes.tolist())
             recipe = self.successor(replace(request, rows=rows, histogram=histogram))
-            if recipe.plan is not self.plan:  # else trees and depth stay as requested
+            if not recipe.keeps_size:
                 request = recipe.continued(request)
         if recipe.private_bounds:
             request = with_check(request, rows, recipe.measure(request))

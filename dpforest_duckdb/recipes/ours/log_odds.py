@@ -31,6 +31,7 @@ LOG_ODDS = own_recipe(
     trees=as_many_as_attributes,
     depth=1,
     own_depth=True,
+    keeps_size=True,
     distinct_roots=True,
     plan=plan,
     learner=informative_tables(sums_cut),
