@@ -32,9 +32,11 @@ class Request:
     preferences of attributes for choosers that use them, released or public; empty if all are
     equal. `first` are the queries that were planned before the recipe was chosen or sized: the
     counts of the rows, and those about bounds and the strongest attribute; empty before that.
-    `epsilon` is without the ε of all of these but the counts. `misclassified` is a noisy number of
-    rows that the strongest attribute alone classifies wrongly; None if it was not queried. `drawn`
-    are the attributes that were drawn together with their bins, released; empty if none were.
+    `epsilon` is what is left after the bounds, window and strongest queries; the row counts are
+    still to be taken off. Costs in ρ are all still to be taken off. `misclassified` is a noisy
+    number of rows that the strongest attribute alone classifies wrongly; None if it was not
+    queried. `drawn` are the attributes that were drawn together with their bins, released; empty if
+    none were.
     """
 
     domain: Domain

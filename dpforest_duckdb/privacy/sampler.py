@@ -122,7 +122,7 @@ def _scale(t: int, s: int) -> tuple[int, int]:
 
 
 def _magnitudes(proposals: int, t: int, s: int, bits: Bits) -> Integers:
-    """Integers with P(y) ∝ e^(−y·s/t), y >= 0, flat; fewer than the proposals."""
+    """Integers with P(y) ∝ e^(−y·s/t), y >= 0, flat; at most as many as proposed."""
     u = uniform(proposals, t, bits)
     u = u[bernoulli_exp(u, t, bits)]
     v = _geometric(u.size, bits)

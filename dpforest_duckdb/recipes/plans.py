@@ -122,8 +122,8 @@ def count_cost(request: Request) -> int:
 
 
 def first_queries(request: Request) -> tuple[PlannedQuery, ...]:
-    """The queries before those of a recipe: of the number of rows, and of bounds if there are
-    any.
+    """The queries asked before the recipe's own: row counts, then bounds, windows and strongest
+    if planned.
     """
     return request.first or count_queries(request)
 

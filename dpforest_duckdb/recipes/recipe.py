@@ -31,8 +31,9 @@ BOOTSTRAP = "A row drawn several times into a bootstrap sample changes its count
 LOSS = "One noisy count may have a privacy loss of up to e^ε - 1 instead of ε."
 ALL_ROWS = "Every tree sees all rows once."
 OURS = "It is this package's own."  # for recipes without a paper
-SIZES = (0, *(10**digits for digits in range(2, 19, 2)))  # of tables, to look at adapted plans
-DENSE = tuple(2**power for power in range(7, 41))  # to see whether a δ is used for any of them
+# table sizes at which adapted plans are checked before the debit
+SIZES = (0, *(10**digits for digits in range(2, 19, 2)))
+DENSE = tuple(2**power for power in range(7, 41))  # those at which we look for a plan with a δ
 
 
 def as_many_as_attributes(domain: Domain) -> int:

@@ -26,10 +26,11 @@ from dpforest_duckdb.splits import positions
 from dpforest_duckdb.splits.table_codes import blocks, deviations
 
 LEAST_PART = Fraction(1, 1000)  # of a budget, for a choice
-PURE = 3  # times ENOUGH: the signal from which two classes are boosted without a δ; medians pay
-LATE = 3  # times that signal: where boosting starts if most attributes are not numeric
+PURE = 3  # boosting of two classes without a δ, and private medians, start at PURE · ENOUGH
+LATE = 3  # the start is LATE times higher if most attributes are not numeric
 COARSEST, FEWEST, MOST = 2, 4, 32  # bins: least of joint tables, least of others, most
-MANY_CLASSES = 6  # from which class means of all attributes come before tables of a few
+# with at least so many classes, class means are tried before tables of a few attributes
+MANY_CLASSES = 6
 
 
 def strength(request: Request) -> float:
