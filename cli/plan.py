@@ -95,7 +95,7 @@ def _show_plan(run: Run) -> None:
             "noisy rows: these ranges assume equally frequent classes. If some are rare, a recipe "
             "may need more rows, may choose among attributes, and may divide ε differently."
         )
-    tell("noise: the standard deviation of a count, or of a sum to which a row adds at most 1")
+    tell("noise: the standard deviation of the noise in a count or a sum")
     if run.plan.query(AGAIN):
         tell(
             f"{AGAIN}: a second count of the rows, made only if the first is too noisy. The more "

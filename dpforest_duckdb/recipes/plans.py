@@ -52,10 +52,9 @@ def spread(
     """A plan that gives each query at each depth its weight's part of a tree's budget.
 
     `queries[purpose]` is its mechanism, which is LAPLACE if it returns counts, and its weights by
-    depth. A tree has B if trees hold
-    disjoint rows, else B/τ. `whole` is the sum of the weights by default; another number is for
-    published forms that charge less, or more, than they spend. `rows` is the part of B that first
-    goes to a noisy number of rows.
+    depth. A tree has B if trees hold disjoint rows, else B/τ. `whole` is the sum of the weights by
+    default; another number is for published forms that charge less, or more, than they spend.
+    `rows` is the part of B that first goes to a noisy number of rows.
     """
     first = int(request.epsilon * rows)
     times = 1 if disjoint else request.trees
