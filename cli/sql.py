@@ -63,6 +63,9 @@ def sql(
             help="The view, table or macro that the SQL creates. [default: MODEL_scored]",
         ),
     ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Make it in place of one of that name.")
+    ] = False,
     columns: Annotated[
         list[str] | None,
         typer.Option(metavar="A,B", help="The table's columns, if it is not in --db."),
@@ -107,6 +110,7 @@ def sql(
             name=into,
             prefix=prefix,
             scored=scored,
+            replace=replace,
             fast=fast,
             dialect=chosen,
             columns=options.column_names("--columns", columns),

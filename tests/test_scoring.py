@@ -18,9 +18,9 @@ from models import bit_sets, forest_of, one_split, two_attributes
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.scoring.dialects import dialect
+from dpforest_duckdb.scoring.dialects import Form, dialect
 from dpforest_duckdb.scoring.publish import publish_sql
 from dpforest_duckdb.scoring.score_sql import score_sql, share_names
 from dpforest_duckdb.sql import comment
@@ -387,3 +387,44 @@ def test_spark_compares_a_decimal_with_as_many_digits_as_a_category_has(
 ) -> None:
     """It would round a DECIMAL(38, 29) to compare it with an INT."""
     assert dialect("spark").category(value, "decimal") == sql
+
+
+@pytest.mark.parametrize("form", ["view", "table", "macro"])
+def test_the_sql_of_a_new_model_can_replace_that_of_an_old_one(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], form: Form
+) -> None:
+    con.execute("CREATE TABLE t AS SELECT i % 2 = 0 AS a, i % 3 = 0 AS y FROM range(99) r(i)")
+    forest = fit(con, "t", target="y")
+    con.execute(forest.to_sql("t", form=form))
+    with pytest.raises(duckdb.CatalogException, match="already exists"):
+        con.execute(forest.to_sql("t", form=form))
+    con.execute(forest.to_sql("t", form=form, replace=True))
+
+
+@pytest.mark.parametrize(
+    ("engine", "form", "head"),
+    [
+        ("postgres", "view", "CREATE OR REPLACE VIEW"),
+        ("tsql", "view", "CREATE OR ALTER VIEW"),
+        ("clickhouse", "table", "CREATE OR REPLACE TABLE"),
+        ("postgres", "table", None),
+        ("sqlite", "view", None),
+        ("duckdb", "select", None),
+    ],
+)
+def test_what_an_engine_cannot_replace_is_refused(
+    con: duckdb.DuckDBPyConnection,
+    fit: Callable[..., Forest],
+    engine: str,
+    form: Form,
+    head: str | None,
+) -> None:
+    con.execute("CREATE TABLE t AS SELECT i % 2 = 0 AS a, i % 3 = 0 AS y FROM range(99) r(i)")
+    forest = fit(con, "t", target="y")
+    given = {"form": form, "dialect": engine, "columns": ["a", "y"], "replace": True}
+    if head is None:
+        with pytest.raises(UsageError, match="replace"):
+            forest.to_sql("t", **given)
+    else:
+        lines = forest.to_sql("t", **given).splitlines()
+        assert any(line.startswith(head) for line in lines)

@@ -98,6 +98,7 @@ class Forest(ForestContent):
         *,
         form: Form = "select",
         prefix: str = "",
+        replace: bool = False,
         fast: bool = False,
         dialect: str = "duckdb",
         columns: Sequence[str] = (),
@@ -106,8 +107,9 @@ class Forest(ForestContent):
         """SQL that scores a table: a select, or the statement that makes a view, table or macro.
 
         `dialect` is the engine (docs/engines.md). For engines other than DuckDB, `columns` names
-        the table's columns or `key` those to keep. `fast` takes the fastest form, which works in
-        DuckDB only. Raises `UsageError` for an unknown dialect or a missing option, `DpforestError`
+        the table's columns or `key` those to keep. With `replace` the statement makes a view, table
+        or macro in place of one of that name. `fast` takes the fastest form, which works in DuckDB
+        only. Raises `UsageError` for an unknown dialect or a missing option, `DpforestError`
         for what the engine does not support.
         """
         refuse_wrong_types(locals(), table=optional(TEXT))
@@ -116,6 +118,7 @@ class Forest(ForestContent):
             table or self.table,
             form=form,
             prefix=prefix,
+            replace=replace,
             fast=fast,
             dialect=find_dialect(dialect),
             columns=columns,

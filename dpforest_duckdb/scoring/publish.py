@@ -45,6 +45,13 @@ def publish_sql(
     """
     if form not in dialect.forms:
         raise UsageError(f"--as must be one of {', '.join(dialect.forms)} for {dialect.title}.")
+    if replace and form not in dialect.replaces:
+        able = " or ".join(f"--as {each}" for each in dialect.replaces)
+        raise UsageError(
+            f"--replace goes with {able} in {dialect.title}: leave it out."
+            if able
+            else f"{dialect.title} replaces nothing: leave --replace out, and drop the old one."
+        )
     if fast and dialect.name != "duckdb":
         raise UsageError("--fast is for --dialect duckdb alone: leave it out.")
     if scored is None and not table and form not in ("macro", "dbt-schema"):

@@ -30,6 +30,7 @@ class Dialect:
     name: ClassVar[str] = "standard"
     title: ClassVar[str] = "standard SQL"
     forms: ClassVar[tuple[Form, ...]] = ("select", "view", "table", "dbt", "dbt-schema")
+    replaces: ClassVar[tuple[Form, ...]] = ("view",)  # what a statement can make in place of an old
     quotes: ClassVar[tuple[str, str]] = ('"', '"')
     longest_name: ClassVar[int | None] = None
     name_in_bytes: ClassVar[bool] = False

@@ -27,6 +27,7 @@ class ClickHouse(Dialect):
 
     name = "clickhouse"
     title = "ClickHouse"
+    replaces = ("view", "table")
     quotes = ("`", "`")
     most_bytes = 262_144  # max_query_size
     double = "Float64"

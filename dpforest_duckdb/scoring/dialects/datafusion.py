@@ -9,3 +9,4 @@ class DataFusion(Dialect):
     name = "datafusion"
     title = "DataFusion"
     forms = ("select", "view", "table")
+    replaces = ("view", "table")

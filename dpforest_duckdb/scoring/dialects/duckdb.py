@@ -15,6 +15,7 @@ class DuckDB(Dialect):
     name = "duckdb"
     title = "DuckDB"
     forms = ("select", "view", "table", "macro", "dbt", "dbt-schema")
+    replaces = ("view", "table", "macro")
     excludes = True
 
     def number(self, digits: str) -> Sql:

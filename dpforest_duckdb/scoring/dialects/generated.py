@@ -13,6 +13,7 @@ from dpforest_duckdb.sql import Sql
 class BigQuery(Dialect):
     name = "bigquery"
     title = "BigQuery"
+    replaces = ("view", "table")
     quotes = ("`", "`")
     longest_name = 300
     forbidden = '!"$()*,./;?@[\\]^`{}~'
@@ -43,6 +44,7 @@ class BigQuery(Dialect):
 class Snowflake(Dialect):
     name = "snowflake"
     title = "Snowflake"
+    replaces = ("view", "table")
     longest_name = 255
     most_bytes = 1_000_000
     types: ClassVar[Mapping[str, str]] = {"TIMESTAMP": "TIMESTAMP_NTZ"}
@@ -141,7 +143,10 @@ class TSQL(Dialect):
         return None
 
     def create(self, form: Form, name: Sql, *, replace: bool = False) -> Sql:
-        return Sql("") if form == "table" else super().create(form, name, replace=replace)
+        if form == "table":
+            return Sql("")
+        head = super().create(form, name, replace=replace)
+        return Sql(head.replace("CREATE OR REPLACE", "CREATE OR ALTER", 1))
 
     def into(self, form: Form, name: Sql) -> Sql:
         return Sql(f"INTO {name}\n") if form == "table" else Sql("")

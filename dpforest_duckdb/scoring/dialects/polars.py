@@ -14,6 +14,7 @@ class Polars(Dialect):
     name = "polars"
     title = "Polars"
     forms = ("select", "table")
+    replaces = ()
 
     def check_name(self, name: str) -> None:
         super().check_name(name)

@@ -19,6 +19,7 @@ class SQLite(Dialect):
 
     name = "sqlite"
     title = "SQLite"
+    replaces = ()
     most_columns = 2000
     cte = Sql("AS MATERIALIZED")
     double = "REAL"
