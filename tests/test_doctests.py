@@ -20,6 +20,9 @@ ROOT = Path(__file__).parent.parent
 MODULES = (
     "dpforest_duckdb.errors",
     "dpforest_duckdb.domain.flags",
+    "dpforest_duckdb.domain.names",
+    "dpforest_duckdb.ledger.anchor",
+    "dpforest_duckdb.training.budget",
     "dpforest_duckdb.training.train",
     "dpforest_duckdb.sklearn.classifier",
 )
@@ -55,7 +58,12 @@ def test_the_code_of_the_pages_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         'target = "income"\n[[column]]\nname = "age"\nkind = "numeric"\nlower = 17\nupper = 90\n'
         '[[column]]\nname = "income"\nkind = "categorical"\ndomain = ["<=50K", ">50K"]\n'
     )
-    for page, name in (("comparison.md", "comparison"), ("files.md", "files python")):
+    marked = (
+        ("comparison.md", "comparison"),
+        ("files.md", "files python"),
+        ("python.md", "python"),
+    )
+    for page, name in marked:
         exec(compile(block(page, name), page, "exec"), {})
     assert Path("budget.ledger").exists()
     text = (ROOT / "docs" / "files.md").read_text(encoding="utf-8")
