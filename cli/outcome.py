@@ -21,6 +21,7 @@ from dpforest_duckdb.errors import (
     one_line,
 )
 
+OFTEN_VARIABLES = ("db", "domain", "ledger", "out", "temp_dir", "dataset", "privacy_unit")
 SHOWN = (NotPrivateWarning, UnrecordedWarning)  # of the warnings; a verb prints others itself
 
 
@@ -41,8 +42,11 @@ def reported(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def _checked(verb: Callable[..., None], **options: Any) -> None:
-    """Run the verb; refuse arguments that are not UTF-8 text, which no database or file accepts."""
-    for value in options.values():
+    """Run the verb; refuse text that is empty, as an unset variable leaves it, or not UTF-8."""
+    for name, value in options.items():
+        if value == "" and name in OFTEN_VARIABLES:
+            option = name.replace("_", "-")
+            raise UsageError(f"--{option} is empty: give it a value, or leave it out.")
         for word in value if isinstance(value, list) else [value]:
             if isinstance(word, str) and not word.isascii():
                 try:

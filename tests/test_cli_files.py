@@ -448,4 +448,5 @@ def test_records_that_are_not_utf8_are_left_out_whichever_columns_are_used(folde
 
 
 def test_an_empty_privacy_unit_is_no_column(folder: Path) -> None:
-    refused(dpforest(*trained("--db", "part-1.csv", *DECLARED, "--privacy-unit", "")), 'column ""')
+    words = trained("--db", "part-1.csv", *DECLARED, "--privacy-unit", "")
+    refused(dpforest(*words), "--privacy-unit is empty", code=2)
