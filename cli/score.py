@@ -164,7 +164,9 @@ def _check_into(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -
             f'"{into}" is a view, and --replace replaces tables only: choose another --into.'
         )
     *scored, scored_name = split_name(table)
-    homes = scored[-1:] or [present, "main"]
+    homes = scored[-1:] or [present]
+    if fold(homes[0]) in (fold(engine.catalog), fold(present)):  # catalog.table, or a bare name
+        homes.append("main")
     if fold(name) == fold(scored_name) and fold(schema) in map(fold, homes):
         raise DpforestError(f'"{into}" is the table that is scored: choose another --into.')
     if has_budget(comment or ""):

@@ -6,11 +6,12 @@ first line of a CSV file. A CSV file is read as text, and the domain says what t
 
 from __future__ import annotations
 
+import codecs
 import csv
 import glob
 import gzip
-import io
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -197,23 +198,27 @@ def _header(file: Path) -> Header:
     refusal = DpforestError(f"The file {file} has no header line with the names of its columns.")
     try:
         with gzip.open(file) if file.suffix.lower() == ".gz" else open(file, "rb") as stream:
-            head = stream.read(_HEADER)
-        # a character that is cut off at the end does not matter, a wrong one before it does
-        text = head.decode("utf-8-sig", "ignore" if len(head) == _HEADER else "strict")
-    except UnicodeDecodeError as error:
-        text = head[: error.start].decode("utf-8-sig")
-        if "\n" not in text:
-            raise DpforestError(f"The file {file} is not UTF-8 text: convert it first.") from None
+            head = stream.read(_HEADER).removeprefix(codecs.BOM_UTF8)
     except (OSError, EOFError):
         raise DpforestError(f"The file {file} cannot be read: check --db.") from None
-    line = text.partition("\n")[0]
-    delimiter = max(_DELIMITERS, key=line.count)
+    # nothing after the first line end is looked at, because it may be a row
+    line = re.split(rb"[\r\n]", head, maxsplit=1)[0]
+    end = head[len(line) : len(line) + 2]
+    if end[:1] == b"\r" and end != b"\r\n":
+        raise DpforestError(
+            f"The lines of {file} end in a carriage return alone: convert them to line feeds."
+        )
     try:
-        names = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
-    except csv.Error:
+        text = line.decode()
+    except UnicodeDecodeError:
+        raise DpforestError(f"The file {file} is not UTF-8 text: convert it first.") from None
+    delimiter = max(_DELIMITERS, key=text.count)
+    try:
+        names = next(csv.reader([text], delimiter=delimiter, strict=True), [])
+    except csv.Error:  # such as a quote that goes on into the next line
         raise refusal from None
     names = [name.strip() for name in names]
-    if not any(names) or any("\n" in name for name in names):  # an open quote goes on into rows
+    if not any(names) or len(line) >= _HEADER - len(codecs.BOM_UTF8):
         raise refusal
     if len({fold(name) for name in names if name}) < len([name for name in names if name]):
         raise DpforestError(f"The header of {file} names a column twice: rename one.")
@@ -255,8 +260,10 @@ def _csv(files: Sequence[Path], header: Header) -> Sql:
 
     Nothing is guessed from the rows, and no row decides whether a run fails: fields beyond those of
     the header are ignored, and a record with fewer, or that is not UTF-8, is left out. All columns
-    are read, so that the same records are left out whichever columns are used. One thread reads a
-    file: several would look for records in its middle, and might begin in a quoted value.
+    are read, so that the same records are left out whichever columns are used. Lines end in a line
+    feed, also after a carriage return: if DuckDB looked for other ends, a lone carriage return in
+    one row could change how all rows are read. One thread reads a file: several would look for
+    records in its middle, and might begin in a quoted value.
     """
     dialect = DuckDBDialect()
     names = ", ".join(dialect.text(str(file)) for file in files)
@@ -264,7 +271,7 @@ def _csv(files: Sequence[Path], header: Header) -> Sql:
     read = (
         f"read_csv([{names}], columns = {{{columns}}}, auto_detect = false, header = true, "
         f"delim = {dialect.text(header.delimiter)}, quote = '\"', escape = '\"', "
-        "strict_mode = false, ignore_errors = true, parallel = false)"
+        "new_line = '\\n', strict_mode = false, ignore_errors = true, parallel = false)"
     )
     trimmed = ", ".join(
         f"nullif(trim(column{number}), '') AS {dialect.ident(name)}"

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import duckdb
+import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
@@ -411,10 +412,10 @@ def _compared(column: Sql, categories: Sequence[str], other: str) -> Sql:
     dialect = DuckDBDialect()
     texts = ", ".join(map(dialect.text, categories))
     text, found = f"CAST({column} AS VARCHAR)", []
-    for of, key in ((_number(column), _number_of), (_moment(column), _moment_of)):
+    for of, keys_of in ((_number(column), _numbers_of), (_moment(column), _moments_of)):
         keyed: dict[str, str] = {}
         for category in sorted(categories, key=len):
-            if known := key(category):
+            for known in keys_of(category):
                 keyed.setdefault(known, category)
         if keyed:
             keys, values = ", ".join(keyed), ", ".join(map(dialect.text, keyed.values()))
@@ -436,23 +437,30 @@ def _moment(column: Sql) -> str:
     return f"TRY_CAST(CAST({column} AS VARCHAR) AS TIMESTAMP)"
 
 
-def _number_of(category: str) -> str:
-    """A category as a number in SQL; "" if it is none."""
+def _numbers_of(category: str) -> list[str]:
+    """A category as numbers in SQL; none if it is no number.
+
+    Two if a column of 32-bit numbers would hold another one, which is then read as it is if one
+    value makes 64-bit numbers or objects of the column.
+    """
     if category.casefold() in ("true", "false"):
-        return f"{float(category.casefold() == 'true')!r}::DOUBLE"
+        return [f"{float(category.casefold() == 'true')!r}::DOUBLE"]
     if not (category.isascii() and _is_number(category) and math.isfinite(float(category))):
-        return ""
-    return f"{float(category) + 0.0!r}::DOUBLE"
+        return []
+    number = float(category) + 0.0
+    with np.errstate(over="ignore"):
+        narrow = float(np.float32(number))
+    return [f"{each!r}::DOUBLE" for each in dict.fromkeys((number, narrow)) if math.isfinite(each)]
 
 
-def _moment_of(category: str) -> str:
-    """A category as a moment in SQL; "" if it is none."""
+def _moments_of(category: str) -> list[str]:
+    """A category as a moment in SQL; none if it is no moment."""
     if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.]+)?", category):
-        return ""
+        return []
     try:
-        return f"TIMESTAMP '{dt.datetime.fromisoformat(category).isoformat(sep=' ')}'"
+        return [f"TIMESTAMP '{dt.datetime.fromisoformat(category).isoformat(sep=' ')}'"]
     except ValueError:
-        return ""
+        return []
 
 
 def _is_plain_number(text: str) -> bool:

@@ -20,7 +20,7 @@ from dpforest_duckdb.engine.base import Engine, Snapshot
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account, has_budget
 from dpforest_duckdb.ledger.anchor import TableInfo
-from dpforest_duckdb.ledger.datasets import AnyAccount
+from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount
 from dpforest_duckdb.ledger.entries import outcome
 from dpforest_duckdb.model.figures import BINS, Evaluation, exact_figures, noisy_figures
 from dpforest_duckdb.model.json_format import fingerprint
@@ -123,6 +123,8 @@ def _exact(
                 f'Refused: {account.noun} "{account.display}" has a cap, and exact figures are not '
                 "private: ask for noisy ones with --epsilon."
             )
+        if isinstance(account, DatasetAccount):
+            account.refuse_others()  # caps and views may have changed since the rows were found
         return exact_figures(rows.count_outcomes(forest, labels), len(forest.domain.classes))
 
 

@@ -34,6 +34,11 @@ def check_rows(rows: int) -> None:
         raise UsageError(f"--rows-per-unit must be a whole number from 1 to {MAX_ROWS}.")
 
 
+def _same(column: str, other: str) -> bool:
+    """Whether two units have the same column; "row" is none, unlike a column called Row."""
+    return column == other or ("row" not in (column, other) and fold(column) == fold(other))
+
+
 def requested_unit(
     column: str | None,
     rows: int | None,
@@ -50,7 +55,7 @@ def requested_unit(
     if rows is not None:
         check_rows(rows)
         rows = int(rows)  # of a NumPy integer
-    if cap and rows is None and column is not None and fold(column) == fold(cap.column):
+    if cap and rows is None and column is not None and _same(column, cap.column):
         return cap
     if column is None and cap and (cap.column != "row" or rows in (None, 1)):
         return cap if rows is None else replace(cap, rows=rows)

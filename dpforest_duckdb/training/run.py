@@ -215,6 +215,8 @@ class Run:
                 f'Table "{self.table.display}" has a cap, and this would spend past it: execute '
                 "the run."
             )
+        if isinstance(self.account, DatasetAccount):
+            self.account.refuse_others()
 
     def _grown_forest(self, rows: Snapshot, observe: Observer) -> Forest:
         trees: list[Tree] = []
