@@ -159,9 +159,10 @@ def _check_options(
 ) -> None:
     """Refuse options that are missing or have no effect."""
     if action is Action.set:
-        if table is None or (epsilon is None and privacy_unit is None and rows_per_unit is None):
+        given = (epsilon, delta, privacy_unit, rows_per_unit)
+        if table is None or all(value is None for value in given):
             raise UsageError(
-                "budget set needs --table, data files or --dataset, and one of --epsilon, "
+                "budget set needs --table, data files or --dataset, and one of --epsilon, --delta, "
                 "--privacy-unit, --rows-per-unit."
             )
     else:

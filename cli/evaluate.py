@@ -130,11 +130,10 @@ def _show(found: Evaluation, classes: int) -> None:
     noise = found.accuracy_noise
     spread = f" ± {noise:.2g} by the noise" if noise else ""
     if noise is not None and noise > TOO_NOISY:
-        print(f"accuracy  -{spread}: too noisy, as are log loss and AUC; use a larger --epsilon")
-    else:
-        print(f"accuracy  {number(found.accuracy)}{spread}")
-        print(f"log loss  {number(found.log_loss)}")
-        print(f"AUC       {number(found.auc)}{_why(found.auc, classes)}")
+        say("These figures are mostly noise: more rows or a larger --epsilon would tell more.")
+    print(f"accuracy  {number(found.accuracy)}{spread}")
+    print(f"log loss  {number(found.log_loss)}")
+    print(f"AUC       {number(found.auc)}{_why(found.auc, classes)}")
     if found.epsilon is not None:
         print(f"protects  {found.unit}, at ε = {show(found.epsilon)}")
         meaning = "standard deviation of one count; each figure combines many"

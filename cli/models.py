@@ -143,11 +143,13 @@ def _show(forest: Forest, as_json: bool) -> None:
             "classes": domain.classes,
             "attributes": attributes,
             "limited": forest.limited,
+            "picked": forest.picked,
         }
         emit({**_facts(forest), **more, "guarantee": asdict(forest.guarantee)})
         return
     lines = {
         **_facts(forest),
+        "recipe": forest.system,
         "target": f"{domain.target} ({', '.join(domain.classes)})",
         "attributes": ", ".join(attributes),
         "guarantee": forest.guarantee,

@@ -123,6 +123,7 @@ def _score_table(
 
 def _check_into(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -> None:
     """Refuse a name that is taken, before any work. A table with a budget is never replaced."""
+    from dpforest_duckdb.engine.duckdb import ways_to_write
     from dpforest_duckdb.ledger.account import has_budget
     from dpforest_duckdb.scoring.dialects.base import split_name
 
@@ -133,28 +134,26 @@ def _check_into(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -
         raise UsageError("--into must be a table name or schema.table.")
     present = engine.run("SELECT current_schema()")[0][0]
     schema = path[0] if path else present
-    found = engine.run(
-        "SELECT 'table', comment FROM system.main.duckdb_tables() "
-        "WHERE database_name = current_database() "
-        "AND lower(schema_name) = lower(?) AND lower(table_name) = lower(?) "
-        "UNION ALL SELECT 'view', NULL FROM system.main.duckdb_views() "
-        "WHERE database_name = current_database() "
-        "AND lower(schema_name) = lower(?) AND lower(view_name) = lower(?)",
-        [schema, name, schema, name],
+    known = engine.run(
+        "SELECT schema_name, table_name, 'table', comment FROM system.main.duckdb_tables() "
+        "WHERE database_name = current_database() UNION ALL "
+        "SELECT schema_name, view_name, 'view', NULL FROM system.main.duckdb_views() "
+        "WHERE database_name = current_database()"
     )
+    found = [row for row in known if (fold(row[0]), fold(row[1])) == (fold(schema), fold(name))]
     if fold(schema) == "dpforest":
         raise DpforestError('The schema "dpforest" is for models: choose another --into.')
     if not found:
         schemas = engine.run(
-            "SELECT lower(schema_name) FROM system.main.duckdb_schemas() "
+            "SELECT schema_name FROM system.main.duckdb_schemas() "
             "WHERE database_name = current_database()"
         )
-        if (schema.lower(),) not in schemas:
+        if fold(schema) not in {fold(row[0]) for row in schemas}:
             file = name.casefold() in ("csv", "parquet")
             hint = "the rows of a table go to a table" if file else "check --into"
             raise DpforestError(f'There is no schema "{schema}" in the database: {hint}.')
         return
-    kind, comment = found[0]
+    found_schema, found_name, kind, comment = found[0]
     if not replace:
         raise DpforestError(
             f'There is a {kind} "{into}" already: choose another --into or pass --replace.'
@@ -163,11 +162,10 @@ def _check_into(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -
         raise DpforestError(
             f'"{into}" is a view, and --replace replaces tables only: choose another --into.'
         )
-    *scored, scored_name = split_name(table)
-    homes = scored[-1:] or [present]
-    if fold(homes[0]) in (fold(engine.catalog), fold(present)):  # catalog.table, or a bare name
-        homes.append("main")
-    if fold(name) == fold(scored_name) and fold(schema) in map(fold, homes):
-        raise DpforestError(f'"{into}" is the table that is scored: choose another --into.')
+    scored = [fold(part) for part in split_name(table)]
+    if len(scored) == 1:  # then of the present schema, or of main
+        scored = [fold(schema) if fold(schema) in (fold(present), "main") else "", *scored]
+    if scored in ways_to_write(engine.catalog, found_schema, found_name):
+        raise DpforestError(f'"{into}" may be the table that is scored: choose another --into.')
     if has_budget(comment or ""):
         raise DpforestError(f'Table "{into}" has a privacy budget: choose another --into.')

@@ -6,6 +6,7 @@ import warnings
 
 # a whole command, which stays as it is, or an option
 _OPTION = re.compile(r"dpforest [a-z]+(?: [a-z]+)?(?: --[a-z-]+ \S+)*|--([a-z][a-z-]*)")
+_STAYS = re.compile(r"debit(ed)? stays|paid for")
 # options whose name in Python is another one
 _PARAMETERS = {
     "db": "the path",
@@ -54,6 +55,13 @@ class DpforestError(Exception):
         return type(self), (self.sentence,)
 
 
+def after_debit(error: DpforestError) -> DpforestError:
+    """The error of a run that was debited before it failed: its sentence says that."""
+    if _STAYS.search(error.sentence):
+        return error
+    return DpforestError(f"{error.sentence} The debit stays: see dpforest budget.")
+
+
 class UsageError(DpforestError):
     """An option or argument that is wrong whatever the table holds; exit code 2."""
 
@@ -87,7 +95,7 @@ class UnanchoredWarning(UserWarning):
 
 
 class PublicFactWarning(UserWarning):
-    """Something public deserves a second look: a label that the domain lacks, a large ε."""
+    """Something public or released deserves a second look, such as a large ε, or no rows."""
 
 
 def warn(message: str, category: type[Warning]) -> None:

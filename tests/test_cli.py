@@ -447,13 +447,19 @@ def test_score_keeps_rows_and_columns_and_replaces_only_on_request(db: Path) -> 
     refused(dpforest(*shared, "fresh", "--into", "dpforest.models", "--replace"), "dpforest")
     refused(
         dpforest(*shared, "fresh", "--into", "FRESH", "--replace"),
-        "is the table that is scored",
+        "may be the table that is scored",
     )
     refused(dpforest(*shared, "fresh", "--into", "visits", "--replace"), "privacy budget")
     refused(dpforest(*shared, "scored", "--into", "twice"), '"prediction"', "--prefix")
     assert state(db) == before
     assert dpforest(*shared, "fresh", "--into", "scored", "--replace").code == 0
     assert query(db, "SELECT count(*) FROM scored") == [(4,)]
+    for written in ("clinic.fresh", "CLINIC.main.Fresh", "main.fresh"):
+        said = dpforest(*shared, written, "--into", "fresh", "--replace")
+        refused(said, "may be the table that is scored")
+    query(db, 'CREATE TABLE "É" (a INTEGER)')
+    query(db, 'ALTER TABLE visits RENAME TO "é"')
+    refused(dpforest(*shared, "fresh", "--into", "é", "--replace"), "privacy budget")
     assert dpforest(*shared, "scored", "--into", "twice", "--prefix", "old_").code == 0
     assert query(db, "SELECT count(*) FROM twice WHERE old_prediction = prediction") == [(4,)]
 
@@ -535,7 +541,10 @@ def test_budget_json_and_raising(db: Path) -> None:
     show = ("budget", "show", "--db", db, "--json")
     set_ = ("budget", "set", "--db", db, "--table", "visits", "--json", "--epsilon")
     facts = dpforest(*show, "--table", "visits").facts
-    assert set(facts) == {"table", "cap", "spent", "left", "entries"}
+    assert set(facts) == {
+        *("table", "cap", "spent", "left", "delta_cap", "delta_spent"),
+        *("privacy_unit", "rows_per_unit", "entries"),
+    }
     assert (facts["table"], facts["cap"], facts["spent"], facts["left"]) == (
         "visits",
         None,

@@ -428,3 +428,9 @@ def test_what_an_engine_cannot_replace_is_refused(
     else:
         lines = forest.to_sql("t", **given).splitlines()
         assert any(line.startswith(head) for line in lines)
+
+
+@pytest.mark.parametrize("name", ["true", "FALSE"])
+def test_sqlite_has_no_columns_of_the_names_of_truth_values(name: str) -> None:
+    with pytest.raises(DpforestError, match="rename it"):
+        dialect("sqlite").ident(name)

@@ -890,3 +890,27 @@ def test_fractions_stay_in_predicted_rows_and_get_a_note_in_training(tmp_path: P
         predicted = run.execute().predict(con, frame).df()
         assert (predicted["part"] == frame["part"]).all()
     assert noted == [True, False, False]
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "Float32"])
+@pytest.mark.parametrize("extra", [None, "unknown", 0.5])
+def test_a_word_among_narrow_numbers_changes_no_other_row(kind: str, extra: object) -> None:
+    """As text, 0.1 of 32 bits is 0.1; as an object it is 0.10000000149."""
+    values = pandas.Series([0.1, 0.3, 0.1], dtype=kind)
+    column = values if extra is None else pandas.Series([*values, extra])
+    frame = pandas.DataFrame({"x": column, "y": ["no"] * len(column)})
+    attribute = {"name": "x", "kind": "categorical", "domain": ["0.1", "0.3"]}
+    label = {"name": "y", "kind": "categorical", "domain": ["no", "yes"]}
+    domain = domain_from_mapping({"target": "y", "column": [attribute, label]})
+    rows = find_rows(duckdb.connect(), frame)
+    info = rows.engine.typed(rows.table, domain, None)
+    with rows.engine.snapshot(info) as snapshot:
+        coded = snapshot.encode(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
+        (counts,) = coded.count_classes(0, 1)
+    assert counts[0, :2, 0].tolist() == [2, 1]
+
+
+def test_a_frame_with_a_name_that_is_no_unicode_is_refused(tmp_path: Path) -> None:
+    frame = pandas.DataFrame({"size": [1], "z\ud800": [1], "label": ["no"]})
+    with pytest.raises(DpforestError, match="no Unicode"):
+        fitted(duckdb.connect(), frame, ledger=tmp_path / "l", dataset="d")

@@ -474,8 +474,11 @@ def pairs(spark: Any, name: str, rows: int) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("USING csv OPTIONS (multiLine 'true')", "CSV with multiLine"),
-        ("USING csv OPTIONS (MULTILINE 'TRUE')", "CSV with multiLine"),
+        ("USING csv OPTIONS (multiLine 'true')", "the option multiLine"),
+        ("USING csv OPTIONS (MULTILINE 'TRUE')", "the option multiLine"),
+        ("USING json OPTIONS (multiLine 'true')", "the option multiLine"),
+        ("USING csv OPTIONS (mode 'FAILFAST')", "the mode FAILFAST"),
+        ("USING xml OPTIONS (rowTag 'row')", "of the kind xml"),
         ("USING parquet OPTIONS (ignoreCorruptFiles 'true')", "ignores corrupt or missing files"),
         ("USING parquet OPTIONS (ignoremissingfiles 'true')", "ignores corrupt or missing files"),
     ],

@@ -34,8 +34,9 @@ from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest, load_forest
 from dpforest_duckdb.model.store import NotStoredError
-from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.recipes import find
 
 DDL = """CREATE TABLE visits (
     who VARCHAR,
@@ -567,3 +568,66 @@ def test_integers_of_numpy_are_integers(
 def test_runs_are_checked_before_the_first_forest_is_asked_for() -> None:
     with pytest.raises(UsageError, match="runs must be a list"):
         dpforest_duckdb.train_many("nonsense")  # type: ignore[arg-type]
+
+
+def test_a_forest_names_the_recipe_that_was_picked(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    visits(con)
+    forest = ready(con, tmp_path).execute()
+    assert forest.picked in {recipe.name for recipe in find("auto").successors}
+    assert forest.system == f"auto ({forest.picked})"
+    assert Forest.from_json(forest.to_json()).picked == forest.picked
+    assert f"recipe: {forest.system}," in forest.to_sql("visits")
+    plain = ready(con, tmp_path, recipe="dpdf").execute()
+    assert (plain.picked, plain.system) == ("", "dpdf")
+    assert "picked" not in plain.to_json()
+
+
+def test_auto_keeps_a_smaller_number_of_trees_for_log_odds(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    visits(con)
+    request = ready(con, tmp_path, trees=2).request
+    for rows in (10**3, 10**4):
+        recipe, chosen = find("auto").adapted(request, np.array([rows // 2, rows // 2]))
+        if recipe.name == "log-odds":
+            assert chosen.trees <= 2
+
+
+def test_an_aborted_transaction_is_to_be_ended(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    visits(con)
+    con.execute("BEGIN")
+    with pytest.raises(duckdb.Error):
+        con.execute("SELECT 'x'::INTEGER")
+    with pytest.raises(DpforestError, match="ROLLBACK"):
+        ready(con, tmp_path)
+
+
+def test_digits_have_no_underscores() -> None:
+    for amount in ("1_0", "1_0e-1"):
+        with pytest.raises(UsageError, match="must be a number"):
+            nano_epsilon(amount)
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_a_command_as_ctrl_c_does(
+    db: Path, tmp_path: Path, stop: signal.Signals
+) -> None:
+    words = [*map(str, train(db, "--name", "stopped"))]
+    command = [sys.executable, "-c", STOPPED.format(stop=int(stop)), *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 130, done.stderr
+    assert "Interrupted" in done.stderr
+
+
+STOPPED = """
+import os, signal, sys
+from dpforest_duckdb.cli import main
+from dpforest_duckdb.training.run import Run
+Run.execute_on = lambda *_: os.kill(os.getpid(), {stop}) or signal.pause()
+sys.argv[0] = "dpforest"
+main()
+"""

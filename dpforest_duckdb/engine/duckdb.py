@@ -58,7 +58,7 @@ class DuckDBEngine(Statements):
         )
         home, path = self.run("SELECT current_database(), current_schema()")[0]
         wanted = [fold(part) for part in parts]
-        matches = [row for row in rows if wanted in _spellings(row[0], row[1], row[2])]
+        matches = [row for row in rows if wanted in ways_to_write(row[0], row[1], row[2])]
         if len(parts) == 1:
             matches = [r for r in matches if r[3] or (r[0] == home and r[1] in (path, "main"))]
         if any(row[3] for row in matches) and len(matches) > 1:
@@ -329,7 +329,7 @@ class DuckDBNote:
         self._engine.run("COMMIT", on=self._cursor)
 
 
-def _spellings(catalog: str, schema: str, table: str) -> list[list[str]]:
+def ways_to_write(catalog: str, schema: str, table: str) -> list[list[str]]:
     """The ways to write a table's name, in lower case; `catalog.table` means its main schema."""
     full = [fold(name) for name in (catalog, schema, table)]
     short = [[full[0], full[2]]] if full[1] == "main" else []

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Literal
 
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import PrivacyUnit, same_unit
 
 Outcome = Literal["done", "failed", "interrupted"]
 State = Literal["open", "done", "failed", "interrupted"]
@@ -172,11 +172,15 @@ class Budget:
 
     def facts(self) -> dict[str, Any]:
         """Cap, spending and runs as a JSON object, in ε and δ."""
-        left = self.left_epsilon
+        cap, left = self.cap, self.left_epsilon
         return {
-            "cap": self.cap.epsilon / NANO if self.cap else None,
+            "cap": cap.epsilon / NANO if cap else None,
             "spent": self.spent_epsilon / NANO,
             "left": None if left is None else left / NANO,
+            "delta_cap": cap.delta / ATTO if cap else None,
+            "delta_spent": self.spent_delta / ATTO,
+            "privacy_unit": cap.unit.column if cap else None,
+            "rows_per_unit": cap.unit.rows if cap else None,
             "entries": [run.facts() for run in self.entries],
         }
 
@@ -376,7 +380,7 @@ def _check_amounts(epsilon: int, delta: int) -> None:
 
 def _check_cap(new: Cap, budget: Budget, raise_cap: bool) -> None:
     old, table = budget.cap, new.table
-    if old and old.unit != new.unit and budget.entries:
+    if old and not same_unit(old.unit, new.unit) and budget.entries:
         raise BudgetError(
             f"Refused: the cap of {table} protects {old.unit}, and something was spent "
             f"under it already, so that cannot be changed to {new.unit}."
@@ -386,7 +390,7 @@ def _check_cap(new: Cap, budget: Budget, raise_cap: bool) -> None:
             raise BudgetError(
                 f"Refused: run {run.seq} on {table} was not private, so no cap can count it."
             )
-        if run.unit != new.unit:
+        if not same_unit(run.unit, new.unit):
             raise BudgetError(
                 f"Refused: run {run.seq} on {table} protected {run.unit}, "
                 f"so a cap that protects {new.unit} cannot count it."
@@ -418,7 +422,7 @@ def _check_run(run: Run, budget: Budget) -> None:
             f"Refused: {table} has a cap, and a run that is not private cannot be counted "
             "against it: leave out --seed and --as-published."
         )
-    if run.unit != cap.unit:
+    if not same_unit(run.unit, cap.unit):
         hint = (
             f"train with {_options(cap.unit)}"
             if budget.entries or cap.unit.column != "row"

@@ -28,7 +28,7 @@ def doubts(forest: ForestContent) -> list[str]:
         ]
     names = sorted(_unlisted(forest, rows, spread))
     return [
-        f'By the noisy counts, hardly any row has a value of "{name}" that the domain lists: check '
+        f'By the noisy counts, "{name}" is NULL or outside of the domain in nearly all rows: check '
         "the domain, and how the values are written."
         for name in names
     ]

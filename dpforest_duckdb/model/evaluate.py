@@ -17,7 +17,7 @@ from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.domain import bound_labels
 from dpforest_duckdb.domain.names import fold, spellings
 from dpforest_duckdb.engine.base import Engine, Snapshot
-from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
+from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError, after_debit
 from dpforest_duckdb.ledger.account import Account, has_budget
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount
@@ -99,6 +99,8 @@ def evaluate(
         except BaseException as error:
             with contextlib.suppress(DpforestError):
                 account.close_run(run, outcome(error))
+            if isinstance(error, DpforestError):
+                raise after_debit(error) from None
             raise
     with contextlib.suppress(DpforestError):  # the debit stays, even if this line fails
         account.close_run(run, "done")

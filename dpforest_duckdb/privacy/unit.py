@@ -39,6 +39,11 @@ def _same(column: str, other: str) -> bool:
     return column == other or ("row" not in (column, other) and fold(column) == fold(other))
 
 
+def same_unit(unit: PrivacyUnit, other: PrivacyUnit) -> bool:
+    """Whether two units protect the same, however their column is spelt."""
+    return _same(unit.column, other.column) and unit == replace(other, column=unit.column)
+
+
 def requested_unit(
     column: str | None,
     rows: int | None,
@@ -55,6 +60,9 @@ def requested_unit(
     if rows is not None:
         check_rows(rows)
         rows = int(rows)  # of a NumPy integer
+    declared = spellings(columns)
+    if cap and cap.column != "row":
+        cap = replace(cap, column=declared.get(fold(cap.column), cap.column))
     if cap and rows is None and column is not None and _same(column, cap.column):
         return cap
     if column is None and cap and (cap.column != "row" or rows in (None, 1)):
@@ -63,7 +71,6 @@ def requested_unit(
         if rows not in (None, 1):
             raise UsageError("--rows-per-unit goes with a --privacy-unit column, not with rows.")
         return PrivacyUnit("row")
-    declared = spellings(columns)
     if fold(column) not in declared:
         raise DpforestError(
             f'There is no column "{column}"{hint(column, declared.values())}, the privacy unit: '

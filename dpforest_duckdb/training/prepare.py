@@ -89,12 +89,12 @@ def prepare(
     engine, info = rows.engine, rows.table
     public = _public(engine, info, domain, target).keep(columns, exclude)
     own_account = rows.account_or(account, ledger, dataset)
-    known = privacy_unit == "row" or rows_per_unit is not None
-    cap = None if known else own_account.budget().cap
+    cap = None if privacy_unit == "row" else own_account.budget().cap
     unit = _unit(public, info, privacy_unit, rows_per_unit, cap)
     info = engine.typed(info, public.without(unit.column), unit.column)
-    notes = [*remarks(public, info.columns), *rows.remarks(public, info.columns)]
+    notes = list(remarks(public, info.columns))
     public = public.without(unit.column).bind(info.columns)
+    notes += rows.remarks(public, info.columns)
     wanted = chosen.request(
         public, nano, trees=trees, depth=depth, rows_per_unit=unit.rows, delta=atto
     )
@@ -222,7 +222,7 @@ def _unit(
     Raises `DpforestError` if the domain has identifiers and nothing says whom to protect.
     """
     column = domain.privacy_unit if requested is None else requested
-    if column is None and cap is None and domain.identifiers:
+    if column is None and domain.identifiers and (cap is None or cap.unit.column == "row"):
         raise DpforestError(
             f'The domain names an identifier, "{domain.identifiers[0]}": say whom to protect with '
             "--privacy-unit COLUMN or --privacy-unit row."

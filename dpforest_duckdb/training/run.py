@@ -16,6 +16,7 @@ from dpforest_duckdb.errors import (
     DpforestError,
     PublicFactWarning,
     UnrecordedWarning,
+    after_debit,
     warn,
 )
 from dpforest_duckdb.learners.candidate_bins import in_windows
@@ -174,14 +175,14 @@ class Run:
             raise
         except DpforestError as error:
             self._close(run, outcome(error))
-            stays = "" if "debit" in error.sentence else " The debit stays: see dpforest budget."
-            raise type(error)(error.sentence + stays) from None
+            raise after_debit(error) from None
         except BaseException as error:
             self._close(run, outcome(error))
             raise
         self._close(run, "done", forest)
-        for doubt in doubts(forest):
-            warn(doubt, PublicFactWarning)
+        with contextlib.suppress(UserWarning):  # where warnings are errors: the forest is paid for
+            for doubt in doubts(forest):
+                warn(doubt, PublicFactWarning)
         return forest
 
     def _close(self, run: tuple[int, ...], state: Outcome, forest: Forest | None = None) -> None:
@@ -191,7 +192,8 @@ class Run:
             self.account.close_run(run, state, made)
         except DpforestError:
             if made:
-                warn(NOT_CLOSED, UnrecordedWarning)
+                with contextlib.suppress(UserWarning):
+                    warn(NOT_CLOSED, UnrecordedWarning)
 
     def check(self, chain: Chain) -> None:
         """Raise `BudgetError` if the budget would refuse `execute` after the entries of `chain`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from dpforest_duckdb import BudgetError, DpforestError, UsageError, prepare
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
+from dpforest_duckdb.errors import UnrecordedWarning
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount, NoAccount
@@ -22,6 +24,7 @@ from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.privacy.amounts import NANO, atto_delta
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.training.budget import set_cap
+from dpforest_duckdb.training.opening import find_rows
 from dpforest_duckdb.training.train import train_many
 
 ROW = PrivacyUnit("row")
@@ -583,3 +586,89 @@ def test_a_higher_cap_of_epsilon_keeps_that_of_delta(con: duckdb.DuckDBPyConnect
     none = set_cap(found, None, 0, None, None, raise_cap=False).cap
     assert none is not None
     assert (none.epsilon, none.delta) == (2 * NANO, 0)
+
+
+@pytest.mark.parametrize("options", [{}, {"rows_per_unit": 2}, {"privacy_unit": "WHO"}])
+def test_a_run_protects_the_unit_of_the_cap(
+    con: duckdb.DuckDBPyConnection, options: dict[str, Any]
+) -> None:
+    account(con).set_cap(NANO, 0, PrivacyUnit("who", 2), raise_cap=False)
+    assert ready(con, **options).unit == PrivacyUnit("who", 2)
+    assert ready(con, **options).execute().guarantee.rows_per_unit == 2
+
+
+def test_a_column_of_a_cap_may_get_other_case(con: duckdb.DuckDBPyConnection) -> None:
+    account(con).set_cap(9 * NANO, 0, PrivacyUnit("who", 2), raise_cap=False)
+    ready(con).execute()
+    con.execute("ALTER TABLE t RENAME who TO WHO")
+    assert ready(con).execute().guarantee.unit == "WHO"
+    assert ready(con, privacy_unit="who").unit == PrivacyUnit("WHO", 2)
+    con.execute("ALTER TABLE t RENAME WHO TO other")
+    with pytest.raises(DpforestError, match="which the cap protects"):
+        ready(con)
+
+
+def test_a_column_called_row_is_not_each_row(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("ALTER TABLE t RENAME who TO Row")
+    account(con).set_cap(NANO, 0, ROW, raise_cap=False)
+    assert ready(con, privacy_unit="Row").unit == PrivacyUnit("Row")
+    with pytest.raises(BudgetError, match="protects each row"):
+        ready(con, privacy_unit="Row").execute()
+
+
+def test_identifiers_are_asked_about_under_a_cap_of_rows(con: duckdb.DuckDBPyConnection) -> None:
+    domain = Domain(
+        (Attribute("a", "categorical", ("x", "y")),), "k", ("false", "true"), identifiers=("who",)
+    )
+    account(con).set_cap(NANO, 0, ROW, raise_cap=False)
+    with pytest.raises(DpforestError, match="say whom to protect"):
+        ready(con, domain=domain)
+    account(con).set_cap(NANO, 0, PrivacyUnit("who", 2), raise_cap=False)
+    assert ready(con, domain=domain).unit == PrivacyUnit("who", 2)
+
+
+def test_a_query_of_a_table_that_was_capped_meanwhile_gives_nothing(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    """Neither a forest without a debit, nor exact figures."""
+    domain = Domain((Attribute("a", "categorical", ("x", "y")),), "k", ("false", "true"))
+    rows, book = con.sql("SELECT a, k FROM t"), tmp_path / "book"
+    run = ready(con, rows, epsilon=50, domain=domain, ledger=book, dataset="q")
+    forest = ready(con, rows, domain=domain, ledger=book, dataset="q").execute()
+    found = find_rows(con, rows)
+    budget = found.account(book, "q")
+    account(con).set_cap(NANO, 0, ROW, raise_cap=False)
+    with pytest.raises(BudgetError, match="may read table"):
+        run.release_uncapped()
+    with pytest.raises(BudgetError, match="may read table"):
+        evaluate(found.engine, forest, found.table, account=budget)
+
+
+def test_a_failure_after_the_debit_says_that_the_debit_stays(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise DpforestError("No.")
+
+    run, forest = ready(con), ready(con).execute()
+    monkeypatch.setattr(DuckDBSnapshot, "encode", fails)
+    monkeypatch.setattr(DuckDBSnapshot, "count_outcome_grid", fails)
+    with pytest.raises(DpforestError, match=r"^No\. The debit stays"):
+        run.execute()
+    engine = DuckDBEngine(con)
+    with pytest.raises(DpforestError, match=r"^No\. The debit stays"):
+        evaluate(engine, forest, engine.table("t"), epsilon=1)
+
+
+def test_a_debit_whose_end_is_not_recorded_gets_a_warning(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise DpforestError("The disk is full.")
+
+    monkeypatch.setattr(Account, "close_run", full)
+    with pytest.warns(UnrecordedWarning, match="not which model it made"):
+        assert ready(con).execute().private
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ready(con).execute().private, "what is paid for is returned"

@@ -28,6 +28,11 @@ from dpforest_duckdb.sql import Sql
 
 PROPERTY = "dpforest.budget"  # the table property with the id of its budget
 _HIDDEN = "(redacted)"  # is in what Spark shows instead of a value
+# formats in which one row hides no other; text files only if each line is a row
+_ROW_BY_ROW = (
+    *("parquet", "orc", "avro", "delta", "iceberg", "hudi", "hive", "jdbc"),
+    *("csv", "json", "text"),
+)
 _DETAILS = "# Detailed Table Information"  # the line of DESCRIBE after the columns
 _STORED = ("MANAGED", "EXTERNAL")  # the types of tables; there are several types of views
 _TYPES = {
@@ -88,8 +93,8 @@ class SparkEngine:
     def _refuse_options(self, info: TableInfo) -> None:
         """Raise `DpforestError` for a table in which one row may hide others from Spark.
 
-        A value that cannot be decoded hides the rest of a file that may be corrupt, and a quote
-        that Spark takes for an escaped one the lines up to the next, if lines may be of one row.
+        A value that cannot be decoded hides the rest of a file that may be corrupt. A quote, or a
+        damaged value, hides the lines after it if one row may have several lines.
         """
         rows = self.steps.rows(f"DESCRIBE TABLE EXTENDED {self.ident(info)}")
         details = max((n for n, row in enumerate(rows) if row[0] == _DETAILS), default=0)
@@ -100,10 +105,16 @@ class SparkEngine:
                 f'Table "{info.display}" ignores corrupt or missing files, so one row may hide '
                 "others: set these options to false, or copy its rows to another table."
             )
-        if facts.get("Provider") == "csv" and "multiline=true" in options:
+        kind = facts.get("Provider", "")
+        if kind and kind not in _ROW_BY_ROW:
             raise DpforestError(
-                f'Table "{info.display}" is CSV with multiLine, so a quote in one row may hide '
-                "other rows: copy its rows to a table of Parquet files."
+                f'Table "{info.display}" is of the kind {kind}, in which one row may hide others: '
+                "copy its rows to a table of Parquet files."
+            )
+        if "multiline=true" in options or "mode=failfast" in options:
+            raise DpforestError(
+                f'Table "{info.display}" has the option multiLine or the mode FAILFAST, so one row '
+                "may hide others or end a run: copy its rows to a table of Parquet files."
             )
 
     def ident(self, info: TableInfo) -> Sql:

@@ -10,7 +10,7 @@ at the start, then two for each step, the draw of an entry and the points of new
 numeric attributes a step has one draw. h = 6.
 Δ = log2 |C|. Points are also drawn by information gain, at the domain's bin edges, weighted by the
 width of the bin below. The variant `max`. Taxonomies are the domain's; a column without one has one
-group of all categories. A leaf votes by its shares. The private form draws by the max operator.
+group of all categories. A leaf votes by its shares. The rigorous form draws by the max operator.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Assumed: all queries on a path cost the same, with k numeric attributes ε = B /
 a node needs fewer points, its other draws get their share. Points are also drawn by information
 gain, weighted by the interval, at public bin edges. Δ = log2 |C|. The variants `gini` and `max`. A
 child per category. δ, the stop and C4.5's pruning are as in DiffP-ID3. A leaf votes by its shares.
-The private form draws by Gini weighted by rows.
+The rigorous form draws by Gini weighted by rows.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ leaf has two as well: its size and its class counts. So ε = B / (2δ), with δ 
 (Mu et al. 2016, §2.3). The variant `normalised` uses Gini with Δ = .5, as Fletcher & Islam describe
 the system; `gini` uses Gini weighted by counts, and `max` the max operator.
 Assumed: when a node ends, the pruning, the vote by shares, Δ = log2 |C| of information gain, and
-the variants `gini` and `max`. The private form draws by Gini weighted by counts.
+the variants `gini` and `max`. The rigorous form draws by Gini weighted by counts.
 """
 
 from __future__ import annotations

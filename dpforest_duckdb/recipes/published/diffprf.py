@@ -3,7 +3,7 @@
 ID3 trees on bootstrap samples. A tree has ε' = B/τ. At every depth, half pays for a noisy node size
 and half for the exponential mechanism among √m random attributes. A leaf predicts its most frequent
 class. A node ends at the greatest depth, or if its rows are of one class. The utility is ID3's
-information gain; the variants `max` and `gini` use the paper's other two. In the private form no
+information gain; the variants `max` and `gini` use the paper's other two. In the rigorous form no
 node ends by its class, splits are drawn by Gini, and there is no query for the size of a node,
 because nothing would use it.
 Assumed: the budget of a depth, √m, Δ of information gain and Gini, and public bins instead of those

@@ -4,7 +4,7 @@ Bootstrap samples, √m random attributes per node. A split point of each numeri
 first, weighted by the width of its interval, then the attribute. ε' = B/τ, ε = ε' / (2(d + 1)); a
 node with n numeric attributes divides its split budget by n + 1. τ = 25, d = 3 … 7. A node ends at
 the greatest depth, or if its rows are of one class. The utility is information gain; the variant
-`max` uses the max operator. In the private form no node ends by its class, splits are drawn by the
+`max` uses the max operator. In the rigorous form no node ends by its class, splits are drawn by the
 max operator, and there is no query for the size of a node, because nothing would use it.
 Assumed: Δ = log2 |C|, one of two in the text; public intervals; a last draw among the √m, not all;
 a child per category; the class that most trees predict, not the largest sum of probabilities.

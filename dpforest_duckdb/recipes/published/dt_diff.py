@@ -7,7 +7,7 @@ exponential mechanism. In the end every cell is counted by class.
 Assumed: the weights, by which all points of an interval together weigh as much as a group of a
 taxonomy; half of B for h = 6 draws, half for the counts; Δ = log2 |C|; the variant `max`; points
 are the domain's bin edges. Taxonomies are the domain's; a column without one has one group of all
-categories. A leaf votes by its shares. The private form draws by the max operator.
+categories. A leaf votes by its shares. The rigorous form draws by the max operator.
 """
 
 from __future__ import annotations

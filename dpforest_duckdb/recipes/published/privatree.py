@@ -6,7 +6,7 @@ least Gini in them. Labels are drawn by permute-and-flip. The leaves get just en
 flipped labels misclassify at most 1 % of the rows, and at most half of B. The rest goes to the
 splits, in equal parts for every depth. The leaves need
 ε = 2^d max_p 2 ln(1/p) (1 − (1 − (1 − p)^K) / (K p)) / (n 1 %) for K classes. d = 4.
-Assumed: the domain's bins; 0.1 % of B for the leaves at least. The private form draws by
+Assumed: the domain's bins; 0.1 % of B for the leaves at least. The rigorous form draws by
 permute-and-flip on Gini weighted by rows. Cut: a split separates one category from the rest. The
 code orders categories by their share of a class and separates any first ones.
 """

@@ -5,7 +5,7 @@ Bootstrap samples. A node is split by the attribute of largest information gain,
 the mean of its noisy class means (4.7), unless a child would have fewer rows than n_l, a small
 fraction of all rows. There is no greatest depth. Every tree has all of B for its leaves, because
 the paper rejects B/τ. It bounds the variance of an adversary's estimates, by a bound on τ (Theorems
-3 and 4). By design it is not ε-differentially private, so there is no private form.
+3 and 4). By design it is not ε-differentially private, so there is no rigorous form.
 Assumed: τ = 10, without a check of the bounds, which depend on the rows; n_l = 1 % of the rows, of
 children that hold any; √m random attributes a node; a numeric attribute has the gain of its best
 point; B for the class means of a depth too, the noise on sums of bin numbers, no noise on their
