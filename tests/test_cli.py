@@ -596,7 +596,7 @@ def test_models_list_show_drop(db: Path) -> None:
     assert [set(model) for model in listed["models"]] == [FOREST_KEYS | {"table"}]
     assert "risk" in dpforest("models", "list", "--db", db).text
     shown = dpforest("models", "show", "risk", "--db", db, "--json").facts
-    more = {"table", "target", "classes", "attributes", "guarantee", "limited"}
+    more = {"table", "target", "classes", "attributes", "guarantee", "limited", "picked"}
     assert set(shown) == FOREST_KEYS | more
     assert shown["classes"] == ["false", "true"]
     assert "ε = 1, δ = 0, per row" in dpforest("models", "show", "risk", "--db", db).text
