@@ -8,7 +8,7 @@ import typer
 
 from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import emit, say, tell
-from dpforest_duckdb.domain.names import fold, spellings
+from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.errors import DpforestError, one_line
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def domain(
             return
         found = spellings(info.columns)
         if target is not None and fold(target) not in found:
-            raise DpforestError(f'There is no column "{target}": check --target.')
+            near = hint(target, info.columns)
+            raise DpforestError(f'There is no column "{target}"{near}: check --target.')
         named = found[fold(target)] if target else None
         typed = not isinstance(engine, SourceEngine) or engine.source.schema
         types = info.columns if typed else {}

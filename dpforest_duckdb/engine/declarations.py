@@ -12,7 +12,7 @@ from typing import Any
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import COLUMN_KEYS, domain_from_mapping
-from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.names import fold, hint
 from dpforest_duckdb.domain.types import NUMERIC
 from dpforest_duckdb.engine.base import Catalogue, DeclaredColumn
 from dpforest_duckdb.errors import DpforestError
@@ -29,7 +29,8 @@ def declared_domain(engine: Catalogue, info: TableInfo, target: str | None) -> D
     if not target:
         raise DpforestError("Name the column to predict with --target, or a file with --domain.")
     if fold(target) not in {fold(name) for name in info.columns}:
-        raise DpforestError(f'There is no column "{target}": check --target.')
+        near = hint(target, info.columns)
+        raise DpforestError(f'There is no column "{target}"{near}: check --target.')
     columns = [c for c in declared_columns(engine, info) if "kind" in c]
     if not columns:
         raise DpforestError(
