@@ -911,6 +911,7 @@ def test_a_word_among_narrow_numbers_changes_no_other_row(kind: str, extra: obje
 
 
 def test_a_frame_with_a_name_that_is_no_unicode_is_refused(tmp_path: Path) -> None:
-    frame = pandas.DataFrame({"size": [1], "z\ud800": [1], "label": ["no"]})
+    columns = {"size": [1], "z\ud800": [1], "label": ["no"]}
+    frame = {name: np.array(values) for name, values in columns.items()}
     with pytest.raises(DpforestError, match="no Unicode"):
         fitted(duckdb.connect(), frame, ledger=tmp_path / "l", dataset="d")

@@ -627,6 +627,7 @@ STOPPED = """
 import os, signal, sys
 from dpforest_duckdb.cli import main
 from dpforest_duckdb.training.run import Run
+signal.signal({stop}, signal.SIG_DFL)  # which nohup ignores
 Run.execute_on = lambda *_: os.kill(os.getpid(), {stop}) or signal.pause()
 sys.argv[0] = "dpforest"
 main()
