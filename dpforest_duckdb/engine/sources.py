@@ -332,7 +332,7 @@ def rounded(domain: Domain, columns: Mapping[str, ColumnType]) -> list[str]:
     names = ", ".join(f'"{name}"' for name in few)
     return [
         f"Whole numbers are read from {names}, because the bounds have no decimal point; fractions "
-        "are rounded up. If there are fractions, write bounds with one, such as 0.0 for 0."
+        "are rounded up. If there are fractions, write 0.0 in place of 0."
     ]
 
 
