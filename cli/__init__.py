@@ -24,6 +24,7 @@ from dpforest_duckdb.cli.recipes import recipes
 from dpforest_duckdb.cli.report import report
 from dpforest_duckdb.cli.rules import rules
 from dpforest_duckdb.cli.score import score
+from dpforest_duckdb.cli.sections import Verb
 from dpforest_duckdb.cli.show import show
 from dpforest_duckdb.cli.sql import sql
 from dpforest_duckdb.cli.train import train
@@ -54,7 +55,7 @@ app = typer.Typer(
 )
 
 for _verb in VERBS:
-    app.command()(reported(_verb))
+    app.command(cls=Verb)(reported(_verb))
 
 
 def _version(wanted: bool) -> None:

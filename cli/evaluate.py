@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, number, say, say_if_new, say_spent
+from dpforest_duckdb.cli.output import emit, number, say, say_if_new, say_spent, show_table
 
 if TYPE_CHECKING:
     from dpforest_duckdb.ledger.datasets import AnyAccount
@@ -46,7 +47,7 @@ def evaluate(
     memory_limit: options.MemoryLimit = None,
     temp_dir: options.TempDir = None,
 ) -> None:
-    """Compare predictions with known classes: accuracy, loss, AUC.
+    """Compare predictions with known classes: accuracy, loss, AUC, and a confusion matrix.
 
     Without --epsilon the figures are exact and not private; a table with a cap refuses them. With
     --epsilon they are noisy and free to publish, and the budget is debited; their probabilities are
@@ -97,7 +98,7 @@ def evaluate(
         named = {"model": forest.name, "forest": fingerprint(forest)}
         emit({**named, "table": table or source.table.name, **found.facts()})
         return
-    _show(found, len(forest.domain.classes))
+    _show(found, forest.domain.classes)
 
 
 def _say_if_not_private(found: Evaluation) -> None:
@@ -122,7 +123,7 @@ def _say_if_trained(account: AnyAccount, forest: Forest) -> None:
         say("Note: the model was trained on these rows. On new rows its figures are likely worse.")
 
 
-def _show(found: Evaluation, classes: int) -> None:
+def _show(found: Evaluation, classes: Sequence[str]) -> None:
     """Print the figures for people."""
     from dpforest_duckdb.privacy.amounts import show
 
@@ -133,11 +134,16 @@ def _show(found: Evaluation, classes: int) -> None:
         say("These figures are mostly noise: more rows or a larger --epsilon would tell more.")
     print(f"accuracy  {number(found.accuracy)}{spread}")
     print(f"log loss  {number(found.log_loss)}")
-    print(f"AUC       {number(found.auc)}{_why(found.auc, classes)}")
+    print(f"AUC       {number(found.auc)}{_why(found.auc, len(classes))}")
     if found.epsilon is not None:
         print(f"protects  {found.unit}, at ε = {show(found.epsilon)}")
         meaning = "standard deviation of one count; each figure combines many"
         print(f"noise     {found.noise:.3g} ({meaning})")
+    if found.confusion:
+        show_table(
+            ["class", *(f"predicted {one}" for one in classes)],
+            [[one, *rows] for one, rows in zip(classes, found.confusion, strict=True)],
+        )
 
 
 def _why(auc: float | None, classes: int) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.models import ArgumentInfo
 
+from dpforest_duckdb.cli import sections
 from dpforest_duckdb.cli.output import show_statement
 from dpforest_duckdb.errors import DpforestError, UsageError
 
@@ -34,13 +35,19 @@ DataDb = Annotated[
 MaybeDataDb = Annotated[
     str | None,
     typer.Option(
-        "--db", metavar="FILE", envvar="DPFOREST_DB", help="The database file, or data files."
+        "--db",
+        metavar="FILE",
+        envvar="DPFOREST_DB",
+        help="The database file, or data files.",
+        rich_help_panel=sections.DATA,
     ),
 ]
 Dataset = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="A name for your data files: the ledger keeps their budget under it."
+        metavar="NAME",
+        help="A name for your data files: the ledger keeps their budget under it.",
+        rich_help_panel=sections.BUDGET,
     ),
 ]
 MaybeDb = Annotated[
@@ -57,14 +64,27 @@ def completed_recipe(start: str) -> list[str]:
 
 
 EngineName = Annotated[
-    str, typer.Option("--engine", metavar="duckdb|spark", help="Where the rows are read.")
+    str,
+    typer.Option(
+        "--engine",
+        metavar="duckdb|spark",
+        help="Where the rows are read.",
+        rich_help_panel=sections.MACHINE,
+    ),
 ]
 Master = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="Start Spark, such as local[4]. [default: local[*]]"),
+    typer.Option(
+        metavar="URL",
+        help="Start Spark, such as local[4]. [default: local[*]]",
+        rich_help_panel=sections.MACHINE,
+    ),
 ]
 Remote = Annotated[
-    str | None, typer.Option(metavar="sc://HOST", help="The address of Spark Connect.")
+    str | None,
+    typer.Option(
+        metavar="sc://HOST", help="The address of Spark Connect.", rich_help_panel=sections.MACHINE
+    ),
 ]
 
 
@@ -101,19 +121,29 @@ def one_of(kind: type[StrEnum]) -> ArgumentInfo:
 
 
 MaybeTable = Annotated[
-    str | None, typer.Option("--table", metavar="TABLE", help="A table: t or schema.t.")
+    str | None,
+    typer.Option(
+        "--table", metavar="TABLE", help="A table: t or schema.t.", rich_help_panel=sections.DATA
+    ),
 ]
 Model = Annotated[
     str, typer.Option(metavar="NAME|FILE", help="A model in the database, or its JSON file.")
 ]
 Epsilon = Annotated[
     list[str],
-    typer.Option("--epsilon", metavar="E", help="ε, a decimal above zero; may be repeated."),
+    typer.Option(
+        "--epsilon",
+        metavar="E",
+        help="ε, a decimal above zero; may be repeated.",
+        rich_help_panel=sections.BUDGET,
+    ),
 ]
 Delta = Annotated[
     str,
     typer.Option(
-        metavar="D", help="δ, such as 1e-5, far below 1 / (number of persons); 0 is pure ε."
+        metavar="D",
+        help="δ, such as 1e-5, far below 1 / (number of persons); 0 is pure ε.",
+        rich_help_panel=sections.BUDGET,
     ),
 ]
 MaybeDelta = Annotated[
@@ -129,6 +159,7 @@ PrivacyUnit = Annotated[
     typer.Option(
         metavar="COLUMN|row",
         help="What ε protects: all rows with the same value of a column, or each row.",
+        rich_help_panel=sections.BUDGET,
     ),
 ]
 Prefix = Annotated[
@@ -144,6 +175,7 @@ RowsPerUnit = Annotated[
         min=1,
         max=1_000_000,
         help="Use at most N rows of each privacy unit. [default: the cap's, or 1]",
+        rich_help_panel=sections.BUDGET,
     ),
 ]
 Ledger = Annotated[
@@ -152,22 +184,48 @@ Ledger = Annotated[
         metavar="FILE",
         envvar="DPFOREST_LEDGER",
         help="The budget ledger. [default: DB.ledger, beside the database]",
+        rich_help_panel=sections.BUDGET,
     ),
 ]
 AsJson = Annotated[
-    bool, typer.Option("--json", help="One JSON object on stdout, everything else on stderr.")
+    bool,
+    typer.Option(
+        "--json",
+        help="One JSON object on stdout, everything else on stderr.",
+        rich_help_panel=sections.RESULT,
+    ),
 ]
 ShowSql = Annotated[
-    bool, typer.Option("--show-sql", help="Print every statement on stderr before it runs.")
+    bool,
+    typer.Option(
+        "--show-sql",
+        help="Print every statement on stderr before it runs.",
+        rich_help_panel=sections.RESULT,
+    ),
 ]
 Threads = Annotated[
-    int | None, typer.Option(min=1, max=1024, metavar="N", help="DuckDB's threads. [default: all]")
+    int | None,
+    typer.Option(
+        min=1,
+        max=1024,
+        metavar="N",
+        help="DuckDB's threads. [default: all]",
+        rich_help_panel=sections.MACHINE,
+    ),
 ]
 MemoryLimit = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="DuckDB's memory limit, such as 8GB.")
+    str | None,
+    typer.Option(
+        metavar="SIZE", help="DuckDB's memory limit, such as 8GB.", rich_help_panel=sections.MACHINE
+    ),
 ]
 TempDir = Annotated[
-    str | None, typer.Option(metavar="DIR", help="A folder for DuckDB's temporary files.")
+    str | None,
+    typer.Option(
+        metavar="DIR",
+        help="A folder for DuckDB's temporary files.",
+        rich_help_panel=sections.MACHINE,
+    ),
 ]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpforest_duckdb.cli import options
+from dpforest_duckdb.cli import options, sections
 from dpforest_duckdb.cli.output import emit, facts, listed, say, say_if_new, say_spent, tell
 from dpforest_duckdb.cli.plan import show_plans
 from dpforest_duckdb.cli.progress import shown_progress
@@ -30,26 +30,43 @@ def train(
     delta: options.Delta = "0",
     target: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="The column to predict. [default: the domain file's]"),
+        typer.Option(
+            metavar="COLUMN",
+            help="The column to predict. [default: the domain file's]",
+            rich_help_panel=sections.DATA,
+        ),
     ] = None,
     domain: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="The domain file. [default: DuckDB's declarations]"),
+        typer.Option(
+            metavar="FILE",
+            help="The domain file. [default: DuckDB's declarations]",
+            rich_help_panel=sections.DATA,
+        ),
     ] = None,
     numeric: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=LOW:HIGH",
             help="Bounds: 0:110 for whole numbers, 0.0:1.0 for fractions; may be repeated.",
+            rich_help_panel=sections.DATA,
         ),
     ] = None,
     categories: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=A,B", help="Categories of a column; may be repeated."),
+        typer.Option(
+            metavar="NAME=A,B",
+            help="Categories of a column; may be repeated.",
+            rich_help_panel=sections.DATA,
+        ),
     ] = None,
     classes: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="The classes; with --numeric or --categories."),
+        typer.Option(
+            metavar="A,B",
+            help="The classes; with --numeric or --categories.",
+            rich_help_panel=sections.DATA,
+        ),
     ] = None,
     privacy_unit: options.PrivacyUnit = None,
     rows_per_unit: options.RowsPerUnit = None,
@@ -59,6 +76,7 @@ def train(
             metavar="NAME",
             help="See dpforest recipes; may be repeated. [default: auto]",
             autocompletion=options.completed_recipe,
+            rich_help_panel=sections.FOREST,
         ),
     ] = None,
     trees: Annotated[
@@ -67,6 +85,7 @@ def train(
             metavar="N",
             help="The number of trees; with auto an upper limit for log-odds. "
             "[default: the recipe's]",
+            rich_help_panel=sections.FOREST,
         ),
     ] = None,
     depth: Annotated[
@@ -74,6 +93,7 @@ def train(
         typer.Option(
             metavar="N",
             help="The most splits on a path; no effect with auto. [default: the recipe's]",
+            rich_help_panel=sections.FOREST,
         ),
     ] = None,
     name: Annotated[
@@ -81,42 +101,75 @@ def train(
         typer.Option(
             metavar="NAME",
             help="Store the model under this name. [default: the table's name, unless --out]",
+            rich_help_panel=sections.RESULT,
         ),
     ] = None,
     out: Annotated[
-        str | None, typer.Option(metavar="FILE.json", help="Write the model to a file.")
+        str | None,
+        typer.Option(
+            metavar="FILE.json", help="Write the model to a file.", rich_help_panel=sections.RESULT
+        ),
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace an existing model or file.")
+        bool,
+        typer.Option(
+            "--replace", help="Replace an existing model or file.", rich_help_panel=sections.RESULT
+        ),
     ] = False,
     columns: Annotated[
-        list[str] | None, typer.Option(metavar="A,B", help="Use only these attributes.")
+        list[str] | None,
+        typer.Option(
+            metavar="A,B", help="Use only these attributes.", rich_help_panel=sections.DATA
+        ),
     ] = None,
     exclude: Annotated[
-        list[str] | None, typer.Option(metavar="A,B", help="Leave these attributes out.")
+        list[str] | None,
+        typer.Option(
+            metavar="A,B", help="Leave these attributes out.", rich_help_panel=sections.DATA
+        ),
     ] = None,
     as_published: Annotated[
-        bool, typer.Option("--as-published", help="Follow the paper, with its flaws.")
+        bool,
+        typer.Option(
+            "--as-published",
+            help="Follow the paper, with its flaws.",
+            rich_help_panel=sections.FOREST,
+        ),
     ] = False,
     seed: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, help="Repeatable noise, for experiments; needs --not-private."
+            metavar="N",
+            min=0,
+            help="Repeatable noise, for experiments; needs --not-private.",
+            rich_help_panel=sections.BUDGET,
         ),
     ] = None,
     not_private: Annotated[
         bool,
         typer.Option(
-            "--not-private", help="Confirm that the model will not be private: --seed needs this."
+            "--not-private",
+            help="Confirm that the model will not be private: --seed needs this.",
+            rich_help_panel=sections.BUDGET,
         ),
     ] = False,
     ledger: options.Ledger = None,
     dataset: options.Dataset = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show plan, cost and noise; change nothing.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Show plan, cost and noise; change nothing.",
+            rich_help_panel=sections.BUDGET,
+        ),
     ] = False,
     timings: Annotated[
-        bool, typer.Option("--timings", help="Show the time of each step; do not publish it.")
+        bool,
+        typer.Option(
+            "--timings",
+            help="Show the time of each step; do not publish it.",
+            rich_help_panel=sections.RESULT,
+        ),
     ] = False,
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
@@ -128,6 +181,7 @@ def train(
         typer.Option(
             metavar="N",
             help="Refuse to start if N rows may not fit into memory and disk; counts no row.",
+            rich_help_panel=sections.MACHINE,
         ),
     ] = None,
     engine: options.EngineName = "duckdb",

@@ -16,6 +16,7 @@ from shell import SECRET, dpforest, make, query, refused, state, train
 
 from dpforest_duckdb import load_forest
 from dpforest_duckdb.cli.plan import _cost
+from dpforest_duckdb.cli.sections import SECTIONS
 from dpforest_duckdb.domain.file import load_domain
 from dpforest_duckdb.privacy.plan import PlannedQuery
 
@@ -489,7 +490,8 @@ def test_a_model_file_scores_in_another_database(db: Path, tmp_path: Path) -> No
 def test_evaluate_exact(db: Path) -> None:
     said = dpforest("evaluate", "--db", db, "--model", "risk", "--table", "visits", "--json")
     assert set(said.facts) == {
-        *("model", "forest", "table", "rows", "accuracy", "log_loss", "auc", "private", "bins")
+        *("model", "forest", "table", "rows", "accuracy", "log_loss", "auc", "private"),
+        *("bins", "confusion"),
     }
     assert said.facts["rows"] == 1000
     assert said.facts["accuracy"] > 0.9
@@ -498,6 +500,9 @@ def test_evaluate_exact(db: Path) -> None:
     assert "the model was trained on these rows" in said.err
     text = dpforest("evaluate", "--db", db, "--model", "risk", "--table", "visits").text
     assert f"accuracy  {said.facts['accuracy']:.4f}" in text
+    first, _ = said.facts["confusion"]
+    assert sum(map(sum, said.facts["confusion"])) == 1000
+    assert f"false {first[0]} {first[1]}" in " ".join(text.split())
 
 
 def test_evaluate_on_a_capped_table_wants_epsilon_and_debits_it(db: Path) -> None:
@@ -510,7 +515,8 @@ def test_evaluate_on_a_capped_table_wants_epsilon_and_debits_it(db: Path) -> Non
         refused(dpforest(*shared, *unit), unit[0], "go with --epsilon", code=2)
     assert state(db) == before
     said = dpforest(*shared, "--epsilon", "2.5", "--json")
-    figures = {"model", "forest", "table", "rows", "accuracy", "log_loss", "auc", "private", "bins"}
+    figures = {"model", "forest", "table", "rows", "accuracy", "log_loss", "auc", "private"}
+    figures |= {"bins", "confusion"}
     noisy = {"epsilon", "privacy_unit", "rows_per_unit", "noise", "accuracy_noise"}
     assert set(said.facts) == {*figures, *noisy}
     assert said.facts["private"] is True
@@ -737,6 +743,16 @@ def test_help_and_version() -> None:
         said = dpforest(verb, "--help")
         assert "--json" in said.text
         assert "--show-sql" in said.text
+
+
+def test_the_help_of_train_has_sections() -> None:
+    said = dpforest("train", "--help").text
+    found = re.findall(r"^(\w.*):\n((?:  .*\n)+)", said, re.MULTILINE)
+    sections = {name: re.findall(r"^  (-[\w-]+)", options, re.MULTILINE) for name, options in found}
+    assert list(sections) == [*SECTIONS, "Options"]
+    assert sections["Options"] == ["-h"], "every option is below a heading"
+    assert "--epsilon" in sections["Privacy and budget"]
+    assert "--recipe" in sections["Forest"]
 
 
 def test_importing_and_help_load_no_database_and_no_numbers() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -91,8 +92,13 @@ def test_exact_figures_are_those_of_the_definitions(
         scores = {n: [shares[1] for label, _, shares in rows if label == n] for n in names}
         won = [(y > n) + (y == n) / 2 for y in scores["yes"] for n in scores["no"]]
         assert found.auc == pytest.approx(np.mean(won))
+        pairs = Counter((label, said) for label, said, _ in rows)
+        assert found.confusion == tuple(tuple(pairs[a, b] for b in names) for a in names)
+        assert min(map(min, found.confusion)) > 0, "both kinds of error are seen"
     else:
         assert found.auc is None
+        assert found.confusion == ()
+        assert "confusion" not in found.facts()
 
 
 def test_rows_that_cannot_be_read_cost_nothing(
@@ -172,6 +178,7 @@ def test_noisy_figures_with_much_epsilon_are_the_exact_ones(
     assert (noisy.rows, noisy.accuracy) == (exact.rows, pytest.approx(exact.accuracy))
     assert noisy.log_loss == pytest.approx(exact.log_loss, abs=0.1)
     assert noisy.auc is None if classes == 3 else noisy.auc == pytest.approx(exact.auc, abs=0.05)
+    assert noisy.confusion == exact.confusion
     assert noisy.private
     facts = noisy.facts()
     assert (facts["epsilon"], facts["privacy_unit"], facts["rows_per_unit"]) == (10_000, "row", 1)
@@ -187,6 +194,15 @@ def test_noisy_figures_with_much_epsilon_are_the_exact_ones(
     )
     assert by_unit.unit == PrivacyUnit("who", 2)
     assert by_unit.rows == 600, "two of three rows of each, and none of nobody's"
+
+
+def test_noise_makes_no_number_of_rows_negative() -> None:
+    empty = np.zeros((2, 2, BINS), np.int64)
+    noisy = [
+        noisy_figures(empty, NANO // 10, ROW, 2, ExactNoise(SeededBits(seed))) for seed in range(20)
+    ]
+    cells = [rows for found in noisy for pair in found.confusion for rows in pair]
+    assert min(cells) == 0 < max(cells)
 
 
 def test_noise_is_as_wide_as_epsilon_and_unit_say() -> None:
@@ -436,7 +452,8 @@ def test_another_column_may_hold_the_classes(
     expected = evaluate(engine, forest, engine.table("t"), ledger=tmp_path / "ledger").facts()
     # the groups come in any order, so sums differ in their last digits
     found = evaluate(engine, forest, engine.table("u"), target="TRUTH").facts()
-    assert found.pop("bins") == expected.pop("bins")
+    for counts in ("bins", "confusion"):
+        assert found.pop(counts) == expected.pop(counts)
     assert found == pytest.approx(expected)
     con.execute("CREATE TABLE empty AS FROM t LIMIT 0")
     assert evaluate(engine, forest, engine.table("empty")).rows == 0

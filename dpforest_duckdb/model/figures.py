@@ -42,11 +42,21 @@ class Evaluation:
     reasons: tuple[str, ...] = ()
     bins: tuple[tuple[int, int], ...] = ()
 
+    @property
+    def confusion(self) -> tuple[tuple[int, int], ...]:
+        """Rows `[class][predicted class]` of two classes, as `bins` has them, but none below 0."""
+        halves = (self.bins[: BINS // 2], self.bins[BINS // 2 :])  # 1/2 and below: the first class
+        return tuple(
+            (_rows_of(halves[0], number), _rows_of(halves[1], number))
+            for number in range(2 if self.bins else 0)
+        )
+
     def facts(self) -> dict[str, Any]:
         """The figures as a JSON object, with their cost and privacy unit if they are noisy."""
         names = ("rows", "accuracy", "log_loss", "auc", "private")
         found = {name: getattr(self, name) for name in names}
         if self.bins:
+            found["confusion"] = [list(rows) for rows in self.confusion]
             found["bins"] = [list(rows) for rows in self.bins]
         if self.epsilon is None or self.unit is None:
             return found
@@ -88,6 +98,11 @@ def _in_bins(value: Floats, rows: Integers) -> Integers:
 def _bins(rows: Integers) -> tuple[tuple[int, int], ...]:
     """Pairs per bin of `rows[class, bin]`."""
     return tuple((int(first), int(second)) for first, second in rows.T)
+
+
+def _rows_of(bins: tuple[tuple[int, int], ...], number: int) -> int:
+    """The rows of a class in some bins, at least 0: noise may take them below."""
+    return max(0, sum(rows[number] for rows in bins))
 
 
 def log_loss(of_own_class: Floats, rows: Integers | Floats) -> float:
