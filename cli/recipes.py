@@ -41,8 +41,9 @@ A forest has at most {leaves:,} leaves, so that it can be trained and scored in 
 of one core. Budgets are divided by the published depth all the same. A system that splits every
 node gets shallower trees if complete ones would be larger, and `train` says so before the debit.
 For example, smooth-forest asks for complete trees of depth 11 on Mushroom with a child per
-category, which are too large. In other systems the largest nodes are split first. Nodes past the
-limit stay leaves, and `models show` says how many.
+category, which are too large. In other systems the largest nodes are split first. In `diffgen` and
+`dt-diff`, refinements that would make more leaves are not offered. Nodes past the limit stay
+leaves, and `models show` says how many.
 
 No text gives these details, so they are assumed for every system whose table says nothing else:
 
@@ -51,9 +52,11 @@ No text gives these details, so they are assumed for every system whose table sa
   for discrete attributes only.
 - A declared NULL is a category of its own. Among points that are weighted by their width, "NULL
   against the rest" has the least weight.
-- Noisy counts below 0 count as 0. A leaf that votes by its shares and has no count above 0 gives
-  each class an equal share. A leaf with one vote gives it to its most frequent class, and to the
-  first of the domain's classes if several are equally frequent or all counts are 0.
+- Laplace noise is discrete, in both forms: counts stay whole numbers.
+- Where a leaf votes by its shares, noisy counts below 0 count as 0, and a leaf without a count
+  above 0 gives each class an equal share. A leaf with one vote gives it to the class of its largest
+  noisy count, and to the first of the domain's classes if several are equal. Sums add up counts
+  below 0 as they are.
 - Nodes end at the greatest depth, or where no attribute is left.
 """
 

@@ -13,7 +13,7 @@ from steps import spending
 from test_recipes import domain, grown, mixed
 
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
-from dpforest_duckdb.learners import levels
+from dpforest_duckdb.learners import levels, specialisation
 from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import NANO
@@ -169,6 +169,25 @@ def test_a_model_says_how_many_nodes_the_limit_stopped(
     forest = fit(con, "t", domain=public, recipe="dpdf", epsilon=100)
     assert forest.limited > 0
     assert Forest.from_json(forest.to_json()).limited == forest.limited
+
+
+@pytest.mark.parametrize("name", ["diffgen", "dt-diff"])
+def test_a_model_says_what_the_limit_kept_from_being_refined(
+    con: duckdb.DuckDBPyConnection,
+    fit: Callable[..., Forest],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+) -> None:
+    con.execute(
+        "CREATE TABLE t AS SELECT CAST(i % 2 AS VARCHAR) AS a0, CAST(i // 2 % 2 AS VARCHAR) AS a1, "
+        "CAST(i // 4 % 2 AS VARCHAR) AS a2, 'c' || (i % 3 % 2) AS y FROM range(800) r(i)"
+    )
+    public = domain(cells=2, attributes=3)
+    forest = fit(con, "t", domain=public, recipe=name, epsilon=100)
+    assert (len(forest.trees[0].leaves), forest.limited) == (27, 0)
+    monkeypatch.setattr(specialisation, "MAX_LEAVES", 26)
+    forest = fit(con, "t", domain=public, recipe=name, epsilon=100)
+    assert (len(forest.trees[0].leaves), forest.limited) == (9, 9)
 
 
 def test_train_says_what_is_cut_before_the_debit(tmp_path: Path) -> None:

@@ -458,8 +458,10 @@ def mean_point(*classes: list[int]) -> int:
 
 
 def test_the_mean_of_class_means_by_hand() -> None:
-    assert mean_point([1], [3, 7]) == 3, "(1 + 5) / 2"
-    assert mean_point([], [5, 7]) == 6, "a class without rows has no mean, which is not 0"
+    assert mean_point([1], [3, 6]) == 2, "(1 + 4.5) / 2 is nearest to the edge after bin 2"
+    assert mean_point([6], [1, 4]) == 4, "the same from above: an edge is between two bins"
+    assert mean_point([3], [4, 4, 5]) == 3, "3.67 separates the classes"
+    assert mean_point([], [5, 6]) == 5, "a class without rows has no mean, which is not 0"
 
 
 def test_noisy_histograms_take_the_split_of_least_gini() -> None:

@@ -54,7 +54,8 @@ class Entry:
 class _Cut:
     """The cut of one tree: its leaves, what is reachable in them, and the points drawn so far.
 
-    A step that would make more than `most` leaves is not offered.
+    A step that would make more than `most` leaves is not offered. `limited` are the leaves in such
+    entries at the last step.
     """
 
     splits: Candidates
@@ -62,10 +63,11 @@ class _Cut:
     nodes: Integers
     reachable: Mask
     points: dict[tuple[int, bytes], int] = field(default_factory=dict)
+    limited: int = 0
 
     def entries(self) -> list[Entry]:
         """The entries that can be refined, in a public order."""
-        splits, found = self.splits, []
+        splits, found, beyond = self.splits, [], np.zeros(len(self.nodes), dtype=np.bool_)
         allowed = splits.allowed(self.reachable)
         arity = [splits.branches(a).shape[1] for a in range(len(splits.cells))]
         for a, cells in enumerate(splits.slices):
@@ -75,6 +77,9 @@ class _Cut:
                 leaves = len(self.nodes) + len(nodes) * (arity[a] - 1)
                 if len(splitting) and leaves <= self.most:
                     found.append(Entry(a, reach, splitting, nodes))
+                elif len(splitting):
+                    beyond[nodes] = True
+        self.limited = int(beyond.sum())
         return found
 
     def split(self, entry: Entry, candidate: int, growth: Growth, rows: CodedRows) -> None:
@@ -191,6 +196,7 @@ def specialised(attribute: Utility, point: Utility | None) -> Learner:
                 )
                 if drawn is not None:
                     cut.split(*drawn, growth, rows)
-        return Grown(release_leaves(rows, context, growth).finished())
+        trees = release_leaves(rows, context, growth).finished()
+        return Grown(trees, limited=sum(cut.limited for cut in cuts))
 
     return Learner(grow, node_columns=lambda request: request.trees)

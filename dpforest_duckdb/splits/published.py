@@ -343,7 +343,8 @@ def _nearest_to_class_means(choice: Choice, attribute: int) -> Integers:
     sizes = rows.sum(axis=1)  # [node, class]
     held = np.maximum((sizes > 0).sum(axis=1), 1)
     middle = np.where(sizes > 0, sums / np.maximum(sizes, 1), 0).sum(axis=1) / held
-    distance = abs(splits.cell[cuts][None, :] - middle[:, None])
+    edges = splits.cell[cuts] + 0.5  # a cut lies between the middles of two bins
+    distance = abs(edges[None, :] - middle[:, None])
     nearest: Integers = cuts[np.where(choice.allowed[:, cuts], distance, np.inf).argmin(axis=1)]
     return nearest
 

@@ -105,7 +105,7 @@ def weighted_max(counts: Integers) -> Integers:
 
 
 def f_max(counts: Integers) -> Integers:
-    """F_Max (4.11) as published, Σ_v M_v / n_v · M_v, in parts of 1/PARTS of a row."""
+    """F_Max (4.11), read as Σ_v M_v / n_v · M_v, in parts of 1/PARTS of a row."""
     largest = counts.max(axis=-1)
     total = (largest / np.maximum(counts.sum(axis=-1), 1) * largest).sum(axis=-1)
     parts: Integers = np.rint(total * PARTS).astype(np.int64)
@@ -172,7 +172,20 @@ def normalised_gini(counts: Integers) -> Integers:
     return parts
 
 
-def bounded(name: str, function: Callable[[Integers], Floats]) -> Utility:
+def information_gain(counts: Integers) -> Integers:
+    """Information gain in whole parts of 2^-20 bits, rounded.
+
+    Sensitivity 1 bit before and after rounding, whatever the number of classes. Let the gain be I
+    for n rows and I' with one more, h the binary entropy, and Z whether a row is the new one. Gain
+    is the mutual information of branch and class, so by the chain rule n/(n+1) · I − h(1/(n+1)) ≤
+    I' ≤ n/(n+1) · I + h(1/(n+1)). With I ≤ log2 n, the change is less than 1 from n = 6 on; up to
+    there it is 1 at n = 1 and less elsewhere, by trying all tables. Not monotone.
+    """
+    bits: Integers = np.rint(information_gain_of(counts) * STEPS).astype(np.int64)
+    return bits
+
+
+def of_range(name: str, function: Callable[[Integers], Floats]) -> Utility:
     """A utility in bits, at most log2 C, as whole numbers from 0 to 2^20.
 
     The sensitivity is the whole range: a trivial bound that rounding cannot break. Not monotone.
@@ -196,8 +209,9 @@ BALANCE = Utility("balance", balance, sensitivity=1, monotone=False)
 WEIGHTED_MAX = Utility("weighted max", weighted_max, sensitivity=1, monotone=False)
 F_MAX = Utility("F_Max", f_max, sensitivity=PARTS, monotone=False)
 NORMALISED_GINI = Utility("normalised Gini", normalised_gini, STEPS // 2 + 1, monotone=False)
-INFORMATION_GAIN = bounded("information gain", information_gain_of)
-GAIN_AND_RATIO = bounded("gain and ratio", gain_and_ratio)
+INFORMATION_GAIN = Utility("information gain", information_gain, STEPS, monotone=False)
+GAIN_OF_RANGE = of_range("information gain", information_gain_of)  # Δ = log2 C, as in papers
+GAIN_AND_RATIO = of_range("gain and ratio", gain_and_ratio)
 
 
 def with_factor_2(utility: Utility) -> Utility:

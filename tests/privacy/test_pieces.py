@@ -17,6 +17,7 @@ from dpforest_duckdb.recipes.leaf_queries import LABEL, SMOOTH_LABEL
 from dpforest_duckdb.splits.utilities import (
     BALANCE,
     GAIN_AND_RATIO,
+    GAIN_OF_RANGE,
     GINI,
     INFORMATION_GAIN,
     MAX_COUNT,
@@ -27,7 +28,10 @@ from dpforest_duckdb.splits.utilities import (
 )
 
 BITS = SecureBits()
-UTILITIES = (BALANCE, WEIGHTED_MAX, GINI, MAX_COUNT, INFORMATION_GAIN, GAIN_AND_RATIO)
+UTILITIES = (
+    *(BALANCE, WEIGHTED_MAX, GINI, MAX_COUNT),
+    *(INFORMATION_GAIN, GAIN_OF_RANGE, GAIN_AND_RATIO),
+)
 
 
 def tables(branches: int, classes: int, most: int) -> NDArray[np.int64]:
@@ -70,11 +74,39 @@ def test_smaller_sensitivities_do_not_hold() -> None:
 
 def test_a_bounded_utility_stays_in_its_range() -> None:
     pure = np.array([[[1000, 0], [0, 1000]], [[500, 500], [500, 500]]])
-    assert INFORMATION_GAIN.function(pure).tolist() == [STEPS, 0]
+    assert GAIN_OF_RANGE.function(pure).tolist() == [STEPS, 0]
     assert GAIN_AND_RATIO.function(pure).tolist() == [STEPS, 0]
     lopsided = np.array([[[1, 0], [0, 10**6]]])
     assert 0 <= GAIN_AND_RATIO.function(lopsided)[0] <= STEPS
-    assert INFORMATION_GAIN.sensitivity == STEPS
+    assert GAIN_OF_RANGE.sensitivity == STEPS
+    three = np.array([[[5, 0, 0], [0, 5, 0], [0, 0, 5]]])
+    assert GAIN_OF_RANGE.function(three).tolist() == [STEPS], "log2 3 is its range"
+    assert INFORMATION_GAIN.function(three).tolist() == [round(np.log2(3) * STEPS)]
+
+
+def test_one_row_changes_information_gain_by_at_most_one_bit() -> None:
+    """All tables of up to five rows; from six on, log2(n)/(n + 1) + h(1/(n + 1)) is below 1."""
+    largest = dict.fromkeys(range(6), 0)
+    for size in (2, 3):
+        counts = tables(size, size, 5 if size == 2 else 2)
+        rows = counts.sum(axis=(1, 2))
+        few = counts[rows <= 5]
+        found = abs(changes(INFORMATION_GAIN, few)).max(axis=0)
+        for n in range(6):
+            most = int(found[few.sum(axis=(1, 2)) == n].max())
+            largest[n] = max(largest[n], most)
+    assert largest[1] == INFORMATION_GAIN.sensitivity == STEPS
+    assert max(most for n, most in largest.items() if n != 1) < 0.92 * STEPS
+    # more classes or branches than rows do not matter: those without a row add nothing
+    spread_out = np.eye(6, dtype=np.int64)[None]
+    for n in range(6):
+        apart = spread_out.copy()
+        apart[:, range(n, 6), range(n, 6)] = 0
+        assert abs(changes(INFORMATION_GAIN, apart)).max() <= STEPS
+    for n in (6, 10, 100, 10**6):
+        p = 1 / (n + 1)
+        h = -p * np.log2(p) - (1 - p) * np.log2(1 - p)
+        assert np.log2(n) * p + h < 1
 
 
 def test_weighted_draws_are_in_proportion_to_weight_and_exponent() -> None:

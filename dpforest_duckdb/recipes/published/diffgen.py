@@ -24,9 +24,14 @@ from dpforest_duckdb.recipes.plans import spread
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
-from dpforest_duckdb.splits.utilities import INFORMATION_GAIN, MAX_COUNT, with_factor_2
+from dpforest_duckdb.splits.utilities import (
+    GAIN_OF_RANGE,
+    INFORMATION_GAIN,
+    MAX_COUNT,
+    with_factor_2,
+)
 
-IG, MAX = INFORMATION_GAIN, with_factor_2(MAX_COUNT)
+IG, MAX = GAIN_OF_RANGE, with_factor_2(MAX_COUNT)
 
 
 def plan(request: Request) -> Plan:
@@ -62,15 +67,15 @@ LINES = (
         "The utility is information gain.",
         "DiffPRFs §2.3 and Table 1",
         "learner: IG",
-        repaired="The utility is the max operator, Δ = 1: no bound on the sensitivity of "
-        "information gain is below its range.",
+        repaired="The utility is the max operator, Δ = 1. The variant `ig` uses information gain "
+        "with Δ = 1 bit, the most that one more row changes it by.",
     ),
     Line(
         "Information gain has a sensitivity, and there are other utilities.",
         NO_TEXT,
         "learner: MAX",
-        assumed="Its sensitivity is log2 |C|, its range in bits. The variant `max` has the max "
-        "operator.",
+        assumed="As published its sensitivity is log2 |C|, its range in bits. The variant `max` "
+        "has the max operator.",
     ),
     Line(
         "Split points of numbers are drawn.",
@@ -83,13 +88,15 @@ LINES = (
         "The whole table is made finer step by step, without queries at single nodes.",
         "DiffPRFs §2.3 and Table 1",
         "choose: at_random",
+        assumed="A step ends early if nothing is left to refine, and its share is not used.",
     ),
     Line(
         "A query has ε' = B / (2(numeric + 2h)), with h specialisations.",
         NO_TEXT,
         "plan: plan",
-        assumed="Each numeric attribute has a first point, and each step one draw and new points. "
-        "Without numeric attributes a step has one draw, so ε' = B / 2h.",
+        assumed="Each numeric attribute has a first point, and each step one draw and new points "
+        "(those of the last step are not drawn). Without numeric attributes a step has one draw, "
+        "so ε' = B / 2h.",
     ),
     Line("The leaves get Laplace noise.", "DiffPRFs §2.3", "plan: LAPLACE"),
     Line(
@@ -128,7 +135,7 @@ DIFFGEN = repaired(
     "max operator, which is monotone, so that the factor 2 is left out.",
     learner=specialised(MAX_COUNT, point=MAX_COUNT),
     variants={
-        "ig": {"learner": specialised(IG, point=IG)},
+        "ig": {"learner": specialised(INFORMATION_GAIN, point=INFORMATION_GAIN)},
         "max": {"learner": specialised(MAX_COUNT, point=MAX_COUNT)},
     },
 )

@@ -27,6 +27,7 @@ from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import Chooser
 from dpforest_duckdb.splits.published import by_points
 from dpforest_duckdb.splits.utilities import (
+    GAIN_OF_RANGE,
     GINI,
     INFORMATION_GAIN,
     MAX_COUNT,
@@ -34,7 +35,7 @@ from dpforest_duckdb.splits.utilities import (
     with_factor_2,
 )
 
-UTILITIES = {"ig": INFORMATION_GAIN, "gini": GINI, "max": MAX_COUNT}
+UTILITIES = {"ig": GAIN_OF_RANGE, "gini": GINI, "max": MAX_COUNT}
 
 
 def plan(request: Request) -> Plan:
@@ -94,16 +95,16 @@ LINES = (
     Line(
         "The utility is information gain.",
         "DiffPRFs §2.3",
-        "choose: INFORMATION_GAIN",
-        repaired="The utility is Gini weighted by rows, Δ = 2: no bound on the sensitivity of "
-        "information gain is below its range.",
+        "choose: GAIN_OF_RANGE",
+        repaired="The utility is Gini weighted by rows, Δ = 2. The variant `ig` uses information "
+        "gain with Δ = 1 bit, the most that one more row changes it by.",
     ),
     Line(
         "Information gain has a sensitivity, and there are other utilities.",
         NO_TEXT,
-        "choose: INFORMATION_GAIN",
-        assumed="Its sensitivity is log2 |C|, its range in bits. The variants are `gini` and "
-        "`max`.",
+        "choose: GAIN_OF_RANGE",
+        assumed="As published its sensitivity is log2 |C|, its range in bits. Other variants are "
+        "`gini` and `max`.",
     ),
     Line(
         "A rule ends nodes.",
@@ -127,7 +128,7 @@ _PUBLISHED = Recipe(
     paper="Data mining with differential privacy, KDD 2010",
     rows="all",
     split_type="mixed",
-    choose=choose(INFORMATION_GAIN),
+    choose=choose(GAIN_OF_RANGE),
     trees=1,
     depth=5,
     depth_of_root=1,
@@ -143,5 +144,7 @@ DIFFP_C45 = repaired(
     "It is private as published. Splits are drawn by Gini weighted by rows, which is monotone, so "
     "that the factor 2 is left out.",
     choose=choose(GINI),
-    variants={name: {"choose": choose(u)} for name, u in UTILITIES.items()},
+    variants={
+        name: {"choose": choose(u)} for name, u in {**UTILITIES, "ig": INFORMATION_GAIN}.items()
+    },
 )

@@ -23,6 +23,7 @@ from dpforest_duckdb.recipes.recipe import Recipe, repaired
 from dpforest_duckdb.recipes.stopping import children_within_noise
 from dpforest_duckdb.splits.choose import Chooser, by_utility
 from dpforest_duckdb.splits.utilities import (
+    GAIN_OF_RANGE,
     GINI,
     INFORMATION_GAIN,
     MAX_COUNT,
@@ -31,7 +32,7 @@ from dpforest_duckdb.splits.utilities import (
     with_factor_2,
 )
 
-UTILITIES = {"ig": INFORMATION_GAIN, "normalised": NORMALISED_GINI, "gini": GINI, "max": MAX_COUNT}
+UTILITIES = {"ig": GAIN_OF_RANGE, "normalised": NORMALISED_GINI, "gini": GINI, "max": MAX_COUNT}
 
 
 def choose(utility: Utility) -> Chooser:
@@ -68,9 +69,9 @@ LINES = (
     Line(
         "ID3 uses information gain.",
         "DiffPRFs §2.3, thesis §3.1.2",
-        "choose: INFORMATION_GAIN",
-        repaired="It uses Gini weighted by counts, Δ = 2: no bound on the sensitivity of "
-        "information gain is below its range.",
+        "choose: GAIN_OF_RANGE",
+        repaired="It uses Gini weighted by counts, Δ = 2. The variant `ig` uses information gain "
+        "with Δ = 1 bit, the most that one more row changes it by.",
     ),
     Line(
         "Another text uses Gini with Δ = .5.",
@@ -81,8 +82,8 @@ LINES = (
     Line(
         "Information gain has a sensitivity.",
         NO_TEXT,
-        "choose: INFORMATION_GAIN",
-        assumed="It is log2 |C|, its range in bits, as DiffPRFs has it for its own.",
+        "choose: GAIN_OF_RANGE",
+        assumed="As published it is log2 |C|, its range in bits, as DiffPRFs has it for its own.",
     ),
     Line(
         "There are other utilities.",
@@ -118,7 +119,7 @@ _PUBLISHED = Recipe(
     paper="Data Mining with Differential Privacy, KDD 2010",
     rows="all",
     split_type="multiway",
-    choose=choose(INFORMATION_GAIN),
+    choose=choose(GAIN_OF_RANGE),
     trees=1,
     depth=5,
     depth_of_root=1,
@@ -134,5 +135,7 @@ DIFFP_ID3 = repaired(
     "It is private as published. Splits are drawn by Gini weighted by counts, which is monotone, "
     "so that the factor 2 is left out.",
     choose=choose(GINI),
-    variants={name: {"choose": choose(u)} for name, u in UTILITIES.items()},
+    variants={
+        name: {"choose": choose(u)} for name, u in {**UTILITIES, "ig": INFORMATION_GAIN}.items()
+    },
 )

@@ -3,11 +3,10 @@
 Bootstrap samples, √m random attributes per node. A split point of each numeric attribute is drawn
 first, weighted by the width of its interval, then the attribute. ε' = B/τ, ε = ε' / (2(d + 1)); a
 node with n numeric attributes divides its split budget by n + 1. τ = 25, d = 3 … 7. A node ends at
-the greatest depth, or if its rows are of one class. The utility is information gain; the variant
-`max` uses the max operator. In the rigorous form no node ends by its class, splits are drawn by the
-max operator, and there is no query for the size of a node, because nothing would use it.
+the greatest depth, or if its rows are of one class. The utility is information gain, or the max
+operator. In the rigorous form it is the latter, and no node has a query for its size or class.
 Assumed: Δ = log2 |C|, one of two in the text; public intervals; a last draw among the √m, not all;
-a child per category; the class that most trees predict, not the largest sum of probabilities.
+a child per category; the class that most trees predict.
 """
 
 from __future__ import annotations
@@ -20,7 +19,13 @@ from dpforest_duckdb.recipes.plans import one_per_depth, per_node
 from dpforest_duckdb.recipes.recipe import BOOTSTRAP, Recipe, repaired
 from dpforest_duckdb.splits.choose import Chooser, among
 from dpforest_duckdb.splits.published import INTERVALS, by_points, unless_pure
-from dpforest_duckdb.splits.utilities import INFORMATION_GAIN, MAX_COUNT, Utility, with_factor_2
+from dpforest_duckdb.splits.utilities import (
+    GAIN_OF_RANGE,
+    INFORMATION_GAIN,
+    MAX_COUNT,
+    Utility,
+    with_factor_2,
+)
 
 
 def choose(utility: Utility) -> Chooser:
@@ -38,9 +43,7 @@ LINES = (
     Line("The forest has t = 25 trees.", "§4.2", "trees"),
     Line("The depth is 5; the experiments have 3 to 7.", "§4.2", "depth"),
     Line(
-        "A tree has ε' = B / t, and a query ε = ε' / (2(d + 1)).",
-        "§3.1, lines 1 and 4",
-        "plan: per_node",
+        "ε' = B / t per tree, ε = ε' / (2(d + 1)) per query.", "§3.1, lines 1, 4", "plan: per_node"
     ),
     Line(
         "Half of a depth's budget is for a noisy size, half for the split or the leaf.",
@@ -84,15 +87,14 @@ LINES = (
     Line(
         "q is information gain.",
         "§3.2, items 1 and 3",
-        "choose: INFORMATION_GAIN",
-        repaired="q is the max operator: no bound on the sensitivity of information gain is "
-        "below its range.",
+        "choose: GAIN_OF_RANGE",
+        repaired="q is the max operator. The variant `ig` has Δ = 1 bit, its sensitivity.",
     ),
     Line(
         "Δ is ln |C| in step 1. Where q is defined it is lb |C|, which is 1 for two classes.",
         "§3.2, items 1 and 3",
-        "choose: INFORMATION_GAIN",
-        assumed="Δ is lb |C|, the range of the gain in bits.",
+        "choose: GAIN_OF_RANGE",
+        assumed="As published Δ is lb |C|, the range of the gain in bits.",
     ),
     Line(
         "Or q is the max operator, with Δ = 1.",
@@ -110,8 +112,7 @@ LINES = (
         "The rows of a node are divided by the value of the attribute, into 2 children.",
         "§3.1, line 12",
         "split_type",
-        assumed="A category has a child of its own, as in the paper's Partition. A numeric "
-        "attribute has 2 children.",
+        assumed="A category has a child of its own, as in the paper's Partition, a number 2.",
     ),
     Line(
         "A leaf is labelled max_c N_c of noisy counts.", "§3.1, line 7", "finish: vote_by_majority"
@@ -132,7 +133,7 @@ _PUBLISHED = Recipe(
     rows="bootstrap",
     split_type="mixed",
     bins=INTERVALS,
-    choose=unless_pure(choose(INFORMATION_GAIN)),
+    choose=unless_pure(choose(GAIN_OF_RANGE)),
     ends_early=True,
     trees=25,
     depth=5,
@@ -140,7 +141,7 @@ _PUBLISHED = Recipe(
     finish=each(alone(vote_by_majority)),
     flaws=(BOOTSTRAP, "Whether the rows of a node are of one class is read from the true rows."),
     variants={
-        "ig": {"choose": unless_pure(choose(INFORMATION_GAIN))},
+        "ig": {"choose": unless_pure(choose(GAIN_OF_RANGE))},
         "max": {"choose": unless_pure(choose(with_factor_2(MAX_COUNT)))},
     },
     lines=LINES,

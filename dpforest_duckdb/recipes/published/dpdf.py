@@ -100,6 +100,12 @@ LINES = (
         "a positive count are removed with their siblings if these have none either.",
     ),
     Line(
+        "All rules and their parts are listed, with support and confidence.",
+        "Section 3.3",
+        "finish: prune_by_gini",
+        assumed="`dpforest rules` lists them, from the noisy counts of all nodes that are left.",
+    ),
+    Line(
         "A leaf votes by its confidence.",
         "Section 3",
         "finish: vote_by_confidence",

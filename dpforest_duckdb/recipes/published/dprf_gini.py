@@ -59,9 +59,10 @@ LINES = (
     Line(
         "The best point of an attribute by Gini is taken. The exponential mechanism on "
         "Gini draws the attribute.",
-        "thesis (4.6) and 4.2",
+        "thesis (4.6) and §4.2",
         "choose: by_best_points",
-        repaired="Two paid draws are made: of the attribute by its best point, then of a point.",
+        repaired="Two paid draws are made: of the attribute by its best point, then of a point. "
+        "Where no attribute has several points, one draw has the whole share.",
     ),
     Line(
         "A split has children.",

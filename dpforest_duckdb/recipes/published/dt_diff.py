@@ -20,7 +20,12 @@ from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import half_to_leaves
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
 from dpforest_duckdb.splits.choose import at_random
-from dpforest_duckdb.splits.utilities import INFORMATION_GAIN, MAX_COUNT, with_factor_2
+from dpforest_duckdb.splits.utilities import (
+    GAIN_OF_RANGE,
+    INFORMATION_GAIN,
+    MAX_COUNT,
+    with_factor_2,
+)
 
 LINES = (
     Line("The tree sees the whole table.", "DiffPRFs §2.3", "rows"),
@@ -48,16 +53,16 @@ LINES = (
     Line(
         "The utility is information gain.",
         "DiffPRFs §2.3",
-        "learner: INFORMATION_GAIN",
-        repaired="The utility is the max operator, Δ = 1: no bound on the sensitivity of "
-        "information gain is below its range.",
+        "learner: GAIN_OF_RANGE",
+        repaired="The utility is the max operator, Δ = 1. The variant `ig` uses information gain "
+        "with Δ = 1 bit, the most that one more row changes it by.",
     ),
     Line(
         "Information gain has a sensitivity, and there are other utilities.",
         NO_TEXT,
         "learner: MAX_COUNT",
-        assumed="Its sensitivity is log2 |C|, its range in bits. The variant `max` has the max "
-        "operator.",
+        assumed="As published its sensitivity is log2 |C|, its range in bits. The variant `max` "
+        "has the max operator.",
     ),
     Line(
         "Numbers have split points.",
@@ -69,6 +74,7 @@ LINES = (
         "The whole table is made finer step by step, without queries at single nodes.",
         "DiffPRFs §2.3 and Table 1",
         "choose: at_random",
+        assumed="A step ends early if nothing is left to refine, and its share is not used.",
     ),
     Line(
         "The budget is divided.",
@@ -95,14 +101,14 @@ _PUBLISHED = Recipe(
     split_type="mixed",
     choose=at_random,  # not asked: the learner draws
     ends_early=True,  # a step splits one entry of the cut, not every node
-    learner=specialised(INFORMATION_GAIN, point=None),
+    learner=specialised(GAIN_OF_RANGE, point=None),
     trees=1,
     taxonomies=True,
     depth=6,
     plan=half_to_leaves("exponential mechanism", LAPLACE),
     finish=each(alone(vote_by_counts)),
     variants={
-        "ig": {"learner": specialised(INFORMATION_GAIN, point=None)},
+        "ig": {"learner": specialised(GAIN_OF_RANGE, point=None)},
         "max": {"learner": specialised(with_factor_2(MAX_COUNT), point=None)},
     },
     lines=LINES,

@@ -3,9 +3,9 @@ algorithm with high utility, Computers & Security 96, 2020; known through the th
 
 Trees on disjoint rows, each with all of B: ε1 = B/2 for the splits, equal at every layer, and ε2 =
 B/2 for the class counts of leaves. Each deeper layer of leaves has more by the cube root of 2
-(4.33). As printed, (4.34) has i + 1 in its exponent, and its layers add up to 1.587 ε2. Then
-Algorithm 2 removes trees one by one by the error of the rest, and keeps the set with the least
-error. d = m/2, τ = 50.
+(4.33). As printed, (4.34) has i + 1 in its exponent, so its layers add up to 1.587 ε2, of which a
+row pays for one. Then Algorithm 2 removes trees one by one by the error of the rest, and keeps the
+set with the least error. d = m/2, τ = 50.
 Assumed: m/2 rounded down; Gini weighted by rows, with Δ = 2, as its sensitivity is not given; a
 child per category, two for a number; errors are those on the training rows; public bins for the
 averages of every five values; majority. Cut: Algorithm 2 runs once, on all trees, not on random
@@ -75,8 +75,13 @@ LINES = (
         "A split has children.",
         NO_TEXT,
         "split_type",
-        assumed="A category has a child of its own, and a numeric attribute two, as in ID3 and "
-        "C4.5.",
+        assumed="A category has a child of its own, a number two, as in ID3 and C4.5.",
+    ),
+    Line(
+        "The split is chosen among some attributes.",
+        "thesis §4.3.4: usually a random subset",
+        "choose: by_utility",
+        assumed="It is chosen among all that a node has left.",
     ),
     Line(
         "The exponential mechanism draws splits by Gini, by ε u / 2Δ.",
@@ -84,12 +89,7 @@ LINES = (
         "choose: by_utility",
         repaired="The factor 2 is left out, because the utility is monotone.",
     ),
-    Line(
-        "Gini has a sensitivity.",
-        NO_TEXT,
-        "choose: GINI",
-        assumed="It is 2, for Gini weighted by rows.",
-    ),
+    Line("Gini has a sensitivity.", NO_TEXT, "choose: GINI", assumed="It is 2, weighted by rows."),
     Line(
         "ε1 = ε2 = B/2, and ε1 is divided into equal parts.",
         "thesis §4.4.1",
@@ -144,7 +144,7 @@ _PUBLISHED = Recipe(
     learner=BY_TRUE_ERRORS,
     finish=each(alone(vote_by_majority)),
     flaws=(
-        "The layers of (4.34) add up to 1.587 times the budget of the counts.",
+        "With d = 1 the layer of (4.34) costs a row 1.587 times the budget of the counts.",
         "Trees are selected by their errors on the true rows, which nothing pays for.",
     ),
     lines=LINES,

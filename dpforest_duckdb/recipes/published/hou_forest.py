@@ -63,7 +63,7 @@ LINES = (
     ),
     Line(
         "The split is chosen among some attributes.",
-        NO_TEXT,
+        "thesis §4.3.4: usually a random subset",
         "choose: by_points",
         assumed="It is chosen among all that a node has left.",
     ),
@@ -82,8 +82,8 @@ LINES = (
         "IG_GR has weights w1 and w2, and a sensitivity.",
         NO_TEXT,
         "choose: GAIN_AND_RATIO",
-        assumed="w1 = w2 = ½. Δ = log2 |C| is the range of IG_GR, because IG is never above SI. "
-        "SI is at least 2^-10 bits, to avoid 0 / 0.",
+        assumed="w1 = w2 = ½. IG_GR is at most Δ = log2 |C|, because IG is never above SI. SI is "
+        "at least 2^-10 bits, to avoid 0 / 0.",
     ),
     Line(
         "A split has a child per category, and two for a numeric attribute.",

@@ -34,9 +34,11 @@ LINES = (
         "attribute's budget is for n_v,c, half for n_v.",
     ),
     Line(
-        "The attribute with the smallest (4.1) is chosen.",
-        "thesis (4.1)",
+        "The attribute with the highest information gain is chosen.",
+        "thesis §3.1.1 and (4.1)",
         "choose: by_noisy_counts",
+        assumed="(4.1) is printed as the gain, but is the entropy that is left. So the attribute "
+        "with the smallest (4.1) is chosen.",
     ),
     Line(
         "Disjoint parts of the rows cost their budget once.",

@@ -52,7 +52,12 @@ def adapt(histogram: Integers, request: Request, spent: Fraction = ROWS_SHARE) -
 LINES = (
     Line("A tree has ε = B / t.", "thesis §4.4.1", "plan: leaves_only"),
     Line("Every tree sees all rows.", "thesis §4.4.1", "rows"),
-    Line("Numeric attributes are cut into 5 bins of equal size.", "thesis §4.3.1", "bins: BINS"),
+    Line(
+        "Numeric attributes are cut into 5 bins of equal size.",
+        "thesis §4.3.1",
+        "bins: BINS",
+        assumed="There are 5 bins, unless the domain names bins.",
+    ),
     Line(
         "t is the largest t ≤ |A| with √2 |C| / ε < |D| / δ², where δ is the mean size "
         "of a domain.",
@@ -70,7 +75,7 @@ LINES = (
     Line("There is no greatest depth.", "thesis Table 4.1", "depth"),
     Line(
         "A random attribute is used, once on a path.",
-        "thesis Table 4.1 and §4.5.2",
+        "thesis Table 4.1 and §4.5.3",
         "choose: at_random",
     ),
     Line("A split has a child for each value.", "thesis §4.5.3", "split_type"),

@@ -34,9 +34,11 @@ LINES = (
         assumed="n_v,c is at least 0, n_v at least 1, and n_v,c / n_v at most 1.",
     ),
     Line(
-        "The attribute with the smallest (4.1) is chosen.",
-        "thesis (4.1)",
+        "The attribute with the highest information gain is chosen.",
+        "thesis §3.1.1 and (4.1)",
         "choose: by_noisy_counts",
+        assumed="(4.1) is printed as the gain, but is the entropy that is left. So the attribute "
+        "with the smallest (4.1) is chosen.",
     ),
     Line("A query has ε_Q = B / (2dm).", "thesis §4.1.1", "plan: plan"),
     Line(
