@@ -500,6 +500,24 @@ def test_python_pays_for_figures_of_a_query(
     assert [run["recipe"] for run in left["entries"]] == ["evaluate"]
 
 
+def test_an_attribute_of_a_file_is_no_privacy_unit_in_another_type(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path
+) -> None:
+    """Numbers beyond the bounds are read as one, and so would their persons be."""
+    scored_table(con, 2)
+    forest, book = fit(con, "t", target="label", privacy_unit="row"), tmp_path / "book"
+    (tmp_path / "t.csv").write_text("x,label\n" + "1,no\n2,yes\n" * 9)
+    with pytest.raises(DpforestError, match='"x" is an attribute too'):
+        dpforest_duckdb.evaluate(
+            con, forest, tmp_path / "t.csv", epsilon=1, privacy_unit="x", ledger=book, unseen=True
+        )
+    assert not book.exists()
+    found = dpforest_duckdb.evaluate(
+        con, forest, "t", epsilon=1, privacy_unit="x", ledger=tmp_path / "ledger"
+    )
+    assert found.unit == PrivacyUnit("x"), "a table has types of its own"
+
+
 def test_python_refuses_what_is_no_forest(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
 ) -> None:

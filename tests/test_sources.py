@@ -250,6 +250,60 @@ def test_stored_results_of_a_capped_table_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "query",
     [
+        "FROM '{}/people.csv'",
+        "FROM (SELECT * FROM read_csv('{}/people.csv', header = true)) WHERE ward = 'a'",
+        "FROM v",
+        "FROM '{}/people.json'",
+        "FROM read_ndjson('{}/people.json')",
+        "FROM frame",
+        "PREPARED",
+    ],
+)
+def test_a_query_whose_types_follow_from_the_values_is_refused(query: str, tmp_path: Path) -> None:
+    """One row `maybe` would make text of BOOLEAN, and change how all others are compared."""
+    (tmp_path / "people.csv").write_text("ward,smokes\n" + "a,yes\nb,no\n" * 20)
+    (tmp_path / "people.json").write_text('{"ward": "a", "smokes": "yes"}\n' * 20)
+    con, book = duckdb.connect(), tmp_path / "book"
+    con.execute(f"CREATE VIEW v AS FROM '{tmp_path}/people.csv'")
+    frame = pandas.DataFrame({"ward": ["a", "b"], "smokes": [True, "maybe"]})
+    if query == "PREPARED":
+        rows = con.sql(f"FROM '{tmp_path}/people.csv' WHERE ward = $w", params={"w": "a"})
+    else:
+        rows = con.sql(query.format(tmp_path))
+    domain = domain_from_mapping(
+        {
+            "target": "smokes",
+            "column": [
+                {"name": "ward", "kind": "categorical", "domain": ["a", "b"]},
+                {"name": "smokes", "kind": "categorical", "domain": ["no", "yes"]},
+            ],
+        }
+    )
+    with pytest.raises(DpforestError, match="types DuckDB takes from the values"):
+        train(con, rows, domain=domain, epsilon=1, ledger=book, dataset="d")
+    assert not book.exists()
+    train(con, frame, domain=domain, epsilon=1, ledger=book, dataset="d")
+    train(con, tmp_path / "people.csv", domain=domain, epsilon=1, ledger=book)
+
+
+def test_a_name_means_what_a_query_means_whatever_the_search_path_is(tmp_path: Path) -> None:
+    con = duckdb.connect()
+    con.execute("CREATE SCHEMA s1; CREATE SCHEMA s2")
+    con.execute("CREATE TABLE s2.t AS SELECT 2 AS x; CREATE TABLE main.t AS SELECT 0 AS x")
+    con.execute("CREATE TABLE s2.u AS SELECT 2 AS x")
+    con.execute("SET search_path = 's1,s2'")
+    assert con.sql("FROM t").fetchall() == [(2,)]
+    with pytest.raises(DpforestError, match="several tables"):
+        find_rows(con, "t")
+    assert not find_rows(con, con.sql("FROM t")).in_table
+    assert find_rows(con, "u").table.schema == "s2"
+    con.execute("SET search_path = 's2'")
+    assert find_rows(con, con.sql("FROM u")).table.schema == "s2"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
         "FROM '{}'",
         "FROM read_duckdb('{}', table_name = 't')",
         "FROM v",

@@ -56,6 +56,11 @@ class Domain:
                 f'The target "{self.target}" needs at least two classes in its domain.'
             )
         refuse_duplicates(self.target, self.classes)
+        if fold(self.privacy_unit or "") == "row" and "row" in map(fold, self.identifiers):
+            raise DpforestError(
+                'The privacy unit "row" means each row, but the domain has an identifier of that '
+                "name: rename the column."
+            )
 
     @property
     def columns(self) -> tuple[str, ...]:

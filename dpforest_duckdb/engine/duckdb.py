@@ -56,10 +56,12 @@ class DuckDBEngine(Statements):
             "SELECT database_name, schema_name, view_name, temporary, NULL, 'view' "
             "FROM system.main.duckdb_views() WHERE NOT internal"
         )
-        home, path = self.run("SELECT current_database(), current_schema()")[0]
+        home, path, search = self.run(
+            "SELECT current_database(), current_schema(), current_setting('search_path')"
+        )[0]
         wanted = [fold(part) for part in parts]
         matches = [row for row in rows if wanted in ways_to_write(row[0], row[1], row[2])]
-        if len(parts) == 1:
+        if len(parts) == 1 and "," not in search:  # else a query may mean one of any schema
             matches = [r for r in matches if r[3] or (r[0] == home and r[1] in (path, "main"))]
         if any(row[3] for row in matches) and len(matches) > 1:
             raise DpforestError(

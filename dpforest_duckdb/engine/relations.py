@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,11 @@ _NO_TABLE = {"range", "generate_series", "unnest", "json_each", "json_tree"}
 _NO_TABLE |= {"read_parquet", "read_csv", "read_csv_auto"}
 # table functions that may read the file of a database
 _UNSEEN = {"READ_DUCKDB", "JSON_EXECUTE_SERIALIZED_SQL"}
+# table functions whose types of columns follow from the values: one row may change those of all
+_GUESSED = {
+    *("READ_CSV", "READ_CSV_AUTO", "SNIFF_CSV", "READ_JSON", "READ_JSON_AUTO", "READ_NDJSON"),
+    *("READ_NDJSON_AUTO", "READ_XLSX", "ST_READ", "PANDAS_SCAN"),
+}
 _NOWHERE: dict[str, list[str]] = {"path": []}
 
 
@@ -58,7 +63,7 @@ def read_tables(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list
     Raises `DpforestError` if the query reads the file of a database that is not attached, or the
     stored result of another query, which may come from such a file.
     """
-    if _reads_unseen(engine, relation):
+    if _reads(engine, relation, _UNSEEN):
         raise DpforestError(
             "The query reads the file of a database, whose budgets are not seen then: ATTACH the "
             "file, and read its tables."
@@ -122,8 +127,10 @@ def _scans(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list[dict
     return None if whole["error"] or variables else found
 
 
-def _reads_unseen(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> bool:
-    """Whether DuckDB's plan has a function of `_UNSEEN`."""
+def _reads(
+    engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation, functions: Collection[str]
+) -> bool:
+    """Whether DuckDB's plan has one of the table functions."""
     names: set[str] = set()
 
     def note(node: dict[str, Any]) -> dict[str, Any]:
@@ -135,10 +142,10 @@ def _reads_unseen(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> bo
             plans = engine.run(f"EXPLAIN (FORMAT json) {relation.sql_query()}", on=cursor)
     except DpforestError:  # it has parameters, or reads what is temporary
         text = engine.call(relation.explain)
-        return any(name in text for name in _UNSEEN)
+        return any(name in text for name in functions)
     for _, plan in plans:
         json.loads(plan, object_hook=note)
-    return bool(names & _UNSEEN)
+    return not names.isdisjoint(functions)
 
 
 def _is_plain(scan: dict[str, Any]) -> bool:
@@ -174,6 +181,12 @@ class Relation:
             raise DpforestError(
                 "The relation belongs to another connection: make it with the one that is given."
             ) from None
+        if _reads(engine, relation, _GUESSED):
+            raise DpforestError(
+                "The query reads a file or a DataFrame whose types DuckDB takes from the values, "
+                "so one row may change how all are read: pass the file as a pathlib.Path or the "
+                "DataFrame itself, or load it into a table with declared types."
+            )
         return Relation(
             name, relation, columns_of(relation), engine, f"dpforest_{secrets.token_hex(6)}"
         )

@@ -151,7 +151,12 @@ class SourceEngine:
                 f'The privacy unit "{name}" is a column of floating-point numbers, as pandas makes '
                 'of whole numbers if one is missing: convert it to "Int64" or to text.'
             )
-        if name and name not in columns:
+        if name and columns.get(name, _plain(table.columns[name])) != _plain(table.columns[name]):
+            raise DpforestError(
+                f'The privacy unit "{name}" is an attribute too, and read as {columns[name].base}, '
+                "which may make one unit of several: leave it out of the attributes."
+            )
+        if name:
             columns[name] = _plain(table.columns[name])
         name = found.get(fold(label.name), "")
         if name and self._whole(label, table.columns[name]):

@@ -74,8 +74,22 @@ class Account:
         file = str(Path(place.path).resolve()) if place.path else f"{NO_FILE}{place.name}"
         home = "" if beside else file
         account = Account(engine, info, book, home, not place.read_only)
+        if place.path and not beside and not has_budget(info.comment) and default.exists():
+            account._refuse_cap_in(default)
         account._dataset_of(book.read(), info)
         return account
+
+    def _refuse_cap_in(self, other: Path) -> None:
+        """Raise `BudgetError` if the ledger beside the database has a cap for the table.
+
+        A table that was made again has lost the comment that says so.
+        """
+        if Account(self.engine, self.info, Ledger(other), "", False).budget(self.info).cap:
+            raise BudgetError(
+                f'Refused: table "{self.display}" has a cap in the ledger {other}, but --ledger '
+                f"or DPFOREST_LEDGER names another: name that one, or run dpforest budget retire "
+                "with it if the table was dropped."
+            )
 
     @property
     def noun(self) -> str:

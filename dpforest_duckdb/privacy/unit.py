@@ -76,4 +76,9 @@ def requested_unit(
             f'There is no column "{column}"{hint(column, declared.values())}, the privacy unit: '
             "correct --privacy-unit, or the domain."
         )
+    if declared[fold(column)] == "row":
+        raise UsageError(
+            'A column called "row" cannot be the privacy unit, because "row" means each row: '
+            "rename the column."
+        )
     return PrivacyUnit(declared[fold(column)], rows or 1)

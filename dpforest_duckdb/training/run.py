@@ -220,6 +220,7 @@ class Run:
         if isinstance(self.account, DatasetAccount):
             self.account.refuse_others()
 
+    @np.errstate(all="ignore")  # no value of a row may make a run fail, whatever np.seterr says
     def _grown_forest(self, rows: Snapshot, observe: Observer) -> Forest:
         trees: list[Tree] = []
         queries: list[PlannedQuery] = []

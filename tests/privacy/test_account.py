@@ -55,6 +55,25 @@ def test_the_ledger_is_beside_the_database(database: Path) -> None:
         assert account(con).budget().spent_epsilon == NANO
 
 
+def test_another_ledger_does_not_hide_a_cap_beside_the_database(
+    database: Path, tmp_path: Path
+) -> None:
+    """A table that is made again loses the comment that would say so."""
+    other = tmp_path / "files.ledger"
+    with duckdb.connect(str(database)) as con:
+        account(con).set_cap(NANO, 0, ROW, raise_cap=False)
+        con.execute("CREATE OR REPLACE TABLE visits (x INTEGER)")
+        with pytest.raises(BudgetError, match=f"cap in the ledger {database}.ledger"):
+            account(con, ledger=other)
+        con.execute("CREATE TABLE wards (x INTEGER)")
+        account(con, "wards").set_cap(NANO, 0, ROW, raise_cap=False)
+        con.execute("CREATE TABLE free (x INTEGER)")
+        spend(account(con, "free"))
+        con.execute("CREATE OR REPLACE TABLE free (x INTEGER)")
+        spend(account(con, "free", ledger=other))
+        assert account(con).budget().cap is not None, "the ledger beside it knows it by its place"
+
+
 def test_a_database_in_memory_needs_a_ledger(
     con: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:

@@ -616,6 +616,24 @@ def test_a_column_called_row_is_not_each_row(con: duckdb.DuckDBPyConnection) -> 
         ready(con, privacy_unit="Row").execute()
 
 
+def test_a_column_spelt_row_is_no_privacy_unit(con: duckdb.DuckDBPyConnection) -> None:
+    """Its name would mean each row, and protect a person's many rows as one."""
+    con.execute('ALTER TABLE t RENAME who TO "row"')
+    for spelling in ("Row", "ROW"):
+        with pytest.raises(UsageError, match='"row" cannot be the privacy unit'):
+            ready(con, privacy_unit=spelling)
+    assert ready(con, privacy_unit="row").unit == ROW
+    for unit in ("row", "Row"):
+        with pytest.raises(DpforestError, match="identifier of that name"):
+            Domain(
+                (Attribute("a", "categorical", ("x", "y")),),
+                "k",
+                ("false", "true"),
+                privacy_unit=unit,
+                identifiers=("row",),
+            )
+
+
 def test_identifiers_are_asked_about_under_a_cap_of_rows(con: duckdb.DuckDBPyConnection) -> None:
     domain = Domain(
         (Attribute("a", "categorical", ("x", "y")),), "k", ("false", "true"), identifiers=("who",)
