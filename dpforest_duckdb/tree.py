@@ -150,5 +150,5 @@ class Guarantee:
         if not self.private:
             return "NOT PRIVATE: " + " ".join(self.reasons)
         rows = "1 row" if self.rows_per_unit == 1 else f"{self.rows_per_unit} rows"
-        unit = "row" if self.unit == "row" else f'"{self.unit}" (at most {rows})'
+        unit = "row" if self.unit == "row" else f'"{self.unit}" (at most {rows} used)'
         return f"ε = {self.epsilon}, δ = {self.delta}, per {unit}, {self.neighbours} neighbours"

@@ -302,10 +302,10 @@ def test_a_name_with_a_comma_can_be_chosen(db: Path) -> None:
 
 def test_rows_per_unit_are_bounded_and_printed(db: Path) -> None:
     said = dpforest(*train(db, "--name", "unit", "--privacy-unit", "WHO", "--rows-per-unit", "3"))
-    changed = 'earlier runs protected each row; this one protects each "who" (up to 3 rows)'
+    changed = 'earlier runs protected each row; this one protects each "who" (at most 3 rows used)'
     assert changed in said.err
-    assert 'Privacy unit: each "who" (up to 3 rows)' in said.err
-    assert 'per "who" (at most 3 rows)' in said.text
+    assert 'Privacy unit: each "who" (at most 3 rows used)' in said.err
+    assert 'per "who" (at most 3 rows used)' in said.text
     shown = dpforest("models", "show", "unit", "--db", db, "--json").facts["guarantee"]
     assert (shown["unit"], shown["rows_per_unit"]) == ("who", 3)
     plans = [

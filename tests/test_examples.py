@@ -23,7 +23,7 @@ PRINTED = {
         "rows: discrete",
     ],
     "analytics": ["Guarantee: ε = 1", "churn.sql made the view churn_scored.", "west"],
-    "lake": ['δ = 0, per "rider" (at most 3 rows)', "paid by card: 0."],
+    "lake": ['δ = 0, per "rider" (at most 3 rows used)', "paid by card: 0."],
     "compare": ["recipe", "auto", "greedy-tree", "dpdf", "diffp-id3"],
 }
 

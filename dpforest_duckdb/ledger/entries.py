@@ -390,7 +390,8 @@ def _check_cap(new: Cap, budget: Budget, raise_cap: bool) -> None:
             raise BudgetError(
                 f"Refused: run {run.seq} on {table} was not private, so no cap can count it."
             )
-        if not same_unit(run.unit, new.unit):
+        # whatever rows of a person a run used, it protected the person
+        if not same_unit(replace(run.unit, rows=new.unit.rows), new.unit):
             raise BudgetError(
                 f"Refused: run {run.seq} on {table} protected {run.unit}, "
                 f"so a cap that protects {new.unit} cannot count it."

@@ -24,7 +24,7 @@ class PrivacyUnit:
         if self == PrivacyUnit("row"):
             return "each row"
         name = "row" if self.column == "row" else f'"{self.column}"'
-        return f"each {name} (up to {self.rows} row{'s' if self.rows > 1 else ''})"
+        return f"each {name} (at most {self.rows} row{'s' if self.rows > 1 else ''} used)"
 
 
 def check_rows(rows: int) -> None:

@@ -165,7 +165,7 @@ def _promise(forest: Forest, evaluated: Evaluated | None) -> str:
     guarantee = forest.guarantee
     who = "any one row" if guarantee.unit == "row" else f'any one "{guarantee.unit}"'
     if guarantee.rows_per_unit > 1:
-        who += f" (with up to {guarantee.rows_per_unit} rows)"
+        who += f" (of which at most {guarantee.rows_per_unit} rows were used)"
     factor = _factor(Decimal(guarantee.epsilon))
     slack = f", up to a probability of {guarantee.delta}" if float(guarantee.delta) else ""
     shown = "this page" if evaluated is None else "this model"

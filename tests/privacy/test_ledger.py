@@ -198,17 +198,24 @@ def test_amounts_that_are_no_budget(ledger: Ledger, epsilon: Any, delta: Any) ->
 def test_a_cap_binds_unit_and_rows(ledger: Ledger) -> None:
     set_cap(ledger, VISITS, NANO, 0, PERSON)
     assert refusal(ledger, 1) == (
-        'Refused: the cap of table "visits" protects each "person_id" (up to 3 rows), '
+        'Refused: the cap of table "visits" protects each "person_id" (at most 3 rows used), '
         "but this run would protect each row: train with privacy_unit person_id rows_per_unit 3."
     )
-    assert 'each "person_id" (up to 1 row):' in refusal(ledger, 1, unit=PrivacyUnit("person_id", 1))
-    assert "each row (up to 2 rows)" in refusal(ledger, 1, unit=PrivacyUnit("row", 2))
+    assert 'each "person_id" (at most 1 row used):' in refusal(ledger, 1, unit=PrivacyUnit("person_id", 1))
+    assert "each row (at most 2 rows used)" in refusal(ledger, 1, unit=PrivacyUnit("row", 2))
     refusal(ledger, 1, unit=replace(PERSON, neighbours="replace-one"))
     debit(ledger, 1, unit=PERSON)
     assert "train with privacy_unit person_id rows_per_unit 3." in refusal(ledger, 1)
     with pytest.raises(BudgetError) as caught:
         set_cap(ledger, VISITS, NANO, 0, ROW, raise_cap=True)
     assert "cannot be changed to each row" in sentence(caught)
+
+
+def test_a_cap_counts_runs_with_other_rows_of_its_unit(ledger: Ledger) -> None:
+    """Each protected the persons with all their rows, of which it used some."""
+    debit(ledger, NANO, unit=PrivacyUnit("person_id", 1))
+    assert set_cap(ledger, VISITS, 3 * NANO, 0, PERSON).left_epsilon == 2 * NANO
+    debit(ledger, NANO, unit=PERSON)
 
 
 def test_spending_before_the_cap_counts(ledger: Ledger) -> None:
@@ -259,7 +266,7 @@ def test_no_cap_after_runs_it_cannot_count(ledger: Ledger) -> None:
     with pytest.raises(BudgetError) as caught:
         set_cap(ledger, VISITS, NANO, 0, ROW)
     assert sentence(caught) == (
-        'Refused: run 1 on table "visits" protected each "person_id" (up to 3 rows), '
+        'Refused: run 1 on table "visits" protected each "person_id" (at most 3 rows used), '
         "so a cap that protects each row cannot count it."
     )
     debit(ledger, 1, table=OTHER, private=False)
