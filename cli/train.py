@@ -202,7 +202,8 @@ def train(
     _check_seed(seed, not_private)
     spark = options.spark_of(engine, master, remote)
     database, rows = options.rows_of(db, table) if spark is None else ("", _in_spark(db, table))
-    _check_place(rows if spark is None else Path(), name, out, dry_run=dry_run)
+    in_files = spark is not None or isinstance(rows, Path)
+    _check_place(name, out, in_files=in_files, several=several, dry_run=dry_run)
     _refuse_out(out, db, ledger, several=several, replace=replace)
     declared, source = _declared(rows, target, domain, numeric, categories, classes)
     from dpforest_duckdb.training.opening import find_rows
@@ -223,7 +224,7 @@ def train(
             "depth": depth,
             "columns": options.column_names("--columns", columns),
             "exclude": options.column_names("--exclude", exclude),
-            "replace": replace,
+            "replace": replace or dry_run,  # a dry run stores nothing
             "as_published": as_published,
             "seed": seed,
             "rows_at_most": rows_at_most,
@@ -288,10 +289,17 @@ def _check_seed(seed: int | None, not_private: bool) -> None:
         raise UsageError("--not-private goes with --seed: leave it out, or pass --seed too.")
 
 
-def _check_place(rows: str | Path, name: str | None, out: str | None, *, dry_run: bool) -> None:
+def _check_place(
+    name: str | None, out: str | None, *, in_files: bool, several: bool, dry_run: bool
+) -> None:
     """Refuse data files without a file for the model: they have no database to store it in."""
-    if isinstance(rows, str):
+    if not in_files:
         return
+    if several and not dry_run:
+        raise UsageError(
+            "Each model of data files, and of Spark, goes to a file of its own: train once for "
+            "each --epsilon and --recipe, with --out FILE.json."
+        )
     if name is not None:
         raise UsageError("--name stores a model in a database of DuckDB: pass --out here.")
     if out is None and not dry_run:
@@ -346,7 +354,7 @@ def _say_public(run: Run, source: str, *, unit_given: bool) -> None:
         f"{_attributes(len(public.attributes))} categories and bounds, from {source}."
     )
     each = run.bytes_of_a_row
-    space = f"at most {each} bytes per row, {each / 10:g} GB for 100 million rows"
+    space = f"at most {each} MB per million rows"
     column = run.unit.column
     long = column != "row" and run.table.columns[column].long
     more = f', if no "{column}" has more than 64 bytes' if long else ""
@@ -374,7 +382,7 @@ def _say_public(run: Run, source: str, *, unit_given: bool) -> None:
         say(f"Note: {note}")
     for reason in run.recipe.flaws:
         say(f"Warning: not private: {reason}")
-    if run.reasons:
+    if run.reasons and not run.account.budget().cap:
         say(f"Note: after a run that is not private, this {run.account.noun} cannot be capped.")
 
 

@@ -256,7 +256,7 @@ BAD: dict[str, tuple[tuple[str, ...], str, int]] = {
     "a name": (("--db", "part-1.csv", "--name", "m", *DECLARED), "--out", 2),
     "two models": (
         ("--db", "part-1.csv", "--recipe", "auto", "--recipe", "dpdf", *DECLARED),
-        "one",
+        "train once for each",
         2,
     ),
     "no domain": (("--db", "part-1.csv"), "pass --numeric, --categories and --classes", 2),

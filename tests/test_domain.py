@@ -232,8 +232,8 @@ def small() -> Domain:
 @pytest.mark.parametrize(
     ("columns", "sentence"),
     [
-        ({"y": "VARCHAR"}, 'no column "x".*or pass .*exclude'),
-        ({"x": "INTEGER"}, 'no column "y".*target in the domain, or pass .*target'),
+        ({"y": "VARCHAR"}, 'no column "x".*or leave it out with exclude'),
+        ({"x": "INTEGER"}, 'no column "y".*correct target, or the target in the domain'),
         ({"x": "VARCHAR", "y": "VARCHAR"}, 'Column "x" is declared numeric but has type VARCHAR'),
         ({"x": "INTEGER[]", "y": "VARCHAR"}, "cannot be an attribute"),
         ({"x": "INTEGER", "y": "INTEGER"}, "cannot hold the classes"),

@@ -336,7 +336,9 @@ def _check_attribute(a: Attribute) -> None:
                 f'Column "{a.name}" is numeric and needs lower and upper, or edges, in the domain.'
             )
         if not ordinal(a.lower, "float") < ordinal(a.upper, "float"):  # NaN is neither
-            raise DpforestError(f'lower of column "{a.name}" must be less than upper.')
+            raise DpforestError(
+                f'lower of column "{a.name}" must be less than upper: correct the bounds.'
+            )
 
 
 def _check_range(name: str, kind: ColumnType, numbers: Iterable[Number | Decimal]) -> None:

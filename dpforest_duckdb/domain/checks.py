@@ -49,7 +49,7 @@ def _refuse_other_bounds(attribute: Attribute, name: str, kind: ColumnType) -> N
     if not all(given) and kind.family in ("date", "timestamp"):
         raise DpforestError(
             f'Column "{name}" is {kind.base}, but its bounds are numbers: write dates in the '
-            "domain, such as 2020-01-31 without quotes."
+            "domain, such as 2020-01-31."
         )
 
 

@@ -116,7 +116,9 @@ class Domain:
         """
         found = spellings(columns)
 
-        def column(name: str, remedy: str = "correct the domain or pass --exclude") -> str:
+        def column(
+            name: str, remedy: str = "correct the domain, or leave it out with --exclude"
+        ) -> str:
             if fold(name) not in found:
                 named = {fold(each) for each in (*self.columns, *self.identifiers)}
                 near = hint(name, [other for other in columns if fold(other) not in named])
@@ -125,7 +127,7 @@ class Domain:
                 )
             return found[fold(name)]
 
-        target = column(self.target, "correct the target in the domain, or pass --target")
+        target = column(self.target, "correct --target, or the target in the domain")
         labels = bound_labels(self.classes, target, columns[target])
         return replace(
             self,

@@ -280,7 +280,8 @@ class DuckDBEngine(Statements):
         full = [quoted_name(*table) for table in tables if fold(table[2]) == fold(last)]
         spelt = spellings(table[2] for table in tables)
         if "." in name and fold(name) in spelt:
-            remedy = f"""put its name in double quotes, --table '"{name}"'"""
+            quoted = name.replace('"', '""')
+            remedy = f"""put its name in double quotes, --table '"{quoted}"'"""
         elif full:
             remedy = f"write --table {full[0]}"
         else:

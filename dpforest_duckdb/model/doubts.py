@@ -24,7 +24,7 @@ def doubts(forest: ForestContent) -> list[str]:
     if rows < 2 * spread:
         return [
             "By its noisy counts, the model may have seen no row: check the table and the classes "
-            "of the domain."
+            "of the domain, or take a larger ε."
         ]
     names = sorted(_unlisted(forest, rows, spread))
     return [

@@ -198,6 +198,10 @@ def load_forest(path: str | Path) -> Forest:
                 f"The model file {path} is larger than 64 MiB, more than any model of dpforest."
             )
         text = file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise DpforestError(
+            f"The model file {path} cannot be read, because there is no such file: check --model."
+        ) from None
     except (OSError, UnicodeDecodeError):
         raise DpforestError(f"The model file {path} cannot be read: check --model.") from None
     try:

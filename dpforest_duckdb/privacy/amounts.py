@@ -19,11 +19,11 @@ LARGE_DELTA = 10**15  # atto-δ: .001
 
 def _decimal(value: float | str | Decimal, option: str) -> Decimal:
     if isinstance(value, str) and "_" in value:  # which Python allows between digits
-        raise UsageError(f"{option} must be a number.")
+        raise UsageError(f"{option} must be a number, such as 0.5.")
     try:
         number = Decimal(repr(float(value)) if isinstance(value, float) else str(value))
     except InvalidOperation:
-        raise UsageError(f"{option} must be a number.") from None
+        raise UsageError(f"{option} must be a number, such as 0.5.") from None
     if not number.is_finite():
         raise UsageError(f"{option} must be a finite number.")
     return number
@@ -69,7 +69,8 @@ def large_delta(atto: int) -> tuple[str, ...]:
         return ()
     return (
         f"δ = {show(atto, ATTO)} is above {show(LARGE_DELTA, ATTO)} and protects little: the "
-        "guarantee may fail with this probability, so choose one far below 1 / rows.",
+        "guarantee may fail with this probability, so choose one far below 1 / (number of "
+        "persons).",
     )
 
 

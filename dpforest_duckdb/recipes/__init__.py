@@ -75,6 +75,8 @@ def find(name: str, *, as_published: bool = False) -> Recipe:
     if variant in recipe.refused:
         raise DpforestError(f"Recipe {name}:{variant} does not exist: {recipe.refused[variant]}.")
     if variant not in recipe.variants:
-        known = ", ".join(f"{name}:{other}" for other in recipe.variants) or "none"
+        if not recipe.variants:
+            raise DpforestError(f"Recipe {name} has no variants in this form: write {name} alone.")
+        known = ", ".join(f"{name}:{other}" for other in recipe.variants)
         raise DpforestError(f'There is no "{name}:{variant}" in this form; variants are {known}.')
     return replace(recipe, name=f"{name}:{variant}", **recipe.variants[variant])

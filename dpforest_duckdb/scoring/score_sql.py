@@ -276,7 +276,7 @@ def _column(attribute: Attribute, columns: Mapping[str, ColumnType]) -> str:
 def no_column(attribute: Attribute) -> DpforestError:
     """The refusal of rows without a column that a forest needs."""
     return DpforestError(
-        f'There is no column "{attribute.column}", which the model reads: score other rows.'
+        f'There is no column "{attribute.column}", which the model reads: add it to the rows.'
     )
 
 

@@ -201,7 +201,9 @@ def test_a_cap_binds_unit_and_rows(ledger: Ledger) -> None:
         'Refused: the cap of table "visits" protects each "person_id" (at most 3 rows used), '
         "but this run would protect each row: train with privacy_unit person_id rows_per_unit 3."
     )
-    assert 'each "person_id" (at most 1 row used):' in refusal(ledger, 1, unit=PrivacyUnit("person_id", 1))
+    assert 'each "person_id" (at most 1 row used):' in refusal(
+        ledger, 1, unit=PrivacyUnit("person_id", 1)
+    )
     assert "each row (at most 2 rows used)" in refusal(ledger, 1, unit=PrivacyUnit("row", 2))
     refusal(ledger, 1, unit=replace(PERSON, neighbours="replace-one"))
     debit(ledger, 1, unit=PERSON)
