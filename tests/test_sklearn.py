@@ -24,6 +24,7 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
+pyarrow = pytest.importorskip("pyarrow")
 pytest.importorskip("sklearn")
 
 from sklearn.base import clone  # noqa: E402
@@ -333,8 +334,17 @@ def test_persons_can_be_the_privacy_unit() -> None:
     fitted = model(bounds={"size": (0, 60)}, privacy_unit="who", rows_per_unit=2).fit(frame, Y)
     assert fitted.forest_.private
     assert fitted.forest_.guarantee.unit == "who"
-    assert fitted.n_features_in_ == 2
-    assert fitted.predict(frame).shape == (1200,)
+    assert (fitted.n_features_in_, list(fitted.feature_names_in_)) == (1, ["size"])
+    assert fitted.feature_importances_.shape == (1,)
+    assert (fitted.predict(frame) == fitted.predict(frame[["size"]])).all(), "new people have no id"
+    assert fitted.evaluate(frame, Y, epsilon=1).unit == PrivacyUnit("who", 2)
+    with pytest.raises(ValueError, match="0 features"):
+        fitted.predict(frame[["who"]])
+    for library in (polars.DataFrame, pyarrow.table):
+        rows = {"size": X[:, 0], "who": np.arange(1200) // 4}
+        again = clone(fitted).fit(library(rows), Y)
+        assert again.predict(library({"size": X[:, 0]})).shape == (1200,)
+        assert again.fit(library(rows), Y).n_features_in_ == 1
 
 
 def test_the_sql_and_the_file_give_what_predict_gives(tmp_path: Path) -> None:

@@ -93,7 +93,8 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes : list, optional
         The classes; rows of other classes are left out.
     privacy_unit : str, optional
-        A column of X that says whose row it is; by default each row is protected.
+        A column of X that says whose row it is; by default each row is protected. It is no feature:
+        `predict` takes DataFrames with and without it.
     rows_per_unit : int, default=1
         The most rows of each privacy unit that are used.
     ledger, dataset : path and str, optional
@@ -170,12 +171,23 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             with _database() as memory:
                 forest = self._trained(columns, labels, account, memory, getattr(y, "name", None))
         self.forest_ = forest
+        self._leave_out_unit()
         return self
+
+    def _leave_out_unit(self) -> None:
+        """Whose row it is says nothing about new rows: the privacy unit is no feature of theirs."""
+        names = getattr(self, "feature_names_in_", np.empty(0))
+        unit = self.forest_.guarantee.unit
+        self._unit = unit if unit in names.tolist() else None
+        if self._unit is not None:
+            self.feature_names_in_ = names[names != unit]
+            self.n_features_in_ -= 1
+            self._names = tuple(name for name in self._names if name != unit)
 
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
         """The probability of each class `[row, class]`, in the order of `classes_`."""
         check_is_fitted(self)
-        columns = features(self, X, reset=False)
+        columns = features(self, X, reset=False, unit=self._unit)
         with _as_value_errors(), _database() as memory:
             shares = _shares(self.forest_, columns, memory)
         return shares[:, self._order]
@@ -206,7 +218,7 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         labels = target(y)
-        columns = features(self, X, reset=False)
+        columns = features(self, X, reset=False, unit=self._unit)
         check_consistent_length(X, labels)
         forest = self.forest_
         with _as_value_errors():

@@ -52,10 +52,11 @@ class Columns:
         return wanted
 
 
-def features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Columns:  # noqa: N803
+def features(estimator: BaseEstimator, X: Any, *, reset: bool, unit: str | None = None) -> Columns:  # noqa: N803
     """The columns of X, checked as scikit-learn checks them.
 
-    Missing and infinite values are allowed: the domain says where they go. Raises `ValueError` or
+    A DataFrame may have the column `unit` beside those that the estimator was fitted on. Missing
+    and infinite values are allowed: the domain says where they go. Raises `ValueError` or
     `TypeError`, as scikit-learn's own estimators do.
     """
     if is_frame(X) and not isinstance(X, dict):
@@ -68,7 +69,8 @@ def features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Columns:  # no
         given = list(X.column_names if hasattr(X, "column_names") else X.columns)
         if len(set(given)) < len(given):
             raise ValueError("X has two columns of one name: rename one.")
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        plain = X if unit not in given else _selected(X, [name for name in given if name != unit])
+        validate_data(estimator, plain, reset=reset, skip_check_array=True)
         return Columns(*_named(X, plain=not hasattr(estimator, "feature_names_in_")))
     array = _validated(estimator, X, reset=reset)
     if array.dtype.kind not in "biufUSOM":
@@ -137,6 +139,11 @@ def labels_of(classes: Sequence[str], like: Labels) -> Labels:
         raise ValueError(
             "The classes of the domain do not have the type of y: correct the domain or y."
         ) from None
+
+
+def _selected(frame: Any, names: list[str]) -> Any:
+    """Some columns of a pandas or polars DataFrame, or of an Arrow table."""
+    return frame.select(names) if hasattr(frame, "select") else frame[names]
 
 
 def _numbered(width: int) -> tuple[str, ...]:
