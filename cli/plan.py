@@ -92,8 +92,9 @@ def _show_plan(run: Run) -> None:
         show_table(COLUMNS, [_query_line((each, each), run.recipe) for each in planned])
     if found:
         tell(
-            "noisy rows: these ranges assume equally frequent classes. If some are rare, a recipe "
-            "may need more rows, may choose among attributes, and may divide ε differently."
+            "noisy rows: the recipe depends on them, so read the lines for your number of rows. "
+            "These ranges assume equally frequent classes: if some are rare, a recipe may need "
+            "more rows, and costs may differ."
         )
     tell("noise: the standard deviation of the noise in a count or a sum")
     if run.plan.query(AGAIN):

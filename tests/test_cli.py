@@ -141,7 +141,7 @@ def test_dry_run_names_the_recipe_that_follows_if_one_attribute_suffices(tmp_pat
     assert all("if_one_suffices" not in b for name, b in found.items() if name != "class-means")
     (line,) = re.findall(r"^strongest: .*$", dpforest(*asked).text, re.MULTILINE)
     assert other == "log-odds"
-    assert "these ranges assume equally frequent classes" in dpforest(*asked).text
+    assert "These ranges assume equally frequent classes" in dpforest(*asked).text
     assert f"{other} uses what is left" in line
 
 
