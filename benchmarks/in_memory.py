@@ -28,8 +28,8 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.base import (
     MIXTURE_PARTS,
     POINTS,
+    Coding,
     Gradients,
-    Sample,
     Splits,
     in_dimensions,
 )
@@ -143,21 +143,12 @@ class Memory:
     def table_seen(self) -> None:
         """None: the rows are in no database."""
 
-    def encode(
-        self,
-        domain: Domain,
-        unit: PrivacyUnit,
-        *,
-        trees: int,
-        sample: Sample,
-        salt: int,
-        **others: object,
-    ) -> MemoryRows:
+    def encode(self, coding: Coding, **others: object) -> MemoryRows:
         """The rows, every one a unit and seen by every tree."""
-        assert unit.column == "row", "rows are the units"
-        assert sample == "all", "recipes of this package show all rows to every tree"
-        codes = self.table.codes(domain, self.rows)
-        return MemoryRows(codes, self.table.labels[self.rows], domain, trees)
+        assert coding.unit.column == "row", "rows are the units"
+        assert coding.sample == "all", "recipes of this package show all rows to every tree"
+        codes = self.table.codes(coding.domain, self.rows)
+        return MemoryRows(codes, self.table.labels[self.rows], coding.domain, coding.trees)
 
 
 class MemoryRows:

@@ -18,6 +18,7 @@ from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.engine.base import (
     CodedTable,
+    Coding,
     Engine,
     Gradients,
     NameTakenError,
@@ -180,7 +181,7 @@ def models_are_stored_and_replaced(engine: Engine) -> None:
 
 def counts_are_dense_and_routing_moves_rows(rows: Snapshot, info: TableInfo) -> None:
     domain, found = bound(info), codes()
-    coded = rows.encode(domain, ROW, trees=2, sample="all", salt=1)
+    coded = rows.encode(Coding(domain, ROW, trees=2, sample="all", salt=1))
     colour, size = coded.count_classes(0, 2)
     assert colour.shape == (2, domain.cells[0], 2)
     assert size.shape == (2, domain.cells[1], 2)
@@ -210,7 +211,9 @@ def counts_are_dense_and_routing_moves_rows(rows: Snapshot, info: TableInfo) -> 
 
 def units_are_bounded(rows: Snapshot, info: TableInfo) -> None:
     """Two rows of each unit at most; all rows of a unit in one of three trees."""
-    coded = rows.encode(bound(info), PrivacyUnit("who", 2), trees=3, sample="disjoint", salt=7)
+    coded = rows.encode(
+        Coding(bound(info), PrivacyUnit("who", 2), trees=3, sample="disjoint", salt=7)
+    )
     units = [row[2] for row in ROWS if row[3] in DOMAIN.classes and row[2] is not None]
     expected = sum(min(2, units.count(unit)) for unit in set(units))
     leaves = coded.count_leaves(0, 3)
@@ -222,13 +225,15 @@ def units_are_bounded(rows: Snapshot, info: TableInfo) -> None:
 def first_phase_trees_give_weights(rows: Snapshot, info: TableInfo) -> None:
     """Rows that a tree gets wrong count three times: red is "no", all else "yes"."""
     coded = rows.encode(
-        bound(info),
-        ROW,
-        trees=1,
-        sample="all",
-        salt=1,
-        first_phase=[RED_IS_NO],
-        misclassified_weight=3,
+        Coding(
+            bound(info),
+            ROW,
+            trees=1,
+            sample="all",
+            salt=1,
+            first_phase=[RED_IS_NO],
+            misclassified_weight=3,
+        )
     )
     expected = [0, 0]
     for colour, _, label in codes():
@@ -239,7 +244,7 @@ def first_phase_trees_give_weights(rows: Snapshot, info: TableInfo) -> None:
 
 def products_of_positions_are_summed(rows: Snapshot, info: TableInfo) -> None:
     domain = bound(info)
-    coded = rows.encode(domain, ROW, trees=1, sample="all", salt=1)
+    coded = rows.encode(Coding(domain, ROW, trees=1, sample="all", salt=1))
     random = np.random.default_rng(0)
     colour, size = (random.integers(-100, 101, (cells, 2)) for cells in domain.cells)
     placed = np.array([[*colour[c], *size[s]] for c, s, _ in codes()])
@@ -249,7 +254,7 @@ def products_of_positions_are_summed(rows: Snapshot, info: TableInfo) -> None:
 
 
 def scores_and_gradients_are_summed(rows: Snapshot, info: TableInfo) -> None:
-    coded = rows.encode(bound(info), ROW, trees=1, sample="all", salt=1)
+    coded = rows.encode(Coding(bound(info), ROW, trees=1, sample="all", salt=1))
     one = np.zeros(1, dtype=np.int64)
     tree = Tree(one, one - 1, one, one - 1, None, np.array([[0, 0]]))
     coded.add_votes([tree])
@@ -285,13 +290,14 @@ def outcomes_are_counted(rows: Snapshot, info: TableInfo) -> None:
 
 def a_snapshot_shows_one_moment(subject: Subject, info: TableInfo) -> None:
     """Rows that are added meanwhile are in no reading of a snapshot, and in the next snapshot."""
+    coding = Coding(bound(info), ROW, trees=1, sample="all", salt=1)
     with subject.engine.snapshot(info) as rows:
-        first = rows.encode(bound(info), ROW, trees=1, sample="all", salt=1).count_leaves(0, 1)
+        first = rows.encode(coding).count_leaves(0, 1)
         subject.insert([("red", 1, 9, "yes")] * 5)
-        second = rows.encode(bound(info), ROW, trees=1, sample="all", salt=1).count_leaves(0, 1)
+        second = rows.encode(coding).count_leaves(0, 1)
     assert (first == second).all()
     with subject.engine.snapshot(info) as rows:
-        third = rows.encode(bound(info), ROW, trees=1, sample="all", salt=1).count_leaves(0, 1)
+        third = rows.encode(coding).count_leaves(0, 1)
     assert (third - second).tolist() == [[0, 5]]
 
 
@@ -299,7 +305,7 @@ def shared_codes_are_those_of_one_moment(subject: Subject, info: TableInfo) -> N
     """Runs that share codes: each one sees the rows of its start, also those coded by another."""
 
     def seen(rows: Snapshot, domain: Domain, *, last: bool) -> np.ndarray:
-        coded = rows.encode(domain, ROW, trees=1, sample="all", salt=1, last=last)
+        coded = rows.encode(Coding(domain, ROW, trees=1, sample="all", salt=1), last=last)
         return coded.count_leaves(0, 1)
 
     domain = bound(info)

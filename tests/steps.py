@@ -8,7 +8,7 @@ from typing import Any
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.engine.base import CodedRows, Engine
+from dpforest_duckdb.engine.base import CodedRows, Coding, Engine
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant
@@ -31,7 +31,8 @@ def encode(
     """The coded rows of a table, from a snapshot of its own."""
     snapshot = engine.snapshot(table)
     _OPEN.append(snapshot)
-    return snapshot.__enter__().encode(domain, unit, **options)
+    likely_rows = options.pop("likely_rows", 0)
+    return snapshot.__enter__().encode(Coding(domain, unit, **options), likely_rows=likely_rows)
 
 
 def adapted(

@@ -11,6 +11,7 @@ import pytest
 from engine_conformance import ROW, ROWS, Subject, bound, conforms
 
 from dpforest_duckdb.engine import snapshot
+from dpforest_duckdb.engine.base import Coding
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 
@@ -99,6 +100,7 @@ def test_a_snapshot_is_of_one_moment_while_others_write(con: duckdb.DuckDBPyConn
     """A writer commits all the time: a snapshot's readings agree all the same."""
     made = subject(con)
     info, stop = made.engine.table("t"), threading.Event()
+    coding = Coding(bound(info), ROW, trees=1, sample="all", salt=1)
 
     def write() -> None:
         own = con.cursor()
@@ -110,10 +112,7 @@ def test_a_snapshot_is_of_one_moment_while_others_write(con: duckdb.DuckDBPyConn
     try:
         for _ in range(10):
             with made.engine.snapshot(info) as rows:
-                counts = [
-                    rows.encode(bound(info), ROW, trees=1, sample="all", salt=1).count_leaves(0, 1)
-                    for _ in range(3)
-                ]
+                counts = [rows.encode(coding).count_leaves(0, 1) for _ in range(3)]
             assert (counts[0] == counts[1]).all()
             assert (counts[0] == counts[2]).all()
     finally:

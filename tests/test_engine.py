@@ -20,7 +20,7 @@ from steps import encode
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping, load_domain
-from dpforest_duckdb.engine.base import Gradients, Sample, Splits
+from dpforest_duckdb.engine.base import Coding, Gradients, Sample, Splits
 from dpforest_duckdb.engine.connect import MEMORY, open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.packing import MAX_CELLS, MAX_GRID, WORD, blocks
@@ -639,8 +639,8 @@ def test_the_root_of_the_eighty_sixth_tree_keeps_rows_of_all_classes(
     bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
     with engine.snapshot(table, shared=True) as rows:
         unit = PrivacyUnit("row")
-        rows.encode(bound, unit, trees=1, sample="all", salt=1)
-        coded = rows.encode(bound, unit, trees=90, sample="all", salt=1)
+        rows.encode(Coding(bound, unit, trees=1, sample="all", salt=1))
+        coded = rows.encode(Coding(bound, unit, trees=90, sample="all", salt=1))
         split = [root for root in range(90) if root != 85]
         kinds, ones = [EQUALS] * len(split), [1] * len(split)
         first = list(range(90, 90 + 2 * len(split), 2))

@@ -20,6 +20,7 @@ from dpforest_duckdb import BudgetError, DpforestError, Forest, UsageError, prep
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.types import BIGINT, DOUBLE, VARCHAR
+from dpforest_duckdb.engine.base import Coding
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.files import matched
 from dpforest_duckdb.engine.sources import SourceEngine
@@ -109,9 +110,9 @@ def test_every_source_gives_the_codes_of_its_rows(way: str, tmp_path: Path) -> N
     info = found.engine.typed(found.table, DOMAIN, "who")
     domain = DOMAIN.bind(info.columns)
     with found.engine.snapshot(info) as rows:
-        coded = rows.encode(domain, ROW, trees=1, sample="all", salt=1)
+        coded = rows.encode(Coding(domain, ROW, trees=1, sample="all", salt=1))
         colour, size = coded.count_classes(0, 1)
-        units = rows.encode(domain, PrivacyUnit("who"), trees=1, sample="all", salt=1)
+        units = rows.encode(Coding(domain, PrivacyUnit("who"), trees=1, sample="all", salt=1))
         bounded = units.count_leaves(0, 1).sum()
     for attribute, table in enumerate((colour, size)):
         for value, label in np.ndindex(*table[0].shape):
@@ -458,7 +459,7 @@ def test_no_value_of_a_csv_decides_about_a_type_or_fails_a_run(tmp_path: Path) -
     info = found.engine.typed(found.table, DOMAIN, None)
     assert info.columns == {"colour": VARCHAR, "size": BIGINT, "label": VARCHAR}
     with found.engine.snapshot(info) as rows:
-        coded = rows.encode(DOMAIN.bind(info.columns), ROW, trees=1, sample="all", salt=1)
+        coded = rows.encode(Coding(DOMAIN.bind(info.columns), ROW, trees=1, sample="all", salt=1))
         size = coded.count_classes(0, 1)[1][0].sum(axis=1)
     # 1 → up to 1 (in the long row too), 1.5 → up to 2, infinity above all, text and NaN missing
     assert size.tolist() == [0, 51, 2, 1, 2]
@@ -471,7 +472,7 @@ def test_whole_numbers_from_fractions_keep_their_side_of_an_edge(tmp_path: Path)
     found = find_rows(duckdb.connect(), frame)
     info = found.engine.typed(found.table, domain, None)
     with found.engine.snapshot(info) as rows:
-        coded = rows.encode(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
+        coded = rows.encode(Coding(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1))
         counts = coded.count_classes(0, 1)[0][0, :, 0].tolist()
     edges = [0, 1, 2]
     expected = [0] * 5
@@ -699,7 +700,9 @@ def test_one_thread_reads_a_csv_file(tmp_path: Path) -> None:
     rows = find_rows(con, path)
     info = rows.engine.typed(rows.table, domain, None)
     with rows.engine.snapshot(info) as snapshot:
-        coded = snapshot.encode(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
+        coded = snapshot.encode(
+            Coding(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
+        )
         assert coded.count_leaves(0, 1).tolist() == [[200_000, 1]]
 
 
@@ -731,7 +734,9 @@ def test_one_value_of_a_frame_does_not_change_how_the_others_are_read(
         )
         info = rows.engine.typed(rows.table, domain, None)
         with rows.engine.snapshot(info) as snapshot:
-            coded = snapshot.encode(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
+            coded = snapshot.encode(
+                Coding(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
+            )
             found.append((info.columns, coded.count_classes(0, 1)[0].tolist()))
     assert all(counts == found[0][1] for _, counts in found)
     assert np.sum(found[0][1]) == 4
@@ -793,7 +798,9 @@ def counted(frame: Any, categories: list[str]) -> list[int]:
     rows = find_rows(duckdb.connect(), frame)
     info = rows.engine.typed(rows.table, domain, None)
     with rows.engine.snapshot(info) as snapshot:
-        coded = snapshot.encode(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
+        coded = snapshot.encode(
+            Coding(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
+        )
         return coded.count_classes(0, 1)[0][0, : len(categories), 0].tolist()
 
 
@@ -810,7 +817,9 @@ def test_truth_values_of_a_frame_are_0_and_1_whatever_the_others_are() -> None:
         rows = find_rows(duckdb.connect(), frame)
         info = rows.engine.typed(rows.table, domain, None)
         with rows.engine.snapshot(info) as snapshot:
-            coded = snapshot.encode(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
+            coded = snapshot.encode(
+                Coding(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
+            )
             found.append(coded.count_classes(0, 1)[0][0, :2].tolist())
     assert found == [[[1, 1], [1, 1]]] * 6
 
@@ -881,7 +890,9 @@ def test_no_object_of_a_frame_decides_about_a_type_or_fails_a_run(odd: Any, tmp_
         rows = find_rows(duckdb.connect(), frame)
         info = rows.engine.typed(rows.table, domain, None)
         with rows.engine.snapshot(info) as snapshot:
-            coded = snapshot.encode(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
+            coded = snapshot.encode(
+                Coding(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
+            )
             found[number] = coded.count_classes(0, 1)[0][0].sum(axis=1).tolist()
     assert found[1][0] == 1199
     assert found[1200][0] == 0
@@ -959,7 +970,9 @@ def test_a_word_among_narrow_numbers_changes_no_other_row(kind: str, extra: obje
     rows = find_rows(duckdb.connect(), frame)
     info = rows.engine.typed(rows.table, domain, None)
     with rows.engine.snapshot(info) as snapshot:
-        coded = snapshot.encode(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
+        coded = snapshot.encode(
+            Coding(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
+        )
         (counts,) = coded.count_classes(0, 1)
     assert counts[0, :2, 0].tolist() == [2, 1]
 

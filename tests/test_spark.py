@@ -23,6 +23,7 @@ from spark_sessions import NURSERY_DOMAIN, started
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.types import BIGINT, VARCHAR
+from dpforest_duckdb.engine.base import Coding
 from dpforest_duckdb.engine.exponentials import ONE, exponential, logarithm
 from dpforest_duckdb.engine.spark.engine import SparkEngine
 from dpforest_duckdb.engine.spark.layout import Layout
@@ -354,7 +355,7 @@ def test_no_function_of_the_session_changes_a_count(spark: Any) -> None:
         info = engine.table("t")
         with engine.snapshot(info) as rows:
             coded = rows.encode(
-                DOMAIN.bind(info.columns), PrivacyUnit("row"), trees=1, sample="all", salt=1
+                Coding(DOMAIN.bind(info.columns), PrivacyUnit("row"), trees=1, sample="all", salt=1)
             )
             counts.append(coded.count_classes(0, 1)[0].tolist())
     assert counts[0] == counts[1]
@@ -431,7 +432,7 @@ def test_columns_that_change_after_the_plan_are_not_read(spark: Any) -> None:
         )
         with pytest.raises(DpforestError, match="have changed"):
             rows.encode(
-                DOMAIN.bind(info.columns), PrivacyUnit("row"), trees=1, sample="all", salt=1
+                Coding(DOMAIN.bind(info.columns), PrivacyUnit("row"), trees=1, sample="all", salt=1)
             )
     made(spark, "t", ROWS)
 

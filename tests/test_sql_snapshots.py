@@ -24,7 +24,7 @@ import dpforest_duckdb.sql
 from dpforest_duckdb import demo
 from dpforest_duckdb.engine import encoding, outcomes, snapshot
 from dpforest_duckdb.engine import rows as coded_rows
-from dpforest_duckdb.engine.base import Gradients, Splits
+from dpforest_duckdb.engine.base import Coding, Gradients, Splits
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.forest import Forest
@@ -73,14 +73,16 @@ def _session(con: duckdb.DuckDBPyConnection) -> None:
     info = engine.table("t")
     domain = DOMAIN.bind(info.columns)
     with engine.snapshot(info) as rows:
-        units = rows.encode(domain, PrivacyUnit("who", 2), trees=3, sample="disjoint", salt=1)
+        units = rows.encode(
+            Coding(domain, PrivacyUnit("who", 2), trees=3, sample="disjoint", salt=1)
+        )
         units.count_classes(0, 3)
         units.route(
             Splits([0, 1], [0, 1], [MULTIWAY, THRESHOLD], [0, 1], [3, 3 + domain.cells[0]]),
             5 + domain.cells[0],
         )
         units.count_leaves(3, 2 + domain.cells[0])
-        alike = rows.encode(domain, ROW, trees=1, sample="all", salt=1)
+        alike = rows.encode(Coding(domain, ROW, trees=1, sample="all", salt=1))
         alike.count_pairs(1, range(domain.cells[1]))
         alike.sum_products({n: np.arange(cells)[:, None] for n, cells in enumerate(domain.cells)})
         alike.count_labels([SMALL])
@@ -88,12 +90,12 @@ def _session(con: duckdb.DuckDBPyConnection) -> None:
         alike.add_votes([SMALL])
         alike.sum_gradients([SMALL], Gradients(2**16, 1, 1))
         alike.rate_mixtures([[SMALL], [SMALL]], [(1, 1), (1, 2)], 2)
-        few = rows.encode(domain, ROW, trees=2, sample="all", salt=1, likely_rows=200)
+        few = rows.encode(Coding(domain, ROW, trees=2, sample="all", salt=1), likely_rows=200)
         few.count_classes(0, 2)
     size = replace(domain.attributes[1], edges=tuple(range(0, 2000, 20)))
     with engine.snapshot(info, shared=True) as rows:
-        rows.encode(replace(domain, attributes=(size,)), ROW, trees=1, sample="all", salt=1)
-        rows.encode(domain, ROW, trees=1, sample="all", salt=1)
+        rows.encode(Coding(replace(domain, attributes=(size,)), ROW, trees=1, sample="all", salt=1))
+        rows.encode(Coding(domain, ROW, trees=1, sample="all", salt=1))
     forest = Forest(
         name="model",
         recipe="auto",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -42,6 +42,38 @@ class CodedTable:
     by_tree: bool = False
     numbered: int = 0
     routed: int = 0
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How a snapshot's rows are coded, and which tree sees which of them.
+
+    "disjoint" assigns every privacy unit to one tree, by a hash of the unit (of the whole row if
+    rows are the units) and `salt`. "bootstrap" draws for each tree as many rows as there are, with
+    replacement, which is never private. With "all" every tree sees all rows. `first_phase` are
+    released trees on the same domain: a row that half of them or more classify wrongly counts
+    `misclassified_weight` times; a bootstrap draws rows in proportion to the number of trees that
+    are wrong.
+    """
+
+    domain: Domain
+    unit: PrivacyUnit
+    _: KW_ONLY
+    trees: int
+    sample: Sample
+    salt: int = field(repr=False)
+    first_phase: Sequence[Tree] = ()
+    misclassified_weight: int = 1
+
+    @property
+    def node_columns(self) -> int:
+        """How many columns of nodes a coded row has: one for each tree that sees all rows."""
+        return self.trees if self.sample == "all" else 1
+
+    @property
+    def parts(self) -> int:
+        """How many trees share a column of nodes, because each row is in one of them."""
+        return self.trees // self.node_columns
 
 
 @dataclass(frozen=True)
@@ -183,29 +215,12 @@ class CodedRows(Protocol):
 class Snapshot(Protocol):
     """The private rows of one table at one moment, whatever is written later."""
 
-    def encode(
-        self,
-        domain: Domain,
-        unit: PrivacyUnit,
-        *,
-        trees: int,
-        sample: Sample,
-        salt: int,
-        first_phase: Sequence[Tree] = (),
-        misclassified_weight: int = 1,
-        likely_rows: int = 0,
-        last: bool = False,
-    ) -> CodedRows:
+    def encode(self, coding: Coding, *, likely_rows: int = 0, last: bool = False) -> CodedRows:
         """Code the rows once; node i holds the rows of tree i's root.
 
-        "disjoint" assigns every privacy unit to one tree, by a hash of the unit (of the whole row
-        if rows are the units) and `salt`. "bootstrap" draws for each tree as many rows as there
-        are, with replacement, which is never private. With "all" every tree sees all rows.
-        `first_phase` are released trees on the same domain: a row that half of them or more
-        classify wrongly counts `misclassified_weight` times; a bootstrap draws rows in proportion
-        to the number of trees that are wrong. `likely_rows` is a public estimate of the number of
-        rows, such as a noisy one, or 0: an engine may count few rows by another statement. `last`
-        says that nothing else will be coded, so the snapshot need not be kept.
+        `likely_rows` is a public estimate of the number of rows, such as a noisy one, or 0: an
+        engine may count few rows by another statement. `last` says that nothing else will be
+        coded, so the snapshot need not be kept.
         """
 
     def table_seen(self) -> TableInfo | None:

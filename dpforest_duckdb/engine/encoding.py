@@ -2,54 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 
-from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.types import VARCHAR
-from dpforest_duckdb.engine.base import Sample
+from dpforest_duckdb.engine.base import Coding
 from dpforest_duckdb.engine.layout import Layout
 from dpforest_duckdb.engine.leaves import label
 from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.ledger.anchor import TableInfo
-from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.codes import unsigned
 from dpforest_duckdb.sql import Sql, render
-from dpforest_duckdb.tree import Tree
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """What the coded rows are like: their domain and layout, and the names of what is made.
+    """What the coded rows are like: their coding and layout, and the names of what is made.
 
     `name` begins the names of columns that only this statement has. `node_class` is the column of
     the first tree's node_class, and `node_class_type` its type.
     """
 
+    coding: Coding
     statements: Statements
-    domain: Domain
     layout: Layout
     name: str
     node_class: Sql
     node_class_type: str
 
-    def sql(
-        self,
-        codes: Sql,
-        table: TableInfo,
-        unit: PrivacyUnit,
-        *,
-        parts: int,
-        sample: Sample,
-        first_phase: Sequence[Tree],
-        misclassified_weight: int,
-    ) -> str:
-        """The statement that makes the table `codes`."""
+    def sql(self, codes: Sql, table: TableInfo) -> str:
+        """The statement that makes the table `codes` from the rows of `table`."""
         dialect, ident = self.statements.dialect, self.statements.dialect.ident
-        classes = len(self.domain.classes)
-        target = ident("t", self.domain.target)
-        labels = [ident(f"label{number}") for number in range(len(first_phase))]
+        domain, unit = self.coding.domain, self.coding.unit
+        target = ident("t", domain.target)
+        labels = [ident(f"label{number}") for number in range(len(self.coding.first_phase))]
         by_column = None
         if unit.column != "row":
             name, kind = ident("t", unit.column), table.columns[unit.column]
@@ -58,7 +44,7 @@ class Encoding:
                 key=Sql('encode("unit")' if kind == VARCHAR else '"unit"'),
                 rows=unit.rows,
             )
-        source = self.statements.rows_of(table, [*self.domain.columns, unit.column])
+        source = self.statements.rows_of(table, [*domain.columns, unit.column])
         return render(
             "encode",
             codes=codes,
@@ -70,21 +56,21 @@ class Encoding:
             ],
             node_class=self.node_class,
             node_class_type=self.node_class_type,
-            classes=classes,
-            parts=parts,
-            bootstrap=sample == "bootstrap",
+            classes=len(domain.classes),
+            parts=self.coding.parts,
+            bootstrap=self.coding.sample == "bootstrap",
             first_phase_labels=[
                 SimpleNamespace(label=label(self.layout, tree), column=column)
-                for tree, column in zip(first_phase, labels, strict=True)
+                for tree, column in zip(self.coding.first_phase, labels, strict=True)
             ],
             wrong=Sql(" + ".join(f'CAST({column} <> "class" AS INTEGER)' for column in labels)),
-            misclassified_weight=misclassified_weight,
+            misclassified_weight=self.coding.misclassified_weight,
             unit=by_column,
             row=self.statements.row_of(table),
             source=self._searched(source),
             **{
-                "class": dialect.class_code(self.domain.classes, self.domain.target_type, target),
-                "class_type": unsigned(classes - 1),
+                "class": dialect.class_code(domain.classes, domain.target_type, target),
+                "class_type": unsigned(len(domain.classes) - 1),
             },
         )
 
@@ -97,12 +83,12 @@ class Encoding:
                 dialect.ident("t", attribute.column),
                 self._below(number) if dialect.many_edges(attribute) else None,
             )
-            for number, attribute in enumerate(self.domain.attributes)
+            for number, attribute in enumerate(self.coding.domain.attributes)
         ]
 
     def _searched(self, source: Sql) -> Sql:
         """The rows to encode, with the number of edges below each value that is searched for."""
-        dialect, attributes = self.statements.dialect, self.domain.attributes
+        dialect, attributes = self.statements.dialect, self.coding.domain.attributes
         lists = {
             number: edges
             for number, attribute in enumerate(attributes)

@@ -15,8 +15,8 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import (
     POINTS,
+    Coding,
     Gradients,
-    Sample,
     Splits,
     in_dimensions,
     scores_of,
@@ -34,7 +34,6 @@ from dpforest_duckdb.engine.siblings import Spared, spared
 from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.engine.temp_space import groups_at_once
 from dpforest_duckdb.ledger.anchor import TableInfo
-from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.codes import unsigned
 from dpforest_duckdb.sql import Sql, comment, render
 from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree
@@ -130,41 +129,24 @@ class DuckDBRows:
             return self._coded
         return self._ident("temp", "main", f"{self._name}_{version}")
 
-    def encode(
-        self,
-        table: TableInfo,
-        unit: PrivacyUnit,
-        *,
-        parts: int,
-        sample: Sample,
-        salt: int,
-        first_phase: Sequence[Tree],
-        misclassified_weight: int,
-    ) -> None:
-        self._node_class_type = unsigned(max(parts, len(self._node_classes)) * self._classes)
-        if parts > 1:
-            self._roots, self._open = parts, [set(range(parts))]
+    def encode(self, table: TableInfo, coding: Coding) -> None:
+        self._node_class_type = unsigned(coding.trees * self._classes)
+        if coding.parts > 1:
+            self._roots, self._open = coding.parts, [set(range(coding.parts))]
         encoding = Encoding(
+            coding=coding,
             statements=self._statements,
-            domain=self._domain,
             layout=self._layout,
             name=self._name,
             node_class=self._node_classes[0],
             node_class_type=self._node_class_type,
         )
-        sql = encoding.sql(
-            self._codes,
-            table,
-            unit,
-            parts=parts,
-            sample=sample,
-            first_phase=first_phase,
-            misclassified_weight=misclassified_weight,
-        )
         # the salt is a parameter, so that it is not in the statements that are shown
         # (looking for $salt in the SQL is no test for its use: a column's name may contain it)
-        needs_salt = unit.column != "row" or parts > 1 or sample == "bootstrap"
-        self._run(sql, {"salt": salt} if needs_salt else None, step="encode")
+        by_unit = coding.unit.column != "row"
+        needs_salt = by_unit or coding.parts > 1 or coding.sample == "bootstrap"
+        values = {"salt": coding.salt} if needs_salt else None
+        self._run(encoding.sql(self._codes, table), values, step="encode")
 
     @property
     def _with_node_classes(self) -> Sql:

@@ -10,13 +10,13 @@ table.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import duckdb
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.engine.base import Outcomes, Sample
+from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.engine.base import Coding, Outcomes
 from dpforest_duckdb.engine.outcomes import DuckDBOutcomes
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.statements import Statements, second_connection
@@ -25,7 +25,6 @@ from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.sql import render
-from dpforest_duckdb.tree import Tree
 
 
 class DuckDBSnapshot:
@@ -94,35 +93,14 @@ class DuckDBSnapshot:
         self._statements.run("COMMIT", on=self._cursor)
         self._open = False
 
-    def encode(
-        self,
-        domain: Domain,
-        unit: PrivacyUnit,
-        *,
-        trees: int,
-        sample: Sample,
-        salt: int,
-        first_phase: Sequence[Tree] = (),
-        misclassified_weight: int = 1,
-        likely_rows: int = 0,
-        last: bool = False,
-    ) -> DuckDBRows:
+    def encode(self, coding: Coding, *, likely_rows: int = 0, last: bool = False) -> DuckDBRows:
         self._begin()
-        kept = sample != "bootstrap" and not first_phase
-        alike = (domain, unit, sample, trees if sample == "disjoint" else 1)
-        copies = trees if sample == "all" else 1
+        kept = coding.sample != "bootstrap" and not coding.first_phase
+        alike = (coding.domain, coding.unit, coding.sample, coding.parts)
         rows = self._coded.pop(alike, None) if kept else None
         if rows is None:
-            rows = DuckDBRows(self._statements, self._cursor, domain, copies)
-            rows.encode(
-                self._table,
-                unit,
-                parts=1 if sample == "all" else trees,
-                sample=sample,
-                salt=salt,
-                first_phase=first_phase,
-                misclassified_weight=misclassified_weight,
-            )
+            rows = DuckDBRows(self._statements, self._cursor, coding.domain, coding.node_columns)
+            rows.encode(self._table, coding)
         owned = not kept or (last and not self._shared)
         if not owned:
             self._coded[alike] = rows
@@ -132,7 +110,9 @@ class DuckDBSnapshot:
             if not self._shared:
                 self._forget()
             self._end()
-        return rows.with_same_codes(copies, likely_rows=likely_rows, owned=owned) if kept else rows
+        if not kept:
+            return rows
+        return rows.with_same_codes(coding.node_columns, likely_rows=likely_rows, owned=owned)
 
     def table_seen(self) -> TableInfo | None:
         self._begin()

@@ -35,11 +35,11 @@ from dpforest_duckdb.domain.types import (
 )
 from dpforest_duckdb.engine.base import (
     CodedTable,
+    Coding,
     DeclaredColumn,
     Engine,
     ModelStore,
     Outcomes,
-    Sample,
 )
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.rows import DuckDBRows
@@ -51,7 +51,6 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.sql import Sql
-from dpforest_duckdb.tree import Tree
 
 _NUMBERS = ("integer", "decimal", "float", "boolean")
 _WIDEST = {  # what the numeric columns of a model are read as
@@ -250,30 +249,8 @@ class SourceSnapshot:
         self._shared = shared
         self._filled: DuckDBSnapshot | None = None
 
-    def encode(
-        self,
-        domain: Domain,
-        unit: PrivacyUnit,
-        *,
-        trees: int,
-        sample: Sample,
-        salt: int,
-        first_phase: Sequence[Tree] = (),
-        misclassified_weight: int = 1,
-        likely_rows: int = 0,
-        last: bool = False,
-    ) -> DuckDBRows:
-        return self._read().encode(
-            domain,
-            unit,
-            trees=trees,
-            sample=sample,
-            salt=salt,
-            first_phase=first_phase,
-            misclassified_weight=misclassified_weight,
-            likely_rows=likely_rows,
-            last=last,
-        )
+    def encode(self, coding: Coding, *, likely_rows: int = 0, last: bool = False) -> DuckDBRows:
+        return self._read().encode(coding, likely_rows=likely_rows, last=last)
 
     def table_seen(self) -> None:
         """None: the rows are in no table."""

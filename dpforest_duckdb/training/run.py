@@ -10,7 +10,7 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.engine.base import CodedRows, Engine, Sample, Snapshot
+from dpforest_duckdb.engine.base import CodedRows, Coding, Engine, Snapshot
 from dpforest_duckdb.errors import (
     BudgetError,
     DpforestError,
@@ -308,7 +308,7 @@ class Run:
         """
         request, account = context.unsized, context.account
         assert request is not None, "the recipe adapts to the rows"
-        with self._encoded(rows, coarse(request.domain), 1, "all") as coded:
+        with encoded(rows, self._all_rows(coarse(request.domain))) as coded:
             private = [table[0] for table in coded.count_classes(0, 1)]
         noise, k = context.randomness.noise, request.rows_per_unit
         wrong = misclassified(private, account.spend(STRONGEST), k, noise)
@@ -326,7 +326,8 @@ class Run:
         assert context.unsized is not None, "the recipe adapts to the rows"
         candidates = in_windows(request.domain, context.unsized.domain)
         context.observe(Event(Phase.CHOOSE_BINS))
-        with self._encoded(rows, candidates.counted, 1, "all", (), request.rows) as coded:
+        coding = self._all_rows(candidates.counted)
+        with encoded(rows, coding, likely_rows=request.rows) as coded:
             private = [table[0] for table in coded.count_classes(0, 1)]
             drawn = draw(coded, private, candidates, context)
         domain, numbers = candidates.in_bins(drawn), tuple(one.number for one in drawn)
@@ -341,60 +342,37 @@ class Run:
         """
         context.observe(Event(Phase.ENCODE))
         recipe, request = context.recipe, context.request.of_drawn()
-        copies = recipe.learner.node_columns(request)
-        with self._encoded(
-            rows, request.domain, copies, recipe.rows, before, request.rows, last
-        ) as coded:
+        second = self.recipe.second
+        coding = Coding(
+            request.domain,
+            self.unit,
+            trees=recipe.learner.node_columns(request),
+            sample=recipe.rows,
+            salt=self.randomness.salt,
+            first_phase=before,
+            misclassified_weight=1 if second is None else second.misclassified_weight,
+        )
+        with encoded(rows, coding, likely_rows=request.rows, last=last) as coded:
             grown = recipe.learner.grow(coded, replace(context, request=request))
         if context.request.drawn:
             trees = [tree.renumbered(context.request.drawn) for tree in grown.trees]
             grown = replace(grown, trees=trees)
         return grown
 
-    @contextlib.contextmanager
-    def _encoded(
-        self,
-        rows: Snapshot,
-        domain: Domain,
-        trees: int,
-        sample: Sample,
-        before: Sequence[Tree] = (),
-        likely_rows: int = 0,
-        last: bool = False,
-    ) -> Iterator[CodedRows]:
-        """The coded rows; dropped at the end. `likely_rows` is a public number of them, or 0."""
-        second = self.recipe.second
-        coded = rows.encode(
-            domain,
-            self.unit,
-            trees=trees,
-            sample=sample,
-            salt=self.randomness.salt,
-            first_phase=before,
-            misclassified_weight=1 if second is None else second.misclassified_weight,
-            likely_rows=likely_rows,
-            last=last,
-        )
-        try:
-            yield coded
-        except BaseException:
-            # an interrupt aborts the transaction, in which nothing can be dropped; what was coded
-            # then goes with the connection
-            with contextlib.suppress(DpforestError):
-                coded.drop()
-            raise
-        coded.drop()
+    def _all_rows(self, domain: Domain) -> Coding:
+        """The coding of all rows at one node."""
+        return Coding(domain, self.unit, trees=1, sample="all", salt=self.randomness.salt)
 
     def _class_counts(self, rows: Snapshot, domain: Domain) -> Integers:
         """The private class counts of all rows; coding one attribute is enough for them."""
         narrow = replace(domain, attributes=domain.attributes[:1])
-        with self._encoded(rows, narrow, 1, "all") as coded:
+        with encoded(rows, self._all_rows(narrow)) as coded:
             counts: Integers = coded.count_leaves(0, 1)[0]
             return counts
 
     def _cell_counts(self, rows: Snapshot, domain: Domain) -> list[Integers]:
         """The private counts of each attribute's cells."""
-        with self._encoded(rows, domain, 1, "all") as coded:
+        with encoded(rows, self._all_rows(domain)) as coded:
             return [table[0].sum(axis=1) for table in coded.count_classes(0, 1)]
 
     def guarantee(self, plan: Plan) -> Guarantee:
@@ -421,6 +399,23 @@ class RunContext(TrainingContext):
 
     recipe: Recipe
     unsized: Request | None = None
+
+
+@contextlib.contextmanager
+def encoded(
+    rows: Snapshot, coding: Coding, *, likely_rows: int = 0, last: bool = False
+) -> Iterator[CodedRows]:
+    """The coded rows; dropped at the end."""
+    coded = rows.encode(coding, likely_rows=likely_rows, last=last)
+    try:
+        yield coded
+    except BaseException:
+        # an interrupt aborts the transaction, in which nothing can be dropped; what was coded
+        # then goes with the connection
+        with contextlib.suppress(DpforestError):
+            coded.drop()
+        raise
+    coded.drop()
 
 
 def adapted(classes: Integers, context: RunContext) -> RunContext:

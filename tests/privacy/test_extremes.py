@@ -24,7 +24,7 @@ import pytest
 from test_recipes import Rows
 
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.engine.base import CodedRows
+from dpforest_duckdb.engine.base import CodedRows, Coding
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
@@ -89,7 +89,8 @@ class Snapshot:
         self._number = {"empty": 0, "one row": 1}.get(rows, 9)
         self._rows = rows
 
-    def encode(self, domain: Domain, unit: object, *, trees: int, **_: object) -> CodedRows:
+    def encode(self, coding: Coding, **_: object) -> CodedRows:
+        domain, trees = coding.domain, coding.trees
         shape = (self._number, len(domain.cells))
         codes = (self._random.random(shape) * domain.cells).astype(np.int64)
         classes = 1 if self._rows == "one class" else len(domain.classes)

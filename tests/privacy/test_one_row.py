@@ -20,6 +20,7 @@ import pytest
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import BOOLEAN, column_type
+from dpforest_duckdb.engine.base import Coding
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.book import Ledger
@@ -240,8 +241,8 @@ def test_scores_of_many_trees_do_not_overflow() -> None:
         engine = DuckDBEngine(con)
         options: dict[str, Any] = {"sample": "all", "salt": 1}
         with engine.snapshot(engine.table("t")) as rows:
-            once = rows.encode(domain, PrivacyUnit("row"), trees=1, **options)
+            once = rows.encode(Coding(domain, PrivacyUnit("row"), trees=1, **options))
             once.add_votes([leaf] * trees)
             once.add_votes([leaf] * trees)
-            often = rows.encode(domain, PrivacyUnit("row"), trees=trees, **options)
+            often = rows.encode(Coding(domain, PrivacyUnit("row"), trees=trees, **options))
             assert often.count_scores([np.full(trees, votes)], [votes * trees - 1])[1, 1] == 1

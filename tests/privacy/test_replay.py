@@ -24,6 +24,7 @@ import pytest
 
 from dpforest_duckdb.arrays import Integers, Mask
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.engine.base import Coding
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
 from dpforest_duckdb.learners import boosting, specialisation
 from dpforest_duckdb.privacy import selection
@@ -333,10 +334,10 @@ def odd_tables_counted_again(patch: pytest.MonkeyPatch) -> None:
     """A statement is repeated if the true number of rows is odd."""
     encode = DuckDBSnapshot.encode
 
-    def again(snapshot: DuckDBSnapshot, *given: Any, trees: int, **more: Any) -> Any:
-        rows = encode(snapshot, *given, trees=trees, **more)
-        if rows.count_leaves(0, trees).sum() % 2:
-            rows.count_leaves(0, trees)
+    def again(snapshot: DuckDBSnapshot, coding: Coding, **more: Any) -> Any:
+        rows = encode(snapshot, coding, **more)
+        if rows.count_leaves(0, coding.trees).sum() % 2:
+            rows.count_leaves(0, coding.trees)
         return rows
 
     patch.setattr(DuckDBSnapshot, "encode", again)

@@ -18,8 +18,8 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import (
     POINTS,
+    Coding,
     Gradients,
-    Sample,
     Splits,
     in_dimensions,
     scores_of,
@@ -32,7 +32,6 @@ from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.engine.spark.leaves import Leaves
 from dpforest_duckdb.engine.spark.steps import PrivateViews, Rows, Steps
 from dpforest_duckdb.ledger.anchor import TableInfo
-from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import Sql, render
 from dpforest_duckdb.tree import Tree
 
@@ -68,31 +67,20 @@ class SparkRows:
         self._last_counts = _NO_COUNTS
         self._spared: Spared | None = None
 
-    def encode(
-        self,
-        source: Source,
-        table: TableInfo,
-        unit: PrivacyUnit,
-        *,
-        parts: int,
-        sample: Sample,
-        salt: int,
-        first_phase: Sequence[Tree],
-        misclassified_weight: int,
-    ) -> None:
-        dialect = self._steps.dialect
+    def encode(self, source: Source, table: TableInfo, coding: Coding) -> None:
+        dialect, domain, unit = self._steps.dialect, self._domain, coding.unit
         by_column = None
         if unit.column != "row":
             name = self._ident("t", unit.column)
             canonical = dialect.canonical_unit(name, table.columns[unit.column])
             by_column = SimpleNamespace(canonical=canonical, rows=unit.rows)
-        roots = range(parts) if len(self._nodes) == 1 else None
+        roots = range(coding.parts) if len(self._nodes) == 1 else None
         self._leaves = [Leaves.at(self._layout, roots or [n]) for n in range(len(self._nodes))]
-        walked, leaves = self._walked(Sql("kept"), first_phase)
-        labels = [tree.votes.argmax(axis=1).tolist() for tree in first_phase]
+        walked, leaves = self._walked(Sql("kept"), coding.first_phase)
+        labels = [tree.votes.argmax(axis=1).tolist() for tree in coding.first_phase]
         codes = [
             dialect.code(attribute, self._compared(attribute.column, number))
-            for number, attribute in enumerate(self._domain.attributes)
+            for number, attribute in enumerate(domain.attributes)
         ]
         sql = render(
             "spark/encode",
@@ -105,24 +93,22 @@ class SparkRows:
             unit=by_column,
             row_hash=source.row_hash,
             source=source.view,
-            labelled=walked if first_phase else None,
+            labelled=walked if coding.first_phase else None,
             wrongs=[
                 Sql(f"{self._get(each, leaf)} <> `class`")
                 for each, leaf in zip(labels, leaves, strict=True)
             ],
-            misclassified_weight=misclassified_weight,
-            bootstrap=sample == "bootstrap",
-            parts=parts,
+            misclassified_weight=coding.misclassified_weight,
+            bootstrap=coding.sample == "bootstrap",
+            parts=coding.parts,
             **{
                 "class": dialect.class_code(
-                    self._domain.classes,
-                    self._domain.target_type,
-                    self._ident("t", self._domain.target),
+                    domain.classes, domain.target_type, self._ident("t", domain.target)
                 )
             },
         )
         # the salt is a parameter, so that it is not in the statements that are shown
-        frame = self._steps.frame(sql, {"salt": salt}, step="encode")
+        frame = self._steps.frame(sql, {"salt": coding.salt}, step="encode")
         self._view = self._views.stored(frame, "encode")
 
     def _compared(self, column: str, number: int) -> Sql:

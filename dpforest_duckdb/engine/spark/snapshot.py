@@ -7,12 +7,12 @@ the last time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.names import fold
-from dpforest_duckdb.engine.base import Outcomes, Sample
+from dpforest_duckdb.engine.base import Coding, Outcomes
 from dpforest_duckdb.engine.spark.outcomes import SparkOutcomes
 from dpforest_duckdb.engine.spark.rows import Source, SparkRows
 from dpforest_duckdb.engine.spark.steps import Frame, PrivateViews, Steps
@@ -22,7 +22,6 @@ from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.sql import Sql, render
-from dpforest_duckdb.tree import Tree
 
 _UNHASHED = ("map<", "variant", "void", "geometry", "geography")  # Spark hashes no such value
 
@@ -46,31 +45,10 @@ class SparkSnapshot:
         self._first: TableInfo | None = None
         self._source: Source | None = None
 
-    def encode(
-        self,
-        domain: Domain,
-        unit: PrivacyUnit,
-        *,
-        trees: int,
-        sample: Sample,
-        salt: int,
-        first_phase: Sequence[Tree] = (),
-        misclassified_weight: int = 1,
-        likely_rows: int = 0,
-        last: bool = False,
-    ) -> SparkRows:
-        source = self._read(copied=not last or unit.column != "row")
-        coded = SparkRows(self._steps, self._views, domain, trees if sample == "all" else 1)
-        coded.encode(
-            source,
-            self._table,
-            unit,
-            parts=1 if sample == "all" else trees,
-            sample=sample,
-            salt=salt,
-            first_phase=first_phase,
-            misclassified_weight=misclassified_weight,
-        )
+    def encode(self, coding: Coding, *, likely_rows: int = 0, last: bool = False) -> SparkRows:
+        source = self._read(copied=not last or coding.unit.column != "row")
+        coded = SparkRows(self._steps, self._views, coding.domain, coding.node_columns)
+        coded.encode(source, self._table, coding)
         self._refuse_other()
         if last:
             self._views.drop(source.view)
