@@ -5,7 +5,7 @@
 -- inputs: the TEMP table of codes, the trees
 -- outputs: a new table of codes and scores
 -- reads private rows: yes
-CREATE TEMP TABLE {{ voted }} AS
+CREATE TEMP TABLE {{ made }} AS
 SELECT
 {% for column in columns %}
   {{ column }},

@@ -2,7 +2,7 @@
 -- inputs: the TEMP table of codes, the splits as constants (see dpforest_duckdb/engine/routing.py)
 -- outputs: a new table of codes; node_class = node * classes + class
 -- reads private rows: yes
-CREATE TEMP TABLE {{ routed }} AS
+CREATE TEMP TABLE {{ made }} AS
 SELECT
 {% for column in columns %}
   c.{{ column }},

@@ -21,8 +21,8 @@ from dpforest_duckdb import prepare, train_many
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.snapshot import KEPT
+from dpforest_duckdb.engine.stored_rows import StoredRows
 from dpforest_duckdb.learners import candidate_bins, informative_tables
 from dpforest_duckdb.learners.candidate_bins import (
     GRID,
@@ -282,19 +282,19 @@ def test_three_classes_or_more_are_drawn_with_their_bins(
 def test_runs_that_draw_other_bins_keep_few_coded_tables(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    coded, most, encode_once, drop_once = set[int](), [0], DuckDBRows.encode, DuckDBRows.drop
+    coded, most, encode_once, drop_once = set[int](), [0], StoredRows.encode, StoredRows.drop
 
-    def encode_and_count(rows: DuckDBRows, *words: Any, **options: Any) -> None:
+    def encode_and_count(rows: StoredRows, *words: Any, **options: Any) -> None:
         encode_once(rows, *words, **options)
         coded.add(id(rows))
         most[0] = max(most[0], len(coded))
 
-    def drop_and_count(rows: DuckDBRows) -> None:
+    def drop_and_count(rows: StoredRows) -> None:
         drop_once(rows)
         coded.discard(id(rows))
 
-    monkeypatch.setattr(DuckDBRows, "encode", encode_and_count)
-    monkeypatch.setattr(DuckDBRows, "drop", drop_and_count)
+    monkeypatch.setattr(StoredRows, "encode", encode_and_count)
+    monkeypatch.setattr(StoredRows, "drop", drop_and_count)
     con.execute(
         "CREATE TABLE t AS SELECT hash(i) % 1000 / 1.0 AS a, hash(i + 7000) % 1000 / 1.0 AS b, "
         "hash(i + 14000) % 1000 / 1.0 AS d, 'c' || i % 3 AS c FROM range(400) AS r(i)"

@@ -21,12 +21,13 @@ from steps import encode
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping, load_domain
 from dpforest_duckdb.engine.base import Coding, Gradients, Sample, Splits
+from dpforest_duckdb.engine.class_counts import FEW_ROWS
 from dpforest_duckdb.engine.connect import MEMORY, open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.packing import MAX_CELLS, MAX_GRID, WORD, blocks
-from dpforest_duckdb.engine.rows import FEW_ROWS, DuckDBRows
+from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.same_nodes import SameNodes
-from dpforest_duckdb.engine.siblings import spared
+from dpforest_duckdb.engine.siblings import Siblings, spared
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.learners.growth import one_split
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -124,7 +125,7 @@ def test_few_rows_are_counted_as_many_are(con: duckdb.DuckDBPyConnection, trees:
             likely_rows=likely_rows,
         )
         shown: list[str] = []
-        rows._statements.trace = shown.append
+        rows._stored.statements.trace = shown.append
         counts = rows.count_classes(0, trees) + rows.count_pairs(0, range(bound.cells[0]))
         for splits, nodes in ((first, trees + 2), (second, trees + 2 + bound.cells[0])):
             rows.route(splits, nodes)
@@ -132,7 +133,7 @@ def test_few_rows_are_counted_as_many_are(con: duckdb.DuckDBPyConnection, trees:
             counts += rows.count_classes(trees, nodes - trees)
         found.append([table.tolist() for table in counts])
         steps.append(sum("for all attributes" in statement for statement in shown))
-        rows._statements.trace = None
+        rows._stored.statements.trace = None
     assert found[0] == found[1] == found[2]
     assert steps == [0, 6, 0]
 
@@ -166,7 +167,9 @@ def test_routing_agrees_with_branches(
 ) -> None:
     monkeypatch.setattr("dpforest_duckdb.engine.packing.WORD", word)
     monkeypatch.setattr("dpforest_duckdb.engine.routing.MAX_LIST", entries)
-    monkeypatch.setattr("dpforest_duckdb.engine.rows.MAX_JOINS", joins)  # trees of one statement
+    monkeypatch.setattr(
+        "dpforest_duckdb.engine.stored_rows.MAX_JOINS", joins
+    )  # trees of one statement
     made = fill(con)
     bound = domain().bind(DuckDBEngine(con).table("t").columns)
     kept = [row for row in made if row[-1] in bound.classes]
@@ -238,7 +241,7 @@ def test_spared_children_have_the_counts_that_counting_gives(
     fill(con)
     statements: list[str] = []
     rows = coded(con, trees=6)
-    rows._statements.trace = statements.append
+    rows._stored.statements.trace = statements.append
     roots = rows.count_classes(0, 6)
     assert all((table == table[0]).all() and table[0].sum() > 100 for table in roots)
     first = Splits(
@@ -255,10 +258,11 @@ def test_spared_children_have_the_counts_that_counting_gives(
         spared = rows.count_classes(0, nodes)
         assert any("wanted" in statement for statement in statements), "some child is spared"
         statements.clear()
-        same, rows._same_nodes = rows._same_nodes, SameNodes((), 0)
+        counts = rows._class_counts
+        same, counts._same_nodes = counts._same_nodes, SameNodes((), 0)
         counted = rows.count_classes(0, nodes)  # again: nothing was routed, so all is counted
         assert not any("wanted" in statement for statement in statements)
-        rows._same_nodes = same
+        counts._same_nodes = same
         for one, other in zip(spared, counted, strict=True):
             assert (one == other).all()
         assert (counted[0].sum(axis=(1, 2)) > 0).sum() > nodes / 2
@@ -275,7 +279,7 @@ def test_which_child_is_spared_does_not_rest_on_the_rows() -> None:
             rows = coded(con)
             rows.count_classes(0, 1)
             rows.route(Splits([0], [1], [THRESHOLD], [1], [1]), 3)
-            rows._statements.trace = statements.append
+            rows._stored.statements.trace = statements.append
             counts = rows.count_classes(1, 2)
             assert counts[0].sum(axis=(1, 2)).tolist() == ([0, 9] if flipped else [9, 0])
             shown.append([re.sub("dpforest_[0-9a-f]+", "", statement) for statement in statements])
@@ -288,7 +292,10 @@ def test_the_child_that_most_values_lead_to_is_spared() -> None:
     found = spared(splits, [4])
     assert found is not None
     assert found.child.tolist() == [5, 6, 9, 10]
-    assert found.counted(4, 10) == [4, 7, 8, 11, 12, 13]
+    siblings = Siblings([4])
+    siblings.fill([np.zeros((4, 4, 2), dtype=np.int64)], 0)
+    siblings.follow(splits)
+    assert siblings.counted(4, 10).tolist() == [4, 7, 8, 11, 12, 13]
     assert spared(Splits([0], [0], [MULTIWAY], [0], [1]), [5]) is None  # a fifth is too little
     assert spared(Splits([], [], [], [], []), [4]) is None
 

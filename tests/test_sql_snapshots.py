@@ -22,7 +22,14 @@ from engine_conformance import COLUMNS, DOMAIN, ROW, ROWS
 
 import dpforest_duckdb.sql
 from dpforest_duckdb import demo
-from dpforest_duckdb.engine import encoding, outcomes, snapshot
+from dpforest_duckdb.engine import (
+    class_counts,
+    encoding,
+    gradients,
+    outcomes,
+    snapshot,
+    stored_rows,
+)
 from dpforest_duckdb.engine import rows as coded_rows
 from dpforest_duckdb.engine.base import Coding, Gradients, Splits
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
@@ -55,7 +62,8 @@ def statements() -> dict[str, str]:
         return made
 
     with contextlib.ExitStack() as stack:
-        for module in (coded_rows, encoding, snapshot, score_sql, outcomes, demo):
+        coding = (class_counts, coded_rows, encoding, gradients, snapshot, stored_rows)
+        for module in (*coding, score_sql, outcomes, demo):
             stack.enter_context(mock.patch.object(module, "render", recorded))
         names = (f"{number:06d}" for number in itertools.count())
         stack.enter_context(mock.patch.object(secrets, "token_hex", side_effect=names))

@@ -13,7 +13,7 @@ import pytest
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.packing import blocks
-from dpforest_duckdb.engine.rows import DuckDBRows
+from dpforest_duckdb.engine.stored_rows import StoredRows
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.run import Run
@@ -63,13 +63,13 @@ def test_the_bound_counts_every_table_that_a_run_codes(
 ) -> None:
     """DuckDB frees none of them before the last one, and counting copies one."""
     words: list[int] = []
-    encode = DuckDBRows.encode
+    encode = StoredRows.encode
 
-    def noted(self: DuckDBRows, *args: Any, **options: Any) -> None:
-        words.append(blocks(self._domain.cells, 3)[-1].word + 1)
+    def noted(self: StoredRows, *args: Any, **options: Any) -> None:
+        words.append(blocks(self.domain.cells, 3)[-1].word + 1)
         encode(self, *args, **options)
 
-    monkeypatch.setattr(DuckDBRows, "encode", noted)
+    monkeypatch.setattr(StoredRows, "encode", noted)
     run = prepare(
         con, "t", epsilon=10, domain=domain(*bounds, sql_type), recipe=recipe,
         privacy_unit="row", ledger=tmp_path / "l",

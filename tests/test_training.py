@@ -352,7 +352,7 @@ def test_ctrl_c_in_an_open_transaction_is_still_ctrl_c(
 
     def interrupted(rows: DuckDBRows, first: int, nodes: int) -> None:
         with contextlib.suppress(duckdb.Error):
-            rows._cursor.execute("SELECT error('interrupted')")
+            rows._stored.cursor.execute("SELECT error('interrupted')")
         raise KeyboardInterrupt
 
     for count in ("count_classes", "count_leaves"):

@@ -77,12 +77,8 @@ def test_the_rows_of_a_unit_do_not_depend_on_other_units() -> None:
             rows.insert(draw.randrange(len(rows) + 1), mine)
         con.execute("TRUNCATE t")
         con.executemany(f"INSERT INTO t VALUES ({', '.join('?' * 9)})", rows)
-        made = coded()
-        found = {
-            codes
-            for (codes,) in made._cursor.execute(
-                f"SELECT {made._layout.words[0]} FROM {made._codes}"
-            ).fetchall()
-        }
+        made = coded()._stored
+        selected = f"SELECT {made.layout.words[0]} FROM {made.codes}"
+        found = {codes for (codes,) in made.cursor.execute(selected).fetchall()}
         used |= found & {first, second}
     assert len(used) == 1

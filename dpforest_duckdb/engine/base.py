@@ -131,6 +131,15 @@ def in_dimensions(positions: Mapping[int, Integers]) -> list[tuple[int, list[int
     return [(number, values) for number, each in positions.items() for values in each.T.tolist()]
 
 
+def dense(keys: Sequence[Integers], rows: Integers, shape: tuple[int, ...]) -> Integers:
+    """The full public grid with empty cells filled in: groups that GROUP BY leaves out need noise
+    too.
+    """
+    counts = np.zeros(shape, dtype=np.int64)
+    counts[tuple(np.asarray(key, dtype=np.int64) for key in keys)] = rows
+    return counts
+
+
 def symmetric(size: int, most: int, values: Callable[[list[list[int]]], Sequence[int]]) -> Integers:
     """A symmetric matrix, by the `values` at up to `most` places [row, column] at a time."""
     matrix = np.zeros((size, size), dtype=np.int64)

@@ -16,7 +16,8 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.engine.base import Splits
 from dpforest_duckdb.tree import MULTIWAY, THRESHOLD
 
-LEAST = 0.25  # part of a split's values; below it, copying the rows to count costs more
+LEAST_SPARED = 0.25  # part of a split's values; below it, copying the rows to count costs more
+NO_COUNTS: tuple[list[Integers], int] = ([np.zeros((0, 0, 0), np.int64)], 0)
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,6 @@ class Spared:
     child: Integers
     first: Integers
     arity: Integers
-
-    def counted(self, first: int, nodes: int) -> list[int]:
-        """The nodes first … first+nodes-1 that are counted."""
-        counted: list[int] = np.setdiff1d(np.arange(first, first + nodes), self.child).tolist()
-        return counted
 
     def fill(
         self, counts: Sequence[Integers], first: int, above: Sequence[Integers], oldest: int
@@ -57,7 +53,7 @@ def spared(splits: Splits, cells: Sequence[int]) -> Spared | None:
     low = np.where(kind == THRESHOLD, cell + 1, 1) / size  # the first child's part
     binary = kind != MULTIWAY
     part = np.where(binary, np.maximum(low, 1 - low), low)
-    if not len(kind) or part.mean() < LEAST:
+    if not len(kind) or part.mean() < LEAST_SPARED:
         return None
     first = np.array(splits.first)
     return Spared(
@@ -66,3 +62,32 @@ def spared(splits: Splits, cells: Sequence[int]) -> Spared | None:
         first=first,
         arity=np.where(binary, 2, size),
     )
+
+
+class Siblings:
+    """The counts of a depth, until the next depth is counted; and the children spared there."""
+
+    def __init__(self, cells: Sequence[int]) -> None:
+        self._cells = cells
+        self._above, self._oldest = NO_COUNTS  # `_above[attribute][node - _oldest, …]`
+        self._spared: Spared | None = None
+
+    def follow(self, splits: Splits) -> None:
+        """Note the splits of the depth; without its counts, all children must be counted."""
+        newest = self._oldest + len(self._above[0])
+        known = all(self._oldest <= node < newest for node in splits.node)
+        self._spared = spared(splits, self._cells) if known else None
+
+    def counted(self, first: int, nodes: int) -> Integers:
+        """The nodes first … first+nodes-1 that must be counted."""
+        every = np.arange(first, first + nodes)
+        return every if self._spared is None else np.setdiff1d(every, self._spared.child)
+
+    def fill(self, counts: list[Integers], first: int) -> None:
+        """Fill spared children into `counts[attribute][node - first, …]`, and keep the counts."""
+        if self._spared is not None:
+            self._spared.fill(counts, first, self._above, self._oldest)
+        self._above, self._oldest, self._spared = counts, first, None
+
+    def forget(self) -> None:
+        self._above, self._oldest = NO_COUNTS

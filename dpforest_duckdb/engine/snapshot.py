@@ -20,6 +20,7 @@ from dpforest_duckdb.engine.base import Coding, Outcomes
 from dpforest_duckdb.engine.outcomes import DuckDBOutcomes
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.statements import Statements, second_connection
+from dpforest_duckdb.engine.stored_rows import StoredRows
 from dpforest_duckdb.engine.temp_space import KEPT
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -99,8 +100,9 @@ class DuckDBSnapshot:
         alike = (coding.domain, coding.unit, coding.sample, coding.parts)
         rows = self._coded.pop(alike, None) if kept else None
         if rows is None:
-            rows = DuckDBRows(self._statements, self._cursor, coding.domain, coding.node_columns)
-            rows.encode(self._table, coding)
+            stored = StoredRows(self._statements, self._cursor, coding.domain, coding.node_columns)
+            stored.encode(self._table, coding)
+            rows = DuckDBRows(stored)
         owned = not kept or (last and not self._shared)
         if not owned:
             self._coded[alike] = rows

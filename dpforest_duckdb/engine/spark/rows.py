@@ -21,12 +21,13 @@ from dpforest_duckdb.engine.base import (
     Coding,
     Gradients,
     Splits,
+    dense,
     in_dimensions,
     scores_of,
     symmetric,
 )
 from dpforest_duckdb.engine.exponentials import Mixture, Shares
-from dpforest_duckdb.engine.siblings import Spared, spared
+from dpforest_duckdb.engine.siblings import Siblings
 from dpforest_duckdb.engine.spark.added_votes import AddedVotes
 from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.engine.spark.leaves import Leaves
@@ -37,7 +38,6 @@ from dpforest_duckdb.tree import Tree
 
 MOST_LOOKUPS = 96  # in a query; Java runs much longer methods without compiling them
 MOST_CONSTANTS = 2**17  # in a query, which holds them as text
-_NO_COUNTS: tuple[list[Integers], int] = ([np.zeros((0, 0, 0), np.int64)], 0)
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,7 @@ class SparkRows:
         self._added = AddedVotes(self._layout, self._scores, steps.dialect)
         self._stored = {0}  # the node columns that the stored rows have
         self._routed = False
-        self._last_counts = _NO_COUNTS
-        self._spared: Spared | None = None
+        self._siblings = Siblings(domain.cells)
 
     def encode(self, source: Source, table: TableInfo, coding: Coding) -> None:
         dialect, domain, unit = self._steps.dialect, self._domain, coding.unit
@@ -153,9 +152,9 @@ class SparkRows:
 
     def count_classes(self, first: int, nodes: int) -> list[Integers]:
         nodes = nodes if self._routed else nodes // len(self._nodes)
-        wanted = self._spared.counted(first, nodes) if self._spared else range(first, first + nodes)
+        wanted = self._siblings.counted(first, nodes)
         places = np.zeros(first + nodes, dtype=np.int64)
-        places[wanted] = np.array(wanted) - first + 1
+        places[wanted] = wanted - first + 1
         layout, keys = self._layout, nodes * self._classes
         size = int(layout.starts[-1])
         sql = render(
@@ -177,19 +176,16 @@ class SparkRows:
                 )
                 for table in tables
             ]
-        if self._spared:
-            self._spared.fill(counts, first, *self._last_counts)
-        self._last_counts, self._spared = (counts, first), None
+        self._siblings.fill(counts, first)
         return counts
 
     def count_leaves(self, first: int, nodes: int) -> Integers:
         nodes = nodes if self._routed else nodes // len(self._nodes)
         sql = render("spark/count_leaves", nodes=self._one_node())
         node, label, rows = self._numbers(self._steps.rows(sql, step="count_leaves"), 3)
-        counts = np.zeros((nodes, self._classes), dtype=np.int64)
         wanted = node >= first
-        counts[node[wanted] - first, label[wanted]] = rows[wanted]
-        return self._of_all_copies(counts)
+        keys = [node[wanted] - first, label[wanted]]
+        return self._of_all_copies(dense(keys, rows[wanted], (nodes, self._classes)))
 
     def count_scores(self, votes: Sequence[Integers], cuts: Sequence[int]) -> Integers:
         bins = [self._ident(f"bin{number}") for number in range(len(votes))]
@@ -210,9 +206,7 @@ class SparkRows:
             cuts=list(cuts),
         )
         *keys, rows = self._numbers(self._steps.rows(sql, step="count_scores"), len(votes) + 2)
-        counts = np.zeros((len(cuts) + 1,) * len(votes) + (self._classes,), dtype=np.int64)
-        counts[tuple(keys)] = rows
-        return counts
+        return dense(keys, rows, (len(cuts) + 1,) * len(votes) + (self._classes,))
 
     def count_pairs(self, attribute: int, bins: Sequence[int]) -> list[Integers]:
         sizes, layout = self._domain.cells, self._layout
@@ -333,7 +327,7 @@ class SparkRows:
         return Sql(" + ".join(terms) or "CAST(0 AS BIGINT)")
 
     def route(self, splits: Splits, nodes: int) -> None:
-        self._spared = self._spares(splits)
+        self._siblings.follow(splits)
         if not splits.node:
             return
         parts = (splits.node, splits.attribute, splits.kind, splits.cell, splits.first)
@@ -373,12 +367,6 @@ class SparkRows:
         """The leaf of a tree that a row falls into."""
         return Leaves.of(self._layout, tree).sql(Sql("0"), self._steps.dialect.numbers)
 
-    def _spares(self, splits: Splits) -> Spared | None:
-        """The children that need no count; None without the counts of the level just before."""
-        oldest, newest = self._last_counts[1], self._last_counts[1] + len(self._last_counts[0][0])
-        known = all(oldest <= node < newest for node in splits.node)
-        return spared(splits, self._domain.cells) if known else None
-
     def _walked(self, source: Sql, trees: Sequence[Tree]) -> tuple[Sql, list[Sql]]:
         """Rows with the leaf of each tree, and the leaves' columns."""
         columns = [self._ident(f"leaf{number}") for number in range(len(trees))]
@@ -391,4 +379,4 @@ class SparkRows:
 
     def drop(self) -> None:
         self._views.drop(self._view)
-        self._last_counts = _NO_COUNTS
+        self._siblings.forget()
