@@ -15,11 +15,13 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted  #
 
 from dpforest_duckdb.arrays import Floats
 from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.engine.casts import selected
 from dpforest_duckdb.engine.connect import MEMORY, open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.frames import Frame
 from dpforest_duckdb.engine.memory_database import GivenDatabase, MemoryDatabase
-from dpforest_duckdb.engine.sources import SourceEngine, categories_of, selected
+from dpforest_duckdb.engine.read_types import categories_of
+from dpforest_duckdb.engine.sources import SourceEngine
 from dpforest_duckdb.errors import (
     BudgetError,
     DpforestError,

@@ -1,0 +1,134 @@
+"""The SQL that reads a column of a file, DataFrame or query in another type; NULL if it cannot."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dpforest_duckdb.domain.types import BIGINT, DOUBLE, ColumnType, column_type
+from dpforest_duckdb.engine.read_types import EXACT_DOUBLE, is_number
+from dpforest_duckdb.scoring.codes import DuckDBDialect
+from dpforest_duckdb.sql import Sql
+
+
+def selected(
+    stored: Mapping[str, str],
+    columns: Mapping[str, ColumnType],
+    categories: Mapping[str, tuple[str, ...]] | None = None,
+) -> Sql:
+    """The columns to read, each in its type; `stored` are the types that they are stored in.
+
+    `categories` are those of the columns of a DataFrame (see `TableInfo`).
+    """
+    given = categories or {}
+    return Sql(
+        ", ".join(
+            cast(name, column_type(stored[name]), kind, name, given.get(name))
+            for name, kind in columns.items()
+        )
+    )
+
+
+def cast(
+    name: str,
+    stored: ColumnType,
+    kind: ColumnType,
+    alias: str,
+    categories: tuple[str, ...] | None = None,
+) -> Sql:
+    """A column in another type and under another name."""
+    ident = DuckDBDialect().ident
+    column = ident(name)
+    if categories:
+        text = f"CAST({column} AS VARCHAR)"  # of BIGINT classes no fraction may be rounded
+        of_number = f"CASE WHEN {column} IS NOT NULL THEN 'nan' END"  # no category, but a value
+        other = {BIGINT: "NULL", DOUBLE: of_number}.get(kind, text)
+        read = Sql(f"TRY_CAST({_compared(column, categories, other)} AS {kind})")
+    elif categories is not None and stored.family == "text" and kind in (BIGINT, DOUBLE):
+        read = _cast(Sql(f"CAST({_number(column)} AS VARCHAR)"), stored, kind)
+    else:
+        read = _cast(column, stored, kind)
+    return Sql(f"{read} AS {ident(alias)}")
+
+
+def _cast(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
+    """A column in another type, NULL where that is impossible.
+
+    Where the domain has whole numbers, fractions are rounded up: this keeps them on the same side
+    of every whole edge. Functions are named in full, because the user's macros can be seen where a
+    query is read.
+    """
+    if stored == kind:
+        return column
+    if kind != BIGINT or (stored.family == "integer" and stored.bits <= 64):
+        return Sql(f"TRY_CAST({column} AS {kind})")
+    number = f"TRY_CAST({column} AS DOUBLE)"
+    schema = "system.main"
+    rounded = f"{schema}.ceil({number})"
+    limited = f"{schema}.greatest({schema}.least({rounded}, {EXACT_DOUBLE}), -{EXACT_DOUBLE})"
+    return Sql(f"CASE WHEN NOT {schema}.isnan({number}) THEN CAST({limited} AS BIGINT) END")
+
+
+def _compared(column: Sql, categories: Sequence[str], other: str) -> Sql:
+    """The category that a value of a DataFrame is, as text, or `other`.
+
+    Another value may have made 1.0 of 1, "True" of true, or a timestamp of a date, in all rows. So
+    a value is a category if it has the same text, is the same number, or the same moment. Of equal
+    numbers, that without additional digits comes first.
+    """
+    dialect = DuckDBDialect()
+    texts = ", ".join(map(dialect.text, categories))
+    text, found = f"CAST({column} AS VARCHAR)", []
+    for of, keys_of in ((_number(column), _numbers_of), (_moment(column), _moments_of)):
+        keyed: dict[str, str] = {}
+        for category in sorted(categories, key=len):
+            for known in keys_of(category):
+                keyed.setdefault(known, category)
+        if keyed:
+            keys, values = ", ".join(keyed), ", ".join(map(dialect.text, keyed.values()))
+            place = f"system.main.list_position([{keys}], {of})"
+            found.append(f"WHEN {place} > 0 THEN [{values}][{place}]")
+    return Sql(f"CASE WHEN {text} IN ({texts}) THEN {text} {' '.join(found)} ELSE {other} END")
+
+
+def _number(column: Sql) -> str:
+    """A value as a number, truth values too; NULL if it is none."""
+    text = f"CAST({column} AS VARCHAR)"
+    return (
+        f"CASE system.main.lower({text}) WHEN 'true' THEN 1.0::DOUBLE WHEN 'false' THEN 0.0 "
+        f"ELSE TRY_CAST({text} AS DOUBLE) END"
+    )
+
+
+def _moment(column: Sql) -> str:
+    return f"TRY_CAST(CAST({column} AS VARCHAR) AS TIMESTAMP)"
+
+
+def _numbers_of(category: str) -> list[str]:
+    """A category as numbers in SQL; none if it is no number.
+
+    Two if a column of 32-bit numbers would hold another one, which is then read as it is if one
+    value makes 64-bit numbers or objects of the column.
+    """
+    if category.casefold() in ("true", "false"):
+        return [f"{float(category.casefold() == 'true')!r}::DOUBLE"]
+    if not (category.isascii() and is_number(category) and math.isfinite(float(category))):
+        return []
+    number = float(category) + 0.0
+    with np.errstate(over="ignore"):
+        narrow = float(np.float32(number))
+    return [f"{each!r}::DOUBLE" for each in dict.fromkeys((number, narrow)) if math.isfinite(each)]
+
+
+def _moments_of(category: str) -> list[str]:
+    """A category as a moment in SQL; none if it is no moment."""
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.]+)?", category):
+        return []
+    try:
+        return [f"TIMESTAMP '{dt.datetime.fromisoformat(category).isoformat(sep=' ')}'"]
+    except ValueError:
+        return []

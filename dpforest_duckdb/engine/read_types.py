@@ -1,0 +1,187 @@
+"""What the columns of files, DataFrames and queries are read as.
+
+It comes from the domain, or from the schema of the file where it has one, never from the values:
+one private row must not turn a number into text.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.names import fold, spellings
+from dpforest_duckdb.domain.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    TIMESTAMP,
+    VARCHAR,
+    ColumnType,
+)
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.ledger.anchor import TableInfo
+
+_NUMBERS = ("integer", "decimal", "float", "boolean")
+_WIDEST = {  # what the numeric columns of a model are read as
+    "integer": BIGINT,
+    "decimal": DOUBLE,
+    "float": DOUBLE,
+    "date": DATE,
+    "timestamp": TIMESTAMP,
+}
+FEW_NUMBERS = 32  # with fewer whole numbers between the bounds, rounding loses much of a fraction
+EXACT_DOUBLE = 2**53  # whole numbers up to this are exact as DOUBLE
+
+
+def read_as(
+    table: TableInfo, domain: Domain, unit: str | None, *, schema: bool, by_values: bool
+) -> TableInfo:
+    """The table with the columns that a run reads, in the types that they are read as.
+
+    `schema` and `by_values` say where the types of the table come from (see `Source`). Raises
+    `DpforestError` for a type that is no attribute's, or no privacy unit's.
+    """
+    found = spellings(table.columns)
+    label = Attribute(domain.target, "categorical", domain.classes)
+    columns: dict[str, ColumnType] = {}
+    for attribute in (*domain.attributes, label):
+        name = found.get(fold(attribute.column), "")
+        if name and schema:
+            columns[name] = table.columns[name]
+        elif name:
+            stored = table.columns[name]
+            columns[name] = _attribute_type(
+                attribute, stored, by_values=by_values, is_label=attribute is label
+            )
+    name = found.get(fold(unit or domain.privacy_unit or ""), "")
+    if name and by_values and table.columns[name].family == "float":
+        raise DpforestError(
+            f'The privacy unit "{name}" is a column of floating-point numbers, as pandas makes '
+            'of whole numbers if one is missing: convert it to "Int64" or to text.'
+        )
+    if name and columns.get(name, _plain(table.columns[name])) != _plain(table.columns[name]):
+        raise DpforestError(
+            f'The privacy unit "{name}" is an attribute too, and read as {columns[name].base}, '
+            "which may make one unit of several: leave it out of the attributes."
+        )
+    if name:
+        columns[name] = _plain(table.columns[name])
+    name = found.get(fold(label.name), "")
+    if name and _whole_classes(label, table.columns[name], schema=schema, by_values=by_values):
+        columns[name] = BIGINT  # else the predictions of whole classes would have fractions
+    if not by_values:
+        return replace(table, columns=columns)
+    compared = {
+        name: categories_of(attribute)
+        for attribute in (*domain.attributes, label)
+        if (name := found.get(fold(attribute.column), ""))
+    }
+    return replace(table, columns=columns, categories=compared)
+
+
+def _attribute_type(
+    attribute: Attribute, stored: ColumnType, *, by_values: bool, is_label: bool
+) -> ColumnType:
+    """What an attribute, or the label, is read as where no schema declares it."""
+    if not _plain(stored).usable:
+        raise DpforestError(
+            f'Column "{attribute.name}" has type {stored.base}, which cannot be an '
+            "attribute: leave it out of the domain or pass --exclude."
+        )
+    if by_values and attribute.kind != "numeric":
+        plain = all(map(_is_plain_number, categories_of(attribute)))
+        text = is_label and stored.family not in _NUMBERS  # predictions are of the same type
+        return declared_type(attribute, DOUBLE if plain and not text else VARCHAR)
+    return declared_type(attribute, stored)
+
+
+def _whole_classes(label: Attribute, stored: ColumnType, *, schema: bool, by_values: bool) -> bool:
+    """Whether the classes are read as whole numbers."""
+    if by_values:
+        return stored.family in _NUMBERS and all(map(_is_whole, label.values))
+    return not schema and stored.family == "integer"
+
+
+def declared_type(attribute: Attribute, stored: ColumnType) -> ColumnType:
+    """The type to read a column as, by the domain; `stored` is what it is stored as.
+
+    Bounds that are whole numbers declare whole numbers, dates declare dates, the categories "true"
+    and "false" BOOLEAN. Where a column has numbers, categories are compared with them as numbers.
+    Whether it has fractions or missing values makes no difference.
+    """
+    if attribute.kind == "numeric" and attribute.type.usable:
+        return _WIDEST[attribute.family]
+    if attribute.kind == "numeric":
+        limits = [attribute.lower, attribute.upper, *attribute.edges]
+        given = [limit for limit in limits if limit is not None]
+        if any(isinstance(limit, dt.datetime) for limit in given):
+            return TIMESTAMP
+        if any(isinstance(limit, dt.date) for limit in given):
+            return DATE
+        whole = all(isinstance(limit, int) and abs(limit) < EXACT_DOUBLE for limit in given)
+        return BIGINT if whole else DOUBLE
+    values = categories_of(attribute)
+    if {value.casefold() for value in values} <= {"true", "false"}:
+        return BOOLEAN
+    numbers = stored.family in _NUMBERS and all(map(is_number, values))
+    return DOUBLE if numbers else VARCHAR
+
+
+def rounded(domain: Domain, columns: Mapping[str, ColumnType]) -> list[str]:
+    """A sentence on attributes of few values that are read as whole numbers, because of their
+    bounds alone: 0 and 1 may stand for a share as well.
+    """
+    few = [
+        attribute.column
+        for attribute in domain.attributes
+        if isinstance(attribute.lower, int)
+        and isinstance(attribute.upper, int)
+        and columns.get(attribute.column) == BIGINT
+        and attribute.upper - attribute.lower < FEW_NUMBERS
+    ]
+    if not few:
+        return []
+    names = ", ".join(f'"{name}"' for name in few)
+    return [
+        f"Whole numbers are read from {names}, because the bounds have no decimal point; fractions "
+        "are rounded up. If there are fractions, write 0.0 in place of 0."
+    ]
+
+
+def categories_of(attribute: Attribute) -> tuple[str, ...]:
+    """The categories of an attribute; none if it is numeric."""
+    if attribute.kind == "numeric":
+        return ()
+    cells = map(attribute.categories, range(attribute.proper))
+    return tuple(value for cell in cells for value in cell)
+
+
+def _is_plain_number(text: str) -> bool:
+    """Whether a text is the shortest of a number that DOUBLE holds exactly."""
+    if not text.isascii() or not is_number(text) or not math.isfinite(float(text)):
+        return False
+    number = float(text)
+    return text == (str(int(number)) if number == int(number) else repr(number))
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a text is a whole number of 64 bits, as DuckDB writes it."""
+    return bool(re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text)) and -(2**63) <= int(text) < 2**63
+
+
+def _plain(stored: ColumnType) -> ColumnType:
+    """A type without a list of values, which comes from the data."""
+    return VARCHAR if stored.base == "ENUM" else stored
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number."""
+    try:
+        return bool(float(text) or True)
+    except ValueError:
+        return False
