@@ -33,7 +33,7 @@ import test_races
 from crash import Ending, crashed, home
 from shell import dpforest, make, state, train
 
-from dpforest_duckdb.ledger import entries as ledgers
+from dpforest_duckdb.ledger import chain as ledger_chain
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import Table
 from dpforest_duckdb.privacy.amounts import NANO
@@ -290,12 +290,12 @@ def _ask(db: Path, table: str) -> tuple[str, str]:
 
 
 def _backwards(capped: Path, folder: Path) -> list[str]:
-    now = ledgers._now
-    ledgers._now = lambda: "1999-01-01T00:00:00+00:00"
+    now = ledger_chain._now
+    ledger_chain._now = lambda: "1999-01-01T00:00:00+00:00"
     try:
         return _tried(capped, folder, "clock set back to 1999", lambda folder: None, True)
     finally:
-        ledgers._now = now
+        ledger_chain._now = now
 
 
 @contextlib.contextmanager

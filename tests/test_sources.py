@@ -28,7 +28,7 @@ from dpforest_duckdb.errors import NotPrivateWarning, PublicFactWarning
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
-from dpforest_duckdb.ledger.entries import Run
+from dpforest_duckdb.ledger.entries import Debit
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import Event, Phase
@@ -42,9 +42,9 @@ ROW = PrivacyUnit("row")
 NAMES = list(COLUMNS)
 
 
-def debits(book: Path) -> list[Run]:
+def debits(book: Path) -> list[Debit]:
     """The runs that a ledger has."""
-    return [entry for entry in Ledger(book).read().entries if isinstance(entry, Run)]
+    return [entry for entry in Ledger(book).read().entries if isinstance(entry, Debit)]
 
 
 def columns() -> dict[str, list[Any]]:

@@ -29,7 +29,8 @@ from dpforest_duckdb.ledger.anchor import (
     quoted_name,
 )
 from dpforest_duckdb.ledger.book import Ledger
-from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Chain, Outcome, Table
+from dpforest_duckdb.ledger.chain import Chain
+from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Outcome, Table
 from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 
 _MARK = "dpforest-budget: "

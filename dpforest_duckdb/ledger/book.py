@@ -14,7 +14,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.ledger.entries import Chain, Outcome, parse
+from dpforest_duckdb.ledger.chain import Chain
+from dpforest_duckdb.ledger.entries import Outcome, parse
 
 _WAIT_SECONDS = 30.0
 _APPLICATION = 0x64706664  # "dpfd" marks a SQLite file as a ledger

@@ -18,7 +18,8 @@ from unicodedata import normalize
 from dpforest_duckdb.errors import BudgetError, UsageError
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.book import Ledger
-from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Chain, Closing, Outcome, Table
+from dpforest_duckdb.ledger.chain import Chain
+from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Closing, Outcome, Table
 from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 
 

@@ -25,8 +25,9 @@ from dpforest_duckdb.learners.private_bins import MEDIANS, on_the_grid, recut
 from dpforest_duckdb.learners.private_bounds import TURNS, Search, too_wide
 from dpforest_duckdb.learners.strongest_attribute import coarse, misclassified
 from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount
-from dpforest_duckdb.ledger.entries import Chain, Outcome, outcome
+from dpforest_duckdb.ledger.entries import Outcome, outcome
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.doubts import doubts
 from dpforest_duckdb.model.forest import Forest

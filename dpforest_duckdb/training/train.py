@@ -9,7 +9,7 @@ from typing import Any
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.errors import BudgetError, UsageError
-from dpforest_duckdb.ledger.entries import Chain
+from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.progress import Observer, TextObserver, as_text, unobserved
 from dpforest_duckdb.training.opening import Rows

@@ -19,7 +19,7 @@ from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.anchor import Home, TableInfo
 from dpforest_duckdb.ledger.book import Ledger
-from dpforest_duckdb.ledger.entries import Chain
+from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit

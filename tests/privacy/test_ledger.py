@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger import book as module
-from dpforest_duckdb.ledger import entries
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import Budget, Table
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, atto_delta, nano_epsilon
@@ -423,7 +422,8 @@ def test_an_unfinished_transaction_is_rolled_back(ledger: Ledger) -> None:
 def test_a_clock_that_goes_backwards(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     set_cap(ledger, VISITS, 2, 0, ROW)
     for year in (2030, 1999):
-        monkeypatch.setattr(entries, "_now", lambda year=year: f"{year}-01-01T00:00:00+00:00")
+        now = f"{year}-01-01T00:00:00+00:00"
+        monkeypatch.setattr("dpforest_duckdb.ledger.chain._now", lambda now=now: now)
         debit(ledger, 1)
     budget = ledger.read().budget(VISITS.dataset)
     assert [run.time[:4] for run in budget.entries] == ["2030", "1999"]

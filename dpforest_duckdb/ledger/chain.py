@@ -1,0 +1,218 @@
+"""The entries of a ledger in their order, chained by hashes; all of it is computed in memory.
+
+`dpforest_duckdb.ledger.book` stores them in a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.ledger.entries import (
+    Budget,
+    Cap,
+    Closing,
+    Debit,
+    Entry,
+    Moved,
+    Outcome,
+    Retired,
+    Table,
+    canonical,
+)
+from dpforest_duckdb.ledger.refusals import check_amounts, check_cap, check_debit
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+
+
+@dataclass
+class Chain:
+    """The entries of a ledger with the rows that hold them: (seq, content, previous, hash)."""
+
+    entries: list[Entry] = field(default_factory=list)
+    rows: list[tuple[int, str, str, str]] = field(default_factory=list)
+
+    @property
+    def head(self) -> str:
+        """The hash of the last entry, to be stored with the table; "" for an empty ledger."""
+        return self.rows[-1][3] if self.rows else ""
+
+    @property
+    def next(self) -> int:
+        return len(self.rows) + 1
+
+    def row(self, content: str) -> tuple[int, str, str, str]:
+        """The only row that may come next with this content."""
+        digest = hashlib.sha256(f"{self.head}\n{content}".encode()).hexdigest()
+        return self.next, content, self.head, digest
+
+    def add(self, entry: Entry) -> None:
+        self.rows.append(self.row(canonical(entry)))
+        self.entries.append(entry)
+
+    def budget(self, dataset: str) -> Budget:
+        caps: list[Cap] = []
+        runs: dict[int, Debit] = {}
+        for entry in self.entries:
+            if isinstance(entry, Closing):
+                if entry.run in runs:
+                    runs[entry.run] = replace(runs[entry.run], state=entry.state)
+            elif entry.table.dataset == dataset:
+                if isinstance(entry, Cap):
+                    caps.append(entry)
+                elif isinstance(entry, Debit):
+                    runs[entry.seq] = entry
+        return Budget(tuple(caps), tuple(runs.values()))
+
+    def released(self, forest: str, runs: Collection[int] | None = None) -> bool:
+        """Whether a private run, one of `runs` if they are given, released the forest with this
+        hash.
+        """
+        private = {run.seq for run in self.entries if isinstance(run, Debit) and run.private}
+        if runs is not None:
+            private &= set(runs)
+        return bool(forest) and any(
+            entry.forest == forest and entry.run in private
+            for entry in self.entries
+            if isinstance(entry, Closing)
+        )
+
+    def dataset_at(self, head: str) -> str | None:
+        """The dataset of the entry whose hash is `head`; None if this ledger does not have it.
+
+        Then the ledger was cut off, restored or replaced after `head` was stored with the table.
+        """
+        for row, entry in zip(self.rows, self.entries, strict=True):
+            if row[3] == head and not isinstance(entry, Closing):
+                return entry.table.dataset
+        return None
+
+    def debited(self, run: int) -> str | None:
+        """The dataset that a run was debited from."""
+        for entry in self.entries:
+            if isinstance(entry, Debit) and entry.seq == run:
+                return entry.table.dataset
+        return None
+
+    def place_of(self, dataset: str) -> str | None:
+        """Where a dataset was last seen."""
+        for entry in reversed(self.entries):
+            if not isinstance(entry, Closing) and entry.table.dataset == dataset:
+                return entry.table.place
+        return None
+
+    def find(self, place: str) -> str | None:
+        """The dataset id last seen at a place, for what cannot store its id; None for a new one."""
+        for entry in reversed(self.entries):
+            if not isinstance(entry, Closing) and entry.table.place == place:
+                return entry.table.dataset
+        return None
+
+    def capped(self) -> list[Table]:
+        """Where each table with a cap was last seen; those that are retired are left out."""
+        last: dict[str, Table] = {}
+        caps: set[str] = set()
+        retired: set[str] = set()
+        for entry in self.entries:
+            if isinstance(entry, Closing):
+                continue
+            dataset = entry.table.dataset
+            last[dataset] = entry.table
+            retired.discard(dataset)  # a later entry brings a retired table back
+            if isinstance(entry, Retired):
+                retired.add(dataset)
+            elif isinstance(entry, Cap):
+                caps.add(dataset)
+        return [table for dataset, table in last.items() if dataset in caps - retired]
+
+    def set_cap(
+        self, table: Table, epsilon: int, delta: int, unit: PrivacyUnit, *, raise_cap: bool
+    ) -> None:
+        """Cap a table at nano-ε and atto-δ; earlier spending counts.
+
+        A cap below what is spent is accepted, leaves nothing, and shows as `Budget.overspent`.
+        Raises `BudgetError` for a higher cap without `raise_cap`, for another unit than the old
+        cap's once something is spent, and if earlier runs had another unit or were not private.
+        """
+        check_amounts(epsilon, delta)
+        cap = Cap(self.next, _now(), table, epsilon, delta, unit)
+        check_cap(cap, self.budget(table.dataset), raise_cap)
+        self.add(cap)
+
+    def debit(
+        self,
+        table: Table,
+        epsilon: int,
+        delta: int,
+        unit: PrivacyUnit,
+        *,
+        recipe: str,
+        model: str,
+        private: bool,
+        plan: Sequence[Mapping[str, Any]],
+    ) -> int:
+        """Spend nano-ε and atto-δ on a run; the run's number.
+
+        `plan` is JSON: the planned queries. Raises `BudgetError`, and spends nothing, if the cap
+        does not allow the run, is for another unit, or the run is not private. Without a cap the
+        spending is recorded.
+        """
+        check_amounts(epsilon, delta)
+        debit = Debit(
+            seq=self.next,
+            time=_now(),
+            table=table,
+            epsilon=epsilon,
+            delta=delta,
+            unit=unit,
+            recipe=recipe,
+            model=model,
+            private=private,
+            plan=tuple(plan),
+            versions=_versions(),
+        )
+        check_debit(debit, self.budget(table.dataset))
+        self.add(debit)
+        return debit.seq
+
+    def close_run(self, run: int, state: Outcome, forest: str = "") -> None:
+        """Record how an open run ended, and the hash of its forest.
+
+        Raises `DpforestError` for any other number.
+        """
+        opened = {entry.seq for entry in self.entries if isinstance(entry, Debit)}
+        closed = {entry.run for entry in self.entries if isinstance(entry, Closing)}
+        if run not in opened - closed:
+            raise DpforestError(
+                f"The ledger has no open run {run}; it was closed before, or debited elsewhere."
+            )
+        self.add(Closing(self.next, run, state, forest))
+
+    def move(self, table: Table) -> None:
+        """Record that a budget continues at another place."""
+        self.add(Moved(self.next, _now(), table))
+
+    def retire(self, table: Table) -> None:
+        """Record that a table no longer exists."""
+        self.add(Retired(self.next, _now(), table))
+
+
+def _now() -> str:
+    """UTC, for people to read: the order of entries is their sequence, not their time."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@cache
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in ("dpforest-duckdb", "duckdb", "numpy", "opendp"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:  # run from a checkout, or opendp not installed
+            continue
+    return found

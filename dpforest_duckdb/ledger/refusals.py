@@ -1,0 +1,95 @@
+"""What a budget refuses, and the sentence that says why."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+from dpforest_duckdb.errors import BudgetError, UsageError
+from dpforest_duckdb.ledger.entries import Budget, Cap, Debit, Table
+from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
+from dpforest_duckdb.privacy.unit import PrivacyUnit, same_unit
+
+
+def check_amounts(epsilon: int, delta: int) -> None:
+    """Raise `UsageError` for anything but integers that can be a budget."""
+    # A float, NaN or negative amount would get past every comparison with a cap.
+    if type(epsilon) is not int or type(delta) is not int or epsilon < 1 or not 0 <= delta < ATTO:
+        raise UsageError(
+            "A budget must be a whole number of nano-ε above zero and of atto-δ from 0 to below 1."
+        )
+
+
+def check_cap(new: Cap, budget: Budget, raise_cap: bool) -> None:
+    """Raise `BudgetError` for a cap that cannot count what was spent, or a raise not asked for."""
+    old, table = budget.cap, new.table
+    if old and not same_unit(old.unit, new.unit) and budget.entries:
+        raise BudgetError(
+            f"Refused: the cap of {table} protects {old.unit}, and something was spent "
+            f"under it already, so that cannot be changed to {new.unit}."
+        )
+    for run in budget.entries:
+        if not run.private:
+            raise BudgetError(
+                f"Refused: run {run.seq} on {table} was not private, so no cap can count it."
+            )
+        # whatever rows of a person a run used, it protected the person
+        if not same_unit(replace(run.unit, rows=new.unit.rows), new.unit):
+            raise BudgetError(
+                f"Refused: run {run.seq} on {table} protected {run.unit}, "
+                f"so a cap that protects {new.unit} cannot count it."
+            )
+    if old and not raise_cap:
+        _check_not_raised("ε", NANO, old.epsilon, new.epsilon, table)
+        _check_not_raised("δ", ATTO, old.delta, new.delta, table)
+
+
+def _check_not_raised(symbol: str, scale: int, old: int, new: int, table: Table) -> None:
+    if new > old:
+        raise BudgetError(
+            f"Refused: {table} has a cap of {symbol} = {show(old, scale)}; "
+            f"add --raise if it is to become {show(new, scale)}."
+        )
+
+
+def check_debit(run: Debit, budget: Budget) -> None:
+    """Raise `BudgetError` if the cap does not allow a debit."""
+    cap, table = budget.cap, run.table
+    if cap is None:
+        return
+    if not run.private:
+        raise BudgetError(
+            f"Refused: {table} has a cap, and a run that is not private cannot be counted "
+            "against it: leave out --seed and --as-published."
+        )
+    if not same_unit(run.unit, cap.unit):
+        hint = (
+            f"train with {_options(cap.unit)}"
+            if budget.entries or cap.unit.column != "row"
+            else "nothing is spent yet, so run dpforest budget set "
+            f"{table.option} {_options(run.unit)}"
+        )
+        raise BudgetError(
+            f"Refused: the cap of {table} protects {cap.unit}, but this run would protect "
+            f"{run.unit}: {hint}."
+        )
+    _check_left("ε", NANO, run.epsilon, budget.spent_epsilon, cap.epsilon, table)
+    _check_left("δ", ATTO, run.delta, budget.spent_delta, cap.delta, table)
+
+
+def _check_left(symbol: str, scale: int, needed: int, spent: int, cap: int, table: Table) -> None:
+    if needed and not cap:
+        raise BudgetError(
+            f"Refused: the cap of {table} allows no {symbol}: leave --delta out, or raise the cap."
+        )
+    if spent + needed > cap:
+        raise BudgetError(
+            f"Refused: this run needs {symbol} = {show(needed, scale)} but only "
+            f"{show(max(0, cap - spent), scale)} of the cap of {show(cap, scale)} is left "
+            f"for {table}."
+        )
+
+
+def _options(unit: PrivacyUnit) -> str:
+    """The options of the command line for a privacy unit."""
+    return f"--privacy-unit {shlex.quote(unit.column)} --rows-per-unit {unit.rows}"
