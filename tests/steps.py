@@ -20,7 +20,7 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Grown, Request
-from dpforest_duckdb.training import run
+from dpforest_duckdb.training import phases
 
 _OPEN: list[Any] = []  # snapshots, which last as long as the tests
 
@@ -40,8 +40,8 @@ def adapted(
 ) -> tuple[Recipe, Request]:
     """Recipe and request once noisy class counts are known."""
     randomness = Randomness(noise, Randomness.secure().bits, 0)
-    context = run.RunContext(recipe, request, account, randomness, unobserved)
-    settled = run.adapted(classes, context)
+    context = phases.RunContext(recipe, request, account, randomness, unobserved)
+    settled = phases.adapted(classes, context)
     return settled.recipe, settled.request
 
 
@@ -69,5 +69,5 @@ def grow(
     rows: CodedRows, recipe: Recipe, request: Request, account: Accountant, randomness: Randomness
 ) -> Grown:
     """What the recipe's learner makes of coded rows."""
-    context = run.RunContext(recipe, request, account, randomness, unobserved)
+    context = phases.RunContext(recipe, request, account, randomness, unobserved)
     return recipe.learner.grow(rows, context)

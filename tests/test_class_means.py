@@ -58,7 +58,7 @@ from dpforest_duckdb.splits.positions import (
     windows,
     worth,
 )
-from dpforest_duckdb.training import run as training
+from dpforest_duckdb.training import phases
 from dpforest_duckdb.training.evaluate import evaluate
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.tree import SCALE
@@ -209,7 +209,7 @@ def spent(monkeypatch: pytest.MonkeyPatch) -> Spent:
     monkeypatch.setattr(ExactNoise, "laplace", counts)
     monkeypatch.setattr(ExactNoise, "joint", together)
     monkeypatch.setattr(choose, "exponents", drawn)
-    monkeypatch.setattr(training, "Accountant", Kept)
+    monkeypatch.setattr(phases, "Accountant", Kept)
     return found
 
 

@@ -49,6 +49,7 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import plans
 from dpforest_duckdb.splits import choose, positions, table_codes
 from dpforest_duckdb.sql import Sql
+from dpforest_duckdb.training import phases
 from dpforest_duckdb.training import run as training
 
 
@@ -228,19 +229,19 @@ def windows_at_double_cost() -> None:
 
 def strongest_attribute_as_of_one_row() -> None:
     """The rows that an attribute classifies wrongly are noised as if a unit had one row."""
-    wrong = training.misclassified
-    training.misclassified = lambda tables, cost, k, noise: wrong(tables, cost, 1, noise)
+    wrong = phases.misclassified
+    phases.misclassified = lambda tables, cost, k, noise: wrong(tables, cost, 1, noise)
 
 
 def strongest_attribute_without_noise() -> None:
     """The rows that an attribute classifies wrongly are used as they are."""
-    wrong = training.misclassified
+    wrong = phases.misclassified
 
     def true(tables: Any, cost: int, k: int, noise: Any) -> int:
         wrong(tables, cost, k, noise)
         return min(int(table.sum() - table.max(axis=-1).sum()) for table in tables)
 
-    training.misclassified = true
+    phases.misclassified = true
 
 
 def tables_in_two_groups() -> None:
@@ -353,8 +354,8 @@ def cap_not_anchored() -> None:
 
 def rows_counted_without_the_bound() -> None:
     """The noisy number of rows counts every row of a unit."""
-    counts = training.Run._class_counts
-    training.Run._class_counts = lambda self, *args: counts(  # type: ignore[method-assign]
+    counts = phases.Phases._class_counts
+    phases.Phases._class_counts = lambda self, *args: counts(  # type: ignore[method-assign]
         replace(self, unit=PrivacyUnit("row")), *args
     )
 
@@ -382,7 +383,7 @@ def first_count_at_the_cost_of_both() -> None:
 
 def rows_counted_as_of_one_row() -> None:
     """Counts of the rows are noised as if a unit had one row."""
-    counted = training._counted
+    counted = phases._counted
 
     def one_row(private: Any, context: Any) -> Any:
         counts, request = counted(
@@ -390,12 +391,12 @@ def rows_counted_as_of_one_row() -> None:
         )
         return counts, replace(request, rows_per_unit=context.request.rows_per_unit)
 
-    training._counted = one_row
+    phases._counted = one_row
 
 
 def second_count_of_noisy_rows() -> None:
     """The second count is of what the first one shows."""
-    counted = training._counted
+    counted = phases._counted
 
     def chained(private: Any, context: Any) -> Any:
         noise, kept = context.randomness.noise, [private]
@@ -407,7 +408,7 @@ def second_count_of_noisy_rows() -> None:
         randomness = replace(context.randomness, noise=SimpleNamespace(laplace=laplace))
         return counted(private, replace(context, randomness=randomness))
 
-    training._counted = chained
+    phases._counted = chained
 
 
 def counts_weigh_the_same() -> None:
@@ -456,8 +457,8 @@ def medians_charged_once() -> None:
 
 def medians_without_the_bound() -> None:
     """Bins are cut by every row of a unit."""
-    counts = training.Run._cell_counts
-    training.Run._cell_counts = lambda self, *args: counts(  # type: ignore[method-assign]
+    counts = phases.Phases._cell_counts
+    phases.Phases._cell_counts = lambda self, *args: counts(  # type: ignore[method-assign]
         replace(self, unit=PrivacyUnit("row")), *args
     )
 

@@ -36,6 +36,7 @@ from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.zcdp import rho_of
 from dpforest_duckdb.recipes import RECIPES
 from dpforest_duckdb.recipes.recipe import OURS
+from dpforest_duckdb.training import phases
 from dpforest_duckdb.training import run as training
 from dpforest_duckdb.training.prepare import prepare
 
@@ -310,24 +311,24 @@ def factor_2_left_out(patch: pytest.MonkeyPatch) -> None:
 
 def depth_by_true_rows(patch: pytest.MonkeyPatch) -> None:
     """Trees may be deeper if the true number of rows is odd."""
-    adapted = training.adapted
+    adapted = phases.adapted
 
-    def by_parity(classes: Integers, context: training.RunContext) -> training.RunContext:
+    def by_parity(classes: Integers, context: phases.RunContext) -> phases.RunContext:
         request = replace(context.request, depth=1 + int(classes.sum()) % 2)
         return adapted(classes, replace(context, request=request))
 
-    patch.setattr(training, "adapted", by_parity)
+    patch.setattr(phases, "adapted", by_parity)
 
 
 def true_shares_in_the_forest(patch: pytest.MonkeyPatch) -> None:
     """Noisy class counts are paid for, then the true ones are used."""
-    adapted = training.adapted
+    adapted = phases.adapted
 
-    def true(classes: Integers, context: training.RunContext) -> training.RunContext:
+    def true(classes: Integers, context: phases.RunContext) -> phases.RunContext:
         found = adapted(classes, context)
         return replace(found, request=replace(found.request, histogram=tuple(classes.tolist())))
 
-    patch.setattr(training, "adapted", true)
+    patch.setattr(phases, "adapted", true)
 
 
 def odd_tables_counted_again(patch: pytest.MonkeyPatch) -> None:
