@@ -35,7 +35,7 @@ from dpforest_duckdb.engine.base import (
 )
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.ledger.anchor import TableInfo
-from dpforest_duckdb.model.figures import LEAST, auc
+from dpforest_duckdb.model.figures import LEAST_PROBABILITY, auc
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
 from dpforest_duckdb.privacy.randomness import Randomness
@@ -369,7 +369,7 @@ def predicted(forest: Forest, table: Table, rows: Integers) -> Floats:
 
 def figures(shares: Floats, labels: Integers) -> Figures:
     """The figures of class probabilities `[row, class]`; ties go to the first class."""
-    of_class = np.clip(shares[np.arange(len(labels)), labels], LEAST, 1)
+    of_class = np.clip(shares[np.arange(len(labels)), labels], LEAST_PROBABILITY, 1)
     area = auc(shares[:, 1], labels == 1, labels == 0) if shares.shape[1] == 2 else None
     right = float((shares.argmax(axis=1) == labels).mean())
     return Figures(right, area, float(-np.log(of_class).mean()))

@@ -24,7 +24,7 @@ from dpforest_duckdb.engine.base import Coding, Gradients, Sample, Splits
 from dpforest_duckdb.engine.class_counts import FEW_ROWS
 from dpforest_duckdb.engine.connect import MEMORY, open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.engine.packing import MAX_CELLS, MAX_GRID, WORD, blocks
+from dpforest_duckdb.engine.packing import MAX_BLOCK_COUNTS, MAX_CODES, WORD, blocks
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.same_nodes import SameNodes
 from dpforest_duckdb.engine.siblings import Siblings, spared
@@ -304,7 +304,7 @@ def test_the_child_that_most_values_lead_to_is_spared() -> None:
 def test_blocks_cover_all_attributes_and_give_their_counts(cells: list[int], classes: int) -> None:
     found = blocks(cells, classes)
     assert [a for b in found for a in b.attributes] == list(range(len(cells)))
-    limit = min(MAX_CELLS, MAX_GRID // classes)
+    limit = min(MAX_CODES, MAX_BLOCK_COUNTS // classes)
     assert all(b.size <= limit or len(b.cells) == 1 for b in found)
     random = np.random.default_rng(0)
     rows = np.array([[random.integers(c) for c in cells] for _ in range(30)])

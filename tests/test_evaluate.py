@@ -29,7 +29,7 @@ from dpforest_duckdb.ledger.entries import Closing
 from dpforest_duckdb.model.evaluate import UNSEEN, evaluate
 from dpforest_duckdb.model.figures import (
     BINS,
-    LEAST,
+    LEAST_PROBABILITY,
     auc,
     exact_figures,
     log_loss,
@@ -82,7 +82,7 @@ def test_exact_figures_are_those_of_the_definitions(
     found = evaluate(engine, forest, engine.table("t"), ledger=tmp_path / "ledger")
     rows = rows_of(con, forest)
     names = CLASSES[classes]
-    own = [max(shares[names.index(label)], LEAST) for label, _, shares in rows]
+    own = [max(shares[names.index(label)], LEAST_PROBABILITY) for label, _, shares in rows]
     assert found.rows == len(rows) == 901
     assert found.accuracy == pytest.approx(np.mean([label == said for label, said, _ in rows]))
     assert found.log_loss == pytest.approx(-np.mean(np.log(own)))
@@ -138,7 +138,8 @@ def test_auc_is_the_share_of_pairs_in_order(groups: list[tuple[int, int, int]]) 
 
 
 def test_log_loss_of_a_probability_of_zero_is_finite() -> None:
-    assert log_loss(np.array([0.0, 1.0]), np.array([1, 1])) == pytest.approx(-math.log(LEAST) / 2)
+    expected = -math.log(LEAST_PROBABILITY) / 2
+    assert log_loss(np.array([0.0, 1.0]), np.array([1, 1])) == pytest.approx(expected)
 
 
 def test_no_row_gives_no_figure() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpforest_duckdb.arrays import Floats, Integers
-from dpforest_duckdb.engine.exponentials import ONE, STEPS, exponential, logarithm
+from dpforest_duckdb.engine.exponentials import LOG_STEPS, ONE, exponential, logarithm
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.tree import SCALE
 
@@ -51,9 +51,9 @@ def test_no_exponential_is_next_to_the_middle_between_two_numbers() -> None:
 @exact
 def test_no_logarithm_is_next_to_the_middle_between_two_numbers() -> None:
     """All sums of the exponentials of at most 26 classes, the highest of which is 1."""
-    for total in chunks(STEPS, CLASSES * STEPS + 1):
-        expected = rounded(np.log, total / STEPS, SCALE)
-        in_ones = f"(d * {ONE // STEPS} + {ONE // STEPS - 1})"
+    for total in chunks(LOG_STEPS, CLASSES * LOG_STEPS + 1):
+        expected = rounded(np.log, total / LOG_STEPS, SCALE)
+        in_ones = f"(d * {ONE // LOG_STEPS} + {ONE // LOG_STEPS - 1})"
         assert (in_duckdb(logarithm(in_ones), total) == expected).all()
     assert expected[0] > expected[-1] - SCALE
 

@@ -39,7 +39,7 @@ from dpforest_duckdb.privacy.plan import COUNTS, Measure
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Mechanism
 from dpforest_duckdb.recipes import find
-from dpforest_duckdb.recipes.bounds_queries import CHECK, window, with_windows
+from dpforest_duckdb.recipes.bounds_queries import BOUNDS, window, with_windows
 from dpforest_duckdb.training.prepare import prepare
 
 HUGEINT = column_type("HUGEINT")
@@ -220,12 +220,12 @@ def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: in
     chosen = find(recipe)
     request = chosen.request(numbers(*[(0, 1)] * 12), NANO, delta=delta)
     unasked = chosen.adapted(request, np.array([200, 200]))[1]
-    assert chosen.plan(unasked).query(CHECK) is None, "400 rows are too few"
+    assert chosen.plan(unasked).query(BOUNDS) is None, "400 rows are too few"
     for rows in (2_000, 10_000, 10**15):
         classes = np.array([rows // 2, rows // 2])
         _, asked = chosen.chosen(chosen.counted(request, classes), classes)
         plan = chosen.plan(chosen.sized(asked, classes))
-        check = plan.query(CHECK)
+        check = plan.query(BOUNDS)
         measure = chosen.measure(asked)
         assert check is not None
         spent, whole = (check.rho, request.rho) if measure == "ρ" else (check.total, NANO)
@@ -244,8 +244,8 @@ def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: in
             assert before.queries[: len(asked_before)] == asked_before, "what was asked stays"
             assert plan.query(window(turn)) is not None
         purposes = [query.purpose for query in asked.first]
-        assert purposes[: purposes.index(CHECK)] == list(COUNTS)[: 1 if rows > 10**6 else 2]
-        windows = [query.total for query in asked.first[purposes.index(CHECK) + 1 :]]
+        assert purposes[: purposes.index(BOUNDS)] == list(COUNTS)[: 1 if rows > 10**6 else 2]
+        windows = [query.total for query in asked.first[purposes.index(BOUNDS) + 1 :]]
         assert 0 < sum(windows) <= whole / 2
 
 
@@ -254,7 +254,7 @@ def test_recipes_without_numbers_to_cut_ask_nothing_of_bounds() -> None:
     binned = replace(domain, attributes=(replace(domain.attributes[0], bins=3),))
     request = find("auto").request(binned, NANO)
     recipe, adapted = find("auto").adapted(request, np.array([10**6, 10**6]))
-    assert recipe.plan(adapted).query(CHECK) is None
+    assert recipe.plan(adapted).query(BOUNDS) is None
 
 
 def wide(con: duckdb.DuckDBPyConnection, value: str, rows: int, more: str | None = None) -> Domain:
@@ -313,8 +313,8 @@ def test_a_run_asks_of_bounds_what_its_plan_says(
         rows_per_unit=2, ledger=tmp_path / "l",
     )  # fmt: skip
     plan = run.execute().guarantee.plan
-    first = [line for line in plan if line.startswith((*COUNTS, CHECK))]
-    assert [line.split(":")[0] for line in first] == [*COUNTS[:counts], CHECK]
+    first = [line for line in plan if line.startswith((*COUNTS, BOUNDS))]
+    assert [line.split(":")[0] for line in first] == [*COUNTS[:counts], BOUNDS]
     assert given[: len(first)] == [(Fraction(line.split(" = ")[1]) * NANO, 2) for line in first]
     assert given[0][0] == epsilon * NANO // 400
     turns = [line for line in plan if line.startswith("window")]
@@ -332,7 +332,7 @@ def test_tables_without_any_information_get_a_forest(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], value: str, rows: int
 ) -> None:
     forest = fit(con, "w", domain=wide(con, value, rows), epsilon=9999)
-    assert any(line.startswith(CHECK) for line in forest.guarantee.plan)
+    assert any(line.startswith(BOUNDS) for line in forest.guarantee.plan)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.engine.exponentials import ONE, STEPS
+from dpforest_duckdb.engine.exponentials import LOG_STEPS, ONE
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners.boosting import random_trees
 from dpforest_duckdb.learners.mixtures import draw_mixture
@@ -79,7 +79,7 @@ def expected(
     odds = (m[0] * scores + m[1] * tree) // MIXTURE_PARTS
     own, top = odds[np.arange(len(labels)), labels], odds.max(axis=1)
     powers = np.floor(ONE * np.exp((odds - top[:, None]) / SCALE) + 0.5)
-    total = powers.sum(axis=1) // (ONE // STEPS) / STEPS
+    total = powers.sum(axis=1) // (ONE // LOG_STEPS) / LOG_STEPS
     loss = np.floor(SCALE * np.log(total) + 0.5) + top - own
     worst, half = round(4 * SCALE * math.log(odds.shape[1])), POINTS // 2
     points: np.ndarray = half * (top == own) + half * np.maximum(worst - loss, 0) // worst

@@ -21,7 +21,7 @@ from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.tree import SCALE
 
 ONE = 2**24  # exponentials are in units of 1 / ONE
-STEPS = 2**16  # logarithms are those of multiples of 1 / STEPS
+LOG_STEPS = 2**16  # logarithms are those of multiples of 1 / LOG_STEPS
 
 Ident = Callable[[str], Sql]
 
@@ -41,7 +41,7 @@ def exponential(distance: str) -> Sql:
 
 def logarithm(total: str) -> Sql:
     """The logarithm of a sum of exponentials that is at least 1, which is first rounded down."""
-    rounded = f"floor(({total}) / {ONE // STEPS}e0) / {STEPS}e0"
+    rounded = f"floor(({total}) / {ONE // LOG_STEPS}e0) / {LOG_STEPS}e0"
     return Sql(f"floor({SCALE}e0 * ln({rounded}) + 5e-1)")
 
 

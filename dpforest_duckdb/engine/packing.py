@@ -16,9 +16,9 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 
-MAX_CELLS = 256  # codes of a block, which fit into one byte; an attribute with more is by itself
+MAX_CODES = 256  # codes of a block, which fit into one byte; an attribute with more is by itself
 WORD = 63  # bits of a packed column, without the sign bit
-MAX_GRID = 1024  # cells times classes, per node; larger blocks cost more than they save
+MAX_BLOCK_COUNTS = 1024  # cells times classes, per node; larger blocks cost more than they save
 MAX_COUNTED = 4  # trees in one statement, which copies the rows to count of each
 MAX_TABLE = 2**21  # cells times classes times nodes; above it, smaller blocks are faster
 
@@ -98,7 +98,7 @@ class Block:
 
 def blocks(cells: Sequence[int], classes: int) -> tuple[Block, ...]:
     """Put neighbouring attributes into one block as long as their joint grid is small."""
-    limit = min(MAX_CELLS, MAX_GRID // classes)
+    limit = min(MAX_CODES, MAX_BLOCK_COUNTS // classes)
     groups: list[Block] = []
     for attribute, size in enumerate(cells):
         if groups and groups[-1].size << _bits(size) <= limit:

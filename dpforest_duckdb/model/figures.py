@@ -15,7 +15,7 @@ from dpforest_duckdb.privacy.noise import CountNoise, laplace_deviation
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 BINS = 20  # of the probability, in private figures; even, so that 1/2 is an edge
-LEAST = 1e-15  # smaller probabilities are replaced by this in the log loss
+LEAST_PROBABILITY = 1e-15  # smaller probabilities are replaced by this in the log loss
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _rows_of(bins: tuple[tuple[int, int], ...], number: int) -> int:
 
 def log_loss(of_own_class: Floats, rows: Integers | Floats) -> float:
     """The mean of -log p over rows, p being the probability of a row's own class."""
-    return float(-(rows * np.log(np.clip(of_own_class, LEAST, 1))).sum() / rows.sum())
+    return float(-(rows * np.log(np.clip(of_own_class, LEAST_PROBABILITY, 1))).sum() / rows.sum())
 
 
 def auc(score: Floats, positive: Integers | Floats, negative: Integers | Floats) -> float | None:

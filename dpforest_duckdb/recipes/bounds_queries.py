@@ -17,7 +17,7 @@ from dpforest_duckdb.privacy.plan import Measure, PlannedQuery, counting
 from dpforest_duckdb.recipes.plans import first_queries
 from dpforest_duckdb.request import Request
 
-CHECK, WINDOW = "bounds", "window"
+BOUNDS, WINDOW = "bounds", "window"
 SHARE = 100  # the check costs ε / SHARE at most, or ρ / SHARE
 
 
@@ -39,7 +39,7 @@ def with_check(request: Request, rows: int, measure: Measure) -> Request:
     if needed > most or 2 * numbers <= len(request.domain.attributes):
         return request
     cost = max(needed, most // 10)
-    query = counting(CHECK, (cost,), of="fullest bins", per_row=numbers)
+    query = counting(BOUNDS, (cost,), of="fullest bins", per_row=numbers)
     checked = _with(request, query, measure)
     several = with_windows(checked, 1, 4 * numbers, rows, measure)
     return checked if several else request

@@ -32,7 +32,7 @@ from dpforest_duckdb.tree import LEAF, Tree
 
 MOST_RULES = 5_000  # rows of the table of rules
 MOST_TREES = 100  # trees that can be drawn
-STEPS = {
+QUERIES = {
     "rows": "count the rows of each class",
     "rows again": "count them again, with less noise",
     "bounds": "check the bounds of numbers",
@@ -189,7 +189,7 @@ def _step(line: str) -> tuple[str, str, str]:
     found = re.fullmatch(r"([\w ]+?)(?: \d+)?: (.*), ([ερ] = .*)", line)
     if found is None:
         return line, "", ""
-    return STEPS.get(found[1], found[1]), found[2], found[3]
+    return QUERIES.get(found[1], found[1]), found[2], found[3]
 
 
 def _deep(tree: Tree) -> bool:

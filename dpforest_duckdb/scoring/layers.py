@@ -20,7 +20,7 @@ class Helper:
 
 
 @dataclass(frozen=True)
-class Table:
+class ConstantTable:
     """A CTE of constants: its name and its SELECT."""
 
     cte: Sql
@@ -36,4 +36,4 @@ class Layer:
     cte: Sql
     helpers: Sequence[Helper]
     kept: Sequence[Sql] = ()
-    tables: Sequence[Table] = ()
+    tables: Sequence[ConstantTable] = ()

@@ -32,7 +32,7 @@ from dpforest_duckdb.arrays import Integers, Mask
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.scoring.content import ForestContent
-from dpforest_duckdb.scoring.layers import Helper, Layer, Table, Terms
+from dpforest_duckdb.scoring.layers import ConstantTable, Helper, Layer, Terms
 from dpforest_duckdb.scoring.outcome import combined
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.tree import LEAF, Tree, Voting, branch_of
@@ -102,7 +102,7 @@ class Bundle:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Lookups:
     """How the trees of a forest are looked up.
 
     `by_key[g]` are the trees that split by attributes of group g alone. `bundles` hold the other
@@ -115,7 +115,7 @@ class Plan:
     constant: list[int]
 
     @staticmethod
-    def of(forest: ForestContent) -> Plan:
+    def of(forest: ForestContent) -> Lookups:
         found = groups(forest.trees, forest.domain.cells)
         by_key: dict[int, list[int]] = {}
         constant, parts = list[int](), list[Part]()
@@ -131,7 +131,7 @@ class Plan:
                     Part(number, first, min(BITS, leaves - first), leaves <= BITS)
                     for first in range(0, leaves, BITS)
                 ]
-        return Plan(found, by_key, bundles(parts, forest.voting), constant)
+        return Lookups(found, by_key, bundles(parts, forest.voting), constant)
 
     @property
     def words(self) -> int:
@@ -190,14 +190,14 @@ def bit_sets_pay(forest: ForestContent, emitted: int) -> bool:
     A cost is the time for one row, in nanoseconds on one core with DuckDB 2.0. It depends on the
     model alone, not on the rows.
     """
-    plan = Plan.of(forest)
-    used = [forest.domain.attributes[a] for group in plan.groups for a in group]
+    lookups = Lookups.of(forest)
+    used = [forest.domain.attributes[a] for group in lookups.groups for a in group]
     splits = sum(int((tree.kind != LEAF).sum()) for tree in forest.trees)
     of_cases = 2.0 * splits * (1 if emitted == 1 else 1 + emitted)
     of_codes = sum(3 * log2(a.cells) if a.kind == "numeric" else 1.0 * a.cells for a in used)
-    of_words = len(plan.groups) * (5 + 1.0 * plan.words)
-    of_votes = 7.0 * emitted * (len(plan.bundles) + len(plan.by_key))
-    small = plan.words * sum(a.cells for a in used) <= MAX_WORDS
+    of_words = len(lookups.groups) * (5 + 1.0 * lookups.words)
+    of_votes = 7.0 * emitted * (len(lookups.bundles) + len(lookups.by_key))
+    small = lookups.words * sum(a.cells for a in used) <= MAX_WORDS
     return small and of_codes + of_words + of_votes < of_cases
 
 
@@ -212,7 +212,7 @@ def fast_layers(
 
     `columns` are those of the attributes, in terms of `t`; `name` gives free names.
     """
-    plan, cells = Plan.of(forest), forest.domain.cells
+    lookups, cells = Lookups.of(forest), forest.domain.cells
     codes = [_DIALECT.code(a, column) for a, column in zip(attributes, columns, strict=True)]
     keys = [
         Helper(
@@ -220,23 +220,23 @@ def fast_layers(
             key(group, cells, codes),
             name(f"key_{number}"),
         )
-        for number, group in enumerate(plan.groups)
+        for number, group in enumerate(lookups.groups)
     ]
     kept = [Sql(f"t.{helper.column}") for helper in keys]
-    words, layers = _words(plan, forest, kept, name)
-    listed = _listed_votes(plan, forest, kept, [Sql(f"t.{word.column}") for word in words])
-    votes, terms = _looked_up(plan, forest, listed, emitted, name)
+    words, layers = _words(lookups, forest, kept, name)
+    listed = _listed_votes(lookups, forest, kept, [Sql(f"t.{word.column}") for word in words])
+    votes, terms = _looked_up(lookups, forest, listed, emitted, name)
     return [*([Layer(name("keys"), keys)] if keys else []), *layers, *votes], terms
 
 
 def _words(
-    plan: Plan, forest: ForestContent, keys: Sequence[Sql], name: Callable[[str], Sql]
+    lookups: Lookups, forest: ForestContent, keys: Sequence[Sql], name: Callable[[str], Sql]
 ) -> tuple[list[Helper], list[Layer]]:
     """The words in which each tree has one bit, and the layers that make them."""
-    if not plan.bundles:
+    if not lookups.bundles:
         return [], []
-    left = {a: name(f"left_{a}") for group in plan.groups for a in group}
-    sets = Table(name("all_left"), _sets(plan, left))
+    left = {a: name(f"left_{a}") for group in lookups.groups for a in group}
+    sets = ConstantTable(name("all_left"), _sets(lookups, left))
     found = [
         Helper("the leaves that are left", Sql(f"s.sets_{g}[{column}]"), name(f"sets_{g}"))
         for g, column in enumerate(keys)
@@ -247,19 +247,19 @@ def _words(
             Sql(" & ".join(f"t.{helper.column}.w{word}" for helper in found)),
             name(f"word_{word}"),
         )
-        for word in range(plan.words)
+        for word in range(lookups.words)
     ]
     return words, [
-        Layer(name("found"), found, keys, tables=[*_left(plan, forest, left), sets]),
+        Layer(name("found"), found, keys, tables=[*_left(lookups, forest, left), sets]),
         Layer(name("words"), words, keys),
     ]
 
 
-def _left(plan: Plan, forest: ForestContent, names: Mapping[int, Sql]) -> list[Table]:
+def _left(lookups: Lookups, forest: ForestContent, names: Mapping[int, Sql]) -> list[ConstantTable]:
     """For each attribute a table of the leaves that each of its codes leaves, as words."""
     cells = forest.domain.cells
-    words = np.zeros((plan.words, sum(cells)), dtype=np.uint64)
-    for bundle in plan.bundles:
+    words = np.zeros((lookups.words, sum(cells)), dtype=np.uint64)
+    for bundle in lookups.bundles:
         shift = bundle.shift
         for part in bundle.parts:
             left = leaves_left(forest.trees[part.tree], cells)
@@ -273,15 +273,15 @@ def _left(plan: Plan, forest: ForestContent, names: Mapping[int, Sql]) -> list[T
         mine = words[:, start : start + cells[attribute]]
         columns = [f"unnest({_list(each, 'UBIGINT')}) AS w{w}" for w, each in enumerate(mine)]
         code = f"unnest(range({cells[attribute]})) AS code"
-        tables.append(Table(name, Sql(f"SELECT {code}, {', '.join(columns)}")))
+        tables.append(ConstantTable(name, Sql(f"SELECT {code}, {', '.join(columns)}")))
     return tables
 
 
-def _sets(plan: Plan, left: dict[int, Sql]) -> Sql:
+def _sets(lookups: Lookups, left: dict[int, Sql]) -> Sql:
     """The words that each group leaves, as lists in the order of keys."""
     lists = []
-    for number, group in enumerate(plan.groups):
-        words = (" & ".join(f"a{a}.w{word}" for a in group) for word in range(plan.words))
+    for number, group in enumerate(lookups.groups):
+        words = (" & ".join(f"a{a}.w{word}" for a in group) for word in range(lookups.words))
         fields = ", ".join(f"'w{number}': {word}" for number, word in enumerate(words))
         order = ", ".join(f"a{a}.code" for a in group)
         tables = ", ".join(f"{left[a]} AS a{a}" for a in group)
@@ -290,14 +290,14 @@ def _sets(plan: Plan, left: dict[int, Sql]) -> Sql:
 
 
 def _listed_votes(
-    plan: Plan, forest: ForestContent, keys: Sequence[Sql], words: Sequence[Sql]
+    lookups: Lookups, forest: ForestContent, keys: Sequence[Sql], words: Sequence[Sql]
 ) -> list[tuple[int, Sql, Integers]]:
     """Lists of votes `[place - 1, class]`: the first tree in each, the place of a row, the list."""
     found = [
-        (trees[0], keys[g], votes_of_key(forest, trees, plan.groups[g]))
-        for g, trees in plan.by_key.items()
+        (trees[0], keys[g], votes_of_key(forest, trees, lookups.groups[g]))
+        for g, trees in lookups.by_key.items()
     ]
-    for bundle in plan.bundles:
+    for bundle in lookups.bundles:
         modulus = bundle.modulus
         places = (bundle.states() % np.uint64(modulus)).astype(np.int64)
         votes = np.zeros((modulus, len(forest.domain.classes)), dtype=np.int64)
@@ -309,7 +309,7 @@ def _listed_votes(
 
 
 def _looked_up(
-    plan: Plan,
+    lookups: Lookups,
     forest: ForestContent,
     listed: Sequence[tuple[int, Sql, Integers]],
     emitted: int,
@@ -328,11 +328,11 @@ def _looked_up(
         [combined(_DIALECT, of_tree[label], "sum") for of_tree in by_tree.values()]
         for label in range(emitted)
     ]
-    if plan.constant:
-        votes = combine(forest, [forest.trees[tree].votes[0] for tree in plan.constant])
+    if lookups.constant:
+        votes = combine(forest, [forest.trees[tree].votes[0] for tree in lookups.constant])
         for term, vote in zip(terms, votes, strict=False):
             term.append(Sql(int(vote)))
-    table = Table(name("all_votes"), Sql(f"SELECT {', '.join(lists)}"))
+    table = ConstantTable(name("all_votes"), Sql(f"SELECT {', '.join(lists)}"))
     return [Layer(name("leaves"), helpers, tables=[table])] if helpers else [], terms
 
 

@@ -22,7 +22,7 @@ from dpforest_duckdb.privacy.plan import AGAIN, ROWS, PlanError
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import Event, Observer, Phase
-from dpforest_duckdb.recipes.bounds_queries import CHECK, window, with_windows
+from dpforest_duckdb.recipes.bounds_queries import BOUNDS, window, with_windows
 from dpforest_duckdb.recipes.plans import count_queries
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
@@ -53,7 +53,7 @@ class Phases:
         if self.recipe.counts_rows:
             self.observe(Event(Phase.COUNT_ROWS))
             context = adapted(self._class_counts(request.domain), context)
-        if account.plan.query(CHECK):
+        if account.plan.query(BOUNDS):
             self.observe(Event(Phase.CHECK_BOUNDS))
             context = self._with_private_bounds(request, context)
         if account.plan.query(STRONGEST):
@@ -77,7 +77,7 @@ class Phases:
         account, randomness, k = context.account, context.randomness, request.rows_per_unit
         search = Search.start(public.domain)
         counts = self._cell_counts(search.bins)
-        if not too_wide(search.bins, counts, n, account.spend(CHECK), k, randomness.noise):
+        if not too_wide(search.bins, counts, n, account.spend(BOUNDS), k, randomness.noise):
             return context
         for turn in range(1, TURNS + 1):
             further = with_windows(request, turn, len(search.open), n, measure)

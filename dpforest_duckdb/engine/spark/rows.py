@@ -41,7 +41,7 @@ MOST_CONSTANTS = 2**17  # in a query, which holds them as text
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceView:
     """A view of the rows to encode, and its column with the hash of each row."""
 
     view: Sql
@@ -66,7 +66,7 @@ class SparkRows:
         self._routed = False
         self._siblings = Siblings(domain.cells)
 
-    def encode(self, source: Source, table: TableInfo, coding: Coding) -> None:
+    def encode(self, source: SourceView, table: TableInfo, coding: Coding) -> None:
         dialect, domain, unit = self._steps.dialect, self._domain, coding.unit
         by_column = None
         if unit.column != "row":

@@ -14,7 +14,7 @@ from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.engine.base import Coding, Outcomes
 from dpforest_duckdb.engine.spark.outcomes import SparkOutcomes
-from dpforest_duckdb.engine.spark.rows import Source, SparkRows
+from dpforest_duckdb.engine.spark.rows import SourceView, SparkRows
 from dpforest_duckdb.engine.spark.steps import Frame, PrivateViews, Steps
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.account import same_budget
@@ -43,7 +43,7 @@ class SparkSnapshot:
         self._steps, self._views, self._table, self._opened = steps, views, table, opened
         self._seen = seen
         self._first: TableInfo | None = None
-        self._source: Source | None = None
+        self._source: SourceView | None = None
 
     def encode(self, coding: Coding, *, likely_rows: int = 0, last: bool = False) -> SparkRows:
         source = self._read(copied=not last or coding.unit.column != "row")
@@ -71,7 +71,7 @@ class SparkSnapshot:
                 "(the debit stays)."
             )
 
-    def _read(self, *, copied: bool) -> Source:
+    def _read(self, *, copied: bool) -> SourceView:
         """The rows of this snapshot, read by the first call."""
         if self._source is None:
             ident, frame = self._steps.dialect.ident, self._steps.call(self._opened)
@@ -91,7 +91,7 @@ class SparkSnapshot:
             view = (
                 self._views.stored(read, "read", view) if copied else self._views.view(read, view)
             )
-            self._source = Source(view, ident(row_hash))
+            self._source = SourceView(view, ident(row_hash))
         return self._source
 
     def count_outcomes(self, forest: ForestContent, labels: Attribute) -> Outcomes:
