@@ -202,8 +202,7 @@ def train(
     _check_seed(seed, not_private)
     spark = options.spark_of(engine, master, remote)
     database, rows = options.rows_of(db, table) if spark is None else ("", _in_spark(db, table))
-    in_files = spark is not None or isinstance(rows, Path)
-    _check_place(name, out, in_files=in_files, several=several, dry_run=dry_run)
+    _check_place(Path() if spark else rows, name, out, several=several, dry_run=dry_run)
     _refuse_out(out, db, ledger, several=several, replace=replace)
     declared, source = _declared(rows, target, domain, numeric, categories, classes)
     from dpforest_duckdb.training.opening import find_rows
@@ -290,10 +289,10 @@ def _check_seed(seed: int | None, not_private: bool) -> None:
 
 
 def _check_place(
-    name: str | None, out: str | None, *, in_files: bool, several: bool, dry_run: bool
+    rows: str | Path, name: str | None, out: str | None, *, several: bool, dry_run: bool
 ) -> None:
     """Refuse data files without a file for the model: they have no database to store it in."""
-    if not in_files:
+    if isinstance(rows, str):
         return
     if several and not dry_run:
         raise UsageError(

@@ -414,7 +414,7 @@ def test_variants_are_recipes_of_their_own() -> None:
     for name, words in (
         ("bojarski-forest:probabilistic", "draws a class at random for every row"),
         ("diffp-id3:min", "diffp-id3:max"),
-        ("dpdf:max", "none"),
+        ("dpdf:max", "has no variants"),
     ):
         with pytest.raises(DpforestError, match=words):
             find(name)

@@ -126,6 +126,9 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
+    _names: tuple[str, ...]
+    _unit: str | None
+
     def __init__(
         self,
         *,
