@@ -59,6 +59,20 @@ def test_a_value_with_counts_below_zero_has_the_shares_of_all_rows(counts: list[
     assert shares[0] == pytest.approx([0.5, 0.5], abs=0.02)
 
 
+def test_values_without_rows_have_the_shares_of_all_rows() -> None:
+    """Not shares that tend to be equal, because each cell of noise alone favours these a little."""
+    random, prior, found = np.random.default_rng(0), np.array([0.95, 0.05]), []
+    for _ in range(30):
+        counts = np.outer(np.repeat([1000.0, 0.0], [10, 10]), prior)
+        rows = np.vstack([counts, [0.0, 0.0]])  # the last value has no order, as NULL has none
+        noisy = rows + random.laplace(0, 6, rows.shape)
+        found.append(class_shares(noisy, prior, 2 * 6.0**2, ordered=20)[:, 1])
+    near, far, unordered = (np.mean(found, axis=0)[part] for part in (slice(10), slice(10, 20), 20))
+    assert near == pytest.approx(0.05, abs=0.01)
+    assert far.max() < 0.07, "0.13 if empty values were taken to have rows"
+    assert unordered < 0.07, "0.09 if NULL might differ more than all other values do"
+
+
 STEP = np.repeat([0.2, 0.8], 8)
 SLOPE = 1 / (1 + np.exp(-np.linspace(-3, 3, 24)))
 

@@ -70,10 +70,12 @@ def _class_shares(counts: bytes, shares_of_all: bytes, variance: float, ordered:
         in_order = likelihoods[:, :ordered]
         evidence, means = curves(in_order, OFFSETS, grids)
         for number, grid in enumerate(grids):
+            alone = _segments(likelihoods[number], grid, WIDTHS)  # each value is one segment
             along = evidence[number], means[number]
-            parts = (in_order[number], along), (likelihoods[number, ordered:], None)
-            found = [_averaged(part, grid, of) for part, of in parts]
-            shares[:, labels.start + number] = np.concatenate(found)
+            column = shares[:, labels.start + number]
+            column[:ordered] = _averaged(in_order[number], grid, alone, along)
+            # values without order differ as widely as all values of the attribute do
+            column[ordered:] = alone[1][ordered:] @ _weights(alone[0].sum(axis=0))[0]
     return _completed(shares)
 
 
@@ -148,7 +150,11 @@ def _log_likelihood(table: Floats, labels: slice, grid: Floats, variance: float)
     and those of the others.
 
     With share p, (1-p)·count - p·others has mean 0; its variance is that of noise and of sampling.
-    If a share fits best with a negative number of rows, both counts are treated as noise.
+    The number of rows of a value is unknown. Either it is 0, and the counts are noise, which tells
+    nothing about the share; or it may be any number from 0 on, with the density that one in as many
+    as values have on average would have. Before the counts are seen, both are equally likely. So
+    empty values take the shares of all rows, and do not tend to equal shares. If a share fits best
+    with a negative number of rows, the counts are noise.
     """
     rest, rows = table.shape[1] - 1, table.sum(axis=1)[:, None]
     count = table.T[labels, :, None]
@@ -156,28 +162,31 @@ def _log_likelihood(table: Floats, labels: slice, grid: Floats, variance: float)
     noise = variance * ((1 - grid) ** 2 + rest * grid**2)
     spread = noise + np.maximum(rows, 1) * grid * (1 - grid)
     misfit = ((1 - grid) * count - grid * others) ** 2 / spread
-    without_rows = (count**2 + others**2 / rest) / variance
+    density = math.sqrt(2 * math.pi) / max(float(rows.mean()), 1.0)
+    with_rows = math.log(density) - (misfit + np.log(spread)) / 2
     below_zero = grid * count + (1 - grid) * others / rest < 0
-    likelihood: Floats = -np.where(below_zero, without_rows, misfit) / 2
-    precision: Floats = np.log(spread) / 2
-    return likelihood - precision
+    with_rows[np.broadcast_to(below_zero, with_rows.shape)] = -np.inf
+    without_rows = -(count**2 + others**2 / rest) / (2 * variance) - np.log(variance**2 * rest) / 2
+    likelihood: Floats = np.logaddexp(with_rows, without_rows)
+    return likelihood
 
 
-def _averaged(likelihood: Floats, grid: Floats, along: tuple[Floats, Floats] | None) -> Floats:
-    """The posterior mean share of each value, averaged over the models.
+def _averaged(
+    likelihood: Floats, grid: Floats, alone: tuple[Floats, Floats], along: tuple[Floats, Floats]
+) -> Floats:
+    """The posterior mean share of each value in order, averaged over the models.
 
-    `along` are the log evidence `[curve]` and the mean shares `[value, curve]` of curves; it is
-    None for values without order. Before the counts are seen, each curve is as likely as all models
-    without curves together.
+    `alone` are the log evidence and the mean shares `[value, width]` of values that do not depend
+    on each other, which may be followed by those of values without order. `along` are the log
+    evidence `[curve]` and the mean shares `[value, curve]` of curves. Before the counts are seen,
+    each curve is as likely as all models without curves together.
     """
     values = len(likelihood)
-    if not values:
-        return np.empty(0)
-    evidence, means = _segments(likelihood, grid, WIDTHS)  # each value is one segment
+    evidence, means = alone[0][:values], alone[1][:values]
     worth = evidence.sum(axis=0) - np.log(len(WIDTHS))
-    if along is None or not len(along[0]):
-        alone: Floats = means @ _weights(worth)[0]
-        return alone
+    if not len(along[0]):
+        only: Floats = means @ _weights(worth)[0]
+        return only
     whole = np.concatenate([np.zeros((1, len(grid))), likelihood.cumsum(axis=0)])
     one, two = np.arange(1, values), np.stack(np.triu_indices(values - 1, 1)) + 1
     below, below_mean = _segments(whole[one], grid, STEPS)
