@@ -284,7 +284,7 @@ def test_read_off_domains_hold_what_is_there() -> None:
     size, colour, flag, one = fitted.forest_.domain.attributes
     assert (size.lower, size.upper) == (0, 59)
     assert colour.values == ("blue", "green", "red")
-    assert (flag.lower, flag.upper) == (0, 1)
+    assert flag.values == ("false", "true")
     assert (one.lower, one.upper) == (5, 10)
 
 
@@ -327,6 +327,16 @@ def test_rows_of_classes_that_are_not_declared_are_left_out() -> None:
     fitted = model().fit(X, y)
     assert fitted.forest_.private
     assert set(fitted.predict(X)) == {"no", "yes"}
+
+
+def test_truth_values_that_are_not_declared_are_categories() -> None:
+    frame = pandas.DataFrame({"size": X[:, 0], "smoker": X[:, 1] > 3})
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        fitted = model(bounds={"size": (0, 60)}).fit(frame, Y)
+    assert fitted.forest_.domain.attributes[1].values == ("false", "true")
+    assert not [one for one in said if "Whole numbers" in str(one.message)]
+    assert fitted.predict(frame).shape == (1200,)
 
 
 def test_persons_can_be_the_privacy_unit() -> None:

@@ -106,7 +106,8 @@ def missing(declared: Declared, known: Mapping[str, Any]) -> list[str]:
 def read_off(frame: Frame, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Bounds and categories of columns, from their values: not private.
 
-    Numbers, dates and text that is all numbers get bounds, anything else gets categories.
+    Numbers, dates and text that is all numbers get bounds, anything else gets categories, truth
+    values too.
     """
     ident = DuckDBDialect().ident
     parts = []
@@ -128,6 +129,7 @@ def read_off(frame: Frame, names: Sequence[str]) -> dict[str, dict[str, Any]]:
         low, high, all_numbers, values = row[4 * at : 4 * at + 4]
         family = column_type(frame.columns[name]).family
         numeric = family in _NUMBERS or (all_numbers and low is not None)
+        numeric = numeric and family != "boolean"
         found[name] = _bounds(low, high) if numeric else _categories(values)
     return found
 
@@ -135,8 +137,6 @@ def read_off(frame: Frame, names: Sequence[str]) -> dict[str, dict[str, Any]]:
 def _bounds(low: Any, high: Any) -> dict[str, Any]:
     if low is None:
         low, high = 0, 1
-    if isinstance(low, bool):
-        low, high = int(low), int(high)
     if isinstance(low, int | float) and low == high:
         high = low + max(1, abs(low)) if isinstance(low, int) else low + max(1.0, abs(low))
     if low == high:
