@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, say, say_if_new, show_table, tell
+from dpforest_duckdb.cli.output import PERSONS, emit, say, say_if_new, show_table, tell
 from dpforest_duckdb.errors import DpforestError, UsageError
 
 if TYPE_CHECKING:
@@ -97,6 +97,9 @@ def budget(
             found = account.move_from(str(table))
         else:
             found = account.budget()
+    first = action is Action.set and len(found.caps) == 1
+    if first and found.caps[0].unit.column == "row" and privacy_unit is None:
+        say(PERSONS)
     if found.overspent:
         say("Warning: more is spent already than the cap allows, so every run is refused.")
     if as_json:

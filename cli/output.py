@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from dpforest_duckdb.model.forest import Forest
 
 
+# where each row is protected because nothing else was asked for
+PERSONS = "If one person may have several rows, protect persons: --privacy-unit COLUMN."
+
+
 def tell(text: object) -> None:
     """One line of the result, on stdout.
 

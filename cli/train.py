@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import options, sections
-from dpforest_duckdb.cli.output import emit, facts, listed, say, say_if_new, say_spent, tell
+from dpforest_duckdb.cli.output import (
+    PERSONS,
+    emit,
+    facts,
+    listed,
+    say,
+    say_if_new,
+    say_spent,
+    tell,
+)
 from dpforest_duckdb.cli.plan import show_plans
 from dpforest_duckdb.cli.progress import shown_progress
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.errors import DpforestError, UsageError
 
 if TYPE_CHECKING:
@@ -369,7 +379,10 @@ def _say_public(run: Run, source: str, *, unit_given: bool) -> None:
         )
     units = [each.unit for each in run.account.budget().entries]
     if run.unit.column == "row" and not unit_given and not units:
-        say("If one person may have several rows, protect persons: --privacy-unit COLUMN.")
+        say(PERSONS)
+    named = run.request.domain.privacy_unit
+    if named and fold(named) != fold(run.unit.column):
+        say(f'Note: the domain names "{named}" as the privacy unit; this run protects {run.unit}.')
     if others := sorted({str(unit) for unit in units if unit != run.unit}):
         say(f"Note: earlier runs protected {' or '.join(others)}; this one protects {run.unit}.")
     say_if_new(run.account)

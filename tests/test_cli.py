@@ -316,6 +316,20 @@ def test_rows_per_unit_are_bounded_and_printed(db: Path) -> None:
     assert all(wide > 2.5 * narrow for narrow, wide in zip(one, three, strict=True))
 
 
+def test_rows_are_protected_only_with_a_word_about_persons(db: Path, tmp_path: Path) -> None:
+    """Whoever caps or trains without a privacy unit, or with another one than the domain's."""
+    said = dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "9")
+    assert "protect persons: --privacy-unit COLUMN" in said.err
+    again = dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "8")
+    assert "protect persons" not in again.err, "said once"
+    file = tmp_path / "visits.toml"
+    content = dpforest("domain", "--db", db, "--table", "visits", "--target", "ill").out
+    content = re.sub(r'name = "who"\n', 'name = "who"\nkind = "identifier"\n', content)
+    file.write_text(f'privacy_unit = "who"\n{content}')
+    said = dpforest(*train(db, "--name", "row", "--domain", file, "--privacy-unit", "row"))
+    assert 'the domain names "who" as the privacy unit; this run protects each row' in said.err
+
+
 def test_sql_gives_the_same_result_as_score(db: Path) -> None:
     scored = dpforest(
         *("score", "--db", db, "--model", "risk", "--table", "fresh", "--into", "scored", "--json")
