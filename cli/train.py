@@ -20,7 +20,6 @@ from dpforest_duckdb.cli.output import (
 )
 from dpforest_duckdb.cli.plan import show_plans
 from dpforest_duckdb.cli.progress import shown_progress
-from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.errors import DpforestError, UsageError
 
 if TYPE_CHECKING:
@@ -217,7 +216,7 @@ def train(
     declared, source = _declared(rows, target, domain, numeric, categories, classes)
     from dpforest_duckdb.training.opening import find_rows
     from dpforest_duckdb.training.prepare import prepare
-    from dpforest_duckdb.training.train import check_together, train_many
+    from dpforest_duckdb.training.train import train_many
 
     where = (database, spark, show_sql, threads, memory_limit, temp_dir)
     with options.opened_rows(*where) as (connection, trace):
@@ -248,14 +247,26 @@ def train(
             _say_public(run, source, unit_given=privacy_unit is not None)
             runs.append(run)
         if dry_run:
-            show_plans(runs, as_json)
-            check_together(runs)
+            _show_dry(runs, as_json, replace=replace)
             return
         with shown_progress(timings=timings) as observe:
             forests = list(train_many(runs, observe=observe))
         _write(forests[0], out, name)
         say_spent(runs[0].account)
     _show_forests(runs, forests, out, as_json)
+
+
+def _show_dry(runs: list[Run], as_json: bool, *, replace: bool) -> None:
+    """Show the plans; refuse what the budget would refuse, and say which names are taken."""
+    from dpforest_duckdb.domain.names import fold
+    from dpforest_duckdb.training.train import check_together
+
+    show_plans(runs, as_json)
+    check_together(runs)
+    taken = set() if replace else {fold(name) for name in runs[0].engine.models.names()}
+    for run in runs:
+        if run.name is not None and fold(run.name) in taken:
+            say(f'Note: there is a model "{run.name}" already: train with --name or --replace.')
 
 
 def _write(forest: Forest, out: str | None, name: str | None) -> None:
@@ -357,6 +368,8 @@ def _attributes(number: int) -> str:
 
 def _say_public(run: Run, source: str, *, unit_given: bool) -> None:
     """Print what the guarantee takes as public, and so does not protect; and whom it protects."""
+    from dpforest_duckdb.domain.names import fold
+
     public = run.request.domain
     say(
         f'Taken as public: "{public.target}" and its {len(public.classes)} classes, '

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -188,6 +189,10 @@ def test_a_model_says_what_the_limit_kept_from_being_refined(
     monkeypatch.setattr(specialisation, "MAX_LEAVES", 26)
     forest = fit(con, "t", domain=public, recipe=name, epsilon=100)
     assert (len(forest.trees[0].leaves), forest.limited) == (9, 9)
+    wide = (replace(public.attributes[0], values=tuple("0123456789")), *public.attributes[1:])
+    monkeypatch.setattr(specialisation, "MAX_LEAVES", 10)
+    fitted = fit(con, "t", domain=replace(public, attributes=wide), recipe=name, depth=1)
+    assert fitted.limited == 0, "its only leaf was split by another attribute"
 
 
 def test_train_says_what_is_cut_before_the_debit(tmp_path: Path) -> None:

@@ -350,6 +350,15 @@ def test_persons_can_be_the_privacy_unit() -> None:
     assert fitted.evaluate(frame, Y, epsilon=1).unit == PrivacyUnit("who", 2)
     with pytest.raises(ValueError, match="0 features"):
         fitted.predict(frame[["who"]])
+    with pytest.raises(ValueError, match='no column "who", which says whose row it is'):
+        fitted.evaluate(frame[["size"]], Y, epsilon=1)
+    with pytest.raises(ValueError, match="epsilon"):
+        fitted.set_params(epsilon=-1).fit(frame, Y)
+    assert fitted.predict(frame[["size"]]).shape == (1200,), "the earlier fit is still there"
+    fitted.set_params(epsilon=1)
+    named = frame.rename(columns={"size": "select"})
+    other = model(bounds={"select": (0, 60)}, privacy_unit="who").fit(named, Y)
+    assert other.predict(named).shape == (1200,)
     for library in (polars.DataFrame, pyarrow.table):
         rows = {"size": X[:, 0], "who": np.arange(1200) // 4}
         again = clone(fitted).fit(library(rows), Y)

@@ -256,6 +256,7 @@ def test_stored_results_of_a_capped_table_are_refused(tmp_path: Path) -> None:
         "FROM v",
         "FROM '{}/people.json'",
         "FROM read_ndjson('{}/people.json')",
+        "SELECT 'a' AS ward, 'yes' AS smokes UNION ALL FROM '{}/people.csv' WHERE false",
         "FROM frame",
         "PREPARED",
     ],
@@ -280,11 +281,53 @@ def test_a_query_whose_types_follow_from_the_values_is_refused(query: str, tmp_p
             ],
         }
     )
-    with pytest.raises(DpforestError, match="types DuckDB takes from the values"):
+    with pytest.raises(DpforestError, match="whose types may follow from the values"):
         train(con, rows, domain=domain, epsilon=1, ledger=book, dataset="d")
     assert not book.exists()
     train(con, frame, domain=domain, epsilon=1, ledger=book, dataset="d")
     train(con, tmp_path / "people.csv", domain=domain, epsilon=1, ledger=book)
+
+
+@pytest.mark.parametrize("hidden", ["a temporary view", "a registered frame", "another schema"])
+def test_a_query_is_looked_at_where_its_names_mean_the_same(hidden: str, tmp_path: Path) -> None:
+    """A table of the same name, which only another connection would read, hides nothing."""
+    con, book = database(tmp_path), tmp_path / "book"
+    (tmp_path / "rows.csv").write_text("colour,size,who,label\n")
+    if hidden == "a temporary view":
+        con.execute(f"CREATE TEMP VIEW t AS FROM '{tmp_path}/rows.csv'")
+    elif hidden == "a registered frame":
+        con.register("t", pandas.DataFrame(columns()))
+    else:
+        con.execute(f"CREATE SCHEMA s; CREATE VIEW s.t AS FROM '{tmp_path}/rows.csv'")
+        con.execute("SET search_path = 's'")
+    with pytest.raises(DpforestError, match="whose types may follow from the values"):
+        fitted(con, con.sql("FROM t WHERE label IS NOT NULL"), ledger=book, dataset="d")
+    assert not book.exists()
+
+
+def test_objects_of_python_are_given_themselves_not_by_a_query(tmp_path: Path) -> None:
+    con, book = database(tmp_path), tmp_path / "book"
+    for rows in (polars.DataFrame(columns()), polars.DataFrame(columns()).to_arrow()):
+        with pytest.raises(DpforestError, match="reads python_arrow_scan"):
+            fitted(con, con.sql("FROM rows WHERE size > 0"), ledger=book, dataset="d")
+        fitted(con, rows, ledger=book, dataset="d")
+
+
+def test_a_view_that_becomes_one_of_a_file_ends_the_run_before_the_debit(tmp_path: Path) -> None:
+    con, book = database(tmp_path), tmp_path / "book"
+    con.execute("CREATE VIEW v AS FROM t WHERE size > 0")
+    given = {"domain": DOMAIN, "epsilon": 1, "ledger": book, "dataset": "d"}
+    for other in ("FROM t", f"FROM '{tmp_path}/rows.csv'", "SELECT * REPLACE ('1' AS size) FROM t"):
+        run = prepare(con, con.sql("FROM v WHERE true"), **given, privacy_unit="row")
+        (tmp_path / "rows.csv").write_text("colour,size,who,label\n")
+        con.execute(f"CREATE OR REPLACE VIEW v AS {other}")
+        if other == "FROM t":
+            run.execute()
+            continue
+        with pytest.raises(DpforestError, match=r"follow from the values|have changed"):
+            run.execute()
+        con.execute("CREATE OR REPLACE VIEW v AS FROM t WHERE size > 0")
+    assert len(debits(book)) == 1
 
 
 def test_a_name_means_what_a_query_means_whatever_the_search_path_is(tmp_path: Path) -> None:
@@ -839,6 +882,17 @@ def test_dates_of_a_frame_may_be_text(kind: Any, tmp_path: Path) -> None:
     with pytest.warns(PublicFactWarning):
         forest = fitted(con, frame, **options)
     assert (forest.predict(con, frame).df()["prediction"] == frame["y"]).all()
+
+
+def test_a_column_without_values_is_read_as_one_with_a_value(tmp_path: Path) -> None:
+    """Else it would show whether anyone has a value if a run is refused."""
+    for column in NAMES:
+        rows = {**columns(), column: [None] * len(ROWS)}
+        frame = polars.DataFrame(rows)
+        for number, given in enumerate((pandas.DataFrame(rows), frame, frame.to_arrow())):
+            book = tmp_path / f"{column}{number}"
+            fitted(duckdb.connect(), given, ledger=book, dataset="d")
+            assert len(debits(book)) == 1
 
 
 def test_ids_that_pandas_made_floats_are_refused(tmp_path: Path) -> None:

@@ -56,10 +56,15 @@ class Domain:
                 f'The target "{self.target}" needs at least two classes in its domain.'
             )
         refuse_duplicates(self.target, self.classes)
-        if fold(self.privacy_unit or "") == "row" and "row" in map(fold, self.identifiers):
+        alike = [name for name in self.identifiers if fold(name) == "row"]
+        if (
+            alike
+            and "row" in (self.privacy_unit, *alike)
+            and fold(self.privacy_unit or "") == "row"
+        ):
             raise DpforestError(
-                'The privacy unit "row" means each row, but the domain has an identifier of that '
-                "name: rename the column."
+                'The privacy unit "row" means each row, but the domain has an identifier '
+                f'"{alike[0]}": rename the column.'
             )
 
     @property

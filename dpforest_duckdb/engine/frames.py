@@ -66,7 +66,9 @@ class Frame:
             raise DpforestError("The columns of the frame differ in length: make them equal.")
         with database.opened() as memory:
             found = memory.run(f"DESCRIBE FROM {_registered(memory.connection, rows)}")
-        return Frame(name, rows, {row[0]: row[1] for row in found}, database)
+        # polars and Arrow have a type for columns without values, which one value would change
+        kinds = {column: kind.replace('"NULL"', "VARCHAR") for column, kind, *_ in found}
+        return Frame(name, rows, kinds, database)
 
     @contextmanager
     def opened(self, table: TableInfo) -> Iterator[ReadableRows]:

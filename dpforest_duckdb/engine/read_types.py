@@ -64,12 +64,13 @@ def read_as(
             f'The privacy unit "{name}" is a column of floating-point numbers, as pandas makes '
             'of whole numbers if one is missing: convert it to "Int64" or to text.'
         )
-    if name and columns.get(name, _plain(table.columns[name])) != _plain(table.columns[name]):
+    known = columns.get(name)
+    if known is not None and (by_values or not _same_values(known, _plain(table.columns[name]))):
         raise DpforestError(
             f'The privacy unit "{name}" is an attribute too, and read as {columns[name].base}, '
-            "which may make one unit of several: leave it out of the attributes."
+            "which may make one unit of several: choose another privacy unit."
         )
-    if name:
+    if name and name not in columns:
         columns[name] = _plain(table.columns[name])
     name = found.get(fold(label.name), "")
     if name and _whole_classes(label, table.columns[name], schema=schema, by_values=by_values):
@@ -82,6 +83,11 @@ def read_as(
         if (name := found.get(fold(attribute.column), ""))
     }
     return replace(table, columns=columns, categories=compared)
+
+
+def _same_values(read: ColumnType, stored: ColumnType) -> bool:
+    """Whether different values stay different: the types are equal, or both of whole numbers."""
+    return read == stored or read.family == stored.family == "integer"
 
 
 def _attribute_type(

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import secrets
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,10 +32,23 @@ _NO_TABLE = {"range", "generate_series", "unnest", "json_each", "json_tree"}
 _NO_TABLE |= {"read_parquet", "read_csv", "read_csv_auto"}
 # table functions that may read the file of a database
 _UNSEEN = {"READ_DUCKDB", "JSON_EXECUTE_SERIALIZED_SQL"}
-# table functions whose types of columns follow from the values: one row may change those of all
-_GUESSED = {
-    *("READ_CSV", "READ_CSV_AUTO", "SNIFF_CSV", "READ_JSON", "READ_JSON_AUTO", "READ_NDJSON"),
-    *("READ_NDJSON_AUTO", "READ_XLSX", "ST_READ", "PANDAS_SCAN"),
+# what queries may read: tables, and functions whose columns have types that no value decides about;
+# the stored result of another query (CHUNK_GET) is refused with a sentence of its own
+_TYPED = {
+    *("SEQ_SCAN", "TABLE_SCAN", "INDEX_SCAN", "CTE_SCAN", "DELIM_SCAN", "DELIM_GET", "CHUNK_GET"),
+    *("COLUMN_DATA_SCAN", "DUMMY_SCAN", "EMPTY_RESULT", "PARQUET_SCAN", "READ_PARQUET"),
+    *("RANGE", "GENERATE_SERIES", "REPEAT", "UNNEST", "JSON_EACH", "JSON_TREE"),
+    "DUCKDB_TABLE_SAMPLE",
+}
+_OBJECTS = {
+    "PANDAS_SCAN",
+    "ARROW_SCAN",
+    "PYTHON_ARROW_SCAN",
+}  # of Python; tables of other systems end in _SCAN too
+_SUSPECT = {
+    *_UNSEEN,
+    *_OBJECTS,
+    *("READ_CSV", "READ_CSV_AUTO", "READ_JSON", "READ_JSON_AUTO", "READ_NDJSON"),
 }
 _NOWHERE: dict[str, list[str]] = {"path": []}
 
@@ -64,11 +78,6 @@ def read_tables(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list
     Raises `DpforestError` if the query reads the file of a database that is not attached, or the
     stored result of another query, which may come from such a file.
     """
-    if _reads(engine, relation, _UNSEEN):
-        raise DpforestError(
-            "The query reads the file of a database, whose budgets are not seen then: ATTACH the "
-            "file, and read its tables."
-        )
     scans = _scans(engine, relation)
     databases = engine.run(
         "SELECT database_name FROM system.main.duckdb_databases() WHERE NOT internal"
@@ -128,25 +137,62 @@ def _scans(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list[dict
     return None if whole["error"] or variables else found
 
 
-def _reads(
-    engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation, functions: Collection[str]
-) -> bool:
-    """Whether DuckDB's plan has one of the table functions."""
-    names: set[str] = set()
+def refuse_unreadable(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> None:
+    """Raise `DpforestError` if a query reads what it must not.
 
-    def note(node: dict[str, Any]) -> dict[str, Any]:
-        names.add(str(node.get("name")).strip().upper())
-        return node
+    These are the file of a database that is not attached, and whatever has columns whose types may
+    follow from the values: then one row may change how all are read.
+    """
+    read = _functions(engine, relation)
+    if read & _UNSEEN:
+        raise DpforestError(
+            "The query reads the file of a database, whose budgets are not seen then: ATTACH the "
+            "file, and read its tables."
+        )
+    guessed = {
+        name
+        for name in read - _TYPED
+        if name in _OBJECTS or not name.endswith("_SCAN")  # which reads another system's table
+    }
+    if guessed:
+        raise DpforestError(
+            f"The query reads {min(guessed).lower()}, whose types may follow from the values, so "
+            "one row may change how all are read: pass a CSV file as a pathlib.Path and a "
+            "DataFrame itself, or load the rows into a table with declared types."
+        )
 
-    try:  # on another connection, so that an error does not end the user's transaction
-        with contextlib.closing(engine.connection.cursor()) as cursor:
-            plans = engine.run(f"EXPLAIN (FORMAT json) {relation.sql_query()}", on=cursor)
-    except DpforestError:  # it has parameters, or reads what is temporary
-        text = engine.call(relation.explain)
-        return any(name in text for name in functions)
-    for _, plan in plans:
-        json.loads(plan, object_hook=note)
-    return not names.isdisjoint(functions)
+
+def _functions(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> set[str]:
+    """What a query reads from, in capitals, by DuckDB's plan before it is optimised.
+
+    The plan is that of the user's connection, where the names mean what they mean in the query. The
+    plan of a query with parameters cannot be asked for: the optimised one is searched then.
+    """
+    sql = engine.call(relation.sql_query)
+    if _has_parameters(engine, sql):
+        return set(re.findall(r"[A-Z]+(?:_[A-Z]+)+", engine.call(relation.explain))) & _SUSPECT
+    shown = engine.run("SELECT current_setting('explain_output')")[0][0]
+    engine.run("SET explain_output = 'all'")
+    try:
+        plans = dict(engine.run(f"EXPLAIN (FORMAT json) {sql}"))
+    finally:
+        engine.run(f"SET explain_output = '{shown}'")
+    plan = json.loads(plans["logical_plan"])
+    return set(_leaves(plan if isinstance(plan, list) else [plan]))
+
+
+def _has_parameters(engine: DuckDBEngine, sql: str) -> bool:
+    """Whether a query may have parameters, whose values its text does not have."""
+    return '"PARAMETER"' in str(engine.run("SELECT system.main.json_serialize_sql(?)", [sql]))
+
+
+def _leaves(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The names of the nodes of a plan that have no children: what it reads from."""
+    for node in nodes:
+        if node["children"]:
+            yield from _leaves(node["children"])
+        else:
+            yield str(node["name"]).strip().upper()
 
 
 def _is_plain(scan: dict[str, Any]) -> bool:
@@ -182,15 +228,21 @@ class Relation:
             raise DpforestError(
                 "The relation belongs to another connection: make it with the one that is given."
             ) from None
-        if _reads(engine, relation, _GUESSED):
-            raise DpforestError(
-                "The query reads a file or a DataFrame whose types DuckDB takes from the values, "
-                "so one row may change how all are read: pass the file as a pathlib.Path or the "
-                "DataFrame itself, or load it into a table with declared types."
-            )
+        refuse_unreadable(engine, relation)
         return Relation(
             name, relation, columns_of(relation), engine, f"dpforest_{secrets.token_hex(6)}"
         )
+
+    def _refuse_changed(self) -> None:
+        """Raise `DpforestError` if the query reads another view than when it was found."""
+        refuse_unreadable(self.engine, self.relation)
+        sql, user = self.engine.call(self.relation.sql_query), self.engine.connection
+        if _has_parameters(self.engine, sql):
+            return
+        if self.engine.call(lambda: columns_of(user.sql(sql))) != self.columns:
+            raise DpforestError(
+                "The columns of the query have changed since the run was planned: plan it again."
+            )
 
     @contextlib.contextmanager
     def opened(self, table: TableInfo) -> Iterator[ReadableRows]:
@@ -214,6 +266,7 @@ class Relation:
             engine.run("BEGIN")
             with reading, contextlib.closing(new_cursor(engine)) as cursor:
                 reading.callback(engine.run, "ROLLBACK")
+                self._refuse_changed()
                 yield ReadableRows(engine, cursor, fill)
         finally:
             engine.run(f"DETACH {ident(table.catalog)}")

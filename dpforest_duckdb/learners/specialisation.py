@@ -54,8 +54,8 @@ class Entry:
 class _Cut:
     """The cut of one tree: its leaves, what is reachable in them, and the points drawn so far.
 
-    A step that would make more than `most` leaves is not offered. `limited` are the leaves in such
-    entries at the last step.
+    A step that would make more than `most` leaves is not offered. `limited` are the leaves that
+    therefore no step could split when the last one was drawn.
     """
 
     splits: Candidates
@@ -67,7 +67,8 @@ class _Cut:
 
     def entries(self) -> list[Entry]:
         """The entries that can be refined, in a public order."""
-        splits, found, beyond = self.splits, [], np.zeros(len(self.nodes), dtype=np.bool_)
+        splits, found = self.splits, []
+        beyond, offered = np.zeros((2, len(self.nodes)), dtype=np.bool_)
         allowed = splits.allowed(self.reachable)
         arity = [splits.branches(a).shape[1] for a in range(len(splits.cells))]
         for a, cells in enumerate(splits.slices):
@@ -77,9 +78,10 @@ class _Cut:
                 leaves = len(self.nodes) + len(nodes) * (arity[a] - 1)
                 if len(splitting) and leaves <= self.most:
                     found.append(Entry(a, reach, splitting, nodes))
+                    offered[nodes] = True
                 elif len(splitting):
                     beyond[nodes] = True
-        self.limited = int(beyond.sum())
+        self.limited = int((beyond & ~offered).sum())
         return found
 
     def split(self, entry: Entry, candidate: int, growth: Growth, rows: CodedRows) -> None:

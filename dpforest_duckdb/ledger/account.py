@@ -47,7 +47,8 @@ class Account:
     """The budget of one base table: all spending on it goes through here.
 
     `home` is the place of the table's database for the ledger ("" beside the ledger), and `info`
-    the table as it was when the account was opened.
+    the table as it was when the account was opened. `passed_over` is the ledger beside the
+    database, if this is another one.
     """
 
     engine: Anchor
@@ -55,6 +56,7 @@ class Account:
     ledger: Ledger
     home: str
     writable: bool
+    passed_over: Path | None = None
 
     @staticmethod
     def of(engine: Anchor, info: TableInfo, ledger: str | Path | None = None) -> Account:
@@ -74,23 +76,11 @@ class Account:
         beside = place.path and book.path.resolve() == default.resolve()
         file = str(Path(place.path).resolve()) if place.path else f"{NO_FILE}{place.name}"
         home = "" if beside else file
-        account = Account(engine, info, book, home, not place.read_only)
-        if place.path and not beside and not has_budget(info.comment) and default.exists():
-            account._refuse_cap_in(default)
+        other = default if place.path and not beside else None
+        account = Account(engine, info, book, home, not place.read_only, other)
+        account._refuse_other_cap(info)
         account._dataset_of(book.read(), info)
         return account
-
-    def _refuse_cap_in(self, other: Path) -> None:
-        """Raise `BudgetError` if the ledger beside the database has a cap for the table.
-
-        A table that was made again has lost the comment that says so.
-        """
-        if Account(self.engine, self.info, Ledger(other), "", False).budget(self.info).cap:
-            raise BudgetError(
-                f'Refused: table "{self.display}" has a cap in the ledger {other}, but --ledger '
-                f"or DPFOREST_LEDGER names another: name that one, or run dpforest budget retire "
-                "with it if the table was dropped."
-            )
 
     @property
     def noun(self) -> str:
@@ -145,6 +135,7 @@ class Account:
                     f'The columns of table "{info.display}" have changed since the run was '
                     "planned: plan it again."
                 )
+            self._refuse_other_cap(info)
             table = self._identify(chain, info)
             self._refuse_unanchored(chain.budget(table.dataset))
             run = chain.debit(
@@ -323,6 +314,23 @@ class Account:
         raise DpforestError(
             f'No capped table "{name}" has vanished from the database (gone: {names}).'
         )
+
+    def _refuse_other_cap(self, info: TableInfo) -> None:
+        """Raise `BudgetError` if the ledger that is passed over has a cap for the table's name.
+
+        A table that was made again has lost the comment that says so.
+        """
+        other = self.passed_over
+        if other is None or has_budget(info.comment) or not other.exists():
+            return
+        capped: list[Table] = []
+        with contextlib.suppress(DpforestError):  # another file of that name is no ledger
+            capped = Ledger(other).read().capped()
+        if any(table.place == _place("", info) for table in capped):
+            raise BudgetError(
+                f'Refused: table "{info.display}" has a cap in the ledger {other}, but --ledger or '
+                "DPFOREST_LEDGER names another: leave them out, or name that one."
+            )
 
     def _refuse_unanchored(self, budget: Budget) -> None:
         if budget.cap and not self.writable:

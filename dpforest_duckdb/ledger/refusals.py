@@ -34,7 +34,8 @@ def check_cap(new: Cap, budget: Budget, raise_cap: bool) -> None:
                 f"Refused: run {run.seq} on {table} was not private, so no cap can count it."
             )
         # whatever rows of a person a run used, it protected the person
-        if not same_unit(replace(run.unit, rows=new.unit.rows), new.unit):
+        rows = run.unit.rows if run.unit.column == "row" else new.unit.rows
+        if not same_unit(replace(run.unit, rows=rows), new.unit):
             raise BudgetError(
                 f"Refused: run {run.seq} on {table} protected {run.unit}, "
                 f"so a cap that protects {new.unit} cannot count it."

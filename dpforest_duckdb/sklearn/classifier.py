@@ -168,13 +168,20 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X is an array, a pandas or polars DataFrame or an Arrow table. Raises `ValueError` or
         `TypeError` for wrong input and `BudgetError` if the cap does not allow the fit.
         """
-        columns = features(self, X, reset=True)
-        labels = target(y)
-        check_consistent_length(X, labels)
-        with _as_value_errors():
-            account = self._account()
-            with _database() as memory:
-                forest = self._trained(columns, labels, account, memory, getattr(y, "name", None))
+        before = dict(self.__dict__)
+        try:
+            columns = features(self, X, reset=True)
+            labels = target(y)
+            check_consistent_length(X, labels)
+            with _as_value_errors():
+                account = self._account()
+                with _database() as memory:
+                    named = getattr(y, "name", None)
+                    forest = self._trained(columns, labels, account, memory, named)
+        except BaseException:  # the model of an earlier fit stays as it was
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
         self.forest_ = forest
         self._leave_out_unit()
         return self
@@ -217,13 +224,16 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return float(super().score(X, y, sample_weight))
 
     def evaluate(self, X: Any, y: Any, *, epsilon: Any) -> Evaluation:  # noqa: N803
-        """Noisy accuracy, log loss and AUC on true classes, for another ε.
+        """Noisy accuracy, log loss, AUC and confusion matrix on true classes, for another ε.
 
-        They are private if the model is, and are debited as a fit is. Raises as `fit`.
+        They are private if the model is, and are debited as a fit is. X needs the privacy unit.
+        Raises as `fit`.
         """
         check_is_fitted(self)
         labels = target(y)
         columns = features(self, X, reset=False, unit=self._unit)
+        if self._unit not in (None, *columns.names):
+            raise InvalidInputError(f'X has no column "{self._unit}", which says whose row it is.')
         check_consistent_length(X, labels)
         forest = self.forest_
         with _as_value_errors():

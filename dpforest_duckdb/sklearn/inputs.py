@@ -143,7 +143,7 @@ def labels_of(classes: Sequence[str], like: Labels) -> Labels:
 
 def _selected(frame: Any, names: list[str]) -> Any:
     """Some columns of a pandas or polars DataFrame, or of an Arrow table."""
-    return frame.select(names) if hasattr(frame, "select") else frame[names]
+    return frame[names] if hasattr(frame, "iloc") else frame.select(names)
 
 
 def _numbered(width: int) -> tuple[str, ...]:

@@ -65,6 +65,13 @@ def test_another_ledger_does_not_hide_a_cap_beside_the_database(
         con.execute("CREATE OR REPLACE TABLE visits (x INTEGER)")
         with pytest.raises(BudgetError, match=f"cap in the ledger {database}.ledger"):
             account(con, ledger=other)
+        con.execute("CREATE TABLE later (x INTEGER)")
+        opened = account(con, "later", ledger=other)
+        account(con, "later").set_cap(NANO, 0, ROW, raise_cap=False)
+        con.execute("CREATE OR REPLACE TABLE later (x INTEGER)")
+        with pytest.raises(BudgetError, match="has a cap in the ledger"):
+            spend(opened)
+        assert not other.exists() or not Ledger(other).read().entries
         con.execute("CREATE TABLE wards (x INTEGER)")
         account(con, "wards").set_cap(NANO, 0, ROW, raise_cap=False)
         con.execute("CREATE TABLE free (x INTEGER)")
@@ -72,6 +79,9 @@ def test_another_ledger_does_not_hide_a_cap_beside_the_database(
         con.execute("CREATE OR REPLACE TABLE free (x INTEGER)")
         spend(account(con, "free", ledger=other))
         assert account(con).budget().cap is not None, "the ledger beside it knows it by its place"
+        con.execute("DROP TABLE wards")
+        con.execute("CREATE TABLE others (x INTEGER)")
+        spend(account(con, "others", ledger=other))  # whatever else is gone
 
 
 def test_a_database_in_memory_needs_a_ledger(

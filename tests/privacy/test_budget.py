@@ -623,15 +623,11 @@ def test_a_column_spelt_row_is_no_privacy_unit(con: duckdb.DuckDBPyConnection) -
         with pytest.raises(UsageError, match='"row" cannot be the privacy unit'):
             ready(con, privacy_unit=spelling)
     assert ready(con, privacy_unit="row").unit == ROW
-    for unit in ("row", "Row"):
-        with pytest.raises(DpforestError, match="identifier of that name"):
-            Domain(
-                (Attribute("a", "categorical", ("x", "y")),),
-                "k",
-                ("false", "true"),
-                privacy_unit=unit,
-                identifiers=("row",),
-            )
+    named = {"attributes": (Attribute("a", "categorical", ("x", "y")),), "target": "k"}
+    for unit, identifier in (("row", "row"), ("Row", "row"), ("row", "Row")):
+        with pytest.raises(DpforestError, match=f'has an identifier "{identifier}"'):
+            Domain(**named, classes=("false", "true"), privacy_unit=unit, identifiers=(identifier,))
+    Domain(**named, classes=("false", "true"), privacy_unit="Row", identifiers=("Row",))
 
 
 def test_identifiers_are_asked_about_under_a_cap_of_rows(con: duckdb.DuckDBPyConnection) -> None:

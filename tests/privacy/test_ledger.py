@@ -219,6 +219,12 @@ def test_a_cap_counts_runs_with_other_rows_of_its_unit(ledger: Ledger) -> None:
     debit(ledger, NANO, unit=PERSON)
 
 
+def test_a_cap_of_rows_counts_no_other_number_of_rows(ledger: Ledger) -> None:
+    debit(ledger, NANO, unit=ROW)
+    with pytest.raises(BudgetError, match="cannot count it"):
+        set_cap(ledger, VISITS, 3 * NANO, 0, PrivacyUnit("row", 3))
+
+
 def test_spending_before_the_cap_counts(ledger: Ledger) -> None:
     debit(ledger, 2 * NANO)
     assert set_cap(ledger, VISITS, 3 * NANO, 0, ROW).left_epsilon == NANO
