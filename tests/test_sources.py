@@ -305,6 +305,21 @@ def test_a_query_is_looked_at_where_its_names_mean_the_same(hidden: str, tmp_pat
     assert not book.exists()
 
 
+def test_locked_settings_and_deep_queries_hide_nothing(tmp_path: Path) -> None:
+    con, book = database(tmp_path), tmp_path / "book"
+    shown = con.execute("SELECT current_setting('explain_output')").fetchone()
+    fitted(con, con.sql("FROM t WHERE true"), ledger=book, dataset="d")
+    assert con.execute("SELECT current_setting('explain_output')").fetchone() == shown
+    con.execute("SET lock_configuration = true")
+    (tmp_path / "rows.csv").write_text("colour,size,who,label\n")
+    fitted(con, con.sql("FROM t WHERE true"), ledger=book, dataset="d")
+    with pytest.raises(DpforestError, match="whose types may follow from the values"):
+        fitted(con, con.sql(f"FROM '{tmp_path}/rows.csv'"), ledger=book, dataset="d")
+    deep = "SELECT * REPLACE (size + 1 AS size) FROM (" * 600 + "FROM t" + ")" * 600
+    with pytest.raises(DpforestError, match="too deeply nested"):
+        fitted(con, con.sql(deep), ledger=book, dataset="d")
+
+
 def test_objects_of_python_are_given_themselves_not_by_a_query(tmp_path: Path) -> None:
     con, book = database(tmp_path), tmp_path / "book"
     for rows in (polars.DataFrame(columns()), polars.DataFrame(columns()).to_arrow()):

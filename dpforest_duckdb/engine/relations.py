@@ -40,16 +40,11 @@ _TYPED = {
     *("RANGE", "GENERATE_SERIES", "REPEAT", "UNNEST", "JSON_EACH", "JSON_TREE"),
     "DUCKDB_TABLE_SAMPLE",
 }
-_OBJECTS = {
-    "PANDAS_SCAN",
-    "ARROW_SCAN",
-    "PYTHON_ARROW_SCAN",
-}  # of Python; tables of other systems end in _SCAN too
-_SUSPECT = {
-    *_UNSEEN,
-    *_OBJECTS,
-    *("READ_CSV", "READ_CSV_AUTO", "READ_JSON", "READ_JSON_AUTO", "READ_NDJSON"),
-}
+# objects of Python; what reads tables of other systems ends in _SCAN too
+_OBJECTS = {"PANDAS_SCAN", "ARROW_SCAN", "PYTHON_ARROW_SCAN"}
+# what is looked for where a plan is text
+_SUSPECT = {*_UNSEEN, *_OBJECTS, "READ_CSV", "READ_CSV_AUTO", "READ_JSON", "READ_JSON_AUTO"}
+_SUSPECT |= {"READ_NDJSON", "READ_NDJSON_AUTO"}
 _NOWHERE: dict[str, list[str]] = {"path": []}
 
 
@@ -166,19 +161,31 @@ def _functions(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> set[s
     """What a query reads from, in capitals, by DuckDB's plan before it is optimised.
 
     The plan is that of the user's connection, where the names mean what they mean in the query. The
-    plan of a query with parameters cannot be asked for: the optimised one is searched then.
+    plan of a query with parameters cannot be asked for: the optimised one is searched then, and
+    also if settings are locked.
+
+    Raises `DpforestError` for a query that is too deeply nested.
     """
     sql = engine.call(relation.sql_query)
     if _has_parameters(engine, sql):
         return set(re.findall(r"[A-Z]+(?:_[A-Z]+)+", engine.call(relation.explain))) & _SUSPECT
-    shown = engine.run("SELECT current_setting('explain_output')")[0][0]
-    engine.run("SET explain_output = 'all'")
+    shown, locked = engine.run(
+        "SELECT current_setting('explain_output'), current_setting('lock_configuration')"
+    )[0]
+    if not locked:
+        engine.run("SET explain_output = 'all'")
     try:
         plans = dict(engine.run(f"EXPLAIN (FORMAT json) {sql}"))
     finally:
-        engine.run(f"SET explain_output = '{shown}'")
-    plan = json.loads(plans["logical_plan"])
-    return set(_leaves(plan if isinstance(plan, list) else [plan]))
+        if not locked:
+            engine.run(f"SET explain_output = '{shown}'")
+    try:
+        plan = json.loads(plans.get("logical_plan") or plans["physical_plan"])
+        return set(_leaves(plan if isinstance(plan, list) else [plan]))
+    except RecursionError:
+        raise DpforestError(
+            "The query is too deeply nested to see what it reads: store parts of it in tables."
+        ) from None
 
 
 def _has_parameters(engine: DuckDBEngine, sql: str) -> bool:
