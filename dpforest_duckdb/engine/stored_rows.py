@@ -28,7 +28,7 @@ MAX_TESTS = 7  # first splits of a tree that each statement tests again; with mo
 
 
 class StoredRows:
-    """Packed codes, and a node_class for each tree, in a table that each change makes anew.
+    """Packed codes and a node_class for each tree, in a table. Each change writes a new table.
 
     The node_class of a row is its node times the number of classes, plus its class. DuckDB knows
     the range of this single narrow key, so it groups by an array index; two keys would be hashed.

@@ -54,8 +54,8 @@ class Entry:
 class _Cut:
     """The cut of one tree: its leaves, what is reachable in them, and the points drawn so far.
 
-    A step that would make more than `most` leaves is not offered. `limited` are the leaves that
-    therefore no step could split when the last one was drawn.
+    A step that would make more than `most` leaves is not offered. `limited` is the number of
+    leaves that no step could split for this reason, when the last step was drawn.
     """
 
     splits: Candidates

@@ -150,11 +150,11 @@ def _log_likelihood(table: Floats, labels: slice, grid: Floats, variance: float)
     and those of the others.
 
     With share p, (1-p)·count - p·others has mean 0; its variance is that of noise and of sampling.
-    The number of rows of a value is unknown. Either it is 0, and the counts are noise, which tells
-    nothing about the share; or it may be any number from 0 on, with the density that one in as many
-    as values have on average would have. Before the counts are seen, both are equally likely. So
-    empty values take the shares of all rows, and do not tend to equal shares. If a share fits best
-    with a negative number of rows, the counts are noise.
+    The number of rows of a value is unknown, so there are two cases, equally likely before the
+    counts are seen. Without rows, the counts are noise and tell nothing about the share. With rows,
+    every number of them is equally likely, with density 1 / (the mean rows of a value). So empty
+    values take the shares of all rows, and do not tend to equal shares. If a share fits best with a
+    negative number of rows, the counts are noise.
     """
     rest, rows = table.shape[1] - 1, table.sum(axis=1)[:, None]
     count = table.T[labels, :, None]
