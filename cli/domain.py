@@ -64,8 +64,8 @@ def domain(
     blank = sum("todo" in column for column in columns)
     if blank:
         say(
-            f"Columns that are not declared: {blank}. Fill in each TODO with what is public, or "
-            "delete the column from the file: then it is not used."
+            f"Columns that are not declared: {blank}. At each TODO, remove the # of one kind and "
+            "correct its values, or delete the column from the file: then it is not used."
         )
     if as_json:
         emit(content)
@@ -99,30 +99,30 @@ def _check(rows: FoundRows, file: str, target: str | None, as_json: bool) -> Non
 
 
 def _marked(column: dict[str, Any], kind: ColumnType | None, is_target: bool) -> dict[str, Any]:
-    """The column, with a note that says what to fill in if nothing is declared.
+    """The column, with the kinds that it may have under "todo" if nothing is declared.
 
     `kind` is None for a column of a CSV file, which is text that may stand for numbers.
     """
+    categories = {"kind": "categorical", "domain": ["…", "…"]}
     if is_target and "domain" not in column:
-        return {"name": column["name"], "todo": 'kind = "categorical" and domain = [the classes]'}
+        return {"name": column["name"], "todo": [categories]}
     if "kind" in column:
         return column
-    unset = "(public knowledge, not from the rows)"
-    number = f'kind = "numeric", lower = 0 and upper = 100 {unset}'
-    category = 'kind = "categorical" and domain = [the categories], or delete this column'
+    numbers = {"kind": "numeric", "lower": 0, "upper": 100}
+    flags = {"kind": "categorical", "domain": [0, 1]}
+    fractions = {"kind": "numeric", "lower": 0.0, "upper": 100.0}
+    days = {"kind": "numeric", "lower": "2020-01-01", "upper": "2029-12-31"}
+    person = {"kind": "identifier"}
+    choices: dict[str, list[dict[str, Any]]] = {
+        "other": [person],
+        "boolean": [categories],
+        "text": [categories, person],
+        "date": [days],
+        "timestamp": [days],
+        "integer": [numbers, flags, person],
+        "decimal": [fractions, flags],
+        "float": [fractions, flags],
+    }
     if kind is None:
-        number = number.replace("100", "100, or 0.0 and 1.0 for fractions")
-        return {**column, "todo": f'{number}; or {category}; or kind = "identifier"'}
-    person = ', or kind = "identifier" if it names persons'
-    match kind.family:
-        case "other":
-            needed = "delete this column, whose values cannot be compared with categories" + person
-        case "boolean":
-            needed = category
-        case "text":
-            needed = category + person
-        case "date" | "timestamp":
-            needed = f'kind = "numeric", lower = "2020-01-01" and upper = "2029-12-31" {unset}'
-        case family:
-            needed = number + person * (family == "integer")
-    return {**column, "todo": one_line(f"{needed}; the type is {kind}")}
+        return {**column, "todo": [categories, numbers, fractions, person]}
+    return {**column, "todo": choices[kind.family], "type": one_line(kind)}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, number, say, say_if_new, say_spent, show_table
+from dpforest_duckdb.cli.output import emit, number, say, say_if_new, say_spent, show_table, tell
 
 if TYPE_CHECKING:
     from dpforest_duckdb.ledger.datasets import AnyAccount
@@ -127,18 +127,18 @@ def _show(found: Evaluation, classes: Sequence[str]) -> None:
     """Print the figures for people."""
     from dpforest_duckdb.privacy.amounts import show
 
-    print(f"rows      {'-' if found.rows is None else found.rows}")
+    tell(f"rows      {'-' if found.rows is None else found.rows}")
     noise = found.accuracy_noise
     spread = f" ± {noise:.2g} by the noise" if noise else ""
     if noise is not None and noise > TOO_NOISY:
         say("These figures are mostly noise: more rows or a larger --epsilon would tell more.")
-    print(f"accuracy  {number(found.accuracy)}{spread}")
-    print(f"log loss  {number(found.log_loss)}")
-    print(f"AUC       {number(found.auc)}{_why(found.auc, len(classes))}")
+    tell(f"accuracy  {number(found.accuracy)}{spread}")
+    tell(f"log loss  {number(found.log_loss)}")
+    tell(f"AUC       {number(found.auc)}{_why(found.auc, len(classes))}")
     if found.epsilon is not None:
-        print(f"protects  {found.unit}, at ε = {show(found.epsilon)}")
+        tell(f"protects  {found.unit}, at ε = {show(found.epsilon)}")
         meaning = "standard deviation of one count; each figure combines many"
-        print(f"noise     {found.noise:.3g} ({meaning})")
+        tell(f"noise     {found.noise:.3g} ({meaning})")
     if found.confusion:
         show_table(
             ["class", *(f"predicted {one}" for one in classes)],

@@ -17,6 +17,15 @@ def rules(
     leaves_only: Annotated[
         bool, typer.Option("--leaves-only", help="Leave out the rules of inner nodes.")
     ] = False,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            "--top",
+            min=1,
+            metavar="N",
+            help="Only N rules, with the largest support first. [default: all, tree by tree]",
+        ),
+    ] = None,
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
 ) -> None:
@@ -26,11 +35,13 @@ def rules(
 
     \b
     Example:
-      dpforest rules --db data.duckdb --model visits --leaves-only
+      dpforest rules --db data.duckdb --model visits --leaves-only --top 20
     """
     with options.opened_for_model(db, model, show_sql=show_sql) as (_, forest):
         found = [rule for rule in forest.rules() if rule["leaf"] or not leaves_only]
     warn_if_not_private(forest)
+    if top is not None:
+        found = sorted(found, key=lambda rule: -(rule["support"] or 0))[:top]
     if as_json:
         emit({"rules": found})
         return

@@ -3,10 +3,14 @@
 import re
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 # a whole command, which stays as it is, or an option
 _OPTION = re.compile(r"dpforest [a-z]+(?: [a-z]+)?(?: --[a-z-]+ \S+)*|--([a-z][a-z-]*)")
 _STAYS = re.compile(r"debit(ed)? stays|paid for")
+SHOWN = 5  # errors of one domain file
 # options whose name in Python is another one
 _PARAMETERS = {
     "db": "the path",
@@ -51,8 +55,36 @@ class DpforestError(Exception):
         self.sentence = one_line(sentence)
         super().__init__(in_python(self.sentence))
 
-    def __reduce__(self) -> tuple[type, tuple[str]]:
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         return type(self), (self.sentence,)
+
+
+class Refusals:
+    """What is wrong in several places, so that users can correct all of it at once."""
+
+    def __init__(self) -> None:
+        self._found: list[DpforestError] = []
+
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        """Keep a `DpforestError` for later."""
+        try:
+            yield
+        except DpforestError as error:
+            self._found.append(error)
+
+    def refuse(self) -> None:
+        """Raise what was kept, if anything: several as one `DpforestError`, a sentence for each."""
+        match self._found:
+            case []:
+                return
+            case [error]:
+                raise error
+            case errors:
+                sentences = [error.sentence for error in errors[:SHOWN]]
+                if len(errors) > SHOWN:
+                    sentences.append(f"There are {len(errors) - SHOWN} more errors.")
+                raise DpforestError(" ".join(sentences))
 
 
 def after_debit(error: DpforestError) -> DpforestError:

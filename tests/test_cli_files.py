@@ -149,9 +149,9 @@ def test_dry_runs_and_domain_files_of_data_files_change_nothing(folder: Path) ->
     skeleton = dpforest("domain", "--db", "people.parquet", "--target", "ill").text
     assert 'name = "age"' in skeleton
     as_text = dpforest("domain", "--db", "part-1.csv", "--target", "ill").text
-    age = as_text.partition('name = "age"\n')[2].partition("\n")[0]
-    assert 'kind = "numeric", lower = 0' in age, "the text in a CSV file may stand for numbers"
-    assert 'kind = "categorical"' in age
+    age = as_text.partition('name = "age"\n')[2].partition("[[")[0]
+    assert '# kind = "numeric"\n# lower = 0' in age, "the text in a CSV file may stand for numbers"
+    assert '# kind = "categorical"' in age
     assert sorted(folder.iterdir()) == before
 
 

@@ -6,14 +6,17 @@ import datetime as dt
 import math
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.attribute import Scale
 from dpforest_duckdb.domain.file import domain_from_mapping, domain_toml, load_domain
 from dpforest_duckdb.domain.types import DATE, DOUBLE, INTEGER, VARCHAR, column_type, column_types
+from dpforest_duckdb.domain.values import ordinal
 from dpforest_duckdb.engine.declarations import declared_columns, declared_domain
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
@@ -424,3 +427,65 @@ def test_a_file_that_is_nested_without_end_is_no_domain(tmp_path: Path) -> None:
     path.write_text("a=" + "[" * 100_000)
     with pytest.raises(DpforestError, match="nested too deeply"):
         load_domain(path)
+
+
+@pytest.mark.parametrize(
+    ("sql_type", "lower", "upper"),
+    [
+        ("DOUBLE", 0.0, 67.1),
+        ("DOUBLE", -3.7, 1e9 / 3),
+        ("DOUBLE", 0.0, 1e-307),
+        ("DOUBLE", -9e299, 9e299),
+        ("DECIMAL(9, 2)", 0.01, 99.37),
+        ("BIGINT", 0, 18_424),
+        ("BIGINT", -(2**62), 2**62),
+        ("TIMESTAMP", dt.datetime(2020, 1, 1, 0, 0, 7), dt.datetime(2024, 2, 29, 23, 59, 59)),
+        ("TIMESTAMP", dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, 0, 0, 9)),
+    ],
+)
+@pytest.mark.parametrize("bins", [4, 32, 240])
+def test_mixed_bins_are_cut_at_numbers_of_few_digits(
+    sql_type: str, lower: Any, upper: Any, bins: int
+) -> None:
+    kind = column_type(sql_type)
+    plain = Attribute("a", "numeric", lower=lower, upper=upper).bound(kind)
+    edges = plain.recut(bins).edges
+    low, high = (ordinal(limit, kind.family) for limit in (lower, upper))
+    assert list(edges) == sorted(set(edges))
+    assert low <= edges[0]
+    assert edges[-1] <= high
+    assert len(edges) >= min(bins, 240) - 3 or kind.family == "integer" or high - low < 10
+    widths = np.diff([low, *edges, high])
+    for edge, narrower in zip(edges, np.minimum(widths[:-1], widths[1:]), strict=True):
+        if kind.family != "timestamp":
+            digits = repr(edge).partition("e")[0].strip("-").replace(".", "").strip("0")
+            span = math.log10(max(abs(edge) / float(narrower), 1.0))
+            assert len(digits) <= span + 3, (edge, narrower)
+        elif narrower > 500_000:
+            assert edge % 86_400 == 0
+
+
+def test_a_bin_of_one_whole_number_has_its_name() -> None:
+    few = Attribute("a", "numeric", lower=0, upper=5).bound(column_type("INTEGER")).recut(8)
+    labels = [few.label(cell) for cell in range(few.proper)]
+    assert labels == ["<= 0", "1", "2", "3", "4", "> 4"]
+    days = Attribute("d", "numeric", edges=(dt.date(2024, 1, 1), dt.date(2024, 1, 2)))
+    assert days.bound(column_type("DATE")).label(1) == "2024-01-02"
+    fractions = Attribute("a", "numeric", edges=(1, 2)).bound(column_type("DOUBLE"))
+    assert fractions.label(1) == "> 1 and <= 2"
+
+
+def test_all_errors_of_a_domain_come_at_once() -> None:
+    column = {"name": "c", "kind": "categorical", "domain": ["a", "b"]}
+    wrong = [{"name": name, "kind": "numeric", "lower": 1, "upper": 0} for name in "efghijk"]
+    with pytest.raises(DpforestError) as refused:
+        domain_from_mapping({"target": "c", "column": [column, *wrong, {"name": "z"}]})
+    for name in "efghi":
+        assert f'"{name}"' in str(refused.value)
+    assert '"j"' not in str(refused.value)
+    assert "There are 3 more errors." in str(refused.value)
+    domain = domain_from_mapping(
+        {"target": "c", "column": [column, *({**each, "upper": 9} for each in wrong[:2])]}
+    )
+    with pytest.raises(DpforestError, match=r'"e".*"f"'):
+        domain.bind({"c": column_type("VARCHAR"), "f": column_type("VARCHAR")})

@@ -273,7 +273,7 @@ def test_a_forest_sees_through_bounds_that_are_far_too_wide(
 ) -> None:
     domain = wide(con, "300 + i % 100 / 100.0", 6000)
     forest = fit(con, "w", domain=domain, epsilon=1, delta=delta)
-    assert any(line.startswith("window 2") for line in forest.guarantee.plan)
+    assert any(line.startswith("bounds window 2") for line in forest.guarantee.plan)
     sql = forest.to_sql("w").rstrip().removesuffix(";")
     (right,) = con.execute(f"SELECT avg((prediction = c)::INT) FROM ({sql})").fetchall()[0]
     assert right > 0.9
@@ -313,11 +313,11 @@ def test_a_run_asks_of_bounds_what_its_plan_says(
         rows_per_unit=2, ledger=tmp_path / "l",
     )  # fmt: skip
     plan = run.execute().guarantee.plan
-    first = [line for line in plan if line.startswith((*COUNTS, BOUNDS))]
+    first = [line for line in plan if line.split(":")[0] in (*COUNTS, BOUNDS)]
     assert [line.split(":")[0] for line in first] == [*COUNTS[:counts], BOUNDS]
     assert given[: len(first)] == [(Fraction(line.split(" = ")[1]) * NANO, 2) for line in first]
     assert given[0][0] == epsilon * NANO // 400
-    turns = [line for line in plan if line.startswith("window")]
+    turns = [line for line in plan if line.startswith("bounds window")]
     windows = given[len(first) : len(first) + len(turns)]
     assert len(turns) > 1
     assert [bound for _, bound in windows] == [2] * len(turns)
@@ -353,7 +353,7 @@ def test_windows_too_narrow_for_a_type_leave_its_public_bounds(
     con.execute(f"CREATE TABLE t AS SELECT {usual} AS x, i % 2 AS y FROM range(6000) r(i)")
     public = Domain((Attribute("x", "numeric", lower=lower, upper=upper),), "y", ("0", "1"))
     forest = fit(con, "t", domain=public, epsilon=1, recipe="log-odds")
-    assert any("window 1" in line for line in forest.guarantee.plan)
+    assert any("bounds window 1" in line for line in forest.guarantee.plan)
     (found,) = forest.domain.attributes
     assert ordinal(found.lower, found.family) < ordinal(found.upper, found.family)
 

@@ -106,6 +106,10 @@ def test_the_accountant_refuses_what_was_not_planned() -> None:
             account.spend(purpose, depth)
     with pytest.raises(PlanError):
         Accountant(Plan((PlannedQuery("split", "m", (0,)),))).spend("split")
+    fresh = Accountant(account.plan)
+    assert fresh.spend("split", 0, times=3) == 10
+    with pytest.raises(PlanError):
+        fresh.spend("split", 1, times=4)
 
 
 def test_an_adapted_plan_fits_into_what_was_debited() -> None:
@@ -517,8 +521,8 @@ class Telling(Accountant):
         super().__init__(plan, debited)
         self.costs_spent: list[int] = []
 
-    def spend(self, purpose: str, depth: int = 0) -> int:
-        self.costs_spent.append(super().spend(purpose, depth))
+    def spend(self, purpose: str, depth: int = 0, *, times: int = 1) -> int:
+        self.costs_spent.append(super().spend(purpose, depth, times=times))
         return self.costs_spent[-1]
 
 

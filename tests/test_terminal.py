@@ -166,13 +166,33 @@ def test_the_domain_file_says_what_to_fill_in(tmp_path: Path) -> None:
     make(db, "CREATE TABLE t (born DATE NOT NULL, note VARCHAR, id BIGINT, size DOUBLE)")
     said = dpforest("domain", "--db", db, "--table", "t")
     born, note, number, size = said.out.split("[[column]]")[1:]
-    assert 'lower = "2020-01-01"' in born
+    assert '# lower = "2020-01-01"' in born
     assert "nullable = false" in born
-    assert 'kind = "identifier" if it names persons' in note
-    assert "delete this column" in note
+    assert '# kind = "identifier"' in note
+    assert "# TODO (VARCHAR): set a kind and public values, or delete the column" in note
     assert "identifier" in number
     assert "identifier" not in size
     assert "delete the column" in said.err
+
+
+def test_the_kinds_in_a_domain_file_need_only_the_removal_of_a_mark(tmp_path: Path) -> None:
+    db = tmp_path / "t.duckdb"
+    make(db, "CREATE TABLE t (born DATE, note VARCHAR, id BIGINT, size DOUBLE, cost DECIMAL(9, 2))")
+    said = dpforest("domain", "--db", db, "--table", "t", "--target", "note").out
+    head, *columns = said.split("\n[[column]]\n")
+    for choice in range(3):
+        filled = [head]
+        for column in columns:
+            name, todo, *commented = column.strip().splitlines()
+            kinds = "\n".join(line.removeprefix("# ") for line in commented).split("\n#\n")
+            filled.append("\n".join([name, todo, kinds[min(choice, len(kinds) - 1)]]))
+        file = tmp_path / "t.toml"
+        file.write_text("\n[[column]]\n".join(filled).replace('"note"\n# T', '"note"\n# T'))
+        text = file.read_text().replace('["…", "…"]', '["a", "b"]')
+        file.write_text(text)
+        if 'kind = "identifier"' in text.partition('"note"\n')[2].partition("[[")[0]:
+            continue
+        assert dpforest("domain", "--db", db, "--table", "t", "--check", file).code == 0
 
 
 def test_the_version_names_the_libraries_that_matter() -> None:

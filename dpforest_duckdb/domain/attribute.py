@@ -22,6 +22,7 @@ Scale = Literal["linear", "log", "mixed"]
 DEFAULT_BINS = 32
 MAX_BINS = 250
 MAX_CATEGORIES = 10_000
+WHOLE: frozenset[Family] = frozenset({"integer", "date"})  # numbers, or days since 1970
 FEW_VALUES = 8  # so few whole numbers get a bin each
 Groups = tuple[tuple[str, tuple[str, ...]], ...]  # one level of a taxonomy: name and categories
 
@@ -144,6 +145,9 @@ class Attribute:
             value = self.values[cell]
             # in quotes if it could be taken for one of the labels above, or for nothing
             return f"'{value}'" if value in ("NULL", "other") or not value.strip() else value
+        inside = 0 < cell < len(self.edges)
+        if inside and self.family in WHOLE and self.edges[cell] - self.edges[cell - 1] == 1:
+            return self.text(self.edges[cell])  # the only value in the bin
         low = f"> {self.text(self.edges[cell - 1])}" if cell else ""
         high = f"<= {self.text(self.edges[cell])}" if cell < len(self.edges) else ""
         return " and ".join(part for part in (low, high) if part) or "any number"
@@ -266,16 +270,20 @@ class Attribute:
                     ordinal(self.upper, family),
                     self.bins or DEFAULT_BINS,
                     self.scale or "linear",
-                    whole=family in ("integer", "date"),
+                    whole=family in WHOLE,
                 )
             except ZeroDivisionError:
                 raise DpforestError(
                     f'lower and upper of column "{self.name}" are too close together to be cut '
                     "into bins: move them apart, or give edges."
                 ) from None
-        if family in ("integer", "date"):
+        if family in WHOLE:
             edges = [math.floor(edge) for edge in edges]
-        return tuple(sorted(set(edges)))
+        edges = sorted(set(edges))
+        if self.scale == "mixed" and not self.edges and family != "date":
+            lower, upper = ordinal(self.lower, family), ordinal(self.upper, family)
+            edges = _rounded(lower, edges, upper, moments=family == "timestamp")
+        return tuple(edges)
 
 
 @lru_cache(4096)  # a run asks again and again, for other numbers of rows
@@ -411,3 +419,23 @@ def _cut(lower: Number, upper: Number, bins: int, scale: str, *, whole: bool) ->
     if lower > 0:
         return [lower * (upper / lower) ** share for share in shares]
     return [lower + math.expm1(share * math.log1p(upper - lower)) for share in shares]
+
+
+def _rounded(
+    lower: Number, edges: Sequence[Number], upper: Number, *, moments: bool
+) -> list[Number]:
+    """The edges in fewer digits, and moments at whole days, hours, minutes or seconds: rules and
+    SQL are then easier to read.
+
+    An edge moves by at most a tenth of the narrower bin beside it, so edges still ascend.
+    """
+    widths = [high - low for low, high in pairwise((lower, *edges, upper))]
+    found: list[Number] = []
+    for edge, narrower in zip(edges, map(min, pairwise(widths)), strict=True):
+        step = narrower / 5
+        if moments:
+            whole = next((seconds for seconds in (86_400, 3_600, 60, 1) if seconds <= step), 0)
+            found.append(round(edge / whole) * whole if whole else edge)
+        else:
+            found.append(round(edge, -math.floor(math.log10(step))) if step > 0 else edge)
+    return found

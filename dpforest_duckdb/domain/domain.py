@@ -10,7 +10,7 @@ from dpforest_duckdb.arguments import TEXT, TEXTS, Kind, refuse_wrong_types
 from dpforest_duckdb.domain.attribute import Attribute, refuse_duplicates
 from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.domain.types import UNKNOWN, ColumnType
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import DpforestError, Refusals
 
 ATTRIBUTES: Kind = (
     lambda value: (
@@ -134,11 +134,15 @@ class Domain:
 
         target = column(self.target, "correct --target, or the target in the domain")
         labels = bound_labels(self.classes, target, columns[target])
+        attributes, refusals = [], Refusals()
+        for attribute in self.attributes:
+            with refusals.gathered():
+                named = column(attribute.name)
+                attributes.append(attribute.bound(columns[named], named))
+        refusals.refuse()
         return replace(
             self,
-            attributes=tuple(
-                a.bound(columns[column(a.name)], column(a.name)) for a in self.attributes
-            ),
+            attributes=tuple(attributes),
             target=target,
             classes=labels.values,
             target_type=columns[target],

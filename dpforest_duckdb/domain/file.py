@@ -17,7 +17,7 @@ from dpforest_duckdb.domain.domain import Domain
 from dpforest_duckdb.domain.names import fold, hint, meant
 from dpforest_duckdb.domain.types import Number
 from dpforest_duckdb.domain.values import category_text
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import DpforestError, Refusals
 
 COLUMN_KEYS = (
     *("name", "kind", "domain", "ordered", "lower", "upper", "bins", "edges", "scale"),
@@ -62,21 +62,24 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
     unit = content.get("privacy_unit")
     if unit is not None and not isinstance(unit, str):
         raise DpforestError("privacy_unit in the domain must be a column name in quotes.")
-    attributes, identifiers, classes = [], [], None
+    attributes, identifiers, targets = [], [], []
+    refusals = Refusals()
     for column in columns:
         name = column.get("name")
         if not isinstance(name, str) or not name:
             raise DpforestError("A [[column]] of the domain has no name: add one.")
-        _refuse_misspelt(f'Column "{name}" of the domain', column, COLUMN_KEYS)
-        if column.get("kind") == "identifier":
-            identifiers.append(name)
-        elif fold(name) == fold(wanted):
-            if classes is not None:
-                raise DpforestError(f'The domain describes the target "{wanted}" twice: once only.')
-            classes = _class_list(name, column)
-        else:
-            attributes.append(_attribute(name, column))
-    if classes is None:
+        with refusals.gathered():
+            _refuse_misspelt(f'Column "{name}" of the domain', column, COLUMN_KEYS)
+            if column.get("kind") == "identifier":
+                identifiers.append(name)
+            elif fold(name) == fold(wanted):
+                targets.append(_class_list(name, column))
+            else:
+                attributes.append(_attribute(name, column))
+    refusals.refuse()
+    if len(targets) > 1:
+        raise DpforestError(f'The domain describes the target "{wanted}" twice: once only.')
+    if not targets:
         names = [column["name"] for column in columns]
         raise DpforestError(
             f'The domain does not describe the target "{wanted}"{hint(wanted, names)}: add its '
@@ -85,14 +88,17 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
     return Domain(
         attributes=tuple(attributes),
         target=wanted,
-        classes=classes,
+        classes=targets[0],
         privacy_unit=unit,
         identifiers=tuple(identifiers),
     )
 
 
 def domain_toml(domain: Mapping[str, Any]) -> str:
-    """A domain as TOML, from the keys of a domain file; a column without kind is left blank."""
+    """A domain as TOML, from the keys of a domain file.
+
+    A column may have kinds to choose from under "todo", which become comments, and its "type".
+    """
     lines = []
     for key in ("target", "privacy_unit"):
         if domain.get(key):
@@ -101,10 +107,17 @@ def domain_toml(domain: Mapping[str, Any]) -> str:
             lines.append('target = ""  # TODO: name the column to predict')
     for column in domain["column"]:
         lines.append("\n[[column]]")
-        lines.extend(f"{key} = {_toml(value)}" for key, value in column.items() if key != "todo")
+        known = {key: value for key, value in column.items() if key not in ("todo", "type")}
+        lines.extend(f"{key} = {_toml(value)}" for key, value in known.items())
         if "todo" in column:
-            lines.append(f"# TODO: {column['todo']}")
+            of_type = f" ({column['type']})" if "type" in column else ""
+            lines.append(f"# TODO{of_type}: set a kind and public values, or delete the column")
+            lines.append("\n#\n".join(_commented(choice) for choice in column["todo"]))
     return "\n".join(lines) + "\n"
+
+
+def _commented(choice: Mapping[str, Any]) -> str:
+    return "\n".join(f"# {key} = {_toml(value)}" for key, value in choice.items())
 
 
 def _refuse_misspelt(where: str, content: Mapping[str, Any], known: Sequence[str]) -> None:

@@ -99,7 +99,7 @@ def boost(rows: CodedRows, context: TrainingContext) -> Grown:
     rounds += -(-forest.times // block) if forest else 0
     for turn in range(len(sweep.by_depth) if sweep else 0):
         assert sweep is not None
-        cost, widths = account.spend("sweep", turn), StepWidths()
+        cost, widths = account.spend("sweep", turn, times=len(single)), StepWidths()
         order = bits.words(len(single)).argsort()  # random, so that no attribute is always last
         for number in order.tolist():
             done += 1
@@ -108,8 +108,8 @@ def boost(rows: CodedRows, context: TrainingContext) -> Grown:
             single[number] = _added(single[number], step)
     trees: list[Tree] = []
     if forest:
-        cost = account.spend("forest")
         random = random_trees(domain, forest.times, request.depth, bits)
+        cost = account.spend("forest", times=len(random))
         for first in range(0, len(random), block):
             done += 1
             context.observe(Event(Phase.BOOST, done, rounds, "round"))

@@ -105,11 +105,16 @@ def ordered_attributes(request: Request) -> list[int]:
 def _positions(private: Sequence[Integers], context: TrainingContext) -> dict[int, Integers]:
     """The positions `[cell, dimension]` of each attribute, from private `[cell, class]`."""
     request, found = context.request, dict[int, Integers]()
+    narrowed = [
+        number
+        for number, each in enumerate(request.domain.attributes)
+        if positions.has_window(each)
+    ]
     planned = context.account.plan.query("window")
-    cost = context.account.spend("window") if planned else 0
+    cost = context.account.spend("window", times=len(narrowed)) if planned else 0
     for number, attribute in enumerate(request.domain.attributes):
         window = None
-        if planned and positions.has_window(attribute):
+        if planned and number in narrowed:
             counts = private[number][: attribute.proper].sum(axis=1)
             utilities = positions.worth(counts, max(request.rows, 1))
             bits = context.randomness.bits

@@ -89,4 +89,4 @@ def relevant(learner: Learner) -> Learner:
             rows, replace(context, request=replace(request, weights=tuple(weights.tolist())))
         )
 
-    return Learner(grow, learner.node_columns)
+    return replace(learner, grow=grow)

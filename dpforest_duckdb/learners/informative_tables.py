@@ -166,7 +166,7 @@ def release_tables(
     query = context.account.plan.query("tables")
     assert query is not None, "a recipe of tables has planned them"
     if query.times > 1:
-        costs = [context.account.spend("tables")] * len(drawn)
+        costs = [context.account.spend("tables", times=len(drawn))] * len(drawn)
     else:
         costs = [context.account.spend("tables", rank) for rank in range(len(drawn))]
     counts, noise = [np.zeros(0, dtype=np.int64)] * len(drawn), [0.0] * len(drawn)

@@ -89,7 +89,7 @@ def recut(counts: Sequence[Integers], request: Request, account: Accountant, bit
     """
     query = account.plan.query(MEDIANS)
     assert query is not None, "only a plan that asks for bins gets them"
-    turns = [account.spend(MEDIANS, turn) for turn in range(len(query.by_depth))]
+    turns = [account.spend(MEDIANS, turn, times=len(counts)) for turn in range(len(query.by_depth))]
     epsilons = [median_epsilon(cost, query.measure) for cost in turns]
     cut = recut_by_medians(request.domain, counts, epsilons, request.rows_per_unit, bits)
     return replace(request, domain=cut)

@@ -18,7 +18,7 @@ from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.levels import LEVELS, grow_levels, split_levels
 from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.progress import Event, Phase
-from dpforest_duckdb.request import Grown, Learner, TrainingContext
+from dpforest_duckdb.request import Grown, TrainingContext
 from dpforest_duckdb.splits.choose import draw_best
 from dpforest_duckdb.tree import LEAF, Tree
 
@@ -95,5 +95,5 @@ def _paid(rows: CodedRows, context: TrainingContext) -> Grown:
     return _aggregated(rows, context, grow_levels(rows, context), drawn(context))
 
 
-BY_TRUE_ERRORS = Learner(_as_published, LEVELS.node_columns, compares_trees=True)
-BY_DRAWN_ERRORS = Learner(_paid, LEVELS.node_columns, compares_trees=True)
+BY_TRUE_ERRORS = replace(LEVELS, grow=_as_published, compares_trees=True)
+BY_DRAWN_ERRORS = replace(LEVELS, grow=_paid, compares_trees=True)

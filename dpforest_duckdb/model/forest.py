@@ -68,8 +68,14 @@ class Forest(ForestContent):
                 "The rows to predict must be a table's name, a DuckDB relation, or a pandas, "
                 "polars or Arrow table."
             )
+        named = "SELECT count(*) FROM (SHOW ALL TABLES) WHERE name ILIKE 'dpforest_rows_to_predict'"
         dpforest_rows_to_predict = rows  # DuckDB finds it by its name, unless a table has that
         try:
+            if con.sql(named).fetchall() != [(0,)]:
+                raise DpforestError(
+                    'The database has a table called "dpforest_rows_to_predict", which stands for '
+                    "the frame here: rename it."
+                )
             relation = con.sql("FROM dpforest_rows_to_predict")
         except duckdb.Error:
             raise DpforestError(

@@ -74,7 +74,7 @@ def from_json(text: str, kind: type[Kind]) -> Kind:
     try:
         return _forest(content, kind)
     except DpforestError as error:
-        raise DpforestError(f"The model is damaged: {error}") from None
+        raise DpforestError(f"The model is damaged: {error.sentence}") from None
     except (ValueError, TypeError, KeyError, IndexError, OverflowError, AttributeError):
         raise DpforestError("The model is damaged: a field is missing or wrong.") from None
 

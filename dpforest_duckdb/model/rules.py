@@ -116,6 +116,6 @@ def condition(
     label = attribute.label(cell if kind == EQUALS else branch)
     if kind == EQUALS and branch == 1:
         return f"{name} is not {shown(label)}"
-    if attribute.kind == "numeric" and not label.startswith(("NULL", "other")):
+    if attribute.kind == "numeric" and label.startswith(("> ", "<= ", "any ")):
         return f"{name} {label}"
     return f"{name} is {label}" if label in ("NULL", "other") else f"{name} = {shown(label)}"

@@ -8,6 +8,7 @@ import re
 import tempfile
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from dpforest_duckdb.engine.base import ModelStore, NameTakenError
 from dpforest_duckdb.errors import DpforestError
@@ -47,9 +48,11 @@ class NotStoredError(DpforestError):
         place = "only in the attribute `forest` of this error"
         if kept is not None:
             place = f"in the file {kept}: add it with dpforest models import"
-        super().__init__(f"{why} The model is paid for and kept {place}.")
-        self.forest = forest
-        self.kept = kept
+        super().__init__(f"{why.sentence} The model is paid for and kept {place}.")
+        self._why, self.forest, self.kept = why, forest, kept
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return type(self), (self._why, self.forest, self.kept)
 
 
 def rescued(forest: Forest, why: DpforestError) -> NotStoredError:

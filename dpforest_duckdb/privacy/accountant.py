@@ -19,13 +19,16 @@ class Accountant:
         self._delta = delta
         self._queried: dict[str, list[int]] = {}
 
-    def spend(self, purpose: str, depth: int = 0) -> int:
-        """Spend a query at a depth, in every tree that shares rows; returns the cost of one."""
+    def spend(self, purpose: str, depth: int = 0, *, times: int = 1) -> int:
+        """Spend a query at a depth; returns the cost of one.
+
+        `times` is how often it is asked of the same rows there, for example by as many trees.
+        """
         query = self.plan.query(purpose)
         queried = self._queried.setdefault(purpose, [])
         if query is None or not 0 <= depth < len(query.by_depth):
             raise PlanError(f"{purpose} was not planned here")
-        if depth in queried or query.by_depth[depth] < 1:
+        if depth in queried or query.by_depth[depth] < 1 or times > query.times:
             raise PlanError(f"more {purpose} queries than planned")
         queried.append(depth)
         return query.by_depth[depth]

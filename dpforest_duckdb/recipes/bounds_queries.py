@@ -17,7 +17,7 @@ from dpforest_duckdb.privacy.plan import Measure, PlannedQuery, counting
 from dpforest_duckdb.recipes.plans import first_queries
 from dpforest_duckdb.request import Request
 
-BOUNDS, WINDOW = "bounds", "window"
+BOUNDS, WINDOW = "bounds", "bounds window"
 SHARE = 100  # the check costs ε / SHARE at most, or ρ / SHARE
 
 

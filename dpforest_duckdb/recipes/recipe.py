@@ -86,8 +86,8 @@ class Recipe:
     - boosting's "sweep" and "forest", the "tables" of attributes, class means' "window", "means",
       "squares" and "products" (see `learners`);
     - "bins": cuts of numeric attributes at private medians (`learners.private_bins`);
-    - "bounds", "window 1", …: narrower bounds, if `private_bounds` is true and public ones are far
-      too wide;
+    - "bounds", "bounds window 1", …: narrower bounds, if `private_bounds` is true and
+      public ones are far too wide;
     - "strongest": the rows that one attribute alone classifies wrongly, for the attribute where
       they are fewest; only if there is an `if_one_suffices`, or if `asks_strongest` is true, there
       are three classes or more and more than one tree, and the noise in the figure is small.

@@ -105,7 +105,7 @@ def sums(
     """
     of_class = tables[0].sum(axis=0)[None][: int(rows)]
     codes = [code_of(attribute) for attribute in attributes]
-    signed = [code.sums(table) for code, table in zip(codes, tables, strict=False)]
+    signed = [code.sums(table) for code, table in zip(codes, tables[: len(codes)], strict=True)]
     return np.concatenate([of_class, *signed]).T
 
 

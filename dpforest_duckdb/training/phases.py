@@ -86,7 +86,8 @@ class Phases:
             request, context = further, sized(context, further, classes)
             if turn > 1:
                 counts = self._cell_counts(search.bins)
-            search = search.turn(counts, account.spend(window(turn)), measure, k, randomness.bits)
+            cost = account.spend(window(turn), times=len(search.open))
+            search = search.turn(counts, cost, measure, k, randomness.bits)
             if not search.open:
                 break
         return sized(context, replace(request, domain=search.domain), classes)
