@@ -46,8 +46,8 @@ def rules(
         emit({"rules": found})
         return
     keys = ["tree", "node", "rule", "prediction", "counts", "noise", "confidence", "support"]
-    if forest.link == "softmax":
-        keys.append("log_odds")
+    if forest.link == "softmax":  # no leaf predicts alone, so a prediction would mislead
+        keys = ["tree", "node", "rule", "log_odds", "counts", "noise", "support"]
         found = [{**rule, "log_odds": _added(rule["log_odds"])} for rule in found]
     show_table(keys, [[rule[key] for key in keys] for rule in found], title="rule")
     sys.stdout.flush()  # the note comes below the rules, also if both go to one file
@@ -58,7 +58,10 @@ def rules(
     )
     if forest.link == "softmax":
         whose = f"of {classes[1]}" if len(classes) == 2 else "of all classes in that order"
-        say(f"Log-odds are what a leaf adds to those {whose}; the prediction follows from them.")
+        say(
+            f"Log-odds are what a leaf adds to those {whose}. The sum over all trees makes the "
+            "prediction, so a leaf alone has none."
+        )
 
 
 def _added(log_odds: dict[str, float] | None) -> str | None:
