@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dpforest_duckdb.model.figures import Evaluation
     from dpforest_duckdb.model.forest import Forest
 
+HARDLY = 0.1  # of a class's rows: if fewer are predicted as it, a threshold of 1/2 is too high
 TOO_NOISY = 0.1  # a larger standard deviation of the accuracy leaves a figure that says nothing
 
 
@@ -50,9 +51,9 @@ def evaluate(
     """Compare predictions with known classes: accuracy, loss, AUC, and a confusion matrix.
 
     Without --epsilon the figures are exact and not private; a table with a cap refuses them. With
-    --epsilon they are noisy and free to publish, and the budget is debited; their probabilities are
-    rounded to a twentieth. They protect the unit of the table's cap, or else the model's. If no
-    private run in the ledger made the model, add --unseen.
+    --epsilon they are noisy and free to publish, and the budget is debited; probabilities are then
+    rounded to one of 22 ranges. They protect the unit of the table's cap, or else the model's. If
+    no private run in the ledger made the model, add --unseen.
 
     \b
     Example:
@@ -132,7 +133,7 @@ def _show(found: Evaluation, classes: Sequence[str]) -> None:
     spread = f" ± {noise:.2g} by the noise" if noise else ""
     if noise is not None and noise > TOO_NOISY:
         say("These figures are mostly noise: more rows or a larger --epsilon would tell more.")
-    tell(f"accuracy  {number(found.accuracy)}{spread}")
+    tell(f"accuracy  {number(found.accuracy)}{spread}{_beside(found)}")
     tell(f"log loss  {number(found.log_loss)}")
     tell(f"AUC       {number(found.auc)}{_why(found.auc, len(classes))}")
     if found.epsilon is not None:
@@ -144,6 +145,26 @@ def _show(found: Evaluation, classes: Sequence[str]) -> None:
             ["class", *(f"predicted {one}" for one in classes)],
             [[one, *rows] for one, rows in zip(classes, found.confusion, strict=True)],
         )
+        _say_if_never_predicted(found, classes)
+
+
+def _beside(found: Evaluation) -> str:
+    """What the accuracy is to be compared with."""
+    guess = found.most_frequent
+    return "" if guess is None else f" (always the more frequent class: {number(guess)})"
+
+
+def _say_if_never_predicted(found: Evaluation, classes: Sequence[str]) -> None:
+    """Say on stderr if one of two classes is hardly ever predicted, and what helps."""
+    for position, (rows, predicted) in enumerate(
+        zip(map(sum, found.confusion), map(sum, zip(*found.confusion, strict=True)), strict=True)
+    ):
+        if predicted < HARDLY * rows:
+            say(
+                f"Hardly any row is predicted as {classes[position]}, because its probability is "
+                f"rarely above 1/2. To find such rows, compare p_{classes[position]} with a lower "
+                "threshold of your own."
+            )
 
 
 def _why(auc: float | None, classes: int) -> str:

@@ -1,7 +1,18 @@
 -- Count how often a model is right, by class (of two) and by probability or its bin.
 -- inputs: the scored rows of a table; outputs: one row per combination that occurs
 -- reads private rows: yes
-SELECT "class", "right", "value", COUNT(*) AS "rows"
+SELECT
+  "class",
+  "right",
+{% if edges %}
+{% for edge in edges %}
+  {% if not loop.first %}+ {% endif %}CAST("value" > {{ edge }} AS UTINYINT){% if loop.last %} AS "bin",{% endif %}
+
+{% endfor %}
+{% else %}
+  "value",
+{% endif %}
+  COUNT(*) AS "rows"
 FROM (
   SELECT
     *{% if unit %},
@@ -18,7 +29,7 @@ FROM (
 {# the class itself matters to the AUC of two classes only #}
       {% if binary %}{{ class }}{% else %}0{% endif %} AS "class",
       CAST({{ class }} = {{ predicted }} AS UTINYINT) AS "right",
-      {% if bins %}CAST(greatest(ceil({{ value }} * {{ bins }}), 1) - 1 AS UTINYINT){% else %}{{ value }}{% endif %} AS "value"
+      {{ value }} AS "value"
     FROM (
 {{ scored }}
     ) AS s
@@ -32,4 +43,4 @@ FROM (
 -- a row is left out if as many rows of its unit come before it as are used
 WHERE "before" IS DISTINCT FROM "unit"
 {% endif %}
-GROUP BY "class", "right", "value"
+GROUP BY "class", "right", {% if edges %}"bin"{% else %}"value"{% endif %}

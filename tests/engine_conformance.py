@@ -278,13 +278,13 @@ def outcomes_are_counted(rows: Snapshot, info: TableInfo) -> None:
         key = (label, int(label == (share > 0.5)), share)
         expected[key] = expected.get(key, 0) + 1
     assert counted == expected
-    grid = rows.count_outcome_grid(forest, labels, ROW, bins=4, salt=1)
+    grid = rows.count_outcome_grid(forest, labels, ROW, (0.25, 0.5, 0.75), 1)
     assert grid.shape == (2, 2, 4)
     for (label, right, share), count in expected.items():
         assert grid[label, right, round(share * 4) - 1] == count
     assert grid.sum() == sum(expected.values())
     units = [row[2] for row in ROWS if row[3] in domain.classes and row[2] is not None]
-    bounded = rows.count_outcome_grid(forest, labels, PrivacyUnit("who", 2), bins=4, salt=1)
+    bounded = rows.count_outcome_grid(forest, labels, PrivacyUnit("who", 2), (0.25, 0.5, 0.75), 1)
     assert bounded.sum() == sum(min(2, units.count(unit)) for unit in set(units))
 
 

@@ -505,7 +505,7 @@ def test_evaluate_exact(db: Path) -> None:
     said = dpforest("evaluate", "--db", db, "--model", "risk", "--table", "visits", "--json")
     assert set(said.facts) == {
         *("model", "forest", "table", "rows", "accuracy", "log_loss", "auc", "private"),
-        *("bins", "confusion"),
+        *("bins", "bin_edges", "confusion", "most_frequent"),
     }
     assert said.facts["rows"] == 1000
     assert said.facts["accuracy"] > 0.9
@@ -530,7 +530,7 @@ def test_evaluate_on_a_capped_table_wants_epsilon_and_debits_it(db: Path) -> Non
     assert state(db) == before
     said = dpforest(*shared, "--epsilon", "2.5", "--json")
     figures = {"model", "forest", "table", "rows", "accuracy", "log_loss", "auc", "private"}
-    figures |= {"bins", "confusion"}
+    figures |= {"bins", "bin_edges", "confusion", "most_frequent"}
     noisy = {"epsilon", "privacy_unit", "rows_per_unit", "noise", "accuracy_noise"}
     assert set(said.facts) == {*figures, *noisy}
     assert said.facts["private"] is True

@@ -197,7 +197,8 @@ def test_the_verb_writes_the_page_whole_or_not_at_all(db: Path, tmp_path: Path) 
 
 def evaluated(**changed: Any) -> Evaluated:
     bins = ((0, 0),) * 4 + ((80, 20), (1, -2)) + ((0, 0),) * 12 + ((10, 90), (0, 3))
-    figures = Evaluated("visits", 200, 0.85, 0.4, 0.9, True, 0.5, 2.0, bins)
+    edges = tuple(number / 20 for number in range(21))
+    figures = Evaluated("visits", 200, 0.85, 0.4, 0.9, True, 0.5, 2.0, bins, edges)
     return replace(figures, **changed)
 
 

@@ -245,12 +245,17 @@ class Snapshot(Protocol):
         """
 
     def count_outcome_grid(
-        self, forest: ForestContent, labels: Attribute, unit: PrivacyUnit, *, bins: int, salt: int
+        self,
+        forest: ForestContent,
+        labels: Attribute,
+        unit: PrivacyUnit,
+        edges: Sequence[float],
+        salt: int,
     ) -> Integers:
         """Dense `counts[label, right, bin]`, from at most `unit.rows` rows of each unit.
 
-        Bin b holds probabilities above b / bins and up to (b + 1) / bins; the first one also 0.
-        `salt` decides which rows of a unit count.
+        Bin b holds probabilities above `edges[b - 1]` and up to `edges[b]`; edges ascend. `salt`
+        decides which rows of a unit count.
         """
 
 

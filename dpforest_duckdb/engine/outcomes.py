@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -41,25 +41,28 @@ class DuckDBOutcomes:
 
     def groups(self) -> Outcomes:
         """Rows by class, prediction and exact probability."""
-        found = self._counted(0, None)
+        found = self._counted((), None)
         label, right, rows = (
             np.asarray(found[key], np.int64) for key in ("class", "right", "rows")
         )
         return Outcomes(label, right, np.asarray(found["value"], np.float64), rows)
 
-    def grid(self, unit: PrivacyUnit, bins: int, salt: int) -> Integers:
-        """Dense `counts[label, right, bin]`, with empty cells filled in."""
+    def grid(self, unit: PrivacyUnit, edges: Sequence[float], salt: int) -> Integers:
+        """Dense `counts[label, right, bin]` between edges, with empty cells filled in."""
         classes = len(self._forest.domain.classes)
-        found = self._counted(bins, unit, {"salt": salt})
-        grid = np.zeros((2 if classes == 2 else 1, 2, bins), dtype=np.int64)
-        keys = tuple(np.asarray(found[key], np.int64) for key in ("class", "right", "value"))
+        found = self._counted(edges, unit, {"salt": salt})
+        grid = np.zeros((2 if classes == 2 else 1, 2, len(edges) + 1), dtype=np.int64)
+        keys = tuple(np.asarray(found[key], np.int64) for key in ("class", "right", "bin"))
         grid[keys] = found["rows"]
         return grid
 
     def _counted(
-        self, bins: int, unit: PrivacyUnit | None, salt: Mapping[str, int] | None = None
+        self,
+        edges: Sequence[float],
+        unit: PrivacyUnit | None,
+        salt: Mapping[str, int] | None = None,
     ) -> Any:
-        """The counts by class, prediction and probability, or its bin if there are `bins`."""
+        """The counts by class, prediction and probability, or its bin between `edges`."""
         dialect, table = self._statements.dialect, self._table
         prefix = free_prefix(table.columns)
         asked = compared(self._forest, self._labels, table, unit, dialect, prefix)
@@ -68,7 +71,12 @@ class DuckDBOutcomes:
             read.append(unit.column)
         source = Scored(self._statements.rows_of(table, self._spelt(read)), table.columns)
         scored = score_sql(self._forest, source, prefix=prefix, fast=True)
-        sql = render("evaluate", scored=Sql(scored.rstrip()), bins=bins, **asked)
+        sql = render(
+            "evaluate",
+            scored=Sql(scored.rstrip()),
+            edges=[Sql(str(edge)) for edge in edges],
+            **asked,
+        )
         needed = salt if asked["unit"] else None  # DuckDB refuses a parameter that is not used
         run = self._statements.run
         return run(sql, needed, step="evaluate", fetch="fetchnumpy", on=self._cursor)

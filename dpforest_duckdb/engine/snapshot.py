@@ -10,7 +10,7 @@ table.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import duckdb
 
@@ -124,9 +124,14 @@ class DuckDBSnapshot:
         return self._outcomes(forest, labels).groups()
 
     def count_outcome_grid(
-        self, forest: ForestContent, labels: Attribute, unit: PrivacyUnit, *, bins: int, salt: int
+        self,
+        forest: ForestContent,
+        labels: Attribute,
+        unit: PrivacyUnit,
+        edges: Sequence[float],
+        salt: int,
     ) -> Integers:
-        return self._outcomes(forest, labels).grid(unit, bins, salt)
+        return self._outcomes(forest, labels).grid(unit, edges, salt)
 
     def _outcomes(self, forest: ForestContent, labels: Attribute) -> DuckDBOutcomes:
         return DuckDBOutcomes(self._statements, self._cursor, self._table, forest, labels)

@@ -177,9 +177,14 @@ class SourceSnapshot:
         return self._read().count_outcomes(forest, labels)
 
     def count_outcome_grid(
-        self, forest: ForestContent, labels: Attribute, unit: PrivacyUnit, *, bins: int, salt: int
+        self,
+        forest: ForestContent,
+        labels: Attribute,
+        unit: PrivacyUnit,
+        edges: Sequence[float],
+        salt: int,
     ) -> Integers:
-        return self._read().count_outcome_grid(forest, labels, unit, bins=bins, salt=salt)
+        return self._read().count_outcome_grid(forest, labels, unit, edges, salt)
 
     def _read(self) -> DuckDBSnapshot:
         """The rows as a table, which is filled at the first call."""

@@ -22,7 +22,7 @@ from dpforest_duckdb.ledger.account import Account, has_budget
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount
 from dpforest_duckdb.ledger.entries import outcome
-from dpforest_duckdb.model.figures import BINS, Evaluation, exact_figures, noisy_figures
+from dpforest_duckdb.model.figures import EDGES, Evaluation, exact_figures, noisy_figures
 from dpforest_duckdb.model.json_format import fingerprint
 from dpforest_duckdb.privacy.amounts import nano_epsilon
 from dpforest_duckdb.privacy.noise import OpenDPNoise
@@ -135,7 +135,7 @@ def _noisy(
 ) -> Evaluation:
     """Figures of the rows for a budget that is paid."""
     salt = secrets.randbits(63)
-    grid = rows.count_outcome_grid(forest, labels, unit, bins=BINS, salt=salt)
+    grid = rows.count_outcome_grid(forest, labels, unit, EDGES, salt)
     return noisy_figures(grid, nano, unit, len(forest.domain.classes), OpenDPNoise())
 
 

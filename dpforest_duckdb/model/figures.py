@@ -14,7 +14,12 @@ from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.noise import CountNoise, laplace_deviation
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
-BINS = 20  # of the probability, in private figures; even, so that 1/2 is an edge
+# of the bins of probabilities in private figures: closer near 0 and 1, for rare classes
+EDGES = (
+    *(0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5),
+    *(0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998),
+)
+HALF = EDGES.index(0.5) + 1  # the bins up to 1/2
 LEAST_PROBABILITY = 1e-15  # smaller probabilities are replaced by this in the log loss
 
 
@@ -27,7 +32,7 @@ class Evaluation:
     standard deviation of the noise in each count that they are computed from, and `accuracy_noise`
     about what it makes of the accuracy's. With two classes,
     `bins[bin]` are the rows of the first and of the second class whose probability of the second is
-    above bin / BINS and up to (bin + 1) / BINS; noisy if the figures are.
+    above `EDGES[bin - 1]` and up to `EDGES[bin]`; noisy if the figures are.
     """
 
     rows: int | None
@@ -45,19 +50,27 @@ class Evaluation:
     @property
     def confusion(self) -> tuple[tuple[int, int], ...]:
         """Rows `[class][predicted class]` of two classes, as `bins` has them, but none below 0."""
-        halves = (self.bins[: BINS // 2], self.bins[BINS // 2 :])  # 1/2 and below: the first class
+        halves = (self.bins[:HALF], self.bins[HALF:])  # 1/2 and below: the first class
         return tuple(
             (_rows_of(halves[0], number), _rows_of(halves[1], number))
             for number in range(2 if self.bins else 0)
         )
+
+    @property
+    def most_frequent(self) -> float | None:
+        """The accuracy of always predicting the more frequent of two classes, by `bins`."""
+        rows = [_rows_of(self.bins, number) for number in (0, 1)]
+        return max(rows) / sum(rows) if any(rows) else None
 
     def facts(self) -> dict[str, Any]:
         """The figures as a JSON object, with their cost and privacy unit if they are noisy."""
         names = ("rows", "accuracy", "log_loss", "auc", "private")
         found = {name: getattr(self, name) for name in names}
         if self.bins:
+            found["most_frequent"] = self.most_frequent
             found["confusion"] = [list(rows) for rows in self.confusion]
             found["bins"] = [list(rows) for rows in self.bins]
+            found["bin_edges"] = list(EDGES)
         if self.epsilon is None or self.unit is None:
             return found
         return {
@@ -91,8 +104,8 @@ def exact_figures(outcomes: Outcomes, classes: int) -> Evaluation:
 
 def _in_bins(value: Floats, rows: Integers) -> Integers:
     """The rows `[bin]` by the bin of their probability."""
-    bins = np.clip(np.ceil(value * BINS).astype(np.int64) - 1, 0, BINS - 1)
-    return np.bincount(bins, weights=rows, minlength=BINS).astype(np.int64)
+    bins = np.searchsorted(EDGES, value)
+    return np.bincount(bins, weights=rows, minlength=len(EDGES) + 1).astype(np.int64)
 
 
 def _bins(rows: Integers) -> tuple[tuple[int, int], ...]:
@@ -127,15 +140,14 @@ def auc(score: Floats, positive: Integers | Floats, negative: Integers | Floats)
 def possible(classes: int) -> Mask:
     """The cells `[class, right, bin]` of the grid that a row can be in; public.
 
-    Bin b holds probabilities above b / BINS and up to (b + 1) / BINS; the first one also 0. With
-    two classes the second is predicted only above 1/2. With more classes, a predicted class has at
-    least an equal share, and a class that is not predicted has at most half.
+    Bins lie between EDGES. With two classes the second is predicted only above 1/2. With more
+    classes, a predicted class has at least an equal share, and a class that is not predicted has at
+    most half.
     """
-    high = np.arange(1, BINS + 1)
-    above_half = high * 2 > BINS
+    above_half = np.arange(len(EDGES) + 1) >= HALF
     if classes == 2:
         return np.array([[above_half, ~above_half], [~above_half, above_half]])
-    return np.array([[~above_half, high * classes >= BINS]])
+    return np.array([[~above_half, np.array([*EDGES, 1]) * classes >= 1]])
 
 
 def noisy_figures(
@@ -161,7 +173,7 @@ def noisy_figures(
     )
     if rows < 1:
         return nothing
-    middle = (np.arange(BINS) + 0.5) / BINS
+    middle = np.mean([[0, *EDGES], [*EDGES, 1]], axis=0)
     of_own_class = np.array([1 - middle, middle]) if classes == 2 else middle[None, :]
     loss = log_loss(of_own_class, noisy.sum(axis=1))
     area = auc(middle, noisy[1].sum(axis=0), noisy[0].sum(axis=0)) if classes == 2 else None

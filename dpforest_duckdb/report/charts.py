@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -124,8 +125,9 @@ def calibration_chart(evaluated: Evaluated) -> dict[str, Any] | None:
     """
     import altair as alt
 
-    bins, rows = len(evaluated.bins), []
-    for number, (first, second) in enumerate(evaluated.bins):
+    rows = []
+    limits = pairwise(evaluated.edges)
+    for (low, high), (first, second) in zip(limits, evaluated.bins, strict=False):
         total = first + second
         if total < 1 or total <= BAND * math.sqrt(2) * evaluated.noise:
             continue
@@ -133,7 +135,7 @@ def calibration_chart(evaluated: Evaluated) -> dict[str, Any] | None:
         band = BAND * evaluated.noise * math.hypot(share, 1 - share) / total
         rows.append(
             {
-                "probability": (number + 0.5) / bins,
+                "probability": (low + high) / 2,
                 "share": share,
                 "low": max(share - band, 0.0),
                 "high": min(share + band, 1.0),

@@ -19,7 +19,7 @@ class Evaluated:
 
     `private` says whether they may be published; `noise` is the standard deviation of each count in
     `bins`, 0 if they are exact. `bins[bin]` are the rows of the first and the second of two classes
-    by equal parts of the probability of the second.
+    by the probability of the second, which lies between `edges[bin]` and `edges[bin + 1]`.
     """
 
     table: str
@@ -31,6 +31,7 @@ class Evaluated:
     epsilon: float | None
     noise: float
     bins: tuple[tuple[int, int], ...]
+    edges: tuple[float, ...]
 
 
 def load_evaluation(path: str | Path, forest: ForestContent) -> Evaluated:
@@ -66,6 +67,9 @@ def _parsed(content: Any) -> Evaluated:
     if rows is not None and type(rows) is not int:
         raise ValueError("rows must be a whole number")
     bins = tuple((_count(first), _count(second)) for first, second in content.get("bins", ()))
+    edges = (0.0, *map(_probability, content.get("bin_edges", ())), 1.0)
+    if bins and len(edges) != len(bins) + 1:
+        raise ValueError("bins lie between bin_edges")
     return Evaluated(
         table=str(content["table"]),
         rows=rows,
@@ -76,6 +80,7 @@ def _parsed(content: Any) -> Evaluated:
         epsilon=_figure(content.get("epsilon")),
         noise=_figure(content.get("noise")) or 0.0,
         bins=bins,
+        edges=edges,
     )
 
 
@@ -83,6 +88,12 @@ def _count(value: object) -> int:
     if type(value) is not int:
         raise ValueError("a count must be a whole number")
     return value
+
+
+def _probability(value: object) -> float:
+    if not isinstance(value, int | float) or not 0 < value < 1:
+        raise ValueError("an edge must be a probability")
+    return float(value)
 
 
 def _figure(value: object) -> float | None:

@@ -1,7 +1,18 @@
 -- Count how often a model is right, by class (of two) and by probability or its bin.
 -- inputs: the scored rows of a table; outputs: one row per combination that occurs
 -- reads private rows: yes
-SELECT `class`, `right`, `value`, COUNT(*) AS `rows`
+SELECT
+  `class`,
+  `right`,
+{% if edges %}
+{% for edge in edges %}
+  {% if not loop.first %}+ {% endif %}CAST(`value` > {{ edge }} AS INT){% if loop.last %} AS `bin`,{% endif %}
+
+{% endfor %}
+{% else %}
+  `value`,
+{% endif %}
+  COUNT(*) AS `rows`
 FROM (
   SELECT
     *{% if unit %},
@@ -17,7 +28,7 @@ FROM (
 {# the class itself matters to the AUC of two classes only #}
       {% if binary %}{{ class }}{% else %}0{% endif %} AS `class`,
       CAST({{ class }} = {{ predicted }} AS INT) AS `right`,
-      {% if bins %}CAST(greatest(ceil({{ value }} * {{ bins }}), 1) - 1 AS INT){% else %}{{ value }}{% endif %} AS `value`
+      {{ value }} AS `value`
     FROM (
 {{ scored }}
     ) AS s
@@ -30,4 +41,4 @@ FROM (
 {% if unit %}
 WHERE `position` <= {{ unit.rows }}
 {% endif %}
-GROUP BY `class`, `right`, `value`
+GROUP BY `class`, `right`, {% if edges %}`bin`{% else %}`value`{% endif %}

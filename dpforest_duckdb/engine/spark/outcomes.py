@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
@@ -30,20 +32,20 @@ class SparkOutcomes:
 
     def groups(self) -> Outcomes:
         """Rows by class, prediction and exact probability."""
-        found = np.array(self._counted(0, None, 0), dtype=np.float64).reshape(-1, 4)
+        found = np.array(self._counted((), None, 0), dtype=np.float64).reshape(-1, 4)
         label, right, rows = (found[:, n].astype(np.int64) for n in (0, 1, 3))
         return Outcomes(label, right, found[:, 2], rows)
 
-    def grid(self, unit: PrivacyUnit, bins: int, salt: int) -> Integers:
-        """Dense `counts[label, right, bin]`, with empty cells filled in."""
-        found = np.array(self._counted(bins, unit, salt), dtype=np.int64).reshape(-1, 4)
+    def grid(self, unit: PrivacyUnit, edges: Sequence[float], salt: int) -> Integers:
+        """Dense `counts[label, right, bin]` between edges, with empty cells filled in."""
+        found = np.array(self._counted(edges, unit, salt), dtype=np.int64).reshape(-1, 4)
         classes = len(self._forest.domain.classes)
-        grid = np.zeros((2 if classes == 2 else 1, 2, bins), dtype=np.int64)
+        grid = np.zeros((2 if classes == 2 else 1, 2, len(edges) + 1), dtype=np.int64)
         grid[tuple(found[:, :3].T)] = found[:, 3]
         return grid
 
-    def _counted(self, bins: int, unit: PrivacyUnit | None, salt: int) -> Rows:
-        """The counts by class, prediction and probability, or its bin if there are `bins`."""
+    def _counted(self, edges: Sequence[float], unit: PrivacyUnit | None, salt: int) -> Rows:
+        """The counts by class, prediction and probability, or its bin between `edges`."""
         dialect, table = self._steps.dialect, self._table
         prefix = free_prefix(table.columns)
         asked = compared(self._forest, self._labels, table, unit, dialect, prefix)
@@ -52,5 +54,10 @@ class SparkOutcomes:
             keep.append(unit.column)
         source = Scored(self._view, table.columns)
         scored = score_sql(self._forest, source, prefix=prefix, dialect=dialect, keep=keep)
-        sql = render("spark/evaluate", scored=Sql(scored.rstrip()), bins=bins, **asked)
+        sql = render(
+            "spark/evaluate",
+            scored=Sql(scored.rstrip()),
+            edges=[Sql(str(edge)) for edge in edges],
+            **asked,
+        )
         return self._steps.rows(sql, {"salt": salt} if asked["unit"] else None, step="evaluate")

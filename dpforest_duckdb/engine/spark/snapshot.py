@@ -7,7 +7,7 @@ the last time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute
@@ -98,9 +98,14 @@ class SparkSnapshot:
         return self._outcomes(forest, labels).groups()
 
     def count_outcome_grid(
-        self, forest: ForestContent, labels: Attribute, unit: PrivacyUnit, *, bins: int, salt: int
+        self,
+        forest: ForestContent,
+        labels: Attribute,
+        unit: PrivacyUnit,
+        edges: Sequence[float],
+        salt: int,
     ) -> Integers:
-        return self._outcomes(forest, labels).grid(unit, bins, salt)
+        return self._outcomes(forest, labels).grid(unit, edges, salt)
 
     def _outcomes(self, forest: ForestContent, labels: Attribute) -> SparkOutcomes:
         view = self._read(copied=True).view

@@ -1,7 +1,11 @@
 -- Count how often a model is right, by class (of two) and by probability or its bin.
 -- inputs: the scored rows of a table; outputs: one row per combination that occurs
 -- reads private rows: yes
-SELECT "class", "right", "value", COUNT(*) AS "rows"
+SELECT
+  "class",
+  "right",
+  "value",
+  COUNT(*) AS "rows"
 FROM (
   SELECT
     *
@@ -9,7 +13,7 @@ FROM (
     SELECT
 CASE WHEN "s"."label" = 'no' THEN 0 WHEN "s"."label" = 'yes' THEN 1 END AS "class",
       CAST(CASE WHEN "s"."label" = 'no' THEN 0 WHEN "s"."label" = 'yes' THEN 1 END = CASE WHEN "s"."dpforest_prediction" = 'no' THEN 0 WHEN "s"."dpforest_prediction" = 'yes' THEN 1 END AS UTINYINT) AS "right",
-"s"."dpforest_p_yes" AS "value"
+      "s"."dpforest_p_yes" AS "value"
     FROM (
 -- Scored by a decision forest of dpforest-duckdb VERSION; reads the table it scores, nothing else.
 -- model: model
