@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -38,6 +39,7 @@ from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.utils.estimator_checks import estimator_checks_generator  # noqa: E402
 
 from dpforest_duckdb.sklearn import DPForestClassifier, classifier  # noqa: E402
+from dpforest_duckdb.sklearn.inputs import target  # noqa: E402
 
 ROW = PrivacyUnit("row")
 X = np.column_stack([np.arange(1200) % 60, np.arange(1200) % 7]).astype(float)
@@ -444,9 +446,9 @@ BAD: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
     "one class": ({"classes": None}, X, ["yes"] * 1200, "one class"),
     "one declared class": ({"classes": ["yes"]}, X, Y, "two classes"),
     "no rows": ({}, X[:0], Y[:0], "minimum of 1"),
-    "no rows in a frame": ({}, pandas.DataFrame(X[:0]), Y[:0], "minimum of 1"),
-    "no columns": ({}, pandas.DataFrame(index=range(1200)), Y, "feature"),
-    "uneven": ({}, X, Y[:-1], "inconsistent"),
+    "no rows in a frame": ({}, pandas.DataFrame(X[:0]), Y[:0], "no rows"),
+    "no columns": ({}, pandas.DataFrame(index=range(1200)), Y, "no columns"),
+    "uneven": ({}, X, Y[:-1], "differ in length"),
     "one dimension": ({}, X[:, 0], Y, "2D array"),
     "three dimensions": ({}, X[None], Y, "dim"),
     "y of two columns": ({}, X, np.column_stack([Y, Y]), "1d array"),
@@ -572,3 +574,28 @@ def test_bounds_without_a_decimal_point_are_of_numbers_with_fractions() -> None:
     larger = np.where(fractions[:, 0] > 0.5, "yes", "no")
     fitted = model(bounds=(0, 1)).fit(fractions, larger)
     assert (fitted.predict(fractions) == larger).mean() > 0.8
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels"),
+    [
+        (X[:137], Y[:138]),
+        (X[:137], np.column_stack([Y[:137], Y[:137]])),
+        ([[1.0], [2.0], [[3.0, 4.0]], *X[:134].tolist()], Y[:137]),
+        (np.zeros((137, 0)), Y[:137]),
+        (pandas.DataFrame(index=range(137)), Y[:137]),
+    ],
+)
+def test_no_error_tells_the_number_of_rows(rows: Any, labels: Any) -> None:
+    with pytest.raises((ValueError, TypeError)) as refused:
+        DPForestClassifier(bounds=(0, 1)).fit(rows, labels)
+    assert not re.search("137|138", str(refused.value))
+
+
+@pytest.mark.parametrize("rows", [41, 42])
+def test_no_warning_depends_on_how_many_rows_have_how_many_classes(rows: int) -> None:
+    """scikit-learn warns if there are more classes than half of the rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = target(np.arange(rows) % 21)
+    assert len(found) == rows

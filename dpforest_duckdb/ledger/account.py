@@ -30,7 +30,7 @@ from dpforest_duckdb.ledger.anchor import (
 )
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
-from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Outcome, Table
+from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Cap, Outcome, Table
 from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 
 _MARK = "dpforest-budget: "
@@ -137,7 +137,7 @@ class Account:
                 )
             self._refuse_other_cap(info)
             table = self._identify(chain, info)
-            self._refuse_unanchored(chain.budget(table.dataset))
+            self._refuse_unanchored(chain.budget(table.dataset), info)
             run = chain.debit(
                 table, epsilon, delta, unit, recipe=recipe, model=model, private=private, plan=plan
             )
@@ -149,8 +149,9 @@ class Account:
         self, chain: Chain, epsilon: int, delta: int, unit: PrivacyUnit, *, private: bool
     ) -> None:
         """Raise what `debit` would raise about the budget; else add the run to `chain` only."""
-        table = self._identify(chain, self._current_info())
-        self._refuse_unanchored(chain.budget(table.dataset))
+        info = self._current_info()
+        table = self._identify(chain, info)
+        self._refuse_unanchored(chain.budget(table.dataset), info)
         chain.debit(table, epsilon, delta, unit, recipe="", model="", private=private, plan=[])
 
     def refuse_other(self, runs: Sequence[int], seen: TableInfo | None) -> None:
@@ -332,7 +333,17 @@ class Account:
                 "DPFOREST_LEDGER names another: leave them out, or name that one."
             )
 
-    def _refuse_unanchored(self, budget: Budget) -> None:
+    def _refuse_unanchored(self, budget: Budget, info: TableInfo) -> None:
+        """Raise `BudgetError` if the table cannot store a debit, or has a lower cap than its
+        ledger.
+        """
+        stored = _anchor(info.comment).get("cap")
+        if stored and budget.cap and not _within(budget.cap, stored):
+            raise BudgetError(
+                f"Refused: the ledger at {self.ledger.path} has a higher cap for table "
+                f'"{info.display}" than the table itself: set the cap again with dpforest budget '
+                "set, or restore the ledger."
+            )
         if budget.cap and not self.writable:
             raise BudgetError(
                 f'Refused: table "{self.info.display}" has a cap, and its database is read-only, '
@@ -344,6 +355,14 @@ class Account:
             raise BudgetError(
                 "The database is read-only, and a cap is stored in it too: open it for writing."
             )
+
+
+def _within(cap: Cap, stored: object) -> bool:
+    """Whether a cap is at most the one that a table's comment has, [nano-ε, atto-δ]."""
+    match stored:
+        case [int(epsilon), int(delta)]:
+            return cap.epsilon <= epsilon and cap.delta <= delta
+    return False
 
 
 def _may_be_renamed(lost: Table, info: TableInfo, *, new: bool, here: bool) -> BudgetError:

@@ -158,10 +158,12 @@ class Ledger:
                     "restore it from a backup"
                 )
             try:
-                chain.entries.append(parse(row[1]))
-            except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+                chain.load(parse(row[1]), row)
+            except (
+                *(KeyError, TypeError, ValueError, AttributeError, RecursionError),
+                DpforestError,
+            ):
                 raise self._error(_DAMAGED) from None
-            chain.rows.append(row)
         return chain
 
     def _error(self, what: str) -> DpforestError:

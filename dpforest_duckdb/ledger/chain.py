@@ -32,10 +32,14 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 @dataclass
 class Chain:
-    """The entries of a ledger with the rows that hold them: (seq, content, previous, hash)."""
+    """The entries of a ledger with the rows that hold them: (seq, content, previous, hash).
+
+    `open` are the runs that are not closed yet.
+    """
 
     entries: list[Entry] = field(default_factory=list)
     rows: list[tuple[int, str, str, str]] = field(default_factory=list)
+    open: set[int] = field(default_factory=set)
 
     @property
     def head(self) -> str:
@@ -52,7 +56,37 @@ class Chain:
         return self.next, content, self.head, digest
 
     def add(self, entry: Entry) -> None:
-        self.rows.append(self.row(canonical(entry)))
+        """Add the next entry. Raises what `check` raises."""
+        self.check(entry)
+        self._append(entry, self.row(canonical(entry)))
+
+    def load(self, entry: Entry, row: tuple[int, str, str, str]) -> None:
+        """Add the next entry of a file with the row that holds it. Raises what `check` raises."""
+        self.check(entry)
+        self._append(entry, row)
+
+    def check(self, entry: Entry) -> None:
+        """Raise `DpforestError` if an entry cannot come next.
+
+        It may have another number, an amount that is no budget, or end a run that is not open.
+        """
+        if entry.seq != self.next:
+            raise DpforestError(f"Entry {self.next} of the ledger has another number.")
+        if isinstance(entry, Closing):
+            if entry.run not in self.open:
+                raise DpforestError(
+                    f"The ledger has no open run {entry.run}; it was closed before, or debited "
+                    "elsewhere."
+                )
+        elif isinstance(entry, Cap | Debit):
+            check_amounts(entry.epsilon, entry.delta)
+
+    def _append(self, entry: Entry, row: tuple[int, str, str, str]) -> None:
+        if isinstance(entry, Debit):
+            self.open.add(entry.seq)
+        elif isinstance(entry, Closing):
+            self.open.remove(entry.run)
+        self.rows.append(row)
         self.entries.append(entry)
 
     def budget(self, dataset: str) -> Budget:
@@ -139,7 +173,6 @@ class Chain:
         Raises `BudgetError` for a higher cap without `raise_cap`, for another unit than the old
         cap's once something is spent, and if earlier runs had another unit or were not private.
         """
-        check_amounts(epsilon, delta)
         cap = Cap(self.next, _now(), table, epsilon, delta, unit)
         check_cap(cap, self.budget(table.dataset), raise_cap)
         self.add(cap)
@@ -162,7 +195,6 @@ class Chain:
         does not allow the run, is for another unit, or the run is not private. Without a cap the
         spending is recorded.
         """
-        check_amounts(epsilon, delta)
         debit = Debit(
             seq=self.next,
             time=_now(),
@@ -185,12 +217,6 @@ class Chain:
 
         Raises `DpforestError` for any other number.
         """
-        opened = {entry.seq for entry in self.entries if isinstance(entry, Debit)}
-        closed = {entry.run for entry in self.entries if isinstance(entry, Closing)}
-        if run not in opened - closed:
-            raise DpforestError(
-                f"The ledger has no open run {run}; it was closed before, or debited elsewhere."
-            )
         self.add(Closing(self.next, run, state, forest))
 
     def move(self, table: Table) -> None:
@@ -203,8 +229,11 @@ class Chain:
 
 
 def _now() -> str:
-    """UTC, for people to read: the order of entries is their sequence, not their time."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    """The hour in UTC, for people to read: the order of entries is their sequence.
+
+    Minutes would show how long the run before took, which depends on private rows.
+    """
+    return datetime.now(UTC).isoformat(timespec="hours")
 
 
 @cache

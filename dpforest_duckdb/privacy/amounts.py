@@ -6,7 +6,7 @@ down.
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation, localcontext
 
 from dpforest_duckdb.errors import UsageError
 
@@ -29,6 +29,13 @@ def _decimal(value: float | str | Decimal, option: str) -> Decimal:
     return number
 
 
+def _whole(number: Decimal, unit: int, cap: bool) -> int:
+    """A number in whole multiples of 1 / unit: rounded down if it is a cap, else up."""
+    with localcontext() as context:
+        context.prec = len(number.as_tuple().digits) + len(str(unit))  # the product is exact
+        return int((number * unit).to_integral_value(ROUND_FLOOR if cap else ROUND_CEILING))
+
+
 def nano_epsilon(value: float | str | Decimal, *, cap: bool = False) -> int:
     """ε in nano-ε: rounded up when it is spent, down when it is a cap.
 
@@ -39,7 +46,7 @@ def nano_epsilon(value: float | str | Decimal, *, cap: bool = False) -> int:
         raise UsageError("--epsilon must be greater than zero.")
     if number > MAX_EPSILON:
         raise UsageError(f"--epsilon must be at most {MAX_EPSILON}; a larger ε protects nobody.")
-    nano = int((number * NANO).to_integral_value(ROUND_FLOOR if cap else ROUND_CEILING))
+    nano = _whole(number, NANO, cap)
     if nano < 1:
         raise UsageError("--epsilon must be at least 1e-9, the smallest unit of the ledger.")
     return nano
@@ -60,7 +67,7 @@ def atto_delta(value: float | str | Decimal, *, cap: bool = False) -> int:
     number = _decimal(value, "--delta")
     if number < 0 or number >= 1:
         raise UsageError("--delta must be at least 0 and less than 1.")
-    return int((number * ATTO).to_integral_value(ROUND_FLOOR if cap else ROUND_CEILING))
+    return _whole(number, ATTO, cap)
 
 
 def large_delta(atto: int) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin  # type: ignore[import-untyped]
 from sklearn.utils import check_random_state  # type: ignore[import-untyped]
-from sklearn.utils.validation import check_consistent_length, check_is_fitted  # type: ignore[import-untyped]
+from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from dpforest_duckdb.arrays import Floats
 from dpforest_duckdb.domain import Domain
@@ -43,6 +43,7 @@ from dpforest_duckdb.sklearn.inputs import (
     class_list,
     features,
     labels_of,
+    refuse_other_length,
     target,
     texts,
 )
@@ -172,7 +173,7 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         try:
             columns = features(self, X, reset=True)
             labels = target(y)
-            check_consistent_length(X, labels)
+            refuse_other_length(X, labels)
             with _as_value_errors():
                 account = self._account()
                 with _database() as memory:
@@ -234,7 +235,7 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         columns = features(self, X, reset=False, unit=self._unit)
         if self._unit not in (None, *columns.names):
             raise InvalidInputError(f'X has no column "{self._unit}", which says whose row it is.')
-        check_consistent_length(X, labels)
+        refuse_other_length(X, labels)
         forest = self.forest_
         with _as_value_errors():
             account = self._account()

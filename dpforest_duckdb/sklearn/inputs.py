@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,15 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
-from sklearn.utils.validation import assert_all_finite, column_or_1d, validate_data  # type: ignore[import-untyped]
+from sklearn.utils.validation import (  # type: ignore[import-untyped]
+    assert_all_finite,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
 
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.engine.frames import is_frame
 
-# how scikit-learn quotes X in a message about complex numbers, or about one dimension
-_QUOTED = re.compile(r"(?s)(?<=not supported)\n.*|\narray=.*?(?=\nReshape|$)")
+# how scikit-learn quotes X, or its number of rows: in messages about complex numbers, about one
+# dimension, about lists of different lengths, and about no columns
+_QUOTED = re.compile(
+    r"(?s)(?<=not supported)\n.*|\narray=.*?(?=\nReshape|$)| The detected shape was .*"
+    r"|(?<=shape=\()\d+(?=, 0\))"
+)
 
-_FEW = 20  # classes; where there are more, scikit-learn may warn of too many for the rows
+_FEW = 20  # classes of Python objects that are cheaper to look through than to sort
 
 Labels = NDArray[Any]  # the classes of rows `[row]`, or the class list `[class]`
 
@@ -62,10 +72,7 @@ def features(estimator: BaseEstimator, X: Any, *, reset: bool, unit: str | None 
     if is_frame(X) and not isinstance(X, dict):
         rows, width = X.shape
         if not rows or not width:
-            raise ValueError(
-                f"Found array with {rows} sample(s) and {width} feature(s) (shape={(rows, width)}) "
-                "while a minimum of 1 is required."
-            )
+            raise ValueError(f"X has no {'columns' if rows else 'rows'}: at least one is needed.")
         given = list(X.column_names if hasattr(X, "column_names") else X.columns)
         if len(set(given)) < len(given):
             raise ValueError("X has two columns of one name: rename one.")
@@ -94,11 +101,28 @@ def _validated(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any]
 
 
 def target(y: Any) -> Labels:
-    """The classes of the rows, checked as scikit-learn checks them."""
-    labels = column_or_1d(y, warn=True)
+    """The classes of the rows, checked as scikit-learn checks them.
+
+    Raises `ValueError`. Numbers of rows are private, so they are in no message, and scikit-learn
+    does not warn of many classes for few rows.
+    """
+    try:
+        labels = column_or_1d(y, warn=True)
+    except ValueError:
+        raise ValueError("y should be a 1d array: a class for each row.") from None
     assert_all_finite(labels, input_name="y")
-    check_classification_targets(_distinct(labels))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        check_classification_targets(_distinct(labels))
     return np.asarray(labels)
+
+
+def refuse_other_length(X: Any, labels: Labels) -> None:  # noqa: N803
+    """Raise `ValueError` unless there is a class for each row."""
+    try:
+        check_consistent_length(X, labels)
+    except ValueError:
+        raise ValueError("X and y differ in length: y needs a class for each row.") from None
 
 
 def _distinct(labels: Labels) -> Labels:

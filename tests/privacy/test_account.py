@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -353,3 +355,56 @@ def test_the_anchor_of_an_earlier_debit_does_not_replace_that_of_a_later_one(
     assert kept["cap"] == [9 * NANO, 0]
     assert kept["head"] == ours.ledger.read().head
     assert ours.budget().spent_epsilon == 2 * NANO
+
+
+def forge(ledger: Path, change: Callable[[list[dict]], dict]) -> None:
+    """Append an entry that follows from the last one by its hash."""
+    with closing(sqlite3.connect(ledger)) as connection, connection:
+        rows = connection.execute("SELECT * FROM entries ORDER BY seq").fetchall()
+        content = {"seq": len(rows) + 1, **change([json.loads(row[1]) for row in rows])}
+        text, head = json.dumps(content, sort_keys=True, separators=(",", ":")), rows[-1][3]
+        digest = hashlib.sha256(f"{head}\n{text}".encode()).hexdigest()
+        connection.execute(
+            "INSERT INTO entries VALUES (?, ?, ?, ?)", (len(rows) + 1, text, head, digest)
+        )
+
+
+def last(entries: list[dict], kind: str) -> dict:
+    found = [entry for entry in entries if entry["kind"] == kind][-1]
+    return {name: value for name, value in found.items() if name != "seq"}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda entries: {**last(entries, "cap"), "epsilon": 50 * NANO}, "higher cap"),
+        (lambda entries: {**last(entries, "cap"), "delta": 1}, "higher cap"),
+        (lambda entries: {**last(entries, "open"), "epsilon": -NANO}, "damaged"),
+        (lambda entries: {**last(entries, "open"), "epsilon": 0.5}, "damaged"),
+        (lambda entries: {**last(entries, "open"), "epsilon": 1, "seq": 2}, "damaged"),
+        (lambda entries: {**last(entries, "close"), "forest": "f" * 64}, "damaged"),
+        (lambda entries: {**last(entries, "close"), "run": 1}, "damaged"),
+    ],
+)
+def test_a_forged_entry_gives_no_budget_back(
+    database: Path, change: Callable[[list[dict]], dict], words: str
+) -> None:
+    with duckdb.connect(str(database)) as con:
+        account(con).set_cap(NANO, 0, ROW, raise_cap=False)
+        run = spend(account(con))
+        account(con).close_run(run, "done", "a" * 64)
+        forge(Path(f"{database}.ledger"), change)
+        with pytest.raises(DpforestError, match=words):
+            spend(account(con))
+
+
+def test_a_cap_that_was_raised_in_the_ledger_alone_can_be_set_again(database: Path) -> None:
+    """A crash can come between the two."""
+    with duckdb.connect(str(database)) as con:
+        account(con).set_cap(NANO, 0, ROW, raise_cap=False)
+        forge(Path(f"{database}.ledger"), lambda entries: {**last(entries, "cap"), "epsilon": 3})
+        forge(Path(f"{database}.ledger"), lambda e: {**last(e, "cap"), "epsilon": 5 * NANO})
+        with pytest.raises(BudgetError, match="budget set"):
+            spend(account(con))
+        account(con).set_cap(5 * NANO, 0, ROW, raise_cap=False)
+        spend(account(con), 4 * NANO)

@@ -27,3 +27,9 @@ def test_the_same_of_delta(delta: Decimal) -> None:
 def test_a_cap_of_three_times_a_cost_grants_it_three_times_only_where_it_fits() -> None:
     assert 3 * nano_epsilon("0.1") == nano_epsilon("0.3", cap=True)
     assert 3 * nano_epsilon("0.3333333333") > nano_epsilon("0.9999999999", cap=True)
+
+
+def test_numbers_of_any_length_are_rounded_to_the_safe_side() -> None:
+    assert nano_epsilon("0." + "9" * 60, cap=True) == NANO - 1
+    assert nano_epsilon("1." + "0" * 60 + "1") == NANO + 1
+    assert atto_delta("0.0" + "9" * 60, cap=True) == ATTO // 10 - 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -435,6 +436,12 @@ def test_a_clock_that_goes_backwards(ledger: Ledger, monkeypatch: pytest.MonkeyP
     assert [run.time[:4] for run in budget.entries] == ["2030", "1999"]
     assert [run.seq for run in budget.entries] == [2, 3]
     assert "only 0 of the cap" in refusal(ledger, 1)
+
+
+def test_the_time_of_an_entry_does_not_show_how_long_a_run_took(ledger: Ledger) -> None:
+    debit(ledger, 1)
+    (run,) = ledger.read().budget(VISITS.dataset).entries
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d\+00:00", run.time)
 
 
 # Tampering
