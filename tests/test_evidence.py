@@ -380,3 +380,13 @@ def test_a_recipe_is_a_value() -> None:
     shallow = dataclasses.replace(find("auto"), trees=2)
     assert shallow.request(domain(5), NANO).trees == 2
     assert isinstance(shallow.request(domain(5), NANO), Request)
+
+
+@pytest.mark.parametrize("values", [20, 100, 1000])
+@pytest.mark.parametrize("rows", [0.0, 1.5])
+def test_noise_alone_is_not_taken_for_rows(values: int, rows: float) -> None:
+    """A cell of noise is best explained by rows of one class, but hardly any value has so many."""
+    random, prior = np.random.default_rng(3), np.array([0.5, 0.5])
+    noisy = random.poisson(rows / 2, (values, 2)) + random.laplace(0, 5.0, (values, 2))
+    share = class_shares(noisy, prior, 2 * 5.0**2)[:, 1]
+    assert np.log(share / (1 - share)).std() < 0.15, "1 if any number of rows were as likely"

@@ -18,12 +18,14 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.postprocess.curves import curves, fitting_degrees, polynomials
+from dpforest_duckdb.postprocess.normal import log_exponential
 
 OFFSETS = np.linspace(-6, 6, 241)  # log-odds of a value minus those of all rows
 WIDTHS = (0.1, 0.3, 0.8, 1.6, 3.0)  # standard deviations of offsets of independent values
 STEPS = (0.8, 1.6, 3.0)  # the same, if values between cuts are equal
 LEAST_LIKELY = 1e-100  # floor of a likelihood relative to the largest
 TINY = 1e-300  # added to masses, so that no division is by 0
+FAR = 700.0  # log-odds beyond which a case is as good as certain; exp stays finite
 STEP_WIDTHS = (0.1, 0.3, 1.0, 2.5)  # prior standard deviations of a step
 AT_ONCE = 2**18  # the most likelihoods that are computed together; one class may have more
 EM_TURNS = 10  # of expectation maximisation, which goes on where it was
@@ -150,11 +152,12 @@ def _log_likelihood(table: Floats, labels: slice, grid: Floats, variance: float)
     and those of the others.
 
     With share p, (1-p)·count - p·others has mean 0; its variance is that of noise and of sampling.
-    The number of rows of a value is unknown, so there are two cases, equally likely before the
-    counts are seen. Without rows, the counts are noise and tell nothing about the share. With rows,
-    every number of them is equally likely, with density 1 / (the mean rows of a value). So empty
-    values take the shares of all rows, and do not tend to equal shares. If a share fits best with a
-    negative number of rows, the counts are noise.
+    The number of rows of a value is unknown, so there are two cases. Without rows, the counts are
+    noise and tell nothing about the share. With rows, their number has an exponential distribution.
+    The counts estimate it with a normal error that is independent of the misfit above, so the
+    likelihood is averaged over it in closed form. How likely each case is, and the mean number of
+    rows, follow from all values (`_rows`). So empty values take the shares of all rows, and counts
+    far above what values hold on average, or below 0, are taken for noise.
     """
     rest, rows = table.shape[1] - 1, table.sum(axis=1)[:, None]
     count = table.T[labels, :, None]
@@ -162,13 +165,32 @@ def _log_likelihood(table: Floats, labels: slice, grid: Floats, variance: float)
     noise = variance * ((1 - grid) ** 2 + rest * grid**2)
     spread = noise + np.maximum(rows, 1) * grid * (1 - grid)
     misfit = ((1 - grid) * count - grid * others) ** 2 / spread
-    density = math.sqrt(2 * math.pi) / max(float(rows.mean()), 1.0)
-    with_rows = math.log(density) - (misfit + np.log(spread)) / 2
-    below_zero = grid * count + (1 - grid) * others / rest < 0
-    with_rows[np.broadcast_to(below_zero, with_rows.shape)] = -np.inf
-    without_rows = -(count**2 + others**2 / rest) / (2 * variance) - np.log(variance**2 * rest) / 2
+    exactness = grid**2 + (1 - grid) ** 2 / rest
+    estimate = (grid * count + (1 - grid) * others / rest) / exactness
+    empty, mean = _rows(rows[:, 0], table.shape[1] * variance)
+    having = log_exponential(estimate, np.sqrt(variance / exactness), mean)
+    with_rows = math.log(1 - empty) + having - (misfit + np.log(spread)) / 2
+    without_rows = -(count**2 + others**2 / rest) / variance - math.log(2 * math.pi * rest)
+    without_rows = math.log(empty) + without_rows / 2 - math.log(variance)
     likelihood: Floats = np.logaddexp(with_rows, without_rows)
     return likelihood
+
+
+def _rows(noisy: Floats, variance: float) -> tuple[float, float]:
+    """The share of values that have no rows, and the mean rows of the others.
+
+    `noisy[value]` are the rows with noise of that variance. It starts with a single empty value,
+    so few values are taken for empty where noise hides whether they are (expectation maximisation).
+    """
+    values, whole, deviation = len(noisy), max(float(noisy.sum()), 1.0), math.sqrt(variance)
+    without = -(noisy**2 / variance + math.log(2 * math.pi * variance)) / 2
+    empty = 1 / (values + 1)
+    for _ in range(EM_TURNS):
+        having = log_exponential(noisy, deviation, whole / ((1 - empty) * values))
+        for_rows = having - without + math.log(1 - empty) - math.log(empty)
+        part = 1 / (1 + np.exp(np.clip(for_rows, -FAR, FAR)))
+        empty = max(float(part.sum()), TINY) / (values + 1)
+    return empty, whole / ((1 - empty) * values)
 
 
 def _averaged(

@@ -1,0 +1,33 @@
+"""Densities of numbers with normal errors, against their integrals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dpforest_duckdb.postprocess.normal import log_exponential
+
+
+@pytest.mark.parametrize(
+    ("noisy", "deviation", "mean"),
+    [(3, 1, 5), (-3, 1, 5), (30, 5, 2), (-8, 5, 0.5), (500, 3, 100), (0, 1, 1), (0, 30, 1)],
+)
+def test_the_density_of_exponential_numbers_with_errors(
+    noisy: float, deviation: float, mean: float
+) -> None:
+    numbers = np.linspace(0, max(noisy, 0) + 40 * deviation + 60 * mean, 1_000_001)
+    error = np.exp(-(((noisy - numbers) / deviation) ** 2) / 2)
+    density = error * np.exp(-numbers / mean) / (deviation * math.sqrt(2 * math.pi) * mean)
+    expected = math.log(np.trapezoid(density, numbers))
+    (found,) = log_exponential(np.array([float(noisy)]), deviation, mean)
+    assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_densities_are_finite_and_exact_at_extremes() -> None:
+    """Far more noise than numbers is a normal density; far less is an exponential one."""
+    noisy = np.array([1e9, -1e9, 0.0])
+    normal = -((noisy / 1e9) ** 2) / 2 - math.log(1e9 * math.sqrt(2 * math.pi))
+    assert log_exponential(noisy, 1e9, 0.01) == pytest.approx(normal, abs=1e-6)
+    assert log_exponential(np.array([1e12]), 1e-3, 1e3) == pytest.approx(-1e9, rel=1e-8)
