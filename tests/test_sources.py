@@ -37,6 +37,7 @@ from dpforest_duckdb.training.train import train_many
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
+pyarrow = pytest.importorskip("pyarrow")
 
 ROW = PrivacyUnit("row")
 NAMES = list(COLUMNS)
@@ -852,14 +853,19 @@ def counted(frame: Any, categories: list[str]) -> list[int]:
         {"name": "q", "kind": "categorical", "domain": categories},
         {"name": "y", "kind": "categorical", "domain": ["no", "yes"]},
     ]
-    domain = domain_from_mapping({"target": "y", "column": columns})
+    found = cells(frame, domain_from_mapping({"target": "y", "column": columns}))
+    return [row[0] for row in found[: len(categories)]]
+
+
+def cells(frame: Any, domain: Domain) -> list[list[int]]:
+    """How many rows of a frame each cell of the first attribute has, by class."""
     rows = find_rows(duckdb.connect(), frame)
     info = rows.engine.typed(rows.table, domain, None)
     with rows.engine.snapshot(info) as snapshot:
         coded = snapshot.encode(
             Coding(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
         )
-        return coded.count_classes(0, 1)[0][0, : len(categories), 0].tolist()
+        return coded.count_classes(0, 1)[0][0].tolist()
 
 
 def test_truth_values_of_a_frame_are_0_and_1_whatever_the_others_are() -> None:
@@ -897,6 +903,34 @@ def test_dates_of_a_frame_may_be_text(kind: Any, tmp_path: Path) -> None:
     with pytest.warns(PublicFactWarning):
         forest = fitted(con, frame, **options)
     assert (forest.predict(con, frame).df()["prediction"] == frame["y"]).all()
+
+
+@pytest.mark.parametrize("lower", [dt.date(2021, 1, 1), dt.datetime(2021, 1, 1), 0, 0.0])
+def test_one_word_changes_no_time_or_number_of_a_frame(lower: Any) -> None:
+    """DuckDB rounds nanoseconds up to the next day, but leaves them out of text."""
+    edge, upper = {
+        dt.date: (dt.date(2021, 7, 1), dt.date(2021, 12, 31)),
+        dt.datetime: (dt.datetime(2021, 7, 1, 23, 59, 59, 999999), dt.datetime(2021, 12, 31)),
+        int: (50, 100),
+        float: (123456789.123, 1e9),
+    }[type(lower)]
+    attribute = {"name": "q", "kind": "numeric", "lower": lower, "upper": upper, "edges": [edge]}
+    label = {"name": "y", "kind": "categorical", "domain": ["no", "yes"]}
+    domain = domain_from_mapping({"target": "y", "column": [attribute, label]})
+    days = ("2021-07-01", "2021-09-01")
+    ends = [pandas.Timestamp(f"{day} 23:59:59.999999999") for day in days]
+    decimals = [Decimal("123456789.1230000000"), Decimal("50.0000000000")]
+    for values, kind in (
+        (ends, "datetime64[ns]"),
+        (ends, "datetime64[us]"),
+        ([True, False], "boolean"),
+        (decimals, pandas.ArrowDtype(pyarrow.decimal128(20, 10))),
+    ):
+        column = pandas.Series(values, dtype=kind)
+        missing = pandas.concat([column, pandas.Series([None], dtype=column.dtype)])
+        words = pandas.concat([column, pandas.Series(["n/a"], dtype=object)])
+        found = [cells(pandas.DataFrame({"q": q, "y": "no"}), domain) for q in (missing, words)]
+        assert found[0] == found[1], kind
 
 
 def test_a_column_without_values_is_read_as_one_with_a_value(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dpforest_duckdb.domain.types import BIGINT, DOUBLE, ColumnType, column_type
+from dpforest_duckdb.domain.types import BIGINT, DOUBLE, VARCHAR, ColumnType, column_type
 from dpforest_duckdb.engine.read_types import EXACT_DOUBLE, is_number
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.sql import Sql
@@ -43,16 +43,30 @@ def cast(
     """A column in another type and under another name."""
     ident = DuckDBDialect().ident
     column = ident(name)
-    if categories:
+    if categories is None:
+        read = _cast(column, stored, kind)
+    elif categories:
         text = f"CAST({column} AS VARCHAR)"  # of BIGINT classes no fraction may be rounded
         of_number = f"CASE WHEN {column} IS NOT NULL THEN 'nan' END"  # no category, but a value
         other = {BIGINT: "NULL", DOUBLE: of_number}.get(kind, text)
         read = Sql(f"TRY_CAST({_compared(column, categories, other)} AS {kind})")
-    elif categories is not None and stored.family == "text" and kind in (BIGINT, DOUBLE):
-        read = _cast(Sql(f"CAST({_number(column)} AS VARCHAR)"), stored, kind)
     else:
-        read = _cast(column, stored, kind)
+        read = _measured(column, stored, kind)
     return Sql(f"{read} AS {ident(alias)}")
+
+
+def _measured(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
+    """A number, date or time of a DataFrame.
+
+    One word makes text of a column, so types that text could give another value are read by their
+    text too. DuckDB rounds nanoseconds, but leaves them out of text.
+    """
+    number = stored.family == "float" or (stored.family == "integer" and stored.bits <= 65)
+    if stored == kind or (number and kind in (BIGINT, DOUBLE)):
+        return _cast(column, stored, kind)
+    if kind in (BIGINT, DOUBLE):
+        return _cast(Sql(_number(column)), DOUBLE, kind)
+    return _cast(Sql(f"CAST({column} AS VARCHAR)"), VARCHAR, kind)
 
 
 def _cast(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
