@@ -1080,6 +1080,61 @@ def test_a_word_among_narrow_numbers_changes_no_other_row(kind: str, extra: obje
     assert counts[0, :2, 0].tolist() == [2, 1]
 
 
+EQUAL = [  # categories that pandas may take for each other, in the order of a domain
+    ([str(2**53), str(2**53 + 1)], True),
+    (["1", "1.0"], True),
+    (["true", "1"], True),
+    (["2020-01-01", "2020-01-01 00:00:00"], True),
+    ([str(2**53 + 1), "3"], False),
+    (["1", "01"], False),
+    (["250.0", "250.00"], False),
+]
+
+
+@pytest.mark.parametrize(("categories", "refused"), EQUAL)
+def test_categories_that_a_frame_may_hold_as_one_value_are_refused(
+    categories: list[str], refused: bool, tmp_path: Path
+) -> None:
+    """One missing value makes floating-point numbers of whole ones, which may then be equal."""
+    con, plain = duckdb.connect(), ["no", "yes"]
+    for q, y in ((categories, plain), (plain, categories)):
+        columns = [{"name": n, "kind": "categorical", "domain": d} for n, d in (("q", q), ("y", y))]
+        domain = domain_from_mapping({"target": "y", "column": columns})
+        frame = pandas.DataFrame({"q": q, "y": y}, dtype=object)
+        options = {"domain": domain, "epsilon": 1, "ledger": tmp_path / "l", "dataset": "d"}
+        if refused:
+            with pytest.raises(DpforestError, match="may be one value in a DataFrame"):
+                train(con, frame, **options)
+        else:
+            train(con, frame, **options)
+        con.execute("CREATE OR REPLACE TABLE t AS FROM frame")
+        train(con, "t", domain=domain, epsilon=1, ledger=tmp_path / "t")
+    assert (tmp_path / "l").exists() != refused
+
+
+@pytest.mark.parametrize(
+    ("categories", "values", "kind"),
+    [
+        (["0.10000000149011612", "0.30000001192092896"], [0.1, 0.3], "float32"),
+        (["0.0999755859375", "0.300048828125"], [0.1, 0.3], "float16"),
+        (["16777217", "16777216"], [2**24 + 1, 2**24], "int64"),
+        (["01", "1.0"], [7, 1], "int64"),
+    ],
+)
+def test_categories_of_many_digits_are_compared_as_numbers(
+    categories: list[str], values: list[Any], kind: str
+) -> None:
+    column = pandas.Series(values * 2, dtype=kind)
+    expected = counted(pandas.DataFrame({"q": column}), categories)
+    assert sum(expected) in (4, 2)
+    assert expected[1] == 2
+    for more in (None, "x", 0.5):
+        longer = pandas.concat(
+            [column, pandas.Series([more], dtype=object if more == "x" else float)]
+        )
+        assert counted(pandas.DataFrame({"q": longer}), categories) == expected, more
+
+
 def test_a_frame_with_a_name_that_is_no_unicode_is_refused(tmp_path: Path) -> None:
     columns = {"size": [1], "z\ud800": [1], "label": ["no"]}
     frame = {name: np.array(values) for name, values in columns.items()}

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import math
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from dpforest_duckdb.domain.types import BIGINT, DOUBLE, VARCHAR, ColumnType, column_type
-from dpforest_duckdb.engine.read_types import EXACT_DOUBLE, is_number
+from dpforest_duckdb.engine.read_types import (
+    EXACT_DOUBLE,
+    moment_of,
+    number_of,
+    written_number,
+)
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.sql import Sql
 
@@ -46,6 +49,8 @@ def cast(
     if categories is None:
         read = _cast(column, stored, kind)
     elif categories:
+        if stored.family == "float":  # 32-bit numbers have fewer digits as text
+            column = Sql(f"CAST({column} AS DOUBLE)")
         text = f"CAST({column} AS VARCHAR)"  # of BIGINT classes no fraction may be rounded
         of_number = f"CASE WHEN {column} IS NOT NULL THEN 'nan' END"  # no category, but a value
         other = {BIGINT: "NULL", DOUBLE: of_number}.get(kind, text)
@@ -92,16 +97,18 @@ def _compared(column: Sql, categories: Sequence[str], other: str) -> Sql:
 
     Another value may have made 1.0 of 1, "True" of true, or a timestamp of a date, in all rows. So
     a value is a category if it has the same text, is the same number, or the same moment. Of equal
-    numbers, that without additional digits comes first.
+    numbers, the category that is written as numbers are comes first, then the shortest.
     """
     dialect = DuckDBDialect()
     texts = ", ".join(map(dialect.text, categories))
+    ordered = sorted(categories, key=lambda each: (written_number(each) is None, len(each)))
     text, found = f"CAST({column} AS VARCHAR)", []
-    for of, keys_of in ((_number(column), _numbers_of), (_moment(column), _moments_of)):
+    number, moment = _number(column), _moment(column)
+    for of, key_of in ((number, _number_of), (number, _narrow_number_of), (moment, _moment_of)):
         keyed: dict[str, str] = {}
-        for category in sorted(categories, key=len):
-            for known in keys_of(category):
-                keyed.setdefault(known, category)
+        for category in ordered:
+            if key := key_of(category):
+                keyed.setdefault(key, category)
         if keyed:
             keys, values = ", ".join(keyed), ", ".join(map(dialect.text, keyed.values()))
             place = f"system.main.list_position([{keys}], {of})"
@@ -122,27 +129,25 @@ def _moment(column: Sql) -> str:
     return f"TRY_CAST(CAST({column} AS VARCHAR) AS TIMESTAMP)"
 
 
-def _numbers_of(category: str) -> list[str]:
-    """A category as numbers in SQL; none if it is no number.
+def _number_of(category: str) -> str | None:
+    """A category as a number in SQL; None if it is none."""
+    number = number_of(category)
+    return None if number is None else f"{number + 0.0!r}::DOUBLE"
 
-    Two if a column of 32-bit numbers would hold another one, which is then read as it is if one
-    value makes 64-bit numbers or objects of the column.
+
+def _narrow_number_of(category: str) -> str | None:
+    """The number that a column of 32-bit numbers has in the place of a category; None if it has the
+    category itself. It stays as it is if one value makes 64-bit numbers or objects of the column.
     """
-    if category.casefold() in ("true", "false"):
-        return [f"{float(category.casefold() == 'true')!r}::DOUBLE"]
-    if not (category.isascii() and is_number(category) and math.isfinite(float(category))):
-        return []
-    number = float(category) + 0.0
+    number = number_of(category)
+    if number is None:
+        return None
     with np.errstate(over="ignore"):
         narrow = float(np.float32(number))
-    return [f"{each!r}::DOUBLE" for each in dict.fromkeys((number, narrow)) if math.isfinite(each)]
+    return f"{narrow!r}::DOUBLE" if math.isfinite(narrow) and narrow != number else None
 
 
-def _moments_of(category: str) -> list[str]:
-    """A category as a moment in SQL; none if it is no moment."""
-    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.]+)?", category):
-        return []
-    try:
-        return [f"TIMESTAMP '{dt.datetime.fromisoformat(category).isoformat(sep=' ')}'"]
-    except ValueError:
-        return []
+def _moment_of(category: str) -> str | None:
+    """A category as a moment in SQL; None if it is none."""
+    moment = moment_of(category)
+    return f"TIMESTAMP '{moment.isoformat(sep=' ')}'" if moment else None

@@ -34,6 +34,7 @@ _WIDEST = {  # what the numeric columns of a model are read as
     "date": DATE,
     "timestamp": TIMESTAMP,
 }
+_WHOLE = re.compile(r"0|-?[1-9][0-9]*")  # as whole numbers are written
 FEW_NUMBERS = 32  # with fewer whole numbers between the bounds, rounding loses much of a fraction
 EXACT_DOUBLE = 2**53  # whole numbers up to this are exact as DOUBLE
 
@@ -77,6 +78,8 @@ def read_as(
         columns[name] = BIGINT  # else the predictions of whole classes would have fractions
     if not by_values:
         return replace(table, columns=columns)
+    for attribute in (*domain.attributes, label):
+        _refuse_equal_categories(attribute)
     compared = {
         name: categories_of(attribute)
         for attribute in (*domain.attributes, label)
@@ -167,6 +170,50 @@ def categories_of(attribute: Attribute) -> tuple[str, ...]:
     return tuple(value for cell in cells for value in cell)
 
 
+def _refuse_equal_categories(attribute: Attribute) -> None:
+    """Raise `DpforestError` if the other values of a DataFrame's column may decide which of two
+    categories a value is.
+
+    One missing value makes 1.0 of 1, and one number of two whole numbers beyond 2^53, in all rows.
+    """
+    categories = categories_of(attribute)
+    numbers = [number for each in categories if (number := written_number(each)) is not None]
+    moments = [moment for each in categories if (moment := moment_of(each))]
+    if len(set(numbers)) < len(numbers) or len(set(moments)) < len(moments):
+        raise DpforestError(
+            f'Two categories of "{attribute.name}" may be one value in a DataFrame, as 1 and 1.0 '
+            "are, or whole numbers of more than 15 digits: leave one out, or write the rows to a "
+            "table or a Parquet file."
+        )
+
+
+def written_number(text: str) -> float | None:
+    """The number that a text is, if a number or a truth value may be written so; not of 01."""
+    number = number_of(text)
+    if number is None or text.casefold() in ("true", "false"):
+        return number
+    return number if _WHOLE.fullmatch(text) or text == repr(number) else None
+
+
+def number_of(text: str) -> float | None:
+    """The number that a text is, also a truth value; None if it is none."""
+    if text.casefold() in ("true", "false"):
+        return float(text.casefold() == "true")
+    return (
+        float(text) if text.isascii() and is_number(text) and math.isfinite(float(text)) else None
+    )
+
+
+def moment_of(text: str) -> dt.datetime | None:
+    """The moment that a text is; None if it is none."""
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.]+)?", text):
+        return None
+    try:
+        return dt.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
 def _is_plain_number(text: str) -> bool:
     """Whether a text is the shortest of a number that DOUBLE holds exactly."""
     if not text.isascii() or not is_number(text) or not math.isfinite(float(text)):
@@ -177,7 +224,7 @@ def _is_plain_number(text: str) -> bool:
 
 def _is_whole(text: str) -> bool:
     """Whether a text is a whole number of 64 bits, as DuckDB writes it."""
-    return bool(re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text)) and -(2**63) <= int(text) < 2**63
+    return bool(_WHOLE.fullmatch(text)) and len(text) <= 20 and -(2**63) <= int(text) < 2**63
 
 
 def _plain(stored: ColumnType) -> ColumnType:
