@@ -846,11 +846,11 @@ def alike(value: Any) -> list[Any]:
     return [dt.datetime(value.year, value.month, value.day)] if isinstance(value, dt.date) else []
 
 
-def counted(frame: Any, categories: list[str]) -> list[int]:
-    """How many rows of a frame have each category of its column q."""
-    frame["y"] = np.array(["no"] * len(frame["q"]), dtype=object)
+def counted(frame: Any, categories: list[str], column: str = "q") -> list[int]:
+    """How many rows of a frame have each category of a column."""
+    frame["y"] = np.array(["no"] * len(frame[column]), dtype=object)
     columns = [
-        {"name": "q", "kind": "categorical", "domain": categories},
+        {"name": column, "kind": "categorical", "domain": categories},
         {"name": "y", "kind": "categorical", "domain": ["no", "yes"]},
     ]
     found = cells(frame, domain_from_mapping({"target": "y", "column": columns}))
@@ -1000,6 +1000,55 @@ def test_no_object_of_a_frame_decides_about_a_type_or_fails_a_run(odd: Any, tmp_
     assert found[1][0] == 1199
     assert found[1200][0] == 0
     assert sum(found[1]) == sum(found[1200]) == 1200
+
+
+@pytest.mark.parametrize(
+    "odd", ["red", 7, b"\xff", 2**64, Decimal("1e-60"), 0.5, [1], "\ud800"], ids=repr
+)
+def test_a_column_of_arrow_changes_nothing_about_objects_beside_it(
+    odd: Any, tmp_path: Path
+) -> None:
+    """DuckDB alone would convert all columns to Arrow, which refuses values of several types."""
+    colours = np.array(["red"] * 39 + [None], dtype=object)
+    unused = np.array([1, 2**53 + 1] * 19 + [0, 0], dtype=object)
+    colours[-1] = unused[-1] = odd
+    size = pandas.array([7] * 40, dtype="int64[pyarrow]")
+    objects = pandas.DataFrame({"unused": unused, "colour": colours}, dtype=object)
+    frame = objects.assign(size=size, label="no")
+    if odd != "\ud800":
+        found = cells(frame, DOMAIN)
+        assert (found[0][0], np.sum(found)) == (39 + (odd == "red"), 40)
+        assert cells(frame.astype({"size": int}), DOMAIN) == found
+    else:
+        with pytest.raises(DpforestError, match="withheld"):
+            fitted(duckdb.connect(), frame, ledger=tmp_path / "l", dataset="d", privacy_unit="row")
+        assert len(debits(tmp_path / "l")) == 1
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        np.array([1j, 2]),
+        np.array([1, 2], dtype="S1"),
+        np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]"),
+        pandas.arrays.SparseArray([1, 2]),
+        pandas.period_range("2020-01-01", periods=2),
+        pandas.array(["1", "2"], dtype=pandas.ArrowDtype(pyarrow.string())).astype("category"),
+    ],
+    ids=lambda values: str(values.dtype),
+)
+def test_types_that_duckdb_does_not_know_are_read_as_objects(unknown: Any) -> None:
+    """One value of another type would make objects of them, so they are not refused either."""
+    values = {"colour": np.array(["red", "blue"], dtype=object), "label": np.array(["no", "no"])}
+    frames: list[Any] = [pandas.DataFrame({**values, "size": unknown})]
+    if isinstance(unknown, np.ndarray):
+        frames.append({**values, "size": unknown})
+    objects = pandas.DataFrame({**values, "size": np.array(list(unknown), dtype=object)})
+    for frame in frames:
+        assert [row[0] for row in cells(frame, DOMAIN)[:2]] == [1, 1]
+        assert counted(frame, ["1", "b'1'", "2020-01-01"], "size") == counted(
+            objects, ["1", "b'1'", "2020-01-01"], "size"
+        )
 
 
 @pytest.mark.parametrize("form", ["objects", "fixed width", "categories", "mixed categories"])

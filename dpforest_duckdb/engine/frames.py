@@ -20,6 +20,9 @@ from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.sql import Sql
 
+ident = DuckDBDialect().ident
+_NAME, _ARROW = "dpforest frame", "dpforest arrow frame"
+_FRAME = ident(_NAME)
 _LIBRARIES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table"}
 
 
@@ -82,7 +85,7 @@ class Frame:
 
     @contextmanager
     def reading(self) -> Iterator[tuple[MemoryDatabase, Sql]]:
-        """A database, and the name of the frame as a view in it."""
+        """A database, and the frame in it as SQL."""
         with self.database.opened() as memory:
             yield memory, _registered(memory.connection, self.rows)
 
@@ -93,40 +96,83 @@ def _names(rows: Any) -> list[Any]:
 
 
 def _registered(connection: duckdb.DuckDBPyConnection, rows: Any) -> Sql:
-    """The frame as a view, by its name as SQL.
+    """The frame as SQL to read from.
 
-    DuckDB converts fixed-width text and text categories here, before the debit. If it cannot,
-    because of a value, they become objects, which it converts when it reads them.
+    Columns of Arrow and others of a pandas frame are read side by side. If DuckDB read both at
+    once, it would convert the others to Arrow, which fails for objects of several types.
     """
-    name = "dpforest frame"
     try:
-        try:
-            connection.register(name, rows)
-        except duckdb.Error:
-            connection.register(name, _text_as_objects(rows))
-    except (duckdb.Error, TypeError, ValueError, ImportError, SystemError):
+        arrow, others = _parts(rows)
+        if others is not None:
+            _register_known(connection, others)
+        if arrow is None:
+            return _FRAME
+        connection.register(_ARROW, arrow)
+    except (duckdb.Error, TypeError, ValueError, ImportError, SystemError, NotImplementedError):
         raise DpforestError(
             "DuckDB cannot read this frame: convert it to a pandas DataFrame or an Arrow table "
             "(polars and Arrow need pyarrow)."
         ) from None
-    return DuckDBDialect().ident(name)
+    beside = "" if others is None else f" POSITIONAL JOIN {_FRAME}"
+    columns = ", ".join(ident(str(name)) for name in _names(rows))
+    return Sql(f"(SELECT {columns} FROM {ident(_ARROW)}{beside})")
 
 
-def _text_as_objects(rows: Any) -> Any:
-    """The frame with objects in the place of NumPy's fixed-width text and pandas' categories.
+def _parts(rows: Any) -> tuple[Any, Any]:
+    """The columns of Arrow as an Arrow table, and the other columns; None for no columns."""
+    if hasattr(rows, "column_names"):
+        return rows, None
+    if hasattr(rows, "to_arrow"):  # polars
+        return rows.to_arrow(), None
+    if isinstance(rows, dict):
+        return None, rows
+    names = [name for name, kind in rows.dtypes.items() if _is_arrow(kind)]
+    if not names:
+        return None, rows
+    from pyarrow import Table
 
-    Categories of numbers, truth values or dates stay as they are: they have a type of their own.
+    others = rows.drop(columns=names)
+    return Table.from_pandas(rows[names], preserve_index=False), others if others.shape[1] else None
+
+
+def _is_arrow(kind: Any) -> bool:
+    """Whether pandas keeps values, or categories, of this type in Arrow."""
+    values = getattr(getattr(kind, "categories", None), "dtype", kind)
+    return hasattr(values, "pyarrow_dtype") or getattr(values, "storage", "") == "pyarrow"
+
+
+def _register_known(connection: duckdb.DuckDBPyConnection, rows: Any) -> None:
+    """Register a frame of NumPy or pandas.
+
+    DuckDB converts fixed-width text and text categories here, before the debit. If it cannot,
+    because of a value, they become objects, which it converts when it reads them. So do types that
+    it does not know, as pandas makes objects of them if one value is of another type.
+    """
+    try:
+        connection.register(_NAME, rows)
+    except duckdb.Error:
+        connection.register(_NAME, _as_objects(connection, rows))
+
+
+def _as_objects(connection: duckdb.DuckDBPyConnection, rows: Any) -> Any:
+    """The frame with objects in the place of fixed-width text, and of types that DuckDB does not
+    know or whose categories it cannot convert.
     """
     if isinstance(rows, dict):
         return {
-            name: column.astype(object) if column.dtype.kind == "U" else column
+            name: column.astype(object)
+            if column.dtype.kind == "U" or _is_unknown(connection, {name: column[:0]})
+            else column
             for name, column in rows.items()
         }
-    if not hasattr(rows, "iloc"):  # polars and Arrow have text that is Unicode alone
-        return rows
-    text = [
-        name
-        for name, kind in rows.dtypes.items()
-        if kind.name == "category" and kind.categories.dtype.kind == "O"
-    ]
-    return rows.astype(dict.fromkeys(text, object))
+    unknown = [name for name in rows.columns if _is_unknown(connection, rows[[name]].iloc[:0])]
+    return rows.astype(dict.fromkeys(unknown, object))
+
+
+def _is_unknown(connection: duckdb.DuckDBPyConnection, column: Any) -> bool:
+    """Whether DuckDB refuses the type of a column, which is given without its values."""
+    try:
+        connection.register(_NAME, column)
+    except duckdb.Error:
+        return True
+    return False
