@@ -1078,6 +1078,53 @@ def test_text_that_is_no_unicode_fails_a_run_after_its_debit_alone(
     assert len(debits(book)) == 1
 
 
+def arrow_text(values: list[bytes]) -> Any:
+    """An Arrow text of these bytes, as Arrow reads it from a file."""
+    unchecked = pyarrow.array(values, pyarrow.binary())
+    return pyarrow.Array.from_buffers(pyarrow.string(), len(values), unchecked.buffers())
+
+
+def as_dictionary(values: Any) -> Any:
+    numbers = pyarrow.array(range(len(values)), pyarrow.int8())
+    return pyarrow.DictionaryArray.from_arrays(numbers, values)
+
+
+def as_pandas_text(values: Any) -> Any:
+    plain = values.cast(pyarrow.binary()).cast(pyarrow.large_binary())
+    return pandas.arrays.ArrowStringArray(pyarrow.chunked_array([plain.view("large_string")]))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda ids, rest: pyarrow.table({"id": ids, **rest}),
+        lambda ids, rest: pyarrow.table({"id": as_dictionary(ids), **rest}),
+        lambda ids, rest: polars.from_arrow(pyarrow.table({"id": ids, **rest})),
+        lambda ids, rest: pandas.DataFrame({"id": pandas.arrays.ArrowExtensionArray(ids), **rest}),
+        lambda ids, rest: pandas.DataFrame({"id": as_pandas_text(ids), **rest}),
+    ],
+    ids=["arrow", "arrow categories", "polars", "pandas with arrow", "pandas text"],
+)
+def test_arrow_text_that_is_no_unicode_is_missing(given: Callable[..., Any]) -> None:
+    """DuckDB sorts by ids, and takes a byte that no text has for the end of one."""
+    first, second = b"a\xff" + b"\x01" * 6, b"a\xff" + b"\x02" * 10
+    ids = arrow_text([first, second, b"p\xff\xe9Zx", b"ok", "é".encode()])
+    rest = {"colour": ["red", "blue", "red", "red", "blue"], "size": [0] * 5, "label": ["no"] * 5}
+    rows = find_rows(duckdb.connect(), given(ids, rest))
+    info = rows.engine.typed(rows.table, DOMAIN, "id")
+    with rows.engine.snapshot(info) as snapshot:
+        coded = snapshot.encode(
+            Coding(DOMAIN.bind(info.columns), PrivacyUnit("id"), trees=1, sample="all", salt=1)
+        )
+        assert [row[0] for row in coded.count_classes(0, 1)[0][0]] == [1, 1, 0, 0]
+    words = {"name": "id", "kind": "categorical", "domain": ["ok", "é"]}
+    label = {"name": "label", "kind": "categorical", "domain": ["no", "yes"]}
+    found = cells(
+        given(ids, rest), domain_from_mapping({"target": "label", "column": [words, label]})
+    )
+    assert [row[0] for row in found] == [1, 1, 0, 3]
+
+
 def test_a_table_called_rows_is_not_predicted_in_the_place_of_a_frame(tmp_path: Path) -> None:
     con = database(tmp_path)
     forest = fitted(con, "t", ledger=tmp_path / "ledger")

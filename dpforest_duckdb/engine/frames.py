@@ -107,14 +107,18 @@ def _registered(connection: duckdb.DuckDBPyConnection, rows: Any) -> Sql:
             _register_known(connection, others)
         if arrow is None:
             return _FRAME
-        connection.register(_ARROW, arrow)
+        table, texts = _with_bytes(arrow)
+        connection.register(_ARROW, table)
     except (duckdb.Error, TypeError, ValueError, ImportError, SystemError, NotImplementedError):
         raise DpforestError(
             "DuckDB cannot read this frame: convert it to a pandas DataFrame or an Arrow table "
             "(polars and Arrow need pyarrow)."
         ) from None
     beside = "" if others is None else f" POSITIONAL JOIN {_FRAME}"
-    columns = ", ".join(ident(str(name)) for name in _names(rows))
+    columns = ", ".join(
+        f"TRY(decode({ident(name)})) AS {ident(name)}" if name in texts else ident(name)
+        for name in map(str, _names(rows))
+    )
     return Sql(f"(SELECT {columns} FROM {ident(_ARROW)}{beside})")
 
 
@@ -139,6 +143,34 @@ def _is_arrow(kind: Any) -> bool:
     """Whether pandas keeps values, or categories, of this type in Arrow."""
     values = getattr(getattr(kind, "categories", None), "dtype", kind)
     return hasattr(values, "pyarrow_dtype") or getattr(values, "storage", "") == "pyarrow"
+
+
+def _with_bytes(table: Any) -> tuple[Any, set[str]]:
+    """An Arrow table with bytes in the place of text, and the names of these columns.
+
+    Arrow does not check that text is Unicode. DuckDB does when it decodes bytes, and relies on it
+    when it sorts.
+    """
+    texts = set()
+    for place, field_ in enumerate(table.schema):
+        if kind := _bytes_of(field_.type):
+            table = table.set_column(place, field_.name, table.column(place).cast(kind))
+            texts.add(field_.name)
+    return table, texts
+
+
+def _bytes_of(kind: Any) -> Any:
+    """The type of the bytes of an Arrow text, which is no copy; None for other types."""
+    import pyarrow
+
+    if pyarrow.types.is_dictionary(kind):
+        values = _bytes_of(kind.value_type)
+        return values and pyarrow.dictionary(kind.index_type, values)
+    return {
+        pyarrow.string(): pyarrow.binary(),
+        pyarrow.large_string(): pyarrow.large_binary(),
+        pyarrow.string_view(): pyarrow.binary_view(),
+    }.get(kind)
 
 
 def _register_known(connection: duckdb.DuckDBPyConnection, rows: Any) -> None:
