@@ -952,6 +952,19 @@ def test_ids_that_pandas_made_floats_are_refused(tmp_path: Path) -> None:
     fitted(duckdb.connect(), frame.astype({"who": "Int64"}), **options)
 
 
+def test_one_word_among_ids_changes_no_bound_on_temporary_space(tmp_path: Path) -> None:
+    needed = set()
+    for more in (8, "x", None):
+        ids = pandas.array([*range(7), more], dtype=object if more == "x" else "Int64")
+        run = prepare(
+            duckdb.connect(), pandas.DataFrame({"id": ids, "colour": "red", "label": "no"}),
+            domain=Domain((DOMAIN.attributes[0],), "label", ("no", "yes")), epsilon=1,
+            privacy_unit="id", ledger=tmp_path / "l", dataset="d",
+        )  # fmt: skip
+        needed.add(run.bytes_of_a_row)
+    assert len(needed) == 1
+
+
 IDS = [2**53 + 1, 2**53 + 2, 2**53 + 3, 7]  # as DOUBLE, the first is 2^53 and the third 2^53 + 4
 
 

@@ -15,7 +15,7 @@ import duckdb
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.domain.types import ColumnType, column_types
+from dpforest_duckdb.domain.types import VARCHAR, ColumnType, column_types
 from dpforest_duckdb.engine.base import (
     CodedTable,
     Coding,
@@ -135,6 +135,9 @@ class SourceEngine:
         scores: int,
         before: Sequence[CodedTable] = (),
     ) -> int:
+        """See `Engine`. In a DataFrame one word makes text of all ids, so they count as text."""
+        if unit is not None and self.source.by_values:
+            unit = VARCHAR
         return self._user.bytes_of_a_row(
             tables, unit=unit, copies=copies, scores=scores, before=before
         )
