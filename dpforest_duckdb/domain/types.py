@@ -109,6 +109,7 @@ _LABEL = r"'((?:[^'\x00]|'')*)'"
 _ENUM = re.compile(rf"ENUM\({_LABEL}(?:, ?{_LABEL})*\)")
 _DECIMAL = re.compile(r"DECIMAL\((\d{1,2}),\s?(\d{1,2})\)")
 
+NO_VALUES = '"NULL"'  # DuckDB's type of a column that has no value at all
 UNKNOWN = ColumnType("", "other")
 INTEGER, BIGINT, DOUBLE, VARCHAR, BOOLEAN, DATE, TIMESTAMP = (
     _KNOWN[name]

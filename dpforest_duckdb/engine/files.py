@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.types import NO_VALUES, column_type
 from dpforest_duckdb.engine.casts import selected
 from dpforest_duckdb.engine.connect import CATALOG
-from dpforest_duckdb.engine.memory_database import DatabaseOpener, GivenDatabase
+from dpforest_duckdb.engine.memory_database import DatabaseOpener, GivenDatabase, MemoryDatabase
 from dpforest_duckdb.engine.sources import ReadableRows
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo
@@ -227,24 +228,41 @@ def _header(file: Path) -> Header:
 
 
 def _schema(files: Sequence[Path], database: DatabaseOpener) -> dict[str, str]:
-    """The columns of Parquet files, from their footers; the same in each."""
+    """The columns of Parquet files, from their footers; the same in each.
+
+    Whether a value is missing must not decide about a refusal. So a column without values may be
+    any column in other files, and whole numbers may be floating-point numbers there.
+    """
     found: dict[str, str] = {}
     with database.opened(files) as memory:
         for file in files:
             try:
-                rows = memory.run(f"DESCRIBE FROM {_parquet([file])}")
+                columns = _described(memory, [file])
             except DpforestError:
                 raise DpforestError(
                     f"The file {file} cannot be read as Parquet: check --db."
                 ) from None
-            columns = {row[0]: row[1] for row in rows}
-            if found and sorted(found.items()) != sorted(columns.items()):
+            found = found or columns
+            if found.keys() != columns.keys() or not all(
+                _agree(found[name], kind) for name, kind in columns.items()
+            ):
                 raise DpforestError(
                     f"The file {file} has other columns or types than {files[0]}: name files of "
                     "one schema."
                 )
-            found = found or columns
-    return found
+            found = {n: columns[n] if kind == NO_VALUES else kind for n, kind in found.items()}
+        return _described(memory, files)
+
+
+def _described(memory: MemoryDatabase, files: Sequence[Path]) -> dict[str, str]:
+    """The columns of Parquet files, each with a type that holds the values of all files."""
+    return {name: kind for name, kind, *_ in memory.run(f"DESCRIBE FROM {_parquet(files)}")}
+
+
+def _agree(first: str, second: str) -> bool:
+    """Whether two files may have columns of these types under one name."""
+    numbers = {column_type(first).family, column_type(second).family} <= {"integer", "float"}
+    return numbers or first == second or NO_VALUES in (first, second)
 
 
 def _parquet(files: Sequence[Path]) -> Sql:

@@ -19,6 +19,7 @@ from dpforest_duckdb.domain.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    NO_VALUES,
     TIMESTAMP,
     VARCHAR,
     ColumnType,
@@ -52,7 +53,7 @@ def read_as(
     columns: dict[str, ColumnType] = {}
     for attribute in (*domain.attributes, label):
         name = found.get(fold(attribute.column), "")
-        if name and schema:
+        if name and schema and table.columns[name].name != NO_VALUES:
             columns[name] = table.columns[name]
         elif name:
             stored = table.columns[name]
@@ -228,8 +229,8 @@ def _is_whole(text: str) -> bool:
 
 
 def _plain(stored: ColumnType) -> ColumnType:
-    """A type without a list of values, which comes from the data."""
-    return VARCHAR if stored.base == "ENUM" else stored
+    """A type without a list of values, which comes from the data; text if there are none."""
+    return VARCHAR if stored.base in ("ENUM", NO_VALUES) else stored
 
 
 def is_number(text: str) -> bool:
