@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,9 +41,6 @@ _TYPED = {
 }
 # objects of Python; what reads tables of other systems ends in _SCAN too
 _OBJECTS = {"PANDAS_SCAN", "ARROW_SCAN", "PYTHON_ARROW_SCAN"}
-# what is looked for where a plan is text
-_SUSPECT = {*_UNSEEN, *_OBJECTS, "READ_CSV", "READ_CSV_AUTO", "READ_JSON", "READ_JSON_AUTO"}
-_SUSPECT |= {"READ_NDJSON", "READ_NDJSON_AUTO"}
 _NOWHERE: dict[str, list[str]] = {"path": []}
 
 
@@ -66,9 +62,8 @@ def scanned_table(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> Ta
 def read_tables(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list[TableInfo]:
     """The base tables that a query reads, through views and macros too.
 
-    Where DuckDB cannot say, because the query has parameters, reads a DataFrame, or calls a table
-    function that may read tables, or because the session has variables, these are all tables of all
-    databases of the connection.
+    Where DuckDB cannot say, because the query calls a table function that may read tables, or
+    because the session has variables, these are all tables of all databases of the connection.
 
     Raises `DpforestError` if the query reads the file of a database that is not attached, or the
     stored result of another query, which may come from such a file.
@@ -138,7 +133,14 @@ def refuse_unreadable(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -
     These are the file of a database that is not attached, and whatever has columns whose types may
     follow from the values: then one row may change how all are read.
     """
-    read = _functions(engine, relation)
+    sql = engine.call(relation.sql_query)
+    if _has_parameters(engine, sql):
+        raise DpforestError(
+            "The query has parameters, so DuckDB does not say what it reads: write their values "
+            "into the query."
+        )
+    (locked,) = engine.run("SELECT current_setting('lock_configuration')")[0]
+    read = _functions(engine, sql, locked=locked)
     if read & _UNSEEN:
         raise DpforestError(
             "The query reads the file of a database, whose budgets are not seen then: ATTACH the "
@@ -155,23 +157,22 @@ def refuse_unreadable(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -
             "one row may change how all are read: pass a CSV file as a pathlib.Path and a "
             "DataFrame itself, or load the rows into a table with declared types."
         )
+    if locked and reads_files(engine, relation):
+        raise DpforestError(
+            "The settings of the connection are locked, so DuckDB does not say what the query "
+            "reads: give a query of tables alone, or do not set lock_configuration."
+        )
 
 
-def _functions(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> set[str]:
+def _functions(engine: DuckDBEngine, sql: str, *, locked: bool) -> set[str]:
     """What a query reads from, in capitals, by DuckDB's plan before it is optimised.
 
-    The plan is that of the user's connection, where the names mean what they mean in the query. The
-    plan of a query with parameters cannot be asked for: the optimised one is searched then, and
-    also if settings are locked.
+    The plan is that of the user's connection, where the names mean what they mean in the query. If
+    settings are locked, it is the optimised plan, which may leave out what has no rows.
 
     Raises `DpforestError` for a query that is too deeply nested.
     """
-    sql = engine.call(relation.sql_query)
-    if _has_parameters(engine, sql):
-        return set(re.findall(r"[A-Z]+(?:_[A-Z]+)+", engine.call(relation.explain))) & _SUSPECT
-    shown, locked = engine.run(
-        "SELECT current_setting('explain_output'), current_setting('lock_configuration')"
-    )[0]
+    (shown,) = engine.run("SELECT current_setting('explain_output')")[0]
     if not locked:
         engine.run("SET explain_output = 'all'")
     try:
@@ -244,8 +245,6 @@ class Relation:
         """Raise `DpforestError` if the query reads another view than when it was found."""
         refuse_unreadable(self.engine, self.relation)
         sql, user = self.engine.call(self.relation.sql_query), self.engine.connection
-        if _has_parameters(self.engine, sql):
-            return
         if self.engine.call(lambda: columns_of(user.sql(sql))) != self.columns:
             raise DpforestError(
                 "The columns of the query have changed since the run was planned: plan it again."
