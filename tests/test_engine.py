@@ -793,3 +793,15 @@ def test_numbers_with_many_edges_get_the_cells_that_python_gives_them(
     expected = Counter(bound.attributes[0].code(value) for value in stored)
     found = rows.count_classes(0, 1)[0][0, :, 1]
     assert {cell: n for cell, n in enumerate(found.tolist()) if n} == expected
+
+
+def test_errors_of_python_in_a_statement_show_no_value() -> None:
+    """As one of DuckDB's extension for SQLite about a text that is no Unicode."""
+
+    def read() -> None:
+        b"secret\xff".decode()
+
+    with pytest.raises(DpforestError, match=r"step read \(UnicodeDecodeError\)") as failed:
+        DuckDBEngine(duckdb.connect()).call(read, step="read")
+    assert "secret" not in str(failed.value)
+    assert failed.value.__context__ is None or failed.value.__suppress_context__

@@ -155,10 +155,13 @@ def second_connection(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyC
 
 
 def _plain_error(error: BaseException, step: str) -> BaseException:
-    """Our own sentence for an engine error, whose text may quote data."""
+    """Our own sentence for an engine error, whose text may quote data.
+
+    So may errors of Python, such as one about text that is no Unicode.
+    """
     if isinstance(error, duckdb.InterruptException):
         return KeyboardInterrupt()
-    if not isinstance(error, duckdb.Error):
+    if isinstance(error, DpforestError | MemoryError) or not isinstance(error, Exception):
         return error
     where = f" in step {step}" if step else ""
     if isinstance(error, duckdb.ConnectionException):
