@@ -88,4 +88,8 @@ def main() -> None:
     for stop in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         if signal.getsignal(stop) is signal.SIG_DFL:  # not if nohup ignores it
             signal.signal(stop, signal.default_int_handler)  # as Ctrl-C: nothing is left behind
-    app()
+    try:
+        app()
+    except KeyboardInterrupt:  # before a command began, which has a sentence of its own
+        print("Interrupted.", file=sys.stderr)
+        sys.exit(130)

@@ -14,9 +14,11 @@ from dpforest_duckdb.errors import UsageError, one_line
 if TYPE_CHECKING:
     from rich.tree import Tree as Drawing
 
+    from dpforest_duckdb.model.effects import Effect
     from dpforest_duckdb.model.forest import Forest
 
 WIDTH = 12  # characters of the longest bar, on either side of 0
+MOST_VALUES = 40  # of an attribute without order
 CLASS = 14  # characters of the longest class beside a bar
 
 
@@ -94,7 +96,10 @@ def _show_effects(forest: Forest, attribute: str | None, as_json: bool) -> None:
         strongest = abs(effect.values).max() or 1.0
         labels = [_shortened(label, longest) for label in effect.labels]
         width = max(map(len, labels))
-        for label, values in zip(labels, effect.values, strict=True):
+        shown = _shown(effect, in_order=forest.domain.attributes[effect.attribute].in_order)
+        for place, (label, values) in enumerate(zip(labels, effect.values, strict=True)):
+            if place not in shown:
+                continue
             best = 1 if len(classes) == 2 else int(abs(values).argmax())
             bar = "█" * round(abs(values[best]) / strongest * WIDTH)
             less, more = ("", bar) if values[best] > 0 else (bar, "")
@@ -102,8 +107,18 @@ def _show_effects(forest: Forest, attribute: str | None, as_json: bool) -> None:
             if len(classes) > 2:
                 text = f"{text:{width + WIDTH * 2 + 13}} {_shortened(classes[best], CLASS)}"
             console.print(text)
+        if len(shown) < len(labels):
+            console.print(f"  … and {len(labels) - len(shown)} other values that change it less.")
     last = f' of "{one_line(classes[1])}"' if len(classes) == 2 else " of the class named"
     console.print(f"Changes are in {effect_scale(forest)}{last}.")
+
+
+def _shown(effect: Effect, *, in_order: bool) -> set[int]:
+    """The values to draw: all, or those that change the output most if many have no order."""
+    if in_order or len(effect.labels) <= MOST_VALUES:
+        return set(range(len(effect.labels)))
+    change = abs(effect.values).max(axis=1)
+    return set((-change).argsort(kind="stable")[:MOST_VALUES].tolist())
 
 
 def _show_tree(forest: Forest, number: int, as_json: bool) -> None:

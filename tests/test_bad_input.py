@@ -147,7 +147,7 @@ def test_a_domain_file_that_cannot_be_read(db: Path, tmp_path: Path) -> None:
     latin.write_bytes(b'target = "\xe9"')
     before = state(db)
     for file, words in (
-        (tmp_path / "no.toml", ("no domain file", "--domain")),
+        (tmp_path / "no.toml", ("no domain file", "check its path")),
         (tmp_path, ("UTF-8",)),
         (latin, ("UTF-8",)),
     ):

@@ -489,3 +489,19 @@ def test_all_errors_of_a_domain_come_at_once() -> None:
     )
     with pytest.raises(DpforestError, match=r'"e".*"f"'):
         domain.bind({"c": column_type("VARCHAR"), "f": column_type("VARCHAR")})
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (mapping(numeric(min=0, max=9)), '"min": did you mean lower'),
+        (mapping({"name": "x", "kind": "categorial", "domain": ["a"]}), 'not "categorial"'),
+        (mapping(numeric(lower="0", upper=9)), "without quotes"),
+        (mapping({"name": "y2", "kind": "identifier"}) | {"target": "y2"}, "is an identifier"),
+        ({"target": "y", "columns": [TARGET]}, "is misspelt"),
+    ],
+)
+def test_usual_mistakes_get_a_hint(content: dict, words: str) -> None:
+    with pytest.raises(DpforestError) as refused:
+        domain_from_mapping(content)
+    assert words in str(refused.value)

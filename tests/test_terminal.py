@@ -198,3 +198,18 @@ def test_the_kinds_in_a_domain_file_need_only_the_removal_of_a_mark(tmp_path: Pa
 def test_the_version_names_the_libraries_that_matter() -> None:
     lines = dpforest("--version").out.split("\n")
     assert [line.split(" ")[0] for line in lines[:3]] == ["dpforest", "duckdb", "opendp"]
+
+
+def test_of_many_values_without_order_the_strongest_are_drawn(tmp_path: Path) -> None:
+    db = tmp_path / "t.duckdb"
+    labels = ", ".join(f"'v{number}'" for number in range(60))
+    make(
+        db,
+        f"CREATE TABLE t (v ENUM ({labels}) NOT NULL, y BOOLEAN NOT NULL); "
+        "INSERT INTO t SELECT 'v' || i % 60, i % 60 < 20 FROM range(6_000) r(i)",
+    )
+    dpforest("train", "--db", db, "--table", "t", "--target", "y", "--epsilon", "5",
+             "--privacy-unit", "row", "--recipe", "log-odds")  # fmt: skip
+    said = dpforest("show", "--db", db, "--model", "t")
+    assert said.out.count("│") == 40
+    assert "… and 20 other values that change it less." in said.out

@@ -24,6 +24,9 @@ COLUMN_KEYS = (
     *("nullable", "taxonomy"),
 )
 
+# words that other tools have for keys of a column
+OTHER_WORDS = {"values": "domain", "categories": "domain", "min": "lower", "max": "upper"}
+
 
 def load_domain(path: str | Path, target: str | None = None) -> Domain:
     """Read a domain file (TOML, docs/domain.md). Raises `DpforestError` with one sentence."""
@@ -31,11 +34,14 @@ def load_domain(path: str | Path, target: str | None = None) -> Domain:
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
-        raise DpforestError(f"There is no domain file {path}: check --domain.") from None
+        raise DpforestError(f"There is no domain file {path}: check its path.") from None
     except (OSError, UnicodeDecodeError):
         raise DpforestError(f"The domain file {path} cannot be read as UTF-8 text.") from None
     except tomllib.TOMLDecodeError as error:
-        raise DpforestError(f"The domain file {path} is not valid TOML: {error}.") from None
+        raise DpforestError(
+            f"The domain file {path} is not valid TOML: {error} (text needs quotes, and decimals a "
+            "point)."
+        ) from None
     except ValueError:  # Python reads no whole number of thousands of digits
         raise DpforestError(
             f"The domain file {path} has a number of too many digits: correct it."
@@ -58,7 +64,8 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
         raise DpforestError('The domain names no target: add target = "…" or pass --target.')
     columns = content.get("column")
     if not isinstance(columns, list) or not all(isinstance(c, dict) for c in columns):
-        raise DpforestError("The domain has no [[column]] tables: add one per attribute.")
+        near = " ([[columns]] is misspelt)" if isinstance(content.get("columns"), list) else ""
+        raise DpforestError(f"The domain has no [[column]] tables{near}: add one per attribute.")
     unit = content.get("privacy_unit")
     if unit is not None and not isinstance(unit, str):
         raise DpforestError("privacy_unit in the domain must be a column name in quotes.")
@@ -79,6 +86,11 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
     refusals.refuse()
     if len(targets) > 1:
         raise DpforestError(f'The domain describes the target "{wanted}" twice: once only.')
+    if fold(wanted) in map(fold, identifiers):
+        raise DpforestError(
+            f'The target "{wanted}" is an identifier in the domain: name another with --target, or '
+            "list its classes."
+        )
     if not targets:
         names = [column["name"] for column in columns]
         raise DpforestError(
@@ -125,7 +137,7 @@ def _refuse_misspelt(where: str, content: Mapping[str, Any], known: Sequence[str
     for key in content:
         if key in known:
             continue
-        if meant := _meant(str(key), tuple(known)):
+        if meant := OTHER_WORDS.get(key, "") or _meant(str(key), tuple(known)):
             raise DpforestError(f'{where} has the key "{key}": did you mean {meant}?')
 
 
@@ -165,8 +177,10 @@ def _categories(name: str, listed: Sequence[Any]) -> tuple[str, ...]:
 def _attribute(name: str, column: Mapping[str, Any]) -> Attribute:
     kind = column.get("kind")
     if kind not in ("categorical", "numeric"):
+        written = f", not {_toml(kind)}" if isinstance(kind, str) else ""
         raise DpforestError(
-            f'Column "{name}" of the domain needs kind = "categorical", "numeric" or "identifier".'
+            f'Column "{name}" of the domain needs kind = "categorical", "numeric" or "identifier"'
+            f"{written}."
         )
     domain = column.get("domain", [])
     edges = column.get("edges", [])
@@ -236,5 +250,8 @@ def _limit(name: str, key: str, value: object) -> Number | dt.date | None:
     if value is None or isinstance(value, dt.date):
         return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
-        raise DpforestError(f'{key} of column "{name}" must be a finite number or a date.')
+        raise DpforestError(
+            f'{key} of column "{name}" must be a finite number without quotes, or a date such as '
+            "2020-01-31."
+        )
     return value

@@ -38,7 +38,8 @@ def check_cap(new: Cap, budget: Budget, raise_cap: bool) -> None:
         if not same_unit(replace(run.unit, rows=rows), new.unit):
             raise BudgetError(
                 f"Refused: run {run.seq} on {table} protected {run.unit}, "
-                f"so a cap that protects {new.unit} cannot count it."
+                f"so a cap that protects {new.unit} cannot count it: set one for "
+                f"{run.unit}."
             )
     if old and not raise_cap:
         _check_not_raised("ε", NANO, old.epsilon, new.epsilon, table)
@@ -87,7 +88,7 @@ def _check_left(symbol: str, scale: int, needed: int, spent: int, cap: int, tabl
         raise BudgetError(
             f"Refused: this run needs {symbol} = {show(needed, scale)} but only "
             f"{show(max(0, cap - spent), scale)} of the cap of {show(cap, scale)} is left "
-            f"for {table}."
+            f"for {table}: spend less, or raise the cap."
         )
 
 

@@ -162,11 +162,12 @@ def test_a_refusal_says_what_is_asked_and_left(ledger: Ledger) -> None:
     set_cap(ledger, VISITS, 3 * NANO, atto_delta("1e-6"), ROW)
     debit(ledger, nano_epsilon(2.5))
     assert refusal(ledger, NANO) == (
-        'Refused: this run needs ε = 1 but only 0.5 of the cap of 3 is left for table "visits".'
+        'Refused: this run needs ε = 1 but only 0.5 of the cap of 3 is left for table "visits": '
+        "spend less, or raise the cap."
     )
     assert refusal(ledger, 1, atto_delta("2e-6")) == (
         "Refused: this run needs δ = 0.000002 but only 0.000001 of the cap of 0.000001 is left "
-        'for table "visits".'
+        'for table "visits": spend less, or raise the cap.'
     )
     debit(ledger, 10 * NANO, table=OTHER)  # a cap binds its own table only
 
@@ -275,7 +276,8 @@ def test_no_cap_after_runs_it_cannot_count(ledger: Ledger) -> None:
         set_cap(ledger, VISITS, NANO, 0, ROW)
     assert sentence(caught) == (
         'Refused: run 1 on table "visits" protected each "person_id" (at most 3 rows used), '
-        "so a cap that protects each row cannot count it."
+        "so a cap that protects each row cannot count it: set one for "
+        'each "person_id" (at most 3 rows used).'
     )
     debit(ledger, 1, table=OTHER, private=False)
     assert not ledger.read().budget(OTHER.dataset).entries[0].private

@@ -296,7 +296,7 @@ def a_tenth_too_little_noise(patch: pytest.MonkeyPatch) -> None:
 def a_tenth_more_spent(patch: pytest.MonkeyPatch) -> None:
     """Every query costs a tenth more than is planned."""
     spend = Accountant.spend
-    patch.setattr(Accountant, "spend", lambda *given: spend(*given) * 11 // 10)
+    patch.setattr(Accountant, "spend", lambda *given, **named: spend(*given, **named) * 11 // 10)
 
 
 def factor_2_left_out(patch: pytest.MonkeyPatch) -> None:
