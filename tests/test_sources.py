@@ -981,6 +981,20 @@ def test_ids_that_pandas_made_floats_are_refused(tmp_path: Path) -> None:
     fitted(duckdb.connect(), frame.astype({"who": "Int64"}), **options)
 
 
+@pytest.mark.parametrize(
+    "id_", ["{'a': 0.5}", "[0.5]", "[0.5]::DOUBLE[1]", "MAP {'a': 0.5}", "0.5::DOUBLE::VARIANT"]
+)
+def test_ids_that_have_parts_are_refused(id_: str, tmp_path: Path) -> None:
+    """A part may have been rounded, and several persons have one id then."""
+    con = database(tmp_path)
+    rows = con.sql(f"SELECT * REPLACE ({id_} AS who) FROM t")
+    with pytest.raises(DpforestError, match="may look like one"):
+        fitted(con, rows, privacy_unit="who", ledger=tmp_path / "l", dataset="d")
+    assert not (tmp_path / "l").exists()
+    rows = con.sql("SELECT * REPLACE (md5(who::VARCHAR)::UUID AS who) FROM t")
+    fitted(con, rows, privacy_unit="who", ledger=tmp_path / "l", dataset="d")
+
+
 def test_one_word_among_ids_changes_no_bound_on_temporary_space(tmp_path: Path) -> None:
     needed = set()
     for more in (8, "x", None):

@@ -66,6 +66,11 @@ def read_as(
             f'The privacy unit "{name}" is a column of floating-point numbers, as pandas makes '
             'of whole numbers if one is missing: convert it to "Int64" or to text.'
         )
+    if name and _is_nested(table.columns[name]):
+        raise DpforestError(
+            f'The privacy unit "{name}" has type {table.columns[name].base}, in which two persons '
+            "may look like one: choose a column of whole numbers or of text."
+        )
     known = columns.get(name)
     if known is not None and (by_values or not _same_values(known, _plain(table.columns[name]))):
         raise DpforestError(
@@ -87,6 +92,11 @@ def read_as(
         if (name := found.get(fold(attribute.column), ""))
     }
     return replace(table, columns=columns, categories=compared)
+
+
+def _is_nested(kind: ColumnType) -> bool:
+    """Whether values may have parts. These may be rounded numbers, or text that is no Unicode."""
+    return kind.family == "other" and (bool(set("([") & set(kind.name)) or kind.name == "VARIANT")
 
 
 def _same_values(read: ColumnType, stored: ColumnType) -> bool:
