@@ -239,6 +239,7 @@ def frames() -> dict[str, Any]:
         "pandas": pandas_frame,
         "categories": pandas_frame.astype({"colour": "category"}),
         "objects": pandas_frame.astype(object),
+        "sparse": pandas_frame.assign(size=pandas.arrays.SparseArray(pandas_frame["size"])),
         "turned": pandas_frame.iloc[::-1].set_index(np.arange(1200)[::-1]).iloc[::-1],
         "polars": polars_frame,
         "polars categories": polars_frame.with_columns(
@@ -470,12 +471,6 @@ BAD: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
         pandas.DataFrame({"a": pandas.to_timedelta(X[:, 0], unit="D")}),
         Y,
         "INTERVAL",
-    ),
-    "a sparse frame": (
-        {},
-        pandas.DataFrame(X, columns=list("ab")).astype(pandas.SparseDtype(float)),
-        Y,
-        "cannot read this frame",
     ),
     "labels of several types": ({}, X, np.array([1, "a"] * 600, dtype=object), "label type"),
     "no labels": ({}, X, None, "y"),
