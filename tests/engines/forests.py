@@ -60,8 +60,10 @@ MADE = (
     "steep",
     "log-odds of twelve",
     "votes for twelve",
+    "decimal categories",
 )
 FLOAT = column_type("FLOAT")
+PRICE = column_type("DECIMAL(18,2)")
 CATEGORIES = (
     "private",
     "private ",
@@ -110,6 +112,10 @@ ATTRIBUTES = (
     Attribute("day", "categorical", ("2020-02-29", "1999-12-31"), nullable=False, type=DATE),
     Attribute("at", "numeric", edges=(0.5, 1.6e9), nullable=True, type=TIMESTAMP),
 )
+PRICES = (  # no double is exactly such a price
+    Attribute("price", "categorical", ("8.79", "8.8", "1.15", "-0.07"), nullable=True, type=PRICE),
+    Attribute("fee", "categorical", ("4.35", "0", "3"), nullable=False, type=PRICE),
+)
 _MOMENT = dt.datetime(1970, 1, 1)
 _EXTREMES: dict[str, Sequence[object]] = {
     VARCHAR: ("", " ", "zzz", "privat", "private  ", "İ", "a\\", "O'Hara", "’", "\t"),
@@ -121,6 +127,7 @@ _EXTREMES: dict[str, Sequence[object]] = {
     column_type("DECIMAL(10,2)"): tuple(
         map(Decimal, ("0.00", "-0.01", "3.30", "3.31", "1.5", "99999999.99"))
     ),
+    PRICE: tuple(map(Decimal, ("8.78", "8.81", "1.14", "0.07", "4.36", "-3"))),
     DATE: (dt.date(1900, 1, 1), dt.date(2200, 1, 1), dt.date(2019, 12, 31), dt.date(2020, 1, 1)),
     TIMESTAMP: tuple(
         _MOMENT + dt.timedelta(seconds=s, microseconds=m)
@@ -170,10 +177,7 @@ def made_case(name: str, folder: Path) -> Case:
     """A forest that is drawn, over one column of every type, and 600 rows of hard values."""
     number = MADE.index(name)
     random = np.random.default_rng(number)
-    classes = LABELS if name in ("log-odds of four", "the surest tree") else LABELS[:2]
-    if "twelve" in name:
-        classes = (*LABELS, *(f"class {number}" for number in range(8)))
-    domain = Domain(ATTRIBUTES, "y", classes, VARCHAR)
+    domain = _domain(name)
     reach = 1_000_000_000 if name == "steep" else 2_000_000
     trees = tuple(_tree(domain, random, reach, exact=name == "two classes") for _ in range(4))
     forest = Forest(
@@ -187,16 +191,26 @@ def made_case(name: str, folder: Path) -> Case:
     )
     with duckdb.connect() as con:
         quote = DuckDBEngine(con).dialect.ident
-        columns = ", ".join(f"{quote(a.name)} {a.type}" for a in ATTRIBUTES)
+        columns = ", ".join(f"{quote(a.name)} {a.type}" for a in domain.attributes)
         con.execute(f"CREATE TABLE rows ({columns})")
-        marks = ", ".join("?" * len(ATTRIBUTES))
-        pools = [[None, *_EXTREMES[a.type], *_domain_values(a)] for a in ATTRIBUTES]
+        marks = ", ".join("?" * len(domain.attributes))
+        pools = [[None, *_EXTREMES[a.type], *_domain_values(a)] for a in domain.attributes]
         drawn = [[pool[int(random.integers(len(pool)))] for pool in pools] for _ in range(600)]
         for i, row in enumerate(drawn):  # every value at least once
             for pool, place in zip(pools, range(len(row)), strict=True):
                 row[place] = pool[i] if i < len(pool) else row[place]
         con.executemany(f"INSERT INTO rows VALUES ({marks})", drawn)
         return _case(con, forest, folder / f"{number}.parquet")
+
+
+def _domain(name: str) -> Domain:
+    """The domain of a drawn forest: other columns than `ATTRIBUTES` for its name only."""
+    if name == "decimal categories":
+        return Domain(PRICES, "y", LABELS[:2], VARCHAR)
+    classes = LABELS if name in ("log-odds of four", "the surest tree") else LABELS[:2]
+    if "twelve" in name:
+        classes = (*LABELS, *(f"class {number}" for number in range(8)))
+    return Domain(ATTRIBUTES, "y", classes, VARCHAR)
 
 
 def select(case: Case, engine: str, *, force: bool = False) -> str:

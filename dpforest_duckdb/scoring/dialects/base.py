@@ -113,8 +113,10 @@ class Dialect:
         if isinstance(value, float) or family == "float":
             digits = repr(float(value) + 0.0)  # -0.0 becomes 0.0
             return Sql(digits if "e" in digits else f"{digits}e0")
-        if family in ("integer", "decimal"):
+        if family == "integer":
             return self.number(str(value))
+        if family == "decimal":
+            return self.decimal(str(value))
         return self.text(value if isinstance(value, str) else str(value))
 
     def boolean(self, value: bool) -> Sql:
@@ -134,6 +136,10 @@ class Dialect:
                 f"{self.title} may hold: score it in DuckDB."
             )
         return Sql(digits)
+
+    def decimal(self, digits: str) -> Sql:
+        """A decimal number that equals the same number in a DECIMAL column."""
+        return self.number(digits)
 
     # types
 

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from dpforest_duckdb.scoring.dialects.base import Dialect
+from dpforest_duckdb.sql import Sql
 
 
 class DataFusion(Dialect):
+    """A number with a point is a double, which equals few decimals: it is cast from text."""
+
     name = "datafusion"
     title = "DataFusion"
     forms = ("select", "view", "table")
     replaces = ("view", "table")
+
+    def decimal(self, digits: str) -> Sql:
+        number = super().decimal(digits)
+        scale = len(digits.partition(".")[2])
+        width = max(len(digits.strip("-").replace(".", "").lstrip("0")), scale)
+        return Sql(f"CAST('{number}' AS DECIMAL({width}, {scale}))") if scale else number
