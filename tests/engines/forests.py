@@ -61,9 +61,11 @@ MADE = (
     "log-odds of twelve",
     "votes for twelve",
     "decimal categories",
+    "decimal classes",
+    "decimals of 16 digits",
 )
 FLOAT = column_type("FLOAT")
-PRICE = column_type("DECIMAL(18,2)")
+PRICE, WHOLE = column_type("DECIMAL(18,2)"), column_type("DECIMAL(18,0)")
 CATEGORIES = (
     "private",
     "private ",
@@ -116,6 +118,7 @@ PRICES = (  # no double is exactly such a price
     Attribute("price", "categorical", ("8.79", "8.8", "1.15", "-0.07"), nullable=True, type=PRICE),
     Attribute("fee", "categorical", ("4.35", "0", "3"), nullable=False, type=PRICE),
 )
+NUMBERS = (Attribute("n", "categorical", (f"{2**53}", f"{2**53 + 1}"), nullable=True, type=WHOLE),)
 _MOMENT = dt.datetime(1970, 1, 1)
 _EXTREMES: dict[str, Sequence[object]] = {
     VARCHAR: ("", " ", "zzz", "privat", "private  ", "İ", "a\\", "O'Hara", "’", "\t"),
@@ -127,6 +130,7 @@ _EXTREMES: dict[str, Sequence[object]] = {
     column_type("DECIMAL(10,2)"): tuple(
         map(Decimal, ("0.00", "-0.01", "3.30", "3.31", "1.5", "99999999.99"))
     ),
+    WHOLE: (Decimal(2**53 + 2), Decimal(0)),
     PRICE: tuple(map(Decimal, ("8.78", "8.81", "1.14", "0.07", "4.36", "-3"))),
     DATE: (dt.date(1900, 1, 1), dt.date(2200, 1, 1), dt.date(2019, 12, 31), dt.date(2020, 1, 1)),
     TIMESTAMP: tuple(
@@ -207,6 +211,10 @@ def _domain(name: str) -> Domain:
     """The domain of a drawn forest: other columns than `ATTRIBUTES` for its name only."""
     if name == "decimal categories":
         return Domain(PRICES, "y", LABELS[:2], VARCHAR)
+    if name == "decimal classes":
+        return Domain(PRICES, "y", ("1.15", "2.3", "-8.79", "4"), PRICE)
+    if name == "decimals of 16 digits":
+        return Domain(NUMBERS, "y", LABELS[:2], VARCHAR)
     classes = LABELS if name in ("log-odds of four", "the surest tree") else LABELS[:2]
     if "twelve" in name:
         classes = (*LABELS, *(f"class {number}" for number in range(8)))
@@ -225,10 +233,17 @@ def select(case: Case, engine: str, *, force: bool = False) -> str:
 def assert_equal(case: Case, rows: Sequence[tuple[Any, ...]]) -> None:
     """Every row of the table, with the same prediction and the same probabilities."""
     found = sorted(rows, key=lambda row: row[0])
-    assert [row[:2] for row in found] == [row[:2] for row in case.expected]
+    assert [(row[0], _label(row[1])) for row in found] == [
+        (row[0], _label(row[1])) for row in case.expected
+    ]
     shares = np.array([row[2:] for row in found], dtype=np.float64)
     expected = np.array([row[2:] for row in case.expected])
     assert np.abs(shares - expected).max() <= 1e-12
+
+
+def _label(value: object) -> object:
+    """A predicted class; a decimal is a double in SQLite, which has none."""
+    return float(value) if isinstance(value, Decimal) else value
 
 
 def _domain_values(attribute: Attribute) -> Iterator[object]:

@@ -27,6 +27,8 @@ def assert_agrees(case: Case, in_process: Run, engine: str, *, force: bool = Fal
 def test_an_engine_answers_as_duckdb_does_on_hard_values(
     made: MakeCase, in_process: Run, engine: str, name: str
 ) -> None:
+    if (engine, name) == ("sqlite", "decimals of 16 digits"):
+        pytest.skip("SQLite has doubles in the place of decimals")
     assert_agrees(made(name), in_process, engine)
 
 

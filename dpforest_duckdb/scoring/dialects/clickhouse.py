@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.dialects.base import Dialect, Form
 from dpforest_duckdb.sql import Sql
@@ -47,6 +46,11 @@ class ClickHouse(Dialect):
         self._check_year(text)
         return Sql(f"toDateTime64({self.text(text)}, 6, 'UTC')")
 
+    def decimal(self, digits: str) -> Sql:
+        """From text: 1.15 would be a double, which a CAST to a Decimal cuts off to 1.14."""
+        scale = len(digits.partition(".")[2])
+        return Sql(f"toDecimal128('{super().decimal(digits)}', {scale})")
+
     def _check_year(self, text: str) -> None:
         if not "1900" <= text[:4] < "2299":
             raise DpforestError(
@@ -70,11 +74,6 @@ class ClickHouse(Dialect):
     def votes(self, case: Sql) -> Sql:
         """As 64 bits always: literals of several widths make slow sums."""
         return self.as_integer(case)
-
-    def input(self, attribute: Attribute, column: Sql) -> Sql:
-        if attribute.family == "decimal":
-            return self.as_double(column)
-        return super().input(attribute, column)
 
     def create(self, form: Form, name: Sql, *, replace: bool = False) -> Sql:
         head = super().create(form, name, replace=replace)
