@@ -104,6 +104,42 @@ def test_counts_are_dense_and_equal_python(con: duckdb.DuckDBPyConnection) -> No
     assert (rows.count_leaves(0, 1) == expected[0].sum(axis=1)).all()
 
 
+@pytest.mark.parametrize("collation", ["COLLATE NOCASE", ""])
+def test_text_is_coded_byte_by_byte_whatever_its_collation(
+    con: duckdb.DuckDBPyConnection, collation: str
+) -> None:
+    """Of the column, or of all columns by a setting."""
+    fill(con)
+    con.execute("UPDATE t SET a = upper(a) WHERE e")
+    con.execute("UPDATE t SET k = upper(k) WHERE d = 1")
+    if not collation:
+        con.execute("SET GLOBAL default_collation = 'NOCASE'")
+    con.execute(f"CREATE TABLE u ({TYPES.replace('VARCHAR', f'VARCHAR {collation}')})")
+    con.execute("INSERT INTO u FROM t")
+    con.execute("DROP TABLE t")
+    con.execute("ALTER TABLE u RENAME TO t")
+    assert con.execute("SELECT count(*) FROM t WHERE k = 'no' AND k <> 'NO'").fetchone() == (0,)
+    bound = domain().bind(DuckDBEngine(con).table("t").columns)
+    expected = python_counts(con.execute("FROM t").fetchall(), bound)
+    for got, want in zip(coded(con).count_classes(0, 1), expected, strict=True):
+        assert (got == want).all()
+
+
+def test_runs_that_share_codes_see_a_change_of_case(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"CREATE TABLE t ({TYPES.replace('VARCHAR', 'VARCHAR COLLATE NOCASE')})")
+    con.execute("INSERT INTO t VALUES ('x', 1, 1.0, 1, true, 'no')")
+    engine = DuckDBEngine(con)
+    table = engine.table("t")
+    bound = domain().bind(table.columns)
+    coding = Coding(bound, PrivacyUnit("row"), trees=1, sample="all", salt=1)
+    with engine.snapshot(table, shared=True) as rows:
+        first = rows.encode(coding, last=True).count_classes(0, 1)[0]
+        con.execute("UPDATE t SET a = 'X'")
+        second = rows.encode(coding, last=True).count_classes(0, 1)[0]
+    assert first[0, :, 0].tolist() == [1, 0, 0, 0]
+    assert second[0, :, 0].tolist() == [0, 0, 1, 0]
+
+
 @pytest.mark.parametrize("trees", [1, 3])
 def test_few_rows_are_counted_as_many_are(con: duckdb.DuckDBPyConnection, trees: int) -> None:
     fill(con)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from models import bit_sets, forest_of, one_split, two_attributes
 
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
+from dpforest_duckdb.domain.types import DOUBLE, VARCHAR, ColumnType, column_type
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.model.forest import Forest
@@ -46,6 +46,7 @@ TABLES = [
     "tic_tac_toe",
     "wall_following",
 ]
+ENUM = column_type("ENUM('red', 'green', 'blue')")
 HOSTILE = ['a"b', "it's", "x; DROP TABLE t --", "select", "{{ 1 }}", "é😀", " ", "A b", "t", "s"]
 
 
@@ -304,6 +305,42 @@ def test_classes_that_differ_by_case_get_columns_of_their_own(
     forest = fit(con, "t", target="y")
     assert share_names(forest) == ["p_Yes", "p_yes_2"]
     assert_agree(con, forest, "t")
+
+
+@pytest.mark.parametrize("collation", ["COLLATE NOCASE", ""])
+def test_text_is_compared_byte_by_byte_whatever_its_collation(
+    con: duckdb.DuckDBPyConnection, collation: str
+) -> None:
+    """Of the column, or of all columns by a setting."""
+    domain = two_attributes(labels=("no", "NO"))
+    forest = forest_of(domain, one_split(domain, 0, [[9, 0], [0, 8], [7, 0], [0, 6]]))
+    if not collation:
+        con.execute("SET default_collation = 'NOCASE'")
+    con.execute(f"CREATE TABLE t (colour VARCHAR {collation}, size VARCHAR)")
+    con.execute("INSERT INTO t SELECT unnest(['red', 'RED', 'Green', 'green', NULL]), 'small'")
+    assert con.execute("SELECT count(*) FROM t WHERE colour = 'red'").fetchone() == (2,)
+    predicted = [row[2] for row in forest.predict(con, "t").fetchall()]
+    assert predicted == ["no", "NO", "NO", "NO", "NO"]
+    assert_agree(con, forest, "t")
+    con.execute(forest.to_sql(form="macro"))
+    assert con.execute("FROM made_scored('t')").fetchall() == forest.predict(con, "t").fetchall()
+
+
+@pytest.mark.parametrize("given", [VARCHAR, ENUM])
+@pytest.mark.parametrize("trained", [VARCHAR, ENUM])
+def test_a_macro_scores_text_and_enum_columns_alike(
+    con: duckdb.DuckDBPyConnection, trained: ColumnType, given: ColumnType
+) -> None:
+    attribute = Attribute("colour", "categorical", ("red", "green"), type=trained)
+    domain = Domain((attribute,), "y", ("no", "yes"), VARCHAR)
+    forest = forest_of(domain, one_split(domain, 0, [[9, 0], [0, 8], [0, 7], [6, 0]]))
+    con.execute(f"CREATE TABLE t (colour {given})")
+    con.execute("INSERT INTO t VALUES ('red'), ('blue'), ('green'), (NULL)")
+    for fast in (False, True):
+        with bit_sets():
+            con.execute(forest.to_sql(form="macro", fast=fast, replace=True))
+        scored = con.execute("FROM made_scored('t')").fetchall()
+        assert [row[1] for row in scored] == ["no", "yes", "yes", "no"]
 
 
 @pytest.mark.parametrize("link", ["shares", "softmax"])

@@ -111,6 +111,7 @@ _DECIMAL = re.compile(r"DECIMAL\((\d{1,2}),\s?(\d{1,2})\)")
 
 NO_VALUES = '"NULL"'  # DuckDB's type of a column that has no value at all
 UNKNOWN = ColumnType("", "other")
+ANY_TEXT = ColumnType("", "text")  # a VARCHAR or an ENUM
 INTEGER, BIGINT, DOUBLE, VARCHAR, BOOLEAN, DATE, TIMESTAMP = (
     _KNOWN[name]
     for name in ("INTEGER", "BIGINT", "DOUBLE", "VARCHAR", "BOOLEAN", "DATE", "TIMESTAMP")

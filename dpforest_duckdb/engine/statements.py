@@ -58,8 +58,13 @@ class Statements:
 
     def row_of(self, table: TableInfo) -> Sql:
         """The stored columns of a row `t`, to be hashed."""
-        stored = (name for name in table.columns if name not in table.computed)
-        return Sql(", ".join(self.dialect.ident("t", name) for name in stored))
+        return Sql(
+            ", ".join(
+                self.dialect.collated(kind, self.dialect.ident("t", name))
+                for name, kind in table.columns.items()
+                if name not in table.computed
+            )
+        )
 
     def run(
         self,

@@ -95,6 +95,9 @@ class Codes(Dialect):
 class DuckDBDialect(Codes, DuckDB):
     """DuckDB's spelling, with codes."""
 
+    def class_code(self, classes: Sequence[str], kind: ColumnType, column: Sql) -> Sql:
+        return super().class_code(classes, kind, self.collated(kind, column))
+
     def looked_up(self, attribute: Attribute, column: Sql) -> Sql | None:
         edges = [int(edge) for edge in attribute.edges] if _looked_up(attribute) else []
         if not edges:

@@ -21,7 +21,7 @@ import numpy as np
 
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.names import fold, spellings
-from dpforest_duckdb.domain.types import ColumnType
+from dpforest_duckdb.domain.types import ANY_TEXT, ColumnType
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.scoring.content import ForestContent
@@ -260,7 +260,9 @@ def fitted(attribute: Attribute, columns: Mapping[str, ColumnType]) -> Attribute
 
     Raises `DpforestError` for a column that is missing or has an unsuitable type.
     """
-    return attribute.rebound(columns[_column(attribute, columns)]) if columns else attribute
+    if columns:
+        return attribute.rebound(columns[_column(attribute, columns)])
+    return replace(attribute, type=ANY_TEXT) if attribute.family == "text" else attribute
 
 
 def _column(attribute: Attribute, columns: Mapping[str, ColumnType]) -> str:

@@ -17,7 +17,7 @@ WITH
     CASE
       WHEN t."age" IS NULL THEN 2
       WHEN t."age" <= 17 THEN CASE
-        WHEN t."city" = 'Bern' THEN CASE
+        WHEN t."city" COLLATE "binary" = 'Bern' THEN CASE
           WHEN t."since" <= DATE '2020-01-01' THEN CASE
             WHEN t."weight" > 49.5e0 AND NOT (t."weight" IS NULL OR isnan(t."weight")) THEN 5
             ELSE 6

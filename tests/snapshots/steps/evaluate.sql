@@ -11,8 +11,8 @@ FROM (
     *
   FROM (
     SELECT
-CASE WHEN "s"."label" = 'no' THEN 0 WHEN "s"."label" = 'yes' THEN 1 END AS "class",
-      CAST(CASE WHEN "s"."label" = 'no' THEN 0 WHEN "s"."label" = 'yes' THEN 1 END = CASE WHEN "s"."dpforest_prediction" = 'no' THEN 0 WHEN "s"."dpforest_prediction" = 'yes' THEN 1 END AS UTINYINT) AS "right",
+CASE WHEN "s"."label" COLLATE "binary" = 'no' THEN 0 WHEN "s"."label" COLLATE "binary" = 'yes' THEN 1 END AS "class",
+      CAST(CASE WHEN "s"."label" COLLATE "binary" = 'no' THEN 0 WHEN "s"."label" COLLATE "binary" = 'yes' THEN 1 END = CASE WHEN "s"."dpforest_prediction" COLLATE "binary" = 'no' THEN 0 WHEN "s"."dpforest_prediction" COLLATE "binary" = 'yes' THEN 1 END AS UTINYINT) AS "right",
       "s"."dpforest_p_yes" AS "value"
     FROM (
 -- Scored by a decision forest of dpforest-duckdb VERSION; reads the table it scores, nothing else.
@@ -27,7 +27,7 @@ WITH
     t.*,
     -- votes for no
     CASE
-      WHEN t."colour" = 'red' THEN 700000
+      WHEN t."colour" COLLATE "binary" = 'red' THEN 700000
       ELSE 200000
     END AS "dpforest_votes_0"
   FROM "memory"."main"."t" AS t
@@ -39,7 +39,7 @@ SELECT
   CAST((1000000 - t."dpforest_votes_0") AS DOUBLE) / 1000000 AS "dpforest_p_yes"
 FROM "dpforest_votes" AS t
     ) AS s
-    WHERE CASE WHEN "s"."label" = 'no' THEN 0 WHEN "s"."label" = 'yes' THEN 1 END IS NOT NULL
+    WHERE CASE WHEN "s"."label" COLLATE "binary" = 'no' THEN 0 WHEN "s"."label" COLLATE "binary" = 'yes' THEN 1 END IS NOT NULL
   ) AS labelled
 ) AS ordered
 GROUP BY "class", "right", "value"

@@ -10,7 +10,7 @@ WITH
     t.*,
     -- votes for no
     CASE
-      WHEN t."colour" = 'red' THEN 700000
+      WHEN CAST(t."colour" AS VARCHAR) COLLATE "binary" = 'red' THEN 700000
       ELSE 200000
     END AS "dpforest_votes_0"
   FROM "t" AS t
