@@ -12,10 +12,14 @@ import duckdb
 import jinja2
 import pytest
 from forests import MADE, Case, MakeCase, assert_equal
+from models import forest_of, one_split
 
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import VARCHAR, column_type
 from dpforest_duckdb.errors import UsageError
-from dpforest_duckdb.model.forest import load_forest
+from dpforest_duckdb.model.forest import Forest, load_forest
 from dpforest_duckdb.scoring.dialects import DIALECTS
+from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.scoring.publish import publish_sql
 
 PROJECT = Path(__file__).parent.parent.parent / "docs" / "examples" / "dbt"
@@ -36,6 +40,22 @@ def test_jinja_changes_no_name_and_no_category(made: MakeCase, name: str) -> Non
     with duckdb.connect() as con:
         con.execute(f"CREATE TABLE numbered AS FROM '{case.file}'")
         assert_equal(case, con.execute(compiled(model)).fetchall())
+
+
+def test_jinja_changes_no_enum_and_no_line_end(con: duckdb.DuckDBPyConnection) -> None:
+    """Of the target: its type and its classes are in the SQL too."""
+    labels = ("{{ 1+1 }}", "a\rb", "it's")
+    kind = column_type("ENUM({})".format(", ".join(map(DuckDB().quoted, labels))))
+    attributes = (Attribute("x\ry", "categorical", ("a\rb",), type=VARCHAR),)
+    domain = Domain(attributes, "y", labels[:2], kind)
+    forest = forest_of(domain, one_split(domain, 0, [[9, 0], [0, 9], [0, 9]]))
+    con.execute('CREATE TABLE visits ("x\ry" VARCHAR)')
+    con.execute("INSERT INTO visits VALUES ('a\rb'), ('b')")
+    model = compiled(publish_sql(Forest.from_json(forest.to_json()), "visits", form="dbt"))
+    scored, expected = con.sql(model), forest.predict(con, "visits")
+    assert scored.columns == expected.columns
+    assert scored.types == expected.types
+    assert scored.fetchall() == expected.fetchall()
 
 
 @pytest.mark.parametrize("engine", [e for e, own in DIALECTS.items() if "dbt" in own.forms])

@@ -56,7 +56,7 @@ class Dialect:
             self.check_name(name)
         left, right = self.quotes
         quoted = ".".join(left + self.escaped_name(name) + right for name in names)
-        return Sql(JINJA_OPENING.sub("{{ '{' }}", quoted) if self.jinja else quoted)
+        return without_jinja(quoted) if self.jinja else Sql(quoted)
 
     def escaped_name(self, name: str) -> str:
         """A name as it stands between quotes."""
@@ -91,8 +91,7 @@ class Dialect:
         if not self.jinja:
             return self.quoted(value)
         parts = [self.quoted(part) for part in _INSIDE.split(value)]
-        joined = parts[0] if len(parts) == 1 else self.concatenated(parts)
-        return Sql(joined.replace("\r", '{{ "\\r" }}'))  # Jinja makes other line ends of it
+        return without_jinja(parts[0] if len(parts) == 1 else self.concatenated(parts))
 
     def quoted(self, value: str) -> Sql:
         """Text between quotes, with the escapes that the engine knows."""
@@ -287,6 +286,11 @@ class Dialect:
         below = self.at_most(attribute, column, cell) if cell < len(attribute.edges) else ""
         present = f"NOT {self.missing(attribute, column)}" if not below else ""
         return Sql(" AND ".join(part for part in (above, below, present) if part))
+
+
+def without_jinja(sql: str) -> Sql:
+    """SQL that dbt leaves as it is: Jinja reads some braces, and makes other line ends of \\r."""
+    return Sql(JINJA_OPENING.sub("{{ '{' }}", sql).replace("\r", '{{ "\\r" }}'))
 
 
 def split_name(name: str) -> list[str]:

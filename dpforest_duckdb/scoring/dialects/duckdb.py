@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.types import BOOLEAN, VARCHAR, ColumnType
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.scoring.dialects.base import Dialect
+from dpforest_duckdb.scoring.dialects.base import Dialect, without_jinja
 from dpforest_duckdb.sql import Sql
 
 
@@ -35,7 +35,7 @@ class DuckDB(Dialect):
         """The type as it is."""
         if not kind.usable:
             raise DpforestError("The target's type is not one that a model can have.")
-        return Sql(kind.name)
+        return without_jinja(kind.name) if self.jinja else Sql(kind.name)
 
     def target_type(self, kind: ColumnType) -> Sql | None:
         """An ENUM too: a prediction has exactly the target's type."""
