@@ -12,6 +12,7 @@ from dpforest_duckdb.scoring.dialects.base import JINJA_OPENING
 from dpforest_duckdb.sql import Sql
 
 CONFIG = Sql("{{ config(materialized='view') }}\n\n")
+_UNREADABLE = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")  # to be escaped in YAML
 _NAME = re.compile(r"[\w $-]+")
 
 
@@ -29,9 +30,9 @@ def dbt_source(parts: list[str]) -> Sql:
 def dbt_schema(forest: ForestContent, dialect: Dialect, name: str, added: list[str]) -> str:
     """The properties file of a dbt model: its columns `added`, described, with their tests.
 
-    The first is the prediction, the others the probabilities of the classes. Strings are written as
-    JSON, which is YAML too; the classes as SQL, so that quotes stay. Raises `UsageError` for a name
-    that dbt, which takes it from a file, could not have.
+    The first is the prediction, the others the probabilities of the classes. Strings are in double
+    quotes; the classes are written as SQL, so that their quotes stay. Raises `UsageError` for a
+    name that dbt, which takes it from a file, could not have.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
@@ -61,7 +62,7 @@ def dbt_schema(forest: ForestContent, dialect: Dialect, name: str, added: list[s
 def _column(name: str, description: str) -> list[str]:
     """A column, with a test unless dbt would read Jinja in its name."""
     lines = [
-        f"      - name: {json.dumps(name)}",
+        f"      - name: {_quoted(name)}",
         "        quote: true",
         f"        description: {_text(description)}",
     ]
@@ -74,4 +75,10 @@ def _column(name: str, description: str) -> list[str]:
 
 def _text(text: str) -> str:
     """A YAML string without Jinja: a space separates its braces."""
-    return json.dumps(JINJA_OPENING.sub("{ ", text))
+    return _quoted(JINJA_OPENING.sub("{ ", text))
+
+
+def _quoted(text: str) -> str:
+    """A YAML string: JSON, where characters beyond U+FFFF must stand as they are."""
+    readable = json.dumps(text, ensure_ascii=False)
+    return _UNREADABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", readable)

@@ -12,7 +12,7 @@ import duckdb
 import jinja2
 import pytest
 from forests import MADE, Case, MakeCase, assert_equal
-from models import forest_of, one_split
+from models import forest_of, one_split, two_attributes
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import VARCHAR, column_type
@@ -82,6 +82,17 @@ def test_a_model_has_the_name_of_a_file(made: MakeCase, odd: str) -> None:
     for name in (odd, None):
         with pytest.raises(UsageError, match="file"):
             publish_sql(case.forest, form="dbt-schema", name=name)
+
+
+def test_a_properties_file_holds_any_class_as_yaml_reads_it() -> None:
+    """Of characters beyond U+FFFF YAML reads no halves, and it refuses some control characters."""
+    odd = "\x7f\x85\u2028\u2029\ufeff\uffff\t"
+    domain = two_attributes(labels=("é😀", f"no{odd}"))
+    forest = forest_of(domain, one_split(domain, 0, [[9, 0], [0, 9], [0, 9], [1, 1]]))
+    schema = publish_sql(forest, form="dbt-schema", name="hard")
+    assert '- name: "p_é😀"\n' in schema
+    assert '- name: "p_no\\u007f\\u0085\\u2028\\u2029\\ufeff\\uffff\\t"\n' in schema
+    assert not set(odd) & set(schema)
 
 
 def write_models(case: Case, models: Path) -> None:
