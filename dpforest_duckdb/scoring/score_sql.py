@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from types import SimpleNamespace
 from typing import Literal
 
@@ -85,7 +86,7 @@ def score_sql(
         layers.append(Layer(writer.cte(name), helpers, writer.carried(added)))
         added += helpers
     widest = max(len(layer.kept) + len(layer.helpers) for layer in layers)
-    dialect.check_shape(max(widest, len(writer.kept()) + 1 + len(names)), forest.depth)
+    dialect.check_shape(max(widest, len(writer.kept()) + 1 + len(names)), _nested(dialect, forest))
     around = around or Around()
     sql = render(
         "score",
@@ -303,6 +304,21 @@ def fastest_form(forest: ForestContent) -> Literal["bit sets", "nested CASE"]:
 def _emitted(forest: ForestContent) -> int:
     """The classes whose votes SQL sums: if all votes are a constant, the last class follows."""
     return len(forest.domain.classes) - (1 if _whole(forest) else 0)
+
+
+def _nested(dialect: Dialect, forest: ForestContent) -> int:
+    """The most levels of CASE in each other: in a tree, or in the votes of its leaves.
+
+    The outermost is part of the sum of all trees, which may count as some levels more.
+    """
+    if dialect.most_nested is None:
+        return 0
+    trees, emitted = forest.trees, _emitted(forest)
+    sums = ceil((len(trees) - 1).bit_length() * dialect.nested_by_sum)
+    if emitted == 1:
+        return forest.depth + sums
+    votes = max(len(np.unique(tree.votes[tree.leaves, :emitted], axis=0)) for tree in trees)
+    return max(forest.depth, (votes - 1).bit_length() + sums)
 
 
 def _whole(forest: ForestContent) -> int:

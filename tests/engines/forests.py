@@ -221,6 +221,34 @@ def _domain(name: str) -> Domain:
     return Domain(ATTRIBUTES, "y", classes, VARCHAR)
 
 
+def deep_forest(depth: int, trees: int = 1) -> Forest:
+    """Trees with many arms on every level: the next level is in the last but one, of several
+    categories.
+    """
+    attribute = Attribute("c", "categorical", tuple("abcde"), nullable=False, type=VARCHAR)
+    cells = attribute.cells
+    inner = range(0, depth * cells, cells)  # the first leaf of each level becomes the next split
+    nodes = depth * cells + 1
+    kind = np.full(nodes, LEAF)
+    first, chosen = np.full(nodes, -1), np.full(nodes, -1)
+    node = 0
+    for level in inner:
+        kind[node], chosen[node], first[node] = MULTIWAY, 0, level + 1
+        node = level + 3  # the cell of "c"
+    votes = np.arange(1, nodes + 1)
+    votes[-cells + 3 :] = 7  # the last arm is of several categories
+    tree = Tree(
+        kind,
+        chosen,
+        np.zeros(nodes, dtype=np.int64),
+        first,
+        None,
+        np.where((kind == LEAF)[:, None], np.stack([votes, 1000 - votes], axis=1), 0),
+    )
+    domain = Domain((attribute,), "y", ("no", "yes"), VARCHAR)
+    return Forest("deep", "drawn", Guarantee("1"), domain, (tree,) * trees)
+
+
 def select(case: Case, engine: str, *, force: bool = False) -> str:
     """The SELECT of a case in an engine: the id, the prediction and the probabilities."""
     own = dialect(engine)

@@ -53,6 +53,23 @@ def visits(
     )
 
 
+def wide(edges: int) -> Forest:
+    """A tree of depth two, with a leaf for every pair of bins, all with votes of their own."""
+    attributes = tuple(
+        Attribute(name, "numeric", edges=tuple(range(edges)), type=INTEGER) for name in "ab"
+    )
+    domain = Domain(attributes, "ill", ("no", "yes", "maybe"), VARCHAR)
+    cells = domain.cells[0]
+    nodes = 1 + cells + cells**2
+    inner = np.arange(nodes) <= cells
+    votes = np.where(inner[:, None], 0, np.arange(1, 1 + nodes * 3).reshape(nodes, 3))
+    first = np.where(inner, 1 + cells * np.arange(nodes), -1)
+    attribute = np.where(inner, np.minimum(np.arange(nodes), 1), -1)
+    kind = np.where(inner, MULTIWAY, LEAF)
+    tree = Tree(kind, attribute, np.zeros(nodes, dtype=np.int64), first, None, votes)
+    return Forest("wide", "by hand", Guarantee("1"), domain, (tree,), table="visits")
+
+
 COLUMNS = ("id", "age", "weight", "since", "city")
 
 
@@ -142,6 +159,10 @@ def test_columns_or_a_key_are_required_where_star_cannot_exclude(engine: str) ->
         ("polars", visits(column="*"), "several columns in Polars"),
         ("polars", visits(column="^city$"), "several columns in Polars"),
         ("tsql", visits(depth=8), "levels of CASE and SQL Server allows 10"),
+        ("tsql", wide(45), "12 levels of CASE and SQL Server allows 10"),
+        ("sqlite", visits(depth=10), "14 levels of CASE and SQLite allows 13"),
+        ("datafusion", visits(depth=39), "43 levels of CASE and DataFusion allows 42"),
+        ("polars", visits(depth=39), "43 levels of CASE and Polars allows 42"),
     ],
 )
 def test_what_an_engine_cannot_have_is_refused(engine: str, forest: Forest, sentence: str) -> None:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+from pathlib import Path
+
+import duckdb
 import pytest
 import runners
-from forests import LARGE, MADE, REAL, Case, MakeCase, assert_equal, select
+from forests import LARGE, MADE, REAL, Case, MakeCase, assert_equal, deep_forest, select
 from runners import Run
+
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.scoring.dialects import DIALECTS, dialect
+from dpforest_duckdb.scoring.publish import publish_sql
 
 ENGINES = {
     "duckdb": runners.run_duckdb,
@@ -30,6 +38,26 @@ def test_an_engine_answers_as_duckdb_does_on_hard_values(
     if (engine, name) == ("sqlite", "decimals of 16 digits"):
         pytest.skip("SQLite has doubles in the place of decimals")
     assert_agrees(made(name), in_process, engine)
+
+
+@pytest.mark.parametrize("trees", [1, 64])
+@pytest.mark.parametrize("engine", [e for e in ENGINES if DIALECTS[e].most_nested])
+def test_an_engine_reads_as_many_levels_as_are_not_refused(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, in_process: Run, engine: str, trees: int
+) -> None:
+    own, file = dialect(engine), tmp_path / "rows.parquet"
+    con.execute(f"COPY (SELECT 1 AS id, 'c' AS c) TO '{file}' (FORMAT parquet)")
+
+    def sql(depth: int) -> str:
+        forest = deep_forest(depth, trees)
+        return publish_sql(forest, "rows", dialect=own, key=["id"]).rstrip(";\n")
+
+    deepest = ""
+    with contextlib.suppress(DpforestError):
+        for depth in range(1, 99):
+            deepest = sql(depth)
+    assert 8 < depth < 98
+    assert in_process(ENGINES[engine], str(file), "rows", deepest)[0][1] == "yes"
 
 
 @pytest.mark.parametrize("name", QUICK)

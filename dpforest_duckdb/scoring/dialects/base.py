@@ -38,6 +38,7 @@ class Dialect:
     most_bytes: ClassVar[int | None] = None  # of one statement
     most_columns: ClassVar[int | None] = None  # of one SELECT
     most_nested: ClassVar[int | None] = None  # CASE within CASE
+    nested_by_sum: ClassVar[float] = 0  # levels of CASE that a sum around them counts as
     excludes: ClassVar[bool] = False  # has SELECT * EXCLUDE (…), so columns need not be known
     cte: ClassVar[Sql] = Sql("AS")
     cte_end: ClassVar[Sql] = Sql("")  # what each CTE ends with

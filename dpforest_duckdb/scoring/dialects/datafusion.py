@@ -13,6 +13,8 @@ class DataFusion(Dialect):
     title = "DataFusion"
     forms = ("select", "view", "table")
     replaces = ("view", "table")
+    most_nested = 42  # the parser recurses 50 times
+    nested_by_sum = 2
 
     def decimal(self, digits: str) -> Sql:
         number = super().decimal(digits)

@@ -15,6 +15,8 @@ class Polars(Dialect):
     title = "Polars"
     forms = ("select", "table")
     replaces = ()
+    most_nested = 42  # the parser recurses 50 times
+    nested_by_sum = 2
 
     def check_name(self, name: str) -> None:
         super().check_name(name)

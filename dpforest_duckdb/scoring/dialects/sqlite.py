@@ -21,6 +21,8 @@ class SQLite(Dialect):
     title = "SQLite"
     replaces = ()
     most_columns = 2000
+    most_nested = 13  # the parser has a stack of 100 before SQLite 3.46
+    nested_by_sum = 0.5
     cte = Sql("AS MATERIALIZED")
     double = "REAL"
     types: ClassVar[Mapping[str, str]] = {
