@@ -221,6 +221,34 @@ def _domain(name: str) -> Domain:
     return Domain(ATTRIBUTES, "y", classes, VARCHAR)
 
 
+def float_case(file: Path) -> tuple[Forest, dict[str, ColumnType]]:
+    """A forest with a FLOAT target, and a table `rows` of two rows that it predicts right."""
+    attribute = Attribute("c", "categorical", ("a", "b"), nullable=False, type=VARCHAR)
+    domain = Domain((attribute,), "y", ("0.1", "0.2"), FLOAT)
+    tree = Tree(
+        np.array([MULTIWAY, LEAF, LEAF, LEAF]),
+        np.array([0, -1, -1, -1]),
+        np.zeros(4, dtype=np.int64),
+        np.array([1, -1, -1, -1]),
+        None,
+        np.array([[0, 0], [3, 1], [1, 3], [1, 1]]),
+    )
+    with duckdb.connect() as con:
+        con.execute("CREATE TABLE rows AS SELECT 1 AS id, 'a' AS c, 0.1::FLOAT AS y")
+        con.execute("INSERT INTO rows VALUES (2, 'b', 0.2)")
+        con.execute(f"COPY rows TO '{file}' (FORMAT parquet)")
+        columns = DuckDBEngine(con).scored("rows").columns
+    return Forest("float", "by hand", Guarantee("1"), domain, (tree,)), dict(columns)
+
+
+def right(forest: Forest, columns: dict[str, ColumnType], engine: str) -> str:
+    """A query for the `id` of the rows of a table `rows` whose prediction equals their class."""
+    own = dialect(engine)
+    table = Scored(own.ident("rows"), columns)
+    sql = publish_sql(forest, scored=table, dialect=own, key=["id", "y"]).rstrip(";\n")
+    return f"SELECT id FROM (\n{sql}\n) AS s WHERE prediction = y ORDER BY id"
+
+
 def deep_forest(depth: int, trees: int = 1) -> Forest:
     """Trees with many arms on every level: the next level is in the last but one, of several
     categories.

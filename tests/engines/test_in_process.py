@@ -8,7 +8,18 @@ from pathlib import Path
 import duckdb
 import pytest
 import runners
-from forests import LARGE, MADE, REAL, Case, MakeCase, assert_equal, deep_forest, select
+from forests import (
+    LARGE,
+    MADE,
+    REAL,
+    Case,
+    MakeCase,
+    assert_equal,
+    deep_forest,
+    float_case,
+    right,
+    select,
+)
 from runners import Run
 
 from dpforest_duckdb.errors import DpforestError
@@ -38,6 +49,16 @@ def test_an_engine_answers_as_duckdb_does_on_hard_values(
     if (engine, name) == ("sqlite", "decimals of 16 digits"):
         pytest.skip("SQLite has doubles in the place of decimals")
     assert_agrees(made(name), in_process, engine)
+
+
+@pytest.mark.parametrize("engine", [e for e in ENGINES if e != "sqlite"])
+def test_a_prediction_of_a_float_column_is_a_float(
+    tmp_path: Path, in_process: Run, engine: str
+) -> None:
+    """SQLite has doubles alone."""
+    file = tmp_path / "rows.parquet"
+    sql = right(*float_case(file), engine)
+    assert in_process(ENGINES[engine], str(file), "rows", sql) == [(1,), (2,)]
 
 
 @pytest.mark.parametrize("trees", [1, 64])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import servers
-from forests import MADE, REAL, MakeCase, assert_equal, select
+from forests import MADE, REAL, MakeCase, assert_equal, float_case, right, select
 from runners import Run, run_spark
 
 pytestmark = pytest.mark.servers
@@ -47,6 +48,14 @@ def test_a_server_answers_as_duckdb_does_on_hard_values(
 ) -> None:
     run, case = request.getfixturevalue(engine), made(name)
     assert_equal(case, run(str(case.file), "rows", select(case, engine)))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_prediction_of_a_float_column_is_a_float(
+    request: pytest.FixtureRequest, tmp_path: Path, engine: str
+) -> None:
+    run, file = request.getfixturevalue(engine), tmp_path / "rows.parquet"
+    assert run(str(file), "rows", right(*float_case(file), engine)) == [(1,), (2,)]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -151,7 +151,7 @@ class Dialect:
             pattern = self.types.get("DECIMAL", "DECIMAL({0}, {1})")
             return Sql(pattern.format(kind.digits, kind.scale))
         if kind.family == "float":
-            return Sql(self.double)
+            return Sql(self.types.get(kind.base, self.double))  # a FLOAT may have a type of its own
         if kind.family == "integer":
             widths = ((16, "SMALLINT"), (32, "INTEGER"), (64, "BIGINT"))
             name = next((name for bits, name in widths if kind.bits <= bits), "WIDE")

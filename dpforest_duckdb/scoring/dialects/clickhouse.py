@@ -18,6 +18,7 @@ _TYPES = {
     "DATE": "Date32",
     "TIMESTAMP": "DateTime64(6, 'UTC')",
     "DECIMAL": "Decimal({0}, {1})",
+    "FLOAT": "Float32",
 }
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from dpforest_duckdb.scoring.dialects.base import Dialect
 from dpforest_duckdb.sql import Sql
 
@@ -15,6 +18,7 @@ class DataFusion(Dialect):
     replaces = ("view", "table")
     most_nested = 42  # the parser recurses 50 times
     nested_by_sum = 2
+    types: ClassVar[Mapping[str, str]] = {"FLOAT": "REAL"}
 
     def decimal(self, digits: str) -> Sql:
         number = super().decimal(digits)

@@ -70,7 +70,7 @@ class Redshift(Dialect):
     most_bytes = 16_000_000
     most_columns = 1600
     double = "DOUBLE PRECISION"
-    types: ClassVar[Mapping[str, str]] = {"VARCHAR": "VARCHAR(65535)"}
+    types: ClassVar[Mapping[str, str]] = {"VARCHAR": "VARCHAR(65535)", "FLOAT": "REAL"}
 
     def quoted(self, value: str) -> Sql:
         """With CHR(92) for a backslash, which escapes in some clients and not in others."""
@@ -91,6 +91,7 @@ class Trino(Dialect):
     name = "trino"
     title = "Trino"
     most_bytes = 1_000_000
+    types: ClassVar[Mapping[str, str]] = {"FLOAT": "REAL"}
 
     def is_nan(self, column: Sql) -> Sql:
         return Sql(f"is_nan({column})")
@@ -111,6 +112,7 @@ class TSQL(Dialect):
         "VARCHAR": "NVARCHAR(MAX)",
         "BOOLEAN": "BIT",
         "TIMESTAMP": "DATETIME2",
+        "FLOAT": "REAL",
     }
 
     def quoted(self, value: str) -> Sql:

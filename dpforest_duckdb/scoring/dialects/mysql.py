@@ -29,6 +29,7 @@ class MySQL(Dialect):
         **dict.fromkeys(("SMALLINT", "INTEGER", "BIGINT"), "SIGNED"),
         "VARCHAR": "CHAR CHARACTER SET utf8mb4",
         "TIMESTAMP": "DATETIME(6)",
+        "FLOAT": "FLOAT",
     }
 
     def check_name(self, name: str) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.dialects.base import Dialect
@@ -17,6 +20,7 @@ class Polars(Dialect):
     replaces = ()
     most_nested = 42  # the parser recurses 50 times
     nested_by_sum = 2
+    types: ClassVar[Mapping[str, str]] = {"FLOAT": "REAL"}
 
     def check_name(self, name: str) -> None:
         super().check_name(name)

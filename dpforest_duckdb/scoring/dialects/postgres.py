@@ -24,6 +24,7 @@ class Postgres(Dialect):
         "VARCHAR": "TEXT",
         "DECIMAL": "NUMERIC({0}, {1})",
         "WIDE": "NUMERIC(38, 0)",
+        "FLOAT": "REAL",
     }
 
     def quoted(self, value: str) -> Sql:

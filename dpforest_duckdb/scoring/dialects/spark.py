@@ -28,6 +28,7 @@ class Spark(Dialect):
         "VARCHAR": "STRING",
         "INTEGER": "INT",
         "TIMESTAMP": "TIMESTAMP_NTZ",
+        "FLOAT": "FLOAT",
     }
 
     def check_name(self, name: str) -> None:
