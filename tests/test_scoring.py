@@ -361,6 +361,19 @@ def test_sql_grows_with_the_number_of_classes_and_not_with_its_square(
     assert np.abs(np.array(row[3:]) - forest.probabilities(votes)[0]).max() < 1e-12
 
 
+@pytest.mark.parametrize("link", ["shares", "softmax"])
+def test_votes_of_all_classes_may_sum_to_more_than_32_bits(
+    con: duckdb.DuckDBPyConnection, link: Link
+) -> None:
+    domain = two_attributes()
+    most = -1_500_000_000 if link == "softmax" else 1_500_000_000
+    forest = forest_of(
+        domain, one_split(domain, 0, [[1_500_000_000, most - 1], [3, 4], [5, 6], [7, 8]]), link=link
+    )
+    con.execute("CREATE TABLE t AS SELECT unnest(['red', 'blue']) AS colour, 'small' AS size")
+    assert_agree(con, forest, "t")
+
+
 def test_ties_go_to_the_first_class() -> None:
     domain = Domain(
         (Attribute("x", "categorical", ("a",), type=VARCHAR),), "y", ("no", "yes"), VARCHAR

@@ -122,7 +122,8 @@ def _summed(
     """The layers that find the leaves and sum their votes, and the columns of the sums."""
     dialect = writer.dialect
     layers, terms = writer.terms(forest, emitted, fast)
-    wide = max(reach(forest), whole) >= 2**31
+    largest = len(forest.domain.classes) * reach(forest)  # the votes of all classes are summed too
+    wide = max(largest, whole) >= 2**31
     scores = [
         Helper(
             f"votes for {label}",
