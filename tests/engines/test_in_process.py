@@ -6,6 +6,7 @@ import contextlib
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pytest
 import runners
 from forests import (
@@ -20,6 +21,7 @@ from forests import (
     right,
     select,
 )
+from models import forest_of, one_split, two_attributes
 from runners import Run
 
 from dpforest_duckdb.errors import DpforestError
@@ -59,6 +61,21 @@ def test_a_prediction_of_a_float_column_is_a_float(
     file = tmp_path / "rows.parquet"
     sql = right(*float_case(file), engine)
     assert in_process(ENGINES[engine], str(file), "rows", sql) == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_scores_hundreds_of_classes(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, in_process: Run, engine: str
+) -> None:
+    domain, own = two_attributes(labels=tuple(f"class {n}" for n in range(250))), dialect(engine)
+    votes = np.random.default_rng(1).permuted(np.tile(np.arange(1, 251), (4, 1)), axis=1)
+    forest = forest_of(domain, one_split(domain, 0, votes.tolist()), link="shares")
+    file = tmp_path / "rows.parquet"
+    con.execute("CREATE TABLE rows AS SELECT 1 AS id, 'red' AS colour, 'small' AS size")
+    con.execute(f"COPY rows TO '{file}' (FORMAT parquet)")
+    sql = publish_sql(forest, "rows", dialect=own, key=["id"]).rstrip(";\n")
+    found = in_process(ENGINES[engine], str(file), "rows", sql)
+    assert [row[:2] for row in found] == [(1, f"class {votes[0].argmax()}")]
 
 
 @pytest.mark.parametrize("trees", [1, 64])

@@ -10,6 +10,8 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.dialects.base import Dialect
 from dpforest_duckdb.sql import Sql
 
+MOST = 100  # values that one max compares
+
 
 class SQLite(Dialect):
     """SQLite has no dates and no NaN: dates are ISO text, and NaN is stored as NULL.
@@ -70,4 +72,7 @@ class SQLite(Dialect):
         return None
 
     def greatest(self, *values: str) -> Sql:
+        """Of many values the greatest of some and of the others: max has at most 127 arguments."""
+        if len(values) > MOST:
+            return self.greatest(*values[: MOST - 1], self.greatest(*values[MOST - 1 :]))
         return Sql(f"max({', '.join(values)})")
