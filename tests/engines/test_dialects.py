@@ -153,6 +153,7 @@ def test_columns_or_a_key_are_required_where_star_cannot_exclude(engine: str) ->
         ("postgres", visits(label="y" * 62), "longer than the 63 bytes that PostgreSQL allows"),
         ("postgres", visits(label="é" * 31), "longer than the 63 bytes that PostgreSQL allows"),
         ("mysql", visits(label="yes "), "ends with a space"),
+        ("mysql", visits(label="yes\n"), r"yes\\n' ends with a space"),
         ("mysql", visits(label="😀"), r"beyond U\+FFFF"),
         ("bigquery", visits(label="y.es"), "holds '.', which BigQuery allows in no name"),
         ("spark", visits(label="${x}"), "Spark replaces"),

@@ -34,9 +34,9 @@ class MySQL(Dialect):
 
     def check_name(self, name: str) -> None:
         super().check_name(name)
-        if name.endswith(" ") or any(c > "\uffff" for c in name):
+        if name[-1] in " \t\n\v\f\r" or any(c > "\uffff" for c in name):
             raise DpforestError(
-                f'The name "{name}" ends with a space or holds a character beyond U+FFFF, which '
+                f"The name {name!r} ends with a space or holds a character beyond U+FFFF, which "
                 "MySQL allows in no name: rename the column or class, or write another name."
             )
 
