@@ -186,6 +186,10 @@ def test_numbers_and_dates_beyond_an_engine_are_refused() -> None:
     assert dialect("duckdb").literal(str(2**70), "integer") == str(2**70)
     with pytest.raises(DpforestError, match="ClickHouse cannot hold"):
         dialect("clickhouse").literal("1815-06-18", "date")
+    for beyond in ("1677-12-31 23:59:59", "2262-01-01 00:00:00"):
+        with pytest.raises(DpforestError, match="DataFusion cannot hold"):
+            dialect("datafusion").literal(beyond, "timestamp")
+    assert dialect("datafusion").literal("1677-12-31", "date") == "DATE '1677-12-31'"
 
 
 def test_sql_beyond_the_size_limit_of_an_engine_is_refused_without_force(
