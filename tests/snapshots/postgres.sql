@@ -31,7 +31,7 @@ WITH
       WHEN t."age" <= 17 THEN CASE
         WHEN t."dpforest_input_0" = 'Bern' THEN CASE
           WHEN t."since" <= DATE '2020-01-01' THEN CASE
-            WHEN t."weight" > 49.5e0 AND NOT (t."weight" IS NULL OR t."weight" = 'NaN') THEN 5
+            WHEN t."weight" > 49.5e0 AND NOT (t."weight" IS NULL OR t."weight" = CAST('NaN' AS DOUBLE PRECISION)) THEN 5
             ELSE 6
           END
           ELSE 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.scoring.dialects.base import Dialect
 from dpforest_duckdb.sql import Sql
 
@@ -36,5 +37,11 @@ class Postgres(Dialect):
         return Sql(f'CAST({column} AS TEXT) COLLATE "C"')
 
     def is_nan(self, column: Sql) -> Sql:
-        """NaN equals itself in PostgreSQL."""
-        return Sql(f"{column} = 'NaN'")
+        """NaN equals itself in PostgreSQL. The cast lets a column of whole numbers be compared."""
+        return Sql(f"{column} = CAST('NaN' AS DOUBLE PRECISION)")
+
+    def missing(self, attribute: Attribute, column: Sql) -> Sql:
+        """NaN of a NUMERIC too, which is compared with edges as double precision."""
+        if attribute.family == "decimal" and attribute.kind == "numeric":
+            return Sql(f"({column} IS NULL OR {self.is_nan(column)})")
+        return super().missing(attribute, column)
