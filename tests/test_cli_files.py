@@ -468,6 +468,22 @@ def test_no_carriage_return_in_a_value_ends_a_line(
     assert said.out.split()[1] in ("400", "401"), "one record has one row at most"
 
 
+@pytest.mark.parametrize(("value", "rows"), [("ok\r30,F,ok,yes", 402), ('"ok\r30,F,ok,yes"', 401)])
+def test_a_carriage_return_ends_a_record_outside_of_quotes(
+    folder: Path, value: str, rows: int
+) -> None:
+    lines = [
+        "age,sex,note,ill",
+        *[f"{i % 100},F,ok,{'yes' if i % 3 else 'no'}" for i in range(400)],
+    ]
+    lines.insert(9, f"30,F,{value},yes" if value.startswith('"') else f"30,F,{value}")
+    Path("odd.csv").write_bytes("\n".join([*lines, ""]).encode())
+    words = ("--numeric", "age=0:99", "--classes", "no,yes", "--recipe", "dpdf")
+    assert dpforest(*trained("--db", "odd.csv", *words)).code == 0
+    said = dpforest("evaluate", "--db", "odd.csv", "--model", "m.json", "--ledger", "book")
+    assert said.out.split()[1] in (str(rows), str(rows - 1))
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [

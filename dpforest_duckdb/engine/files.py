@@ -281,8 +281,8 @@ def _csv(files: Sequence[Path], header: Header) -> Sql:
     the header are ignored, and a record with fewer, or that is not UTF-8, is left out. All columns
     are read, so that the same records are left out whichever columns are used. Lines end in a line
     feed, also after a carriage return: if DuckDB looked for other ends, a lone carriage return in
-    one row could change how all rows are read. One thread reads a file: several would look for
-    records in its middle, and might begin in a quoted value.
+    one row could change how all rows are read. Outside of quotes it ends a record. One thread reads
+    a file: several would look for records in its middle, and might begin in a quoted value.
     """
     dialect = DuckDBDialect()
     names = ", ".join(dialect.text(str(file)) for file in files)
