@@ -110,8 +110,8 @@ def _say_if_not_private(found: Evaluation) -> None:
         )
     elif not found.private:
         say(
-            "These figures are exact: they are not private, so do not publish them of a private "
-            "table (see --epsilon)."
+            "These figures are exact, so they are not private: do not publish them if the table is "
+            "private. For figures that you may publish, add --epsilon."
         )
 
 

@@ -138,7 +138,7 @@ def test_a_declared_domain_gives_a_private_model() -> None:
     [
         ({"bounds": None}, 'bounds or categories of "x0", "x1" were read'),
         ({"bounds": {0: (0, 60)}}, 'bounds or categories of "x1" were read'),
-        ({"classes": None}, "classes were read off"),
+        ({"classes": None}, "classes were taken"),
     ],
 )
 def test_what_is_read_off_the_data_warns_and_stamps_the_model(
@@ -179,7 +179,7 @@ def test_fits_on_folds_add_up_under_the_dataset(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"classes": None}, "read off"),
+        ({"classes": None}, "taken from"),
         ({"bounds": None}, "Declare them"),
         ({"random_state": 1}, "not private"),
         ({"epsilon": 3}, "only 2 of the cap"),

@@ -67,7 +67,7 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A decision forest that is differentially private in the rows that it is fitted on.
 
     What is public must be declared: the classes, the bounds of numbers, and the categories of all
-    other columns. What is not declared is read off the data, with a `PrivacyLeakWarning`; the model
+    other columns. What is not declared is taken from the data, with a `PrivacyLeakWarning`; the model
     then says that it is not private, and why. A column of numbers has bounds unless `categories`
     lists its values; other columns have categories. Missing values are allowed.
 
@@ -364,14 +364,14 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return assembled(known, columns.names, name, texts(classes)), leaks, classes
 
     def _leaks(self, unknown: list[str]) -> tuple[str, ...]:
-        """What is read off the data because no parameter declares it."""
+        """What is taken from the data because no parameter declares it."""
         found = []
         if unknown:
             some = ", ".join(f'"{name}"' for name in unknown[:3])
             more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
-            found.append(f"The bounds or categories of {some}{more} were read off the data.")
+            found.append(f"The bounds or categories of {some}{more} were taken from the data.")
         if self.classes is None:
-            found.append("The classes were read off the data.")
+            found.append("The classes were taken from the data.")
         return tuple(found)
 
 

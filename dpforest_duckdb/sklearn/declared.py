@@ -1,6 +1,6 @@
-"""The domain of an estimator: what its parameters declare, and what is read off the data.
+"""The domain of an estimator: what its parameters declare, and what is taken from the data.
 
-What is read off the data is not public, so a model that depends on it is not private.
+What is taken from the data is not public, so a model that depends on it is not private.
 """
 
 from __future__ import annotations
