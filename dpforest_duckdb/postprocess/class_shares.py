@@ -12,13 +12,14 @@ higher then if values are ordered, because a curve may have any level.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.postprocess.curves import curves, fitting_degrees, polynomials
-from dpforest_duckdb.postprocess.normal import log_exponential
+from dpforest_duckdb.postprocess.normal import above_zero, log_exponential
 
 OFFSETS = np.linspace(-6, 6, 241)  # log-odds of a value minus those of all rows
 WIDTHS = (0.1, 0.3, 0.8, 1.6, 3.0)  # standard deviations of offsets of independent values
@@ -153,44 +154,68 @@ def _log_likelihood(table: Floats, labels: slice, grid: Floats, variance: float)
 
     With share p, (1-p)·count - p·others has mean 0; its variance is that of noise and of sampling.
     The number of rows of a value is unknown, so there are two cases. Without rows, the counts are
-    noise and tell nothing about the share. With rows, their number has an exponential distribution.
-    The counts estimate it with a normal error that is independent of the misfit above, so the
-    likelihood is averaged over it in closed form. How likely each case is, and the mean number of
-    rows, follow from all values (`_rows`). So empty values take the shares of all rows, and counts
-    far above what values hold on average, or below 0, are taken for noise.
+    noise and tell nothing about the share. With rows, the counts estimate their number with a
+    normal error that is independent of the misfit above. The likelihood is averaged over that
+    number, with the distribution of `_rows`. So empty values take the shares of all rows. Where
+    most values have few rows, a count that is hardly above the noise is taken for noise.
     """
-    rest, rows = table.shape[1] - 1, table.sum(axis=1)[:, None]
+    rest, rows = table.shape[1] - 1, table.sum(axis=1)
     count = table.T[labels, :, None]
-    others = rows - count
+    others = rows[:, None] - count
     noise = variance * ((1 - grid) ** 2 + rest * grid**2)
-    spread = noise + np.maximum(rows, 1) * grid * (1 - grid)
+    spread = noise + np.maximum(rows, 1)[:, None] * grid * (1 - grid)
     misfit = ((1 - grid) * count - grid * others) ** 2 / spread
     exactness = grid**2 + (1 - grid) ** 2 / rest
     estimate = (grid * count + (1 - grid) * others / rest) / exactness
-    empty, mean = _rows(rows[:, 0], table.shape[1] * variance)
-    having = log_exponential(estimate, np.sqrt(variance / exactness), mean)
-    with_rows = math.log(1 - empty) + having - (misfit + np.log(spread)) / 2
+    found = _rows(rows, table.shape[1] * variance)
+    having = log_exponential(estimate, np.sqrt(variance / exactness), found.means[:, None])
+    with_rows = (np.log(1 - found.empty) + found.worth)[:, None] + having
+    with_rows = with_rows - (misfit + np.log(spread)) / 2
     without_rows = -(count**2 + others**2 / rest) / variance - math.log(2 * math.pi * rest)
-    without_rows = math.log(empty) + without_rows / 2 - math.log(variance)
+    without_rows = math.log(found.empty) + without_rows / 2 - math.log(variance)
     likelihood: Floats = np.logaddexp(with_rows, without_rows)
     return likelihood
 
 
-def _rows(noisy: Floats, variance: float) -> tuple[float, float]:
-    """The share of values that have no rows, and the mean rows of the others.
+@dataclass(frozen=True)
+class _Rows:
+    """How many rows values have, learnt from their noisy counts.
 
-    `noisy[value]` are the rows with noise of that variance. It starts with a single empty value,
-    so few values are taken for empty where noise hides whether they are (expectation maximisation).
+    `empty` is the share of values that have none. A value's rows have about an exponential
+    distribution with its `means[value]`, and `worth[value]` is added to the log density.
     """
-    values, whole, deviation = len(noisy), max(float(noisy.sum()), 1.0), math.sqrt(variance)
+
+    empty: float
+    means: Floats
+    worth: Floats
+
+
+def _rows(noisy: Floats, variance: float) -> _Rows:
+    """The distribution of rows, from `noisy[value]` with noise of that variance.
+
+    The density of x rows is 1/m (1 + x/m)^-2, where m is the mean of the values that have any: a
+    few values often hold most rows. Near the likely rows of a value it is replaced by an
+    exponential density of the same value and slope there, whose mean is (x + m)/2. That is never
+    above it. So of two such densities, found from no rows and from the noisy rows, a value has the
+    one that explains its count better.
+
+    The expectation maximisation starts with a single empty value, so few values are taken for empty
+    where noise hides whether they are.
+    """
+    values, deviation, empty = len(noisy), math.sqrt(variance), 1 / (len(noisy) + 1)
     without = -(noisy**2 / variance + math.log(2 * math.pi * variance)) / 2
-    empty = 1 / (values + 1)
+    likely = np.stack([np.zeros(values), np.maximum(noisy, 0)])  # `[start, value]`
     for _ in range(EM_TURNS):
-        having = log_exponential(noisy, deviation, whole / ((1 - empty) * values))
-        for_rows = having - without + math.log(1 - empty) - math.log(empty)
+        mean = max(float(noisy.sum()), 1.0) / ((1 - empty) * values)
+        means = (likely + mean) / 2
+        worth = np.log(means / mean) - 2 * np.log1p(likely / mean) + likely / means
+        having = worth + log_exponential(noisy, deviation, means)
+        likely = above_zero(noisy - variance / means, deviation)
+        for_rows = having.max(axis=0) - without + math.log(1 - empty) - math.log(empty)
         part = 1 / (1 + np.exp(np.clip(for_rows, -FAR, FAR)))
         empty = max(float(part.sum()), TINY) / (values + 1)
-    return empty, whole / ((1 - empty) * values)
+    better = having.argmax(axis=0), np.arange(values)
+    return _Rows(empty, means[better], worth[better])
 
 
 def _averaged(

@@ -67,8 +67,8 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A decision forest that is differentially private in the rows that it is fitted on.
 
     What is public must be declared: the classes, the bounds of numbers, and the categories of all
-    other columns. What is not declared is taken from the data, with a `PrivacyLeakWarning`; the model
-    then says that it is not private, and why. A column of numbers has bounds unless `categories`
+    other columns. What is not declared is taken from the data, with a `PrivacyLeakWarning`; then
+    the model says that it is not private, and why. A column of numbers has bounds unless `categories`
     lists its values; other columns have categories. Missing values are allowed.
 
     Each `fit` costs ε. `predict` and `predict_proba` cost nothing. `score`, and whatever else
