@@ -83,7 +83,7 @@ class Refusals:
             case errors:
                 sentences = [error.sentence for error in errors[:SHOWN]]
                 if len(errors) > SHOWN:
-                    sentences.append(f"There are {len(errors) - SHOWN} more errors.")
+                    sentences.append(f"Further errors: {len(errors) - SHOWN}.")
                 raise DpforestError(" ".join(sentences))
 
 

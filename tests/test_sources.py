@@ -689,7 +689,7 @@ def test_runs_under_several_names_are_checked_under_each(tmp_path: Path) -> None
         prepare(con, frame, domain=DOMAIN, ledger=book, dataset=name, epsilon="0.6")
         for name in ("open", "small", "small")
     ]
-    with pytest.raises(BudgetError, match=r'0.4 .* dataset "small"\. The runs before it count too'):
+    with pytest.raises(BudgetError, match=r'0.4 .* dataset "small".* The runs before it count too'):
         list(train_many(runs))
     assert not debits(book)
     assert len(list(train_many(runs[:2]))) == 2
@@ -953,7 +953,7 @@ def test_a_column_without_values_is_read_as_one_with_a_value(tmp_path: Path) -> 
 
 
 def test_missing_values_in_a_parquet_file_refuse_nothing(tmp_path: Path) -> None:
-    """A column without values has a type of its own, and a missing one makes floats of integers."""
+    """A column without values has a type of its own, which any other type agrees with."""
     given = {"ledger": tmp_path / "l", "dataset": "d", "privacy_unit": "row"}
     con = duckdb.connect()
     for number, column in enumerate(NAMES):
@@ -963,14 +963,12 @@ def test_missing_values_in_a_parquet_file_refuse_nothing(tmp_path: Path) -> None
         fitted(con, tmp_path / f"{column}.parquet", **given)
         assert len(debits(tmp_path / "l")) == 2 * number + 1
         fitted(con, con.sql(f"FROM '{tmp_path / column}.parquet' WHERE true"), **given)
-    part = pandas.DataFrame(columns())
-    part.astype({"size": float}).to_parquet(tmp_path / "missing.parquet")
-    whole = part.dropna().astype({"size": int})
-    whole.to_parquet(tmp_path / "whole.parquet", index=False)
     fitted(con, tmp_path / "*.parquet", **given)
-    part.assign(size="text").to_parquet(tmp_path / "other.parquet")
-    with pytest.raises(DpforestError, match="other columns or types"):
-        fitted(con, tmp_path / "*.parquet", **given)
+    for other in ("text", 0.5):
+        part = polars.DataFrame({**columns(), "size": [other] * len(ROWS)})
+        part.write_parquet(tmp_path / "other.parquet")
+        with pytest.raises(DpforestError, match="other columns or types"):
+            fitted(con, tmp_path / "*.parquet", **given)
 
 
 def test_ids_that_pandas_made_floats_are_refused(tmp_path: Path) -> None:

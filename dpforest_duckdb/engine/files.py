@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpforest_duckdb.domain.names import fold
-from dpforest_duckdb.domain.types import NO_VALUES, column_type
+from dpforest_duckdb.domain.types import NO_VALUES
 from dpforest_duckdb.engine.casts import selected
 from dpforest_duckdb.engine.connect import CATALOG
 from dpforest_duckdb.engine.memory_database import DatabaseOpener, GivenDatabase, MemoryDatabase
@@ -230,8 +230,8 @@ def _header(file: Path) -> Header:
 def _schema(files: Sequence[Path], database: DatabaseOpener) -> dict[str, str]:
     """The columns of Parquet files, from their footers; the same in each.
 
-    Whether a value is missing must not decide about a refusal. So a column without values may be
-    any column in other files, and whole numbers may be floating-point numbers there.
+    A column without values, which has a type of its own, may be any column in other files: whether
+    it has a value must not decide about a refusal.
     """
     found: dict[str, str] = {}
     with database.opened(files) as memory:
@@ -260,9 +260,11 @@ def _described(memory: MemoryDatabase, files: Sequence[Path]) -> dict[str, str]:
 
 
 def _agree(first: str, second: str) -> bool:
-    """Whether two files may have columns of these types under one name."""
-    numbers = {column_type(first).family, column_type(second).family} <= {"integer", "float"}
-    return numbers or first == second or NO_VALUES in (first, second)
+    """Whether two files may have columns of these types under one name.
+
+    Whole numbers do not agree with floating-point ones: read as these, two ids may become one.
+    """
+    return first == second or NO_VALUES in (first, second)
 
 
 def _parquet(files: Sequence[Path]) -> Sql:

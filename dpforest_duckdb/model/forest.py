@@ -68,7 +68,9 @@ class Forest(ForestContent):
                 "The rows to predict must be a table's name, a DuckDB relation, or a pandas, "
                 "polars or Arrow table."
             )
-        named = "SELECT count(*) FROM (SHOW ALL TABLES) WHERE name ILIKE 'dpforest_rows_to_predict'"
+        named = (
+            "SELECT count(*) FROM (SHOW ALL TABLES) WHERE lower(name) = 'dpforest_rows_to_predict'"
+        )
         dpforest_rows_to_predict = rows  # DuckDB finds it by its name, unless a table has that
         try:
             if con.sql(named).fetchall() != [(0,)]:

@@ -22,7 +22,7 @@ class Accountant:
     def spend(self, purpose: str, depth: int = 0, *, times: int = 1) -> int:
         """Spend a query at a depth; returns the cost of one.
 
-        `times` is how often it is asked of the same rows there, for example by as many trees.
+        `times` is how often that cost is paid there, where a learner asks for it only once.
         """
         query = self.plan.query(purpose)
         queried = self._queried.setdefault(purpose, [])

@@ -67,8 +67,9 @@ def _parsed(content: Any) -> Evaluated:
     if rows is not None and type(rows) is not int:
         raise ValueError("rows must be a whole number")
     bins = tuple((_count(first), _count(second)) for first, second in content.get("bins", ()))
-    edges = (0.0, *map(_probability, content.get("bin_edges", ())), 1.0)
-    if bins and len(edges) != len(bins) + 1:
+    equal = [number / len(bins) for number in range(1, len(bins))]  # as older files had them
+    edges = (0.0, *map(_probability, content.get("bin_edges", equal)), 1.0)
+    if bins and (len(edges) != len(bins) + 1 or list(edges) != sorted(set(edges))):
         raise ValueError("bins lie between bin_edges")
     return Evaluated(
         table=str(content["table"]),

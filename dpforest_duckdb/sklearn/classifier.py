@@ -68,8 +68,8 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     What is public must be declared: the classes, the bounds of numbers, and the categories of all
     other columns. What is not declared is taken from the data, with a `PrivacyLeakWarning`; then
-    the model says that it is not private, and why. A column of numbers has bounds unless `categories`
-    lists its values; other columns have categories. Missing values are allowed.
+    the model says that it is not private, and why. A column of numbers has bounds unless
+    `categories` lists its values; other columns have categories. Missing values are allowed.
 
     Each `fit` costs ε. `predict` and `predict_proba` cost nothing. `score`, and whatever else
     compares predictions with true classes (cross-validation, parameter search, calibration), is not
