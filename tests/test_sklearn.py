@@ -136,8 +136,8 @@ def test_a_declared_domain_gives_a_private_model() -> None:
 @pytest.mark.parametrize(
     ("missing", "words"),
     [
-        ({"bounds": None}, 'bounds or categories of "x0", "x1" were read'),
-        ({"bounds": {0: (0, 60)}}, 'bounds or categories of "x1" were read'),
+        ({"bounds": None}, 'bounds or categories of "x0", "x1" were taken'),
+        ({"bounds": {0: (0, 60)}}, 'bounds or categories of "x1" were taken'),
         ({"classes": None}, "classes were taken"),
     ],
 )
