@@ -20,7 +20,8 @@ def test_the_density_of_exponential_numbers_with_errors(
     numbers = np.linspace(0, max(noisy, 0) + 40 * deviation + 60 * mean, 1_000_001)
     error = np.exp(-(((noisy - numbers) / deviation) ** 2) / 2)
     density = error * np.exp(-numbers / mean) / (deviation * math.sqrt(2 * math.pi) * mean)
-    expected = math.log(np.trapezoid(density, numbers))
+    whole = density.sum() - (density[0] + density[-1]) / 2  # the trapezoidal rule
+    expected = math.log(whole * (numbers[1] - numbers[0]))
     (found,) = log_exponential(np.array([float(noisy)]), deviation, mean)
     assert found == pytest.approx(expected, abs=1e-6)
 
