@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dpforest_duckdb.postprocess.normal import log_exponential
+from dpforest_duckdb.postprocess.normal import above_zero, log_exponential
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,12 @@ def test_densities_are_finite_and_exact_at_extremes() -> None:
     normal = -((noisy / 1e9) ** 2) / 2 - math.log(1e9 * math.sqrt(2 * math.pi))
     assert log_exponential(noisy, 1e9, 0.01) == pytest.approx(normal, abs=1e-6)
     assert log_exponential(np.array([1e12]), 1e-3, 1e3) == pytest.approx(-1e9, rel=1e-8)
+
+
+@pytest.mark.parametrize(("mean", "deviation"), [(0, 1), (3, 1), (-3, 1), (-200, 7), (500, 20)])
+def test_the_mean_of_a_normal_number_above_zero(mean: float, deviation: float) -> None:
+    numbers = np.linspace(0, max(mean, 0) + 12 * deviation, 1_000_001)
+    exponent = -(((numbers - mean) / deviation) ** 2) / 2
+    likely = np.exp(exponent - exponent.max())
+    (found,) = above_zero(np.array([float(mean)]), deviation)
+    assert found == pytest.approx((likely * numbers).sum() / likely.sum(), rel=1e-3)
