@@ -143,6 +143,17 @@ def test_log_loss_of_a_probability_of_zero_is_finite() -> None:
     assert log_loss(np.array([0.0, 1.0]), np.array([1, 1])) == pytest.approx(expected)
 
 
+def test_exact_figures_do_not_depend_on_the_order_of_the_rows() -> None:
+    random = np.random.default_rng(1)
+    label, right, rows = (random.integers(0, most, 400) for most in (2, 2, 50))
+    value = random.uniform(0, 1, 400)
+    expected = exact_figures(Outcomes(label, right, value, rows), 2)
+    for _ in range(20):
+        new = random.permutation(400)
+        moved = Outcomes(label[new], right[new], value[new], rows[new])
+        assert exact_figures(moved, 2) == expected
+
+
 def test_no_row_gives_no_figure() -> None:
     nothing = np.zeros(0, np.int64)
     found = exact_figures(Outcomes(nothing, nothing, nothing.astype(float), nothing), 2)

@@ -119,8 +119,12 @@ def _rows_of(bins: tuple[tuple[int, int], ...], number: int) -> int:
 
 
 def log_loss(of_own_class: Floats, rows: Integers | Floats) -> float:
-    """The mean of -log p over rows, p being the probability of a row's own class."""
-    return float(-(rows * np.log(np.clip(of_own_class, LEAST_PROBABILITY, 1))).sum() / rows.sum())
+    """The mean of -log p over rows, p being the probability of a row's own class.
+
+    The sum is rounded once, so the order in which the engine returns the rows does not matter.
+    """
+    logs = rows * np.log(np.clip(of_own_class, LEAST_PROBABILITY, 1))
+    return -math.fsum(logs.flat) / float(rows.sum())
 
 
 def auc(score: Floats, positive: Integers | Floats, negative: Integers | Floats) -> float | None:
