@@ -16,7 +16,15 @@ import numpy as np
 import pytest
 from engine_conformance import COLUMNS, DOMAIN, ROWS, Subject, codes, conforms_without_tables
 
-from dpforest_duckdb import BudgetError, DpforestError, Forest, UsageError, prepare, train
+from dpforest_duckdb import (
+    BudgetError,
+    DpforestError,
+    Forest,
+    UsageError,
+    evaluate,
+    prepare,
+    train,
+)
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.types import BIGINT, DOUBLE, VARCHAR
@@ -295,6 +303,18 @@ def test_a_query_is_looked_at_where_its_names_mean_the_same(hidden: str, tmp_pat
     with pytest.raises(DpforestError, match="whose types may follow from the values"):
         fitted(con, con.sql("FROM t WHERE label IS NOT NULL"), ledger=book, dataset="d")
     assert not book.exists()
+
+
+@pytest.mark.parametrize("kind", ["TABLE", "TEMP TABLE", "VIEW", "TEMP VIEW"])
+def test_no_table_takes_the_place_of_the_rows_of_a_query(kind: str, tmp_path: Path) -> None:
+    """Whatever name the query has while it is read, the user cannot know it."""
+    con, book = database(tmp_path), tmp_path / "book"
+    rows = con.sql("FROM t WHERE size < 3")
+    forest = fitted(con, rows, ledger=book, dataset="d")
+    expected = evaluate(con, forest, rows, ledger=book, dataset="d")
+    con.execute(f"CREATE {kind} dpforest_rows AS FROM t")
+    assert evaluate(con, forest, rows, ledger=book, dataset="d") == expected
+    assert 0 < expected.rows < len(ROWS)
 
 
 def test_locked_settings_and_deep_queries_hide_nothing(tmp_path: Path) -> None:

@@ -259,11 +259,12 @@ class Relation:
         engine, ident = self.engine, DuckDBDialect().ident
         name = ident(table.catalog, table.schema, table.name)
         columns = selected(self.columns, table.columns)
+        alias = f"dpforest_{secrets.token_hex(6)}"  # a table or view of this name would be read
         reading = contextlib.ExitStack()  # what ends the transaction
 
         def fill() -> None:
-            rows = f"CREATE TABLE {name} AS SELECT {columns} FROM dpforest_rows"
-            engine.call(lambda: self.relation.query("dpforest_rows", rows), step="read")
+            rows = f"CREATE TABLE {name} AS SELECT {columns} FROM {alias}"
+            engine.call(lambda: self.relation.query(alias, rows), step="read")
             reading.pop_all()
             engine.run("COMMIT")
 

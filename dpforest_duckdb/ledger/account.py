@@ -30,11 +30,19 @@ from dpforest_duckdb.ledger.anchor import (
 )
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
-from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Cap, Outcome, Table
+from dpforest_duckdb.ledger.entries import (
+    DATASET,
+    FILE,
+    NO_FILE,
+    Budget,
+    Cap,
+    Outcome,
+    Table,
+    folded,
+)
 from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 
 _MARK = "dpforest-budget: "
-NO_FILE = ":memory:"  # begins the place of a database that has no file
 # The comment is committed just after the ledger. Writers of one database are threads of one
 # process, so this keeps another thread from meeting a comment that is not committed yet.
 _ONE_WRITER = threading.Lock()
@@ -74,7 +82,7 @@ class Account:
         book = Ledger(ledger if ledger is not None else default)
         # a ledger beside its database moves with it, so its path identifies nothing
         beside = place.path and book.path.resolve() == default.resolve()
-        file = str(Path(place.path).resolve()) if place.path else f"{NO_FILE}{place.name}"
+        file = str(Path(place.path).resolve()) if place.path else f"{NO_FILE}{fold(place.name)}"
         home = "" if beside else file
         other = default if place.path and not beside else None
         account = Account(engine, info, book, home, not place.read_only, other)
@@ -283,10 +291,10 @@ class Account:
         """
         dataset = self._dataset_of(chain, info)
         anchored = dataset is not None and dataset == _anchor(info.comment).get("dataset")
-        if not anchored or chain.place_of(str(dataset)) != self._place:
+        if not anchored or folded(chain.place_of(str(dataset)) or "") != self._place:
             for lost in self._vanished(chain)[:1]:
                 raise _may_be_renamed(
-                    lost, info, new=dataset is None, here=lost.place == self._place
+                    lost, info, new=dataset is None, here=folded(lost.place) == self._place
                 )
         return Table(dataset or secrets.token_hex(16), info.display, self._place)
 
@@ -300,7 +308,7 @@ class Account:
         for table in capped:
             if table.place.startswith((FILE, DATASET)):
                 continue
-            home = table.place.rpartition("::")[0]
+            home = folded(table.place).partition("::")[0]
             here = home == self.home or not (home.startswith(NO_FILE) or Path(home).exists())
             if here and table.dataset not in present:
                 lost.append(table)
@@ -327,7 +335,7 @@ class Account:
         capped: list[Table] = []
         with contextlib.suppress(DpforestError):  # another file of that name is no ledger
             capped = Ledger(other).read().capped()
-        if any(table.place == _place("", info) for table in capped):
+        if any(folded(table.place) == _place("", info) for table in capped):
             raise BudgetError(
                 f'Refused: table "{info.display}" has a cap in the ledger {other}, but --ledger or '
                 "DPFOREST_LEDGER names another: leave them out, or name that one."
@@ -406,7 +414,7 @@ def _store(note: BudgetNote, anchor: str, chain: Chain, table: Table) -> bool:
 
 
 def _place(home: str, info: TableInfo) -> str:
-    return f"{home}::{quoted_name(info.schema, info.name)}"
+    return folded(f"{home}::{quoted_name(info.schema, info.name)}")
 
 
 def _anchored(comment: str, chain: Chain, table: Table) -> str:

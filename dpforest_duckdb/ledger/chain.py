@@ -25,6 +25,7 @@ from dpforest_duckdb.ledger.entries import (
     Retired,
     Table,
     canonical,
+    folded,
 )
 from dpforest_duckdb.ledger.refusals import check_amounts, check_cap, check_debit
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -142,8 +143,9 @@ class Chain:
 
     def find(self, place: str) -> str | None:
         """The dataset id last seen at a place, for what cannot store its id; None for a new one."""
+        wanted = folded(place)
         for entry in reversed(self.entries):
-            if not isinstance(entry, Closing) and entry.table.place == place:
+            if not isinstance(entry, Closing) and folded(entry.table.place) == wanted:
                 return entry.table.dataset
         return None
 

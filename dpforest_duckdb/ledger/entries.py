@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
@@ -21,6 +22,18 @@ Outcome = Literal["done", "failed", "interrupted"]
 State = Literal["open", "done", "failed", "interrupted"]
 # prefixes of the places of budgets that belong to no table
 FILE, DATASET = "file::", "dataset::"
+NO_FILE = ":memory:"  # begins the place of a database that has no file
+
+
+def folded(place: str) -> str:
+    """A place in the form in which equal places are equal, as those of "Visits" and "visits" are.
+
+    Names of tables, and of databases in memory, ignore case; paths do not.
+    """
+    if place.startswith((FILE, DATASET)):
+        return place
+    home, _, name = place.partition("::")
+    return f"{fold(home) if home.startswith(NO_FILE) else home}::{fold(name)}"
 
 
 @dataclass(frozen=True)

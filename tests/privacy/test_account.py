@@ -22,6 +22,7 @@ from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.anchor import Home, TableInfo
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
+from dpforest_duckdb.ledger.entries import Table
 from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -84,6 +85,45 @@ def test_another_ledger_does_not_hide_a_cap_beside_the_database(
         con.execute("DROP TABLE wards")
         con.execute("CREATE TABLE others (x INTEGER)")
         spend(account(con, "others", ledger=other))  # whatever else is gone
+
+
+@pytest.mark.parametrize("again", ["Visits", "VISITS", "vIsits"])
+def test_a_table_that_is_made_again_in_another_case_is_the_same(
+    again: str, database: Path, tmp_path: Path
+) -> None:
+    """DuckDB ignores the case of names, so the ledger does too."""
+    with duckdb.connect(str(database)) as con:
+        spend(account(con))
+        con.execute(f"CREATE OR REPLACE TABLE {again} (x INTEGER)")
+        spend(account(con))
+        assert account(con).budget().spent_epsilon == 2 * NANO
+        account(con).set_cap(2 * NANO, 0, ROW, raise_cap=False)
+        con.execute("CREATE OR REPLACE TABLE visits (x INTEGER)")
+        with pytest.raises(BudgetError, match="cap"):
+            spend(account(con))
+        with pytest.raises(BudgetError, match="has a cap in the ledger"):
+            account(con, ledger=tmp_path / "other")
+
+
+def test_an_entry_that_kept_the_case_of_its_table_is_found(database: Path) -> None:
+    """Ledgers of earlier versions have such places."""
+    table = Table("a" * 32, "Visits", "::main.Visits")
+    with Ledger(f"{database}.ledger").writing() as chain:
+        chain.set_cap(table, NANO, 0, ROW, raise_cap=False)
+    with duckdb.connect(str(database)) as con:
+        with pytest.raises(DpforestError, match="cap"):
+            spend(account(con), 2 * NANO)
+
+
+def test_a_database_in_memory_keeps_its_budget_in_another_case(tmp_path: Path) -> None:
+    with duckdb.connect() as con:
+        for name in ("Ward", "ward"):
+            con.execute(f"ATTACH ':memory:' AS {name}")
+            con.execute(f"CREATE TABLE {name}.visits (x INTEGER)")
+            spend(account(con, f"{name}.main.visits", ledger=tmp_path / "book"))
+            found = account(con, f"{name}.main.visits", ledger=tmp_path / "book").budget()
+            con.execute(f"DETACH {name}")
+        assert found.spent_epsilon == 2 * NANO
 
 
 def test_a_database_in_memory_needs_a_ledger(
