@@ -140,6 +140,28 @@ def test_runs_that_share_codes_see_a_change_of_case(con: duckdb.DuckDBPyConnecti
     assert second[0, :, 0].tolist() == [0, 0, 1, 0]
 
 
+def test_no_trace_shows_if_rows_have_changed_between_runs(con: duckdb.DuckDBPyConnection) -> None:
+    """Without a trace, runs share the codes of equal rows."""
+    shown: dict[bool, list[str]] = {True: [], False: []}
+    for change, statements in shown.items():
+        con.execute(f"CREATE OR REPLACE TABLE t ({TYPES})")
+        engine = DuckDBEngine(con, statements.append)
+        table = engine.table("t")
+        bound = domain().bind(table.columns)
+        coding = Coding(bound, PrivacyUnit("row"), trees=1, sample="all", salt=1)
+        with engine.snapshot(table, shared=True) as rows:
+            rows.encode(coding, last=True)
+            if change:
+                con.execute("INSERT INTO t VALUES ('x', 1, 1.0, 1, true, 'no')")
+            rows.encode(coding, last=True)
+    steps = [
+        [line for sql in statements for line in sql.splitlines() if line.startswith("-- ")]
+        for statements in shown.values()
+    ]
+    assert steps[0] == steps[1]
+    assert len(steps[0]) > 4
+
+
 @pytest.mark.parametrize("trees", [1, 3])
 def test_few_rows_are_counted_as_many_are(con: duckdb.DuckDBPyConnection, trees: int) -> None:
     fill(con)

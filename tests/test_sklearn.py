@@ -562,6 +562,7 @@ def test_messages_of_scikit_learn_do_not_quote_rows(rows: Any) -> None:
         model.fit(rows, Y)
     assert "47" not in str(refused.value)
     assert "\n" not in str(refused.value).partition("\nReshape")[0]
+    assert refused.value.__context__ is None, "it would quote them"
 
 
 def test_bounds_without_a_decimal_point_are_of_numbers_with_fractions() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from dpforest_duckdb.domain.types import BIGINT, DOUBLE, VARCHAR, ColumnType, column_type
 from dpforest_duckdb.engine.read_types import (
     EXACT_DOUBLE,
+    EXACT_FLOAT,
     moment_of,
     number_of,
     written_number,
@@ -52,9 +53,10 @@ def cast(
         if stored.family == "float":  # 32-bit numbers have fewer digits as text
             column = Sql(f"CAST({column} AS DOUBLE)")
         text = f"CAST({column} AS VARCHAR)"  # of BIGINT classes no fraction may be rounded
+        plain = _plain_text(text) if stored.family in ("text", "other") else text
         of_number = f"CASE WHEN {column} IS NOT NULL THEN 'nan' END"  # no category, but a value
         other = {BIGINT: "NULL", DOUBLE: of_number}.get(kind, text)
-        read = Sql(f"TRY_CAST({_compared(column, categories, other)} AS {kind})")
+        read = Sql(f"TRY_CAST({_compared(plain, categories, other)} AS {kind})")
     else:
         read = _measured(column, stored, kind)
     return Sql(f"{read} AS {ident(alias)}")
@@ -66,12 +68,30 @@ def _measured(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
     One word makes text of a column, so types that text could give another value are read by their
     text too. DuckDB rounds nanoseconds, but leaves them out of text.
     """
-    number = stored.family == "float" or (stored.family == "integer" and stored.bits <= 65)
-    if stored == kind or (number and kind in (BIGINT, DOUBLE)):
-        return _cast(column, stored, kind)
     if kind in (BIGINT, DOUBLE):
-        return _cast(Sql(_number(column)), DOUBLE, kind)
+        return _cast(_shortest(column, stored), DOUBLE, kind)
+    if stored == kind:
+        return column
     return _cast(Sql(f"CAST({column} AS VARCHAR)"), VARCHAR, kind)
+
+
+def _shortest(column: Sql, stored: ColumnType) -> Sql:
+    """A value as a DOUBLE; a number that 32 bits hold, as the shortest number that they hold so.
+
+    In a column of 32-bit numbers 0.1 is 0.10000000149011612. It stays so if one value makes 64-bit
+    numbers of the column. It is 0.1 again if one word makes text of it. So it is 0.1 in all cases.
+    """
+    schema, number, faster = "system.main", f"CAST({column} AS DOUBLE)", ""
+    if stored.family in ("float", "integer") and stored.bits <= 65:
+        whole = f"{schema}.abs({number}) <= {EXACT_FLOAT} AND {number} = {schema}.trunc({number})"
+        faster = f"WHEN {whole} THEN {number} "
+    else:
+        number = _number(_plain_text(f"CAST({column} AS VARCHAR)"))
+    narrow = f"TRY_CAST({number} AS FLOAT)"
+    return Sql(
+        f"CASE {faster}WHEN CAST({narrow} AS DOUBLE) = {number} "
+        f"THEN CAST(CAST({narrow} AS VARCHAR) AS DOUBLE) ELSE {number} END"
+    )
 
 
 def _cast(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
@@ -92,8 +112,23 @@ def _cast(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
     return Sql(f"CASE WHEN NOT {schema}.isnan({number}) THEN CAST({limited} AS BIGINT) END")
 
 
-def _compared(column: Sql, categories: Sequence[str], other: str) -> Sql:
-    """The category that a value of a DataFrame is, as text, or `other`.
+def _plain_text(text: str) -> str:
+    """A text, without what Python writes around numbers and texts of some types.
+
+    One complex number makes complex numbers of all numbers in an array, and one text of bytes makes
+    bytes: '(1+0j)' or "b'1'" of 1. None of the functions fails for any text.
+    """
+    schema = "system.main"
+    real = f"{schema}.regexp_extract({text}, '^\\((.*)[+-]0j\\)$', 1)"
+    inner = f"{schema}.substr({text}, 3, {schema}.length({text}) - 3)"
+    return (
+        f"CASE WHEN {schema}.ends_with({text}, '0j)') THEN {real} WHEN {text} = '0j' THEN '0' "
+        f"WHEN {schema}.left({text}, 2) IN ('b''', 'b\"') THEN {inner} ELSE {text} END"
+    )
+
+
+def _compared(text: str, categories: Sequence[str], other: str) -> Sql:
+    """The category that the text of a value of a DataFrame is, or `other`.
 
     Another value may have made 1.0 of 1, "True" of true, or a timestamp of a date, in all rows. So
     a value is a category if it has the same text, is the same number, or the same moment. Of equal
@@ -102,8 +137,8 @@ def _compared(column: Sql, categories: Sequence[str], other: str) -> Sql:
     dialect = DuckDBDialect()
     texts = ", ".join(map(dialect.text, categories))
     ordered = sorted(categories, key=lambda each: (written_number(each) is None, len(each)))
-    text, found = f"CAST({column} AS VARCHAR)", []
-    number, moment = _number(column), _moment(column)
+    found = []
+    number, moment = _number(text), _moment(text)
     for of, key_of in ((number, _number_of), (number, _narrow_number_of), (moment, _moment_of)):
         keyed: dict[str, str] = {}
         for category in ordered:
@@ -116,17 +151,14 @@ def _compared(column: Sql, categories: Sequence[str], other: str) -> Sql:
     return Sql(f"CASE WHEN {text} IN ({texts}) THEN {text} {' '.join(found)} ELSE {other} END")
 
 
-def _number(column: Sql) -> str:
-    """A value as a number, truth values too; NULL if it is none."""
-    text = f"CAST({column} AS VARCHAR)"
-    return (
-        f"CASE system.main.lower({text}) WHEN 'true' THEN 1.0::DOUBLE WHEN 'false' THEN 0.0 "
-        f"ELSE TRY_CAST({text} AS DOUBLE) END"
-    )
+def _number(text: str) -> str:
+    """The number that a text is, truth values too; NULL if it is none."""
+    truth = f"system.main.lower({text}) WHEN 'true' THEN '1' WHEN 'false' THEN '0'"
+    return f"TRY_CAST(CASE {truth} ELSE {text} END AS DOUBLE)"
 
 
-def _moment(column: Sql) -> str:
-    return f"TRY_CAST(CAST({column} AS VARCHAR) AS TIMESTAMP)"
+def _moment(text: str) -> str:
+    return f"TRY_CAST({text} AS TIMESTAMP)"
 
 
 def _number_of(category: str) -> str | None:

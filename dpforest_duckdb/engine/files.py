@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpforest_duckdb.domain.names import fold
-from dpforest_duckdb.domain.types import NO_VALUES
+from dpforest_duckdb.domain.types import NO_VALUES, column_types
 from dpforest_duckdb.engine.casts import selected
 from dpforest_duckdb.engine.connect import CATALOG
 from dpforest_duckdb.engine.memory_database import DatabaseOpener, GivenDatabase, MemoryDatabase
@@ -95,6 +95,13 @@ class ParquetFiles:
     in_transaction = False
     catalog = CATALOG
 
+    @property
+    def rounded(self) -> frozenset[str]:
+        """The columns of floating-point numbers, as pandas writes whole ones if one is missing."""
+        return frozenset(
+            name for name, kind in column_types(self.columns).items() if kind.family == "float"
+        )
+
     @contextmanager
     def opened(self, table: TableInfo) -> Iterator[ReadableRows]:
         before = [_state(file) for file in self.files]
@@ -121,6 +128,7 @@ class CsvFiles:
     database: DatabaseOpener
     schema = False
     by_values = False
+    rounded = ()
     in_transaction = False
     catalog = CATALOG
 

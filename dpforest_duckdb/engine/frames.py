@@ -11,6 +11,7 @@ import duckdb
 import numpy as np
 
 from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.types import column_types
 from dpforest_duckdb.engine.casts import selected
 from dpforest_duckdb.engine.connect import CATALOG
 from dpforest_duckdb.engine.memory_database import DatabaseOpener, MemoryDatabase
@@ -50,6 +51,7 @@ class Frame:
     rows: Any = field(repr=False)
     columns: Mapping[str, str]
     database: DatabaseOpener
+    rounded: frozenset[str]
     schema = False
     by_values = True
     in_transaction = False
@@ -65,13 +67,21 @@ class Frame:
             raise DpforestError(
                 "The frame has two columns of one name (the database ignores case): rename one."
             )
+        short = [name for name, kind in _kinds(rows).items() if kind == np.float16]
+        if short:
+            raise DpforestError(
+                f'Column "{short[0]}" of the frame has numbers of 16 bits, which one value may '
+                "change: convert it to float32."
+            )
         if isinstance(rows, dict) and len({len(column) for column in rows.values()}) > 1:
             raise DpforestError("The columns of the frame differ in length: make them equal.")
         with database.opened() as memory:
             found = memory.run(f"DESCRIBE FROM {_registered(memory.connection, rows)}")
         # polars and Arrow have a type for columns without values, which one value would change
         kinds = {column: kind.replace('"NULL"', "VARCHAR") for column, kind, *_ in found}
-        return Frame(name, rows, kinds, database)
+        floats = {name for name, kind in column_types(kinds).items() if kind.family == "float"}
+        floats |= {str(name) for name, kind in _kinds(rows).items() if _is_rounded(kind)}
+        return Frame(name, rows, kinds, database, frozenset(floats))
 
     @contextmanager
     def opened(self, table: TableInfo) -> Iterator[ReadableRows]:
@@ -88,6 +98,21 @@ class Frame:
         """A database, and the frame in it as SQL."""
         with self.database.opened() as memory:
             yield memory, _registered(memory.connection, self.rows)
+
+
+def _kinds(rows: Any) -> dict[Any, Any]:
+    """The types of the columns of NumPy or pandas; none of another library."""
+    if isinstance(rows, dict):
+        return {name: column.dtype for name, column in rows.items()}
+    return dict(rows.dtypes.items()) if hasattr(rows, "iloc") else {}
+
+
+def _is_rounded(kind: Any) -> bool:
+    """Whether a type has floating-point numbers; sparse ones, intervals and categories too."""
+    within = getattr(kind, "subtype", None) or getattr(
+        getattr(kind, "categories", None), "dtype", None
+    )
+    return getattr(kind, "kind", "") in ("f", "c") or (within is not None and _is_rounded(within))
 
 
 def _names(rows: Any) -> list[Any]:
@@ -126,10 +151,12 @@ def _parts(rows: Any) -> tuple[Any, Any]:
     """The columns of Arrow as an Arrow table, and the other columns; None for no columns."""
     if hasattr(rows, "column_names"):
         return rows, None
-    if hasattr(rows, "to_arrow"):  # polars
-        return rows.to_arrow(), None
+    if hasattr(rows, "to_arrow"):
+        return _parts_of_polars(rows)
     if isinstance(rows, dict):
-        return None, rows
+        return None, {name: _in_microseconds(column) for name, column in rows.items()}
+    differences = [name for name, kind in rows.dtypes.items() if _is_time_difference(kind)]
+    rows = rows.assign(**{name: _in_microseconds(rows[name].to_numpy()) for name in differences})
     names = [name for name, kind in rows.dtypes.items() if _is_arrow(kind)]
     if not names:
         return None, rows
@@ -137,6 +164,25 @@ def _parts(rows: Any) -> tuple[Any, Any]:
 
     others = rows.drop(columns=names)
     return Table.from_pandas(rows[names], preserve_index=False), others if others.shape[1] else None
+
+
+def _parts_of_polars(rows: Any) -> tuple[Any, Any]:
+    """See `_parts`. Objects, and whole numbers of 128 bits, have no type in Arrow."""
+    import polars
+
+    objects = [name for name, kind in rows.schema.items() if kind == polars.Object]
+    others = {name: rows[name].to_numpy() for name in objects}
+    typed = rows.drop(objects).cast({polars.Int128: polars.String})
+    return typed.to_arrow() if typed.width else None, others or None
+
+
+def _is_time_difference(kind: Any) -> bool:
+    return isinstance(kind, np.dtype) and kind.kind == "m"
+
+
+def _in_microseconds(column: Any) -> Any:
+    """A column of time differences as DuckDB knows them, so that their type is refused."""
+    return column.astype("m8[us]") if _is_time_difference(column.dtype) else column
 
 
 def _is_arrow(kind: Any) -> bool:
@@ -149,23 +195,31 @@ def _with_bytes(table: Any) -> tuple[Any, set[str]]:
     """An Arrow table with bytes in the place of text, and the names of these columns.
 
     Arrow does not check that text is Unicode. DuckDB does when it decodes bytes, and relies on it
-    when it sorts.
+    when it sorts. In a list of texts, one value that is no text makes bytes of all. In one of
+    decimal numbers, one of many digits makes numbers that DuckDB does not know; they become text.
     """
+    import pyarrow
+
     texts = set()
     for place, field_ in enumerate(table.schema):
-        if kind := _bytes_of(field_.type):
+        if pyarrow.types.is_decimal256(field_.type):
+            column = table.column(place).cast(pyarrow.string())
+            table = table.set_column(place, field_.name, column)
+        if kind := _bytes_of(table.schema.types[place]):
             table = table.set_column(place, field_.name, table.column(place).cast(kind))
             texts.add(field_.name)
     return table, texts
 
 
 def _bytes_of(kind: Any) -> Any:
-    """The type of the bytes of an Arrow text, which is no copy; None for other types."""
+    """The type of the bytes of an Arrow text, which is no copy, or of bytes; None for others."""
     import pyarrow
 
     if pyarrow.types.is_dictionary(kind):
         values = _bytes_of(kind.value_type)
         return values and pyarrow.dictionary(kind.index_type, values)
+    if pyarrow.types.is_binary(kind) or pyarrow.types.is_large_binary(kind):
+        return kind
     return {
         pyarrow.string(): pyarrow.binary(),
         pyarrow.large_string(): pyarrow.large_binary(),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from dpforest_duckdb.domain import Attribute, Domain
@@ -38,30 +38,42 @@ _WIDEST = {  # what the numeric columns of a model are read as
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")  # as whole numbers are written
 FEW_NUMBERS = 32  # with fewer whole numbers between the bounds, rounding loses much of a fraction
 EXACT_DOUBLE = 2**53  # whole numbers up to this are exact as DOUBLE
+EXACT_FLOAT = 2**24  # and up to this as FLOAT
 
 
 def read_as(
-    table: TableInfo, domain: Domain, unit: str | None, *, schema: bool, by_values: bool
+    table: TableInfo,
+    domain: Domain,
+    unit: str | None,
+    *,
+    schema: bool,
+    by_values: bool,
+    rounded: Collection[str] = (),
 ) -> TableInfo:
     """The table with the columns that a run reads, in the types that they are read as.
 
-    `schema` and `by_values` say where the types of the table come from (see `Source`). Raises
-    `DpforestError` for a type that is no attribute's, or no privacy unit's.
+    `schema` and `by_values` say where the types of the table come from, and `rounded` which columns
+    may have rounded numbers (see `Source`). The digits of a DECIMAL are no declaration: pandas
+    takes them from the values when it writes a file.
+
+    Raises `DpforestError` for a type that is no attribute's, or no privacy unit's.
     """
     found = spellings(table.columns)
     label = Attribute(domain.target, "categorical", domain.classes)
     columns: dict[str, ColumnType] = {}
     for attribute in (*domain.attributes, label):
         name = found.get(fold(attribute.column), "")
-        if name and schema and table.columns[name].name != NO_VALUES:
-            columns[name] = table.columns[name]
-        elif name:
-            stored = table.columns[name]
-            columns[name] = _attribute_type(
-                attribute, stored, by_values=by_values, is_label=attribute is label
-            )
+        stored = table.columns[name] if name else None
+        if stored is None:
+            continue
+        if schema and stored.family == "decimal" and attribute.kind == "numeric":
+            columns[name] = DOUBLE
+        elif schema and stored.family != "decimal" and stored.name != NO_VALUES:
+            columns[name] = stored
+        else:
+            columns[name] = _attribute_type(attribute, stored, by_values=by_values)
     name = found.get(fold(unit or domain.privacy_unit or ""), "")
-    if name and by_values and table.columns[name].family == "float":
+    if name in rounded:
         raise DpforestError(
             f'The privacy unit "{name}" is a column of floating-point numbers, as pandas makes '
             'of whole numbers if one is missing: convert it to "Int64" or to text.'
@@ -104,9 +116,7 @@ def _same_values(read: ColumnType, stored: ColumnType) -> bool:
     return read == stored or read.family == stored.family == "integer"
 
 
-def _attribute_type(
-    attribute: Attribute, stored: ColumnType, *, by_values: bool, is_label: bool
-) -> ColumnType:
+def _attribute_type(attribute: Attribute, stored: ColumnType, *, by_values: bool) -> ColumnType:
     """What an attribute, or the label, is read as where no schema declares it."""
     if not _plain(stored).usable:
         raise DpforestError(
@@ -115,15 +125,17 @@ def _attribute_type(
         )
     if by_values and attribute.kind != "numeric":
         plain = all(map(_is_plain_number, categories_of(attribute)))
-        text = is_label and stored.family not in _NUMBERS  # predictions are of the same type
-        return declared_type(attribute, DOUBLE if plain and not text else VARCHAR)
+        return declared_type(attribute, DOUBLE if plain else VARCHAR)
     return declared_type(attribute, stored)
 
 
 def _whole_classes(label: Attribute, stored: ColumnType, *, schema: bool, by_values: bool) -> bool:
-    """Whether the classes are read as whole numbers."""
-    if by_values:
-        return stored.family in _NUMBERS and all(map(_is_whole, label.values))
+    """Whether the classes are read as whole numbers.
+
+    Of a DataFrame they are if all are written so: one word would make text of the column.
+    """
+    if by_values or (schema and stored.family == "decimal"):
+        return all(map(_is_whole, label.values))
     return not schema and stored.family == "integer"
 
 

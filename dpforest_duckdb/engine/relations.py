@@ -220,6 +220,7 @@ class Relation:
     catalog: str
     schema = False
     by_values = False
+    rounded = ()
     in_transaction = True
 
     @staticmethod

@@ -81,8 +81,8 @@ class DuckDBSnapshot:
                 on=self._cursor,
                 step="hash_rows",
             )
-            if hashes != self._hashes:
-                self._forget()
+            if hashes != self._hashes or self._statements.trace:
+                self._forget()  # whoever sees the statements would see that rows have changed
             self._hashes = hashes
 
     def _forget(self) -> None:

@@ -52,8 +52,9 @@ class Source(Protocol):
 
     `columns` are the names and the types as DuckDB reads them. `schema` says that the types are
     declared where the rows are, as in a Parquet file, `by_values` that they follow from the values,
-    as in a DataFrame. `catalog` is the database that they are read in. `in_transaction` says that
-    they are read in a transaction of the user's connection, which can have one only.
+    as in a DataFrame. `rounded` are columns whose whole numbers may have been rounded before they
+    were read. `catalog` is the database that they are read in. `in_transaction` says that they are
+    read in a transaction of the user's connection, which can have one only.
     """
 
     @property
@@ -70,6 +71,9 @@ class Source(Protocol):
 
     @property
     def by_values(self) -> bool: ...
+
+    @property
+    def rounded(self) -> Collection[str]: ...
 
     @property
     def in_transaction(self) -> bool: ...
@@ -91,12 +95,15 @@ class SourceEngine:
 
     @property
     def database(self) -> str:
-        """The file of the user's database; "" if it is in memory."""
-        path = (
+        """The file of the connection's first database that has one; "" if none has.
+
+        It is not that of the current database, which `USE` changes.
+        """
+        paths = self._user.run(
             "SELECT path FROM system.main.duckdb_databases() "
-            "WHERE database_name = current_database()"
+            "WHERE path IS NOT NULL AND type = 'duckdb' ORDER BY database_oid LIMIT 1"
         )
-        return str(self._user.run(path)[0][0] or "")
+        return str(paths[0][0]) if paths else ""
 
     def table(self, name: str) -> TableInfo:
         """The rows as a table; there is one, so its name is not looked up."""
@@ -104,8 +111,15 @@ class SourceEngine:
 
     def typed(self, table: TableInfo, domain: Domain, unit: str | None) -> TableInfo:
         """See `read_as`."""
-        schema, by_values = self.source.schema, self.source.by_values
-        return read_as(table, domain, unit, schema=schema, by_values=by_values)
+        source = self.source
+        return read_as(
+            table,
+            domain,
+            unit,
+            schema=source.schema,
+            by_values=source.by_values,
+            rounded=source.rounded,
+        )
 
     def declared(self, table: TableInfo) -> list[DeclaredColumn]:
         """The columns: nothing is declared about them but types."""

@@ -94,7 +94,8 @@ class Forest(ForestContent):
                 types[column] = declared_type(attribute, kind)
                 if types[column] == BIGINT and kind.family != "integer":
                     types[column] = DOUBLE  # fractions stay in what is returned
-                if types[column] != DOUBLE or kind.family == "text":  # else it is compared as it is
+                number = attribute.kind == "numeric" or kind.family == "text"
+                if number or types[column] != DOUBLE:  # else it is compared as it is
                     categories[column] = categories_of(attribute)
         if not types:
             return relation

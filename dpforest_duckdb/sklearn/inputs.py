@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import warnings
 from collections.abc import Sequence
@@ -82,22 +83,24 @@ def features(estimator: BaseEstimator, X: Any, *, reset: bool, unit: str | None 
     array = _validated(estimator, X, reset=reset)
     if array.dtype.kind not in "biufUSOM":
         raise ValueError(f"X has the type {array.dtype}, which is neither numbers, text nor dates.")
-    if array.dtype.kind == "S":
-        array = array.astype(str)
     names = tuple(getattr(estimator, "feature_names_in_", _numbered(array.shape[1])))
     columns = np.asfortranarray(array)
     return Columns({name: columns[:, i] for i, name in enumerate(names)}, names)
 
 
 def _validated(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any]:  # noqa: N803
-    """X as scikit-learn validates it. Its errors are raised without the values that they quote."""
+    """X as scikit-learn validates it. Its errors are raised without the values that they quote.
+
+    They are raised outside of `except`, so that no error refers to the one that it replaces.
+    """
+    array: NDArray[Any]
     try:
-        array: NDArray[Any] = validate_data(
-            estimator, X, reset=reset, dtype=None, ensure_all_finite=False
-        )
+        array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
     except ValueError as error:
-        raise ValueError(_QUOTED.sub("", str(error))) from None
-    return array
+        said = _QUOTED.sub("", str(error))
+    else:
+        return array
+    raise ValueError(said)
 
 
 def target(y: Any) -> Labels:
@@ -106,12 +109,13 @@ def target(y: Any) -> Labels:
     Raises `ValueError`. Numbers of rows are private, so they are in no message, and scikit-learn
     does not warn of many classes for few rows.
     """
-    try:
+    labels = None
+    with contextlib.suppress(ValueError):
         labels = column_or_1d(y, warn=True)
-    except ValueError:
-        raise ValueError("y should be a 1d array: a class for each row.") from None
+    if labels is None:
+        raise ValueError("y should be a 1d array: a class for each row.")
     assert_all_finite(labels, input_name="y")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", UserWarning)
         check_classification_targets(_distinct(labels))
     return np.asarray(labels)
@@ -119,10 +123,10 @@ def target(y: Any) -> Labels:
 
 def refuse_other_length(X: Any, labels: Labels) -> None:  # noqa: N803
     """Raise `ValueError` unless there is a class for each row."""
-    try:
+    with contextlib.suppress(ValueError):
         check_consistent_length(X, labels)
-    except ValueError:
-        raise ValueError("X and y differ in length: y needs a class for each row.") from None
+        return
+    raise ValueError("X and y differ in length: y needs a class for each row.")
 
 
 def _distinct(labels: Labels) -> Labels:

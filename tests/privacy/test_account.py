@@ -110,9 +110,8 @@ def test_an_entry_that_kept_the_case_of_its_table_is_found(database: Path) -> No
     table = Table("a" * 32, "Visits", "::main.Visits")
     with Ledger(f"{database}.ledger").writing() as chain:
         chain.set_cap(table, NANO, 0, ROW, raise_cap=False)
-    with duckdb.connect(str(database)) as con:
-        with pytest.raises(DpforestError, match="cap"):
-            spend(account(con), 2 * NANO)
+    with duckdb.connect(str(database)) as con, pytest.raises(DpforestError, match="cap"):
+        spend(account(con), 2 * NANO)
 
 
 def test_a_database_in_memory_keeps_its_budget_in_another_case(tmp_path: Path) -> None:
