@@ -7,10 +7,12 @@ template is an error, and so is an undefined name.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Undefined
+from jinja2.runtime import LoopContext
 
 _REPLACED = re.compile(r"\{(?=[{%#])|\$(?=\{)")  # {{ {% {# of Jinja and ${ of Spark
 
@@ -28,6 +30,16 @@ def comment(text: object) -> Sql:
     return Sql(_REPLACED.sub(r"\g<0> ", ended))
 
 
+def comma(loop: LoopContext) -> Sql:
+    """A comma at the end of each turn of a loop but the last."""
+    return Sql("" if loop.last else ",")
+
+
+def join(values: Iterable[object], between: str) -> Sql:
+    """Values that a template may print, with a text between them."""
+    return Sql(between.join(str(_only_sql(value)) for value in values))
+
+
 def render(step: str, **values: Any) -> Sql:
     """The statement of a step (the template's name without `.sql`)."""
     return Sql(_environment().get_template(f"{step}.sql").render(**values).strip() + "\n")
@@ -43,7 +55,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         autoescape=False,
     )
-    environment.filters["comment"] = comment
+    environment.filters.update(comment=comment, comma=comma, join=join)
     return environment
 
 

@@ -16,23 +16,20 @@ SELECT
 
 {% endfor %}
 {% for node, leaf in leaves.items() %}
-  {{ node }} AS {{ leaf }}{% if not loop.last %},{% endif %}
-
+  {{ node }} AS {{ leaf }}{{ loop | comma }}
 {% endfor %}
 FROM (
   SELECT
     *,
 {% for tree in trees %}
-    {{ tree.value }} AS {{ tree.column }}{% if not loop.last %},{% endif %}
-
+    {{ tree.value }} AS {{ tree.column }}{{ loop | comma }}
 {% endfor %}
 {% if cells %}
   FROM (
     SELECT
       *,
 {% for cell, code in cells.items() %}
-      {{ code }} AS {{ cell }}{% if not loop.last %},{% endif %}
-
+      {{ code }} AS {{ cell }}{{ loop | comma }}
 {% endfor %}
     FROM {{ codes }}
   )

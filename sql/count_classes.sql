@@ -19,8 +19,7 @@ wanted AS (
 {% elif first %}
   WHERE c.{{ node_class.column }} >= {{ first }}
 {% endif %}
-){% if not loop.last %},{% endif %}
-
+){{ loop | comma }}
 {% endfor %}
 {% endif %}
 {% for node_class in node_classes %}

@@ -16,8 +16,7 @@ FROM (
     SELECT unnest([
 {% for block in blocks %}
       -- {{ block.names }}
-      "first" + {{ block.index * values }} + {{ block.code }}{% if not loop.last %},{% endif %}
-
+      "first" + {{ block.index * values }} + {{ block.code }}{{ loop | comma }}
 {% endfor %}
     ]) AS "key"
     FROM (

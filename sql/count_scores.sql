@@ -14,8 +14,7 @@ WITH scored AS (
   FROM {{ codes }} AS c, (
     SELECT
 {% for score in scores %}
-      {{ score.votes }} AS {{ score.column }}{% if not loop.last %},{% endif %}
-
+      {{ score.votes }} AS {{ score.column }}{{ loop | comma }}
 {% endfor %}
   ) AS v
 )

@@ -54,8 +54,7 @@ WITH coded AS (
   SELECT
     *,
 {% for first_phase_label in first_phase_labels %}
-    {{ first_phase_label.label }} AS {{ first_phase_label.column }}{% if not loop.last %},{% endif %}
-
+    {{ first_phase_label.label }} AS {{ first_phase_label.column }}{{ loop | comma }}
 {% endfor %}
   FROM kept
 )

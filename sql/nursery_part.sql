@@ -4,8 +4,7 @@
 CREATE TABLE {{ table }} AS
 SELECT
 {% for column in columns %}
-  {{ column }}{% if not loop.last %},{% endif %}
-
+  {{ column }}{{ loop | comma }}
 {% endfor %}
 FROM (
 {{ nursery }}

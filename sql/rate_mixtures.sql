@@ -8,7 +8,7 @@ WITH alike AS (
   SELECT {% for word in words %}{{ word }}, {% endfor %}{{ node_class }} % {{ classes }} AS "class", COUNT(*) AS "rows"
   FROM {{ codes }}
 {% if one_in > 1 %}
-  WHERE hash({% for word in words %}{{ word }}{% if not loop.last %}, {% endif %}{% endfor %}) % {{ one_in }} = 0
+  WHERE hash({{ words | join(", ") }}) % {{ one_in }} = 0
 {% endif %}
   GROUP BY ALL
 )
@@ -53,8 +53,7 @@ WITH alike AS (
   FROM scored, (
     VALUES
 {% for numbers in mixtures %}
-      ({{ loop.index0 }}{% for number in numbers %}, {{ number }}{% endfor %}){% if not loop.last %},{% endif %}
-
+      ({{ loop.index0 }}{% for number in numbers %}, {{ number }}{% endfor %}){{ loop | comma }}
 {% endfor %}
   ) AS mixtures("mixture"{% for weight in weights %}, {{ weight }}{% endfor %})
 )

@@ -8,16 +8,14 @@ SELECT
   c.{{ column }},
 {% endfor %}
 {% for move in moves %}
-  CAST({{ move.child }} AS {{ type }}) AS {{ move.column }}{% if not loop.last %},{% endif %}
-
+  CAST({{ move.child }} AS {{ type }}) AS {{ move.column }}{{ loop | comma }}
 {% endfor %}
 FROM {{ codes }} AS c
 {% for move in moves if move.figures %}
 LEFT JOIN (
   SELECT
 {% for figure in move.figures %}
-    {{ figure.values }} AS {{ figure.name }}{% if not loop.last %},{% endif %}
-
+    {{ figure.values }} AS {{ figure.name }}{{ loop | comma }}
 {% endfor %}
 ) AS {{ move.table }} ON {{ move.table }}."node_class" = c.{{ move.column }}
 {% endfor %}

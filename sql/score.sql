@@ -22,12 +22,10 @@
 {% endfor %}
 {% for helper in layer.helpers %}
     -- {{ helper.note | comment }}
-    {{ helper.value }} AS {{ helper.column }}{% if not loop.last %},{% endif %}
-
+    {{ helper.value }} AS {{ helper.column }}{{ loop | comma }}
 {% endfor %}
   FROM {% if loop.first %}{{ source }}{% else %}{{ loop.previtem.cte }}{% endif %} AS t{% if layer.tables %}, {{ (layer.tables | last).cte }} AS s{% endif %}{{ cte_end }}
-){% if not loop.last %},{% endif %}
-
+){{ loop | comma }}
 {% endfor %}
 SELECT
 {% for column in kept %}
@@ -39,7 +37,6 @@ SELECT
   {{ prediction }} AS {{ prediction_column }},
 {% endif %}
 {% for share in shares %}
-  {{ share.share }} AS {{ share.column }}{% if not loop.last %},{% endif %}
-
+  {{ share.share }} AS {{ share.column }}{{ loop | comma }}
 {% endfor %}
 {{ into }}FROM {{ (layers | last).cte }} AS t{{ closing }}

@@ -7,25 +7,22 @@
 {# EXCLUDE, because a REPLACE of many columns takes longer to plan #}
 {% for step in steps %}
 SELECT
-  * EXCLUDE ({% for found in searched %}{{ found.below }}{% if not loop.last %}, {% endif %}{% endfor %}),
+  * EXCLUDE ({{ searched | map(attribute="below") | join(", ") }}),
 {% for found in searched %}
-  {{ found.below }} + CASE WHEN {{ found.column }} > {{ found.edges }}[{{ found.below }} + {{ step }}] THEN {{ step }} ELSE 0 END AS {{ found.below }}{% if not loop.last %},{% endif %}
-
+  {{ found.below }} + CASE WHEN {{ found.column }} > {{ found.edges }}[{{ found.below }} + {{ step }}] THEN {{ step }} ELSE 0 END AS {{ found.below }}{{ loop | comma }}
 {% endfor %}
 FROM (
 {% endfor %}
 SELECT
   *,
 {% for found in searched %}
-  CASE WHEN {{ found.column }} > {{ found.edges }}[{{ first_step }}] THEN {{ first_step }} ELSE 0 END AS {{ found.below }}{% if not loop.last %},{% endif %}
-
+  CASE WHEN {{ found.column }} > {{ found.edges }}[{{ first_step }}] THEN {{ first_step }} ELSE 0 END AS {{ found.below }}{{ loop | comma }}
 {% endfor %}
 FROM (
 SELECT
   *,
 {% for found in searched %}
-  {{ found.constants }} AS {{ found.edges }}{% if not loop.last %},{% endif %}
-
+  {{ found.constants }} AS {{ found.edges }}{{ loop | comma }}
 {% endfor %}
 FROM {{ source }}
 )

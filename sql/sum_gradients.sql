@@ -18,8 +18,7 @@ WITH layer0 AS (
   SELECT
     *,
 {% for label, share in shares.items() %}
-    {{ share }} AS "p{{ label }}"{% if not loop.last %},{% endif %}
-
+    {{ share }} AS "p{{ label }}"{{ loop | comma }}
 {% endfor %}
   FROM layer{{ layers | length }}
 )
@@ -30,8 +29,7 @@ WITH layer0 AS (
 {% endfor %}
 {% for label in shares %}
     CASE "class" WHEN {{ label }} THEN {{ whole }}e0 ELSE 0e0 END - "p{{ label }}" AS "g{{ label }}",
-    floor({{ steep }}e0 * "p{{ label }}" * ({{ whole }}e0 - "p{{ label }}") / {{ whole * flat }}e0) AS "h{{ label }}"{% if not loop.last %},{% endif %}
-
+    floor({{ steep }}e0 * "p{{ label }}" * ({{ whole }}e0 - "p{{ label }}") / {{ whole * flat }}e0) AS "h{{ label }}"{{ loop | comma }}
 {% endfor %}
   FROM shares
 )
@@ -41,8 +39,7 @@ SELECT
   {{ tree.leaf }} AS "node",
 {% for label in shares %}
   CAST(SUM("g{{ label }}") AS BIGINT) AS "g{{ label }}",
-  CAST(SUM("h{{ label }}") AS BIGINT) AS "h{{ label }}"{% if not loop.last %},{% endif %}
-
+  CAST(SUM("h{{ label }}") AS BIGINT) AS "h{{ label }}"{{ loop | comma }}
 {% endfor %}
 FROM gradients
 GROUP BY {{ tree.leaf }}

@@ -5,14 +5,12 @@
 WITH placed AS (
   SELECT
 {% for place in places %}
-    {{ place.value }} AS {{ place.column }}{% if not loop.last %},{% endif %}
-
+    {{ place.value }} AS {{ place.column }}{{ loop | comma }}
 {% endfor %}
   FROM {{ codes }}
 )
 SELECT
 {% for one, other in pairs %}
-  CAST(COALESCE(SUM({{ places[one].column }} * {{ places[other].column }}), 0) AS BIGINT) AS "sum{{ loop.index0 }}"{% if not loop.last %},{% endif %}
-
+  CAST(COALESCE(SUM({{ places[one].column }} * {{ places[other].column }}), 0) AS BIGINT) AS "sum{{ loop.index0 }}"{{ loop | comma }}
 {% endfor %}
 FROM placed

@@ -23,7 +23,7 @@ from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.scoring.dialects import Form, dialect
 from dpforest_duckdb.scoring.publish import publish_sql
 from dpforest_duckdb.scoring.score_sql import score_sql, share_names
-from dpforest_duckdb.sql import comment
+from dpforest_duckdb.sql import Sql, comment, join
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Guarantee, Link, Tree, Voting
 
@@ -429,6 +429,12 @@ def test_a_comment_does_not_end_in_a_backslash() -> None:
     """Spark would continue it on the next line."""
     assert comment("votes for n\\") == "votes for n\\ "
     assert comment("votes for n") == "votes for n"
+
+
+def test_a_list_in_a_template_has_integers_and_sql_only() -> None:
+    assert join([Sql('"a"'), 1], ", ") == '"a", 1'
+    with pytest.raises(TypeError, match="integers and Sql only"):
+        join(["a"], ", ")
 
 
 @pytest.mark.parametrize(("value", "sql"), [("1", "1BD"), ("-3", "-3BD"), ("1.5", "1.5")])

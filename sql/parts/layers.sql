@@ -4,8 +4,7 @@
   SELECT
     *,
 {% for column in layer %}
-    {{ column.value }} AS {{ column.name }}{% if not loop.last %},{% endif %}
-
+    {{ column.value }} AS {{ column.name }}{{ loop | comma }}
 {% endfor %}
   FROM layer{{ loop.index0 }}
 )

@@ -9,8 +9,7 @@ SELECT
   `class`,
   `node0`,
 {% for score in scores %}
-  {{ score.value }} AS {{ score.column }}{% if not loop.last %},{% endif %}
-
+  {{ score.value }} AS {{ score.column }}{{ loop | comma }}
 {% endfor %}
 {% if leaves %}
 FROM (

@@ -11,7 +11,7 @@ FROM (
     CAST((`node` - 1) * {{ classes }} + `class` AS BIGINT) * {{ size }} AS `base`,
     explode(
       CASE
-        WHEN `node` > 0 THEN array({% for code in codes %}{{ code }}{% if not loop.last %}, {% endif %}{% endfor %})
+        WHEN `node` > 0 THEN array({{ codes | join(", ") }})
       END
     ) AS `code`
   FROM {{ nodes }}

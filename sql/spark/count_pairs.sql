@@ -5,7 +5,7 @@ SELECT `first`, `second`, `class`, COUNT(*) AS `rows`
 FROM (
   SELECT
     {{ first }} AS `first`,
-    explode(array({% for cell in others %}{{ cell }}{% if not loop.last %}, {% endif %}{% endfor %})) AS `second`,
+    explode(array({{ others | join(", ") }})) AS `second`,
     `class`
   FROM {{ codes }}
 )

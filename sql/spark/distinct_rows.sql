@@ -9,6 +9,6 @@ SELECT
   COUNT(*) AS `rows`
 FROM {{ codes }}
 {% if one_in > 1 %}
-WHERE pmod(xxhash64({% for word in words %}{{ word }}{% if not loop.last %}, {% endif %}{% endfor %}), {{ one_in }}) = 0
+WHERE pmod(xxhash64({{ words | join(", ") }}), {{ one_in }}) = 0
 {% endif %}
 GROUP BY {% for word in words %}{{ word }}, {% endfor %}`class`

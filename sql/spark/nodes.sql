@@ -6,5 +6,5 @@ SELECT
   {{ word }},
 {% endfor %}
   `class`,
-  {% if nodes | length == 1 %}{{ nodes[0] }}{% else %}explode(array({% for node in nodes %}{{ node }}{% if not loop.last %}, {% endif %}{% endfor %})){% endif %} AS `node`
+  {% if nodes | length == 1 %}{{ nodes[0] }}{% else %}explode(array({{ nodes | join(", ") }})){% endif %} AS `node`
 FROM {{ codes }}

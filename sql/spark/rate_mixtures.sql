@@ -37,14 +37,12 @@ WITH scored AS (
   SELECT
     *,
 {% for mixture in mixtures %}
-    {{ mixture.loss.value }} AS {{ mixture.loss.name }}{% if not loop.last %},{% endif %}
-
+    {{ mixture.loss.value }} AS {{ mixture.loss.name }}{{ loop | comma }}
 {% endfor %}
   FROM powers
 )
 SELECT
 {% for mixture in mixtures %}
-  CAST(COALESCE(SUM(`rows` * CAST({{ mixture.points.value }} AS BIGINT)), 0) AS BIGINT) AS {{ mixture.points.name }}{% if not loop.last %},{% endif %}
-
+  CAST(COALESCE(SUM(`rows` * CAST({{ mixture.points.value }} AS BIGINT)), 0) AS BIGINT) AS {{ mixture.points.name }}{{ loop | comma }}
 {% endfor %}
 FROM losses

@@ -3,9 +3,8 @@
 -- outputs: the coded rows with new nodes
 -- reads private rows: yes
 SELECT
-  *{% if replaced %} EXCEPT ({% for column in replaced %}{{ column }}{% if not loop.last %}, {% endif %}{% endfor %}){% endif %},
+  *{% if replaced %} EXCEPT ({{ replaced | join(", ") }}){% endif %},
 {% for node in nodes %}
-  {{ node.value }} AS {{ node.column }}{% if not loop.last %},{% endif %}
-
+  {{ node.value }} AS {{ node.column }}{{ loop | comma }}
 {% endfor %}
 FROM {{ codes }}

@@ -6,7 +6,7 @@
 WITH layer0 AS (
   SELECT
     *,
-    array({% for leaf in leaves %}{{ leaf }}{% if not loop.last %}, {% endif %}{% endfor %}) AS `leaves`
+    array({{ leaves | join(", ") }}) AS `leaves`
   FROM {{ codes }}
 )
 {% include "parts/layers.sql" %}
@@ -33,8 +33,7 @@ SELECT
   `node`,
 {% for label in shares %}
   SUM(`g{{ label }}`) AS `g{{ label }}`,
-  SUM(`h{{ label }}`) AS `h{{ label }}`{% if not loop.last %},{% endif %}
-
+  SUM(`h{{ label }}`) AS `h{{ label }}`{{ loop | comma }}
 {% endfor %}
 FROM gradients
 GROUP BY `tree`, `node`

@@ -4,14 +4,12 @@
 -- reads private rows: yes
 SELECT
 {% for one, other in pairs %}
-  COALESCE(SUM({{ places[one].column }} * {{ places[other].column }}), 0) AS `sum{{ loop.index0 }}`{% if not loop.last %},{% endif %}
-
+  COALESCE(SUM({{ places[one].column }} * {{ places[other].column }}), 0) AS `sum{{ loop.index0 }}`{{ loop | comma }}
 {% endfor %}
 FROM (
   SELECT
 {% for place in places %}
-    {{ place.value }} AS {{ place.column }}{% if not loop.last %},{% endif %}
-
+    {{ place.value }} AS {{ place.column }}{{ loop | comma }}
 {% endfor %}
   FROM {{ codes }}
 )
