@@ -35,7 +35,7 @@ from dpforest_duckdb.learners.private_bins import (
     to_be_cut,
 )
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.postprocess.class_shares import STEP_WIDTHS, StepWidths, steps
+from dpforest_duckdb.postprocess.newton_steps import STEP_WIDTHS, StepWidths, steps
 from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, NANO

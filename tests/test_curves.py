@@ -12,12 +12,9 @@ from dpforest_duckdb.arrays import Floats
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.postprocess.class_shares import (
     OFFSETS,
-    STEP_WIDTHS,
-    StepWidths,
     _log_likelihood,
     _share,
     class_shares,
-    steps,
 )
 from dpforest_duckdb.postprocess.curves import (
     DEGREES,
@@ -26,6 +23,7 @@ from dpforest_duckdb.postprocess.curves import (
     fitting_degrees,
     polynomials,
 )
+from dpforest_duckdb.postprocess.newton_steps import STEP_WIDTHS, StepWidths, steps
 
 
 def likelihoods(counts: Floats, variance: float) -> tuple[Floats, Floats]:

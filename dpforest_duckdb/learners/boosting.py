@@ -31,7 +31,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import CodedRows, Gradients
 from dpforest_duckdb.learners.class_means import means_deviation, ordered_attributes, start_at_means
 from dpforest_duckdb.learners.growth import Growth, one_split
-from dpforest_duckdb.postprocess.class_shares import StepWidths, steps
+from dpforest_duckdb.postprocess.newton_steps import StepWidths, steps
 from dpforest_duckdb.postprocess.voting import centred_variance, integer_votes, intercept, of_two
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.noise import CountNoise, gaussian_variance, noise_scale

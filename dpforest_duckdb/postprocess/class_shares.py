@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
-from dpforest_duckdb.postprocess.curves import curves, fitting_degrees, polynomials
+from dpforest_duckdb.postprocess.curves import curves
 from dpforest_duckdb.postprocess.normal import above_zero, log_exponential
 
 OFFSETS = np.linspace(-6, 6, 241)  # log-odds of a value minus those of all rows
@@ -27,10 +27,8 @@ STEPS = (0.8, 1.6, 3.0)  # the same, if values between cuts are equal
 LEAST_LIKELY = 1e-100  # floor of a likelihood relative to the largest
 TINY = 1e-300  # added to masses, so that no division is by 0
 FAR = 700.0  # log-odds beyond which a case is as good as certain; exp stays finite
-STEP_WIDTHS = (0.1, 0.3, 1.0, 2.5)  # prior standard deviations of a step
 AT_ONCE = 2**18  # the most likelihoods that are computed together; one class may have more
 EM_TURNS = 10  # of expectation maximisation, which goes on where it was
-LEAST_HESSIAN = 0.25
 # Once it has freed 16 MB together, glibc keeps freed memory for the next arrays. Before, it returns
 # it to the system, and to get it again for arrays of 1 MB takes half of the time here.
 np.empty(2**24, dtype=np.int8)
@@ -113,7 +111,7 @@ def _over_widths(evidence: Floats, means: Floats) -> Floats:
     classes, _, widths = evidence.shape
     before = np.tile(np.eye(widths), (classes, 1, 1))
     seen = np.concatenate([before, evidence / evidence.max(axis=2, keepdims=True)], axis=1)
-    own = evidence * _most_likely(seen, np.full((classes, widths), 1 / widths))[:, None]
+    own = evidence * most_likely(seen, np.full((classes, widths), 1 / widths))[:, None]
     of_all, of_own = np.log(evidence).sum(axis=1), np.log(own.sum(axis=2)).sum(axis=1)
     worth = np.column_stack([of_all, of_own])
     weights = np.exp(worth - worth.max(axis=1, keepdims=True))
@@ -273,106 +271,9 @@ def _weights(*worths: Floats) -> list[Floats]:
     return [mass / total for mass in masses]
 
 
-class StepWidths:
-    """How wide steps are, learnt from the steps fitted before: empirical Bayes.
-
-    `weights` are the most likely shares of STEP_WIDTHS, as if one step of each width had been seen
-    before. So where most attributes say nothing, a step stays near 0 unless its own sums tell more.
-    """
-
-    def __init__(self) -> None:
-        self.weights = np.full(len(STEP_WIDTHS), 1 / len(STEP_WIDTHS))
-        self._likelihoods = np.eye(len(STEP_WIDTHS))
-
-    def learn(self, evidence: Floats) -> None:
-        """Take in the log evidence `[width]` of one more step, by expectation maximisation."""
-        likelihood = np.exp(evidence - evidence.max())
-        self._likelihoods = np.vstack([self._likelihoods, likelihood])
-        self.weights = _most_likely(self._likelihoods, self.weights)
-
-
-def _most_likely(likelihoods: Floats, weights: Floats) -> Floats:
+def most_likely(likelihoods: Floats, weights: Floats) -> Floats:
     """The shares `[…, width]` after EM_TURNS turns, from `likelihoods[…, case, width]`."""
     for _ in range(EM_TURNS):
         parts = likelihoods * weights[..., None, :]
         weights = (parts / parts.sum(axis=-1, keepdims=True)).mean(axis=-2)
     return weights
-
-
-def steps(
-    gradients: Floats,
-    hessians: Floats,
-    variance: float,
-    ordered: int = 0,
-    *,
-    largest: float,
-    widths: StepWidths | None = None,
-) -> tuple[Floats, Floats]:
-    """The log-odds `[value]` to add, from noisy sums of gradients and hessians at each value, and
-    the standard deviation `[value]` of the noise in them, to first order.
-
-    A gradient is hessian · step plus an error of sampling and of noise, with variances hessian and
-    `variance`. A hessian is at least |gradient| / `largest`, so that no step is larger: where a
-    model is overconfident, its hessians are almost zero, and Newton's method would overshoot. Steps
-    are Gaussian with a width that is averaged over, in models weighted by their evidence and by
-    `widths`, which learns from them; all widths are equally likely without it. In some models the
-    steps of the first `ordered` values follow a polynomial, of the degrees of `curves`.
-    """
-    bend = np.maximum(np.maximum(hessians, LEAST_HESSIAN), np.abs(gradients) / largest)
-    spread = variance + bend
-    squares = np.array(STEP_WIDTHS)[:, None] ** 2
-    whole = bend**2 * squares + spread  # `[width, value]`: the variance of a gradient
-    apart = -(gradients**2 / whole + np.log(whole)) / 2  # if steps do not depend on each other
-    shapes = _step_shapes(ordered)
-    evidence, gains = _along(gradients[:ordered], bend[:ordered], spread[:ordered], shapes)
-    worth = np.concatenate([apart.sum(axis=1)[None], evidence + apart[:, ordered:].sum(axis=1)])
-    widths = widths or StepWidths()
-    weights = np.exp(worth - worth.max()) * widths.weights  # `[model, width]`
-    widths.learn(np.logaddexp.reduce(worth, axis=0))
-    weights /= weights.sum()
-    alone = squares * bend / whole
-    slope = weights.sum(axis=0) @ alone
-    block = np.diag(weights[0] @ alone[:, :ordered])  # `[value, gradient]` of ordered values
-    block += np.einsum("dvc,dw,dwcg->vg", shapes, weights[1:], gains, optimize=True)
-    found = np.concatenate([block @ gradients[:ordered], (slope * gradients)[ordered:]])
-    squared = np.concatenate([(block**2).sum(axis=1), slope[ordered:] ** 2])
-    return np.clip(found, -largest, largest), np.sqrt(variance * squared)
-
-
-@cache
-def _step_shapes(values: int) -> Floats:
-    """Polynomials `[degree, value, coefficient]`, 0 for coefficients that a degree does not have.
-
-    Each degree is scaled so that steps have the width of its coefficients, on average over values.
-    """
-    degrees = fitting_degrees(values)
-    shapes = np.zeros((len(degrees), values, max(degrees, default=0) + 1))
-    for number, degree in enumerate(degrees):
-        shape = polynomials(values, degree)
-        shapes[number, :, : degree + 1] = shape * math.sqrt(values / (shape**2).sum())
-    return shapes
-
-
-def _along(
-    gradients: Floats, bend: Floats, spread: Floats, shapes: Floats
-) -> tuple[Floats, Floats]:
-    """Steps that follow `shapes`: their log evidence `[degree, width]`, and the coefficients
-    `[degree, width, coefficient, value]` for a gradient of 1 at each value.
-
-    `bend[value]` are hessians, `spread[value]` the variances of gradients around hessian · step. In
-    the prior, coefficients are independent. The equations to solve are for coefficients, not for
-    values, so they stay few with many values, and solvable with huge hessians.
-    """
-    squares = np.array(STEP_WIDTHS)[:, None, None] ** 2
-    tilt = bend[:, None] * shapes  # gradients for a coefficient of 1
-    weighted = (tilt / spread[:, None]).swapaxes(1, 2)
-    precision = np.eye(shapes.shape[2]) / squares + (weighted @ tilt)[:, None]
-    gains = np.linalg.solve(
-        precision, np.broadcast_to(weighted[:, None], (*precision.shape[:3], len(bend)))
-    )
-    likeliest = gains @ gradients
-    missed = gradients - likeliest @ tilt.swapaxes(1, 2)
-    of_steps = (likeliest**2 / squares[..., 0]).sum(axis=2)
-    logs = np.linalg.slogdet(precision * squares)[1] + np.log(spread).sum()
-    evidence: Floats = -((missed**2 / spread).sum(axis=2) + of_steps + logs) / 2
-    return evidence, gains
