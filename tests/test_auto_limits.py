@@ -15,9 +15,16 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.privacy.amounts import NANO, atto_delta
 from dpforest_duckdb.recipes import find
-from dpforest_duckdb.recipes.ours import auto_rules, constants
+from dpforest_duckdb.recipes.ours import (
+    auto_rules,
+    constants,
+    joint_rules,
+    joint_tables,
+    log_odds,
+    tree_beside_sums,
+)
 from dpforest_duckdb.recipes.ours.auto import pick
-from dpforest_duckdb.recipes.plans import evenness
+from dpforest_duckdb.recipes.row_count_queries import evenness
 from dpforest_duckdb.request import Request
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
@@ -57,10 +64,10 @@ def test_two_sums_are_fitted_if_a_cell_has_as_many_rows_as_noise(
     for rows in (enough + 1, enough - 1):
         fitted = asked(rows, epsilon, k=k)
         (*_, last) = find("log-odds").plan(fitted).queries
-        assert auto_rules.sums_are_fitted(fitted) == (rows > enough) == (last.purpose == "scores")
+        assert log_odds.sums_are_fitted(fitted) == (rows > enough) == (last.purpose == "scores")
         if rows > enough:
             assert last.total == fitted.epsilon * check // 100
-    assert not auto_rules.sums_are_fitted(asked(100 * enough, epsilon, k=k, classes=3))
+    assert not log_odds.sums_are_fitted(asked(100 * enough, epsilon, k=k, classes=3))
 
 
 @pytest.mark.parametrize(("classes", "numbers", "k"), [(6, 60, 1), (7, 60, 1), (7, 60, 4)])
@@ -116,7 +123,7 @@ def test_tables_of_categories_are_released_together_if_they_say_half_as_much_aga
 
     needed = 1.5 * few / (2 * (few / 0.7) ** 2)
     limit = max(m for m in range(4, 40) if m / ((m + 2) * (m + 3) / 6) >= needed)
-    fits = [n for n in range(4, 40) if auto_rules.joint_tables_fit(made(n))]
+    fits = [n for n in range(4, 40) if joint_rules.joint_tables_fit(made(n))]
     assert fits == list(range(4, most + 1))
     assert most == pytest.approx(limit, abs=1), "joint noise is a bit larger: it has a least radius"
     for kind, fits_too in ((INTEGER, True), (DOUBLE, False)):  # 0 and 1 have a bin each, or 32 bins
@@ -124,7 +131,7 @@ def test_tables_of_categories_are_released_together_if_they_say_half_as_much_aga
         domain = Domain((number, *_yes_or_no(5)), "k", made(6).domain.classes)
         types = {f"b{n}": VARCHAR for n in range(5)}
         domain = domain.bind({**types, "a": kind, "k": VARCHAR})
-        assert auto_rules.joint_tables_fit(replace(made(6), domain=domain)) == fits_too
+        assert joint_rules.joint_tables_fit(replace(made(6), domain=domain)) == fits_too
 
 
 @pytest.mark.parametrize("delta", ["0", "1e-5"])
@@ -187,7 +194,7 @@ def test_too_few_rows_for_any_table_leave_the_classes_alone(rows: int) -> None:
     made = replace(asked(rows, 1, classes=30), trees=8)
     made = replace(made, domain=replace(made.domain, attributes=many))
     assert pick(made).name == "joint-tables"
-    assert auto_rules.adapt_jointly(np.full(30, rows // 30), made).trees == 0
+    assert joint_tables.adapt(np.full(30, rows // 30), made).trees == 0
 
 
 @pytest.mark.parametrize(("classes", "percent"), [(2, 40), (3, 30), (26, 30)])
@@ -208,9 +215,9 @@ def test_with_three_classes_a_number_that_is_not_shown_excludes_joint_tables(
     made = replace(asked(900, 1, classes=classes, numbers=1), trees=8)
     attributes = (*made.domain.attributes, *_yes_or_no(7))
     made = replace(made, domain=replace(made.domain, attributes=attributes))
-    assert auto_rules.joint_tables_fit(made) == fits
+    assert joint_rules.joint_tables_fit(made) == fits
     made = replace(made, trees=7, domain=replace(made.domain, attributes=_yes_or_no(7)))
-    assert auto_rules.joint_tables_fit(made)
+    assert joint_rules.joint_tables_fit(made)
 
 
 @pytest.mark.parametrize(
@@ -225,9 +232,9 @@ def test_few_joint_figures_are_32_with_noise_up_to_the_rows_of_a_class(
     epsilon = 1 if classes > 2 else 0.1  # so that the limit is above 300 rows of two classes
     many = replace(asked(100_000, epsilon, classes=classes), trees=attributes)
     many = replace(many, domain=replace(many.domain, attributes=_yes_or_no(attributes)))
-    assert auto_rules.few_figures_fit(many) == fits
+    assert joint_rules.few_figures_fit(many) == fits
     if fits:
-        limit = _first(lambda rows: auto_rules.few_figures_fit(replace(many, rows=rows)))
+        limit = _first(lambda rows: joint_rules.few_figures_fit(replace(many, rows=rows)))
         most = 0.04 if classes == 2 else 0.1
         noise = math.sqrt(2 * classes) / math.hypot(1 / 400, most - 1 / 400) / epsilon
         figures = 32 * classes * {2: 1, 3: 3, 5: 10}[classes]
@@ -301,7 +308,7 @@ def test_medians_of_sums_do_not_depend_on_a_delta() -> None:
     """Sums use no δ. Thirty attributes: with a δ, the signal is above 300."""
     made = replace(asked(20_000, 1, classes=3, numbers=30), delta=atto_delta(10**-5))
     assert auto_rules.signal(made) > 300
-    assert not auto_rules.medians_pay(made)
+    assert not tree_beside_sums.medians_pay(made)
 
 
 @pytest.mark.parametrize(
@@ -317,7 +324,7 @@ def test_attributes_and_bins_follow_from_rows(
     made = asked(0, 1, classes=classes, numbers=40)
     noise = math.sqrt(2 * classes) / math.hypot(1 / 400, (0.04 if classes == 2 else 0.1) - 1 / 400)
     counted = np.full(classes, round((rows + 0.75 * noise) / classes))
-    sized = auto_rules.adapt(counted, made)
+    sized = log_odds.adapt(counted, made)
     assert sized.trees == attributes
     assert sized.domain == auto_rules.recut(made.domain, bins)
 
@@ -325,7 +332,7 @@ def test_attributes_and_bins_follow_from_rows(
 @pytest.mark.parametrize("rare", [1_000, 200, 50])
 def test_a_rare_class_allows_fewer_attributes(rare: int) -> None:
     """√(.18 · n·ε / √2 · 2 / √Σ(1/s)) / 2 of them, with the shares s of two classes."""
-    sized = auto_rules.adapt(np.array([2_000 - rare, rare]), asked(0, 1, numbers=40))
+    sized = log_odds.adapt(np.array([2_000 - rare, rare]), asked(0, 1, numbers=40))
     part = rare / 2_000
     clear = 0.18 * sized.rows / math.sqrt(2) * 2 / math.sqrt(1 / part + 1 / (1 - part))
     assert sized.trees == round(math.sqrt(clear) / 2)
@@ -334,9 +341,9 @@ def test_a_rare_class_allows_fewer_attributes(rare: int) -> None:
 def test_an_absent_class_counts_as_its_noise() -> None:
     made = asked(0, 1, numbers=40)
     noise = math.sqrt(2) / math.hypot(1 / 400, 0.04 - 1 / 400)
-    absent, as_noise = (auto_rules.adapt(np.array([2_000, n]), made) for n in (0, round(noise)))
+    absent, as_noise = (log_odds.adapt(np.array([2_000, n]), made) for n in (0, round(noise)))
     assert absent.trees == as_noise.trees == 4
-    assert auto_rules.adapt(np.array([2_000, 3 * round(noise)]), made).trees > 4
+    assert log_odds.adapt(np.array([2_000, 3 * round(noise)]), made).trees > 4
 
 
 def test_evenness_counts_a_class_as_at_least_its_noise() -> None:

@@ -34,8 +34,9 @@ from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.plan import COUNTS
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import find
-from dpforest_duckdb.recipes.ours.auto_rules import FEWEST, MOST, adapt
+from dpforest_duckdb.recipes.ours.auto_rules import FEWEST, MOST
 from dpforest_duckdb.recipes.ours.constants import CAUTION
+from dpforest_duckdb.recipes.ours.log_odds import adapt
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.tree import SCALE
 

@@ -38,7 +38,7 @@ from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.ours import auto_rules
 from dpforest_duckdb.recipes.ours.auto_rules import unexplained
-from dpforest_duckdb.recipes.plans import tables_query
+from dpforest_duckdb.recipes.ours.log_odds import tables_query
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits import limits

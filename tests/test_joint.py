@@ -26,9 +26,9 @@ from dpforest_duckdb.privacy.plan import COUNTS
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.sampler import MAX_DENOMINATOR
 from dpforest_duckdb.recipes import find
-from dpforest_duckdb.recipes.ours.auto_rules import (
+from dpforest_duckdb.recipes.ours.auto_rules import MOST
+from dpforest_duckdb.recipes.ours.joint_rules import (
     COARSEST,
-    MOST,
     few_figures_fit,
     joint_tables_fit,
     out_of_reach,

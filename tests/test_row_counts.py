@@ -28,7 +28,7 @@ from dpforest_duckdb.privacy.noise import ExactNoise, laplace_deviation
 from dpforest_duckdb.privacy.plan import AGAIN, COUNTS, ROWS, Plan, PlanError, PlannedQuery
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.ours.auto_rules import choice_part
-from dpforest_duckdb.recipes.plans import count_cost, count_queries
+from dpforest_duckdb.recipes.row_count_queries import count_cost, count_queries
 from dpforest_duckdb.request import Request
 
 OURS = (

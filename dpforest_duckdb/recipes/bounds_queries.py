@@ -14,7 +14,7 @@ from dpforest_duckdb.learners.private_bins import to_be_cut
 from dpforest_duckdb.learners.private_bounds import clear_check, clear_window, window_mechanism
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.plan import Measure, PlannedQuery, counting
-from dpforest_duckdb.recipes.plans import first_queries
+from dpforest_duckdb.recipes.row_count_queries import first_queries
 from dpforest_duckdb.request import Request
 
 BOUNDS, WINDOW = "bounds", "bounds window"

@@ -19,7 +19,7 @@ from dpforest_duckdb.privacy.plan import AGAIN, Measure, Plan, PlannedQuery
 from dpforest_duckdb.recipes.bounds_queries import with_check
 from dpforest_duckdb.recipes.conformance import Line
 from dpforest_duckdb.recipes.leaf_queries import COUNTS, Leaf
-from dpforest_duckdb.recipes.plans import count_queries
+from dpforest_duckdb.recipes.row_count_queries import count_queries
 from dpforest_duckdb.recipes.strongest_query import STRONGEST, strongest_is_cheap, with_strongest
 from dpforest_duckdb.request import Finish, Learner, Request, Stop
 from dpforest_duckdb.splits.candidates import SplitType
@@ -80,7 +80,7 @@ class Recipe:
     `plan` gives the queries:
 
     - "rows": a noisy class histogram of all rows, from which `adapt` sets trees, depth and bins;
-      "rows again": a second one, only if the first is too noisy (`plans.count_queries`);
+      "rows again": a second one, only if the first is too noisy (`row_count_queries`);
     - the level loop's: "histogram" or "size" at every node, "split" at every inner node, "leaf" at
       every leaf, "scores" of sums of votes;
     - boosting's "sweep" and "forest", the "tables" of attributes, class means' "window", "means",

@@ -13,7 +13,7 @@ from dataclasses import replace
 from dpforest_duckdb.learners.private_bounds import clear_check
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import counting
-from dpforest_duckdb.recipes.plans import first_queries
+from dpforest_duckdb.recipes.row_count_queries import first_queries
 from dpforest_duckdb.request import Request
 
 STRONGEST = "strongest"

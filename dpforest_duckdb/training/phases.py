@@ -23,8 +23,8 @@ from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import Event, Observer, Phase
 from dpforest_duckdb.recipes.bounds_queries import BOUNDS, window, with_windows
-from dpforest_duckdb.recipes.plans import count_queries
 from dpforest_duckdb.recipes.recipe import Recipe
+from dpforest_duckdb.recipes.row_count_queries import count_queries
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.request import Grown, Request, TrainingContext
 from dpforest_duckdb.tree import Tree

@@ -46,7 +46,7 @@ from dpforest_duckdb.privacy.bits import SecureBits, SeededBits
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.plan import AGAIN, COUNTS, ROWS, Plan, PlannedQuery
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.recipes import plans
+from dpforest_duckdb.recipes.ours import boosted, tree_beside_sums
 from dpforest_duckdb.splits import choose, positions, table_codes
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.training import phases
@@ -441,7 +441,7 @@ def asked_counts_forgotten() -> None:
 
 def medians_charged_once() -> None:
     """All attributes are cut at the cost of one."""
-    planned = plans.medians
+    planned = boosted.medians
 
     def once(*args: Any) -> Any:
         queries, rest = planned(*args)
@@ -452,7 +452,7 @@ def medians_charged_once() -> None:
         ]
         return tuple(once), rest
 
-    plans.medians = once
+    boosted.medians = tree_beside_sums.medians = once
 
 
 def medians_without_the_bound() -> None:

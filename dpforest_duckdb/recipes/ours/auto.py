@@ -20,13 +20,15 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     means_fit,
     models_differ,
     one_tree_shows_all,
-    releases_all_tables,
-    releases_no_table,
-    sums_use_all,
     tree_pays,
 )
 from dpforest_duckdb.recipes.ours.boosted import BOOSTED
 from dpforest_duckdb.recipes.ours.class_means import CLASS_MEANS
+from dpforest_duckdb.recipes.ours.joint_rules import (
+    releases_all_tables,
+    releases_no_table,
+    sums_use_all,
+)
 from dpforest_duckdb.recipes.ours.joint_tables import JOINT_TABLES
 from dpforest_duckdb.recipes.ours.log_odds import LOG_ODDS
 from dpforest_duckdb.recipes.ours.rooted_tables import ROOTED_TABLES, roots_see_enough

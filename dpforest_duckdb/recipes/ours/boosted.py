@@ -16,21 +16,24 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.boosting import BOOSTING
 from dpforest_duckdb.learners.class_means import ordered_attributes
 from dpforest_duckdb.postprocess.pipeline import as_grown
-from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.privacy.plan import LAPLACE, Measure, Plan, PlannedQuery, share
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto_rules import (
     deep_trees_pay,
     mostly_numeric,
     noise_of_products,
-    random_trees_pay,
+    signal,
 )
-from dpforest_duckdb.recipes.plans import FEW_TREES, START, in_rounds
+from dpforest_duckdb.recipes.plans import medians
 from dpforest_duckdb.recipes.recipe import own_recipe
+from dpforest_duckdb.recipes.row_count_queries import count_cost, first_queries
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
 
 MOST_PAIRED = 40  # numeric and ordered attributes: class means of more were not measured
 SHALLOW = 4  # splits of random trees where the signal is not strong
+START = 20  # percent of what bins leave, for class means where boosting starts at them
+FEW_TREES = 20  # percent of what then remains, for random trees, if only a few pay
 
 
 def plan(request: Request) -> Plan:
@@ -42,12 +45,12 @@ def plan(request: Request) -> Plan:
     """
     few = max(1, request.trees // 4)
     turns, sweeps, trees, forest = 3, 2, 0, 0
-    if random_trees_pay(request):
+    if _random_trees_pay(request):
         turns, forest = 5 if deep_trees_pay(request) else 4, 50
         sweeps, trees = (2, request.trees) if request.rho else (1, few)
     elif request.rho:
         sweeps, trees, forest = 1, few, FEW_TREES
-    planned = partial(in_rounds, request, turns=turns, sweeps=sweeps, trees=trees, forest=forest)
+    planned = partial(_in_rounds, request, turns=turns, sweeps=sweeps, trees=trees, forest=forest)
     started = planned(start=START)
     return started if _means_are_clear(request, started) else planned(start=0)
 
@@ -59,6 +62,49 @@ def _means_are_clear(request: Request, started: Plan) -> bool:
     if len(ordered_attributes(request)) > MOST_PAIRED or not mostly_numeric(request):
         return False
     return noise_of_products(BOOSTING, started, request) <= constants.CLEAN
+
+
+def _random_trees_pay(request: Request) -> bool:
+    """Whether random trees of boosting are worth half of the budget. Without a δ only deep ones
+    are.
+    """
+    if request.rho:
+        return signal(request) >= constants.ENOUGH
+    return deep_trees_pay(request)
+
+
+def _in_rounds(
+    request: Request, *, turns: int, sweeps: int, trees: int, forest: int, start: int
+) -> Plan:
+    """A plan of boosting: in ρ with a δ, else in ε.
+
+    After a noisy number of rows and `turns` of `medians`, `start` percent go to class means: half
+    to sums, half to products. Of what then remains, `forest` percent go to random `trees`, the
+    others to `sweeps` over all attributes.
+    """
+    first = first_queries(request)
+    measure: Measure = "ρ" if request.rho else "ε"
+    whole = request.epsilon - count_cost(request)
+    if request.rho:
+        whole = request.rho - sum(query.rho for query in first)
+    mechanism = f"{'discrete Gaussian' if request.rho else LAPLACE} on gradients"
+    of_sums = "discrete Gaussian" if request.rho else "joint noise"
+    bins, rest = medians(request, whole, turns, measure)
+    means, rest = share(rest, (start, 100 - start))
+    started = 1 if start else 0
+    random, sweep = share(rest, (forest, 100 - forest))
+    stages = [
+        ("means", of_sums, means // 2, 1, started),
+        ("products", of_sums, means // 2, 1, started),
+        ("sweep", mechanism, sweep, sweeps, len(request.domain.attributes)),
+        ("forest", mechanism, random, 1, trees),
+    ]
+    queries = (
+        PlannedQuery(purpose, how, (cost // times // often,) * often, times, measure)
+        for purpose, how, cost, often, times in stages
+        if times
+    )
+    return Plan((*first, *bins, *queries))
 
 
 def adapt(histogram: Integers, request: Request) -> Request:

@@ -6,14 +6,18 @@ is much smaller than noise for each table.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.engine.base import MIXTURE_PARTS
 from dpforest_duckdb.learners import joint_tables as learner
 from dpforest_duckdb.learners.rooted_tables import CAREFUL
 from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
-from dpforest_duckdb.recipes.ours.auto_rules import adapt_jointly
-from dpforest_duckdb.recipes.plans import count_cost, first_queries
+from dpforest_duckdb.recipes.ours.auto_rules import careful, recut
+from dpforest_duckdb.recipes.ours.joint_rules import COARSEST, joint_bins, out_of_reach
 from dpforest_duckdb.recipes.recipe import as_many_as_attributes, own_recipe
+from dpforest_duckdb.recipes.row_count_queries import count_cost, first_queries
 from dpforest_duckdb.request import Grown, Request
 from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.tree import Tree
@@ -22,6 +26,14 @@ from dpforest_duckdb.tree import Tree
 def plan(request: Request) -> Plan:
     tables = PlannedQuery("tables", "joint noise", (request.epsilon - count_cost(request),))
     return Plan((*first_queries(request), tables))
+
+
+def adapt(histogram: Integers, request: Request) -> Request:
+    """All attributes, in as many bins as joint noise allows; none if they are out of reach."""
+    seen = replace(careful(int(histogram.sum()), request), histogram=tuple(histogram.tolist()))
+    domain = recut(seen.domain, max(joint_bins(seen), COARSEST))
+    trees = 0 if out_of_reach(seen) else len(domain.attributes)
+    return replace(seen, trees=trees, depth=1, domain=domain)
 
 
 def finish(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
@@ -46,7 +58,7 @@ JOINT_TABLES = own_recipe(
     plan=plan,
     learner=learner.JOINT_TABLES,
     private_bounds=True,
-    adapt=adapt_jointly,
+    adapt=adapt,
     finish=finish,
     link="softmax",
 )

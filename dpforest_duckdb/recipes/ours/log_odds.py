@@ -6,20 +6,87 @@ The number of attributes and bins follows from a noisy number of rows (`auto_rul
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.informative_tables import informative_tables
-from dpforest_duckdb.postprocess.log_odds import log_odds, sums_cut
-from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.postprocess.log_odds import CUTS, log_odds, sums_cut
+from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, counting, evenly, share
+from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import constants
-from dpforest_duckdb.recipes.ours.auto_rules import adapt, draw_percent, sums_are_fitted
-from dpforest_duckdb.recipes.plans import by_rank
+from dpforest_duckdb.recipes.ours.auto_rules import (
+    FEWEST,
+    MOST,
+    careful,
+    classes_in,
+    draw_percent,
+    recut,
+    strength,
+    tables_wanted,
+)
 from dpforest_duckdb.recipes.recipe import as_many_as_attributes, own_recipe
+from dpforest_duckdb.recipes.row_count_queries import count_cost, first_queries
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
 
+# up to RANKED trees, each gets FADING times the share of the one before
+RANKED, FADING = 4, Fraction(7, 10)
+
 
 def plan(request: Request) -> Plan:
-    scores = constants.CHECK if sums_are_fitted(request) else 0
-    return by_rank(request, scores=scores, choice=draw_percent(request))
+    """A noisy number of rows, the attributes, their tables, and sums if these are to be fitted."""
+    sums = request.epsilon * constants.CHECK // 100 if sums_are_fitted(request) else 0
+    rest = request.epsilon - count_cost(request) - sums
+    scores = (counting("scores", (sums,)),) if sums else ()
+    return Plan((*first_queries(request), *drawn_tables(request, rest), *scores))
+
+
+def drawn_tables(request: Request, whole: int) -> tuple[PlannedQuery, ...]:
+    """The draws of attributes, unless all are used, and the tables of those drawn.
+
+    Both together cost `whole`, in nano-ε.
+    """
+    trees, every = request.trees, request.trees == len(request.domain.attributes)
+    if every:
+        return (tables_query(whole, trees, every=True),)
+    percent = draw_percent(request)
+    draws, tables = share(whole, (percent, 100 - percent))
+    how = PERMUTE_AND_FLIP.on("sums of max counts")
+    drawn = PlannedQuery("attribute", how, evenly(draws, trees))
+    return drawn, tables_query(tables, trees, every=False)
+
+
+def tables_query(cost: int, trees: int, *, every: bool) -> PlannedQuery:
+    """The query for the tables of attributes that were drawn, or of `every` attribute.
+
+    Few drawn attributes divide the cost, in nano-ε, by rank; others bring equal parts of it.
+    """
+    how = "joint noise in groups"
+    if every or trees > RANKED:
+        return PlannedQuery("tables", how, (cost // trees,), trees)
+    return PlannedQuery("tables", how, share(cost, [FADING**rank for rank in range(trees)]))
+
+
+def sums_are_fitted(request: Request) -> bool:
+    """Whether sums of log-odds are counted in bins and fitted. Only those of two classes are.
+
+    A cell of the histogram of two sums should have at least as many rows, on average, as the
+    standard deviation of its noise.
+    """
+    cells = 2 * (len(CUTS) + 1) ** 2
+    rows = strength(request) * constants.CHECK / 100 / cells
+    return classes_in(request) == 2 and rows >= math.sqrt(2)
+
+
+def adapt(histogram: Integers, request: Request) -> Request:
+    """Trees and bins by strength, from noisy class counts of all rows, minus CAUTION deviations."""
+    seen = replace(careful(int(histogram.sum()), request), histogram=tuple(histogram.tolist()))
+    trees = min(request.trees, tables_wanted(seen))
+    bins = 2 * round(constants.TABLES / 2 * strength(seen) / trees / math.sqrt(classes_in(request)))
+    bins = min(max(bins, FEWEST), MOST)
+    return replace(seen, trees=trees, depth=1, domain=recut(request.domain, bins))
 
 
 LOG_ODDS = own_recipe(

@@ -18,9 +18,9 @@ from dpforest_duckdb.learners import rooted_tables as learner
 from dpforest_duckdb.postprocess.pipeline import as_grown
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
-from dpforest_duckdb.recipes.ours import auto_rules, constants
-from dpforest_duckdb.recipes.plans import count_cost, first_queries
+from dpforest_duckdb.recipes.ours import auto_rules, constants, joint_tables
 from dpforest_duckdb.recipes.recipe import as_many_as_attributes, own_recipe
+from dpforest_duckdb.recipes.row_count_queries import count_cost, first_queries
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.splits.table_codes import deviations
@@ -85,7 +85,7 @@ def plan(request: Request) -> Plan:
 
 
 def adapt(histogram: Integers, request: Request) -> Request:
-    return replace(auto_rules.adapt_jointly(histogram, request), trees=request.trees, depth=3)
+    return replace(joint_tables.adapt(histogram, request), trees=request.trees, depth=3)
 
 
 ROOTED_TABLES = own_recipe(

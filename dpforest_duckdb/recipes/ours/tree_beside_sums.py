@@ -16,9 +16,10 @@ from dpforest_duckdb.postprocess.pipeline import as_grown
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, counting, evenly, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
-from dpforest_duckdb.recipes.ours import auto_rules, constants
-from dpforest_duckdb.recipes.plans import count_cost, drawn_tables, first_queries, medians
+from dpforest_duckdb.recipes.ours import auto_rules, constants, log_odds
+from dpforest_duckdb.recipes.plans import medians
 from dpforest_duckdb.recipes.recipe import as_many_as_attributes, own_recipe
+from dpforest_duckdb.recipes.row_count_queries import count_cost, first_queries
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.utilities import GINI
@@ -32,12 +33,29 @@ def _budgets(request: Request) -> tuple[tuple[PlannedQuery, ...], int, int, int]
     """
     bins: tuple[PlannedQuery, ...] = ()
     rest = request.epsilon - count_cost(request)
-    if auto_rules.medians_pay(request):
+    if medians_pay(request):
         bins, rest = medians(request, rest, TURNS)
     choice = int(rest * auto_rules.choice_part(request))
-    tree = auto_rules.tree_percent(request)
+    tree = _tree_percent(request)
     grown, sums = share(rest - choice, (tree, 100 - tree))
     return bins, choice, grown, sums
+
+
+def medians_pay(request: Request) -> bool:
+    """Whether `tree-beside-sums` cuts numeric attributes at private medians.
+
+    It does from the signal at which boosting starts without a δ, for two classes and mostly numeric
+    attributes. The signal is that without a δ, because sums use none.
+    """
+    return auto_rules.signal(replace(request, delta=0)) >= auto_rules.PURE * constants.ENOUGH
+
+
+def _tree_percent(request: Request) -> int:
+    """The tree's percentage of the budget of tree and sums: the more leaves rows allow, the more.
+
+    It is a quarter for few rows, which only the recipe by name has.
+    """
+    return int(min(max(100 * auto_rules.leaves(request) / 7, 25), 60))
 
 
 def plan(request: Request) -> Plan:
@@ -46,7 +64,7 @@ def plan(request: Request) -> Plan:
         (
             *first_queries(request),
             *bins,
-            *drawn_tables(request, sums, auto_rules.draw_percent(request)),
+            *log_odds.drawn_tables(request, sums),
             PlannedQuery("split", PERMUTE_AND_FLIP.on("Gini"), evenly(grown // 2, request.depth)),
             counting("leaf", (grown // 2,)),
             PlannedQuery("mixture", PERMUTE_AND_FLIP.on("points"), (choice,)),
@@ -58,7 +76,7 @@ def adapt(histogram: Integers, request: Request) -> Request:
     """Attributes by the strength of the sums' budget, depth by that of the tree's."""
     seen = auto_rules.careful(int(histogram.sum()), request)
     bins, _, grown, sums = _budgets(seen)
-    sized = auto_rules.adapt(histogram, replace(request, epsilon=sums))
+    sized = log_odds.adapt(histogram, replace(request, epsilon=sums))
     leaves = seen.rows * grown / NANO / constants.ENOUGH / request.rows_per_unit
     return replace(
         sized,

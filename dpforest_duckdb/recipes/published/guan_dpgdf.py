@@ -22,11 +22,16 @@ from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.privacy.plan import LAPLACE, Plan
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
-from dpforest_duckdb.recipes.plans import cube_roots, spread
+from dpforest_duckdb.recipes.plans import spread
 from dpforest_duckdb.recipes.recipe import Recipe, half_the_attributes, repaired
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.utilities import GINI, with_factor_2
+
+
+def cube_roots(depths: int, first: int = 0) -> tuple[Fraction, ...]:
+    """2^(first/3), 2^((first+1)/3), …: Guan et al. 2020 (4.34), to nine digits."""
+    return tuple(Fraction(round(2 ** ((first + i) / 3) * 10**9), 10**9) for i in range(depths))
 
 
 def plan(request: Request) -> Plan:

@@ -26,8 +26,9 @@ from dpforest_duckdb.postprocess.voting import vote_by_surest
 from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.privacy.plan import LAPLACE
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
-from dpforest_duckdb.recipes.plans import NOISY_ROWS, PUBLIC_ROWS, ROWS_SHARE, leaves_only
+from dpforest_duckdb.recipes.plans import leaves_only
 from dpforest_duckdb.recipes.recipe import Recipe, as_many_as_attributes, repaired
+from dpforest_duckdb.recipes.row_count_queries import NOISY_ROWS, PUBLIC_ROWS, ROWS_SHARE
 from dpforest_duckdb.recipes.stopping import unsupported
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
