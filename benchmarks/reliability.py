@@ -43,16 +43,15 @@ RACER = """
 import sys
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.ledger.book import Ledger
-from dpforest_duckdb.ledger.entries import Table
+from dpforest_duckdb.ledger.entries import Charge, Table
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 ledger, amount, tries = Ledger(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 table, granted, tried = Table("0", "t", "d::main.t"), 0, 0
 while tried < tries:
     try:
-        unit = PrivacyUnit("row")
         with ledger.writing() as chain:
-            chain.debit(table, amount, 0, unit, recipe="r", model="m", private=True, plan=[])
+            chain.debit(table, Charge(amount, 0, PrivacyUnit("row"), "r", "m", True, ()))
         granted += 1
     except BudgetError:
         pass

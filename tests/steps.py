@@ -10,6 +10,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import CodedRows, Coding, Engine
 from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.ledger.entries import Charge
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO
@@ -22,7 +23,14 @@ from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Grown, Request
 from dpforest_duckdb.training import phases
 
+ROW = PrivacyUnit("row")
 _OPEN: list[Any] = []  # snapshots, which last as long as the tests
+
+
+def charge(epsilon: int = NANO, unit: PrivacyUnit = ROW, *, private: bool = True) -> Charge:
+    """What a run of that cost is charged."""
+    plan = ({"purpose": "test"},)
+    return Charge(epsilon, 0, unit, recipe="auto", model="m", private=private, plan=plan)
 
 
 def encode(

@@ -14,7 +14,7 @@ import json
 import secrets
 import shlex
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,6 +36,7 @@ from dpforest_duckdb.ledger.entries import (
     NO_FILE,
     Budget,
     Cap,
+    Charge,
     Outcome,
     Table,
     folded,
@@ -120,17 +121,7 @@ class Account:
             column, rows, cap=cap.unit if cap else None, columns=self.info.columns
         )
 
-    def debit(
-        self,
-        epsilon: int,
-        delta: int,
-        unit: PrivacyUnit,
-        *,
-        recipe: str,
-        model: str,
-        private: bool,
-        plan: Sequence[Mapping[str, Any]],
-    ) -> tuple[int, ...]:
+    def debit(self, charge: Charge) -> tuple[int, ...]:
         """Spend on the table, committed before this returns; the run's number, in a tuple.
 
         Raises `BudgetError` or `DpforestError`, and spends nothing, if the cap does not allow the
@@ -146,21 +137,16 @@ class Account:
             self._refuse_other_cap(info)
             table = self._identify(chain, info)
             self._refuse_unanchored(chain.budget(table.dataset), info)
-            run = chain.debit(
-                table, epsilon, delta, unit, recipe=recipe, model=model, private=private, plan=plan
-            )
-            return (run,), table
+            return (chain.debit(table, charge),), table
 
         return self._enter(spend)
 
-    def check(
-        self, chain: Chain, epsilon: int, delta: int, unit: PrivacyUnit, *, private: bool
-    ) -> None:
+    def check(self, chain: Chain, charge: Charge) -> None:
         """Raise what `debit` would raise about the budget; else add the run to `chain` only."""
         info = self._current_info()
         table = self._identify(chain, info)
         self._refuse_unanchored(chain.budget(table.dataset), info)
-        chain.debit(table, epsilon, delta, unit, recipe="", model="", private=private, plan=[])
+        chain.debit(table, charge)
 
     def refuse_other(self, runs: Sequence[int], seen: TableInfo | None) -> None:
         """Raise `DpforestError` if the rows may not be those of the table that `runs` debited.

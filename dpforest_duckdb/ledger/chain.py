@@ -6,17 +6,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
-from typing import Any
 
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.entries import (
     Budget,
     Cap,
+    Charge,
     Closing,
     Debit,
     Entry,
@@ -179,35 +179,17 @@ class Chain:
         check_cap(cap, self.budget(table.dataset), raise_cap)
         self.add(cap)
 
-    def debit(
-        self,
-        table: Table,
-        epsilon: int,
-        delta: int,
-        unit: PrivacyUnit,
-        *,
-        recipe: str,
-        model: str,
-        private: bool,
-        plan: Sequence[Mapping[str, Any]],
-    ) -> int:
-        """Spend nano-ε and atto-δ on a run; the run's number.
+    def debit(self, table: Table, charge: Charge) -> int:
+        """Debit a table with what a run costs; the run's number.
 
-        `plan` is JSON: the planned queries. Raises `BudgetError`, and spends nothing, if the cap
-        does not allow the run, is for another unit, or the run is not private. Without a cap the
-        spending is recorded.
+        Raises `BudgetError`, and spends nothing, if the cap does not allow the run, is for another
+        unit, or the run is not private. Without a cap the spending is recorded.
         """
         debit = Debit(
+            **{each.name: getattr(charge, each.name) for each in fields(Charge)},
             seq=self.next,
             time=_now(),
             table=table,
-            epsilon=epsilon,
-            delta=delta,
-            unit=unit,
-            recipe=recipe,
-            model=model,
-            private=private,
-            plan=tuple(plan),
             versions=_versions(),
         )
         check_debit(debit, self.budget(table.dataset))

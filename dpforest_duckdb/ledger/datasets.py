@@ -9,17 +9,16 @@ dataset: its earlier spending is added to the dataset's, and later runs on it ar
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 from unicodedata import normalize
 
 from dpforest_duckdb.errors import BudgetError, UsageError
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
-from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Closing, Outcome, Table
+from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Charge, Closing, Outcome, Table
 from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 
 
@@ -89,17 +88,7 @@ class DatasetAccount:
         known = (column or "",) if self.columns is None else self.columns
         return requested_unit(column, rows, cap=cap.unit if cap else None, columns=known)
 
-    def debit(
-        self,
-        epsilon: int,
-        delta: int,
-        unit: PrivacyUnit,
-        *,
-        recipe: str,
-        model: str,
-        private: bool,
-        plan: Sequence[Mapping[str, Any]],
-    ) -> tuple[int, ...]:
+    def debit(self, charge: Charge) -> tuple[int, ...]:
         """Spend on every budget, committed before this returns; the numbers of the runs.
 
         Raises `BudgetError` or `DpforestError`, and spends nothing, if one of them does not allow
@@ -107,27 +96,13 @@ class DatasetAccount:
         """
         self.refuse_others()
         with self.ledger.writing() as chain:
-            return tuple(
-                chain.debit(
-                    table,
-                    epsilon,
-                    delta,
-                    unit,
-                    recipe=recipe,
-                    model=model,
-                    private=private,
-                    plan=plan,
-                )
-                for table in self._debited(chain)
-            )
+            return tuple(chain.debit(table, charge) for table in self._debited(chain))
 
-    def check(
-        self, chain: Chain, epsilon: int, delta: int, unit: PrivacyUnit, *, private: bool
-    ) -> None:
+    def check(self, chain: Chain, charge: Charge) -> None:
         """Raise what `debit` would raise, else add the run to `chain`, in memory."""
         self.refuse_others()
         for table in self._debited(chain):
-            chain.debit(table, epsilon, delta, unit, recipe="", model="", private=private, plan=[])
+            chain.debit(table, charge)
 
     def refuse_other(self, runs: Sequence[int], seen: object) -> None:
         """Nothing is refused: the rows are in no table."""
@@ -171,12 +146,10 @@ class NoAccount:
     def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
         return requested_unit(column, rows, cap=None, columns=(column or "",))
 
-    def debit(self, epsilon: int, delta: int, unit: PrivacyUnit, **run: object) -> tuple[int, ...]:
+    def debit(self, charge: Charge) -> tuple[int, ...]:
         return ()
 
-    def check(
-        self, chain: Chain, epsilon: int, delta: int, unit: PrivacyUnit, *, private: bool
-    ) -> None:
+    def check(self, chain: Chain, charge: Charge) -> None:
         return None
 
     def refuse_other(self, runs: Sequence[int], seen: object) -> None:
@@ -243,16 +216,7 @@ def _join(chain: Chain, file: Path, named: Table) -> None:
                 "--dataset out."
             )
         for run in budget.entries:
-            chain.debit(
-                named,
-                run.epsilon,
-                run.delta,
-                run.unit,
-                recipe=run.recipe,
-                model=run.model,
-                private=run.private,
-                plan=run.plan,
-            )
+            chain.debit(named, run)
     chain.move(replace(named, place=place))
 
 

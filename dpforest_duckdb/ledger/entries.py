@@ -81,13 +81,12 @@ class Cap:
 
 
 @dataclass(frozen=True)
-class Debit:
-    """What a run costs, in nano-ε and atto-δ; it counts however the run ended (`state`)."""
+class Charge:
+    """What a run costs, in nano-ε and atto-δ, and what the ledger says of it.
 
-    kind: ClassVar[str] = "open"
-    seq: int
-    time: str
-    table: Table
+    `plan` is JSON: the planned queries.
+    """
+
     epsilon: int
     delta: int
     unit: PrivacyUnit
@@ -95,6 +94,16 @@ class Debit:
     model: str
     private: bool
     plan: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Debit(Charge):
+    """A charge that is debited; it counts however the run ended (`state`)."""
+
+    kind: ClassVar[str] = "open"
+    seq: int
+    time: str
+    table: Table
     versions: Mapping[str, str]
     state: State = "open"
 

@@ -21,7 +21,7 @@ from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError, after
 from dpforest_duckdb.ledger.account import Account, has_budget
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount
-from dpforest_duckdb.ledger.entries import outcome
+from dpforest_duckdb.ledger.entries import Charge, outcome
 from dpforest_duckdb.model.figures import EDGES, Evaluation, exact_figures, noisy_figures
 from dpforest_duckdb.model.json_format import fingerprint
 from dpforest_duckdb.privacy.amounts import nano_epsilon
@@ -87,12 +87,11 @@ def evaluate(
             "model never saw these rows."
         )
     labels = _labels(forest, info, target, unit)
-    planned = asdict(counting("figures", (nano,)))
-    plan = [{**planned, **({"declared": UNSEEN} if unseen else {})}]
+    declared = {"declared": UNSEEN} if unseen else {}
+    plan = ({**asdict(counting("figures", (nano,))), **declared},)
+    charge = Charge(nano, 0, unit, EVALUATE, forest.name, private=not reason, plan=plan)
     with engine.snapshot(info) as rows:  # what cannot be read costs nothing
-        run = account.debit(
-            nano, 0, unit, recipe=EVALUATE, model=forest.name, private=not reason, plan=plan
-        )
+        run = account.debit(charge)
         try:
             account.refuse_other(run, rows.table_seen())
             found = _noisy(rows, forest, labels, nano, unit)

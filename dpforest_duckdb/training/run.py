@@ -23,7 +23,7 @@ from dpforest_duckdb.errors import (
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount
-from dpforest_duckdb.ledger.entries import Outcome, outcome
+from dpforest_duckdb.ledger.entries import Charge, Outcome, outcome
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.doubts import doubts
 from dpforest_duckdb.model.forest import Forest
@@ -89,6 +89,19 @@ class Run:
         return self.request.delta
 
     @property
+    def charge(self) -> Charge:
+        """What the ledger records of the run before it reads a row."""
+        return Charge(
+            self.cost,
+            self.delta,
+            self.unit,
+            recipe=self.recipe.label,
+            model=self.name or "",
+            private=not self.reasons,
+            plan=tuple(asdict(query) for query in self.plan.queries),
+        )
+
+    @property
     def bytes_of_a_row(self) -> int:
         """The most temporary space per row, in memory or on disk, from public facts."""
         return self._bytes_of_a_row()
@@ -149,15 +162,7 @@ class Run:
     def execute_on(self, rows: Snapshot, observe: Observer = unobserved) -> Forest:
         """`execute` on a snapshot of the table, which several runs may share."""
         observe(Event(Phase.DEBIT))
-        run = self.account.debit(
-            self.cost,
-            self.delta,
-            self.unit,
-            recipe=self.recipe.label,
-            model=self.name or "",
-            private=not self.reasons,
-            plan=[asdict(query) for query in self.plan.queries],
-        )
+        run = self.account.debit(self.charge)
         try:
             self.account.refuse_other(run, rows.table_seen())
             forest = self._grown_forest(rows, observe)
@@ -194,7 +199,7 @@ class Run:
 
         The run is added to `chain` in memory; the ledger's file does not change.
         """
-        self.account.check(chain, self.cost, self.delta, self.unit, private=not self.reasons)
+        self.account.check(chain, self.charge)
 
     def release_uncapped(self) -> Forest:
         """The forest, without a debit or an entry in a ledger: for audits on made-up tables.

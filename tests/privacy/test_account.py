@@ -14,6 +14,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from shell import dpforest, make
+from steps import charge
 
 from dpforest_duckdb.engine.connect import open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
@@ -45,9 +46,7 @@ def account(con: duckdb.DuckDBPyConnection, table: str = "visits", **options: ob
 
 
 def spend(found: Account, epsilon: int = NANO, *, private: bool = True) -> tuple[int, ...]:
-    return found.debit(
-        epsilon, 0, ROW, recipe="auto", model="m", private=private, plan=[{"purpose": "test"}]
-    )
+    return found.debit(charge(epsilon, private=private))
 
 
 def test_the_ledger_is_beside_the_database(database: Path) -> None:

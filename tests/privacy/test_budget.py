@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 from shell import dpforest
+from steps import charge
 
 from dpforest_duckdb import BudgetError, DpforestError, UsageError, prepare
 from dpforest_duckdb.domain import Attribute, Domain
@@ -49,7 +50,7 @@ def ready(con: duckdb.DuckDBPyConnection, table: str = "t", **options: Any) -> A
 
 
 def spend(found: Account, epsilon: int = NANO) -> tuple[int, ...]:
-    return found.debit(epsilon, 0, ROW, recipe="auto", model="", private=True, plan=[])
+    return found.debit(charge(epsilon))
 
 
 @pytest.fixture
@@ -408,7 +409,7 @@ def test_the_unit_of_a_cap_can_change_while_nothing_is_spent(
 
 def test_a_check_refuses_what_a_debit_would(con: duckdb.DuckDBPyConnection) -> None:
     found = account(con)
-    found.check(found.ledger.read(), NANO, 0, ROW, private=True)
+    found.check(found.ledger.read(), charge(NANO))
     found.set_cap(NANO, 0, ROW, raise_cap=False)
     for epsilon, unit, private in (
         (2 * NANO, ROW, True),
@@ -416,7 +417,7 @@ def test_a_check_refuses_what_a_debit_would(con: duckdb.DuckDBPyConnection) -> N
         (NANO, ROW, False),
     ):
         with pytest.raises(BudgetError):
-            found.check(found.ledger.read(), epsilon, 0, unit, private=private)
+            found.check(found.ledger.read(), charge(epsilon, unit, private=private))
     assert len(found.ledger.read().entries) == 1
 
 

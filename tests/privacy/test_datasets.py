@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from steps import charge
 
 from dpforest_duckdb.errors import BudgetError, UsageError
 from dpforest_duckdb.ledger.book import Ledger
@@ -22,7 +23,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def spend(account: DatasetAccount, epsilon: int = NANO, *, private: bool = True) -> tuple[int, ...]:
-    return account.debit(epsilon, 0, ROW, recipe="auto", model="", private=private, plan=[])
+    return account.debit(charge(epsilon, private=private))
 
 
 def spent(ledger: Ledger, *files: Path, dataset: str | None = None) -> int:
@@ -43,7 +44,7 @@ def test_a_cap_on_one_file_refuses_the_whole_glob(ledger: Ledger) -> None:
     DatasetAccount(ledger, (B,)).set_cap(NANO, 0, ROW, raise_cap=False)
     both = DatasetAccount(ledger, (A, B))
     for refused in (
-        lambda: both.check(ledger.read(), 2 * NANO, 0, ROW, private=True),
+        lambda: both.check(ledger.read(), charge(2 * NANO)),
         lambda: spend(both, 2 * NANO),
     ):
         with pytest.raises(BudgetError, match=r'only 1 .* file "b.csv"'):
@@ -101,7 +102,7 @@ def test_a_capped_dataset_takes_no_run_that_is_not_private(ledger: Ledger) -> No
     with pytest.raises(BudgetError, match="not private"):
         spend(account, private=False)
     with pytest.raises(BudgetError, match="protects each row"):
-        account.debit(1, 0, PrivacyUnit("who"), recipe="", model="", private=True, plan=[])
+        account.debit(charge(1, PrivacyUnit("who")))
 
 
 def test_a_dataset_needs_a_name(ledger: Ledger) -> None:

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger import book as module
 from dpforest_duckdb.ledger.book import Ledger
-from dpforest_duckdb.ledger.entries import Budget, Table
+from dpforest_duckdb.ledger.entries import Budget, Charge, Table
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, atto_delta, nano_epsilon
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
@@ -41,9 +41,10 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger(tmp_path / "hospital.ledger")
 
 
-def debit(ledger: Ledger, epsilon: int, delta: int = 0, **changes: Any) -> int:
+def debit(
+    ledger: Ledger, epsilon: int, delta: int = 0, table: Table = VISITS, **changes: Any
+) -> int:
     run: dict[str, Any] = {
-        "table": VISITS,
         "unit": ROW,
         "recipe": "auto",
         "model": "readmission",
@@ -51,7 +52,7 @@ def debit(ledger: Ledger, epsilon: int, delta: int = 0, **changes: Any) -> int:
         "plan": PLAN,
     }
     with ledger.writing() as chain:
-        return chain.debit(epsilon=epsilon, delta=delta, **run | changes)
+        return chain.debit(table, Charge(epsilon, delta, **run | changes))
 
 
 def set_cap(
@@ -337,7 +338,7 @@ WORKER = """
 import sys
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.ledger.book import Ledger
-from dpforest_duckdb.ledger.entries import Table
+from dpforest_duckdb.ledger.entries import Charge, Table
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 ledger, amount, attempts = Ledger(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
@@ -345,9 +346,8 @@ table = Table("0f3a", "visits", "/data/hospital.duckdb::main.visits")
 sys.stdin.readline()
 while attempts:
     try:
-        unit = PrivacyUnit("row")
         with ledger.writing() as chain:
-            chain.debit(table, amount, 0, unit, recipe="auto", model="m", private=True, plan=[])
+            chain.debit(table, Charge(amount, 0, PrivacyUnit("row"), "auto", "m", True, ()))
         print("granted", flush=True)
     except BudgetError:
         pass

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from steps import charge
 
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import BudgetError
@@ -21,11 +22,12 @@ READER = """
 import sys, duckdb
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.ledger.entries import Charge
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 engine = DuckDBEngine(duckdb.connect(sys.argv[1], read_only=True))
 account = Account.of(engine, engine.table("t"))
 for _ in range(int(sys.argv[2])):
-    account.debit(1, 0, PrivacyUnit("row"), recipe="", model="", private=True, plan=[])
+    account.debit(Charge(1, 0, PrivacyUnit("row"), "", "", True, ()))
 """
 
 
@@ -45,7 +47,7 @@ def spend(found: Account, times: int) -> int:
     granted = 0
     for _ in range(times):
         try:
-            found.debit(1, 0, ROW, recipe="", model="", private=True, plan=[])
+            found.debit(charge(1))
             granted += 1
         except BudgetError as error:
             if "of the cap" not in str(error):  # nothing but the cap refuses
