@@ -7,7 +7,6 @@ What is computed from the noisy grid may be published.
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 from dataclasses import asdict, replace
 from decimal import Decimal
@@ -17,11 +16,12 @@ from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.domain import bound_labels
 from dpforest_duckdb.domain.names import fold, spellings
 from dpforest_duckdb.engine.base import Engine, Snapshot
-from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError, after_debit
+from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account, has_budget
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount
-from dpforest_duckdb.ledger.entries import Charge, outcome
+from dpforest_duckdb.ledger.entries import Charge
+from dpforest_duckdb.ledger.open_run import debited
 from dpforest_duckdb.model.figures import EDGES, Evaluation, exact_figures, noisy_figures
 from dpforest_duckdb.model.json_format import fingerprint
 from dpforest_duckdb.privacy.amounts import nano_epsilon
@@ -90,19 +90,11 @@ def evaluate(
     declared = {"declared": UNSEEN} if unseen else {}
     plan = ({**asdict(counting("figures", (nano,))), **declared},)
     charge = Charge(nano, 0, unit, EVALUATE, forest.name, private=not reason, plan=plan)
-    with engine.snapshot(info) as rows:  # what cannot be read costs nothing
-        run = account.debit(charge)
-        try:
-            account.refuse_other(run, rows.table_seen())
-            found = _noisy(rows, forest, labels, nano, unit)
-        except BaseException as error:
-            with contextlib.suppress(DpforestError):
-                account.close_run(run, outcome(error))
-            if isinstance(error, DpforestError):
-                raise after_debit(error) from None
-            raise
-    with contextlib.suppress(DpforestError):  # the debit stays, even if this line fails
-        account.close_run(run, "done")
+    with (
+        engine.snapshot(info) as rows,  # what cannot be read costs nothing
+        debited(account, charge, rows.table_seen),
+    ):
+        found = _noisy(rows, forest, labels, nano, unit)
     return replace(found, private=False, reasons=(reason,)) if reason else found
 
 

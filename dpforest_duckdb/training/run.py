@@ -12,18 +12,12 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from dpforest_duckdb.engine.base import Engine, Snapshot
-from dpforest_duckdb.errors import (
-    BudgetError,
-    DpforestError,
-    PublicFactWarning,
-    UnrecordedWarning,
-    after_debit,
-    warn,
-)
+from dpforest_duckdb.errors import BudgetError, DpforestError, PublicFactWarning, warn
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount
-from dpforest_duckdb.ledger.entries import Charge, Outcome, outcome
+from dpforest_duckdb.ledger.entries import Charge
+from dpforest_duckdb.ledger.open_run import debited
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.doubts import doubts
 from dpforest_duckdb.model.forest import Forest
@@ -40,10 +34,6 @@ from dpforest_duckdb.training.phases import Phases
 from dpforest_duckdb.tree import Guarantee, Tree
 from dpforest_duckdb.version import __version__
 
-NOT_CLOSED = (
-    "The debit is in the ledger, but not which model it made: this failed. So evaluate takes the "
-    "model for one that no private run made."
-)
 SEEDED = "The noise comes from a seed and can be repeated."
 
 
@@ -162,37 +152,21 @@ class Run:
     def execute_on(self, rows: Snapshot, observe: Observer = unobserved) -> Forest:
         """`execute` on a snapshot of the table, which several runs may share."""
         observe(Event(Phase.DEBIT))
-        run = self.account.debit(self.charge)
-        try:
-            self.account.refuse_other(run, rows.table_seen())
+        with debited(self.account, self.charge, rows.table_seen) as run:
             forest = self._grown_forest(rows, observe)
+            made = "" if self.reasons else fingerprint(forest)
             if self.name is not None:
                 observe(Event(Phase.STORE))
-                forest = store.keep(self.engine.models, forest, replace=self.replace)
-        except store.NotStoredError as error:
-            self._close(run, "done", error.forest)
-            raise
-        except DpforestError as error:
-            self._close(run, outcome(error))
-            raise after_debit(error) from None
-        except BaseException as error:
-            self._close(run, outcome(error))
-            raise
-        self._close(run, "done", forest)
+                try:
+                    forest = store.keep(self.engine.models, forest, replace=self.replace)
+                except store.NotStoredError:
+                    run.close(made)
+                    raise
+            run.close(made)
         with contextlib.suppress(UserWarning):  # where warnings are errors: the forest is paid for
             for doubt in doubts(forest):
                 warn(doubt, PublicFactWarning)
         return forest
-
-    def _close(self, run: tuple[int, ...], state: Outcome, forest: Forest | None = None) -> None:
-        """Record how a run ended, and the hash of a private forest; a failure changes no debit."""
-        made = "" if self.reasons or forest is None else fingerprint(forest)
-        try:
-            self.account.close_run(run, state, made)
-        except DpforestError:
-            if made:
-                with contextlib.suppress(UserWarning):
-                    warn(NOT_CLOSED, UnrecordedWarning)
 
     def check(self, chain: Chain) -> None:
         """Raise `BudgetError` if the budget would refuse `execute` after the entries of `chain`.
