@@ -8,10 +8,9 @@ of DuckDB under the same seed. Noise comes from seeds: this is for experiments o
 
 from __future__ import annotations
 
-import contextlib
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -34,7 +33,6 @@ from dpforest_duckdb.engine.base import (
     in_dimensions,
 )
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.model.figures import LEAST_PROBABILITY, auc
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
@@ -43,7 +41,7 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.scoring.codes import DuckDBDialect
-from dpforest_duckdb.training.run import Run
+from dpforest_duckdb.training.run import Run, grown_forest
 from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, THRESHOLD, Tree, branch_of
 
 CODINGS = 512  # of attributes, kept for a table
@@ -126,22 +124,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Memory:
-    """An engine, and a snapshot, of some rows of a table. Only what training a recipe of this
-    package needs is there.
-    """
+    """A snapshot of some rows of a table, with what training a recipe of this package needs."""
 
     table: Table
     rows: Integers
-
-    def refuse_unseen(self, table: TableInfo) -> None:
-        """All rows are seen."""
-
-    @contextlib.contextmanager
-    def snapshot(self, table: TableInfo, *, shared: bool = False) -> Iterator[Memory]:
-        yield self
-
-    def table_seen(self) -> None:
-        """None: the rows are in no database."""
 
     def encode(self, coding: Coding, **others: object) -> MemoryRows:
         """The rows, every one a unit and seen by every tree."""
@@ -336,8 +322,8 @@ def trained(
         warnings.simplefilter("ignore")  # seeded noise warns at every run; this is an experiment
         randomness = Randomness.seeded(seed)
     run = Run(
-        engine=cast(Any, Memory(table, rows)),
-        account=cast(Any, UNCAPPED),
+        engine=cast(Any, None),
+        account=cast(Any, None),
         table=cast(Any, SimpleNamespace(display="memory", name="memory", reference="memory")),
         recipe=chosen,
         request=request,
@@ -347,10 +333,7 @@ def trained(
         name=None,
         replace=False,
     )
-    return run.release_uncapped()
-
-
-UNCAPPED = SimpleNamespace(budget=lambda seen: SimpleNamespace(cap=None))
+    return grown_forest(run, cast(Any, Memory(table, rows)))
 
 
 def evaluated(forest: Forest, table: Table, rows: Integers) -> Figures:

@@ -21,9 +21,11 @@ from dpforest_duckdb.arrays import Floats, Mask
 from dpforest_duckdb.audit.bound import guessing_bound
 from dpforest_duckdb.audit.mechanisms import Finding
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.ledger.datasets import refuse_capped
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.training.prepare import prepare
+from dpforest_duckdb.training.run import Run, grown_forest
 
 Coins = Mask  # [training, row] whether the row is in the table
 
@@ -92,7 +94,22 @@ def _forests(name: str, coins: Coins, delta: str, *, as_published: bool) -> Iter
             rows = [0] * OTHERS + (np.flatnonzero(present) + 1).tolist()
             con.execute("TRUNCATE t")
             con.execute(f"INSERT INTO t SELECT {cells}, 'k' || i FROM unnest(?) AS r(i)", [rows])
-            yield run.release_uncapped()
+            yield release_uncapped(run)
+
+
+def release_uncapped(run: Run) -> Forest:
+    """The forest of a run on a made-up table, without a debit or an entry in a ledger.
+
+    Raises `BudgetError` for a table with a cap.
+    """
+    with run.engine.snapshot(run.table) as rows:
+        refuse_capped(
+            run.account,
+            rows.table_seen(),
+            f'Table "{run.table.display}" has a cap, and this would spend past it: execute the '
+            "run.",
+        )
+        return grown_forest(run, rows)
 
 
 def _domain() -> Domain:

@@ -16,6 +16,7 @@ from unicodedata import normalize
 
 from dpforest_duckdb.errors import BudgetError, UsageError
 from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Charge, Closing, Outcome, Table
@@ -160,6 +161,18 @@ class NoAccount:
 
 
 AnyAccount = Account | DatasetAccount | NoAccount
+
+
+def refuse_capped(account: AnyAccount, seen: TableInfo | None, sentence: str) -> None:
+    """Raise `BudgetError` unless figures of the rows may be released without a debit.
+
+    They may not be if the rows have a cap, which the sentence says, or come from a table or a file
+    with a cap of its own: caps and views may have changed since the rows were found.
+    """
+    if account.budget(seen).cap:
+        raise BudgetError(sentence)
+    if isinstance(account, DatasetAccount):
+        account.refuse_others()
 
 
 def capped_files(ledger: Ledger, dataset: str) -> bool:

@@ -19,7 +19,7 @@ from dpforest_duckdb.engine.base import Engine, Snapshot
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account, has_budget
 from dpforest_duckdb.ledger.anchor import TableInfo
-from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount
+from dpforest_duckdb.ledger.datasets import AnyAccount, refuse_capped
 from dpforest_duckdb.ledger.entries import Charge
 from dpforest_duckdb.ledger.open_run import debited
 from dpforest_duckdb.model.figures import EDGES, Evaluation, exact_figures, noisy_figures
@@ -111,13 +111,13 @@ def _exact(
         seen = rows.table_seen()
         if seen and account is None and has_budget(seen.comment):
             account = Account.of(engine, seen)
-        if account and account.budget(seen).cap:
-            raise BudgetError(
+        if account:
+            refuse_capped(
+                account,
+                seen,
                 f'Refused: {account.noun} "{account.display}" has a cap, and exact figures are not '
-                "private: ask for noisy ones with --epsilon."
+                "private: ask for noisy ones with --epsilon.",
             )
-        if isinstance(account, DatasetAccount):
-            account.refuse_others()  # caps and views may have changed since the rows were found
         return exact_figures(rows.count_outcomes(forest, labels), len(forest.domain.classes))
 
 

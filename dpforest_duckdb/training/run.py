@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from dpforest_duckdb.engine.base import Engine, Snapshot
-from dpforest_duckdb.errors import BudgetError, DpforestError, PublicFactWarning, warn
+from dpforest_duckdb.errors import DpforestError, PublicFactWarning, warn
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount
@@ -153,7 +153,7 @@ class Run:
         """`execute` on a snapshot of the table, which several runs may share."""
         observe(Event(Phase.DEBIT))
         with debited(self.account, self.charge, rows.table_seen) as run:
-            forest = self._grown_forest(rows, observe)
+            forest = grown_forest(self, rows, observe)
             made = "" if self.reasons else fingerprint(forest)
             if self.name is not None:
                 observe(Event(Phase.STORE))
@@ -175,52 +175,6 @@ class Run:
         """
         self.account.check(chain, self.charge)
 
-    def release_uncapped(self) -> Forest:
-        """The forest, without a debit or an entry in a ledger: for audits on made-up tables.
-
-        Raises `BudgetError` for a table with a cap.
-        """
-        with self.engine.snapshot(self.table) as rows:
-            self._refuse_cap(rows.table_seen())
-            return self._grown_forest(rows, unobserved)
-
-    def _refuse_cap(self, seen: TableInfo | None) -> None:
-        if self.account.budget(seen).cap:
-            raise BudgetError(
-                f'Table "{self.table.display}" has a cap, and this would spend past it: execute '
-                "the run."
-            )
-        if isinstance(self.account, DatasetAccount):
-            self.account.refuse_others()
-
-    @np.errstate(all="ignore")  # no value of a row may make a run fail, whatever np.seterr says
-    def _grown_forest(self, rows: Snapshot, observe: Observer) -> Forest:
-        trees: list[Tree] = []
-        queries: list[PlannedQuery] = []
-        limited = 0
-        phases = Phases(rows, self.recipe, self.unit, self.randomness, observe)
-        requests = self.recipe.phases(self.request)
-        for number, request in enumerate(requests, 1):
-            context = phases.context(request)
-            grown = phases.grown(context, trees, last=number == len(requests))
-            trees += context.recipe.finish(grown, context.request, context.account.plan)
-            limited += grown.limited
-            queries += context.account.plan.queries
-        observe(Event(Phase.FINISH))
-        return Forest(
-            name=self.name or self.table.name,
-            recipe=self.recipe.label,
-            guarantee=self.guarantee(Plan(tuple(queries))),
-            domain=context.request.domain,
-            trees=tuple(trees),
-            link=context.recipe.link,
-            table=self.table.reference,
-            version=__version__,
-            voting=context.recipe.voting,
-            limited=limited,
-            picked="" if context.recipe.name == self.recipe.name else context.recipe.name,
-        )
-
     def guarantee(self, plan: Plan) -> Guarantee:
         """What the forest promises, according to the plan of the run."""
         return Guarantee(
@@ -234,3 +188,36 @@ class Run:
             noise=self.randomness.noise.name,
             plan=plan.lines(),
         )
+
+
+@np.errstate(all="ignore")  # no value of a row may make a run fail, whatever np.seterr says
+def grown_forest(run: Run, rows: Snapshot, observe: Observer = unobserved) -> Forest:
+    """The forest that a run grows from a snapshot. Nothing is debited, and no cap is looked at.
+
+    `Run.execute` does both before; audits and tests grow forests from rows that they made up.
+    """
+    trees: list[Tree] = []
+    queries: list[PlannedQuery] = []
+    limited = 0
+    phases = Phases(rows, run.recipe, run.unit, run.randomness, observe)
+    requests = run.recipe.phases(run.request)
+    for number, request in enumerate(requests, 1):
+        context = phases.context(request)
+        grown = phases.grown(context, trees, last=number == len(requests))
+        trees += context.recipe.finish(grown, context.request, context.account.plan)
+        limited += grown.limited
+        queries += context.account.plan.queries
+    observe(Event(Phase.FINISH))
+    return Forest(
+        name=run.name or run.table.name,
+        recipe=run.recipe.label,
+        guarantee=run.guarantee(Plan(tuple(queries))),
+        domain=context.request.domain,
+        trees=tuple(trees),
+        link=context.recipe.link,
+        table=run.table.reference,
+        version=__version__,
+        voting=context.recipe.voting,
+        limited=limited,
+        picked="" if context.recipe.name == run.recipe.name else context.recipe.name,
+    )

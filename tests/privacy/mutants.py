@@ -101,7 +101,7 @@ def debit_after() -> None:
 
     def late(self: training.Run, *args: Any, **more: Any) -> Any:
         with self.engine.snapshot(self.table) as rows:
-            self._grown_forest(rows, training.unobserved)
+            training.grown_forest(self, rows)
         return execute(self, *args, **more)
 
     training.Run.execute = late  # type: ignore[method-assign]

@@ -14,6 +14,7 @@ from shell import dpforest
 from steps import charge
 
 from dpforest_duckdb import BudgetError, DpforestError, UsageError, prepare
+from dpforest_duckdb.audit.recipes import release_uncapped
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
@@ -370,7 +371,7 @@ def test_a_release_without_a_debit_looks_at_the_table_that_it_reads(
     run = ready(con)
     con.execute(SWAP)
     with pytest.raises(DpforestError):
-        run.release_uncapped()
+        release_uncapped(run)
 
 
 def test_a_model_whose_name_was_taken_meanwhile_is_kept_under_another(
@@ -386,10 +387,10 @@ def test_a_release_without_a_debit_is_refused_on_a_capped_table(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     run = ready(con)
-    assert run.release_uncapped().private
+    assert release_uncapped(run).private
     account(con).set_cap(NANO, 0, ROW, raise_cap=False)
     with pytest.raises(BudgetError, match="spend past it"):
-        run.release_uncapped()
+        release_uncapped(run)
 
 
 def test_the_unit_of_a_cap_can_change_while_nothing_is_spent(
@@ -654,7 +655,7 @@ def test_a_query_of_a_table_that_was_capped_meanwhile_gives_nothing(
     budget = found.account(book, "q")
     account(con).set_cap(NANO, 0, ROW, raise_cap=False)
     with pytest.raises(BudgetError, match="may read table"):
-        run.release_uncapped()
+        release_uncapped(run)
     with pytest.raises(BudgetError, match="may read table"):
         evaluate(found.engine, forest, found.table, account=budget)
 

@@ -30,9 +30,9 @@ from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import ExactNoise, _fitted, noise_scale
-from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.recipes import RECIPES
 from dpforest_duckdb.training.prepare import _affordable_plans, prepare
+from dpforest_duckdb.training.run import grown_forest
 from dpforest_duckdb.tree import Tree
 
 EPSILONS = ("1e-9", "3e-9", "1e-6", "0.000123457", "0.123456789", "1", "20", "1e6")
@@ -124,7 +124,7 @@ def trains_or_is_refused(
     except DpforestError:
         return False
     rows = Snapshot(drawn.choice(TABLES), drawn.randrange(10**6))
-    forest = run._grown_forest(rows, unobserved)
+    forest = grown_forest(run, rows)
     assert Forest.from_json(forest.to_json()).trees
     return True
 
@@ -172,7 +172,7 @@ def test_runs_that_once_ended_after_their_debit(
         con, "t", domain=domain, recipe=name, as_published=as_published,
         ledger=tmp_path / "ledger", **options,
     )  # fmt: skip
-    assert run._grown_forest(Snapshot(rows, 1), unobserved).trees
+    assert grown_forest(run, Snapshot(rows, 1)).trees
 
 
 @pytest.mark.parametrize("delta", [0, ATTO // 10**5])
@@ -201,7 +201,7 @@ def test_the_least_budget_that_is_accepted_trains(
         assert 400 * limit <= least < 2010 * limit
         run = prepare(con, "t", epsilon=Decimal(least) / NANO, **options)
         for number, rows in enumerate(TABLES):
-            assert run._grown_forest(Snapshot(rows, number), unobserved).trees
+            assert grown_forest(run, Snapshot(rows, number)).trees
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.1", "1"])

@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 
 from dpforest_duckdb.arrays import Integers, Mask
+from dpforest_duckdb.audit.recipes import release_uncapped
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.base import Coding
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
@@ -228,7 +229,7 @@ def trained(
         run = prepare(con, "t", domain=domain, trace=statements.append, **options)
         shared = run.recipe.name in PUBLISHED and run.shares_rows
         tape.together = run.request.trees if shared else 1
-        forest = replace(run, randomness=Randomness(tape, tape, 1)).release_uncapped()
+        forest = release_uncapped(replace(run, randomness=Randomness(tape, tape, 1)))
     return run, forest.to_json(), [re.sub("dpforest_[0-9a-f]{12}", "", sql) for sql in statements]
 
 
