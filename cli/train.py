@@ -399,7 +399,7 @@ def _say_public(run: Run, source: str, *, unit_given: bool) -> None:
     if others := sorted({str(unit) for unit in units if unit != run.unit}):
         say(f"Note: earlier runs protected {' or '.join(others)}; this one protects {run.unit}.")
     say_if_new(run.account)
-    if run.budget_follows_paths:
+    if run.account.noun == "file":
         say(
             "A copy of these files, or the files under other names, would have a budget of its own."
         )

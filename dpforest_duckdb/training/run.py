@@ -15,7 +15,7 @@ from dpforest_duckdb.engine.base import Engine, Snapshot
 from dpforest_duckdb.errors import DpforestError, PublicFactWarning, warn
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.chain import Chain
-from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount
+from dpforest_duckdb.ledger.datasets import AnyAccount
 from dpforest_duckdb.ledger.entries import Charge
 from dpforest_duckdb.ledger.open_run import debited
 from dpforest_duckdb.model import store
@@ -124,12 +124,6 @@ class Run:
                 "more than is available: raise --memory-limit, free some disk, or name a larger "
                 "--temp-dir."
             )
-
-    @property
-    def budget_follows_paths(self) -> bool:
-        """Whether the rows are files that are known by their paths alone."""
-        account = self.account
-        return isinstance(account, DatasetAccount) and account.dataset is None
 
     @property
     def shares_rows(self) -> bool:
