@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from recorder import record
 from steps import counted, encode
 
 from dpforest_duckdb.domain import Attribute, Domain
@@ -39,7 +40,6 @@ from dpforest_duckdb.postprocess.newton_steps import STEP_WIDTHS, StepWidths, st
 from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
-from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.plan import COUNTS, Measure, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -260,19 +260,7 @@ def test_class_means_that_boosting_starts_at_are_noised_by_what_a_unit_changes(
         f"(i % 97 + i * i % 53) * 0.6 AS n2, 'c' || ((i % 97) * {classes} // 97) AS c "
         "FROM range(3_000) r(i)"
     )
-    given: list[tuple[object, ...]] = []
-    joint, gaussian = ExactNoise.joint, ExactNoise.gaussian
-
-    def recorded_joint(self: ExactNoise, sums: np.ndarray, *how: int) -> np.ndarray:
-        given.append((sums.shape, *how))
-        return joint(self, sums, *how)
-
-    def recorded_gaussian(self: ExactNoise, sums: np.ndarray, *how: int) -> np.ndarray:
-        given.append((sums.shape, *how))
-        return gaussian(self, sums, *how)
-
-    monkeypatch.setattr(ExactNoise, "joint", recorded_joint)
-    monkeypatch.setattr(ExactNoise, "gaussian", recorded_gaussian)
+    given = record(monkeypatch)
     run, forest = boosted(con, numbers(classes + 1), delta, 3, tmp_path)
     settled, k = find("boosted").plan(_seen(counted(run.request, forest))), 3
     costs = []
@@ -280,12 +268,15 @@ def test_class_means_that_boosting_starts_at_are_noised_by_what_a_unit_changes(
         query = settled.query(purpose)
         assert query is not None
         costs.append(pytest.approx(query.total, rel=0.011))  # bounds were checked for a percent
+    means, products, *_ = (call for call in given if call.mechanism != "laplace")
+    assert means.private.shape == (classes + 1, 3)
+    assert products.private.shape == (1, 6)
     if delta:
-        assert given[0] == ((classes + 1, 3), costs[0], k**2 * 3 * REACH**2)
-        assert given[1] == ((1, 6), costs[1], k**2 * 6 * REACH**4)
+        assert means.price == (costs[0], k**2 * 3 * REACH**2)
+        assert products.price == (costs[1], k**2 * 6 * REACH**4)
     else:
-        assert given[0] == ((classes + 1, 3), [1] * 3, costs[0], k * REACH)
-        assert given[1] == ((1, 6), [1] * 6, costs[1], k * REACH**2)
+        assert (means.blocks, means.price) == ([1] * 3, (costs[0], k * REACH))
+        assert (products.blocks, products.price) == ([1] * 6, (costs[1], k * REACH**2))
     assert len(forest.trees) > 3
 
 
@@ -301,25 +292,7 @@ def test_the_mechanisms_are_given_what_the_plan_says(
     fill(con, 6000, 2)
     con.execute("ALTER TABLE t ADD COLUMN u INTEGER")
     con.execute("UPDATE t SET u = rowid // 3")
-    given: list[tuple[str, int, int]] = []
-    laplace, gaussian, exponents = ExactNoise.laplace, ExactNoise.gaussian, medians.exponents
-
-    def recorded_laplace(self: ExactNoise, counts: np.ndarray, cost: int, bound: int) -> np.ndarray:
-        given.append(("ε", cost, bound))
-        return laplace(self, counts, cost, bound)
-
-    def recorded_gaussian(self: ExactNoise, sums: np.ndarray, cost: int, bound: int) -> np.ndarray:
-        given.append(("ρ", cost, bound))
-        return gaussian(self, sums, cost, bound)
-
-    def recorded_exponents(utilities, allowed, cost, bound, monotone):  # type: ignore[no-untyped-def]
-        assert not monotone
-        given.append(("median", cost, bound))
-        return exponents(utilities, allowed, cost, bound, monotone)
-
-    monkeypatch.setattr(ExactNoise, "laplace", recorded_laplace)
-    monkeypatch.setattr(ExactNoise, "gaussian", recorded_gaussian)
-    monkeypatch.setattr(medians, "exponents", recorded_exponents)
+    given = record(monkeypatch, medians)
     run, forest = boosted(con, public(), delta, rows_per_unit, tmp_path)
     measure: Measure = "ρ" if delta else "ε"
     settled = find("boosted").plan(_seen(counted(run.request, forest)))
@@ -328,11 +301,13 @@ def test_the_mechanisms_are_given_what_the_plan_says(
     assert bins is not None
     assert sweep is not None
     assert counts[0] == NANO // 400
-    assert given[: len(counts)] == [("ε", cost, rows_per_unit) for cost in counts]
-    asked = [(cost, bound) for kind, cost, bound in given if kind == "median"]
+    assert [call.price for call in given[: len(counts)]] == [(c, rows_per_unit) for c in counts]
+    asked = [call.price for call in given if call.mechanism == "exponents"]
+    assert not any(call.monotone for call in given)
     assert len(asked) <= len(bins.by_depth)
     assert set(asked) == {(median_epsilon(bins.by_depth[0], measure), rows_per_unit)}
-    sums = [(cost, bound) for kind, cost, bound in given[len(counts) :] if kind == measure]
+    noise = "gaussian" if delta else "laplace"
+    sums = [call.price for call in given[len(counts) :] if call.mechanism == noise]
     assert {bound for _, bound in sums} == {sensitivity(sweep, 2, rows_per_unit)}
     # as many as there are trees and sweeps, and all of the budget for them is used
     fit = [line for line in forest.guarantee.plan if "gradients" in line]

@@ -15,6 +15,7 @@ from typing import Any, cast
 import duckdb
 import numpy as np
 import pytest
+from recorder import Call, record
 from steps import encode, spending
 
 from dpforest_duckdb.arrays import Integers
@@ -176,39 +177,24 @@ def test_a_unit_more_changes_every_figure_by_its_sensitivity_at_most(
 
 @dataclass
 class Spent:
-    """What reached the mechanisms: (cost, sensitivity), and blocks; and the accounts."""
+    """What reached the mechanisms, and the accounts."""
 
-    laplace: list[tuple[int, int]]
-    joint: list[tuple[list[int], int, int]]
-    drawn: list[tuple[int, int, bool]]
+    given: list[Call]
     accounts: list[Accountant]
+
+    def by(self, mechanism: str) -> list[Call]:
+        return [call for call in self.given if call.mechanism == mechanism]
 
 
 @pytest.fixture
 def spent(monkeypatch: pytest.MonkeyPatch) -> Spent:
-    found = Spent([], [], [], [])
-    laplace, joint, exponents = ExactNoise.laplace, ExactNoise.joint, choose.exponents
-
-    def counts(self, private, cost, bound):  # type: ignore[no-untyped-def]
-        found.laplace.append((cost, bound))
-        return laplace(self, private, cost, bound)
-
-    def together(self, sums, of_blocks, cost, bound):  # type: ignore[no-untyped-def]
-        found.joint.append((list(of_blocks), cost, bound))
-        return joint(self, sums, of_blocks, cost, bound)
-
-    def drawn(utilities, allowed, cost, bound, monotone):  # type: ignore[no-untyped-def]
-        found.drawn.append((cost, bound, monotone))
-        return exponents(utilities, allowed, cost, bound, monotone)
+    found = Spent(record(monkeypatch, choose), [])
 
     class Kept(Accountant):
         def __init__(self, *args: Any) -> None:
             super().__init__(*args)
             found.accounts.append(self)
 
-    monkeypatch.setattr(ExactNoise, "laplace", counts)
-    monkeypatch.setattr(ExactNoise, "joint", together)
-    monkeypatch.setattr(choose, "exponents", drawn)
     monkeypatch.setattr(phases, "Accountant", Kept)
     return found
 
@@ -231,20 +217,22 @@ def test_the_noise_is_given_what_the_plan_says(
     (account,) = spent.accounts
     plan = account.plan
     costs = {query.purpose: query.by_depth[0] for query in plan.queries}
-    assert spent.laplace == [
+    assert [call.price for call in spent.by("laplace")] == [
         (costs[purpose], bound)
         for purpose, bound in (("rows", k), ("rows again", k), ("bounds", 2 * k))
         if purpose in costs
     ]
-    drawn = [(costs["window"], k, True)] * 2
+    drawn = [(costs["window"], k)] * 2
     if epsilon > 1:
         second = ([1] * 45, costs["products"], k * REACH**2)
     else:
         second = ([1] * 9, costs["squares"], k * REACH**2)
     if "mixture" in costs:
-        drawn.append((costs["mixture"], k * POINTS, True))
-    assert spent.joint == [([1, 1, 7], costs["means"], k * REACH), second]
-    assert spent.drawn == drawn
+        drawn.append((costs["mixture"], k * POINTS))
+    joint = [(list(call.blocks), *call.price) for call in spent.by("joint")]
+    assert joint == [([1, 1, 7], costs["means"], k * REACH), second]
+    assert [call.price for call in spent.by("exponents")] == drawn
+    assert all(call.monotone for call in spent.by("exponents"))
     assert spending(account).epsilon == plan.epsilon <= epsilon * NANO
     assert plan.query("window").total == 2 * costs["window"]  # type: ignore[union-attr]
     assert forest.guarantee.plan == plan.lines()
@@ -649,7 +637,7 @@ def test_auto_takes_class_means_unless_one_attribute_suffices(
     costs = {purpose: account.plan.query(purpose) for purpose in purposes}
     assert STRONGEST in purposes
     first = [purpose for purpose in purposes if purpose in (*COUNTS, "bounds", STRONGEST)]
-    assert spent.laplace[: len(first)] == [
+    assert [call.price for call in spent.by("laplace")[: len(first)]] == [
         (costs[purpose].total, 3 * (18 if purpose == "bounds" else 1)) for purpose in first
     ]
     assert spending(account).epsilon <= 3 * NANO
@@ -724,4 +712,4 @@ def test_few_rows_and_a_tiny_budget_end_no_run(
     first = account.plan.queries[:3]
     assert [query.purpose for query in first] == [*COUNTS, STRONGEST]
     assert sum(query.total for query in first[:2]) <= epsilon * NANO / 10
-    assert spent.laplace[:3] == [(query.total, 5) for query in first]
+    assert [call.price for call in spent.by("laplace")[:3]] == [(q.total, 5) for q in first]

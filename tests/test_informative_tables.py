@@ -11,6 +11,7 @@ from typing import Any, cast
 import duckdb
 import numpy as np
 import pytest
+from recorder import NoNoise
 from steps import encode, spending
 
 from dpforest_duckdb.domain import Attribute, Domain
@@ -395,24 +396,19 @@ def test_the_strongest_attribute_is_asked_for_with_several_classes_and_enough_ro
 def test_a_table_by_itself_has_independent_noise(attribute: int) -> None:
     """It has the counts of all values that the domain describes, and no others."""
     private = [np.full((cells, 3), 7, dtype=np.int64) for cells in MIXED.cells]
-    given: list[tuple[np.ndarray, int, int]] = []
-
-    def laplace(counts: np.ndarray, epsilon: int, sensitivity: int) -> np.ndarray:
-        given.append((counts, epsilon, sensitivity))
-        return counts + 1
-
+    noise = NoNoise(np.array(1))
     plan = Plan((PlannedQuery("tables", "joint noise in groups", (NANO,)),))
     context = SimpleNamespace(
         request=find("log-odds").request(MIXED, NANO, rows_per_unit=3),
         account=SimpleNamespace(spend=lambda purpose, place: NANO, plan=plan),
-        randomness=SimpleNamespace(noise=SimpleNamespace(laplace=laplace)),
+        randomness=SimpleNamespace(noise=noise),
         observe=unobserved,
     )
     found = release_tables(private, [attribute], cast(Any, context))
-    ((counts, epsilon, sensitivity),) = given
-    assert counts.shape == (len(MIXED.attributes[attribute].expected), 3)
-    assert (epsilon, sensitivity) == (NANO, 3)
-    assert (found.counts[0] == counts + 1).all()
+    (asked,) = noise.given
+    assert asked.private.shape == (len(MIXED.attributes[attribute].expected), 3)
+    assert asked.price == (NANO, 3)
+    assert (found.counts[0] == asked.private + 1).all()
     assert found.noise == [laplace_deviation(NANO, 3)]
     assert found.totals is None
 
@@ -422,26 +418,18 @@ def test_groups_cost_what_the_plan_says(trees: int) -> None:
     """By rank if few are drawn, and in equal parts of all attributes."""
     request = find("log-odds").request(MIXED, NANO, trees=trees)
     plan = Plan((tables_query(NANO, trees, every=trees == 5),))
-    account, spent = Accountant(plan), list[int]()
-
-    def joint(sums: np.ndarray, blocks: Any, epsilon: int, sensitivity: int) -> np.ndarray:
-        spent.append(epsilon)
-        return sums
-
-    def laplace(counts: np.ndarray, epsilon: int, sensitivity: int) -> np.ndarray:
-        spent.append(epsilon)
-        return counts
-
+    account, noise = Accountant(plan), NoNoise()
     context = SimpleNamespace(
         request=request,
         account=account,
-        randomness=SimpleNamespace(noise=SimpleNamespace(joint=joint, laplace=laplace)),
+        randomness=SimpleNamespace(noise=noise),
         observe=unobserved,
     )
     private = [np.full((cells, 3), 7, dtype=np.int64) for cells in MIXED.cells]
     release_tables(private, range(trees), cast(Any, context))
-    assert sum(spent) == spending(account).epsilon
-    assert NANO - 5 <= sum(spent) <= NANO
+    spent = sum(call.cost for call in noise.given)
+    assert spent == spending(account).epsilon
+    assert NANO - 5 <= spent <= NANO
 
 
 def test_each_table_is_that_of_its_attribute() -> None:

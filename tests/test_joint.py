@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from recorder import record
 from steps import adapted
 
 from dpforest_duckdb.domain import Attribute, Domain
@@ -166,14 +167,7 @@ def test_the_noise_is_given_what_the_plan_says(
     rows_per_unit: int,
 ) -> None:
     domain = fill(con, 900)
-    given_: list[tuple[list[int], int, int, np.ndarray]] = []
-    joint = ExactNoise.joint
-
-    def recorded(self, sums, blocks, cost, bound):  # type: ignore[no-untyped-def]
-        given_.append((list(blocks), cost, bound, sums))
-        return joint(self, sums, blocks, cost, bound)
-
-    monkeypatch.setattr(ExactNoise, "joint", recorded)
+    given_ = record(monkeypatch)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         run = prepare(
@@ -186,12 +180,12 @@ def test_the_noise_is_given_what_the_plan_says(
     assert rows is not None
     assert tables is not None
     assert plan.epsilon == NANO // 2
-    ((asked, cost, bound_, private),) = given_
-    assert asked == [1] * 7
-    assert cost == tables.total
-    assert bound_ == rows_per_unit * parts(domain.attributes, rows_per_unit)
+    (asked,) = [call for call in given_ if call.mechanism == "joint"]
+    assert list(asked.blocks) == [1] * 7
+    assert asked.cost == tables.total
+    assert asked.bound == rows_per_unit * parts(domain.attributes, rows_per_unit)
     # what is noised is the vectors in the parts that the bound is in
-    assert private[:, 0].sum() == 300 * bound_
+    assert asked.private[:, 0].sum() == 300 * asked.bound
     assert [line.split(":")[0] for line in forest.guarantee.plan] == [*COUNTS, "tables"]
 
 

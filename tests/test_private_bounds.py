@@ -8,12 +8,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recorder import NoNoise, record
 from shell import dpforest
 
 from dpforest_duckdb.arrays import Integers
@@ -34,7 +36,7 @@ from dpforest_duckdb.learners.private_bins import FINEST
 from dpforest_duckdb.learners.private_bounds import TURNS, Search, clear_window, worth
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
-from dpforest_duckdb.privacy.noise import ExactNoise, laplace_deviation
+from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.privacy.plan import COUNTS, Measure
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Mechanism
@@ -76,26 +78,20 @@ def randomness() -> Randomness:
 
 @pytest.mark.parametrize("rows_per_unit", [1, 3])
 def test_a_unit_more_changes_the_figure_of_the_check_by_its_sensitivity(
-    monkeypatch: pytest.MonkeyPatch, randomness: Randomness, rows_per_unit: int
+    rows_per_unit: int,
 ) -> None:
     """Its rows may be in the fullest bin of every attribute."""
-    given: list[tuple[int, int, int]] = []
-
-    def recorded(self: ExactNoise, counts: Integers, epsilon: int, sensitivity: int) -> Integers:
-        given.append((int(counts.sum()), epsilon, sensitivity))
-        return counts
-
-    monkeypatch.setattr(ExactNoise, "laplace", recorded)
+    noise: Any = NoNoise()
     bins = private_bounds.public_bins(numbers((0, 1), (0, 10), (-5, 5)))
     counts = counted(np.full(50, 0.2), bins)
     more = [table + rows_per_unit * (table == table.max()) for table in counts]
     check = private_bounds.too_wide
-    assert check(bins, counts, 99, NANO, rows_per_unit, randomness.noise)
-    assert check(bins, more, 99, NANO, rows_per_unit, randomness.noise)
-    assert not check(bins, counts, 101, NANO, rows_per_unit, randomness.noise)
-    (before, epsilon, bound), (after, *_), _ = given
-    assert epsilon == NANO
-    assert after - before == bound == 3 * rows_per_unit
+    assert check(bins, counts, 99, NANO, rows_per_unit, noise)
+    assert check(bins, more, 99, NANO, rows_per_unit, noise)
+    assert not check(bins, counts, 101, NANO, rows_per_unit, noise)
+    before, after, _ = noise.given
+    assert before.cost == NANO
+    assert after.private.sum() - before.private.sum() == before.bound == 3 * rows_per_unit
 
 
 @given(
@@ -295,19 +291,7 @@ def test_a_run_asks_of_bounds_what_its_plan_says(
     At a large ε the rows are counted only once.
     """
     domain = wide(con, "300 + i % 100 / 100.0, i // 2", 8000, "u INTEGER")
-    given: list[tuple[int, int]] = []
-    laplace, exponents = ExactNoise.laplace, private_bounds.exponents
-
-    def noisy(self: ExactNoise, counts: Integers, epsilon: int, sensitivity: int) -> Integers:
-        given.append((epsilon, sensitivity))
-        return laplace(self, counts, epsilon, sensitivity)
-
-    def recorded(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
-        given.append((epsilon, sensitivity))
-        return exponents(utilities, allowed, epsilon, sensitivity, monotone)
-
-    monkeypatch.setattr(ExactNoise, "laplace", noisy)
-    monkeypatch.setattr(private_bounds, "exponents", recorded)
+    given = record(monkeypatch, private_bounds)
     run = prepare(
         con, "w", epsilon=epsilon, delta=delta / ATTO, domain=domain, seed=1, privacy_unit="u",
         rows_per_unit=2, ledger=tmp_path / "l",
@@ -315,15 +299,17 @@ def test_a_run_asks_of_bounds_what_its_plan_says(
     plan = run.execute().guarantee.plan
     first = [line for line in plan if line.split(":")[0] in (*COUNTS, BOUNDS)]
     assert [line.split(":")[0] for line in first] == [*COUNTS[:counts], BOUNDS]
-    assert given[: len(first)] == [(Fraction(line.split(" = ")[1]) * NANO, 2) for line in first]
-    assert given[0][0] == epsilon * NANO // 400
+    assert [call.price for call in given[: len(first)]] == [
+        (Fraction(line.split(" = ")[1]) * NANO, 2) for line in first
+    ]
+    assert given[0].cost == epsilon * NANO // 400
     turns = [line for line in plan if line.startswith("bounds window")]
     windows = given[len(first) : len(first) + len(turns)]
     assert len(turns) > 1
-    assert [bound for _, bound in windows] == [2] * len(turns)
+    assert [call.bound for call in windows] == [2] * len(turns)
     shown = [Fraction(line.split(" = ")[1]) for line in turns]
-    for (each, _), cost in zip(windows, shown, strict=True):
-        spent = Fraction(each, NANO)
+    for call, cost in zip(windows, shown, strict=True):
+        spent = Fraction(call.cost, NANO)
         assert abs((spent**2 / 8 if " ρ" in turns[0] else spent) / cost - 1) < 0.01
 
 

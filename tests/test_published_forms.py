@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from recorder import NoNoise
 from test_published_pieces import seeded
 from test_recipes import domain
 from test_worked_examples import five
@@ -248,15 +249,9 @@ def test_the_exponents_of_a_split(label: str, monkeypatch: pytest.MonkeyPatch) -
     assert by_width == {form.name.partition(":")[0]} & {"diffp-c45", "diffprfs", "diprime"}
 
 
-class Recorded:
-    """Noise of 0, and the ε and sensitivities that it was asked for."""
-
-    def __init__(self) -> None:
-        self.asked: set[tuple[Fraction, int]] = set()
-
-    def laplace(self, counts: np.ndarray, epsilon: int, sensitivity: int) -> np.ndarray:
-        self.asked.add((Fraction(epsilon, NANO).limit_denominator(100), sensitivity))
-        return counts
+def asked_of(noise: NoNoise) -> set[tuple[Fraction, int]]:
+    """The ε and sensitivities that it was asked for."""
+    return {(Fraction(e, NANO).limit_denominator(100), s) for _, _, e, s, *_ in noise.given}
 
 
 @pytest.mark.parametrize(
@@ -270,20 +265,20 @@ class Recorded:
     ],
 )
 def test_the_noise_of_a_split(label: str, left: int, epsilon: str, sensitivity: int) -> None:
-    noise = Recorded()
+    noise = NoNoise()
     choice = nodes_of(form_of(label), noise, left)  # type: ignore[arg-type]
     drawn = form_of(label).choose(choice).candidate
-    assert noise.asked == {(Fraction(epsilon), sensitivity)}
+    assert asked_of(noise) == {(Fraction(epsilon), sensitivity)}
     assert set(choice.candidates.attribute[drawn]) == {0}, "the first that separates the classes"
 
 
 def test_rana_adds_noise_to_sums_of_bins() -> None:
     """Of three bins, 0 to 2: one row changes a sum by less than 3."""
-    noise = Recorded()
+    noise = NoNoise()
     form = find("rana-forest")
     choice = nodes_of(form, noise)  # type: ignore[arg-type]
     drawn = form.choose(choice).candidate
-    assert noise.asked == {(Fraction(1), 3)}
+    assert asked_of(noise) == {(Fraction(1), 3)}
     found = set(choice.candidates.attribute[drawn])
     assert found == {0, 2, 3}, "the first of two random ones that separates the classes"
     drawn = form.choose(replace(choice, rows=1000)).candidate

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
+from recorder import Call, record
 from steps import adapted, grow, spending
 
 from dpforest_duckdb.domain import Attribute, Domain
@@ -572,26 +573,11 @@ def check_that_the_plan_is_spent(
     and the others together; a path pays its share once. Gives what was spent.
     """
     from dpforest_duckdb.learners import informative_tables
-    from dpforest_duckdb.privacy.noise import ExactNoise
     from dpforest_duckdb.recipes import leaf_queries as leaves
     from dpforest_duckdb.splits import choose
 
-    given: list[tuple[int, int]] = []
     depths: set[int] = set()
-    laplace, joint, exponents = ExactNoise.laplace, ExactNoise.joint, choose.exponents
     specialised = recipe.name.partition(":")[0] in SPECIALISED
-
-    def noise(self: ExactNoise, counts: np.ndarray, epsilon: int, sensitivity: int) -> np.ndarray:
-        given.append((epsilon, sensitivity))
-        return laplace(self, counts, epsilon, sensitivity)
-
-    def together(self, sums, blocks, epsilon, sensitivity):  # type: ignore[no-untyped-def]
-        given.append((epsilon, sensitivity))
-        return joint(self, sums, blocks, epsilon, sensitivity)
-
-    def weights(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
-        given.append((epsilon, sensitivity))
-        return exponents(utilities, allowed, epsilon, sensitivity, monotone)
 
     current = recipe
 
@@ -610,13 +596,13 @@ def check_that_the_plan_is_spent(
             start = len(given)
             drawn.append(current.choose(choice.of(some)))
             if len(some) == 1:
-                spent.append(sum(epsilon for epsilon, _ in given[start:]))
+                spent.append(sum(call.cost for call in given[start:]))
                 assert spent[-1] <= choice.epsilon, "a node was asked for more than its share"
-            assert all(sensitivity % choice.rows_per_unit == 0 for _, sensitivity in given[start:])
+            assert all(call.bound % choice.rows_per_unit == 0 for call in given[start:])
         del given[before:]
         if choice.depth not in depths:  # distinct roots are shown one after the other
             depths.add(choice.depth)
-            given.append((choice.epsilon, choice.rows_per_unit))
+            given.append(Call("split", choice.noisy, choice.epsilon, choice.rows_per_unit))
         split = any((one.candidate != NO_SPLIT).any() for one in drawn)
         # sulq-id3 shares by all attributes, used up
         if choice.epsilon and split and recipe.name != "sulq-id3":
@@ -627,10 +613,7 @@ def check_that_the_plan_is_spent(
 
     whole = 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ExactNoise, "laplace", noise)
-        patch.setattr(ExactNoise, "joint", together)
-        patch.setattr(choose, "exponents", weights)
-        patch.setattr(leaves, "exponents", weights)
+        given = record(patch, choose, leaves)
         # a group of one table each, so that the cost of each table is seen
         patch.setattr(
             informative_tables,
@@ -640,9 +623,9 @@ def check_that_the_plan_is_spent(
         shown = replace(recipe, choose=one_by_one, successor=recipe.successor and pick)
         for phase, account in phase_by_phase(shown, request, rows, seed):
             if not specialised:
-                assert all(sensitivity % phase.rows_per_unit == 0 for _, sensitivity in given)
+                assert all(call.bound % phase.rows_per_unit == 0 for call in given)
                 # a random split is shown to the chooser too, and asks nothing
-                asked, spent = [epsilon for epsilon, _ in given if epsilon], account.costs_spent
+                asked, spent = [call.cost for call in given if call.cost], account.costs_spent
                 # one cost for each of many trees (see BOOSTED), of several windows or tables
                 alike = [q for q in account.plan.queries if q.purpose == "tables" and q.times > 1]
                 if alike or account.plan.query("sweep") or account.plan.query("window"):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import duckdb
 import numpy as np
 import pytest
+from recorder import NoNoise
 from steps import encode
 
 from dpforest_duckdb.domain import Attribute, Domain
@@ -40,24 +41,9 @@ def public(sizes: Sequence[int] = SIZES, classes: int = 3) -> Domain:
     return Domain(made, "k", tuple(f"k{i}" for i in range(classes))).bind(types)
 
 
-class Recorded:
-    """Noise of 0 that keeps what it was asked."""
-
-    name, private = "recorded", False
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[np.ndarray, list[int], int, int]] = []
-
-    def joint(
-        self, sums: np.ndarray, dimensions: Sequence[int], epsilon: int, sensitivity: int
-    ) -> np.ndarray:
-        self.asked.append((sums, list(dimensions), epsilon, sensitivity))
-        return sums
-
-
 def released(
     con: duckdb.DuckDBPyConnection, rows: Sequence[Sequence[str]], k: int = 1
-) -> tuple[ChildTables, Recorded]:
+) -> tuple[ChildTables, NoNoise]:
     """The tables without noise, and what was asked for, below two of the first two attributes."""
     con.execute("CREATE OR REPLACE TABLE t (c0 VARCHAR, c1 VARCHAR, c2 VARCHAR, k VARCHAR)")
     con.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", [list(row) for row in rows])
@@ -68,7 +54,7 @@ def released(
     coded = encode(
         engine, engine.table("t"), public(), PrivacyUnit("row"), trees=1, sample="all", salt=1
     )
-    noise = Recorded()
+    noise = NoNoise()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         random = Randomness(noise, Randomness.seeded(1).bits, 1)  # type: ignore[arg-type]
@@ -100,12 +86,12 @@ def test_a_row_more_changes_the_released_vectors_by_the_sensitivity_at_most(
     """In the norm of the noise; k rows of a unit change them by the stated sensitivity."""
     monkeypatch.setattr(rooted_tables, "draw_best", lambda *_: 0)
     rows = some_rows(40)
-    before = released(con, rows, k)[1].asked[-1]
+    before = released(con, rows, k)[1].given[-1]
     for start in range(3):
         more = [*rows, *some_rows(41 + start)[:k]]
-        sums, dimensions, _, sensitivity = released(con, more, k)[1].asked[-1]
-        assert 0 < norm(sums - before[0], dimensions) <= sensitivity
-    assert before[3] == k * parts(public().attributes[2:], k)
+        after = released(con, more, k)[1].given[-1]
+        assert 0 < norm(after.private - before.private, after.blocks) <= after.bound
+    assert before.bound == k * parts(public().attributes[2:], k)
 
 
 def test_every_combination_of_values_is_released_with_noise(
@@ -115,9 +101,9 @@ def test_every_combination_of_values_is_released_with_noise(
     monkeypatch.setattr(rooted_tables, "draw_best", lambda *_: 0)
     tables, noise = released(con, [("a", "b", "c", "k1")] * 7)
     assert tables.roots == [0, 1]
-    (sums, dimensions, _, _) = noise.asked[-1]
-    assert dimensions == blocks(public().attributes[2:])
-    assert sums.shape == (2 * 3 * 3, sum(dimensions))
+    asked = noise.given[-1]
+    assert asked.blocks == blocks(public().attributes[2:])
+    assert asked.private.shape == (2 * 3 * 3, sum(asked.blocks))
     assert tables.totals.tolist() == [[0, 7 * (child == 1), 0] for child in range(6)]
     assert tables.counts[0].shape == (6, 6, 3)
     assert tables.counts[0][1, 2].tolist() == [0, 7, 0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from recorder import NoNoise, record
 from shell import dpforest
 from steps import adapted, spending
 
@@ -112,19 +113,6 @@ def test_few_rows_are_counted_for_4_percent_and_many_for_a_400th(rows: int, seco
     assert sum(costs(queries)) / NANO == pytest.approx(0.0025 + second, abs=1e-6)
 
 
-@dataclass
-class Fixed:
-    """Noise that is known in advance, by turns; it keeps what it was given."""
-
-    noise: list[Integers]
-    given: list[tuple[list[int], int, int]] = field(default_factory=list)
-    name, private = "fixed", False
-
-    def laplace(self, counts: Integers, epsilon: int, sensitivity: int) -> Integers:
-        self.given.append((counts.tolist(), epsilon, sensitivity))
-        return counts + self.noise[len(self.given) - 1]
-
-
 def followed(
     private: Integers, noise: object, k: int = 1, recipe: str = "auto", delta: int = 0
 ) -> tuple[Request, Accountant]:
@@ -148,13 +136,14 @@ def test_both_counts_are_of_the_same_rows_and_weigh_by_their_inverse_variances(
     recipe: str, k: int, delta: int
 ) -> None:
     private = np.array([3000, 2000, 1000])
-    noise = Fixed([np.array([900, -300, 600]), np.array([-9, 15, -30])])
+    noise = NoNoise(np.array([900, -300, 600]), np.array([-9, 15, -30]))
     request, account = followed(private, noise, k, recipe, delta)
     shares = np.maximum([3900, 1700, 1600], math.sqrt(2) * k * 400)
     of_class = 7200 / math.sqrt((shares.sum() / shares).sum())
     second = math.floor(math.sqrt(2) * 30 * k / of_class * NANO)
     planned = [NANO // 400, second]
-    assert noise.given == [(private.tolist(), cost, k) for cost in planned]
+    assert [call.price for call in noise.given] == [(cost, k) for cost in planned]
+    assert all((call.private == private).all() for call in noise.given)
     assert costs(account.plan.queries) == costs(spending(account).queries) == planned
     exact = [1 / variance(cost, k) for cost in planned]
     mean = (np.array(noise.noise) * np.array(exact)[:, None]).sum(axis=0) / sum(exact)
@@ -181,9 +170,11 @@ def test_a_rare_class_is_counted_as_clearly_as_its_part_of_the_log_loss() -> Non
 @pytest.mark.parametrize("recipe", OURS)
 def test_a_first_count_that_is_clear_is_the_only_one(recipe: str) -> None:
     private = np.array([300_000, 200_000])
-    noise = Fixed([np.array([900, -300])])
+    noise = NoNoise(np.array([900, -300]))
     request, account = followed(private, noise, recipe=recipe)
-    assert noise.given == [(private.tolist(), NANO // 400, 1)]
+    (asked,) = noise.given
+    assert asked.price == (NANO // 400, 1)
+    assert (asked.private == private).all()
     assert request.histogram == (300_900, 199_700)
     assert costs(account.plan.queries) == [NANO // 400]
     assert account.plan.row_noise(1) == pytest.approx(variance(NANO // 400, 1) ** 0.5)
@@ -345,16 +336,10 @@ def test_a_model_shows_both_counts_and_what_they_cost(db: Path) -> None:
 def test_a_run_gives_both_counts_the_rows_of_its_table(
     db: Path, monkeypatch: pytest.MonkeyPatch, fit: Callable[..., Forest]
 ) -> None:
-    given: list[tuple[list[int], int, int]] = []
-    laplace = ExactNoise.laplace
-
-    def recorded(self: ExactNoise, counts: Integers, epsilon: int, sensitivity: int) -> Integers:
-        given.append((counts.tolist(), epsilon, sensitivity))
-        return laplace(self, counts, epsilon, sensitivity)
-
-    monkeypatch.setattr(ExactNoise, "laplace", recorded)
+    given = record(monkeypatch)
     with duckdb.connect(str(db)) as con:
         plan = fit(con, "t", target="y", privacy_unit="row").guarantee.plan
     paid = [int(Fraction(line.split(" = ")[1]) * NANO) for line in plan[:2]]
-    assert given[:2] == [([1000, 1000], cost, 1) for cost in paid]
+    assert [call.price for call in given[:2]] == [(cost, 1) for cost in paid]
+    assert [call.private.tolist() for call in given[:2]] == [[1000, 1000]] * 2
     assert paid[0] == NANO // 400 < paid[1]
