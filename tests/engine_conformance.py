@@ -24,6 +24,7 @@ from dpforest_duckdb.engine.base import (
     NameTakenError,
     Snapshot,
     Splits,
+    StoredRow,
 )
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo
@@ -131,11 +132,9 @@ def a_table_is_resolved_with_its_columns(engine: Engine) -> TableInfo:
     assert engine.same_rows(engine)
     assert engine.room() > 0
     tables = [CodedTable(DOMAIN)]
-    narrow = engine.bytes_of_a_row(tables, unit=None, copies=1, scores=0)
-    wide = engine.bytes_of_a_row(
-        tables, unit=info.columns["who"], copies=9, scores=2, before=tables
-    )
-    assert 0 < narrow <= wide
+    narrow = StoredRow(tables, unit=None, copies=1, scores=0)
+    wide = StoredRow(tables, unit=info.columns["who"], copies=9, scores=2, before=tables)
+    assert 0 < engine.bytes_of_a_row(narrow) <= engine.bytes_of_a_row(wide)
     with pytest.raises(DpforestError, match="no_such_table"):
         engine.table("no_such_table")
     return info

@@ -45,6 +45,23 @@ class CodedTable:
 
 
 @dataclass(frozen=True)
+class StoredRow:
+    """What a run may store of each private row.
+
+    It is coded in each of the `tables`, one after the other, and then routed in the last one.
+    `unit` is the type of the privacy unit's column; None if rows are the units. `copies` is the
+    number of columns of nodes, and `scores` that of columns of scores. Other runs on the same
+    snapshot coded the tables `before`.
+    """
+
+    tables: Sequence[CodedTable]
+    unit: ColumnType | None
+    copies: int
+    scores: int
+    before: Sequence[CodedTable] = ()
+
+
+@dataclass(frozen=True)
 class Coding:
     """How a snapshot's rows are coded, and which tree sees which of them.
 
@@ -352,19 +369,5 @@ class Engine(Catalogue, Protocol):
     def room(self) -> float:
         """Bytes of memory and of temporary disk that coded rows may use."""
 
-    def bytes_of_a_row(
-        self,
-        tables: Sequence[CodedTable],
-        *,
-        unit: ColumnType | None,
-        copies: int,
-        scores: int,
-        before: Sequence[CodedTable] = (),
-    ) -> int:
-        """The most bytes of memory and of temporary disk that a row needs.
-
-        It is coded in each of the `tables`, one after the other, and then routed in the last one.
-        `unit` is the type of the privacy unit's column; None if rows are the units. `copies` is the
-        number of columns of nodes, and `scores` that of columns of scores. Other runs
-        on the same snapshot coded the tables `before`.
-        """
+    def bytes_of_a_row(self, stored: StoredRow) -> int:
+        """The most bytes of memory and of temporary disk that a row needs."""

@@ -11,7 +11,7 @@ import duckdb
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type, column_types
-from dpforest_duckdb.engine.base import CodedTable, DeclaredColumn, Engine
+from dpforest_duckdb.engine.base import DeclaredColumn, Engine, StoredRow
 from dpforest_duckdb.engine.connect import CATALOG
 from dpforest_duckdb.engine.constraints import checked
 from dpforest_duckdb.engine.models import DuckDBModels
@@ -235,17 +235,9 @@ class DuckDBEngine(Statements):
         found: float = self.call(lambda: room(self.connection))
         return found
 
-    def bytes_of_a_row(
-        self,
-        tables: Sequence[CodedTable],
-        *,
-        unit: ColumnType | None,
-        copies: int,
-        scores: int,
-        before: Sequence[CodedTable] = (),
-    ) -> int:
+    def bytes_of_a_row(self, stored: StoredRow) -> int:
         """The most bytes of a row (see `dpforest_duckdb.engine.temp_space`)."""
-        return bytes_of_a_row(tables, unit=unit, copies=copies, scores=scores, before=before)
+        return bytes_of_a_row(stored)
 
     def spills_plain(self, table: TableInfo) -> bool:
         """Whether a database is encrypted, but its temporary files are not: DuckDB's default."""

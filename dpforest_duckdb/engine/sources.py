@@ -8,21 +8,21 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import duckdb
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.domain.types import VARCHAR, ColumnType, column_types
+from dpforest_duckdb.domain.types import VARCHAR, column_types
 from dpforest_duckdb.engine.base import (
-    CodedTable,
     Coding,
     DeclaredColumn,
     Engine,
     ModelStore,
     Outcomes,
+    StoredRow,
 )
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.read_types import read_as
@@ -140,21 +140,11 @@ class SourceEngine:
     def room(self) -> float:
         return self._user.room()
 
-    def bytes_of_a_row(
-        self,
-        tables: Sequence[CodedTable],
-        *,
-        unit: ColumnType | None,
-        copies: int,
-        scores: int,
-        before: Sequence[CodedTable] = (),
-    ) -> int:
+    def bytes_of_a_row(self, stored: StoredRow) -> int:
         """See `Engine`. In a DataFrame one word makes text of all ids, so they count as text."""
-        if unit is not None and self.source.by_values:
-            unit = VARCHAR
-        return self._user.bytes_of_a_row(
-            tables, unit=unit, copies=copies, scores=scores, before=before
-        )
+        if stored.unit is not None and self.source.by_values:
+            stored = replace(stored, unit=VARCHAR)
+        return self._user.bytes_of_a_row(stored)
 
     def home(self, table: TableInfo) -> Home:
         return Home("", read_only=True)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
 
 from dpforest_duckdb.domain.types import ColumnType
-from dpforest_duckdb.engine.base import CodedTable
+from dpforest_duckdb.engine.base import CodedTable, StoredRow
 from dpforest_duckdb.engine.packing import MAX_COUNTED, blocks
 
 _UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
@@ -24,14 +23,7 @@ _SORTED = 2  # the most times that a sort holds its rows
 _UNIT, _TEXT = 20, 80  # bytes of a privacy unit, and of a text of 64 bytes as one, at most
 
 
-def bytes_of_a_row(
-    tables: Sequence[CodedTable],
-    *,
-    unit: ColumnType | None,
-    copies: int,
-    scores: int,
-    before: Sequence[CodedTable] = (),
-) -> int:
+def bytes_of_a_row(stored: StoredRow) -> int:
     """The most bytes of a row: packed codes, node_class columns and scores.
 
     DuckDB frees no coded table before the rows are coded for the last time. Making one of them
@@ -40,13 +32,14 @@ def bytes_of_a_row(
     copies its codes for some trees at once. Runs `before` leave KEPT of their tables at most. Texts
     of more than 64 bytes as privacy units need more, which is not counted.
     """
+    tables, copies = stored.tables, stored.copies
     coded = list(map(_coded, tables))
-    made = [_making(table, unit) for table in tables]
-    grown = tables[-1].rows * (_words(tables[-1]) + _WORD * scores + _NODE_CLASS * copies)
+    made = [_making(table, stored.unit) for table in tables]
+    grown = tables[-1].rows * (_words(tables[-1]) + _WORD * stored.scores + _NODE_CLASS * copies)
     routed = sum(t.routed * (_coded(t) + t.rows * _NODE_CLASS * copies) for t in tables)
     counted = min(copies, MAX_COUNTED) * coded[-1]
     alone = max(sum(coded) + routed + max(coded + made), grown + max(grown, counted))
-    return alone + sum(sorted(map(_coded, before))[-KEPT:])
+    return alone + sum(sorted(map(_coded, stored.before))[-KEPT:])
 
 
 def _making(table: CodedTable, unit: ColumnType | None) -> int:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from dpforest_duckdb.engine.base import Engine, Snapshot
+from dpforest_duckdb.engine.base import Engine, Snapshot, StoredRow
 from dpforest_duckdb.errors import DpforestError, PublicFactWarning, warn
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.chain import Chain
@@ -102,13 +102,14 @@ class Run:
         scores = max(learner.score_columns(self.request) for learner in learners)
         several = self.shares_rows or any(learner.compares_trees for learner in learners)
         unit = self.unit.column
-        return self.engine.bytes_of_a_row(
+        stored = StoredRow(
             coded_tables(self.recipe, self.request),
             unit=None if unit == "row" else self.table.columns[unit],
             copies=copies if several else 1,
             scores=scores,
             before=[table for run in before for table in coded_tables(run.recipe, run.request)],
         )
+        return self.engine.bytes_of_a_row(stored)
 
     def refuse_if_too_large(self, before: Sequence[Run] = ()) -> None:
         """Raise `DpforestError` if `rows_at_most` rows may not fit into memory and temporary disk,

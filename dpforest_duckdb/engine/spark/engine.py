@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type
-from dpforest_duckdb.engine.base import CodedTable, DeclaredColumn, Engine, Trace
+from dpforest_duckdb.engine.base import DeclaredColumn, Engine, StoredRow, Trace
 from dpforest_duckdb.engine.spark.snapshot import SparkSnapshot, hashable
 from dpforest_duckdb.engine.spark.steps import (
     Frame,
@@ -225,19 +225,12 @@ class SparkEngine:
         """Infinite, because it is unknown: the executors spill to their disks."""
         return math.inf
 
-    def bytes_of_a_row(
-        self,
-        tables: Sequence[CodedTable],
-        *,
-        unit: ColumnType | None,
-        copies: int,
-        scores: int,
-        before: Sequence[CodedTable] = (),
-    ) -> int:
+    def bytes_of_a_row(self, stored: StoredRow) -> int:
         """An estimate: 40 bytes, 8 for each column of nodes or scores, 4 for each attribute; twice,
         because the rows are stored again before the old ones are freed.
         """
-        return 2 * (40 + 8 * (copies + scores) + 4 * len(tables[-1].domain.attributes))
+        attributes = stored.tables[-1].domain.attributes
+        return 2 * (40 + 8 * (stored.copies + stored.scores) + 4 * len(attributes))
 
     @contextlib.contextmanager
     def snapshot(self, table: TableInfo, *, shared: bool = False) -> Iterator[SparkSnapshot]:
