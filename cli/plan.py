@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from dpforest_duckdb.cli.output import emit, say, show_table, tell
 
 if TYPE_CHECKING:
+
     from dpforest_duckdb.privacy.plan import PlannedQuery
     from dpforest_duckdb.recipes.branches import Branch
     from dpforest_duckdb.recipes.recipe import Recipe
     from dpforest_duckdb.request import Request
     from dpforest_duckdb.training.run import Run
 
-COLUMNS = ("query", "mechanism", "cost of one", "depths", "trees", "noise (sd in rows)")
+COLUMNS = ("query", "mechanism", "cost of one", "how often", "noise (sd in rows)")
 Ends = tuple[tuple["PlannedQuery", "Request"], tuple["PlannedQuery", "Request"]]
 
 
@@ -77,19 +78,80 @@ def _branch_facts(branch: Branch) -> dict[str, Any]:
 
 
 def _show_plan(run: Run) -> None:
-    from dpforest_duckdb.privacy.amounts import ATTO, show
-    from dpforest_duckdb.privacy.plan import AGAIN
+    """Print a plan: first a summary in words, then every query."""
+    from dpforest_duckdb.privacy.wording import steps
     from dpforest_duckdb.recipes.branches import branches
 
-    sizes = ""
-    if found := branches(run.recipe, run.request):
+    found = branches(run.recipe, run.request)
+    tell("A dry run: no row is read, and nothing is debited.")
+    tell(f"debit     {_debit(run)}")
+    tell(f"protects  {run.unit}, added or removed")
+    if found:
+        tell(f"recipe    {run.recipe.label}: a noisy count of the rows first, then by that number:")
+        for least, most, recipe, purposes in _by_recipe(found):
+            tell(f"  {_rows(least, most)} rows: {recipe}, to {steps(purposes)}")
+    else:
+        tell(
+            f"recipe    {run.recipe.label}, trees {run.request.trees}, depth at most "
+            f"{run.request.depth}"
+        )
+        tell(f"asks      to {steps(query.purpose for _, query in _planned(run))}")
+    tell("Every query:")
+    _show_queries(run, found)
+    _explain(run, found)
+    left = run.account.budget().left_epsilon
+    if left is not None and run.cost > left:
+        say("The remaining budget does not allow this run.")
+
+
+def _debit(run: Run) -> str:
+    """What a run costs, whose budget pays, and what is left of it."""
+    from dpforest_duckdb.privacy.amounts import ATTO, show
+
+    left = run.account.budget().left_epsilon
+    delta = f", δ = {show(run.delta, ATTO)}" if run.delta else ""
+    cap = "no cap" if left is None else f"left ε = {show(left)}"
+    place = f'{run.account.noun} "{run.account.display}"'
+    return f"cost ε = {show(run.cost)}{delta}, before a row is read ({place}: {cap})"
+
+
+def _by_recipe(found: list[Branch]) -> list[tuple[int, int | None, str, list[str]]]:
+    """The fewest and the most rows of each recipe, its name, and the purposes of its queries.
+
+    Neighbouring branches of one recipe are one.
+    """
+    from dpforest_duckdb.privacy.plan import COUNTS
+
+    ranges: list[tuple[int, int | None, str, list[str]]] = []
+    for branch in found:
+        least, name = branch.least, branch.recipe.name
+        purposes = [q.purpose for q in branch.plans[0].queries if q.purpose not in COUNTS]
+        if ranges and ranges[-1][2] == name:
+            least, _, _, before = ranges.pop()
+            purposes = [*before, *purposes]
+        ranges.append((least, branch.most, name, purposes))
+    return ranges
+
+
+def _planned(run: Run) -> list[tuple[Request, PlannedQuery]]:
+    """Each query of a run, with the request of its phase."""
+    phases = run.recipe.phases(run.request)
+    return [(phase, query) for phase in phases for query in run.recipe.plan(phase).queries]
+
+
+def _show_queries(run: Run, found: list[Branch]) -> None:
+    if found:
         lines = [*_count_lines(run), *(line for branch in found for line in _branch_lines(branch))]
         show_table(("noisy rows", "recipe", *COLUMNS), lines, named=True)
-    else:
-        sizes = f", trees {run.request.trees}, depth at most {run.request.depth}"
-        phases = run.recipe.phases(run.request)
-        planned = [(query, phase) for phase in phases for query in run.recipe.plan(phase).queries]
-        show_table(COLUMNS, [_query_line((each, each), run.recipe) for each in planned])
+        return
+    ends = [((query, phase), (query, phase)) for phase, query in _planned(run)]
+    show_table(COLUMNS, [_query_line(each, run.recipe) for each in ends])
+
+
+def _explain(run: Run, found: list[Branch]) -> None:
+    """Say what the table of queries leaves open."""
+    from dpforest_duckdb.privacy.plan import AGAIN
+
     if found:
         tell(
             "noisy rows: the recipe depends on them, so read the lines for your number of rows. "
@@ -105,7 +167,7 @@ def _show_plan(run: Run) -> None:
     if any(plan.query("bounds") for branch in found for plan in branch.plans):
         tell(
             "bounds: if public bounds look far too wide, narrower ones are estimated. This takes "
-            "up to half of the budget from the queries below."
+            "up to half of the budget from the other queries."
         )
     others = (branch.recipe.if_one_suffices for branch in found)
     follows = []
@@ -122,14 +184,6 @@ def _show_plan(run: Run) -> None:
         )
     if follows:
         tell(f"strongest: {'; '.join(follows)}.")
-    left = run.account.budget().left_epsilon
-    delta = f", δ = {show(run.delta, ATTO)}" if run.delta else ""
-    tell(
-        f"recipe {run.recipe.label}{sizes}, cost ε = {show(run.cost)}{delta}"
-        + (f", left ε = {show(left)}" if left is not None else "")
-    )
-    if left is not None and run.cost > left:
-        say("The remaining budget does not allow this run.")
 
 
 def _count_lines(run: Run) -> list[list[object]]:
@@ -153,7 +207,7 @@ def _branch_lines(branch: Branch) -> list[list[object]]:
     """
     from dpforest_duckdb.privacy.plan import COUNTS
 
-    rows = f"{branch.least:,} to {branch.most:,}" if branch.most else f"{branch.least:,} and more"
+    rows = _rows(branch.least, branch.most)
     first, last = ([q for q in plan.queries if q.purpose not in COUNTS] for plan in branch.plans)
     return [
         [
@@ -173,10 +227,21 @@ def _query_line(ends: Ends, recipe: Recipe) -> list[object]:
         many.purpose,
         many.mechanism,
         f"{few.measure} = {_cost(few, many)}",
-        _range(str(len(few.by_depth)), str(len(many.by_depth))),
-        _range(str(few.times), str(many.times)),
+        _often(few, many),
         _range(*noise),
     ]
+
+
+def _rows(least: int, most: int | None) -> str:
+    return f"{least:,} and more" if most is None else f"{least:,} to {most:,}"
+
+
+def _often(few: PlannedQuery, many: PlannedQuery) -> str:
+    """How often a query is asked, with the fewest and with the most rows."""
+    from dpforest_duckdb.privacy.wording import wording
+
+    ends = [(len(query.by_depth), query.times) for query in (few, many)]
+    return wording(many.purpose).repeated(*ends) or "once"
 
 
 def _cost(few: PlannedQuery, many: PlannedQuery) -> str:

@@ -117,7 +117,16 @@ def test_dry_run_touches_nothing(db: Path) -> None:
         assert spread is None or 0.5 < spread * min(query_["epsilon"]) < 2**0.5
     assert any(query_["noise"] for query_ in said.facts["plan"])
     table = dpforest(*train(db, "--dry-run", "--name", "again")).text
-    assert "cost ε = 1" in table
+    first = table.splitlines()
+    assert first[:4] == [
+        "A dry run: no row is read, and nothing is debited.",
+        'debit     cost ε = 1, before a row is read (table "visits": no cap)',
+        "protects  each row, added or removed",
+        "recipe    auto: a noisy count of the rows first, then by that number:",
+    ]
+    assert first[4].startswith("  1 to ")
+    assert "count the rows of each class at each value" in first[4]
+    assert "Every query:" in first[5:9]
     assert "discrete Laplace" in table
     assert state(db) == before
 
@@ -126,7 +135,7 @@ def test_dry_run_says_what_is_left_of_a_cap(db: Path) -> None:
     dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "1.5")
     said = dpforest(*train(db, "--dry-run", "--name", "again"))
     assert said.code == 1
-    assert "left ε = 0.5" in said.out
+    assert '(table "visits": left ε = 0.5)' in said.out
     assert "does not allow this run" in said.err
 
 

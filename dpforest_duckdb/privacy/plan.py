@@ -19,6 +19,7 @@ from typing import Literal
 
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
 from dpforest_duckdb.privacy.noise import LEAST_VARIANCE, laplace_deviation
+from dpforest_duckdb.privacy.wording import wording
 from dpforest_duckdb.privacy.zcdp import rho_of
 
 Measure = Literal["ε", "ρ"]
@@ -37,8 +38,9 @@ class PlannedQuery:
 
     `by_depth` has the cost of one query at one node, in nano-ε or atto-ρ (`measure`), for each
     depth where it is asked. `times` is the number of trees that ask it of the same rows (1 if trees
-    have disjoint rows). `per_row` is the most that a row changes counts with discrete Laplace
-    noise, all together; 0 if the query returns anything else.
+    have disjoint rows). Some queries are asked in turns, or of attributes, instead (`wording`).
+    `per_row` is the most that a row changes counts with discrete Laplace noise, all together; 0 if
+    the query returns anything else.
     """
 
     purpose: str
@@ -83,10 +85,7 @@ class PlannedQuery:
         return f"{amount / ATTO:.3g}"
 
     def __str__(self) -> str:
-        levels = len(self.by_depth)
-        repeats = [f"{levels} depths" if levels > 1 else ""]
-        repeats.append(f"{self.times} trees" if self.times > 1 else "")
-        often = " × ".join(part for part in repeats if part)
+        often = wording(self.purpose).repeated((len(self.by_depth), self.times))
         total = f" × {often} = {self._shown(self.total)}" if often else ""
         cost = f"{self.measure} = {self.each}{total}"
         return f"{self.purpose}: {self.mechanism}, {cost}"

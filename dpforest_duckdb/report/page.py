@@ -17,6 +17,7 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.effects import Effect, effects
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.model.rules import rules as all_rules
+from dpforest_duckdb.privacy.wording import wording
 from dpforest_duckdb.report.charts import (
     MOST_BARS,
     MOST_CLASSES,
@@ -32,29 +33,6 @@ from dpforest_duckdb.tree import LEAF, Tree
 
 MOST_RULES = 5_000  # rows of the table of rules
 MOST_TREES = 100  # trees that can be drawn
-QUERIES = {
-    "rows": "count the rows of each class",
-    "rows again": "count them again, with less noise",
-    "bounds": "check the bounds of numbers",
-    "strongest": "see how well the best attribute classifies alone",
-    "window": "find the range of most numbers",
-    "bins": "cut numbers into bins",
-    "sweep": "fit each attribute",
-    "forest": "fit random trees to the remaining errors",
-    "tables": "count the rows of each class at each value",
-    "attribute": "choose attributes",
-    "root": "choose the root attributes",
-    "mixture": "choose between models",
-    "split": "choose splits",
-    "size": "count the rows of nodes",
-    "histogram": "count the rows of each class in nodes",
-    "leaf": "count the rows of each class in leaves",
-    "scores": "calibrate the sum of the trees",
-    "means": "add up positions of values in each class",
-    "squares": "add up the squares of positions",
-    "products": "add up the products of positions",
-    "aggregation": "choose trees to leave out",
-}
 
 
 @dataclass(frozen=True)
@@ -186,10 +164,10 @@ def _factor(epsilon: Decimal) -> str:
 
 def _step(line: str) -> tuple[str, str, str]:
     """A line of a plan as its step in words, its mechanism and its cost."""
-    found = re.fullmatch(r"([\w ]+?)(?: \d+)?: (.*), ([ερ] = .*)", line)
+    found = re.fullmatch(r"([\w ]+): (.*), ([ερ] = .*)", line)
     if found is None:
         return line, "", ""
-    return QUERIES.get(found[1], found[1]), found[2], found[3]
+    return wording(found[1]).step, found[2], found[3]
 
 
 def _deep(tree: Tree) -> bool:

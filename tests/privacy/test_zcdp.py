@@ -75,5 +75,5 @@ def test_a_plan_in_rho_fits_where_its_rho_is_paid_for() -> None:
 def test_costs_in_rho_are_shown_as_such() -> None:
     assert (
         str(PlannedQuery("sweep", "m", (ATTO // 3,), 4, "ρ"))
-        == "sweep: m, ρ = 0.333 × 4 trees = 1.33"
+        == "sweep: m, ρ = 0.333 × 4 attributes = 1.33"
     )

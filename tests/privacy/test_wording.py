@@ -1,0 +1,29 @@
+"""Queries of a plan in words."""
+
+from __future__ import annotations
+
+from dpforest_duckdb.privacy.plan import PlannedQuery
+from dpforest_duckdb.privacy.wording import steps, wording
+
+
+def test_a_query_is_repeated_for_what_its_recipe_repeats_it_for() -> None:
+    assert wording("split").repeated((5, 20)) == "5 depths × 20 trees"
+    assert wording("sweep").repeated((2, 14)) == "2 sweeps × 14 attributes"
+    assert wording("bounds window 3").repeated((1, 6)) == "6 attributes"
+    assert wording("rows").repeated((1, 1)) == ""
+    by_rank = PlannedQuery("tables", "joint noise", (6, 4))
+    assert str(by_rank).endswith("× 2 attributes = 0.00000001")
+
+
+def test_what_differs_with_the_rows_is_a_range() -> None:
+    assert wording("tables").repeated((4, 1), (1, 6)) == "4 to 6 attributes"
+    assert wording("bins").repeated((4, 5), (5, 5)) == "4 to 5 turns × 5 attributes"
+    assert wording("attribute").repeated((1, 1), (4, 1)) == "1 to 4 draws"
+
+
+def test_steps_are_in_the_order_of_a_run_and_each_once() -> None:
+    asked = ("leaf", "rows", "leaf", "bounds window 1", "bounds window 2", "new")
+    assert steps(asked) == (
+        "count the rows of each class, find narrower bounds, count the rows of each class in "
+        "leaves, new"
+    )
