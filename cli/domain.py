@@ -114,7 +114,7 @@ def _marked(column: dict[str, Any], kind: ColumnType | None, is_target: bool) ->
     days = {"kind": "numeric", "lower": "2020-01-01", "upper": "2029-12-31"}
     person = {"kind": "identifier"}
     choices: dict[str, list[dict[str, Any]]] = {
-        "other": [person],
+        "other": [] if kind is not None and kind.nested else [person],
         "boolean": [categories],
         "text": [categories, person],
         "date": [days],

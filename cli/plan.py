@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from dpforest_duckdb.cli.output import emit, say, show_table, tell
 
 if TYPE_CHECKING:
-
     from dpforest_duckdb.privacy.plan import PlannedQuery
     from dpforest_duckdb.recipes.branches import Branch
     from dpforest_duckdb.recipes.recipe import Recipe

@@ -175,6 +175,22 @@ def test_the_domain_file_says_what_to_fill_in(tmp_path: Path) -> None:
     assert "delete the column" in said.err
 
 
+def test_the_domain_file_offers_no_kind_for_nested_types(tmp_path: Path) -> None:
+    db, file = tmp_path / "t.duckdb", tmp_path / "t.parquet"
+    make(
+        db,
+        "CREATE TABLE t (s STRUCT(a INTEGER), l INTEGER[], m MAP(VARCHAR, INTEGER), id UUID)",
+        f"COPY t TO '{file}'",
+    )
+    for rows in (("--db", db, "--table", "t"), ("--db", file)):
+        *nested, number = dpforest("domain", *rows).out.split("[[column]]")[1:]
+        assert len(nested) == 3
+        for column in nested:
+            assert "no attribute has this type: delete the column" in column
+            assert "kind" not in column
+        assert 'kind = "identifier"' in number
+
+
 def test_the_kinds_in_a_domain_file_need_only_the_removal_of_a_mark(tmp_path: Path) -> None:
     db = tmp_path / "t.duckdb"
     make(db, "CREATE TABLE t (born DATE, note VARCHAR, id BIGINT, size DOUBLE, cost DECIMAL(9, 2))")

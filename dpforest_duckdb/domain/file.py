@@ -123,8 +123,11 @@ def domain_toml(domain: Mapping[str, Any]) -> str:
         lines.extend(f"{key} = {_toml(value)}" for key, value in known.items())
         if "todo" in column:
             of_type = f" ({column['type']})" if "type" in column else ""
-            lines.append(f"# TODO{of_type}: set a kind and public values, or delete the column")
-            lines.append("\n#\n".join(_commented(choice) for choice in column["todo"]))
+            kinds = column["todo"]
+            remedy = "set a kind and public values, or" if kinds else "no attribute has this type:"
+            lines.append(f"# TODO{of_type}: {remedy} delete the column")
+            if kinds:
+                lines.append("\n#\n".join(map(_commented, kinds)))
     return "\n".join(lines) + "\n"
 
 

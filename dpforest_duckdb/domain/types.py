@@ -50,6 +50,15 @@ class ColumnType:
         return self.family != "other"
 
     @property
+    def nested(self) -> bool:
+        """Whether values may have parts. These may be rounded numbers, or text that is no
+        Unicode.
+        """
+        return self.family == "other" and (
+            bool(set("([") & set(self.name)) or self.name == "VARIANT"
+        )
+
+    @property
     def long(self) -> bool:
         """Whether values may have any number of bytes: it is not sure of types that are unknown."""
         return self.family in ("text", "other") and not self.labels

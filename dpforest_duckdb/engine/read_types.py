@@ -78,7 +78,7 @@ def read_as(
             f'The privacy unit "{name}" is a column of floating-point numbers, as pandas makes '
             'of whole numbers if one is missing: convert it to "Int64" or to text.'
         )
-    if name and _is_nested(table.columns[name]):
+    if name and table.columns[name].nested:
         raise DpforestError(
             f'The privacy unit "{name}" has type {table.columns[name].base}, in which two persons '
             "may look like one: choose a column of whole numbers or of text."
@@ -104,11 +104,6 @@ def read_as(
         if (name := found.get(fold(attribute.column), ""))
     }
     return replace(table, columns=columns, categories=compared)
-
-
-def _is_nested(kind: ColumnType) -> bool:
-    """Whether values may have parts. These may be rounded numbers, or text that is no Unicode."""
-    return kind.family == "other" and (bool(set("([") & set(kind.name)) or kind.name == "VARIANT")
 
 
 def _same_values(read: ColumnType, stored: ColumnType) -> bool:
