@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, say, tell
+from dpforest_duckdb.cli.output import emit, say, tell, warn_if_not_private
 from dpforest_duckdb.errors import DpforestError, UsageError, one_line
 
 if TYPE_CHECKING:
@@ -59,6 +59,9 @@ def report(
             spent = _spent(engine, forest, ledger)
     evaluated = load_evaluation(evaluation, forest) if evaluation else None
     write_file(out, report_html(forest, spent=spent, evaluated=evaluated))
+    warn_if_not_private(forest)
+    if evaluated and not evaluated.private:
+        say("The page has figures that are not private: do not publish it if the table is private.")
     if as_json:
         emit({"report": out, "model": forest.name, "private": forest.private})
         return

@@ -7,6 +7,7 @@ import json
 import math
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.resources import files
@@ -247,8 +248,11 @@ def test_the_verb_shows_what_evaluate_printed(db: Path, tmp_path: Path) -> None:
     words = ("evaluate", "--db", db, "--model", "risk", "--table", "fresh", "--json")
     figures.write_text(dpforest(*words).out, encoding="utf-8")
     report = ("report", "--db", db, "--model", "risk", "--out", out)
-    assert dpforest(*report, "--evaluation", figures).code == 0
+    said = dpforest(*report, "--evaluation", figures)
+    assert said.code == 0
     assert "These figures are not private." in out.read_text(encoding="utf-8")
+    assert "The page has figures that are not private: do not publish it" in said.err
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600, "its owner alone can read it"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,10 @@ from dpforest_duckdb.errors import DpforestError
 
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """A temporary file in the same folder, which takes the name `path` if the block succeeds."""
+    """A temporary file in the same folder, which takes the name `path` if the block succeeds.
+
+    Only its owner can read it: it may hold private rows or exact figures.
+    """
     target = Path(path)
     temporary = None
     try:
