@@ -81,14 +81,15 @@ def _check(rows: FoundRows, file: str, target: str | None, as_json: bool) -> Non
 
     domain = load_domain(file, target)
     info = rows.engine.typed(rows.table, domain, None)
-    notes = remarks(domain, info.columns)
+    notes = list(remarks(domain, info.columns))
     bound = domain.bind(info.columns)
+    notes += rows.remarks(bound, info.columns)
     if bound.privacy_unit not in (None, "row"):
         requested_unit(bound.privacy_unit, 1, cap=None, columns=info.columns)
     used = {fold(name) for name in (*bound.columns, bound.target, *bound.identifiers)}
     unused = [name for name in rows.table.columns if fold(name) not in used]
     if as_json:
-        emit({"attributes": len(bound.attributes), "unused": unused, "notes": list(notes)})
+        emit({"attributes": len(bound.attributes), "unused": unused, "notes": notes})
         return
     for note in notes:
         tell(f"Note: {note}")

@@ -54,6 +54,36 @@ def test_files_are_trained_on_with_a_domain_by_options(db: str, folder: Path) ->
     assert [attribute.name for attribute in forest.domain.attributes] == ["age", "city"]
 
 
+def test_semicolons_in_a_header_get_a_note_about_decimal_commas(folder: Path) -> None:
+    Path("de.csv").write_text("id;born;weight;ill\n1;31.01.2024;3,5;yes\n", encoding="utf-8")
+    Path("en.csv").write_text("id,born,weight,ill\n1,2024-01-31,3.5,yes\n", encoding="utf-8")
+    dates, fractions = ("--numeric", "born=1900-01-01:2030-01-01"), ("--numeric", "weight=0.0:9.0")
+    note = 'Note: Semicolons separate the columns of "de"'
+    for file, declared, noted in (
+        ("de.csv", dates, True),
+        ("de.csv", fractions, True),
+        ("de.csv", ("--categories", "born=a,b"), False),
+        ("en.csv", fractions, False),
+    ):
+        said = dpforest(*trained("--db", file, *declared, "--classes", "no,yes", "--dry-run"))
+        assert said.code == 0, said.err
+        assert (note in said.err) is noted
+    domain = (
+        'target = "ill"\n[[column]]\nname = "ill"\nkind = "categorical"\ndomain = ["no", "yes"]\n'
+        '[[column]]\nname = "weight"\nkind = "numeric"\nlower = 0.0\nupper = 9.0\n'
+    )
+    Path("d.toml").write_text(domain, encoding="utf-8")
+    assert note in dpforest("domain", "--db", "de.csv", "--check", "d.toml").out
+
+
+def test_the_conversion_of_decimal_commas_works_as_printed(folder: Path) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "files.md").read_text(encoding="utf-8")
+    Path("people.csv").write_text("id;born;weight;ill\n1;31.01.2024;3,5;yes\n", encoding="utf-8")
+    exec(page.partition("<!-- decimal commas -->\n```python\n")[2].partition("```")[0], {})
+    found = duckdb.sql("SELECT born::VARCHAR, weight FROM 'people.parquet'").fetchall()
+    assert found == [("2024-01-31", 3.5)]
+
+
 def test_a_new_ledger_of_files_is_announced(folder: Path) -> None:
     """It knows no cap of another ledger, so a misspelt name must be seen."""
     assert "New ledger" in dpforest(*trained("--db", "part-1.csv", *DECLARED)).err

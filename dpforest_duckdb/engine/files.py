@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.types import NO_VALUES, column_types
 from dpforest_duckdb.engine.casts import selected
@@ -141,6 +142,18 @@ class CsvFiles:
             if all(name in header.names for header in self.headers)
         ]
         return dict.fromkeys(shared, "VARCHAR")
+
+    def remarks(self, domain: Domain) -> list[str]:
+        """What the delimiter suggests about the numbers and dates of a bound domain."""
+        kinds = {each.family for each in domain.attributes if each.kind == "numeric"}
+        spelt = any(header.delimiter == ";" for header in self.headers)
+        if not spelt or not kinds & {"decimal", "float", "date", "timestamp"}:
+            return []
+        return [
+            f'Semicolons separate the columns of "{self.name}", as where decimals have a comma: '
+            "numbers like 3,5 and dates like 31.01.2024 are read as NULL, so write 3.5 and "
+            "2024-01-31."
+        ]
 
     @contextmanager
     def opened(self, table: TableInfo) -> Iterator[ReadableRows]:

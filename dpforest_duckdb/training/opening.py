@@ -18,7 +18,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.engine.base import Trace
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, refuse_no_connection
-from dpforest_duckdb.engine.files import opened_files
+from dpforest_duckdb.engine.files import CsvFiles, opened_files
 from dpforest_duckdb.engine.frames import Frame, is_frame
 from dpforest_duckdb.engine.memory_database import NewDatabase
 from dpforest_duckdb.engine.read_types import rounded
@@ -52,13 +52,15 @@ class FoundRows:
         return not isinstance(self.engine, SourceEngine | SparkFiles)
 
     def remarks(self, domain: Domain, columns: Mapping[str, ColumnType]) -> list[str]:
-        """What the types of a domain may get wrong: nothing, if the rows have types of their own.
+        """What a bound domain may get wrong: nothing, if the rows have types of their own.
 
         `columns` are the types that the columns are read as.
         """
         engine = self.engine
-        typed = not isinstance(engine, SourceEngine) or engine.source.schema
-        return [] if typed else rounded(domain, columns)
+        if not isinstance(engine, SourceEngine) or engine.source.schema:
+            return []
+        spelt = engine.source.remarks(domain) if isinstance(engine.source, CsvFiles) else []
+        return [*rounded(domain, columns), *spelt]
 
     def account_or(
         self, given: AnyAccount | None, ledger: str | Path | None, dataset: str | None
