@@ -51,6 +51,9 @@ class Tree:
     noise: Floats | None = None
     vote_noise: Floats | None = None
 
+    def __repr__(self) -> str:
+        return f"<Tree: {self.nodes} node{'s'[: self.nodes != 1]}>"
+
     @property
     def nodes(self) -> int:
         return len(self.kind)

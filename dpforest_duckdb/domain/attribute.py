@@ -67,6 +67,16 @@ class Attribute:
         """A hash of a few fields: a run looks attributes up often."""
         return hash((self.name, len(self.values), len(self.edges)))
 
+    def __repr__(self) -> str:
+        if self.kind == "categorical":
+            about = f"{len(self.values)} categories{' in order' * self.ordered}"
+            about += f" ({shortened(self.values)})"
+        else:
+            bounds = "" if self.lower is None else f" from {self.lower} to {self.upper}"
+            bins = f", {len(self.edges) + 1} bins" if self.edges else ""
+            about = f"numeric{bounds}{bins}"
+        return f"<Attribute {self.name!r}: {about}>"
+
     @property
     def column(self) -> str:
         """The name of the column with the values."""
@@ -284,6 +294,11 @@ class Attribute:
             lower, upper = ordinal(self.lower, family), ordinal(self.upper, family)
             edges = _rounded(lower, edges, upper, moments=family == "timestamp")
         return tuple(edges)
+
+
+def shortened(names: Sequence[str], most: int = 8) -> str:
+    """Names for people; of many, the first ones."""
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
 
 
 @lru_cache(4096)  # a run asks again and again, for other numbers of rows

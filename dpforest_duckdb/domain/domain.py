@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dpforest_duckdb.arguments import TEXT, TEXTS, Kind, refuse_wrong_types
-from dpforest_duckdb.domain.attribute import Attribute, refuse_duplicates
+from dpforest_duckdb.domain.attribute import Attribute, refuse_duplicates, shortened
 from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.domain.types import UNKNOWN, ColumnType
 from dpforest_duckdb.errors import DpforestError, Refusals
@@ -66,6 +66,15 @@ class Domain:
                 'The privacy unit "row" means each row, but the domain has an identifier '
                 f'"{alike[0]}": rename the column.'
             )
+
+    def __repr__(self) -> str:
+        number = len(self.attributes)
+        names = shortened([attribute.name for attribute in self.attributes])
+        unit = f", privacy unit {self.privacy_unit}" if self.privacy_unit else ""
+        return (
+            f"<Domain: {number} attribute{'s'[: number != 1]} ({names}), predicts {self.target} "
+            f"({shortened(self.classes)}){unit}>"
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:

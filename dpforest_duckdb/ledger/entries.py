@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
 from dpforest_duckdb.domain.names import fold
-from dpforest_duckdb.privacy.amounts import ATTO, NANO
+from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 Outcome = Literal["done", "failed", "interrupted"]
@@ -161,6 +161,11 @@ class Budget:
 
     caps: tuple[Cap, ...]
     entries: tuple[Debit, ...]
+
+    def __repr__(self) -> str:
+        runs = f"{len(self.entries)} run{'s'[: len(self.entries) != 1]}"
+        cap = f"a cap of {show(self.cap.epsilon)} for {self.cap.unit}" if self.cap else "no cap"
+        return f"<Budget: spent ε = {show(self.spent_epsilon)} by {runs}, {cap}>"
 
     @property
     def cap(self) -> Cap | None:

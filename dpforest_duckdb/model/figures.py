@@ -10,7 +10,7 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers, Mask
 from dpforest_duckdb.engine.base import Outcomes
-from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.amounts import NANO, show
 from dpforest_duckdb.privacy.noise import CountNoise, laplace_deviation
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
@@ -46,6 +46,14 @@ class Evaluation:
     accuracy_noise: float | None = None
     reasons: tuple[str, ...] = ()
     bins: tuple[tuple[int, int], ...] = ()
+
+    def __repr__(self) -> str:
+        figures = {"accuracy": self.accuracy, "log loss": self.log_loss, "AUC": self.auc}
+        shown = [f"{name} {value:.4f}" for name, value in figures.items() if value is not None]
+        rows = "" if self.rows is None else f"{self.rows} rows"
+        cost = "exact" if self.epsilon is None else f"noisy, ε = {show(self.epsilon)}"
+        secret = "" if self.private else ", not private"
+        return f"<Evaluation: {', '.join(filter(None, [rows, *shown]))} ({cost}{secret})>"
 
     @property
     def confusion(self) -> tuple[tuple[int, int], ...]:

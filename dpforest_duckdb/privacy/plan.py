@@ -105,6 +105,9 @@ class Plan:
 
     queries: tuple[PlannedQuery, ...]
 
+    def __repr__(self) -> str:
+        return "\n  ".join(["<Plan", *self.lines()]) + ">"
+
     @property
     def concentrated(self) -> bool:
         """Whether costs add up in ρ; they add up in ε if no query has a cost in ρ."""

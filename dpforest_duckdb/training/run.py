@@ -61,6 +61,13 @@ class Run:
     unused_columns: tuple[str, ...] = ()
     rows_at_most: int | None = None
 
+    def __repr__(self) -> str:
+        delta = f", δ = {show(self.delta, ATTO)}" if self.delta else ""
+        rows = f'{self.account.noun} "{self.account.display}"'
+        return (
+            f"<Run: {self.recipe.label} on {rows}, ε = {show(self.cost)}{delta}, for {self.unit}>"
+        )
+
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why the forest is not private; none if it is. `leaks` are what the caller states."""
