@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -94,9 +96,10 @@ def _show_effects(forest: Forest, attribute: str | None, as_json: bool) -> None:
     for effect in found:
         console.print(f"{one_line(names[effect.attribute])}  (mean change {effect.importance:.3g})")
         strongest = abs(effect.values).max() or 1.0
-        labels = [_shortened(label, longest) for label in effect.labels]
+        described = forest.domain.attributes[effect.attribute]
+        labels = _fitting(effect.labels, longest, numeric=described.kind == "numeric")
         width = max(map(len, labels))
-        shown = _shown(effect, in_order=forest.domain.attributes[effect.attribute].in_order)
+        shown = _shown(effect, in_order=described.in_order)
         for place, (label, values) in enumerate(zip(labels, effect.values, strict=True)):
             if place not in shown:
                 continue
@@ -142,6 +145,13 @@ def _show_tree(forest: Forest, number: int, as_json: bool) -> None:
             text += f"  {rule['counts']}"
         drawn[node] = drawn[int(parents[node])].add(text) if node else Drawing(text)
     Console(markup=False, highlight=False, emoji=False).print(drawn[0])
+
+
+def _fitting(labels: Sequence[str], longest: int, *, numeric: bool) -> list[str]:
+    """Labels of at most that many characters: bins without lower ends if both are too long."""
+    if numeric and max(map(len, labels)) > longest:
+        labels = [re.sub(r"^> .* and (?=<= )", "", label) for label in labels]
+    return [_shortened(label, longest) for label in labels]
 
 
 def _shortened(text: str, longest: int) -> str:

@@ -471,6 +471,29 @@ def test_mixed_bins_are_cut_at_numbers_of_few_digits(
             assert edge % 86_400 == 0
 
 
+@pytest.mark.parametrize(
+    ("edge", "text"),
+    [
+        (0.0, "0"),
+        (0.1 + 0.2, "0.3"),
+        (-2.5, "-2.5"),
+        (0.00001, "0.00001"),
+        (1e-12, "1e-12"),
+        (999999999999999.0, "999999999999999"),
+        (1e15, "1000000000000000"),
+        (-1234567890123456.0, "-1234567890123456"),
+        (1e16, "1e+16"),
+        (12345678901234568.0, "1.2345678901234568e+16"),
+        (10**20, "100000000000000000000"),
+    ],
+)
+def test_cut_points_are_written_in_digits_unless_they_are_very_large_or_small(
+    edge: float, text: str
+) -> None:
+    assert Attribute("a", "numeric", edges=(edge,)).bound(column_type("DOUBLE")).text(edge) == text
+    assert float(text) == pytest.approx(edge, rel=1e-15)
+
+
 def test_a_bin_of_one_whole_number_has_its_name() -> None:
     few = Attribute("a", "numeric", lower=0, upper=5).bound(column_type("INTEGER")).recut(8)
     labels = [few.label(cell) for cell in range(few.proper)]

@@ -225,3 +225,21 @@ def test_of_many_values_without_order_the_strongest_are_drawn(tmp_path: Path) ->
     said = dpforest("show", "--db", db, "--model", "t")
     assert said.out.count("│") == 40
     assert "… and 20 other values that change it less." in said.out
+
+
+def test_bins_with_long_ends_are_drawn_with_their_upper_end_alone(tmp_path: Path) -> None:
+    db = tmp_path / "t.duckdb"
+    make(
+        db,
+        "CREATE TABLE t (seen TIMESTAMP NOT NULL CHECK (seen BETWEEN TIMESTAMP '1999-01-01' AND "
+        "TIMESTAMP '2020-12-31'), y BOOLEAN NOT NULL); "
+        "INSERT INTO t SELECT TIMESTAMP '1999-01-01' + to_days(i), i > 3000 FROM range(6_000) r(i)",
+    )
+    dpforest("train", "--db", db, "--table", "t", "--target", "y", "--epsilon", "5",
+             "--privacy-unit", "row", "--recipe", "log-odds")  # fmt: skip
+    lines = dpforest("show", "--db", db, "--model", "t").out.splitlines()
+    bins = [line.split(" 00:00:00")[0] for line in lines if "│" in line]
+    assert len(bins) > 10
+    assert all(re.fullmatch(r"  <= \d{4}-\d\d-\d\d", text) for text in bins[:-1])
+    assert bins[-1].startswith("  > ")
+    assert max(map(len, lines)) <= 80

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 from dpforest_duckdb.arguments import TEXT, TEXTS, refuse_wrong_types
 from dpforest_duckdb.domain.types import NUMERIC, UNKNOWN, ColumnType, Family, Number
-from dpforest_duckdb.domain.values import EPOCH, category_text, ordinal
+from dpforest_duckdb.domain.values import EPOCH, category_text, ordinal, plain_digits
 from dpforest_duckdb.errors import DpforestError
 
 Kind = Literal["categorical", "numeric"]
@@ -163,14 +163,18 @@ class Attribute:
         return " and ".join(part for part in (low, high) if part) or "any number"
 
     def text(self, edge: Number) -> str:
-        """An edge for people: a date for a DATE column."""
+        """An edge for people: a date for a DATE column, and digits for a number of usual size."""
         if self.family == "date":
             return str(EPOCH + dt.timedelta(days=int(edge)))
         if self.family == "timestamp":
             moment = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=edge)
             finer = moment.microsecond % self.type.microseconds  # no value of the column has it
             return str(moment.replace(microsecond=moment.microsecond - finer))
-        return f"{edge:.15g}" if isinstance(edge, float) else str(edge)
+        if not isinstance(edge, float):
+            return str(edge)
+        # 15 digits hide that 0.1 + 0.2 is not .3; from 10^15 on they would hide whole numbers
+        text = repr(edge) if abs(edge) >= 1e15 else f"{edge:.15g}"
+        return plain_digits(Decimal(text)) if 1e-6 <= abs(edge) < 1e16 else text
 
     def code(self, value: object) -> int:
         """The cell of one Python value, the same as SQL computes. The attribute must be bound."""

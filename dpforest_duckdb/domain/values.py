@@ -30,7 +30,7 @@ def category_text(value: object, family: str = "text") -> str:
             raise ValueError("not a number of this family")
         if family == "float":
             number = Decimal(repr(float(number)))
-        return _plain(number)
+        return plain_digits(number)
     if family == "date":
         return dt.date.fromisoformat(text).isoformat()
     if family == "timestamp":
@@ -53,7 +53,7 @@ def ordinal(value: object, family: str) -> Number:
     raise DpforestError("A bound, edge or value of a numeric column is not a number.")
 
 
-def _plain(number: Decimal) -> str:
+def plain_digits(number: Decimal) -> str:
     """Digits without exponent, trailing zeros or negative zero."""
     text = format(number, "f")
     text = text.rstrip("0").rstrip(".") if "." in text else text
