@@ -9,6 +9,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from sessions import commands, prints, words
 from shell import dpforest
 from spark_sessions import started
 
@@ -88,7 +89,12 @@ def test_the_notebook_of_the_tutorial_runs(
     assert dpforest(*words).facts["spent"] == 1.5
 
 
-def test_the_commands_of_the_tutorial_run_in_order(
+def bars(drawn: str) -> list[str]:
+    """The first word of each line of a drawn effect."""
+    return [line.split()[0] for line in drawn.splitlines() if line]
+
+
+def test_the_commands_of_the_tutorial_print_what_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("altair")
@@ -97,12 +103,20 @@ def test_the_commands_of_the_tutorial_run_in_order(
     (statements,) = re.findall(r"^```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     with duckdb.connect("bank.duckdb") as connection:
         connection.execute(statements)
-    for command in re.findall(r"^\$ dpforest (.*)$", page, re.MULTILINE):
-        words, _, file = command.partition(" > ")
-        said = dpforest(*shlex.split(words))
-        assert said.text, command
-        if file:
-            Path(file).write_text(said.out, encoding="utf-8")
+    for session in re.findall(r"^```console\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        for command, shown in commands(session):
+            line, _, file = command.partition(" > ")
+            said = dpforest(*shlex.split(line)[1:])
+            assert said.code == 0, said.err
+            if file:
+                Path(file).write_text(said.out, encoding="utf-8")
+            output = (said.err + said.out * (not file)).replace(f"{tmp_path}/", "")
+            if line.split()[1] == "rules":  # noise picks the rules
+                assert len(words(output)) == len(words(shown))
+            elif line.split()[1] == "show":  # noise draws the bars
+                assert bars(output) == bars(shown)
+            else:
+                assert prints(output, shown), command
     assert "ε = 1.5" in said.text, "one of three is spent on the model, a half on its evaluation"
     with duckdb.connect("bank.duckdb") as connection:
         connection.execute(Path("risk.sql").read_text(encoding="utf-8"))

@@ -7,11 +7,11 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 import pytest
+from sessions import commands, words
 from shell import dpforest
 from typer.testing import CliRunner
 
@@ -26,22 +26,6 @@ def block(mark: str) -> str:
     found = re.search(rf"<!-- {mark} -->\n```\w+\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
     assert found, f"the README has no block {mark}"
     return found[1]
-
-
-def commands(session: str) -> Iterator[tuple[str, str]]:
-    """Each command of a session, with what it prints."""
-    for part in re.split(r"^\$ ", session, flags=re.MULTILINE)[1:]:
-        command, _, output = part.partition("\n")
-        yield command, output
-
-
-def words(text: str) -> list[str]:
-    """Lines without what noise changes: every number is one sign, spaces and rules are one."""
-    lines = (
-        re.sub(r"[\d.]*\d|[ ─]+", lambda m: "#" if m[0].strip(" ─") else " ", line).strip()
-        for line in text.splitlines()
-    )
-    return [line for line in lines if line]
 
 
 def test_the_first_session_is_what_demo_prints(
