@@ -125,5 +125,5 @@ def _marked(column: dict[str, Any], kind: ColumnType | None, is_target: bool) ->
         "float": [fractions, flags],
     }
     if kind is None:
-        return {**column, "todo": [categories, numbers, fractions, person]}
+        return {**column, "todo": [categories, numbers, fractions, days, person]}
     return {**column, "todo": choices[kind.family], "type": one_line(kind)}

@@ -79,6 +79,8 @@ def evaluate(
         if dataset is not None or not source.in_table:
             known = source.account(ledger, dataset)
             say_if_new(known)
+        for note in source.remarks(forest.domain):
+            say(f"Note: {note}")
         found = figures(
             source,
             forest,

@@ -80,10 +80,13 @@ def _score_files(
     from dpforest_duckdb.engine.files import matched
     from dpforest_duckdb.engine.scored_files import check_format, score_files
     from dpforest_duckdb.model.files import replacing
+    from dpforest_duckdb.training.opening import find_rows
 
     forest = options.file_model(model)
     check_format(into)
     options.check_writable(into, *map(str, matched(files)), model, replace=replace, option="--into")
+    for note in find_rows(engine.connection, files, engine.trace).remarks(forest.domain):
+        say(f"Note: {note}")
     with replacing(into) as out:
         columns = score_files(
             engine.connection,

@@ -382,7 +382,9 @@ def _say_public(run: Run, source: str, *, unit_given: bool) -> None:
     more = f', if no "{column}" has more than 64 bytes' if long else ""
     say(f"Temporary space: {space}{more}.")
     if unused := run.unused_columns:
-        say(f"Columns not used: {listed(unused)}.")
+        say(
+            f"Columns not used: {listed(unused)}. A column is used only if its values are declared."
+        )
     say(
         f'Privacy unit: {run.unit} of {run.account.noun} "{run.account.display}", added or removed.'
     )

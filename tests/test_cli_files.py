@@ -74,6 +74,17 @@ def test_semicolons_in_a_header_get_a_note_about_decimal_commas(folder: Path) ->
     )
     Path("d.toml").write_text(domain, encoding="utf-8")
     assert note in dpforest("domain", "--db", "de.csv", "--check", "d.toml").out
+    model = ("--model", "m.json", "--ledger", "book")
+    assert dpforest(*trained("--db", "en.csv", "--domain", "d.toml")).code == 0
+    for file, noted in (("de.csv", True), ("en.csv", False)):
+        for asked in (("evaluate", *model), ("score", *model[:2], "--into", f"{file[:2]}.parquet")):
+            said = dpforest(*asked, "--db", file)
+            assert said.code == 0, said.err
+            assert (note in said.err) is noted
+
+
+def test_the_domain_file_of_a_csv_file_offers_dates(folder: Path) -> None:
+    assert '# lower = "2020-01-01"' in dpforest("domain", "--db", "part-1.csv").out
 
 
 def test_the_conversion_of_decimal_commas_works_as_printed(folder: Path) -> None:

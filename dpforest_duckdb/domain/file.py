@@ -183,7 +183,7 @@ def _attribute(name: str, column: Mapping[str, Any]) -> Attribute:
         written = f", not {_toml(kind)}" if isinstance(kind, str) else ""
         raise DpforestError(
             f'Column "{name}" of the domain needs kind = "categorical", "numeric" or "identifier"'
-            f"{written}."
+            f"{written}: add one, or delete the column from the domain."
         )
     domain = column.get("domain", [])
     edges = column.get("edges", [])

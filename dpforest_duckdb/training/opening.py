@@ -51,16 +51,16 @@ class FoundRows:
         """Whether they are the rows of a base table, which has a budget of its own."""
         return not isinstance(self.engine, SourceEngine | SparkFiles)
 
-    def remarks(self, domain: Domain, columns: Mapping[str, ColumnType]) -> list[str]:
+    def remarks(self, domain: Domain, columns: Mapping[str, ColumnType] | None = None) -> list[str]:
         """What a bound domain may get wrong: nothing, if the rows have types of their own.
 
-        `columns` are the types that the columns are read as.
+        `columns` are the types that columns are read as, if the domain decides about them.
         """
         engine = self.engine
         if not isinstance(engine, SourceEngine) or engine.source.schema:
             return []
         spelt = engine.source.remarks(domain) if isinstance(engine.source, CsvFiles) else []
-        return [*rounded(domain, columns), *spelt]
+        return [*rounded(domain, columns or {}), *spelt]
 
     def account_or(
         self, given: AnyAccount | None, ledger: str | Path | None, dataset: str | None
