@@ -83,6 +83,14 @@ def test_semicolons_in_a_header_get_a_note_about_decimal_commas(folder: Path) ->
             assert (note in said.err) is noted
 
 
+def test_a_file_that_is_named_as_a_table_gets_a_hint(folder: Path) -> None:
+    duckdb.connect("d.duckdb").close()
+    words = ("train", *FIXED, "--db", "d.duckdb", "--table")
+    refused(dpforest(*words, "people.parquet"), "but a file", "--db alone")
+    said = refused(dpforest(*words, "p" * 999), "There is no table")
+    assert "but a file" not in said
+
+
 def test_the_domain_file_of_a_csv_file_offers_dates(folder: Path) -> None:
     assert '# lower = "2020-01-01"' in dpforest("domain", "--db", "part-1.csv").out
 

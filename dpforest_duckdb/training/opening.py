@@ -5,6 +5,7 @@ And the models that are stored in a database.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -114,7 +115,7 @@ def find_rows(con: Any, rows: Rows, trace: Trace | None = None) -> FoundRows:
     refuse_no_connection(con)
     engine = DuckDBEngine(con, trace)
     if isinstance(rows, str):
-        return FoundRows(engine, engine.table(rows))
+        return FoundRows(engine, _table(engine, rows))
     database = NewDatabase(con, trace)
     if isinstance(rows, Path):
         files = opened_files(rows, database)
@@ -131,6 +132,19 @@ def find_rows(con: Any, rows: Rows, trace: Trace | None = None) -> FoundRows:
     raise UsageError(
         "The rows to train on must be a table's name, a DuckDB relation, a pandas, polars or Arrow "
         "table, or a pathlib.Path of Parquet or CSV files."
+    )
+
+
+def _table(engine: DuckDBEngine, name: str) -> TableInfo:
+    """The table of a name. Raises `DpforestError`, with a hint if the name is that of a file."""
+    try:
+        return engine.table(name)
+    except DpforestError:
+        if not os.path.isfile(name):  # unlike Path.is_file, it takes any text
+            raise
+    raise DpforestError(
+        f'There is no table "{name}" in the database, but a file: name it with --db alone (in '
+        "Python as a pathlib.Path)."
     )
 
 
