@@ -60,10 +60,11 @@ def report(
     evaluated = load_evaluation(evaluation, forest) if evaluation else None
     write_file(out, report_html(forest, spent=spent, evaluated=evaluated))
     warn_if_not_private(forest)
-    if evaluated and not evaluated.private:
+    exact = evaluated is not None and not evaluated.private
+    if exact:
         say("The page has figures that are not private: do not publish it if the table is private.")
     if as_json:
-        emit({"report": out, "model": forest.name, "private": forest.private})
+        emit({"report": out, "model": forest.name, "private": forest.private and not exact})
         return
     tell(f"The report of {one_line(forest.name)} is in {out}: open it in a browser.")
 

@@ -253,6 +253,9 @@ def test_the_verb_shows_what_evaluate_printed(db: Path, tmp_path: Path) -> None:
     assert "These figures are not private." in out.read_text(encoding="utf-8")
     assert "The page has figures that are not private: do not publish it" in said.err
     assert stat.S_IMODE(out.stat().st_mode) == 0o600, "its owner alone can read it"
+    again = dpforest(*report, "--evaluation", figures, "--replace", "--json")
+    assert again.facts["private"] is False
+    assert dpforest(*report, "--replace", "--json").facts["private"] is True
 
 
 @pytest.mark.parametrize(
