@@ -39,7 +39,7 @@ DECLARATIONS = {f"{PACKAGE}.report.charts._tree_spec"}  # one value, written out
 LATE = {
     "cli": {PACKAGE, "rich", "importlib"},
     "privacy": {"opendp"},
-    "engine": {"pyspark", "pyarrow"},
+    "engine": {"pyspark", "pyarrow", "polars"},
     "model": {"matplotlib"},
     "report": {"altair", "vl_convert"},
 }

@@ -29,6 +29,7 @@ from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.models import DuckDBModels
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
+from dpforest_duckdb.engine.stored_rows import StoredRows
 from dpforest_duckdb.errors import NotPrivateWarning, PublicFactWarning
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.model import store
@@ -581,6 +582,20 @@ def test_integers_of_numpy_are_integers(
 def test_runs_are_checked_before_the_first_forest_is_asked_for() -> None:
     with pytest.raises(UsageError, match="runs must be a list"):
         dpforest_duckdb.train_many("nonsense")  # type: ignore[arg-type]
+
+
+def test_runs_on_one_table_share_its_coded_rows(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visits(con)
+    coded: list[StoredRows] = []
+    encode = StoredRows.encode
+    monkeypatch.setattr(
+        StoredRows, "encode", lambda self, *given: (coded.append(self), encode(self, *given))[1]
+    )
+    runs = [ready(con, tmp_path, recipe="dpdf", depth=2, epsilon=epsilon) for epsilon in (1, 2)]
+    assert len(list(dpforest_duckdb.train_many(runs))) == 2
+    assert len(coded) == 1
 
 
 def test_a_forest_names_the_recipe_that_was_picked(

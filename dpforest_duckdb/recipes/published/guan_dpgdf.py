@@ -38,10 +38,8 @@ def plan(request: Request) -> Plan:
     """ε1 in equal parts; a leaf of layer i = 1 … d has ε2 (1 − ∛2) ∛2^(i+1) / (1 − ∛2^d)."""
     d, total = request.depth, sum(cube_roots(request.depth))
     layers = tuple(part / total for part in cube_roots(d, first=2))
-    queries = {
-        "split": ("exponential mechanism", (Fraction(1, d),) * d),
-        "leaf of a layer": (LAPLACE, layers),
-    }
+    splits = ("exponential mechanism", (Fraction(1, d),) * d)
+    queries = {"split": splits, "leaf of a layer": (LAPLACE, layers)}
     return spread(request, queries, disjoint=True, whole=2)
 
 
@@ -63,11 +61,7 @@ def paid_plan(request: Request) -> Plan:
 
 
 LINES = (
-    Line(
-        "The training data of the trees is sampled without replacement.",
-        "thesis §4.2 and §4.4.1",
-        "rows",
-    ),
+    Line("Rows are sampled without replacement.", "thesis §4.2 and §4.4.1", "rows"),
     Line("The forest has 50 trees.", "thesis Table 4.1", "trees"),
     Line("The depth is m/2.", "thesis Table 4.1", "depth", assumed="m/2 is rounded down."),
     Line(
