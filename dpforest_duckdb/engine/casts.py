@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
-from dpforest_duckdb.domain.types import BIGINT, DOUBLE, VARCHAR, ColumnType, column_type
+from dpforest_duckdb.domain.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    VARCHAR,
+    ColumnType,
+    column_type,
+)
 from dpforest_duckdb.engine.read_types import (
     EXACT_DOUBLE,
     EXACT_FLOAT,
     moment_of,
-    number_of,
+    plain_text,
+    shortest_number,
     written_number,
 )
 from dpforest_duckdb.scoring.codes import DuckDBDialect
@@ -23,15 +28,18 @@ def selected(
     stored: Mapping[str, str],
     columns: Mapping[str, ColumnType],
     categories: Mapping[str, tuple[str, ...]] | None = None,
+    *,
+    keep: bool = False,
 ) -> Sql:
     """The columns to read, each in its type; `stored` are the types that they are stored in.
 
-    `categories` are those of the columns of a DataFrame (see `TableInfo`).
+    `categories` are those of the columns of a DataFrame (see `TableInfo`). Its other values are
+    kept if `keep` is true.
     """
     given = categories or {}
     return Sql(
         ", ".join(
-            cast(name, column_type(stored[name]), kind, name, given.get(name))
+            cast(name, column_type(stored[name]), kind, name, given.get(name), keep=keep)
             for name, kind in columns.items()
         )
     )
@@ -43,20 +51,17 @@ def cast(
     kind: ColumnType,
     alias: str,
     categories: tuple[str, ...] | None = None,
+    *,
+    keep: bool = False,
 ) -> Sql:
-    """A column in another type and under another name."""
+    """A column in another type and under another name; for `keep` see `_category`."""
     ident = DuckDBDialect().ident
     column = ident(name)
     if categories is None:
         read = _cast(column, stored, kind)
     elif categories:
-        if stored.family == "float":  # 32-bit numbers have fewer digits as text
-            column = Sql(f"CAST({column} AS DOUBLE)")
-        text = f"CAST({column} AS VARCHAR)"  # of BIGINT classes no fraction may be rounded
-        plain = _plain_text(text) if stored.family in ("text", "other") else text
-        of_number = f"CASE WHEN {column} IS NOT NULL THEN 'nan' END"  # no category, but a value
-        other = {BIGINT: "NULL", DOUBLE: of_number}.get(kind, text)
-        read = Sql(f"TRY_CAST({_compared(plain, categories, other)} AS {kind})")
+        category = _category(column, stored, kind, categories, keep=keep)
+        read = Sql(f"TRY_CAST({category} AS {kind})")
     else:
         read = _measured(column, stored, kind)
     return Sql(f"{read} AS {ident(alias)}")
@@ -113,7 +118,8 @@ def _cast(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
 
 
 def _plain_text(text: str) -> str:
-    """A text, without what Python writes around numbers and texts of some types.
+    """A text, without what Python writes around numbers and texts of some types; NULL for what it
+    writes for missing ones. `read_types.plain_text` does the same.
 
     One complex number makes complex numbers of all numbers in an array, and one text of bytes makes
     bytes: '(1+0j)' or "b'1'" of 1. None of the functions fails for any text.
@@ -121,34 +127,60 @@ def _plain_text(text: str) -> str:
     schema = "system.main"
     real = f"{schema}.regexp_extract({text}, '^\\((.*)[+-]0j\\)$', 1)"
     inner = f"{schema}.substr({text}, 3, {schema}.length({text}) - 3)"
-    return (
+    plain = (
         f"CASE WHEN {schema}.ends_with({text}, '0j)') THEN {real} WHEN {text} = '0j' THEN '0' "
         f"WHEN {schema}.left({text}, 2) IN ('b''', 'b\"') THEN {inner} ELSE {text} END"
     )
+    return f"NULLIF(NULLIF({plain}, 'nan'), 'NaT')"
 
 
-def _compared(text: str, categories: Sequence[str], other: str) -> Sql:
-    """The category that the text of a value of a DataFrame is, or `other`.
+def _category(
+    column: Sql, stored: ColumnType, kind: ColumnType, categories: Sequence[str], *, keep: bool
+) -> str:
+    """The category that a value of a DataFrame is, as text that can be read as `kind`.
 
     Another value may have made 1.0 of 1, "True" of true, or a timestamp of a date, in all rows. So
     a value is a category if it has the same text, is the same number, or the same moment. Of equal
-    numbers, the category that is written as numbers are comes first, then the shortest.
+    numbers, the category that is written as numbers are comes first, then the shortest. Any other
+    value is one and the same, because its text may depend on the others; or, with `keep`, its text.
     """
-    dialect = DuckDBDialect()
-    texts = ", ".join(map(dialect.text, categories))
+    text, dialect = _text(column, stored), DuckDBDialect()
     ordered = sorted(categories, key=lambda each: (written_number(each) is None, len(each)))
-    found = []
-    number, moment = _number(text), _moment(text)
-    for of, key_of in ((number, _number_of), (number, _narrow_number_of), (moment, _moment_of)):
+    alike = ", ".join(dialect.text(each) for each in categories if plain_text(each) == each)
+    found = [f"WHEN {text} IN ({alike}) THEN {text}"] if alike else []
+    texts = (text, lambda each: dialect.text(plain_text(each) or ""))
+    for of, key_of in (texts, (_shortest(column, stored), _number_of), (_moment(text), _moment_of)):
         keyed: dict[str, str] = {}
         for category in ordered:
-            if key := key_of(category):
+            if (of is not text or plain_text(category) != category) and (key := key_of(category)):
                 keyed.setdefault(key, category)
         if keyed:
             keys, values = ", ".join(keyed), ", ".join(map(dialect.text, keyed.values()))
             place = f"system.main.list_position([{keys}], {of})"
             found.append(f"WHEN {place} > 0 THEN [{values}][{place}]")
-    return Sql(f"CASE WHEN {text} IN ({texts}) THEN {text} {' '.join(found)} ELSE {other} END")
+    other = _other(kind, categories)
+    if keep and other != "NULL":
+        other = f"COALESCE(CAST(TRY_CAST({column} AS {kind}) AS VARCHAR), {other})"
+    return f"CASE {' '.join(found)} WHEN {text} IS NOT NULL THEN {other} END"
+
+
+def _other(kind: ColumnType, categories: Sequence[str]) -> str:
+    """The text of a value that is no category; NULL if whole numbers or truth values are read."""
+    if kind in (BIGINT, BOOLEAN):
+        return "NULL"
+    text = "?"
+    while text in categories:
+        text += "?"
+    return "'inf'" if kind == DOUBLE else f"'{text}'"
+
+
+def _text(column: Sql, stored: ColumnType) -> str:
+    """A value as text; NULL for the floating-point number that stands for a missing value."""
+    if stored.family == "float":  # 32-bit numbers have fewer digits as text
+        number = f"CAST({column} AS DOUBLE)"
+        return f"CASE WHEN NOT system.main.isnan({number}) THEN CAST({number} AS VARCHAR) END"
+    text = f"CAST({column} AS VARCHAR)"
+    return _plain_text(text) if stored.family in ("text", "other") else text
 
 
 def _number(text: str) -> str:
@@ -162,21 +194,9 @@ def _moment(text: str) -> str:
 
 
 def _number_of(category: str) -> str | None:
-    """A category as a number in SQL; None if it is none."""
-    number = number_of(category)
+    """A category as a number in SQL, the shortest that 32 bits hold so; None if it is none."""
+    number = shortest_number(category)
     return None if number is None else f"{number + 0.0!r}::DOUBLE"
-
-
-def _narrow_number_of(category: str) -> str | None:
-    """The number that a column of 32-bit numbers has in the place of a category; None if it has the
-    category itself. It stays as it is if one value makes 64-bit numbers or objects of the column.
-    """
-    number = number_of(category)
-    if number is None:
-        return None
-    with np.errstate(over="ignore"):
-        narrow = float(np.float32(number))
-    return f"{narrow!r}::DOUBLE" if math.isfinite(narrow) and narrow != number else None
 
 
 def _moment_of(category: str) -> str | None:

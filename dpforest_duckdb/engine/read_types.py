@@ -12,6 +12,8 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.names import fold, spellings
 from dpforest_duckdb.domain.types import (
@@ -76,7 +78,8 @@ def read_as(
     if name in rounded:
         raise DpforestError(
             f'The privacy unit "{name}" is a column of floating-point numbers, as pandas makes '
-            'of whole numbers if one is missing: convert it to "Int64" or to text.'
+            "of whole numbers if one is missing, and they may be rounded: read the rows again with "
+            'it as "Int64" or as text.'
         )
     if name and table.columns[name].nested:
         raise DpforestError(
@@ -190,19 +193,50 @@ def categories_of(attribute: Attribute) -> tuple[str, ...]:
 
 def _refuse_equal_categories(attribute: Attribute) -> None:
     """Raise `DpforestError` if the other values of a DataFrame's column may decide which of two
-    categories a value is.
+    categories a value is, or whether it is missing.
 
     One missing value makes 1.0 of 1, and one number of two whole numbers beyond 2^53, in all rows.
     """
     categories = categories_of(attribute)
-    numbers = [number for each in categories if (number := written_number(each)) is not None]
+    plain = [plain_text(each) for each in categories]
+    if None in plain:
+        raise DpforestError(
+            f'A category of "{attribute.name}" is written as missing values of a DataFrame are, '
+            "nan or NaT: leave it out and declare the column nullable."
+        )
+    numbers = [shortest_number(each) for each in categories if written_number(each) is not None]
     moments = [moment for each in categories if (moment := moment_of(each))]
-    if len(set(numbers)) < len(numbers) or len(set(moments)) < len(moments):
+    if any(len(set(each)) < len(each) for each in (plain, numbers, moments)):
         raise DpforestError(
             f'Two categories of "{attribute.name}" may be one value in a DataFrame, as 1 and 1.0 '
             "are, or whole numbers of more than 15 digits: leave one out, or write the rows to a "
             "table or a Parquet file."
         )
+
+
+def plain_text(category: str) -> str | None:
+    """The text of a category without what Python writes around some; None for nan and NaT.
+
+    As SQL in `casts.py`.
+    """
+    if category.endswith("0j)"):
+        real = re.search(r"^\((.*)[+-]0j\)$", category)
+        category = real[1] if real else ""
+    elif category == "0j":
+        category = "0"
+    elif category[:2] in ("b'", 'b"'):
+        category = category[2:-1]
+    return None if category in ("nan", "NaT") else category
+
+
+def shortest_number(category: str) -> float | None:
+    """The number that a category is; of one that 32 bits hold, the shortest that they hold so."""
+    number = number_of(plain_text(category) or "")
+    if number is None:
+        return None
+    with np.errstate(over="ignore"):
+        narrow = np.float32(number)
+    return float(str(narrow)) if float(narrow) == number else number
 
 
 def written_number(text: str) -> float | None:

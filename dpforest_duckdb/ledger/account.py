@@ -260,7 +260,7 @@ class Account:
                 f"The ledger at {self.ledger.path}{gone} does not hold the last debit of table "
                 f'"{info.display}": restore it, or name the right one with --ledger.'
             )
-        dataset: str | None = anchor.get("dataset") or chain.find(self._place)
+        dataset: str | None = anchor.get("dataset") or chain.find(self._place, self.home)
         if dataset and anchor.get("cap") and chain.budget(dataset).cap is None:
             raise DpforestError(
                 f'The ledger at {self.ledger.path} has no cap for table "{info.display}", which '
@@ -277,10 +277,13 @@ class Account:
         """
         dataset = self._dataset_of(chain, info)
         anchored = dataset is not None and dataset == _anchor(info.comment).get("dataset")
-        if not anchored or folded(chain.place_of(str(dataset)) or "") != self._place:
+        if not anchored or folded(chain.place_of(str(dataset)) or "", self.home) != self._place:
             for lost in self._vanished(chain)[:1]:
                 raise _may_be_renamed(
-                    lost, info, new=dataset is None, here=folded(lost.place) == self._place
+                    lost,
+                    info,
+                    new=dataset is None,
+                    here=folded(lost.place, self.home) == self._place,
                 )
         return Table(dataset or secrets.token_hex(16), info.display, self._place)
 
@@ -289,13 +292,15 @@ class Account:
         capped, present = chain.capped(), set()
         for info in self.engine.tables(self.info.catalog) if capped else ():
             anchor = _anchor(info.comment)
-            present.add(anchor.get("dataset") or chain.find(_place(self.home, info)))
+            place = _place(self.home, info)
+            present.add(anchor.get("dataset") or chain.find(place, self.home))
         lost = []
         for table in capped:
             if table.place.startswith((FILE, DATASET)):
                 continue
-            home = folded(table.place).partition("::")[0]
-            here = home == self.home or not (home.startswith(NO_FILE) or Path(home).exists())
+            home = table.place.rpartition("::")[0]
+            here = folded(table.place, self.home).startswith(f"{self.home}::")
+            here = here or not (home.startswith(NO_FILE) or Path(home).exists())
             if here and table.dataset not in present:
                 lost.append(table)
         return lost
@@ -321,7 +326,7 @@ class Account:
         capped: list[Table] = []
         with contextlib.suppress(DpforestError):  # another file of that name is no ledger
             capped = Ledger(other).read().capped()
-        if any(folded(table.place) == _place("", info) for table in capped):
+        if any(folded(table.place, "") == _place("", info) for table in capped):
             raise BudgetError(
                 f'Refused: table "{info.display}" has a cap in the ledger {other}, but --ledger or '
                 "DPFOREST_LEDGER names another: leave them out, or name that one."
@@ -400,7 +405,7 @@ def _store(note: BudgetNote, anchor: str, chain: Chain, table: Table) -> bool:
 
 
 def _place(home: str, info: TableInfo) -> str:
-    return folded(f"{home}::{quoted_name(info.schema, info.name)}")
+    return f"{home}::{fold(quoted_name(info.schema, info.name))}"
 
 
 def _anchored(comment: str, chain: Chain, table: Table) -> str:

@@ -141,11 +141,16 @@ class Chain:
                 return entry.table.place
         return None
 
-    def find(self, place: str) -> str | None:
-        """The dataset id last seen at a place, for what cannot store its id; None for a new one."""
-        wanted = folded(place)
+    def find(self, place: str, home: str | None = None) -> str | None:
+        """The dataset id last seen at a place, for what cannot store its id; None for a new one.
+
+        The place of a table is a `folded` one, in the database at `home`.
+        """
         for entry in reversed(self.entries):
-            if not isinstance(entry, Closing) and folded(entry.table.place) == wanted:
+            if isinstance(entry, Closing):
+                continue
+            known = entry.table.place
+            if (known if home is None else folded(known, home)) == place:
                 return entry.table.dataset
         return None
 

@@ -25,15 +25,16 @@ FILE, DATASET = "file::", "dataset::"
 NO_FILE = ":memory:"  # begins the place of a database that has no file
 
 
-def folded(place: str) -> str:
-    """A place in the form in which equal places are equal, as those of "Visits" and "visits" are.
+def folded(place: str, home: str) -> str:
+    """A place of the database at `home` with a folded name, so that equal tables have equal places.
 
-    Names of tables, and of databases in memory, ignore case; paths do not.
+    Names of tables, and of databases in memory, ignore case; paths do not. Other places stay.
     """
-    if place.startswith((FILE, DATASET)):
+    head = f"{home}::"
+    start = place[: len(head)]
+    if (fold(start) if home.startswith(NO_FILE) else start) != head:
         return place
-    home, _, name = place.partition("::")
-    return f"{fold(home) if home.startswith(NO_FILE) else home}::{fold(name)}"
+    return head + fold(place[len(head) :])
 
 
 @dataclass(frozen=True)

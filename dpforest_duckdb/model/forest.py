@@ -94,12 +94,10 @@ class Forest(ForestContent):
                 types[column] = declared_type(attribute, kind)
                 if types[column] == BIGINT and kind.family != "integer":
                     types[column] = DOUBLE  # fractions stay in what is returned
-                number = attribute.kind == "numeric" or kind.family == "text"
-                if number or types[column] != DOUBLE:  # else it is compared as it is
-                    categories[column] = categories_of(attribute)
+                categories[column] = categories_of(attribute)
         if not types:
             return relation
-        sql = f"SELECT * REPLACE ({selected(stored, types, categories)}) FROM {name}"
+        sql = f"SELECT * REPLACE ({selected(stored, types, categories, keep=True)}) FROM {name}"
         return _queried(relation, sql)
 
     def to_sql(

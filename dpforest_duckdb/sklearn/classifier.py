@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 
 from dpforest_duckdb.arrays import Floats
 from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.types import BIGINT
 from dpforest_duckdb.engine.casts import selected
 from dpforest_duckdb.engine.connect import MEMORY, open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
@@ -240,7 +241,7 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with _as_value_errors():
             account = self._account()
             with _database() as memory:
-                rows = columns.with_target(forest.domain.target, labels)
+                rows = columns.with_column(forest.domain.target, labels)
                 frame = Frame.of(forest.table, rows, GivenDatabase(memory))
                 engine = SourceEngine(frame, DuckDBEngine(memory.connection))
                 table = engine.table(forest.table)
@@ -299,7 +300,7 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Forest:
         declared = Declared(columns, self.domain, self.bounds, self.categories, self.privacy_unit)
         domain, leaks, classes = self._domain(declared, labels, account, memory, named)
-        rows = columns.with_target(domain.target, labels)
+        rows = columns.with_column(domain.target, labels)
         frame = Frame.of(self.dataset or "sklearn", rows, GivenDatabase(memory))
         seed = None
         if self.random_state is not None:
@@ -377,7 +378,9 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 def _shares(forest: Forest, columns: Columns, memory: MemoryDatabase) -> Floats:
     """The probability of each class `[row, class]`, in the order of the forest's domain."""
-    frame = Frame.of("sklearn", columns.frame, GivenDatabase(memory))
+    number = columns.free_name("number")  # of the row, because DuckDB may return them in any order
+    numbered = columns.with_column(number, np.arange(len(columns)))
+    frame = Frame.of("sklearn", numbered, GivenDatabase(memory))
     types = {a.column: a.type for a in forest.domain.attributes}
     categories = {a.column: categories_of(a) for a in forest.domain.attributes}
     unknown = set(types) - set(frame.columns)
@@ -385,10 +388,12 @@ def _shares(forest: Forest, columns: Columns, memory: MemoryDatabase) -> Floats:
         raise InvalidInputError(f'X has no column "{min(unknown)}", which the model needs.')
     with frame.reading() as (_, view):
         read = selected(frame.columns, types, categories)
-        rows = Sql(f"(SELECT {read} FROM {view})")
-        sql = score_sql(forest, Scored(rows, types), keep=(), fast=True)
+        rows = Sql(f'(SELECT {read}, "{number}" FROM {view})')
+        scored = Scored(rows, {**types, number: BIGINT})
+        sql = score_sql(forest, scored, keep=(number,), fast=True)
         found = memory.run(sql, fetch="fetchnumpy", step="score")
-    return np.column_stack([np.asarray(found[str(name)]) for name in share_names(forest, "")])
+    shares = np.column_stack([np.asarray(found[str(name)]) for name in share_names(forest, "")])
+    return shares[np.argsort(found[number])]
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping, load_domain
 from dpforest_duckdb.domain.types import column_type
 from dpforest_duckdb.engine.frames import Frame
+from dpforest_duckdb.engine.read_types import plain_text
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.sklearn.inputs import Columns
 
@@ -145,7 +146,8 @@ def _bounds(low: Any, high: Any) -> dict[str, Any]:
 
 
 def _categories(values: list[str] | None) -> dict[str, Any]:
-    return {"kind": "categorical", "domain": sorted(values or ["missing"])}
+    found = {plain for value in values or () if (plain := plain_text(value)) is not None}
+    return {"kind": "categorical", "domain": sorted(found or ["missing"])}
 
 
 def assembled(

@@ -42,8 +42,12 @@ class Columns:
     frame: Any
     names: tuple[str, ...]
 
-    def with_target(self, name: str, y: Labels) -> Any:
-        """The columns with one more, the target."""
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(next(iter(self.frame.values())) if isinstance(self.frame, dict) else self.frame)
+
+    def with_column(self, name: str, y: Labels) -> Any:
+        """The columns with one more, such as the target."""
         if isinstance(self.frame, dict):
             return {**self.frame, name: y}
         plain = y.astype(str) if y.dtype == object else y
@@ -56,7 +60,7 @@ class Columns:
         return self.frame.assign(**{name: y})
 
     def free_name(self, wanted: str) -> str:
-        """A name for the target that no column has; columns ignore case."""
+        """A name for a column that no other has; columns ignore case."""
         taken = {fold(name) for name in self.names}
         while fold(wanted) in taken:
             wanted += "_"

@@ -113,6 +113,24 @@ def test_an_entry_that_kept_the_case_of_its_table_is_found(database: Path) -> No
         spend(account(con), 2 * NANO)
 
 
+@pytest.mark.parametrize("folder", ["a::b", "A::b", "plain"])
+def test_a_path_with_colons_keeps_its_case_and_its_capped_tables(
+    folder: str, tmp_path: Path
+) -> None:
+    book = tmp_path / "book"
+    for name in (folder, folder.swapcase()):
+        (tmp_path / name).mkdir()
+        with duckdb.connect(str(tmp_path / name / "x.duckdb")) as con:
+            con.execute("CREATE TABLE visits (x INTEGER)")
+            spend(account(con, ledger=book))
+            assert account(con, ledger=book).budget().spent_epsilon == NANO
+            account(con, ledger=book).set_cap(NANO, 0, ROW, raise_cap=False)
+            con.execute("ALTER TABLE visits RENAME TO other")
+            con.execute("COMMENT ON TABLE other IS NULL")
+            with pytest.raises(BudgetError, match="may be it"):
+                spend(account(con, "other", ledger=book))
+
+
 def test_a_database_in_memory_keeps_its_budget_in_another_case(tmp_path: Path) -> None:
     with duckdb.connect() as con:
         for name in ("Ward", "ward"):
