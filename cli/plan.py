@@ -117,7 +117,7 @@ def _debit(run: Run) -> str:
 def _by_recipe(found: list[Branch]) -> list[tuple[int, int | None, str, list[str]]]:
     """The fewest and the most rows of each recipe, its name, and the purposes of its queries.
 
-    Neighbouring branches of one recipe are one.
+    Neighbouring branches of one recipe with the same queries are one.
     """
     from dpforest_duckdb.privacy.plan import COUNTS
 
@@ -125,9 +125,8 @@ def _by_recipe(found: list[Branch]) -> list[tuple[int, int | None, str, list[str
     for branch in found:
         least, name = branch.least, branch.recipe.name
         purposes = [q.purpose for q in branch.plans[0].queries if q.purpose not in COUNTS]
-        if ranges and ranges[-1][2] == name:
-            least, _, _, before = ranges.pop()
-            purposes = [*before, *purposes]
+        if ranges and ranges[-1][2:] == (name, purposes):
+            least, *_ = ranges.pop()
         ranges.append((least, branch.most, name, purposes))
     return ranges
 
@@ -157,7 +156,10 @@ def _explain(run: Run, found: list[Branch]) -> None:
             "These ranges assume equally frequent classes: if some are rare, a recipe may need "
             "more rows, and costs may differ."
         )
-    tell("noise: the standard deviation of the noise in a count or a sum")
+    tell(
+        "noise: the standard deviation of the noise in a count or a sum. Tables that are released "
+        "in groups have about this noise: more or less, by their numbers of values."
+    )
     if run.plan.query(AGAIN):
         tell(
             f"{AGAIN}: a second count of the rows, made only if the first is too noisy. The more "

@@ -54,7 +54,10 @@ def report(
         if engine is None:
             spent = _spent_of_data(db, dataset, ledger)
             if spent is None:
-                say("Note: the page shows no budget: name the ledger, with --db or --dataset.")
+                say(
+                    "Note: the page shows no budget: add --ledger, with --db or --dataset for the "
+                    "rows that the model was trained on."
+                )
         else:
             spent = _spent(engine, forest, ledger)
     evaluated = load_evaluation(evaluation, forest) if evaluation else None

@@ -48,7 +48,7 @@ def rules(
     keys = ["tree", "node", "rule", "prediction", "counts", "noise", "confidence", "support"]
     if forest.link == "softmax":  # no leaf predicts alone, so a prediction would mislead
         keys = ["tree", "node", "rule", "log_odds", "counts", "noise", "support"]
-        found = [{**rule, "log_odds": _added(rule["log_odds"])} for rule in found]
+        found = [{**rule, "log_odds": added(rule["log_odds"])} for rule in found]
     show_table(keys, [[rule[key] for key in keys] for rule in found], title="rule")
     sys.stdout.flush()  # the note comes below the rules, also if both go to one file
     classes = forest.domain.classes
@@ -64,7 +64,7 @@ def rules(
         )
 
 
-def _added(log_odds: dict[str, float] | None) -> str | None:
+def added(log_odds: dict[str, float] | None) -> str | None:
     """The log-odds that a leaf adds, in nats: of the second of two classes, or of each class."""
     if log_odds is None:
         return None

@@ -10,6 +10,7 @@ import typer
 
 from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import emit, warn_if_not_private
+from dpforest_duckdb.cli.rules import added
 from dpforest_duckdb.domain.names import fold, hint
 from dpforest_duckdb.errors import UsageError, one_line
 
@@ -139,7 +140,9 @@ def _show_tree(forest: Forest, number: int, as_json: bool) -> None:
         node = rule["node"]
         step = rule["rule"].rsplit(" AND ", 1)[-1] if node else "all rows"
         text = one_line(step)
-        if rule["leaf"]:
+        if rule["leaf"] and forest.link == "softmax":  # no leaf predicts alone
+            text += f" → log-odds {added(rule['log_odds'])}"
+        elif rule["leaf"]:
             text += f" → {one_line(rule['prediction'])}"
         if rule["counts"] is not None:
             text += f"  {rule['counts']}"

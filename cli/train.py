@@ -383,7 +383,8 @@ def _say_public(run: Run, source: str, *, unit_given: bool) -> None:
     say(f"Temporary space: {space}{more}.")
     if unused := run.unused_columns:
         say(
-            f"Columns not used: {listed(unused)}. A column is used only if its values are declared."
+            f"Columns not used: {listed(unused)}. Their values are not declared, or an option "
+            "leaves them out."
         )
     say(
         f'Privacy unit: {run.unit} of {run.account.noun} "{run.account.display}", added or removed.'

@@ -18,12 +18,14 @@ LARGE_DELTA = 10**15  # atto-δ: .001
 
 
 def _decimal(value: float | str | Decimal, option: str) -> Decimal:
+    like = "0.5" if option == "--epsilon" else "0.000001"
+    wrong = UsageError(f"{option} must be a number with a decimal point, such as {like}.")
     if isinstance(value, str) and "_" in value:  # which Python allows between digits
-        raise UsageError(f"{option} must be a number, such as 0.5.")
+        raise wrong
     try:
         number = Decimal(repr(float(value)) if isinstance(value, float) else str(value))
     except InvalidOperation:
-        raise UsageError(f"{option} must be a number, such as 0.5.") from None
+        raise wrong from None
     if not number.is_finite():
         raise UsageError(f"{option} must be a finite number.")
     return number
