@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import duckdb
 import pytest
 
@@ -22,6 +24,10 @@ def con() -> duckdb.DuckDBPyConnection:
 def test_what_is_public_is_described_in_a_line() -> None:
     age = Attribute("age", "numeric", lower=0, upper=99)
     city = Attribute("city", "categorical", tuple(map(str, range(100))), ordered=True)
+    days = Attribute(
+        "day", "numeric", lower=dt.datetime(2020, 1, 1), upper=dt.datetime(2029, 12, 31)
+    )
+    assert repr(days) == "<Attribute 'day': numeric from 2020-01-01 to 2029-12-31>"
     assert repr(age) == "<Attribute 'age': numeric from 0 to 99>"
     assert repr(city) == ("<Attribute 'city': 100 categories in order (0, 1, 2, 3, 4, 5, 6, 7, …)>")
     assert repr(Domain((age, city), "ill", ("no", "yes"), privacy_unit="who")) == (
@@ -52,6 +58,11 @@ def test_a_run_its_plan_and_its_forest_are_described(
     assert repr(forest.trees[0]).startswith("<Tree: ")
     budget = dpforest_duckdb.budget(con, "t", ledger=f"{tmp_path}/book")
     assert repr(budget) == "<Budget: spent ε = 1 by 1 run, no cap>"
+    dpforest_duckdb.set_budget(
+        con, "t", epsilon=3, privacy_unit="who", rows_per_unit=2, ledger=f"{tmp_path}/book"
+    )
+    capped = repr(dpforest_duckdb.budget(con, "t", ledger=f"{tmp_path}/book"))
+    assert "spent ε = 1 by 1 run, 2 left of a cap of 3 for each" in capped
 
 
 def test_an_evaluation_shows_its_figures_and_whether_they_are_private(

@@ -72,7 +72,8 @@ class Attribute:
             about = f"{len(self.values)} categories{' in order' * self.ordered}"
             about += f" ({shortened(self.values)})"
         else:
-            bounds = "" if self.lower is None else f" from {self.lower} to {self.upper}"
+            ends = (str(end).removesuffix(" 00:00:00") for end in (self.lower, self.upper))
+            bounds = "" if self.lower is None else f" from {' to '.join(ends)}"
             bins = f", {len(self.edges) + 1} bins" if self.edges else ""
             about = f"numeric{bounds}{bins}"
         return f"<Attribute {self.name!r}: {about}>"

@@ -94,4 +94,7 @@ def _limit(text: str, part: str) -> int | float | dt.date:
     try:
         return dt.date.fromisoformat(part) if len(part) == 10 else dt.datetime.fromisoformat(part)
     except ValueError:
-        raise UsageError(f'--numeric "{text}" has a bound that is no number and no date.') from None
+        raise UsageError(
+            f'--numeric "{text}" has a bound that is no number and no date: write numbers with a '
+            "decimal point, as in weight=0.5:200, and dates as 2024-01-31."
+        ) from None

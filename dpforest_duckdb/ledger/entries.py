@@ -165,7 +165,9 @@ class Budget:
 
     def __repr__(self) -> str:
         runs = f"{len(self.entries)} run{'s'[: len(self.entries) != 1]}"
-        cap = f"a cap of {show(self.cap.epsilon)} for {self.cap.unit}" if self.cap else "no cap"
+        cap, left = "no cap", self.left_epsilon
+        if self.cap and left is not None:
+            cap = f"{show(left)} left of a cap of {show(self.cap.epsilon)} for {self.cap.unit}"
         return f"<Budget: spent ε = {show(self.spent_epsilon)} by {runs}, {cap}>"
 
     @property
