@@ -142,8 +142,8 @@ def test_show_marks_a_label_that_it_cut_off() -> None:
 
 def test_show_draws_a_tree(saved: Path) -> None:
     drawn = dpforest("show", "--model", saved, "--tree", 1).text
-    assert "size = small → no" in drawn
-    assert "size = large → yes" in drawn
+    assert "size = small → log-odds -0.25" in drawn, "no leaf predicts alone"
+    assert "size = large → log-odds +0.25" in drawn
     facts = dpforest("show", "--model", saved, "--tree", 1, "--json").facts
     assert {rule["tree"] for rule in facts["rules"]} == {facts["tree"]} == {1}
     assert [rule["node"] for rule in facts["rules"]] == [0, 1, 2, 3]

@@ -15,6 +15,8 @@ from dpforest_duckdb.domain.types import (
 from dpforest_duckdb.engine.read_types import (
     EXACT_DOUBLE,
     EXACT_FLOAT,
+    LEAST_FLOAT,
+    MISSING,
     moment_of,
     plain_text,
     shortest_number,
@@ -22,6 +24,8 @@ from dpforest_duckdb.engine.read_types import (
 )
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.sql import Sql
+
+_TEXTS = ("text", "other")  # families of types whose values are read by their text
 
 
 def selected(
@@ -77,7 +81,7 @@ def _measured(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
         return _cast(_shortest(column, stored), DOUBLE, kind)
     if stored == kind:
         return column
-    return _cast(Sql(f"CAST({column} AS VARCHAR)"), VARCHAR, kind)
+    return _cast(Sql(_text(column, stored)), VARCHAR, kind)
 
 
 def _shortest(column: Sql, stored: ColumnType) -> Sql:
@@ -85,18 +89,34 @@ def _shortest(column: Sql, stored: ColumnType) -> Sql:
 
     In a column of 32-bit numbers 0.1 is 0.10000000149011612. It stays so if one value makes 64-bit
     numbers of the column. It is 0.1 again if one word makes text of it. So it is 0.1 in all cases.
+    Numbers below LEAST_FLOAT, which have fewer digits in 32 bits, are 0. The same is done by
+    `read_types.shortest_number`. DuckDB itself writes more digits in some cases.
     """
-    schema, number, faster = "system.main", f"CAST({column} AS DOUBLE)", ""
     if stored.family in ("float", "integer") and stored.bits <= 65:
-        whole = f"{schema}.abs({number}) <= {EXACT_FLOAT} AND {number} = {schema}.trunc({number})"
-        faster = f"WHEN {whole} THEN {number} "
-    else:
-        number = _number(_plain_text(f"CAST({column} AS VARCHAR)"))
-    narrow = f"TRY_CAST({number} AS FLOAT)"
-    return Sql(
-        f"CASE {faster}WHEN CAST({narrow} AS DOUBLE) = {number} "
-        f"THEN CAST(CAST({narrow} AS VARCHAR) AS DOUBLE) ELSE {number} END"
+        return _shortened(f"CAST({column} AS DOUBLE)")
+    return _shortened(_number(_plain_text(f"CAST({column} AS VARCHAR)")))
+
+
+def _shortened(number: str) -> Sql:
+    """A DOUBLE, as `_shortest` has it."""
+    schema = "system.main"
+    whole = f"{schema}.abs(x) <= {EXACT_FLOAT} AND x = {schema}.trunc(x)"
+    written = [f"{schema}.printf('%.{digits}g', x)" for digits in (6, 7, 8, 9)]
+    kept = " ".join(
+        f"WHEN CAST({text} AS FLOAT) = CAST(x AS FLOAT) THEN {text}" for text in written
     )
+    return _bound(
+        number,
+        "x",
+        f"CASE WHEN {schema}.abs(x) < {LEAST_FLOAT} THEN 0.0 WHEN {whole} THEN x "
+        "WHEN CAST(TRY_CAST(x AS FLOAT) AS DOUBLE) = x "
+        f"THEN CAST(CASE {kept} END AS DOUBLE) ELSE x END",
+    )
+
+
+def _bound(value: str, name: str, result: str) -> Sql:
+    """A result that uses a value several times, by a name, so that DuckDB plans the value once."""
+    return Sql(f"system.main.list_transform([{value}], lambda {name}: {result})[1]")
 
 
 def _cast(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
@@ -125,18 +145,21 @@ def _plain_text(text: str) -> str:
     bytes: '(1+0j)' or "b'1'" of 1. None of the functions fails for any text.
     """
     schema = "system.main"
-    real = f"{schema}.regexp_extract({text}, '^\\((.*)[+-]0j\\)$', 1)"
-    inner = f"{schema}.substr({text}, 3, {schema}.length({text}) - 3)"
-    plain = (
-        f"CASE WHEN {schema}.ends_with({text}, '0j)') THEN {real} WHEN {text} = '0j' THEN '0' "
-        f"WHEN {schema}.left({text}, 2) IN ('b''', 'b\"') THEN {inner} ELSE {text} END"
+    missing = ", ".join(map(DuckDBDialect().text, MISSING))
+    real = f"{schema}.regexp_extract(t, '^\\((.*)[+-]0j\\)$', 1)"
+    wrapped = f"{schema}.length(t) > 2 AND {schema}.left(t, 2) IN ('b''', 'b\"')"
+    return _bound(
+        text,
+        "t",
+        f"CASE WHEN t IN ({missing}) THEN NULL WHEN {schema}.ends_with(t, '0j)') THEN {real} "
+        f"WHEN t = '0j' THEN '0' WHEN {wrapped} THEN {schema}.substr(t, 3, {schema}.length(t) - 3) "
+        "ELSE t END",
     )
-    return f"NULLIF(NULLIF({plain}, 'nan'), 'NaT')"
 
 
 def _category(
     column: Sql, stored: ColumnType, kind: ColumnType, categories: Sequence[str], *, keep: bool
-) -> str:
+) -> Sql:
     """The category that a value of a DataFrame is, as text that can be read as `kind`.
 
     Another value may have made 1.0 of 1, "True" of true, or a timestamp of a date, in all rows. So
@@ -144,24 +167,25 @@ def _category(
     numbers, the category that is written as numbers are comes first, then the shortest. Any other
     value is one and the same, because its text may depend on the others; or, with `keep`, its text.
     """
-    text, dialect = _text(column, stored), DuckDBDialect()
+    dialect = DuckDBDialect()
     ordered = sorted(categories, key=lambda each: (written_number(each) is None, len(each)))
-    alike = ", ".join(dialect.text(each) for each in categories if plain_text(each) == each)
-    found = [f"WHEN {text} IN ({alike}) THEN {text}"] if alike else []
-    texts = (text, lambda each: dialect.text(plain_text(each) or ""))
-    for of, key_of in (texts, (_shortest(column, stored), _number_of), (_moment(text), _moment_of)):
+    alike = [each for each in categories if plain_text(each) == each]
+    number = _shortened(_number("v")) if stored.family in _TEXTS else _shortest(column, stored)
+    found = []
+    for of, key_of in (("v", _text_of), (number, _number_of), (_moment("v"), _moment_of)):
         keyed: dict[str, str] = {}
         for category in ordered:
-            if (of is not text or plain_text(category) != category) and (key := key_of(category)):
+            if key := key_of(category):
                 keyed.setdefault(key, category)
         if keyed:
             keys, values = ", ".join(keyed), ", ".join(map(dialect.text, keyed.values()))
-            place = f"system.main.list_position([{keys}], {of})"
-            found.append(f"WHEN {place} > 0 THEN [{values}][{place}]")
+            found.append(f"[{values}][system.main.list_position([{keys}], {of})]")
     other = _other(kind, categories)
     if keep and other != "NULL":
         other = f"COALESCE(CAST(TRY_CAST({column} AS {kind}) AS VARCHAR), {other})"
-    return f"CASE {' '.join(found)} WHEN {text} IS NOT NULL THEN {other} END"
+    same = f"WHEN v IN ({', '.join(map(dialect.text, alike))}) THEN v " if alike else ""
+    chosen = f"COALESCE({', '.join([*found, other])})" if found else other
+    return _bound(_text(column, stored), "v", f"CASE {same}WHEN v IS NOT NULL THEN {chosen} END")
 
 
 def _other(kind: ColumnType, categories: Sequence[str]) -> str:
@@ -180,17 +204,23 @@ def _text(column: Sql, stored: ColumnType) -> str:
         number = f"CAST({column} AS DOUBLE)"
         return f"CASE WHEN NOT system.main.isnan({number}) THEN CAST({number} AS VARCHAR) END"
     text = f"CAST({column} AS VARCHAR)"
-    return _plain_text(text) if stored.family in ("text", "other") else text
+    return _plain_text(text) if stored.family in _TEXTS else text
 
 
 def _number(text: str) -> str:
     """The number that a text is, truth values too; NULL if it is none."""
-    truth = f"system.main.lower({text}) WHEN 'true' THEN '1' WHEN 'false' THEN '0'"
-    return f"TRY_CAST(CASE {truth} ELSE {text} END AS DOUBLE)"
+    truth = "system.main.lower(n) WHEN 'true' THEN '1' WHEN 'false' THEN '0'"
+    return _bound(text, "n", f"TRY_CAST(CASE {truth} ELSE n END AS DOUBLE)")
 
 
 def _moment(text: str) -> str:
     return f"TRY_CAST({text} AS TIMESTAMP)"
+
+
+def _text_of(category: str) -> str | None:
+    """The plain text of a category in SQL, if it is another one than its own."""
+    plain = plain_text(category)
+    return None if plain is None or plain == category else str(DuckDBDialect().text(plain))
 
 
 def _number_of(category: str) -> str | None:

@@ -154,9 +154,9 @@ def _parts(rows: Any) -> tuple[Any, Any]:
     if hasattr(rows, "to_arrow"):
         return _parts_of_polars(rows)
     if isinstance(rows, dict):
-        return None, {name: _in_microseconds(column) for name, column in rows.items()}
+        return None, {name: _known(column) for name, column in rows.items()}
     differences = [name for name, kind in rows.dtypes.items() if _is_time_difference(kind)]
-    rows = rows.assign(**{name: _in_microseconds(rows[name].to_numpy()) for name in differences})
+    rows = rows.assign(**{name: _known(rows[name].to_numpy()) for name in differences})
     names = [name for name, kind in rows.dtypes.items() if _is_arrow(kind)]
     if not names:
         return None, rows
@@ -180,8 +180,12 @@ def _is_time_difference(kind: Any) -> bool:
     return isinstance(kind, np.dtype) and kind.kind == "m"
 
 
-def _in_microseconds(column: Any) -> Any:
-    """A column of time differences as DuckDB knows them, so that their type is refused."""
+def _known(column: Any) -> Any:
+    """A column of NumPy in a type that DuckDB knows: bytes as text, and time differences, so that
+    their type is refused.
+    """
+    if column.dtype.kind == "S":
+        return np.char.decode(column, "utf-8", "replace")
     return column.astype("m8[us]") if _is_time_difference(column.dtype) else column
 
 

@@ -41,6 +41,9 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")  # as whole numbers are written
 FEW_NUMBERS = 32  # with fewer whole numbers between the bounds, rounding loses much of a fraction
 EXACT_DOUBLE = 2**53  # whole numbers up to this are exact as DOUBLE
 EXACT_FLOAT = 2**24  # and up to this as FLOAT
+LEAST_FLOAT = 1.2e-38  # below it FLOAT has fewer digits
+# what Python and its libraries write for missing values, also in complex numbers and in bytes
+MISSING = ("nan", "NaN", "NaT", "(nan+0j)", "(nan-0j)", "(nan+nanj)", "b'nan'", "b'NaN'", "b'NaT'")
 
 
 def read_as(
@@ -202,7 +205,7 @@ def _refuse_equal_categories(attribute: Attribute) -> None:
     if None in plain:
         raise DpforestError(
             f'A category of "{attribute.name}" is written as missing values of a DataFrame are, '
-            "nan or NaT: leave it out and declare the column nullable."
+            "such as nan or NaT: leave it out and declare the column nullable."
         )
     numbers = [shortest_number(each) for each in categories if written_number(each) is not None]
     moments = [moment for each in categories if (moment := moment_of(each))]
@@ -215,25 +218,25 @@ def _refuse_equal_categories(attribute: Attribute) -> None:
 
 
 def plain_text(category: str) -> str | None:
-    """The text of a category without what Python writes around some; None for nan and NaT.
+    """The text of a category without what Python writes around some; None for missing values.
 
     As SQL in `casts.py`.
     """
+    if category in MISSING:
+        return None
     if category.endswith("0j)"):
         real = re.search(r"^\((.*)[+-]0j\)$", category)
-        category = real[1] if real else ""
-    elif category == "0j":
-        category = "0"
-    elif category[:2] in ("b'", 'b"'):
-        category = category[2:-1]
-    return None if category in ("nan", "NaT") else category
+        return real[1] if real else ""
+    if category == "0j":
+        return "0"
+    return category[2:-1] if len(category) > 2 and category[:2] in ("b'", 'b"') else category
 
 
 def shortest_number(category: str) -> float | None:
     """The number that a category is; of one that 32 bits hold, the shortest that they hold so."""
     number = number_of(plain_text(category) or "")
-    if number is None:
-        return None
+    if number is None or abs(number) < LEAST_FLOAT:
+        return number and 0.0
     with np.errstate(over="ignore"):
         narrow = np.float32(number)
     return float(str(narrow)) if float(narrow) == number else number

@@ -94,7 +94,9 @@ class Forest(ForestContent):
                 types[column] = declared_type(attribute, kind)
                 if types[column] == BIGINT and kind.family != "integer":
                     types[column] = DOUBLE  # fractions stay in what is returned
-                categories[column] = categories_of(attribute)
+                narrow = kind.family not in ("integer", "float") or kind.name == "FLOAT"
+                if narrow or attribute.kind != "numeric":  # other numbers are returned as they are
+                    categories[column] = categories_of(attribute)
         if not types:
             return relation
         sql = f"SELECT * REPLACE ({selected(stored, types, categories, keep=True)}) FROM {name}"
