@@ -990,10 +990,9 @@ def test_sql_and_python_write_numbers_and_texts_alike() -> None:
 @pytest.mark.parametrize(
     ("kind", "bounds"),
     [
-        (np.float32, [0.1, 0.2, 0.3]),
-        (np.float32, [128.953122, 16384.0622, 67108978.0]),
-        (np.float64, [0.1, 67108978.0, 123456790]),
-        (np.int64, [123456789, 123456790, 123456791]),
+        (np.float32, [0.1, 128.953122, 67108978.0]),
+        pytest.param(np.float64, [0.1, 67108978.0, 123456790], marks=pytest.mark.slow),
+        pytest.param(np.int64, [123456789, 123456790, 123456791], marks=pytest.mark.slow),
     ],
 )
 def test_one_value_of_any_type_moves_no_other_number(kind: Any, bounds: list[float]) -> None:
@@ -1026,17 +1025,9 @@ def test_one_value_of_any_type_moves_no_other_number(kind: Any, bounds: list[flo
 
 
 @pytest.mark.parametrize(
-    "categories",
-    [
-        ["0.1", "0.2"],
-        ["123456789", "3"],
-        ["67108872", "x"],
-        ["b'1'", "a"],
-        ["(1+0j)", "a"],
-        ["1", "a"],
-    ],
+    "categories", [["0.1", "123456789"], ["67108872", "x"], ["b'1'", "(1+0j)x"], ["1", "a"]]
 )
-@pytest.mark.parametrize("kind", [np.float32, object])
+@pytest.mark.parametrize("kind", [np.float32, pytest.param(object, marks=pytest.mark.slow)])
 def test_one_value_of_any_type_moves_no_other_category(categories: list[str], kind: Any) -> None:
     """Nor a missing value. What the domain does not list is one value, whatever the others are."""
     column = {"name": "q", "kind": "categorical", "domain": categories, "nullable": True}
