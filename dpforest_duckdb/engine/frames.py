@@ -185,7 +185,7 @@ def _known(column: Any) -> Any:
     their type is refused.
     """
     if column.dtype.kind == "S":
-        return np.char.decode(column, "utf-8", "replace")
+        return np.char.decode(column, "latin-1")  # no two bytes become one text
     return column.astype("m8[us]") if _is_time_difference(column.dtype) else column
 
 
@@ -199,8 +199,8 @@ def _with_bytes(table: Any) -> tuple[Any, set[str]]:
     """An Arrow table with bytes in the place of text, and the names of these columns.
 
     Arrow does not check that text is Unicode. DuckDB does when it decodes bytes, and relies on it
-    when it sorts. In a list of texts, one value that is no text makes bytes of all. In one of
-    decimal numbers, one of many digits makes numbers that DuckDB does not know; they become text.
+    when it sorts. In a list of decimal numbers, one of many digits makes numbers that DuckDB does
+    not know; they become text.
     """
     import pyarrow
 
@@ -216,14 +216,12 @@ def _with_bytes(table: Any) -> tuple[Any, set[str]]:
 
 
 def _bytes_of(kind: Any) -> Any:
-    """The type of the bytes of an Arrow text, which is no copy, or of bytes; None for others."""
+    """The type of the bytes of an Arrow text, which is no copy; None for other types."""
     import pyarrow
 
     if pyarrow.types.is_dictionary(kind):
         values = _bytes_of(kind.value_type)
         return values and pyarrow.dictionary(kind.index_type, values)
-    if pyarrow.types.is_binary(kind) or pyarrow.types.is_large_binary(kind):
-        return kind
     return {
         pyarrow.string(): pyarrow.binary(),
         pyarrow.large_string(): pyarrow.large_binary(),
