@@ -1459,6 +1459,26 @@ def test_a_table_called_rows_is_not_predicted_in_the_place_of_a_frame(tmp_path: 
         forest.predict(con, frame)
 
 
+@pytest.mark.parametrize("name", ["v", "V", "v as text", "n", "t", "x"])
+def test_what_is_no_category_stays_in_predicted_rows_whatever_the_column_is_called(name: str, tmp_path: Path) -> None:
+    """The SQL that reads a frame has names of its own."""
+    con = duckdb.connect()
+    frame = pandas.DataFrame({name: [True, False] * 200, "y": ["yes", "no"] * 200})
+    domain = domain_from_mapping(
+        {
+            "target": "y",
+            "column": [
+                {"name": name, "kind": "categorical", "domain": ["0", "2"]},
+                {"name": "y", "kind": "categorical", "domain": ["no", "yes"]},
+            ],
+        }
+    )
+    given = {"epsilon": 1000, "dataset": "d", "ledger": tmp_path / "ledger"}
+    forest = fitted(con, frame, domain=domain, **given)
+    found = forest.predict(con, frame).df()
+    assert set(found[name]) == {0, 1}
+
+
 def test_fractions_stay_in_predicted_rows_and_get_a_note_in_training(tmp_path: Path) -> None:
     """Bounds without a decimal point declare whole numbers; what is returned is not rounded."""
     con = duckdb.connect()

@@ -64,7 +64,7 @@ def cast(
     if categories is None:
         read = _cast(column, stored, kind)
     elif categories:
-        category = _category(column, stored, kind, categories, keep=keep)
+        category = _category(name, stored, kind, categories, keep=keep)
         read = Sql(f"TRY_CAST({category} AS {kind})")
     else:
         read = _measured(column, stored, kind)
@@ -115,7 +115,10 @@ def _shortened(number: str) -> Sql:
 
 
 def _bound(value: str, name: str, result: str) -> Sql:
-    """A result that uses a value several times, by a name, so that DuckDB plans the value once."""
+    """A result that uses a value several times, by a name, so that DuckDB plans the value once.
+
+    It hides a column of that name in the result.
+    """
     return Sql(f"system.main.list_transform([{value}], lambda {name}: {result})[1]")
 
 
@@ -158,9 +161,9 @@ def _plain_text(text: str) -> str:
 
 
 def _category(
-    column: Sql, stored: ColumnType, kind: ColumnType, categories: Sequence[str], *, keep: bool
+    name: str, stored: ColumnType, kind: ColumnType, categories: Sequence[str], *, keep: bool
 ) -> Sql:
-    """The category that a value of a DataFrame is, as text that can be read as `kind`.
+    """The category that a value of a DataFrame's column is, as text that can be read as `kind`.
 
     Another value may have made 1.0 of 1, "True" of true, or a timestamp of a date, in all rows. So
     a value is a category if it has the same text, is the same number, or the same moment. Of equal
@@ -168,11 +171,12 @@ def _category(
     value is one and the same, because its text may depend on the others; or, with `keep`, its text.
     """
     dialect = DuckDBDialect()
+    column, text = dialect.ident(name), dialect.ident(f"{name} as text")
     ordered = sorted(categories, key=lambda each: (written_number(each) is None, len(each)))
     alike = [each for each in categories if plain_text(each) == each]
-    number = _shortened(_number("v")) if stored.family in _TEXTS else _shortest(column, stored)
+    number = _shortened(_number(text)) if stored.family in _TEXTS else _shortest(column, stored)
     found = []
-    for of, key_of in (("v", _text_of), (number, _number_of), (_moment("v"), _moment_of)):
+    for of, key_of in ((text, _text_of), (number, _number_of), (_moment(text), _moment_of)):
         keyed: dict[str, str] = {}
         for category in ordered:
             if key := key_of(category):
@@ -183,9 +187,10 @@ def _category(
     other = _other(kind, categories)
     if keep and other != "NULL":
         other = f"COALESCE(CAST(TRY_CAST({column} AS {kind}) AS VARCHAR), {other})"
-    same = f"WHEN v IN ({', '.join(map(dialect.text, alike))}) THEN v " if alike else ""
+    same = f"WHEN {text} IN ({', '.join(map(dialect.text, alike))}) THEN {text} " if alike else ""
     chosen = f"COALESCE({', '.join([*found, other])})" if found else other
-    return _bound(_text(column, stored), "v", f"CASE {same}WHEN v IS NOT NULL THEN {chosen} END")
+    case = f"CASE {same}WHEN {text} IS NOT NULL THEN {chosen} END"
+    return _bound(_text(column, stored), text, case)
 
 
 def _other(kind: ColumnType, categories: Sequence[str]) -> str:

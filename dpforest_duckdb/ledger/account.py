@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import secrets
 import shlex
 import threading
@@ -298,10 +299,8 @@ class Account:
         for table in capped:
             if table.place.startswith((FILE, DATASET)):
                 continue
-            home = table.place.rpartition("::")[0]
             here = folded(table.place, self.home).startswith(f"{self.home}::")
-            here = here or not (home.startswith(NO_FILE) or Path(home).exists())
-            if here and table.dataset not in present:
+            if (here or _database_is_gone(table.place)) and table.dataset not in present:
                 lost.append(table)
         return lost
 
@@ -354,6 +353,17 @@ class Account:
             raise BudgetError(
                 "The database is read-only, and a cap is stored in it too: open it for writing."
             )
+
+
+def _database_is_gone(place: str) -> bool:
+    """Whether the file of the database in a place ("path::schema.table") was deleted.
+
+    A path or a name may have "::" too, so the file may end at any of them.
+    """
+    if place.startswith(NO_FILE):
+        return False
+    ends = [found.start() for found in re.finditer("(?=::)", place)]
+    return not any(Path(place[:end]).exists() for end in ends)
 
 
 def _within(cap: Cap, stored: object) -> bool:

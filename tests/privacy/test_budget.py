@@ -281,6 +281,23 @@ def test_a_table_of_another_database_that_is_gone_counts_as_vanished(home: Path)
         spend(account(con, ledger=book))
 
 
+@pytest.mark.parametrize(("file", "name"), [("b::c.duckdb", "s"), ("b.duckdb", "x::y")])
+def test_colons_in_a_name_make_no_database_vanish(file: str, name: str, home: Path) -> None:
+    book = home / "book"
+    with duckdb.connect(str(home / file)) as con:
+        fill(con)
+        con.execute(f'ALTER TABLE t RENAME TO "{name}"')
+        account(con, f'"{name}"', ledger=book).set_cap(NANO, 0, ROW, raise_cap=False)
+    with duckdb.connect(str(home / "other.duckdb")) as con:
+        fill(con)
+        spend(account(con, ledger=book))
+    (home / file).unlink()
+    with duckdb.connect(str(home / "other.duckdb")) as con:
+        fill(con, "new")
+        with pytest.raises(BudgetError, match="is gone"):
+            spend(account(con, "new", ledger=book))
+
+
 def test_an_open_transaction_of_the_user_is_refused_before_the_debit(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
