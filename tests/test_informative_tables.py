@@ -71,7 +71,8 @@ def some_rows(rows: int, seed: int = 0) -> list[Row]:
 def coded(con: duckdb.DuckDBPyConnection, rows: list[Row]) -> CodedRows:
     con.execute("CREATE OR REPLACE TABLE t (a VARCHAR, copy VARCHAR, n INT, m INT, c VARCHAR)")
     if rows:
-        con.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?)", rows)
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        con.execute("INSERT INTO t SELECT " + ", ".join(["unnest(?)"] * 5), columns)
     engine = DuckDBEngine(con)
     table, unit = engine.table("t"), PrivacyUnit("row")
     return encode(engine, table, DOMAIN, unit, trees=1, sample="all", salt=1)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dpforest_duckdb.postprocess.normal import above_zero, log_exponential
+from dpforest_duckdb.postprocess.normal import NoisyExponential
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_the_density_of_exponential_numbers_with_errors(
     density = error * np.exp(-numbers / mean) / (deviation * math.sqrt(2 * math.pi) * mean)
     whole = density.sum() - (density[0] + density[-1]) / 2  # the trapezoidal rule
     expected = math.log(whole * (numbers[1] - numbers[0]))
-    (found,) = log_exponential(np.array([float(noisy)]), deviation, mean)
+    (found,) = NoisyExponential(np.array([float(noisy)]), deviation, mean).log_density()
     assert found == pytest.approx(expected, abs=1e-6)
 
 
@@ -30,14 +30,19 @@ def test_densities_are_finite_and_exact_at_extremes() -> None:
     """Far more noise than numbers is a normal density; far less is an exponential one."""
     noisy = np.array([1e9, -1e9, 0.0])
     normal = -((noisy / 1e9) ** 2) / 2 - math.log(1e9 * math.sqrt(2 * math.pi))
-    assert log_exponential(noisy, 1e9, 0.01) == pytest.approx(normal, abs=1e-6)
-    assert log_exponential(np.array([1e12]), 1e-3, 1e3) == pytest.approx(-1e9, rel=1e-8)
+    assert NoisyExponential(noisy, 1e9, 0.01).log_density() == pytest.approx(normal, abs=1e-6)
+    (exponential,) = NoisyExponential(np.array([1e12]), 1e-3, 1e3).log_density()
+    assert exponential == pytest.approx(-1e9, rel=1e-8)
 
 
-@pytest.mark.parametrize(("mean", "deviation"), [(0, 1), (3, 1), (-3, 1), (-200, 7), (500, 20)])
-def test_the_mean_of_a_normal_number_above_zero(mean: float, deviation: float) -> None:
-    numbers = np.linspace(0, max(mean, 0) + 12 * deviation, 1_000_001)
-    exponent = -(((numbers - mean) / deviation) ** 2) / 2
+@pytest.mark.parametrize(
+    ("noisy", "deviation", "mean"), [(0, 1, 1e9), (3, 1, 2), (-3, 1, 4), (-200, 7, 30), (500, 20, 9)]
+)
+def test_the_mean_of_a_number_that_is_seen_with_an_error(
+    noisy: float, deviation: float, mean: float
+) -> None:
+    numbers = np.linspace(0, max(noisy, 0) + 12 * deviation, 1_000_001)
+    exponent = -(((numbers - noisy) / deviation) ** 2) / 2 - numbers / mean
     likely = np.exp(exponent - exponent.max())
-    (found,) = above_zero(np.array([float(mean)]), deviation)
+    (found,) = NoisyExponential(np.array([float(noisy)]), deviation, mean).expected()
     assert found == pytest.approx((likely * numbers).sum() / likely.sum(), rel=1e-3)

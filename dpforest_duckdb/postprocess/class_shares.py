@@ -19,7 +19,7 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.postprocess.curves import curves
-from dpforest_duckdb.postprocess.normal import above_zero, log_exponential
+from dpforest_duckdb.postprocess.normal import NoisyExponential
 
 OFFSETS = np.linspace(-6, 6, 241)  # log-odds of a value minus those of all rows
 WIDTHS = (0.1, 0.3, 0.8, 1.6, 3.0)  # standard deviations of offsets of independent values
@@ -166,7 +166,8 @@ def _log_likelihood(table: Floats, labels: slice, grid: Floats, variance: float)
     exactness = grid**2 + (1 - grid) ** 2 / rest
     estimate = (grid * count + (1 - grid) * others / rest) / exactness
     found = _rows(rows, table.shape[1] * variance)
-    having = log_exponential(estimate, np.sqrt(variance / exactness), found.means[:, None])
+    deviation = np.sqrt(variance / exactness)
+    having = NoisyExponential(estimate, deviation, found.means[:, None]).log_density()
     with_rows = (np.log(1 - found.empty) + found.worth)[:, None] + having
     with_rows = with_rows - (misfit + np.log(spread)) / 2
     without_rows = -(count**2 + others**2 / rest) / variance - math.log(2 * math.pi * rest)
@@ -207,8 +208,8 @@ def _rows(noisy: Floats, variance: float) -> _Rows:
         mean = max(float(noisy.sum()), 1.0) / ((1 - empty) * values)
         means = (likely + mean) / 2
         worth = np.log(means / mean) - 2 * np.log1p(likely / mean) + likely / means
-        having = worth + log_exponential(noisy, deviation, means)
-        likely = above_zero(noisy - variance / means, deviation)
+        seen = NoisyExponential(noisy, deviation, means)
+        having, likely = worth + seen.log_density(), seen.expected()
         for_rows = having.max(axis=0) - without + math.log(1 - empty) - math.log(empty)
         part = 1 / (1 + np.exp(np.clip(for_rows, -FAR, FAR)))
         empty = max(float(part.sum()), TINY) / (values + 1)

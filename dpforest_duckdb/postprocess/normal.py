@@ -16,31 +16,34 @@ _ERFC = (
 )
 
 
-def log_exponential(noisy: Floats, deviation: Floats | float, mean: Floats | float) -> Floats:
-    """The log density of exponential numbers of that mean, with normal errors of that deviation.
+class NoisyExponential:
+    """Exponential numbers of a `mean`, which are seen as `noisy`: with normal errors of `deviation`.
 
-    exp(s²/2m² - y/m) Φ(y/s - s/m) / m for a number y, a deviation s and a mean m. Where Φ is small,
-    the first factor is large, so they are computed together.
+    Given a noisy number y, a mean m and a deviation s, the number itself is normal with mean
+    y - s²/m and deviation s, and known to be above 0. z is that mean divided by s.
     """
-    z = noisy / deviation - deviation / mean
-    tail = _log_tail(np.abs(z))
-    inside = np.log1p(-np.exp(tail - z**2 / 2)) + (deviation / mean) ** 2 / 2 - noisy / mean
-    outside = tail - (noisy / deviation) ** 2 / 2
-    return np.where(z > 0, inside, outside) - np.log(mean)
 
+    def __init__(self, noisy: Floats, deviation: Floats | float, mean: Floats | float) -> None:
+        self._scaled, self._ratio = noisy / deviation, deviation / mean
+        self._mean, self._deviation = mean, deviation
+        self._z = self._scaled - self._ratio
+        self._tail = _log_tail(np.abs(self._z))
+        self._below = np.exp(self._tail - self._z**2 / 2)  # Φ(-|z|)
 
-def above_zero(means: Floats, deviation: float) -> Floats:
-    """The means of normal numbers that are known to be above 0, from those without this knowledge.
+    def log_density(self) -> Floats:
+        """exp(s²/2m² - y/m) Φ(z) / m, without errors of large exponents: see `_log_tail`."""
+        inside = np.log1p(-self._below) + self._ratio * (self._ratio / 2 - self._scaled)
+        outside = self._tail - self._scaled**2 / 2
+        return np.where(self._z > 0, inside, outside) - np.log(self._mean)
 
-    m + s φ(m/s) / Φ(m/s), at least 0.
-    """
-    z = means / deviation
-    tail = _log_tail(np.abs(z))
-    density = -math.log(2 * math.pi) / 2
-    lower = np.exp(density - tail)  # φ(z) / Φ(z) for z below 0
-    upper = np.exp(density - z**2 / 2) / (1 - np.exp(tail - z**2 / 2))
-    found: Floats = np.maximum(means + deviation * np.where(z > 0, upper, lower), 0)
-    return found
+    def expected(self) -> Floats:
+        """The means of the numbers themselves, s (z + φ(z) / Φ(z)), at least 0."""
+        log_density = -math.log(2 * math.pi) / 2  # of a standard normal number at 0
+        lower = np.exp(log_density - self._tail)  # φ(z) / Φ(z) for z below 0
+        upper = np.exp(log_density - self._z**2 / 2) / (1 - self._below)
+        ratio = np.where(self._z > 0, upper, lower)
+        found: Floats = np.maximum(self._deviation * (self._z + ratio), 0)
+        return found
 
 
 def _log_tail(z: Floats) -> Floats:

@@ -63,12 +63,14 @@ def test_a_prediction_of_a_float_column_is_a_float(
     assert in_process(ENGINES[engine], str(file), "rows", sql) == [(1,), (2,)]
 
 
+@pytest.mark.parametrize("classes", [101, pytest.param(250, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_engine_scores_hundreds_of_classes(
-    con: duckdb.DuckDBPyConnection, tmp_path: Path, in_process: Run, engine: str
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, in_process: Run, engine: str, classes: int
 ) -> None:
-    domain, own = two_attributes(labels=tuple(f"class {n}" for n in range(250))), dialect(engine)
-    votes = np.random.default_rng(1).permuted(np.tile(np.arange(1, 251), (4, 1)), axis=1)
+    own = dialect(engine)
+    domain = two_attributes(labels=tuple(f"class {n}" for n in range(classes)))
+    votes = np.random.default_rng(1).permuted(np.tile(np.arange(classes) + 1, (4, 1)), axis=1)
     forest = forest_of(domain, one_split(domain, 0, votes.tolist()), link="shares")
     file = tmp_path / "rows.parquet"
     con.execute("CREATE TABLE rows AS SELECT 1 AS id, 'red' AS colour, 'small' AS size")
