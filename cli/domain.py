@@ -55,6 +55,13 @@ def domain(
             raise DpforestError(f'There is no column "{target}"{near}: check --target.')
         named = found[fold(target)] if target else None
         typed = not isinstance(engine, SourceEngine) or engine.source.schema
+        value = None if typed else next(filter(_looks_like_a_value, info.columns), None)
+        if value is not None:
+            say(
+                f'Note: the first line of "{info.display}" was read as the column names, but '
+                f'"{value}" looks like a value: if that line is a row, add a line of names above '
+                "it, because names are public."
+            )
         types = info.columns if typed else {}
         columns = [
             _marked(column, types.get(column["name"]), column["name"] == named)
@@ -71,6 +78,13 @@ def domain(
         emit(content)
     else:
         print(domain_toml(content), end="")
+
+
+def _looks_like_a_value(name: str) -> bool:
+    """Whether a column is called as a number or a date is written."""
+    from dpforest_duckdb.engine.read_types import moment_of, number_of
+
+    return number_of(name) is not None or moment_of(name) is not None
 
 
 def _check(rows: FoundRows, file: str, target: str | None, as_json: bool) -> None:

@@ -50,6 +50,7 @@ def say_if_new(account: AnyAccount) -> None:
 
     A table knows its ledger and its budget; files and names do not, so a wrong one must be seen.
     """
+    from dpforest_duckdb.domain.names import listed
     from dpforest_duckdb.ledger.datasets import DatasetAccount
 
     if not isinstance(account, DatasetAccount):
@@ -202,13 +203,6 @@ def cell(value: object) -> str:
             text = f"{value:.6g}"
             return f"{Decimal(text):f}" if abs(value) > 1e-20 and "e-" in text else text
     return one_line(value)
-
-
-def listed(names: Sequence[str], most: int = 20) -> str:
-    """Names in quotes; of many, the first ones and how many more there are."""
-    quoted = [f'"{name}"' for name in names[:most]]
-    more = len(names) - most
-    return ", ".join(quoted) + (f" and {more} more" if more > 0 else "")
 
 
 def number(value: float | None, digits: int = 4) -> str:

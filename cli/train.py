@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,6 @@ from dpforest_duckdb.cli.output import (
     PERSONS,
     emit,
     facts,
-    listed,
     say,
     say_if_new,
     say_spent,
@@ -243,9 +243,10 @@ def train(
         runs = []
         for one, e in pairs:
             stored_as = " ".join([name or "", one, e]) if several and name is not None else name
-            run = prepare(connection, rows, epsilon=e, recipe=one, name=stored_as, **settings)
-            _say_public(run, source, unit_given=privacy_unit is not None)
-            runs.append(run)
+            runs.append(
+                prepare(connection, rows, epsilon=e, recipe=one, name=stored_as, **settings)
+            )
+        _say_public(runs, source, unit_given=privacy_unit is not None)
         if dry_run:
             _show_dry(runs, as_json, replace=replace)
             return
@@ -366,12 +367,20 @@ def _attributes(number: int) -> str:
     return "1 attribute with its" if number == 1 else f"{number} attributes with their"
 
 
-def _say_public(run: Run, source: str, *, unit_given: bool) -> None:
-    """Print what the guarantee takes as public, and so does not protect; and whom it protects."""
-    from dpforest_duckdb.domain.names import fold
+def _say_public(runs: list[Run], source: str, *, unit_given: bool) -> None:
+    """Print what is public about each run; what is the same for several, once."""
+    say_if_new(runs[0].account)
+    lines = (line for run in runs for line in _public(run, source, unit_given=unit_given))
+    for line in dict.fromkeys(lines):
+        say(line)
+
+
+def _public(run: Run, source: str, *, unit_given: bool) -> Iterator[str]:
+    """What the guarantee takes as public, and so does not protect; and whom it protects."""
+    from dpforest_duckdb.domain.names import fold, listed
 
     public = run.request.domain
-    say(
+    yield (
         f'Taken as public: "{public.target}" and its {len(public.classes)} classes, '
         f"{_attributes(len(public.attributes))} categories and bounds, from {source}."
     )
@@ -380,38 +389,37 @@ def _say_public(run: Run, source: str, *, unit_given: bool) -> None:
     column = run.unit.column
     long = column != "row" and run.table.columns[column].long
     more = f', if no "{column}" has more than 64 bytes' if long else ""
-    say(f"Temporary space: {space}{more}.")
+    yield f"Temporary space: {space}{more}."
     if unused := run.unused_columns:
-        say(
+        yield (
             f"Columns not used: {listed(unused)}. Their values are not declared, or an option "
             "leaves them out."
         )
-    say(
+    yield (
         f'Privacy unit: {run.unit} of {run.account.noun} "{run.account.display}", added or removed.'
     )
     if run.unit.column != "row" and run.unit.rows == 1:
-        say(
+        yield (
             f'One row of each "{run.unit.column}" is used at most: allow more with --rows-per-unit.'
         )
     units = [each.unit for each in run.account.budget().entries]
     if run.unit.column == "row" and not unit_given and not units:
-        say(PERSONS)
+        yield PERSONS
     named = run.request.domain.privacy_unit
     if named and fold(named) != fold(run.unit.column):
-        say(f'Note: the domain names "{named}" as the privacy unit; this run protects {run.unit}.')
+        yield f'Note: the domain names "{named}" as the privacy unit; this run protects {run.unit}.'
     if others := sorted({str(unit) for unit in units if unit != run.unit}):
-        say(f"Note: earlier runs protected {' or '.join(others)}; this one protects {run.unit}.")
-    say_if_new(run.account)
+        yield f"Note: earlier runs protected {' or '.join(others)}; this one protects {run.unit}."
     if run.account.noun == "file":
-        say(
+        yield (
             "A copy of these files, or the files under other names, would have a budget of its own."
         )
     for note in (*run.notes, *([run.request.cut] if run.request.cut else [])):
-        say(f"Note: {note}")
+        yield f"Note: {note}"
     for reason in run.recipe.flaws:
-        say(f"Warning: not private: {reason}")
+        yield f"Warning: not private: {reason}"
     if run.reasons and not run.account.budget().cap:
-        say(f"Note: after a run that is not private, this {run.account.noun} cannot be capped.")
+        yield f"Note: after a run that is not private, this {run.account.noun} cannot be capped."
 
 
 def _show_forests(runs: list[Run], forests: list[Forest], out: str | None, as_json: bool) -> None:

@@ -401,6 +401,7 @@ def test_several_models_in_one_pass(db: Path) -> None:
     words = ("--name", "m", "--epsilon", "0.5", "--epsilon", "2", "--recipe", "auto")
     said = dpforest(*train(db, *words, "--recipe", "dpdf", "--depth", "2", "--json"))
     models = said.facts["models"]
+    assert said.err.count("Taken as public") == 1, "what is the same for all is said once"
     assert [m["model"] for m in models] == ["m auto 0.5", "m auto 2", "m dpdf 0.5", "m dpdf 2"]
     assert [m["epsilon"] for m in models] == [0.5, 2, 0.5, 2]
     shown = ("budget", "--db", db, "--table", "visits", "--json")

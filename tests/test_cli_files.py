@@ -54,6 +54,14 @@ def test_files_are_trained_on_with_a_domain_by_options(db: str, folder: Path) ->
     assert [attribute.name for attribute in forest.domain.attributes] == ["age", "city"]
 
 
+def test_a_row_in_the_place_of_a_header_gets_a_note(folder: Path) -> None:
+    Path("no.csv").write_text("17,Bern,yes\n18,Genf,no\n", encoding="utf-8")
+    for file, noted in (("no.csv", True), ("part-1.csv", False), ("people.parquet", False)):
+        said = dpforest("domain", "--db", file)
+        assert said.code == 0, said.err
+        assert ('"17" looks like a value' in said.err) is noted
+
+
 def test_semicolons_in_a_header_get_a_note_about_decimal_commas(folder: Path) -> None:
     Path("de.csv").write_text("id;born;weight;ill\n1;31.01.2024;3,5;yes\n", encoding="utf-8")
     Path("en.csv").write_text("id,born,weight,ill\n1,2024-01-31,3.5,yes\n", encoding="utf-8")
@@ -333,6 +341,16 @@ BAD: dict[str, tuple[tuple[str, ...], str, int]] = {
         1,
     ),
     "a column twice": (("--db", "part-1.csv", *DECLARED, "--numeric", "AGE=0:9"), "twice", 2),
+    "the target as an attribute": (
+        ("--db", "part-1.csv", *DECLARED, "--categories", "ill=no,yes,perhaps"),
+        "leave it out",
+        2,
+    ),
+    "the target as a number": (
+        ("--db", "part-1.csv", *DECLARED, "--numeric", "ill=0:1"),
+        "leave it out",
+        2,
+    ),
     "no bounds": (("--db", "part-1.csv", *DECLARED, "--numeric", "size"), "NAME=LOW:HIGH", 2),
     "one bound": (("--db", "part-1.csv", *DECLARED, "--numeric", "size=4"), "two bounds", 2),
     "no name": (("--db", "part-1.csv", *DECLARED, "--numeric", "=0:9"), "NAME=LOW:HIGH", 2),

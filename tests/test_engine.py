@@ -790,7 +790,14 @@ def test_edges_are_searched_for_up_to_the_last_one_and_beyond_the_type(
         ("HUGEINT", -(2**126), 2**126),
     ],
 )
-@pytest.mark.parametrize("first", [-900, -100, 0, 100, 2**62 - 1100])
+@pytest.mark.parametrize(
+    "first",
+    [
+        -100,
+        2**62 - 1100,
+        *(pytest.param(first, marks=pytest.mark.slow) for first in (-900, 0, 100)),
+    ],
+)
 @pytest.mark.parametrize("wide", [3, 250, MAX_LOOKED_UP - 1, MAX_LOOKED_UP])
 def test_whole_numbers_get_the_cells_that_python_gives_them(
     con: duckdb.DuckDBPyConnection, kind: str, low: int, high: int, first: int, wide: int

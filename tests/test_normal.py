@@ -36,7 +36,8 @@ def test_densities_are_finite_and_exact_at_extremes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("noisy", "deviation", "mean"), [(0, 1, 1e9), (3, 1, 2), (-3, 1, 4), (-200, 7, 30), (500, 20, 9)]
+    ("noisy", "deviation", "mean"),
+    [(0, 1, 1e9), (3, 1, 2), (-3, 1, 4), (-200, 7, 30), (500, 20, 9)],
 )
 def test_the_mean_of_a_number_that_is_seen_with_an_error(
     noisy: float, deviation: float, mean: float

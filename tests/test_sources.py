@@ -856,7 +856,15 @@ CODES = [  # of categories, and a value of each
 
 @pytest.mark.parametrize(("categories", "values"), CODES)
 @pytest.mark.parametrize(
-    "more", [None, 2.5, "n/a", Decimal("1.234567"), dt.datetime(2021, 5, 6, 7)]
+    "more",
+    [
+        None,
+        "n/a",
+        *(
+            pytest.param(value, marks=pytest.mark.slow)
+            for value in (2.5, Decimal("1.234567"), dt.datetime(2021, 5, 6, 7))
+        ),
+    ],
 )
 def test_values_of_a_frame_are_their_categories_beside_any_other_value(
     categories: list[str], values: list[Any], more: Any
@@ -1460,7 +1468,9 @@ def test_a_table_called_rows_is_not_predicted_in_the_place_of_a_frame(tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["v", "V", "v as text", "n", "t", "x"])
-def test_what_is_no_category_stays_in_predicted_rows_whatever_the_column_is_called(name: str, tmp_path: Path) -> None:
+def test_no_name_of_a_column_changes_other_values_in_predicted_rows(
+    name: str, tmp_path: Path
+) -> None:
     """The SQL that reads a frame has names of its own."""
     con = duckdb.connect()
     frame = pandas.DataFrame({name: [True, False] * 200, "y": ["yes", "no"] * 200})

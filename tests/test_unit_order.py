@@ -64,19 +64,21 @@ def test_the_rows_of_a_unit_do_not_depend_on_other_units() -> None:
         assert isinstance(found, DuckDBRows)
         return found
 
-    shifts = [coded()._layout.places[number].shift for number in range(len(COLUMNS))]
+    places = coded()._layout.places
+    shifts = [places[number].shift for number in range(len(COLUMNS))]
 
     def row(unit: int, codes: int, label: int) -> list[object]:
         return [unit, *(f"r{codes >> shift & 255}" for shift in shifts), f"c{label}"]
 
     used = set()
-    for _ in range(40):
+    for _ in range(20):  # orders of the rows
         rows = [row(unit, draw.getrandbits(56) & 0x7F7F7F7F7F7F7F, unit % 2) for unit in range(40)]
         draw.shuffle(rows)
         for mine in (row(500, first, 0), row(500, second, 1)):
             rows.insert(draw.randrange(len(rows) + 1), mine)
         con.execute("TRUNCATE t")
-        con.executemany(f"INSERT INTO t VALUES ({', '.join('?' * 9)})", rows)
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        con.execute(f"INSERT INTO t SELECT {', '.join(['unnest(?)'] * 9)}", columns)
         made = coded()._stored
         selected = f"SELECT {made.layout.words[0]} FROM {made.codes}"
         found = {codes for (codes,) in made.cursor.execute(selected).fetchall()}

@@ -14,7 +14,7 @@ from typing import Any
 from dpforest_duckdb.arguments import refuse_wrong_types
 from dpforest_duckdb.domain.attribute import Attribute, Groups
 from dpforest_duckdb.domain.domain import Domain
-from dpforest_duckdb.domain.names import fold, hint, meant
+from dpforest_duckdb.domain.names import fold, hint, listed, meant
 from dpforest_duckdb.domain.types import Number
 from dpforest_duckdb.domain.values import category_text
 from dpforest_duckdb.errors import DpforestError, Refusals
@@ -69,7 +69,7 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
     unit = content.get("privacy_unit")
     if unit is not None and not isinstance(unit, str):
         raise DpforestError("privacy_unit in the domain must be a column name in quotes.")
-    attributes, identifiers, targets = [], [], []
+    attributes, identifiers, targets, without_kind = [], [], [], []
     refusals = Refusals()
     for column in columns:
         name = column.get("name")
@@ -81,8 +81,12 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
                 identifiers.append(name)
             elif fold(name) == fold(wanted):
                 targets.append(_class_list(name, column))
+            elif column.get("kind") is None:
+                without_kind.append(name)
             else:
                 attributes.append(_attribute(name, column))
+    with refusals.gathered():
+        _refuse_without_kind(without_kind)
     refusals.refuse()
     if len(targets) > 1:
         raise DpforestError(f'The domain describes the target "{wanted}" twice: once only.')
@@ -177,13 +181,24 @@ def _categories(name: str, listed: Sequence[Any]) -> tuple[str, ...]:
     return tuple(category_text(value) for value in listed)
 
 
+def _refuse_without_kind(names: Sequence[str]) -> None:
+    """Raise `DpforestError` if there are columns without a kind, as in a file that is not filled in
+    yet.
+    """
+    if names:
+        raise DpforestError(
+            f"The domain gives no kind for {listed(names, 3)}: add kind = "
+            '"categorical", "numeric" or "identifier" with its keys to each, or delete the column.'
+        )
+
+
 def _attribute(name: str, column: Mapping[str, Any]) -> Attribute:
     kind = column.get("kind")
     if kind not in ("categorical", "numeric"):
         written = f", not {_toml(kind)}" if isinstance(kind, str) else ""
         raise DpforestError(
             f'Column "{name}" of the domain needs kind = "categorical", "numeric" or "identifier"'
-            f"{written}: add one, or delete the column from the domain."
+            f"{written}: correct it, or delete the column from the domain."
         )
     domain = column.get("domain", [])
     edges = column.get("edges", [])

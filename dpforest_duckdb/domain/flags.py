@@ -46,6 +46,12 @@ def domain_from_flags(
             raise UsageError(f'--numeric and --categories name "{name}" twice: give it once.')
     label = {"name": target, "kind": "categorical", "domain": _listed("--classes", classes)}
     attributes = [column for column in columns if fold(column["name"]) != fold(target)]
+    others = [column for column in columns if fold(column["name"]) == fold(target)]
+    if any(column.get("domain") != label["domain"] for column in others):
+        raise UsageError(
+            f'"{target}" is the column to predict, and --classes lists its values: leave it out of '
+            "--numeric and --categories."
+        )
     return domain_from_mapping({"target": target, "column": [*attributes, label]})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
@@ -22,6 +22,13 @@ def fold(name: str) -> str:
 def spellings(names: Iterable[str]) -> dict[str, str]:
     """Each name by its `fold`."""
     return {fold(name): name for name in names}
+
+
+def listed(names: Sequence[str], most: int = 20) -> str:
+    """Names in quotes; of many, the first ones and how many more there are."""
+    quoted = [f'"{name}"' for name in names[:most]]
+    more = len(names) - most
+    return ", ".join(quoted) + (f" and {more} more" if more > 0 else "")
 
 
 def meant(name: str, known: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ _ERFC = (
 
 
 class NoisyExponential:
-    """Exponential numbers of a `mean`, which are seen as `noisy`: with normal errors of `deviation`.
+    """Exponential numbers of a `mean`, seen as `noisy`: with normal errors of a `deviation`.
 
     Given a noisy number y, a mean m and a deviation s, the number itself is normal with mean
     y - s²/m and deviation s, and known to be above 0. z is that mean divided by s.

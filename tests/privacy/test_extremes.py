@@ -175,8 +175,15 @@ def test_runs_that_once_ended_after_their_debit(
     assert grown_forest(run, Snapshot(rows, 1)).trees
 
 
-@pytest.mark.parametrize("delta", [0, ATTO // 10**5])
-@pytest.mark.parametrize("k", [1, 1_000_000])
+@pytest.mark.parametrize(
+    ("k", "delta"),
+    [
+        (1, 0),
+        (1_000_000, ATTO // 10**5),
+        pytest.param(1, ATTO // 10**5, marks=pytest.mark.slow),
+        pytest.param(1_000_000, 0, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("name", [*OURS, "rooted-tables", "tree-beside-sums"])
 def test_the_least_budget_that_is_accepted_trains(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, name: str, k: int, delta: int
