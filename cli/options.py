@@ -178,11 +178,27 @@ RowsPerUnit = Annotated[
         rich_help_panel=sections.BUDGET,
     ),
 ]
+
+
+def _whole_path(context: typer.Context, path: str | None) -> str | None:
+    """The ledger's path. In the environment a relative one would mean another ledger in each
+    folder.
+    """
+    source = context.get_parameter_source("ledger")
+    if path and source and source.name == "ENVIRONMENT" and not Path(path).is_absolute():
+        raise typer.BadParameter(
+            "DPFOREST_LEDGER has a relative path, which means another ledger in each folder: give "
+            "it the whole path."
+        )
+    return path
+
+
 Ledger = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
         envvar="DPFOREST_LEDGER",
+        callback=_whole_path,
         help="The budget ledger. [default: DB.ledger, beside the database]",
         rich_help_panel=sections.BUDGET,
     ),

@@ -155,7 +155,7 @@ def test_a_domain_file_and_the_variables_do_too(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DPFOREST_DB", "part-1.csv")
-    monkeypatch.setenv("DPFOREST_LEDGER", "book")
+    monkeypatch.setenv("DPFOREST_LEDGER", str(folder / "book"))
     Path("people.toml").write_text(
         'target = "ill"\n[[column]]\nname = "age"\nkind = "numeric"\nlower = 0\nupper = 99\n'
         '[[column]]\nname = "ill"\nkind = "categorical"\ndomain = ["no", "yes"]\n'

@@ -39,7 +39,7 @@ from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.utils.estimator_checks import estimator_checks_generator  # noqa: E402
 
 from dpforest_duckdb.sklearn import DPForestClassifier, classifier  # noqa: E402
-from dpforest_duckdb.sklearn.inputs import target  # noqa: E402
+from dpforest_duckdb.sklearn.inputs import labels_of, target  # noqa: E402
 
 ROW = PrivacyUnit("row")
 X = np.column_stack([np.arange(1200) % 60, np.arange(1200) % 7]).astype(float)
@@ -323,6 +323,58 @@ def test_classes_keep_the_type_of_y(labels: list[Any]) -> None:
     assert predicted.dtype == y.dtype
     assert predicted.tolist() == labels
     assert fitted.classes_.tolist() == sorted(labels)
+
+
+@pytest.mark.parametrize("classes", [None, [0, 1], [0.0, 1.0], ["0", "1"]])
+def test_no_row_decides_the_type_of_predictions_with_a_domain(classes: list[Any] | None) -> None:
+    domain = domain_from_mapping(
+        {
+            "target": "y",
+            "column": [
+                {"name": "x0", "kind": "numeric", "lower": 0.0, "upper": 60.0},
+                {"name": "y", "kind": "categorical", "domain": [0, 1]},
+            ],
+        }
+    )
+    given = {"domain": domain, "bounds": None, "classes": classes}
+    if classes and isinstance(classes[0], float):
+        with pytest.raises(ValueError, match="not those of the domain"):
+            model(**given).fit(X, (Y == "yes").astype(int))
+        return
+    for odd in (None, 7, 7.0, "x"):
+        y = [*(Y == "yes").astype(int).tolist(), *([] if odd is None else [odd])]
+        fitted = model(**given).fit(np.resize(X, (len(y), 2)), y)
+        assert fitted.forest_.private
+        assert fitted.classes_.tolist() == ([0, 1] if classes is None else classes)
+        assert fitted.classes_.dtype.kind == ("U" if classes == ["0", "1"] else "i")
+
+
+def test_classes_of_a_domain_have_the_type_that_they_are_written_in() -> None:
+    for written, expected in (
+        (["true", "false"], [True, False]),
+        (["1", "-2"], [1, -2]),
+        (["1.5", "2"], [1.5, 2.0]),
+        (["01", "02"], ["01", "02"]),
+        (["no", "1"], ["no", "1"]),
+        ([str(2**63), "1"], [float(2**63), 1.0]),
+    ):
+        assert labels_of(written, None).tolist() == expected
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
+def test_a_class_that_is_no_unicode_shows_nothing_and_is_paid_for(
+    library: str, tmp_path: Path
+) -> None:
+    y, book = [*Y.tolist()[:-1], "SECRET\ud800"], tmp_path / "ledger"
+    fit = model(ledger=book, dataset="d", bounds=None, categories={"colour": ["red"]})
+    fit.set_params(bounds={"size": (0, 60)})
+    if library == "pandas":
+        with pytest.raises(ValueError, match="debit stays") as refusal:
+            fit.fit(frames()[library], y)
+        assert "SECRET" not in repr((refusal.value, refusal.value.__context__))
+    else:  # their text is Unicode, so this class becomes another one
+        fit.fit(frames()[library], y)
+    assert DatasetAccount(Ledger(book), (), "d").budget().spent_epsilon > 0
 
 
 def test_rows_of_classes_that_are_not_declared_are_left_out() -> None:

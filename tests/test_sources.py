@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import gzip
 import itertools
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -29,6 +30,7 @@ from dpforest_duckdb import (
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.types import BIGINT, DOUBLE, VARCHAR, column_type
+from dpforest_duckdb.engine import files
 from dpforest_duckdb.engine.base import Coding
 from dpforest_duckdb.engine.casts import _plain_text, _shortest
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
@@ -780,6 +782,108 @@ def test_what_is_no_table_is_not_predicted(tmp_path: Path) -> None:
         forest.predict("a.duckdb", "t")
     with pytest.raises(UsageError, match="key must be a list"):
         forest.to_sql("t", dialect="postgres", key="who")
+
+
+@pytest.mark.parametrize("more", [None, Decimal("9.25")])
+def test_no_digit_of_a_decimal_in_a_file_changes_its_categories(
+    more: Decimal | None, tmp_path: Path
+) -> None:
+    values = [Decimal("1.5"), Decimal("2.5"), Decimal("2.5"), *([more] if more else [])]
+    frame = pandas.DataFrame({"a": values, "y": values})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    code, word = ({"kind": "categorical", "domain": ["1.5", "2.5", *w]} for w in ([], ["unknown"]))
+    for a, y in ((code, word), (word, code)):
+        domain = domain_from_mapping(
+            {"target": "y", "column": [{"name": "a", **a}, {"name": "y", **y}]}
+        )
+        with pytest.raises(DpforestError, match="a category that is no number never occurs"):
+            cells(tmp_path / "rows.parquet", domain)
+    domain = domain_from_mapping(
+        {"target": "y", "column": [{"name": "a", **code}, {"name": "y", **code}]}
+    )
+    assert cells(tmp_path / "rows.parquet", domain)[:2] == [[1, 0], [0, 2]]
+
+
+def test_nested_columns_that_are_not_used_may_differ_between_files(tmp_path: Path) -> None:
+    for number, (tags, dicts) in enumerate(
+        [([[], []], [{"k": 1}] * 2), ([["x"], []], [{"k": 1}, {"other": "w"}])]
+    ):
+        frame = pandas.DataFrame({**DOUBLED, "tags": tags, "dicts": dicts})
+        frame.to_parquet(tmp_path / f"{number}.parquet")
+    assert np.sum(cells(tmp_path / "*.parquet", of_texts())) == 4
+
+
+def test_rows_after_a_long_record_of_a_csv_file_are_read(tmp_path: Path) -> None:
+    """DuckDB reads 32 MB at once by default, and loses what follows a record of 65 MB."""
+    path, rows = tmp_path / "rows.csv", "p,1,no\n" * 9
+    path.write_text('a,n,y\np,"' + "z\n" * 33_000_000 + '",yes\n' + rows)
+    assert np.sum(cells(path, of_texts())) == 10
+
+
+def test_a_csv_file_is_read_in_buffers_of_its_size(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(bytes(50_000))
+    assert files._buffer(path) == 50_000 * 1032
+    path = path.rename(tmp_path / "rows.csv")
+    assert files._buffer(path) == files.LEAST_BUFFER
+    os.truncate(path, 2**40)
+    assert files._buffer(path) == files.LONGEST_RECORD
+
+
+DOUBLED: dict[str, list[Any]] = {"a": ["p", "q"], "y": ["no", "yes"]}
+
+
+def of_texts() -> Domain:
+    columns = [
+        {"name": "a", "kind": "categorical", "domain": ["p", "q"]},
+        {"name": "y", "kind": "categorical", "domain": ["no", "yes"]},
+    ]
+    return domain_from_mapping({"target": "y", "column": columns})
+
+
+@pytest.mark.parametrize("more", [[], [Decimal("1e45")]])
+@pytest.mark.parametrize("kind", ["list", "struct", "category", "codes", "pandas codes"])
+def test_decimals_of_many_digits_are_read_in_any_column(kind: str, more: list[Decimal]) -> None:
+    values = [Decimal("1.5"), Decimal("2.5"), *more]
+    labels = ["no"] * len(values)
+    frame: Any
+    if kind in ("list", "struct"):
+        z = pyarrow.array([[x] if kind == "list" else {"a": x} for x in values])
+        frame = pyarrow.table({"a": ["p"] * len(values), "y": labels, "z": z})
+        assert np.sum(cells(frame, of_texts())) == len(values)
+        return
+    coded = pyarrow.array(values).dictionary_encode()
+    frame = pyarrow.table({"a": coded, "y": labels})
+    if kind == "pandas codes":
+        decimals = pandas.array(values, dtype=pandas.ArrowDtype(pyarrow.array(values).type))
+        frame = pandas.DataFrame({"a": pandas.Categorical(decimals), "y": labels})
+    read = {"kind": "categorical", "domain": ["1.5", "2.5"]}
+    if kind == "category":
+        read = {"kind": "numeric", "lower": 1.0, "upper": 3.0, "bins": 2}
+    label = {"name": "y", "kind": "categorical", "domain": ["no", "yes"]}
+    domain = domain_from_mapping({"target": "y", "column": [{"name": "a", **read}, label]})
+    counts = np.array(cells(frame, domain))[:, 0]
+    assert counts[:2].tolist() == [1, 1 + len(more) * (kind == "category")]
+
+
+def test_numbers_of_many_digits_in_nested_columns_of_polars_refuse_nothing() -> None:
+    for more in ([], [2**100]):
+        values = [{"k": x} for x in [1, 2, *more]]
+        frame = polars.DataFrame(
+            {
+                "a": ["p"] * len(values),
+                "y": ["no"] * len(values),
+                "z": polars.Series(values, strict=False),
+            }
+        )
+        assert np.sum(cells(frame, of_texts())) == len(values)
+
+
+@pytest.mark.parametrize("last", ["b", "b\0"])
+def test_no_id_among_categories_decides_whether_they_are_a_unit(last: str) -> None:
+    frame = pandas.DataFrame({**DOUBLED, "id": pandas.Categorical(["a", last])})
+    rows = find_rows(duckdb.connect(), frame)
+    assert rows.engine.typed(rows.table, of_texts(), "id").columns["id"] == VARCHAR
 
 
 def test_one_thread_reads_a_csv_file(tmp_path: Path) -> None:

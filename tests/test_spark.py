@@ -10,11 +10,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
+import pandas
 import pytest
 from engine_conformance import COLUMNS, DOMAIN, ROWS, Subject, conforms
 from shell import Said, dpforest, refused, run
@@ -26,6 +28,7 @@ from dpforest_duckdb.domain.types import BIGINT, VARCHAR
 from dpforest_duckdb.engine.base import Coding
 from dpforest_duckdb.engine.exponentials import ONE, exponential, logarithm
 from dpforest_duckdb.engine.spark.engine import SparkEngine
+from dpforest_duckdb.engine.spark.files import SparkFiles
 from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.engine.spark.leaves import BITS, Leaves
 from dpforest_duckdb.engine.spark.steps import Steps, own_session, refuse_meanings
@@ -462,6 +465,124 @@ PAIR = domain_from_mapping(
         ],
     }
 )
+
+
+def read(spark: Any, path: Path, a: dict[str, Any], unit: str = "row") -> Any:
+    """The counts by value of "a" and class, after the types are known."""
+    label = {"name": "y", "kind": "categorical", "domain": ["no", "yes"]}
+    domain = domain_from_mapping({"target": "y", "column": [{"name": "a", **a}, label]})
+    engine = SparkFiles(spark, path)
+    info = engine.typed(engine.table(engine.name), domain, unit)
+    engine.refuse_unseen(info, ["a", unit])
+    with engine.snapshot(info) as snapshot:
+        bounded = Coding(
+            domain.bind(info.columns), PrivacyUnit(unit, 1), trees=1, sample="all", salt=1
+        )
+        return str(info.columns["a"]), snapshot.encode(bounded).count_classes(0, 1)[0][0].tolist()
+
+
+def written(folder: Path, *files: dict[str, Any]) -> Path:
+    """Parquet files as pandas writes them."""
+    folder.mkdir(parents=True)
+    for number, columns in enumerate(files):
+        pandas.DataFrame(columns).to_parquet(folder / f"{number}.parquet")
+    return folder
+
+
+TEXT = {"kind": "categorical", "domain": ["p", "q"]}
+NUMBER = {"kind": "numeric", "lower": 0.0, "upper": 10.0, "bins": 2}
+CODE = {"kind": "categorical", "domain": ["1.5", "2.5"]}
+
+
+def test_no_digit_of_a_decimal_changes_how_files_are_read(spark: Any, tmp_path: Path) -> None:
+    for number, kind in enumerate((NUMBER, CODE)):
+        found = []
+        for more in ("9.5", "9.25", "9.1111111111111111111111111111"):
+            a = [Decimal("1.5"), Decimal("2.5"), Decimal(more)]
+            folder = written(tmp_path / f"{number}-{more}", {"a": a, "y": ["no", "yes", "no"]})
+            found.append(read(spark, folder, kind))
+        assert found[0] == found[1] == found[2]
+        assert found[0][0] == "DOUBLE"
+    with pytest.raises(DpforestError, match="a category that is no number never occurs"):
+        read(spark, folder, {"kind": "categorical", "domain": ["1.5", "unknown"]})
+
+
+def test_whether_a_column_has_a_value_changes_nothing_about_files(
+    spark: Any, tmp_path: Path
+) -> None:
+    rows, none = {"a": ["p", "q"], "y": ["no", "yes"]}, [None, None]
+    alone = read(spark, written(tmp_path / "alone", rows), TEXT)
+    for name, more in {
+        "attribute": {"a": none, "y": ["no", "yes"]},
+        "target": {"a": ["p", "q"], "y": none},
+        "unused": {**rows, "z": none},
+    }.items():
+        first = {**rows, "z": ["x", "y"]} if name == "unused" else rows
+        kind, counts = read(spark, written(tmp_path / name, first, more), TEXT)
+        assert kind == "VARCHAR"
+        assert read(spark, written(tmp_path / f"{name}-turned", more, first), TEXT)[1] == counts
+        assert np.sum(counts) == (2 if name == "target" else 4)
+    kind, counts = read(spark, written(tmp_path / "none", {"a": none, "y": ["no", "yes"]}), TEXT)
+    assert (kind, np.sum(counts)) == (alone[0], 2)
+
+
+def test_a_unit_that_may_be_rounded_or_has_parts_is_refused_in_files(
+    spark: Any, tmp_path: Path
+) -> None:
+    rows = {"a": ["p", "q"], "y": ["no", "yes"]}
+    units = {"rounded": [10**17, None], "parts": [{"k": 0.5}, {"k": 1.5}], "list": [[1.0], [2.0]]}
+    for name, ids in units.items():
+        folder = written(tmp_path / name, {**rows, "id": ids})
+        words = "floating-point" if name == "rounded" else "two persons may look like one"
+        with pytest.raises(DpforestError, match=words):
+            read(spark, folder, TEXT, "id")
+    whole = written(tmp_path / "whole", {**rows, "id": [10**17, 10**17 + 1]})
+    assert np.sum(read(spark, whole, TEXT, "id")[1]) == 2
+
+
+@pytest.mark.parametrize("collation", ["UTF8_LCASE", "UTF8_BINARY_RTRIM"])
+def test_spellings_of_one_unit_are_in_one_tree(spark: Any, collation: str) -> None:
+    spark.sql("DROP TABLE IF EXISTS spelt")
+    spark.sql(f"CREATE TABLE spelt (id STRING COLLATE {collation}, a STRING, y STRING)")
+    ids = [
+        f"{'b' if collation.endswith('RTRIM') else 'bB'[i % 2]}ob{' ' * (i % 3)}" for i in range(12)
+    ]
+    values = ", ".join(
+        f"('{each.strip() if 'LCASE' in collation else each}', 'p', 'no')" for each in ids
+    )
+    spark.sql(f"INSERT INTO spelt VALUES {values}")
+    domain = domain_from_mapping(
+        {
+            "target": "y",
+            "column": [
+                {"name": "a", **TEXT},
+                {"name": "y", "kind": "categorical", "domain": ["no", "yes"]},
+            ],
+        }
+    )
+    engine = SparkEngine(spark)
+    info = engine.typed(engine.table("spelt"), domain, "id")
+    for salt in range(4):
+        with engine.snapshot(info) as snapshot:
+            unit = PrivacyUnit("id", 12)
+            coding = Coding(domain.bind(info.columns), unit, trees=8, sample="disjoint", salt=salt)
+            rows = snapshot.encode(coding).count_leaves(0, 8)[:, 0]
+        assert sorted(rows.tolist()) == [0] * 7 + [12]
+    spark.sql("DROP TABLE spelt")
+    spark.sql(f"CREATE TABLE spelt (id STRUCT<n: STRING COLLATE {collation}>, a STRING, y STRING)")
+    with pytest.raises(DpforestError, match="does not compare"):
+        engine.refuse_unseen(engine.table("spelt"), ["id"])
+
+
+def test_an_option_that_spark_hides_is_not_taken_for_none(spark: Any) -> None:
+    spark.sql("DROP TABLE IF EXISTS hidden_option")
+    spark.sql("CREATE TABLE hidden_option (a STRING) USING csv OPTIONS (multiLine 'true')")
+    spark.conf.set("spark.sql.redaction.options.regex", "(?i)url|multi.*")
+    try:
+        with pytest.raises(DpforestError, match="hides an option"):
+            SparkEngine(spark).table("hidden_option")
+    finally:
+        spark.conf.unset("spark.sql.redaction.options.regex")
 
 
 def pairs(spark: Any, name: str, rows: int) -> None:

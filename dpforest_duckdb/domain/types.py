@@ -55,7 +55,7 @@ class ColumnType:
         Unicode.
         """
         return self.family == "other" and (
-            bool(set("([") & set(self.name)) or self.name == "VARIANT"
+            bool(set("([<") & set(self.name)) or self.name == "VARIANT"
         )
 
     @property

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.names import fold
-from dpforest_duckdb.domain.types import NO_VALUES, column_types
+from dpforest_duckdb.domain.types import NO_VALUES, column_type, column_types
 from dpforest_duckdb.engine.casts import selected
 from dpforest_duckdb.engine.connect import CATALOG
 from dpforest_duckdb.engine.memory_database import DatabaseOpener, GivenDatabase, MemoryDatabase
@@ -33,6 +33,7 @@ PARQUET, CSV = (".parquet", ".pq"), (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _PATTERN = frozenset("*?[")
 _DELIMITERS = ",;\t|"
 _HEADER = 2**20  # bytes of a first line, at most
+LEAST_BUFFER, LONGEST_RECORD = 2**25, 2**27  # bytes of a CSV file
 
 
 def is_data_file(path: str | Path) -> bool:
@@ -249,30 +250,35 @@ def _header(file: Path) -> Header:
 
 
 def _schema(files: Sequence[Path], database: DatabaseOpener) -> dict[str, str]:
-    """The columns of Parquet files, from their footers; the same in each.
+    """The columns of Parquet files, each with a type that holds the values of all files."""
+    with database.opened(files) as memory:
+        footers(files, memory)
+        return _described(memory, files)
+
+
+def footers(files: Sequence[Path], memory: MemoryDatabase) -> list[dict[str, str]]:
+    """The columns of each Parquet file, from its footer. Raises `DpforestError` if they differ.
 
     A column without values, which has a type of its own, may be any column in other files: whether
     it has a value must not decide about a refusal.
     """
-    found: dict[str, str] = {}
-    with database.opened(files) as memory:
-        for file in files:
-            try:
-                columns = _described(memory, [file])
-            except DpforestError:
-                raise DpforestError(
-                    f"The file {file} cannot be read as Parquet: check --db."
-                ) from None
-            found = found or columns
-            if found.keys() != columns.keys() or not all(
-                _agree(found[name], kind) for name, kind in columns.items()
-            ):
-                raise DpforestError(
-                    f"The file {file} has other columns or types than {files[0]}: name files of "
-                    "one schema."
-                )
-            found = {n: columns[n] if kind == NO_VALUES else kind for n, kind in found.items()}
-        return _described(memory, files)
+    found, merged = [], dict[str, str]()
+    for file in files:
+        try:
+            columns = _described(memory, [file])
+        except DpforestError:
+            raise DpforestError(f"The file {file} cannot be read as Parquet: check --db.") from None
+        merged = merged or columns
+        if merged.keys() != columns.keys() or not all(
+            _agree(merged[name], kind) for name, kind in columns.items()
+        ):
+            raise DpforestError(
+                f"The file {file} has other columns or types than {files[0]}: name files of one "
+                "schema."
+            )
+        merged = {n: columns[n] if kind == NO_VALUES else kind for n, kind in merged.items()}
+        found.append(columns)
+    return found
 
 
 def _described(memory: MemoryDatabase, files: Sequence[Path]) -> dict[str, str]:
@@ -284,8 +290,10 @@ def _agree(first: str, second: str) -> bool:
     """Whether two files may have columns of these types under one name.
 
     Whole numbers do not agree with floating-point ones: read as these, two ids may become one.
+    Nested types, which no run reads, always agree: their parts may depend on the values.
     """
-    return first == second or NO_VALUES in (first, second)
+    nested = column_type(first).nested and column_type(second).nested
+    return first == second or NO_VALUES in (first, second) or nested
 
 
 def _parquet(files: Sequence[Path]) -> Sql:
@@ -297,6 +305,12 @@ def _parquet(files: Sequence[Path]) -> Sql:
     )
 
 
+def _buffer(file: Path) -> int:
+    """The bytes of a CSV file that are read at once: all of them, up to a limit."""
+    packed = 1032 if file.suffix.lower() == ".gz" else 1  # the most that gzip shortens a text
+    return min(max(_state(file)[1] * packed, LEAST_BUFFER), LONGEST_RECORD)
+
+
 def _csv(files: Sequence[Path], header: Header) -> Sql:
     """The rows of CSV files as text; spaces around a value are not part of it.
 
@@ -305,7 +319,8 @@ def _csv(files: Sequence[Path], header: Header) -> Sql:
     are read, so that the same records are left out whichever columns are used. Lines end in a line
     feed, also after a carriage return: if DuckDB looked for other ends, a lone carriage return in
     one row could change how all rows are read. Outside of quotes it ends a record. One thread reads
-    a file: several would look for records in its middle, and might begin in a quoted value.
+    a file: several would look for records in its middle, and might begin in a quoted value. The
+    rows after a record that is longer than a buffer may be lost, so buffers are large.
     """
     dialect = DuckDBDialect()
     names = ", ".join(dialect.text(str(file)) for file in files)
@@ -313,7 +328,8 @@ def _csv(files: Sequence[Path], header: Header) -> Sql:
     read = (
         f"read_csv([{names}], columns = {{{columns}}}, auto_detect = false, header = true, "
         f"delim = {dialect.text(header.delimiter)}, quote = '\"', escape = '\"', "
-        "new_line = '\\n', strict_mode = false, ignore_errors = true, parallel = false)"
+        "new_line = '\\n', strict_mode = false, ignore_errors = true, parallel = false, "
+        f"buffer_size = {max(map(_buffer, files))})"
     )
     trimmed = ", ".join(
         f"nullif(trim(column{number}), '') AS {dialect.ident(name)}"

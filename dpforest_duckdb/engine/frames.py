@@ -156,7 +156,10 @@ def _parts(rows: Any) -> tuple[Any, Any]:
     if isinstance(rows, dict):
         return None, {name: _known(column) for name, column in rows.items()}
     differences = [name for name, kind in rows.dtypes.items() if _is_time_difference(kind)]
-    rows = rows.assign(**{name: _known(rows[name].to_numpy()) for name in differences})
+    if differences:
+        rows = rows.copy(deep=False)
+    for name in differences:
+        rows[name] = _known(rows[name].to_numpy())
     names = [name for name, kind in rows.dtypes.items() if _is_arrow(kind)]
     if not names:
         return None, rows
@@ -172,7 +175,10 @@ def _parts_of_polars(rows: Any) -> tuple[Any, Any]:
 
     objects = [name for name, kind in rows.schema.items() if kind == polars.Object]
     others = {name: rows[name].to_numpy() for name in objects}
-    typed = rows.drop(objects).cast({polars.Int128: polars.String})
+    nested = [name for name, kind in rows.schema.items() if kind.is_nested()]
+    empty = polars.lit(None, dtype=polars.List(polars.String))
+    typed = rows.drop(objects).with_columns(empty.alias(name) for name in nested)
+    typed = typed.cast({polars.Int128: polars.String})
     return typed.to_arrow() if typed.width else None, others or None
 
 
@@ -200,15 +206,20 @@ def _with_bytes(table: Any) -> tuple[Any, set[str]]:
 
     Arrow does not check that text is Unicode. DuckDB does when it decodes bytes, and relies on it
     when it sorts. In a list of decimal numbers, one of many digits makes numbers that DuckDB does
-    not know; they become text.
+    not know; they become text. They may be in nested columns too, which no run reads: these become
+    lists without values.
     """
     import pyarrow
 
-    texts = set()
+    texts, text = set(), pyarrow.string()
     for place, field_ in enumerate(table.schema):
-        if pyarrow.types.is_decimal256(field_.type):
-            column = table.column(place).cast(pyarrow.string())
-            table = table.set_column(place, field_.name, column)
+        coded = pyarrow.types.is_dictionary(field_.type)
+        kind = field_.type.value_type if coded else field_.type
+        if pyarrow.types.is_decimal256(kind):
+            table = table.set_column(place, field_.name, table.column(place).cast(kind).cast(text))
+        elif pyarrow.types.is_nested(kind):
+            empty = pyarrow.nulls(table.num_rows, pyarrow.list_(text))
+            table = table.set_column(place, field_.name, empty)
         if kind := _bytes_of(table.schema.types[place]):
             table = table.set_column(place, field_.name, table.column(place).cast(kind))
             texts.add(field_.name)

@@ -73,7 +73,9 @@ def read_as(
             continue
         if schema and stored.family == "decimal" and attribute.kind == "numeric":
             columns[name] = DOUBLE
-        elif schema and stored.family != "decimal" and stored.name != NO_VALUES:
+        elif schema and stored.family == "decimal":
+            columns[name] = _of_decimals(attribute, stored)
+        elif schema and stored.name != NO_VALUES:
             columns[name] = stored
         else:
             columns[name] = _attribute_type(attribute, stored, by_values=by_values)
@@ -84,7 +86,7 @@ def read_as(
             "of whole numbers if one is missing, and they may be rounded: read the rows again with "
             'it as "Int64" or as text.'
         )
-    if name and table.columns[name].nested:
+    if name and _plain(table.columns[name]).nested:
         raise DpforestError(
             f'The privacy unit "{name}" has type {table.columns[name].base}, in which two persons '
             "may look like one: choose a column of whole numbers or of text."
@@ -130,13 +132,26 @@ def _attribute_type(attribute: Attribute, stored: ColumnType, *, by_values: bool
     return declared_type(attribute, stored)
 
 
+def _of_decimals(attribute: Attribute, stored: ColumnType) -> ColumnType:
+    """What an attribute or label in a DECIMAL column of a file is read as: not as text, in which
+    1.5 would be 1.50 if any row had two digits.
+    """
+    read = declared_type(attribute, stored)
+    if read == VARCHAR:
+        raise DpforestError(
+            f'Column "{attribute.name}" has decimal numbers, so a category that is no number never '
+            "occurs: leave it out of the domain, or write the column as text."
+        )
+    return read
+
+
 def _whole_classes(label: Attribute, stored: ColumnType, *, schema: bool, by_values: bool) -> bool:
     """Whether the classes are read as whole numbers.
 
     Of a DataFrame they are if all are written so: one word would make text of the column.
     """
     if by_values or (schema and stored.family == "decimal"):
-        return all(map(_is_whole, label.values))
+        return all(map(is_whole, label.values))
     return not schema and stored.family == "integer"
 
 
@@ -277,7 +292,7 @@ def _is_plain_number(text: str) -> bool:
     return text == (str(int(number)) if number == int(number) else repr(number))
 
 
-def _is_whole(text: str) -> bool:
+def is_whole(text: str) -> bool:
     """Whether a text is a whole number of 64 bits, as DuckDB writes it."""
     return bool(_WHOLE.fullmatch(text)) and len(text) <= 20 and -(2**63) <= int(text) < 2**63
 

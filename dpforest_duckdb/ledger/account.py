@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dpforest_duckdb.domain.names import fold
-from dpforest_duckdb.errors import BudgetError, DpforestError, UnanchoredWarning, warn
+from dpforest_duckdb.errors import BudgetError, DpforestError, UnanchoredWarning, after_debit, warn
 from dpforest_duckdb.ledger.anchor import (
     Anchor,
     BudgetNote,
@@ -38,6 +38,8 @@ from dpforest_duckdb.ledger.entries import (
     Budget,
     Cap,
     Charge,
+    Debit,
+    Entry,
     Outcome,
     Table,
     folded,
@@ -212,7 +214,7 @@ class Account:
         the ledger commits, so a conflict shows before anything is spent. The comment is committed
         after the ledger, because an anchor must never be ahead of its ledger.
         """
-        entered: int | None = None
+        entered: Entry | None = None
         try:
             with _ONE_WRITER, self.engine.budget_note(self.info) as note:
                 with self.ledger.writing() as chain:
@@ -221,14 +223,16 @@ class Account:
                     stored = self.writable and _store(
                         note, _anchored(info.comment, chain, table), chain, table
                     )
-                    number = chain.next - 1
-                entered = number
+                    newest = chain.entries[-1]
+                entered = newest
                 if stored and not note.exclusive:
                     self._anchor_newest(note, table)
-        except BaseException:
-            if entered is not None:  # a debit that is not anchored
+        except BaseException as error:
+            if isinstance(entered, Debit):  # one that is not anchored
                 with contextlib.suppress(DpforestError):
-                    self.ledger.close_run(entered, "failed")
+                    self.ledger.close_run(entered.seq, "failed")
+                if isinstance(error, DpforestError):
+                    raise after_debit(error) from None
             raise
         return outcome
 
@@ -363,7 +367,17 @@ def _database_is_gone(place: str) -> bool:
     if place.startswith(NO_FILE):
         return False
     ends = [found.start() for found in re.finditer("(?=::)", place)]
-    return not any(Path(place[:end]).exists() for end in ends)
+    return not any(_may_exist(Path(place[:end])) for end in ends)
+
+
+def _may_exist(path: Path) -> bool:
+    """Whether a file exists, or is in a folder that this user may not look into."""
+    try:
+        return path.exists()
+    except PermissionError:
+        return True
+    except OSError:  # such as a name that is too long for a file
+        return False
 
 
 def _within(cap: Cap, stored: object) -> bool:

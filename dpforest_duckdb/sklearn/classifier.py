@@ -95,7 +95,8 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     categories : dict, optional
         The values of columns that are no quantities, by the name or number of the column.
     classes : list, optional
-        The classes; rows of other classes are left out.
+        The classes; rows of other classes are left out. With `domain`, they are the classes there,
+        and say which type predictions have: without them, "0" and "1" are predicted as numbers.
     privacy_unit : str, optional
         A column of X that says whose row it is; by default each row is protected. It is no feature:
         `predict` takes DataFrames with and without it.
@@ -338,7 +339,8 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The domain, why it is not public, and its classes as values of y."""
         whole = declared.whole()
         if whole is not None:
-            return whole, (), labels_of(whole.classes, labels)
+            said = None if self.classes is None else class_list(self.classes)
+            return whole, (), labels_of(whole.classes, said)
         known = declared.features()
         unknown = missing(declared, known)
         leaks = self._leaks(unknown)

@@ -22,6 +22,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
 
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.engine.frames import is_frame
+from dpforest_duckdb.engine.read_types import is_whole, written_number
 
 # how scikit-learn quotes X, or its number of rows: in messages about complex numbers, about one
 # dimension, about lists of different lengths, and about no columns
@@ -50,14 +51,17 @@ class Columns:
         """The columns with one more, such as the target."""
         if isinstance(self.frame, dict):
             return {**self.frame, name: y}
+        if hasattr(self.frame, "assign"):  # as objects: pandas would encode text, which may fail
+            kind = object if y.dtype.kind == "U" else y.dtype
+            column = type(self.frame)({name: y}, index=self.frame.index, dtype=kind)
+            return self.frame.assign(**{name: column[name]})
         plain = y.astype(str) if y.dtype == object else y
-        library = type(self.frame).__module__.partition(".")[0]
-        if library == "polars":
+        if plain.dtype.kind == "U":
+            plain = np.char.decode(np.char.encode(plain, "utf-8", "replace"), "utf-8")
+        if hasattr(self.frame, "hstack"):
             return self.frame.hstack(type(self.frame)({name: plain}))
-        if library == "pyarrow":
-            column = type(self.frame).from_pydict({name: plain}).column(0)
-            return self.frame.append_column(name, column)
-        return self.frame.assign(**{name: y})
+        column = type(self.frame).from_pydict({name: plain}).column(0)
+        return self.frame.append_column(name, column)
 
     def free_name(self, wanted: str) -> str:
         """A name for a column that no other has; columns ignore case."""
@@ -161,16 +165,24 @@ def texts(labels: Labels) -> list[str]:
     return [text.lower() for text in plain] if labels.dtype.kind == "b" else plain
 
 
-def labels_of(classes: Sequence[str], like: Labels) -> Labels:
-    """Classes of a domain as values of the type of y. Raises `ValueError` if they are not."""
-    if like.dtype.kind == "b":
+def labels_of(classes: Sequence[str], declared: Labels | None) -> Labels:
+    """Classes of a domain as values of the type of `declared`; without it, of the type that they
+    are written as.
+
+    The type of y decides nothing, since one row may change it. Raises `ValueError` for classes that
+    are not `declared`.
+    """
+    if declared is not None:
+        found = dict(zip(texts(declared), declared, strict=True))
+        if set(found) != set(classes):
+            raise ValueError("classes are not those of the domain: correct one of them.")
+        return np.array([found[text] for text in classes], dtype=declared.dtype)
+    if set(classes) <= {"true", "false"}:
         return np.array([text == "true" for text in classes])
-    try:
-        return np.array(classes).astype(like.dtype if like.dtype.kind in "iuf" else str)
-    except ValueError:
-        raise ValueError(
-            "The classes of the domain do not have the type of y: correct the domain or y."
-        ) from None
+    if all(map(is_whole, classes)):
+        return np.array(classes).astype(np.int64)
+    numbers = [written_number(text) for text in classes]
+    return np.array(classes if None in numbers else numbers)
 
 
 def _selected(frame: Any, names: list[str]) -> Any:

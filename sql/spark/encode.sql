@@ -74,7 +74,7 @@ SELECT
 {% elif bootstrap %}
   `part` AS `node0`
 {% elif unit %}
-  CAST(pmod(xxhash64(:salt, `unit`), {{ parts }}) AS INT) AS `node0`
+  CAST(pmod(xxhash64(:salt, {{ unit.key }}), {{ parts }}) AS INT) AS `node0`
 {% else %}
   CAST(pmod(xxhash64(:salt, `row`), {{ parts }}) AS INT) AS `node0`
 {% endif %}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -296,6 +298,53 @@ def test_colons_in_a_name_make_no_database_vanish(file: str, name: str, home: Pa
         fill(con, "new")
         with pytest.raises(BudgetError, match="is gone"):
             spend(account(con, "new", ledger=book))
+
+
+def test_paths_that_cannot_be_looked_at_do_not_stop_others(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder of another user may hold the database; a name may be too long for a file."""
+    book, name = home / "book", f"v::{'x' * 300}::b"
+    with duckdb.connect(str(home / "b.duckdb")) as con:
+        fill(con)
+        con.execute(f'ALTER TABLE t RENAME TO "{name}"')
+        account(con, f'"{name}"', ledger=book).set_cap(NANO, 0, ROW, raise_cap=False)
+    with duckdb.connect(str(home / "other.duckdb")) as con:
+        fill(con)
+        (home / "b.duckdb").rename(home / "gone")
+        with pytest.raises(BudgetError, match="is gone"):
+            spend(account(con, ledger=book))
+        found = Path.exists
+
+        def exists(path: Path) -> bool:
+            if path.name.startswith("b.duckdb"):
+                raise PermissionError("not for you")
+            return found(path)
+
+        monkeypatch.setattr(Path, "exists", exists)
+        spend(account(con, ledger=book))
+
+
+def test_a_debit_whose_anchor_is_not_committed_says_that_it_stays(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ledger may be on another disk than the database."""
+    note = DuckDBEngine.budget_note
+
+    @contextlib.contextmanager
+    def full(engine: DuckDBEngine, table: Any) -> Iterator[Any]:
+        with note(engine, table) as found:
+            yield found
+            raise DpforestError("DuckDB could not write its files: check the disk.")
+
+    run = ready(con)
+    with monkeypatch.context() as patched:
+        patched.setattr(DuckDBEngine, "budget_note", full)
+        with pytest.raises(DpforestError, match=r"check the disk\. The debit stays"):
+            run.execute()
+        with pytest.raises(DpforestError, match=r"check the disk\.$"):
+            account(con).set_cap(9 * NANO, 0, ROW, raise_cap=False)
+    assert account(con).budget().spent_epsilon == NANO
 
 
 def test_an_open_transaction_of_the_user_is_refused_before_the_debit(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
@@ -28,6 +29,7 @@ from dpforest_duckdb.sql import Sql
 
 PROPERTY = "dpforest.budget"  # the table property with the id of its budget
 _HIDDEN = "(redacted)"  # is in what Spark shows instead of a value
+_HIDDEN_OPTION = re.compile(r"(multiline|mode|ignore(corrupt|missing)files)=\**\(redacted\)")
 # formats in which one row hides no other; text files only if each line is a row
 _ROW_BY_ROW = (
     *("parquet", "orc", "avro", "delta", "iceberg", "hudi", "hive", "jdbc"),
@@ -47,6 +49,7 @@ _TYPES = {
     "date": "DATE",
     "timestamp_ntz": "TIMESTAMP",
 }
+SPARK_NAMES = {kind: name for name, kind in _TYPES.items()}
 
 
 class SparkEngine:
@@ -110,6 +113,11 @@ class SparkEngine:
             raise DpforestError(
                 f'Table "{info.display}" is of the kind {kind}, in which one row may hide others: '
                 "copy its rows to a table of Parquet files."
+            )
+        if _HIDDEN_OPTION.search(options):
+            raise DpforestError(
+                f'Spark hides an option of table "{info.display}" that may let one row hide '
+                "others: change spark.sql.redaction.options.regex."
             )
         if "multiline=true" in options or "mode=failfast" in options:
             raise DpforestError(
@@ -183,7 +191,7 @@ class SparkEngine:
         """The types and the comments of columns; JSON in a comment declares a domain."""
         found = []
         for field in self.fields(table):
-            kind = _type(field)
+            kind = type_of(field)
             comment = str((field.metadata or {}).get("comment", ""))
             categories = (False, True) if kind == BOOLEAN else None
             found.append(DeclaredColumn(field.name, kind, field.nullable, comment, categories))
@@ -207,7 +215,9 @@ class SparkEngine:
         for name in table.columns:
             self.steps.dialect.check_name(name)
         for field in self.fields(table):
-            if field.name in columns and not hashable(field):
+            kind = field.dataType.simpleString()
+            within = "<" in kind and " collate " in kind  # equal values may have other hashes
+            if field.name in columns and (within or not hashable(field)):
                 raise DpforestError(
                     f'Column "{field.name}" has a type whose values Spark does not compare: use '
                     "another one."
@@ -314,7 +324,7 @@ def types_of(fields: list[Any]) -> dict[str, ColumnType]:
         raise DpforestError(
             "Two columns of the table differ in the case of letters alone: rename one."
         )
-    return {field.name: _type(field) for field in fields}
+    return {field.name: type_of(field) for field in fields}
 
 
 def whole_files(session: Session) -> Any:
@@ -323,7 +333,7 @@ def whole_files(session: Session) -> Any:
     return session.read.options(**whole)
 
 
-def _type(field: Frame) -> ColumnType:
+def type_of(field: Frame) -> ColumnType:
     name = field.dataType.simpleString()
     if name.startswith("decimal("):
         return column_type(name.upper())

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.types import NO_VALUES, column_type
 from dpforest_duckdb.engine.base import Trace
-from dpforest_duckdb.engine.spark.engine import SparkEngine, types_of, whole_files
+from dpforest_duckdb.engine.connect import MEMORY, open_database
+from dpforest_duckdb.engine.files import footers
+from dpforest_duckdb.engine.memory_database import MemoryDatabase
+from dpforest_duckdb.engine.read_types import read_as
+from dpforest_duckdb.engine.spark.engine import (
+    SPARK_NAMES,
+    SparkEngine,
+    type_of,
+    types_of,
+    whole_files,
+)
+from dpforest_duckdb.engine.spark.snapshot import hashable
 from dpforest_duckdb.engine.spark.steps import Frame, Session, own_steps
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo
@@ -18,8 +32,11 @@ from dpforest_duckdb.ledger.anchor import TableInfo
 class SparkFiles(SparkEngine):
     """The rows of some local files, which are the one table here. Their budgets go by their paths.
 
-    The folders of a partitioned table (`year=2025`) give columns too. These are text, because Spark
-    would guess their types from the values.
+    Types are those of the files, read as DuckDB's are (`read_types`): whether a column of a file
+    has a value, or how many digits, must not decide how other rows are read. Spark takes a column
+    without values for whole numbers, so DuckDB reads the footers too. The folders of a partitioned
+    table (`year=2025`) give columns as well. These are text, because Spark would guess their types
+    from the values.
     """
 
     def __init__(self, session: Session, path: Path, trace: Trace | None = None) -> None:
@@ -29,7 +46,6 @@ class SparkFiles(SparkEngine):
         try:
             with own_steps(self.steps) as own:
                 frame = own.call(lambda: self._read(own.session))
-                self._fields: list[Any] = list(own.call(lambda: frame.schema.fields))
                 found = own.call(frame.inputFiles)
         except DpforestError:
             raise DpforestError(
@@ -49,25 +65,87 @@ class SparkFiles(SparkEngine):
                 f"{path} has one file under two names (links), so its rows would count twice: name "
                 "it once."
             )
+        self._empty = _without_values(self.files)
+        with own_steps(self.steps) as own:
+            self._fields: list[Any] = own.call(lambda: self._described(own.session))
+
+    def _described(self, session: Session) -> list[Any]:
+        """The columns, as Spark describes them in a file in which they have values."""
+        frame = self._read(session)
+        held = {
+            field.name: field
+            for empty, part in self._parts(session, frame).items()
+            for field in part.schema.fields
+            if field.name not in empty
+        }
+        return [held.get(field.name, field) for field in frame.schema.fields]
 
     def table(self, name: str) -> TableInfo:
-        return TableInfo("files", "main", name, types_of(self._fields))
+        columns = types_of(self._fields)
+        everywhere = frozenset.intersection(*self._empty)
+        return TableInfo(
+            "files",
+            "main",
+            name,
+            {n: column_type(NO_VALUES) if n in everywhere else k for n, k in columns.items()},
+        )
 
     def fields(self, info: TableInfo) -> list[Any]:
         return self._fields
+
+    def typed(self, table: TableInfo, domain: Domain, unit: str | None) -> TableInfo:
+        """See `read_as`."""
+        floats = [name for name, kind in table.columns.items() if kind.family == "float"]
+        return read_as(table, domain, unit, schema=True, by_values=False, rounded=floats)
 
     def _read(self, session: Session) -> Frame:
         return whole_files(session).parquet(f"file://{self._path.resolve()}")
 
     def fresh(self, session: Session, info: TableInfo) -> Frame:
-        """The files that are there now. Raises `DpforestError` if they are not those of before."""
+        """The files that are there now, with the columns of a run in the types of its plan.
+
+        Raises `DpforestError` if they are not those of before.
+        """
         frame = self._read(session)
         if _resolved(frame.inputFiles()) != self.files:
             raise DpforestError(
                 f"The files at {self._path} are not those of before: train again (what was debited "
                 "stays spent)."
             )
-        return frame
+        return self._in_types(self._parts(session, frame), info)
+
+    def _parts(self, session: Session, frame: Frame) -> Mapping[frozenset[str], Frame]:
+        """The rows of files by their columns without values; `frame` are those of all files."""
+        alike: dict[frozenset[str], list[str]] = {}
+        for file, empty in zip(self.files, self._empty, strict=True):
+            alike.setdefault(empty, []).append(f"file://{file}")
+        if len(alike) == 1:
+            return dict.fromkeys(alike, frame)
+        folder = self._path if self._path.is_dir() else self._path.parent
+        read = whole_files(session).option("basePath", f"file://{folder.resolve()}")
+        return {empty: read.parquet(*some) for empty, some in alike.items()}
+
+    def _in_types(self, parts: Mapping[frozenset[str], Frame], info: TableInfo) -> Frame:
+        """The rows of all files in the types of a plan.
+
+        Columns that are not used are for the hash of a row. Nested ones, whose types may depend on
+        the values, are left out.
+        """
+        ident, columns = self.steps.dialect.ident, {empty: list[str]() for empty in parts}
+        for field in self._fields:
+            name, kind = field.name, field.dataType.simpleString()
+            if not hashable(field) or type_of(field).nested:
+                continue
+            wanted = (
+                SPARK_NAMES.get(info.columns[name].name, kind) if name in info.columns else kind
+            )
+            for empty, read in columns.items():
+                value = "NULL" if name in empty else str(ident(name))
+                if wanted == "bigint" and kind.startswith("decimal"):
+                    value = f"ceil({value})"  # as in DuckDB: a cast would cut the fraction off
+                read.append(f"try_cast({value} AS {wanted}) AS {ident(name)}")
+        frames = [part.selectExpr(*columns[empty]) for empty, part in parts.items()]
+        return functools.reduce(lambda first, second: first.unionByName(second), frames)
 
     def seen(self, info: TableInfo) -> None:
         """None: the rows are in no table."""
@@ -77,6 +155,15 @@ class SparkFiles(SparkEngine):
 
     def tables(self, catalog: str) -> list[TableInfo]:
         return []
+
+
+def _without_values(files: Sequence[Path]) -> list[frozenset[str]]:
+    """The columns of each file that have no value at all, by its footer."""
+    with open_database(MEMORY, files=list(files)) as connection:
+        found = footers(files, MemoryDatabase(connection))
+    return [
+        frozenset(name for name, kind in columns.items() if kind == NO_VALUES) for columns in found
+    ]
 
 
 def _resolved(names: Iterable[str]) -> tuple[Path, ...]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.engine.base import (
     POINTS,
     Coding,
@@ -70,9 +71,10 @@ class SparkRows:
         dialect, domain, unit = self._steps.dialect, self._domain, coding.unit
         by_column = None
         if unit.column != "row":
-            name = self._ident("t", unit.column)
-            canonical = dialect.canonical_unit(name, table.columns[unit.column])
-            by_column = SimpleNamespace(canonical=canonical, rows=unit.rows)
+            name, kind = self._ident("t", unit.column), table.columns[unit.column]
+            by_column = SimpleNamespace(
+                canonical=dialect.canonical_unit(name, kind), key=_hashed(kind), rows=unit.rows
+            )
         roots = range(coding.parts) if len(self._nodes) == 1 else None
         self._leaves = [Leaves.at(self._layout, roots or [n]) for n in range(len(self._nodes))]
         walked, leaves = self._walked(Sql("kept"), coding.first_phase)
@@ -380,3 +382,12 @@ class SparkRows:
     def drop(self) -> None:
         self._views.drop(self._view)
         self._siblings.forget()
+
+
+def _hashed(kind: ColumnType) -> Sql:
+    """What is hashed of a unit, so that its rows are in one tree: the least of its spellings, where
+    a collation takes different texts for one unit.
+    """
+    if " collate " not in kind.name:
+        return Sql("`unit`")
+    return Sql("min(`unit` COLLATE UTF8_BINARY) OVER (PARTITION BY `unit`)")

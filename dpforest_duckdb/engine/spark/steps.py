@@ -46,6 +46,8 @@ _MEANINGS = {
     "spark.sql.path.enabled": "false",  # else stored functions could come before built-in ones
     # else the values of one row could change the type of a column, and so whether a run is refused
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    # else the files would be refused or not by the types of columns that are not used
+    "spark.sql.parquet.mergeSchema": "false",
     # else one value that cannot be decoded would take all rows after it out of the counts
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
