@@ -40,6 +40,7 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.sql import Sql, render
 from dpforest_duckdb.training.evaluate import evaluate
+from dpforest_duckdb.training.opening import find_rows
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.train import train, train_many
 
@@ -524,6 +525,81 @@ def test_whether_a_column_has_a_value_changes_nothing_about_files(
         assert np.sum(counts) == (2 if name == "target" else 4)
     kind, counts = read(spark, written(tmp_path / "none", {"a": none, "y": ["no", "yes"]}), TEXT)
     assert (kind, np.sum(counts)) == (alone[0], 2)
+
+
+def test_an_empty_column_changes_nothing_about_files_of_a_pattern(
+    spark: Any, tmp_path: Path
+) -> None:
+    """Files are read in parts then, and folders below a pattern give columns."""
+    found = []
+    for more in (["x", "y"], [None, None]):
+        folder = tmp_path / f"{more[0]}"
+        for z, part in (("x", "a=p"), (more[0], "a=q")):
+            columns = {"y": ["no", "yes"], "z": [z, z]}
+            written(folder / "mid" / part / "rows", columns)
+        found.append(read(spark, folder / "mid" / "a=*" / "rows", TEXT))
+    assert found[0] == found[1]
+    assert np.array(found[0][1])[:2].tolist() == [[1, 1], [1, 1]]
+
+
+def test_files_that_change_after_the_plan_are_not_read(spark: Any, tmp_path: Path) -> None:
+    rows = {"a": ["p", "q"], "y": ["no", "yes"], "id": [1, 2]}
+    domain = domain_from_mapping(
+        {
+            "target": "y",
+            "column": [
+                {"name": "a", **TEXT},
+                {"name": "y", "kind": "categorical", "domain": ["no", "yes"]},
+            ],
+        }
+    )
+    for number, changed in enumerate(({"id": [10**17, None]}, {"a": [None, None]}, {"a": [1, 2]})):
+        folder = written(tmp_path / str(number), rows)
+        run = prepare(
+            spark, folder, domain=domain, privacy_unit="id", epsilon=1, ledger=tmp_path / "ledger"
+        )
+        pandas.DataFrame({**rows, **changed}).to_parquet(folder / "0.parquet")
+        with pytest.raises(DpforestError, match="have changed since the run was planned"):
+            run.execute()
+
+
+def test_files_whose_names_are_patterns_are_refused(spark: Any, tmp_path: Path) -> None:
+    folder = written(tmp_path / "rows", {"a": ["p", "q"], "y": ["no", "yes"]})
+    (folder / "0.parquet").rename(folder / "x{1,2}.parquet")
+    with pytest.raises(DpforestError, match="is taken as a pattern"):
+        SparkFiles(spark, folder)
+
+
+def test_truth_values_of_files_declare_nothing(spark: Any, tmp_path: Path) -> None:
+    """A column is of truth values only if one row has one."""
+    folder = written(tmp_path / "rows", {"a": [True, False], "y": [True, False]})
+    with pytest.raises(DpforestError, match="No column declares"):
+        prepare(spark, folder, target="y", epsilon=1, ledger=tmp_path / "ledger")
+
+
+def test_decimal_classes_of_files_are_those_of_duckdb(spark: Any, tmp_path: Path) -> None:
+    y = [Decimal(text) for text in ("0.0", "0.5", "1.0", "1.5")]
+    folder = written(tmp_path / "rows", {"a": ["p"] * 4, "y": y})
+    domain = domain_from_mapping(
+        {
+            "target": "y",
+            "column": [
+                {"name": "a", **TEXT},
+                {"name": "y", "kind": "categorical", "domain": [0, 1]},
+            ],
+        }
+    )
+    counts = []
+    for engine in (
+        SparkFiles(spark, folder),
+        find_rows(duckdb.connect(), folder / "0.parquet").engine,
+    ):
+        info = engine.typed(engine.table("rows"), domain, None)
+        with engine.snapshot(info) as snapshot:
+            unbounded = PrivacyUnit("row")
+            coding = Coding(domain.bind(info.columns), unbounded, trees=1, sample="all", salt=1)
+            counts.append(snapshot.encode(coding).count_leaves(0, 1).tolist())
+    assert counts[0] == counts[1] == [[1, 2]]
 
 
 def test_a_unit_that_may_be_rounded_or_has_parts_is_refused_in_files(

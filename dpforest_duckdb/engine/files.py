@@ -33,7 +33,7 @@ PARQUET, CSV = (".parquet", ".pq"), (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _PATTERN = frozenset("*?[")
 _DELIMITERS = ",;\t|"
 _HEADER = 2**20  # bytes of a first line, at most
-LEAST_BUFFER, LONGEST_RECORD = 2**25, 2**27  # bytes of a CSV file
+LEAST_BUFFER, LONGEST_RECORD = 2**25, 2**26  # bytes of a CSV file
 
 
 def is_data_file(path: str | Path) -> bool:

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import secrets
 import shlex
+import stat
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -371,12 +373,12 @@ def _database_is_gone(place: str) -> bool:
 
 
 def _may_exist(path: Path) -> bool:
-    """Whether a file exists, or is in a folder that this user may not look into."""
+    """Whether there is such a file, or it is in a folder that this user may not look into."""
     try:
-        return path.exists()
+        return stat.S_ISREG(os.stat(path).st_mode)
     except PermissionError:
         return True
-    except OSError:  # such as a name that is too long for a file
+    except (OSError, ValueError):  # such as a name that is too long for a file
         return False
 
 

@@ -51,16 +51,24 @@ class Columns:
         """The columns with one more, such as the target."""
         if isinstance(self.frame, dict):
             return {**self.frame, name: y}
-        if hasattr(self.frame, "assign"):  # as objects: pandas would encode text, which may fail
-            kind = object if y.dtype.kind == "U" else y.dtype
-            column = type(self.frame)({name: y}, index=self.frame.index, dtype=kind)
+        if hasattr(self.frame, "assign"):
+            if y.dtype.kind != "U":
+                return self.frame.assign(**{name: y})
+            # as objects: pandas would encode text, which may fail
+            column = type(self.frame)({name: y}, index=self.frame.index, dtype=object)
             return self.frame.assign(**{name: column[name]})
         plain = y.astype(str) if y.dtype == object else y
-        if plain.dtype.kind == "U":
-            plain = np.char.decode(np.char.encode(plain, "utf-8", "replace"), "utf-8")
+        with contextlib.suppress(UnicodeError):
+            return self._appended(name, plain)
+        return self._appended(
+            name, np.char.decode(np.char.encode(plain, "utf-8", "replace"), "utf-8")
+        )
+
+    def _appended(self, name: str, y: Labels) -> Any:
+        """The columns of polars or Arrow with one more. Raises `UnicodeError` for other text."""
         if hasattr(self.frame, "hstack"):
-            return self.frame.hstack(type(self.frame)({name: plain}))
-        column = type(self.frame).from_pydict({name: plain}).column(0)
+            return self.frame.hstack(type(self.frame)({name: y}))
+        column = type(self.frame).from_pydict({name: y}).column(0)
         return self.frame.append_column(name, column)
 
     def free_name(self, wanted: str) -> str:
@@ -173,16 +181,22 @@ def labels_of(classes: Sequence[str], declared: Labels | None) -> Labels:
     are not `declared`.
     """
     if declared is not None:
-        found = dict(zip(texts(declared), declared, strict=True))
-        if set(found) != set(classes):
+        found = dict(zip(map(_same, texts(declared)), declared, strict=True))
+        if set(found) != set(map(_same, classes)):
             raise ValueError("classes are not those of the domain: correct one of them.")
-        return np.array([found[text] for text in classes], dtype=declared.dtype)
+        return np.array([found[_same(text)] for text in classes], dtype=declared.dtype)
     if set(classes) <= {"true", "false"}:
         return np.array([text == "true" for text in classes])
     if all(map(is_whole, classes)):
         return np.array(classes).astype(np.int64)
-    numbers = [written_number(text) for text in classes]
-    return np.array(classes if None in numbers else numbers)
+    keys = list(map(_same, classes))
+    return np.array(keys if all(isinstance(key, float) for key in keys) else classes)
+
+
+def _same(text: str) -> float | str:
+    """What is equal for two texts of one class: a number, whatever its digits, or the text."""
+    number = None if text.casefold() in ("true", "false") else written_number(text)
+    return text if number is None else number
 
 
 def _selected(frame: Any, names: list[str]) -> Any:

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.types import NO_VALUES, column_type
-from dpforest_duckdb.engine.base import Trace
+from dpforest_duckdb.engine.base import DeclaredColumn, Trace
 from dpforest_duckdb.engine.connect import MEMORY, open_database
 from dpforest_duckdb.engine.files import footers
 from dpforest_duckdb.engine.memory_database import MemoryDatabase
@@ -27,6 +27,8 @@ from dpforest_duckdb.engine.spark.snapshot import hashable
 from dpforest_duckdb.engine.spark.steps import Frame, Session, own_steps
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import TableInfo
+
+_PATTERN = frozenset("*?[]{}")
 
 
 class SparkFiles(SparkEngine):
@@ -60,6 +62,11 @@ class SparkFiles(SparkEngine):
         self.files = _resolved(found)
         if not self.files:
             raise DpforestError(f"There are no Parquet files at {path}: check the path.")
+        if any(_PATTERN & set(str(file)) for file in self.files):
+            raise DpforestError(
+                f"A file at {path} has one of *?[]{{}} in its path, which is taken as a pattern of "
+                "other files: rename it."
+            )
         if len({(s.st_dev, s.st_ino) for s in map(os.stat, self.files)}) < len(self.files):
             raise DpforestError(
                 f"{path} has one file under two names (links), so its rows would count twice: name "
@@ -71,14 +78,17 @@ class SparkFiles(SparkEngine):
 
     def _described(self, session: Session) -> list[Any]:
         """The columns, as Spark describes them in a file in which they have values."""
-        frame = self._read(session)
         held = {
             field.name: field
-            for empty, part in self._parts(session, frame).items()
+            for empty, part in self._parts(session).items()
             for field in part.schema.fields
             if field.name not in empty
         }
-        return [held.get(field.name, field) for field in frame.schema.fields]
+        return [held.get(field.name, field) for field in self._read(session).schema.fields]
+
+    def declared(self, table: TableInfo) -> list[DeclaredColumn]:
+        """The columns. Files declare nothing about them but types, also of truth values."""
+        return [DeclaredColumn(name, kind, True) for name, kind in table.columns.items()]
 
     def table(self, name: str) -> TableInfo:
         columns = types_of(self._fields)
@@ -98,8 +108,17 @@ class SparkFiles(SparkEngine):
         floats = [name for name, kind in table.columns.items() if kind.family == "float"]
         return read_as(table, domain, unit, schema=True, by_values=False, rounded=floats)
 
-    def _read(self, session: Session) -> Frame:
-        return whole_files(session).parquet(f"file://{self._path.resolve()}")
+    def _read(self, session: Session, *files: str) -> Frame:
+        """The rows of some files, or of all.
+
+        Columns from the names of folders are the same for any choice of files: the folders below
+        the part of the path that is no pattern.
+        """
+        path = self._path.resolve()
+        known = [part for part in (path, *path.parents) if not _PATTERN & set(str(part))]
+        folder = next(part for part in known if part.is_dir())
+        read = whole_files(session).option("basePath", f"file://{folder}")
+        return read.parquet(*(files or [f"file://{path}"]))
 
     def fresh(self, session: Session, info: TableInfo) -> Frame:
         """The files that are there now, with the columns of a run in the types of its plan.
@@ -112,18 +131,19 @@ class SparkFiles(SparkEngine):
                 f"The files at {self._path} are not those of before: train again (what was debited "
                 "stays spent)."
             )
-        return self._in_types(self._parts(session, frame), info)
+        if _without_values(self.files) != self._empty or self._described(session) != self._fields:
+            raise DpforestError(
+                f'The columns of "{info.display}" have changed since the run was planned: plan it '
+                "again."
+            )
+        return self._in_types(self._parts(session), info)
 
-    def _parts(self, session: Session, frame: Frame) -> Mapping[frozenset[str], Frame]:
-        """The rows of files by their columns without values; `frame` are those of all files."""
+    def _parts(self, session: Session) -> Mapping[frozenset[str], Frame]:
+        """The rows of files by their columns without values."""
         alike: dict[frozenset[str], list[str]] = {}
         for file, empty in zip(self.files, self._empty, strict=True):
             alike.setdefault(empty, []).append(f"file://{file}")
-        if len(alike) == 1:
-            return dict.fromkeys(alike, frame)
-        folder = self._path if self._path.is_dir() else self._path.parent
-        read = whole_files(session).option("basePath", f"file://{folder.resolve()}")
-        return {empty: read.parquet(*some) for empty, some in alike.items()}
+        return {empty: self._read(session, *some) for empty, some in alike.items()}
 
     def _in_types(self, parts: Mapping[frozenset[str], Frame], info: TableInfo) -> Frame:
         """The rows of all files in the types of a plan.
@@ -143,7 +163,9 @@ class SparkFiles(SparkEngine):
                 value = "NULL" if name in empty else str(ident(name))
                 if wanted == "bigint" and kind.startswith("decimal"):
                     value = f"ceil({value})"  # as in DuckDB: a cast would cut the fraction off
-                read.append(f"try_cast({value} AS {wanted}) AS {ident(name)}")
+                if name in empty or wanted != kind:
+                    value = f"try_cast({value} AS {wanted})"
+                read.append(f"{value} AS {ident(name)}")
         frames = [part.selectExpr(*columns[empty]) for empty, part in parts.items()]
         return functools.reduce(lambda first, second: first.unionByName(second), frames)
 
