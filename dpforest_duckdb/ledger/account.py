@@ -364,9 +364,10 @@ class Account:
 def _database_is_gone(place: str) -> bool:
     """Whether the file of the database in a place ("path::schema.table") was deleted.
 
-    A path or a name may have "::" too, so the file may end at any of them.
+    A path or a name may have "::" too, so the file may end at any of them. A place without a path
+    is in the database beside the ledger, wherever that is now.
     """
-    if place.startswith(NO_FILE):
+    if place.startswith((NO_FILE, "::")):
         return False
     ends = [found.start() for found in re.finditer("(?=::)", place)]
     return not any(_may_exist(Path(place[:end])) for end in ends)

@@ -301,6 +301,15 @@ def test_colons_in_a_name_make_no_database_vanish(file: str, name: str, home: Pa
             spend(account(con, "new", ledger=book))
 
 
+def test_the_ledger_of_another_database_does_not_miss_its_tables(home: Path) -> None:
+    """Those have no path in the ledger beside them."""
+    with duckdb.connect(str(home / "a.duckdb")) as con:
+        account(con).set_cap(NANO, 0, ROW, raise_cap=False)
+    with duckdb.connect(str(home / "b.duckdb")) as con:
+        fill(con)
+        spend(account(con, ledger=home / "a.duckdb.ledger"))
+
+
 def test_paths_that_cannot_be_looked_at_do_not_stop_others(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
