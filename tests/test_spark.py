@@ -527,6 +527,16 @@ def test_whether_a_column_has_a_value_changes_nothing_about_files(
     assert (kind, np.sum(counts)) == (alone[0], 2)
 
 
+def test_a_session_that_merges_schemas_reads_the_same_files(spark: Any, tmp_path: Path) -> None:
+    rows = {"a": ["p", "q"], "y": ["no", "yes"]}
+    folder = written(tmp_path / "rows", {**rows, "z": ["x", "y"]}, {**rows, "z": [None, None]})
+    spark.conf.set("spark.sql.parquet.mergeSchema", "true")
+    try:
+        assert np.sum(read(spark, folder, TEXT)[1]) == 4
+    finally:
+        spark.conf.unset("spark.sql.parquet.mergeSchema")
+
+
 def test_an_empty_column_changes_nothing_about_files_of_a_pattern(
     spark: Any, tmp_path: Path
 ) -> None:
