@@ -180,7 +180,7 @@ RowsPerUnit = Annotated[
 ]
 
 
-def _whole_path(context: typer.Context, path: str | None) -> str | None:
+def _absolute_path(context: typer.Context, path: str | None) -> str | None:
     """The ledger's path. In the environment a relative one would mean another ledger in each
     folder.
     """
@@ -188,7 +188,7 @@ def _whole_path(context: typer.Context, path: str | None) -> str | None:
     if path and source and source.name == "ENVIRONMENT" and not Path(path).is_absolute():
         raise typer.BadParameter(
             "DPFOREST_LEDGER has a relative path, which means another ledger in each folder: give "
-            "it the whole path."
+            "an absolute path."
         )
     return path
 
@@ -198,7 +198,7 @@ Ledger = Annotated[
     typer.Option(
         metavar="FILE",
         envvar="DPFOREST_LEDGER",
-        callback=_whole_path,
+        callback=_absolute_path,
         help="The budget ledger. [default: DB.ledger, beside the database]",
         rich_help_panel=sections.BUDGET,
     ),

@@ -360,11 +360,13 @@ def test_classes_of_a_domain_have_the_type_that_they_are_written_in() -> None:
         assert labels_of(written, None).tolist() == expected
 
 
+@pytest.mark.parametrize("kind", [str, object])
 @pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
 def test_a_class_that_is_no_unicode_shows_nothing_and_is_paid_for(
-    library: str, tmp_path: Path
+    library: str, kind: type, tmp_path: Path
 ) -> None:
-    y, book = [*Y.tolist()[:-1], "SECRET\ud800"], tmp_path / "ledger"
+    y = np.array([*Y.tolist()[:-1], "SECRET\ud800"], dtype=kind)
+    book = tmp_path / "ledger"
     fit = model(ledger=book, dataset="d", bounds=None, categories={"colour": ["red"]})
     fit.set_params(bounds={"size": (0, 60)})
     if library == "pandas":

@@ -527,6 +527,13 @@ def test_whether_a_column_has_a_value_changes_nothing_about_files(
     assert (kind, np.sum(counts)) == (alone[0], 2)
 
 
+def test_nested_columns_of_files_may_differ(spark: Any, tmp_path: Path) -> None:
+    rows = {"a": ["p", "q"], "y": ["no", "yes"]}
+    first = {**rows, "z": [{"k": 1}, {"k": 2}], "note": ["x", "y"]}
+    second = {**rows, "z": [{"other": "w"}, {"other": "v"}], "note": [None, None]}
+    assert np.sum(read(spark, written(tmp_path / "rows", first, second), TEXT)[1]) == 4
+
+
 def test_a_session_that_merges_schemas_reads_the_same_files(spark: Any, tmp_path: Path) -> None:
     rows = {"a": ["p", "q"], "y": ["no", "yes"]}
     folder = written(tmp_path / "rows", {**rows, "z": ["x", "y"]}, {**rows, "z": [None, None]})
@@ -563,8 +570,10 @@ def test_files_that_change_after_the_plan_are_not_read(spark: Any, tmp_path: Pat
             ],
         }
     )
-    for number, changed in enumerate(({"id": [10**17, None]}, {"a": [None, None]}, {"a": [1, 2]})):
-        folder = written(tmp_path / str(number), rows)
+    none = {**rows, "a": [None, None]}
+    changes = [(rows, {"id": [10**17, None]}), (rows, none), (rows, {"a": [1, 2]}), (none, {})]
+    for number, (before, changed) in enumerate(changes):
+        folder = written(tmp_path / str(number), before)
         run = prepare(
             spark, folder, domain=domain, privacy_unit="id", epsilon=1, ledger=tmp_path / "ledger"
         )

@@ -172,13 +172,13 @@ def _class_list(name: str, column: Mapping[str, Any]) -> tuple[str, ...]:
     return _categories(name, domain)
 
 
-def _categories(name: str, listed: Sequence[Any]) -> tuple[str, ...]:
+def _categories(name: str, given: Sequence[Any]) -> tuple[str, ...]:
     """The texts of a list of categories or classes. Raises `DpforestError` for a list in it."""
-    if any(isinstance(value, list | dict) for value in listed):
+    if any(isinstance(value, list | dict) for value in given):
         raise DpforestError(
             f'domain of column "{name}" holds a list: write one list of values, [value, value, …].'
         )
-    return tuple(category_text(value) for value in listed)
+    return tuple(category_text(value) for value in given)
 
 
 def _refuse_without_kind(names: Sequence[str]) -> None:

@@ -52,7 +52,7 @@ class Columns:
         if isinstance(self.frame, dict):
             return {**self.frame, name: y}
         if hasattr(self.frame, "assign"):
-            if y.dtype.kind != "U":
+            if y.dtype.kind not in "UO":
                 return self.frame.assign(**{name: y})
             # as objects: pandas would encode text, which may fail
             column = type(self.frame)({name: y}, index=self.frame.index, dtype=object)
