@@ -20,11 +20,12 @@ from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.levels import release_leaves
 from dpforest_duckdb.privacy.bits import Bits
+from dpforest_duckdb.privacy.sampler import uniform_below
 from dpforest_duckdb.privacy.selection import (
     Exponents,
-    draw_uniformly,
     exponential_mechanism,
     exponents,
+    first_accepted,
 )
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, TrainingContext
@@ -113,19 +114,25 @@ def _exponents(
     return exponents(values, every, cost, utility.sensitivity * k, utility.monotone)
 
 
+@dataclass(frozen=True)
+class _ByEntry:
+    """Proposals of a uniform group and a uniform candidate of it, in groups of `sizes`."""
+
+    sizes: Integers
+
+    def draw(self, rows: Integers, bits: Bits) -> Integers:
+        group = uniform_below(np.full(len(rows), len(self.sizes)), bits)
+        inside = uniform_below(self.sizes[group], bits)
+        return (self.sizes.cumsum() - self.sizes)[group] + inside
+
+
 def draw_by_entry(exponent: Exponents, sizes: Sequence[int], bits: Bits) -> int:
     """The exponential mechanism on candidates in groups of `sizes`, with equal weight per group.
 
     A proposal is a uniform group and a uniform candidate of it, so no computed weight can overflow.
     It is accepted by its coin; the best candidate always is.
     """
-    first = np.cumsum([0, *sizes])
-    while True:
-        group = int(draw_uniformly(np.ones((1, len(sizes)), dtype=np.bool_), bits)[0])
-        inside = int(draw_uniformly(np.ones((1, sizes[group]), dtype=np.bool_), bits)[0])
-        proposal = int(first[group]) + inside
-        if exponent.coins((np.array([0]), np.array([proposal])), bits)[0]:
-            return proposal
+    return int(first_accepted(_ByEntry(np.array(sizes, dtype=np.int64)), exponent, bits)[0])
 
 
 @dataclass(frozen=True)

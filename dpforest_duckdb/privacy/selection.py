@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ from dpforest_duckdb.arrays import Integers, Mask
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.sampler import LIMIT, MAX_DENOMINATOR, bernoulli_exp, uniform_below
+
+MOST_PROPOSALS = 2**16  # at a time
 
 
 @dataclass(frozen=True)
@@ -101,14 +104,35 @@ def exponential_mechanism(
     The best candidate is always accepted, so this ends. Raises `ValueError` for a weight below 1.
     """
     _check(exponent, allowed)
-    choice = np.empty(len(allowed), dtype=np.int64)
     proposals = _Rows(allowed) if weights is None else _Weighted(allowed, weights)
-    open_ = np.arange(len(allowed))
-    while open_.size:
-        proposal = proposals.draw(open_, bits)
-        accepted = exponent.coins((open_, proposal), bits)
-        choice[open_[accepted]] = proposal[accepted]
-        open_ = open_[~accepted]
+    return first_accepted(proposals, exponent, bits)
+
+
+class Proposals(Protocol):
+    """What a node may propose, and how often; public."""
+
+    def draw(self, rows: Integers, bits: Bits) -> Integers:
+        """A candidate for each of the rows of the exponents."""
+        ...
+
+
+def first_accepted(proposals: Proposals, exponent: Exponents, bits: Bits) -> Integers:
+    """The first proposal of each node whose coin of e^−exponent shows heads, `[node]`.
+
+    That may take a million proposals, if the best candidate is proposed rarely. So a node makes
+    twice as many of them at a time in each turn. Only the first that is accepted counts: how many
+    follow it changes no probability.
+    """
+    choice = np.empty(len(exponent.numerator), dtype=np.int64)
+    waiting, tries = np.arange(len(choice)), 1
+    while waiting.size:
+        nodes = np.repeat(waiting, tries)
+        proposal = proposals.draw(nodes, bits)
+        heads = exponent.coins((nodes, proposal), bits).reshape(-1, tries)
+        done, first = heads.any(axis=1), heads.argmax(axis=1)
+        choice[waiting[done]] = proposal.reshape(-1, tries)[done, first[done]]
+        waiting = waiting[~done]
+        tries = max(1, min(2 * tries, MOST_PROPOSALS // max(1, waiting.size)))
     return choice
 
 

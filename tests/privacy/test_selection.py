@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +17,13 @@ from numpy.typing import NDArray
 from dpforest_duckdb.privacy import selection
 from dpforest_duckdb.privacy.amounts import MAX_EPSILON, NANO
 from dpforest_duckdb.privacy.bits import SecureBits
+from dpforest_duckdb.privacy.sampler import bernoulli_exp
 from dpforest_duckdb.privacy.selection import (
     EXPONENTIAL,
     PERMUTE_AND_FLIP,
     Exponents,
     Mechanism,
+    exponential_mechanism,
     exponents,
 )
 
@@ -204,6 +207,34 @@ def test_no_nodes_no_draws(mechanism: Mechanism) -> None:
     empty = np.zeros((0, 4), dtype=np.int64)
     exponent = exponents(empty, empty == 0, NANO, 1, True)
     assert mechanism.draw(exponent, empty == 0, BITS).shape == (0,)
+
+
+def test_of_several_proposals_at_a_time_the_first_that_is_accepted_counts() -> None:
+    nodes, gaps, weights = 60_000, [4, 1, 0, 9], np.array([1, 2, 1, 40])
+    exponent = rational(*gaps, denominator=2)
+    spread = Exponents(np.repeat(exponent.numerator, nodes, axis=0), exponent.denominator)
+    everything = np.ones((nodes, len(gaps)), dtype=bool)
+    drawn = exponential_mechanism(spread, everything, BITS, weights)
+    likely = weights * np.exp(-np.array(gaps) / 2)
+    assert fits(np.bincount(drawn, minlength=len(gaps)), list(likely / likely.sum()))
+
+
+def test_a_candidate_that_is_rarely_proposed_takes_few_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """NULL beside numbers has a weight of one in a million, and may be far better than they are."""
+    turns = 0
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal turns
+        turns += 1
+        return bernoulli_exp(*arguments)
+
+    monkeypatch.setattr(selection, "bernoulli_exp", counted)
+    exponent = rational(0, 2**40)
+    drawn = exponential_mechanism(exponent, exponent.numerator >= 0, BITS, np.array([1, 2**20]))
+    assert drawn == 0
+    assert turns < 16 + 16 * 50
 
 
 def test_the_gate_sees_the_other_mechanism_and_a_lost_factor() -> None:
