@@ -47,7 +47,14 @@ def by_fine_grid(likelihood: Floats, degree: int) -> tuple[float, Floats]:
 
 
 @pytest.mark.parametrize("degree", [1, 2])
-@pytest.mark.parametrize("rows", [100, 300, np.geomspace(2_000, 60, 9)])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        300,
+        pytest.param(100, marks=pytest.mark.slow),
+        pytest.param(np.geomspace(2_000, 60, 9), marks=pytest.mark.slow),
+    ],
+)
 def test_evidence_and_shares_are_those_of_a_fine_grid(degree: int, rows: float | Floats) -> None:
     share = _share(np.linspace(-1.0, 2.0, 9))
     noise = np.random.default_rng(0).laplace(0, 6, (9, 2))

@@ -112,11 +112,18 @@ def test_little_memory_suffices_to_count_many_attributes(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("recipe", "options", "unit"),
     [
-        *(("greedy-tree", {"privacy_unit": "who", "rows_per_unit": 2}, unit) for unit in UNITS),
-        *(("smooth-forest", {"privacy_unit": "who", "trees": 4}, unit) for unit in UNITS),
+        ("greedy-tree", {"privacy_unit": "who", "rows_per_unit": 2}, UNITS[2]),
         ("smooth-forest", {"privacy_unit": "row", "trees": 4}, "i"),
         ("rana-forest", {"privacy_unit": "row", "trees": 4}, "i"),
-        ("tpdprf", {"privacy_unit": "row", "trees": 4, "as_published": True}, "i"),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                ("greedy-tree", {"privacy_unit": "who", "rows_per_unit": 2}, UNITS[0]),
+                ("greedy-tree", {"privacy_unit": "who", "rows_per_unit": 2}, UNITS[1]),
+                *(("smooth-forest", {"privacy_unit": "who", "trees": 4}, unit) for unit in UNITS),
+                ("tpdprf", {"privacy_unit": "row", "trees": 4, "as_published": True}, "i"),
+            )
+        ),
     ],
 )
 def test_the_bound_suffices_to_sort_and_to_draw_rows(

@@ -31,7 +31,13 @@ def compiled(sql: str) -> str:
     return jinja2.Environment().from_string(sql).render(names)
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *MADE[:3],
+        *(pytest.param(name, marks=pytest.mark.slow) for name in MADE[3:]),
+    ],
+)
 def test_jinja_changes_no_name_and_no_category(made: MakeCase, name: str) -> None:
     case = made(name)
     model = publish_sql(case.forest, "numbered", form="dbt", key=["id"])

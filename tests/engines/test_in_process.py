@@ -80,7 +80,7 @@ def test_an_engine_scores_hundreds_of_classes(
     assert [row[:2] for row in found] == [(1, f"class {votes[0].argmax()}")]
 
 
-@pytest.mark.parametrize("trees", [1, 64])
+@pytest.mark.parametrize("trees", [1, pytest.param(64, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("engine", [e for e in ENGINES if DIALECTS[e].most_nested])
 def test_an_engine_reads_as_many_levels_as_are_not_refused(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, in_process: Run, engine: str, trees: int

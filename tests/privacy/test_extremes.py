@@ -184,31 +184,40 @@ def test_runs_that_once_ended_after_their_debit(
         pytest.param(1_000_000, 0, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (("two", "cut"), 4, 2),
+        pytest.param((("cut",), 3, 3), marks=pytest.mark.slow),
+        pytest.param((("two",), 4, 3), marks=pytest.mark.slow),
+    ],
+    ids=lambda shape: "-".join(shape[0]),
+)
 @pytest.mark.parametrize("name", [*OURS, "rooted-tables", "tree-beside-sums"])
 def test_the_least_budget_that_is_accepted_trains(
-    con: duckdb.DuckDBPyConnection, tmp_path: Path, name: str, k: int, delta: int
-) -> None:
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, name: str, k: int, delta: int,
+    shape: tuple[tuple[str, ...], int, int],
+) -> None:  # fmt: skip
     """The first count of the rows has a 400th of ε; a choice of a root may have a 2000th."""
-    for shape in ((("two", "cut"), 4, 2), (("cut",), 3, 3), (("two",), 4, 3)):
-        domain, limit = public(*shape), max(2 * (shape[1] + 1), k)
-        table(con, domain)
-        options: dict[str, Any] = {
-            "domain": domain, "delta": Decimal(delta) / ATTO, "recipe": name, "rows_per_unit": k,
-            "privacy_unit": "row" if k == 1 else "who", "ledger": tmp_path / "ledger",
-        }  # fmt: skip
-        usual = prepare(con, "t", epsilon=1000, **options)
+    domain, limit = public(*shape), max(2 * (shape[1] + 1), k)
+    table(con, domain)
+    options: dict[str, Any] = {
+        "domain": domain, "delta": Decimal(delta) / ATTO, "recipe": name, "rows_per_unit": k,
+        "privacy_unit": "row" if k == 1 else "who", "ledger": tmp_path / "ledger",
+    }  # fmt: skip
+    usual = prepare(con, "t", epsilon=1000, **options)
 
-        def accepted(epsilon: int) -> bool:
-            with contextlib.suppress(DpforestError):
-                _affordable_plans(usual.recipe, replace(usual.request, epsilon=epsilon))  # noqa: B023
-                return True
-            return False
+    def accepted(epsilon: int) -> bool:
+        with contextlib.suppress(DpforestError):
+            _affordable_plans(usual.recipe, replace(usual.request, epsilon=epsilon))
+            return True
+        return False
 
-        least = bisect_left(range(3000 * limit), True, key=accepted)
-        assert 400 * limit <= least < 2010 * limit
-        run = prepare(con, "t", epsilon=Decimal(least) / NANO, **options)
-        for number, rows in enumerate(TABLES):
-            assert grown_forest(run, Snapshot(rows, number)).trees
+    least = bisect_left(range(3000 * limit), True, key=accepted)
+    assert 400 * limit <= least < 2010 * limit
+    run = prepare(con, "t", epsilon=Decimal(least) / NANO, **options)
+    for number, rows in enumerate(TABLES):
+        assert grown_forest(run, Snapshot(rows, number)).trees
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.1", "1"])
