@@ -51,10 +51,11 @@ def budget(
     master: options.Master = None,
     remote: options.Remote = None,
 ) -> None:
-    """Cap what may be spent on a table, on data files or on a dataset, or show what was spent.
+    """Cap what may be spent on data, or show what was spent.
 
-    `move` transfers the budget of a capped table to the name that the table has now. `retire`
-    records that a capped table was dropped, so that new tables can be debited.
+    Data are a table, data files or a dataset. `move` transfers the budget of a capped table to the
+    name that the table has now. `retire` records that a capped table was dropped, so that new
+    tables can be debited.
 
     \b
     Example:

@@ -29,9 +29,10 @@ def domain(
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
 ) -> None:
-    """Print a domain file for a table from DuckDB's declarations, or check one against them.
+    """Print a domain file for a table, or check one against a table.
 
-    No row is read. What is not declared is left blank and marked TODO.
+    No row is read: types and categories come from DuckDB's declarations. What is not declared is
+    left blank and marked TODO.
 
     \b
     Example:

@@ -48,12 +48,13 @@ def evaluate(
     memory_limit: options.MemoryLimit = None,
     temp_dir: options.TempDir = None,
 ) -> None:
-    """Compare predictions with known classes: accuracy, loss, AUC, and a confusion matrix.
+    """Compare predictions with known classes, exactly or privately.
 
-    Without --epsilon the figures are exact and not private; a table with a cap refuses them. With
-    --epsilon they are noisy and free to publish, and the budget is debited; probabilities are then
-    rounded to one of 22 ranges. They protect the unit of the table's cap, or else the model's. If
-    no private run in the ledger made the model, add --unseen.
+    Prints accuracy and log loss, and with two classes AUC and a confusion matrix. Without --epsilon
+    the figures are exact and not private; a table with a cap refuses them. With --epsilon they are
+    noisy and free to publish, and the budget is debited; probabilities are then rounded to one of
+    22 ranges. They protect the unit of the table's cap, or else the model's. If no private run in
+    the ledger made the model, add --unseen.
 
     \b
     Example:

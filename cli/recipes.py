@@ -76,7 +76,9 @@ def recipes(
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """List the published systems, with their flaws and repairs, and the recipes of this package.
+    """List the published systems and the recipes of this package.
+
+    Each system is shown with its flaws and how they were repaired.
 
     \b
     Example:

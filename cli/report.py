@@ -33,11 +33,11 @@ def report(
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
 ) -> None:
-    """Write a page that explains a model: its guarantee, its cost, and what matters.
+    """Write a page that explains a model, its guarantee and its cost.
 
-    One HTML file that needs no network. No row is read. With --db (and --ledger for data files) the
-    page also shows the budget of the table or files that the model was trained on, and with
-    --evaluation accuracy, calibration and ROC.
+    One HTML file that needs no network; it also shows what matters most for predictions. No row is
+    read. With --db (and --ledger for data files) the page also shows the budget of the table or
+    files that the model was trained on, and with --evaluation accuracy, calibration and ROC.
 
     \b
     Example:

@@ -29,9 +29,9 @@ def rules(
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
 ) -> None:
-    """List the rules of a model, with their noisy class counts where it has them.
+    """List the rules of a model and their noisy class counts.
 
-    Only the model is read, and no row of a table.
+    Leaves of boosted and class-means have no counts. Only the model is read, and no row of a table.
 
     \b
     Example:

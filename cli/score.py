@@ -37,7 +37,7 @@ def score(
     memory_limit: options.MemoryLimit = None,
     temp_dir: options.TempDir = None,
 ) -> None:
-    """Add predictions and probabilities to every row of a table or of data files.
+    """Add predictions and probabilities to a table or to data files.
 
     The rows of a table go to a new table of the same database, those of data files to a new
     Parquet or CSV file: all rows and columns, then `prediction` and one `p_<class>` per class. The

@@ -38,9 +38,9 @@ def show(
     as_json: options.AsJson = False,
     show_sql: options.ShowSql = False,
 ) -> None:
-    """Draw a model in the terminal: the effects of its attributes, or one of its trees.
+    """Draw the effects of a model's attributes, or one of its trees.
 
-    Only the model is read, and no row of a table.
+    The drawing is text for the terminal. Only the model is read, and no row of a table.
 
     \b
     Example:

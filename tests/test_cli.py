@@ -769,6 +769,10 @@ def test_help_and_version() -> None:
         assert "--show-sql" in said.text
 
 
+def test_no_summary_of_a_verb_is_cut_in_the_list_of_verbs() -> None:
+    assert "..." not in dpforest("--help").text.partition("Commands:")[2]
+
+
 def test_the_help_of_train_has_sections() -> None:
     said = dpforest("train", "--help").text
     found = re.findall(r"^(\w.*):\n((?:  .*\n)+)", said, re.MULTILINE)

@@ -524,6 +524,7 @@ def test_all_errors_of_a_domain_come_at_once() -> None:
     ("content", "words"),
     [
         (mapping(numeric(min=0, max=9)), '"min": did you mean lower'),
+        (mapping({"name": "x", "knid": "numeric"}), '"knid": did you mean kind'),
         (mapping({"name": "x", "kind": "categorial", "domain": ["a"]}), 'not "categorial"'),
         (mapping(numeric(lower="0", upper=9)), "without quotes"),
         (mapping({"name": "y2", "kind": "identifier"}) | {"target": "y2"}, "is an identifier"),

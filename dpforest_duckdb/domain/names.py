@@ -33,8 +33,9 @@ def listed(names: Sequence[str], most: int = 20) -> str:
 
 def meant(name: str, known: Iterable[str]) -> str:
     """The known name that another is probably meant to be; "" if there is none."""
-    spelt = {other.casefold(): other for other in known}
-    near = get_close_matches(name.casefold(), spelt, 1, 0.8)
+    spelt, written = {other.casefold(): other for other in known}, name.casefold()
+    near = get_close_matches(written, spelt, 1, 0.8)
+    near += [other for other in spelt if sorted(other) == sorted(written)]  # knid: kind
     return spelt[near[0]] if near else ""
 
 
