@@ -184,12 +184,16 @@ class _Weighted:
     def __init__(self, mask: Mask, weights: Integers) -> None:
         if (weights < 1).any():
             raise ValueError("weights must be at least 1")
-        self._up_to = np.where(mask, weights, 0).cumsum(axis=1)
+        self._width = mask.shape[1]
+        # the weights up to each place, of all rows one after the other
+        self._up_to = np.where(mask, weights, 0).ravel().cumsum()
+        ends = self._up_to.reshape(mask.shape)[:, -1]
+        self._before = np.concatenate([[0], ends[:-1]])
+        self._whole = ends - self._before
 
     def draw(self, rows: Integers, bits: Bits) -> Integers:
-        below = self._up_to[rows]
-        point = uniform_below(below[:, -1], bits)
-        drawn: Integers = (below <= point[:, None]).sum(axis=1)
+        point = self._before[rows] + uniform_below(self._whole[rows], bits)
+        drawn: Integers = np.searchsorted(self._up_to, point, side="right") - rows * self._width
         return drawn
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from fractions import Fraction
 from typing import Any
 
@@ -235,6 +236,23 @@ def test_a_candidate_that_is_rarely_proposed_takes_few_turns(
     drawn = exponential_mechanism(exponent, exponent.numerator >= 0, BITS, np.array([1, 2**20]))
     assert drawn == 0
     assert turns < 16 + 16 * 50
+
+
+def test_many_proposals_among_many_candidates_take_little_memory() -> None:
+    """How many proposals a node needs depends on private rows."""
+    candidates = 2_000
+    gaps = np.full((1, candidates), 2**40)
+    gaps[0, 7] = 0
+    weights = np.full(candidates, 2**9)
+    weights[7] = 1
+    tracemalloc.start()
+    try:
+        drawn = exponential_mechanism(Exponents(gaps, 1), gaps >= 0, BITS, weights)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert drawn == 7
+    assert most < 2**26
 
 
 def test_the_gate_sees_the_other_mechanism_and_a_lost_factor() -> None:
