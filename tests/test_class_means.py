@@ -40,6 +40,7 @@ from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.plan import COUNTS
 from dpforest_duckdb.privacy.randomness import Randomness
+from dpforest_duckdb.privacy.selection import EXPONENTIAL, Mechanism
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.recipes import find
@@ -236,6 +237,63 @@ def test_the_noise_is_given_what_the_plan_says(
     assert spending(account).epsilon == plan.epsilon <= epsilon * NANO
     assert plan.query("window").total == 2 * costs["window"]  # type: ignore[union-attr]
     assert forest.guarantee.plan == plan.lines()
+
+
+@pytest.mark.parametrize(("epsilon", "k"), [(0.2, 1), (9, 1), (9, 3)])
+def test_with_a_delta_the_noise_of_many_attributes_is_gaussian(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], spent: Spent, epsilon: float,
+    k: int, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """And windows are drawn by the exponential mechanism, of which ε²/8 is known."""
+    mechanisms, draw = list[Mechanism](), Mechanism.draw
+    monkeypatch.setattr(
+        Mechanism, "draw", lambda self, *given: mechanisms.append(self) or draw(self, *given)
+    )
+    names = [f"x{i}" for i in range(24)]
+    columns = ", ".join(f"i * {3 + i} % 71 AS {name}" for i, name in enumerate(names))
+    con.execute(
+        f"CREATE TABLE t AS SELECT {columns}, 'pqr'[1 + i % 3] AS c, i // {k} AS u "
+        "FROM range(3000) AS r(i)"
+    )
+    kinds = [Attribute(name, "numeric", lower=0, upper=70, nullable=False) for name in names]
+    fit(
+        con, "t", domain=Domain(tuple(kinds), "c", LABELS), recipe="class-means", epsilon=epsilon,
+        delta=1e-5, privacy_unit="u", rows_per_unit=k,
+    )  # fmt: skip
+    (account,) = spent.accounts
+    plan = account.plan
+    assert plan.concentrated
+    assert plan.fits(int(epsilon * NANO), atto_delta(1e-5))
+    costs = {query.purpose: query.by_depth[0] for query in plan.queries}
+    second = "products" if epsilon > 1 else "squares"
+    figures = 24 * 25 // 2 if epsilon > 1 else 24
+    assert [call.price for call in spent.by("gaussian")] == [
+        (costs["means"], 24 * (k * REACH) ** 2),
+        (costs[second], figures * (k * REACH**2) ** 2),
+    ]
+    assert not spent.by("joint")
+    drawn = [(math.isqrt(8 * costs["window"]), k)] * 24
+    if "mixture" in costs:
+        drawn.append((costs["mixture"], k * POINTS))
+    assert [call.price for call in spent.by("exponents")] == drawn
+    assert mechanisms[:24] == [EXPONENTIAL] * 24
+    window = plan.query("window")
+    assert window is not None
+    assert (window.total, window.measure) == (24 * costs["window"], "ρ")
+
+
+def test_a_delta_is_used_where_it_makes_less_noise() -> None:
+    """Gaussian noise grows with the root of the number of attributes, joint noise linearly."""
+    used = []
+    for attributes in (2, 8, 16, 64):
+        kinds = [Attribute(f"x{i}", "numeric", lower=0, upper=100) for i in range(attributes)]
+        domain = Domain(tuple(kinds), "c", tuple("abcdefgh"))
+        request = find("class-means").request(domain, NANO, delta=ATTO // 10**5)
+        request = find("class-means").sized(request, np.full(8, 10_000))
+        plan = find("class-means").plan(request)
+        assert plan.query("products")
+        used.append(plan.concentrated)
+    assert used == [False, False, True, True]
 
 
 @pytest.mark.parametrize("cells", [9, 33, 251])
@@ -663,27 +721,34 @@ def test_with_a_delta_class_means_are_taken_where_boosting_does_not_pay(
     (account,) = spent.accounts
     assert account.plan.query(STRONGEST)
     assert account.plan.query("means")
-    assert not account.plan.concentrated
+    assert account.plan.concentrated
     assert account.plan.fits(2 * NANO, atto_delta(1e-5))
     assert forest.guarantee.delta == "0.00001"
 
 
+@pytest.mark.parametrize("delta", [0, ATTO // 10**5])
 @pytest.mark.parametrize("epsilon", [3_000, NANO // 1000, NANO, 100 * NANO])
-def test_no_plan_passes_its_budget_whatever_the_rows_are(epsilon: int) -> None:
+def test_no_plan_passes_its_budget_whatever_the_rows_are(epsilon: int, delta: int) -> None:
     """Of class means, and of the alternative after the query that decides between them."""
-    recipe = MEANS_OR_LOG_ODDS
-    domain = numbers(5).bind({f"x{i}": DOUBLE for i in range(3)} | {"text": VARCHAR, "c": VARCHAR})
+    recipe, names = MEANS_OR_LOG_ODDS, [f"x{i}" for i in range(3 if delta == 0 else 30)]
+    text = numbers(5).attributes[-1]
+    kinds = [Attribute(name, "numeric", lower=0, upper=100) for name in names]
+    domain = Domain((*kinds, text), "c", numbers(5).classes)
+    domain = domain.bind(dict.fromkeys(names, DOUBLE) | {"text": VARCHAR, "c": VARCHAR})
+    concentrated = set()
     for k in (1, 5):
-        request = recipe.request(domain, epsilon, rows_per_unit=k)
+        request = recipe.request(domain, epsilon, rows_per_unit=k, delta=delta)
         for rows in (-50, 0, 1, 40, 10**4, 10**12):
             classes = np.full(5, rows)
             _, chosen = recipe.chosen(request, classes)
             for then, asked in ((recipe, chosen), recipe.alternative(chosen)):
                 plan = then.plan(then.sized(asked, classes))
-                assert plan.epsilon <= epsilon
+                concentrated.add(plan.concentrated)
+                assert plan.fits(epsilon, delta)
                 assert plan.query(STRONGEST) == chosen.first[-1]
                 assert chosen.first[-1].total <= epsilon // 10
                 assert min(cost for query in plan.queries for cost in query.by_depth) > 0
+    assert concentrated == ({True, False} if delta else {False})
 
 
 def alternated(con: duckdb.DuckDBPyConnection, ledger: Path, rows: int, **options: Any) -> Forest:

@@ -42,6 +42,7 @@ from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Mechanism
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.bounds_queries import BOUNDS, window, with_windows
+from dpforest_duckdb.splits import choose
 from dpforest_duckdb.training.prepare import prepare
 
 HUGEINT = column_type("HUGEINT")
@@ -116,7 +117,7 @@ def test_windows_are_drawn_at_their_cost(
 ) -> None:
     """Under ρ by the exponential mechanism, of which ε²/8 is known."""
     given: list[tuple[object, ...]] = []
-    exponents, draw = private_bounds.exponents, Mechanism.draw
+    exponents, draw = choose.exponents, Mechanism.draw
 
     def recorded(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
         given.append((epsilon, sensitivity, monotone))
@@ -126,7 +127,7 @@ def test_windows_are_drawn_at_their_cost(
         given.append((mechanism,))
         return draw(mechanism, *rest)
 
-    monkeypatch.setattr(private_bounds, "exponents", recorded)
+    monkeypatch.setattr(choose, "exponents", recorded)
     monkeypatch.setattr(Mechanism, "draw", drawn)
     search = Search.start(numbers((0, 1)))
     cost = NANO if measure == "ε" else ATTO // 8  # an ε of 1
@@ -291,7 +292,7 @@ def test_a_run_asks_of_bounds_what_its_plan_says(
     At a large ε the rows are counted only once.
     """
     domain = wide(con, "300 + i % 100 / 100.0, i // 2", 8000, "u INTEGER")
-    given = record(monkeypatch, private_bounds)
+    given = record(monkeypatch, choose)
     run = prepare(
         con, "w", epsilon=epsilon, delta=delta / ATTO, domain=domain, seed=1, privacy_unit="u",
         rows_per_unit=2, ledger=tmp_path / "l",

@@ -5,8 +5,8 @@ together, with joint noise: one figure for each numeric or ordered attribute and
 table has one for each value and class. So the noise grows with the number of these attributes, but
 not with that of their values. Other attributes still have a figure for each contrast or value. The
 sums of squares over all classes are released too; or, if rows allow it, the sums of products of all
-pairs. Boosting may start at class means of the numeric and ordered attributes alone; with a δ their
-noise is discrete Gaussian.
+pairs. Boosting may start at class means of the numeric and ordered attributes alone. Where the plan
+is in ρ, the noise of all of these is discrete Gaussian.
 
 A row is in one class, and adds at most REACH in L1 to each block of its sums, and at most REACH² to
 each square and product. In L2 it adds at most √d times as much to d blocks.
@@ -25,6 +25,8 @@ from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.engine.base import MIXTURE_PARTS, CodedRows
 from dpforest_duckdb.learners.growth import one_split
 from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
+from dpforest_duckdb.learners.private_bins import median_epsilon
+from dpforest_duckdb.learners.private_bounds import window_mechanism
 from dpforest_duckdb.postprocess.discriminant import Moments, discriminant, noise_of_log_odds
 from dpforest_duckdb.postprocess.voting import integer_votes, intercept
 from dpforest_duckdb.privacy.noise import gaussian_variance, joint_deviation
@@ -117,8 +119,13 @@ def _positions(private: Sequence[Integers], context: TrainingContext) -> dict[in
         if planned and number in narrowed:
             counts = private[number][: attribute.proper].sum(axis=1)
             utilities = positions.worth(counts, max(request.rows, 1))
-            bits = context.randomness.bits
-            drawn = draw_best(utilities, cost, request.rows_per_unit, bits)
+            drawn = draw_best(
+                utilities,
+                median_epsilon(cost, planned.measure),
+                request.rows_per_unit,
+                context.randomness.bits,
+                window_mechanism(planned.measure),
+            )
             first, end = positions.windows(attribute.proper)
             window = int(first[drawn]), int(end[drawn])
         found[number] = positions.positions(attribute, window)
@@ -163,7 +170,7 @@ def _deviations(query: PlannedQuery, blocks: Sequence[int], reach: int, k: int) 
     It is public, because it follows from the plan and the domain.
     """
     (cost,) = query.by_depth
-    if query.measure == "ρ":
+    if query.measure == "ρ" and blocks:
         deviation = math.sqrt(gaussian_variance(cost, l2_squared(blocks, reach, k))) / reach
         return dict.fromkeys(blocks, deviation)
     return {size: joint_deviation(blocks, size, cost, reach * k) / reach for size in set(blocks)}

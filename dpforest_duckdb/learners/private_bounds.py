@@ -26,7 +26,8 @@ from dpforest_duckdb.learners.private_bins import FINEST, median_epsilon, on_the
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.noise import CountNoise, noise_scale
 from dpforest_duckdb.privacy.plan import Measure
-from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Mechanism, exponents
+from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Mechanism
+from dpforest_duckdb.splits.choose import draw_best
 
 TURNS = 6  # each finds bounds about four to thirty times narrower, near 0 far more
 SHORT = 4  # bins: a window of no more is cut into bins again
@@ -143,10 +144,8 @@ def _draw_window(
     """The first bin and the end of a window on bins with these private counts."""
     epsilon = median_epsilon(cost, measure)
     first, end, _ = _windows(len(counts))
-    utility = worth(counts, int(HANDICAP * noise_scale(epsilon, k)))[None]
-    allowed = np.ones(utility.shape, dtype=np.bool_)
-    parts = exponents(utility, allowed, epsilon, k, monotone=True)
-    window = window_mechanism(measure).draw(parts, allowed, bits)[0]
+    utility = worth(counts, int(HANDICAP * noise_scale(epsilon, k)))
+    window = draw_best(utility, epsilon, k, bits, window_mechanism(measure))
     return int(first[window]), int(end[window])
 
 

@@ -219,12 +219,18 @@ def classified(table: Integers) -> int:
     return int(table.max(axis=-1).sum())
 
 
-def draw_best(utilities: Integers, cost: int, sensitivity: int, bits: Bits) -> int:
-    """The place of one of the largest utilities, by permute-and-flip at a cost in nano-ε.
+def draw_best(
+    utilities: Integers,
+    cost: int,
+    sensitivity: int,
+    bits: Bits,
+    mechanism: Mechanism = PERMUTE_AND_FLIP,
+) -> int:
+    """The place of one of the largest utilities, by a mechanism at a cost in nano-ε.
 
     `utilities[place]` are private and monotone: a privacy unit raises each of them by at most
     `sensitivity` and lowers none, or lowers each of them so and raises none.
     """
     allowed = np.ones((1, len(utilities)), dtype=np.bool_)
     parts = exponents(utilities[None], allowed, cost, sensitivity, monotone=True)
-    return int(PERMUTE_AND_FLIP.draw(parts, allowed, bits)[0])
+    return int(mechanism.draw(parts, allowed, bits)[0])

@@ -44,7 +44,10 @@ from dpforest_duckdb.training.prepare import prepare
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of seeds and public facts
 
 OWN = [name for name, recipe in RECIPES.items() if recipe.only == OURS]
-CASES = [*((recipe, 0.0) for recipe in OWN), ("auto", 1e-5), ("boosted", 1e-5)]
+CASES = [
+    *((recipe, 0.0) for recipe in OWN),
+    *((recipe, 1e-5) for recipe in ("auto", "boosted", "class-means")),
+]
 PUBLISHED = [name for name, recipe in RECIPES.items() if name not in OWN and not recipe.flaws]
 TOO_FAR = "an input changes by more than its sensitivity"
 OTHER_CALL = "a call has other public arguments"

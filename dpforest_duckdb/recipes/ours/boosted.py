@@ -125,6 +125,7 @@ BOOSTED = own_recipe(
     plan=plan,
     learner=BOOSTING,
     private_bounds=True,
+    all_in_rho=True,
     adapt=adapt,
     finish=as_grown,
     link="softmax",

@@ -2,19 +2,21 @@
 
 For many classes and mostly numeric attributes that each say a little. No attribute is chosen:
 the sums of all are released together, with joint noise. Its variance is a fifth to a third of that
-of independent noise, at ε up to 1.
+of independent noise, at ε up to 1. With a δ and many attributes discrete Gaussian noise is smaller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.class_means import CLASS_MEANS as LEARNER
+from dpforest_duckdb.learners.private_bounds import window_mechanism
 from dpforest_duckdb.postprocess.pipeline import as_grown
-from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, share
+from dpforest_duckdb.privacy.plan import Measure, Plan, PlannedQuery, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants
 from dpforest_duckdb.recipes.recipe import as_many_as_attributes, own_recipe
@@ -29,18 +31,41 @@ MOST_PRODUCTS = 2**15  # of pairs of positions: the sums of more take too many s
 
 
 def plan(request: Request) -> Plan:
+    """The plan in ε or, with a δ, in ρ if that has less noise. With few attributes it has more."""
+    pure = _in_measure(request, "ε")
+    if _left(request, "ρ") <= 0:
+        return pure
+    other = _in_measure(request, "ρ")
+    if other.query("products"):
+        same = _planned(request, "ε", {"products": PAIRS})
+    elif pure.query("products"):
+        return pure
+    else:
+        same = pure
+    return other if _noise(other, request) < _noise(same, request) else pure
+
+
+def _noise(plan: Plan, request: Request) -> float:
+    """The noise of the sums, times that of the products if there are any.
+
+    So plans with the same queries are compared by the product of two ratios.
+    """
+    queries = [query for query in plan.queries if query.purpose in ("means", "products")]
+    return math.prod(LEARNER.deviation(query, request) or 0.0 for query in queries)
+
+
+def _in_measure(request: Request, measure: Measure) -> Plan:
     """Windows and means; products too if their noise is small by this plan. Otherwise squares, and
     a choice of the weight of the sums of log-odds if the rows can tell weights apart.
     """
     if request.rows and _pairs(request) <= MOST_PRODUCTS:
-        whole = _planned(request, (("products", "joint noise", PAIRS),))
+        whole = _planned(request, measure, {"products": PAIRS})
         if auto_rules.noise_of_products(LEARNER, whole, request) <= constants.CLEAN:
             return whole
     few = len(request.domain.attributes) * len(request.domain.classes) <= MOST_RATED
     rated = few and auto_rules.models_differ(request)
     chosen = 100 * auto_rules.choice_part(request) if rated else 0
-    mixture = ("mixture", PERMUTE_AND_FLIP.on("points"), chosen)
-    return _planned(request, (("squares", "joint noise", SQUARES), mixture))
+    return _planned(request, measure, {"squares": SQUARES, "mixture": chosen})
 
 
 def _pairs(request: Request) -> int:
@@ -49,21 +74,44 @@ def _pairs(request: Request) -> int:
     return size * (size + 1) // 2
 
 
-def _planned(request: Request, others: Sequence[tuple[str, str, int | Fraction]]) -> Plan:
-    """Queries with the percentages of `others`; the means get what these and windows leave."""
+def _left(request: Request, measure: Measure) -> int:
+    """What the queries before leave of ε or ρ; at most 0 if there is no ρ."""
+    if measure == "ε":
+        return request.epsilon - count_cost(request)
+    return request.rho - sum(query.rho for query in first_queries(request))
+
+
+def _planned(request: Request, measure: Measure, others: Mapping[str, int | Fraction]) -> Plan:
+    """Queries with the percentages of `others`; the means get what these and windows leave.
+
+    Of ρ, the parts are the percentages to the power of 3/2. Noise falls with a part of ε, and with
+    the square root of a part of ρ. If the percentages make a weighted sum of variances least in ε,
+    these parts do in ρ.
+    """
     attributes = auto_rules.recut(request.domain, auto_rules.MOST).attributes
     windows = sum(map(positions.has_window, attributes))
-    spread = [("window", PERMUTE_AND_FLIP.on("rows"), WINDOWS if windows else 0), *others]
-    spread.append(("means", "joint noise", 100 - sum(percent for *_, percent in spread)))
-    rest = request.epsilon - count_cost(request)
-    times = {"window": windows}
-    costs = share(rest, [percent for *_, percent in spread])
-    queries = (
-        PlannedQuery(purpose, how, (cost // times.get(purpose, 1),), times.get(purpose, 1))
-        for (purpose, how, percent), cost in zip(spread, costs, strict=True)
-        if percent
-    )
+    percents = {"window": WINDOWS if windows else 0, **others}
+    percents["means"] = 100 - sum(percents.values())
+    parts = list(percents.values())
+    if measure == "ρ":
+        parts = [Fraction(float(part) * math.sqrt(part)) for part in parts]
+    queries = [
+        _query(purpose, cost, windows if purpose == "window" else 1, measure)
+        for purpose, cost in zip(percents, share(_left(request, measure), parts), strict=True)
+        if percents[purpose]
+    ]
     return Plan((*first_queries(request), *queries))
+
+
+def _query(purpose: str, cost: int, times: int, measure: Measure) -> PlannedQuery:
+    """A query of that cost; the choice of a mixture has the ε that costs as much ρ."""
+    if purpose == "mixture":
+        epsilon = cost if measure == "ε" else math.isqrt(2 * cost)  # ε-DP is ε²/2-zCDP
+        return PlannedQuery(purpose, PERMUTE_AND_FLIP.on("points"), (epsilon,))
+    mechanism = "joint noise" if measure == "ε" else "discrete Gaussian"
+    if purpose == "window":
+        mechanism = window_mechanism(measure).on("rows")
+    return PlannedQuery(purpose, mechanism, (cost // times,), times, measure)
 
 
 def adapt(histogram: Integers, request: Request) -> Request:
