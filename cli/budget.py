@@ -101,12 +101,19 @@ def budget(
     first = action is Action.set and len(found.caps) == 1
     if first and found.caps[0].unit.column == "row" and privacy_unit is None:
         say(PERSONS)
-    if found.overspent:
-        say("Warning: more is spent already than the cap allows, so every run is refused.")
+    _say_if_overspent(found)
     if as_json:
         emit({"table": account.display, **found.facts()})
     else:
         _show(account, found)
+
+
+def _say_if_overspent(found: Budget) -> None:
+    if found.overspent:
+        say(
+            f"Warning: more {' and '.join(found.overspent)} is spent already than the cap allows, "
+            "so every run is refused: raise the cap."
+        )
 
 
 def _tables(
@@ -231,6 +238,8 @@ def _show(account: Account | DatasetAccount, budget: Budget) -> None:
     tell(f"cap     {f'ε = {show(cap.epsilon)}{delta}, for {cap.unit}' if cap else 'none'}")
     spent = f", δ = {show(budget.spent_delta, ATTO)}" if budget.spent_delta else ""
     rest = f", δ = {show(budget.left_delta or 0, ATTO)}" if delta else ""
+    if budget.overspent:
+        left, rest = 0, rest and ", δ = 0"
     tell(f"spent   ε = {show(budget.spent_epsilon)}{spent}")
     tell(f"left    {'no limit' if left is None else f'ε = {show(left)}{rest}'}")
     tell(f"ledger  {account.ledger.path}")

@@ -117,20 +117,24 @@ def sql(
             key=options.column_names("--key", key),
             force=force,
         )
-    _check_size(text, force=force)
+    _check_size(text, force=force, faster=not fast and chosen.name == "duckdb")
     if as_json:
         emit({"model": forest.name, "as": form, "dialect": chosen.name, "sql": text})
     else:
         print(text, end="")
 
 
-def _check_size(text: str, *, force: bool) -> None:
-    """Print the size of a statement; refuse one that is too large for many databases."""
+def _check_size(text: str, *, force: bool, faster: bool) -> None:
+    """Print the size of a statement; refuse one that is too large for many databases.
+
+    `faster` says that --fast can be added, which makes the SQL shorter.
+    """
     size = len(text.encode())
     if size > MAX_BYTES and not force:
+        remedy = "add --fast, or pass --force" if faster else "pass --force if yours accepts it"
         raise DpforestError(
-            f"The SQL has {size / 1e6:.1f} MB, too much for many databases: use dpforest score, "
-            "train fewer or shallower trees, or pass --force."
+            f"The SQL has {size / 1e6:.1f} MB, too much for many databases: {remedy}, or use "
+            "dpforest score."
         )
     say(f"{size / 1000:.0f} KB of SQL")
     if size > WARNED_BYTES:

@@ -519,12 +519,6 @@ BAD: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
         Y,
         "one name",
     ),
-    "durations": (
-        {"bounds": {"a": (0, 9)}},
-        pandas.DataFrame({"a": pandas.to_timedelta(X[:, 0], unit="D")}),
-        Y,
-        "INTERVAL",
-    ),
     "labels of several types": ({}, X, np.array([1, "a"] * 600, dtype=object), "label type"),
     "no labels": ({}, X, None, "y"),
     "no rows at all": ({}, None, Y, "2D array"),

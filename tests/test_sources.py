@@ -941,6 +941,54 @@ def test_one_value_of_a_frame_does_not_change_how_the_others_are_read(
     assert all(kinds["label"] == BIGINT for kinds, _ in found), "the model has this type"
 
 
+@pytest.mark.parametrize("more", [None, "unknown", dt.datetime(2020, 1, 5), 5])
+def test_one_value_does_not_decide_whether_moments_in_a_time_zone_are_read(more: Any) -> None:
+    """pandas makes objects of all, which are read by their text."""
+    edges = [dt.date(2020, 1, day) for day in (2, 3, 4)]
+    column = {"name": "q", "kind": "numeric", "edges": edges}
+    label = {"name": "y", "kind": "categorical", "domain": ["no", "yes"]}
+    domain = domain_from_mapping({"target": "y", "column": [column, label]})
+    moments = [dt.datetime(2020, 1, 2 + i % 2, tzinfo=dt.UTC) for i in range(8)]
+
+    def counts(column: list[Any]) -> np.ndarray[Any, Any]:
+        return np.array(cells(pandas.DataFrame({"q": column, "y": "no"}), domain))
+
+    expected = counts(moments)
+    assert expected[:, 0].tolist()[:2] == [4, 4]
+    assert np.abs(counts([*moments, more]) - expected).sum() == 1
+
+
+@pytest.mark.parametrize("more", [None, "unknown", 5])
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_time_differences_are_never_refused_and_never_numbers(unit: str, more: Any) -> None:
+    bounds = {"name": "q", "kind": "numeric", "lower": 0, "upper": 9}
+    label = {"name": "y", "kind": "categorical", "domain": ["no", "yes"]}
+    domain = domain_from_mapping({"target": "y", "column": [bounds, label]})
+    days = np.array([1, 2, 3], "m8[D]").astype(f"m8[{unit}]")
+    series = pandas.Series(days)
+    for column in (series, pandas.concat([series, pandas.Series([more], dtype=object)])):
+        found = cells(pandas.DataFrame({"q": column, "y": "no"}), domain)
+        assert found[-1][0] == 3 + (len(column) > 3 and more != 5)
+    found = cells({"q": days, "y": np.array(["no"] * 3)}, domain)
+    assert found[-1][0] == 3
+
+
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_a_moment_far_from_today_ends_no_run(unit: str) -> None:
+    """DuckDB has no text of it, and its database cannot be used after it was asked for one."""
+    label = {"name": "y", "kind": "categorical", "domain": ["no", "yes"]}
+    edges = [dt.date(2020, 1, 1), dt.date(2021, 1, 1)]
+    moments = np.array(["2020-06-01", "300000-01-01", "NaT"], f"M8[{unit}]")
+    for column in (
+        {"name": "q", "kind": "numeric", "edges": edges},
+        {"name": "q", "kind": "categorical", "domain": ["2020-06-01 00:00:00", "x"]},
+    ):
+        domain = domain_from_mapping({"target": "y", "column": [column, label]})
+        for frame in ({"q": moments}, pandas.DataFrame({"q": moments})):
+            frame["y"] = np.array(["no"] * 3)
+            assert sorted(row[0] for row in cells(frame, domain) if row[0]) in ([1, 2], [1, 1, 1])
+
+
 CODES = [  # of categories, and a value of each
     (["01", "02"], ["01", "02"]),
     (["00501", "90210"], ["00501", "90210"]),

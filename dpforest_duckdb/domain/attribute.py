@@ -319,6 +319,8 @@ def _recut(a: Attribute, bins: int, scale: Scale) -> Attribute:
 def _check_attribute(a: Attribute) -> None:
     if not a.name or "\x00" in a.name:
         raise DpforestError("A column name in the domain is empty or holds a NUL character.")
+    if a.kind not in get_args(Kind):
+        raise DpforestError(f'kind of column "{a.name}" must be "categorical" or "numeric".')
     if a.kind == "categorical":
         if not a.values:
             raise DpforestError(f'Column "{a.name}" has no categories: add domain = […].')

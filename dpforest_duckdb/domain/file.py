@@ -58,7 +58,12 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
 
     A key that looks like a known one is refused.
     """
-    _refuse_misspelt("The domain", content, ("target", "privacy_unit"))
+    _refuse_misspelt("The domain", content, ("target", "privacy_unit"), {"unit": "privacy_unit"})
+    if "rows_per_unit" in content:
+        raise DpforestError(
+            "The domain has the key rows_per_unit, which belongs to a run: delete it and pass "
+            "--rows-per-unit."
+        )
     wanted = target or content.get("target")
     if not isinstance(wanted, str) or not wanted:
         raise DpforestError('The domain names no target: add target = "…" or pass --target.')
@@ -76,7 +81,7 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
         if not isinstance(name, str) or not name:
             raise DpforestError("A [[column]] of the domain has no name: add one.")
         with refusals.gathered():
-            _refuse_misspelt(f'Column "{name}" of the domain', column, COLUMN_KEYS)
+            _refuse_misspelt(f'Column "{name}" of the domain', column, COLUMN_KEYS, OTHER_WORDS)
             if column.get("kind") == "identifier":
                 identifiers.append(name)
             elif fold(name) == fold(wanted):
@@ -139,12 +144,17 @@ def _commented(choice: Mapping[str, Any]) -> str:
     return "\n".join(f"# {key} = {_toml(value)}" for key, value in choice.items())
 
 
-def _refuse_misspelt(where: str, content: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Raise `DpforestError` for a key that is probably meant to be a known one."""
+def _refuse_misspelt(
+    where: str, content: Mapping[str, Any], known: Sequence[str], words: Mapping[str, str]
+) -> None:
+    """Raise `DpforestError` for a key that is probably meant to be a known one.
+
+    `words` gives the known key for other words of the same meaning.
+    """
     for key in content:
         if key in known:
             continue
-        if meant := OTHER_WORDS.get(key, "") or _meant(str(key), tuple(known)):
+        if meant := words.get(key, "") or _meant(str(key), tuple(known)):
             raise DpforestError(f'{where} has the key "{key}": did you mean {meant}?')
 
 

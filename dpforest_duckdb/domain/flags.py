@@ -34,7 +34,10 @@ def domain_from_flags(
     if not target:
         raise UsageError("Name the column to predict with --target.")
     if not classes:
-        raise UsageError(f'List the classes of "{target}" with --classes A,B.')
+        raise UsageError(
+            f'List the classes of "{target}" with --classes A,B: --numeric, --categories and '
+            "--classes replace what the table declares."
+        )
     columns = [*map(_numeric, numeric), *map(_categorical, categories)]
     if not columns:
         raise UsageError(

@@ -208,6 +208,8 @@ def _text(column: Sql, stored: ColumnType) -> str:
     if stored.family == "float":  # 32-bit numbers have fewer digits as text
         number = f"CAST({column} AS DOUBLE)"
         return f"CASE WHEN NOT system.main.isnan({number}) THEN CAST({number} AS VARCHAR) END"
+    if stored.base in ("TIMESTAMP_S", "TIMESTAMP_MS"):  # which have no text far from today
+        return f"CAST(TRY_CAST({column} AS TIMESTAMP) AS VARCHAR)"
     text = f"CAST({column} AS VARCHAR)"
     return _plain_text(text) if stored.family in _TEXTS else text
 

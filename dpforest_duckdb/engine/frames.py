@@ -155,11 +155,8 @@ def _parts(rows: Any) -> tuple[Any, Any]:
         return _parts_of_polars(rows)
     if isinstance(rows, dict):
         return None, {name: _known(column) for name, column in rows.items()}
-    differences = [name for name, kind in rows.dtypes.items() if _is_time_difference(kind)]
-    if differences:
-        rows = rows.copy(deep=False)
-    for name in differences:
-        rows[name] = _known(rows[name].to_numpy())
+    if moments := [name for name, kind in rows.dtypes.items() if _is_object_beside_others(kind)]:
+        rows = rows.astype(dict.fromkeys(moments, object))
     names = [name for name, kind in rows.dtypes.items() if _is_arrow(kind)]
     if not names:
         return None, rows
@@ -182,17 +179,20 @@ def _parts_of_polars(rows: Any) -> tuple[Any, Any]:
     return typed.to_arrow() if typed.width else None, others or None
 
 
-def _is_time_difference(kind: Any) -> bool:
-    return isinstance(kind, np.dtype) and kind.kind == "m"
+def _is_object_beside_others(kind: Any) -> bool:
+    """Whether a type of pandas is no attribute's: time differences, and moments in a time zone.
+
+    One value of another type makes objects of them, which are read by their text. So they always
+    are, and no value decides whether a run is refused.
+    """
+    return getattr(kind, "kind", "") == "m" or getattr(kind, "tz", None) is not None
 
 
 def _known(column: Any) -> Any:
-    """A column of NumPy in a type that DuckDB knows: bytes as text, and time differences, so that
-    their type is refused.
-    """
+    """A column of NumPy in a type that DuckDB knows: bytes as text, time differences as objects."""
     if column.dtype.kind == "S":
         return np.char.decode(column, "latin-1")  # no two bytes become one text
-    return column.astype("m8[us]") if _is_time_difference(column.dtype) else column
+    return column.astype("m8[us]").astype(object) if column.dtype.kind == "m" else column
 
 
 def _is_arrow(kind: Any) -> bool:

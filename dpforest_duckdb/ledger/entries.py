@@ -208,11 +208,18 @@ class Budget:
         }
 
     @property
-    def overspent(self) -> bool:
-        """More was spent before the cap than it allows: every run is refused until it is raised."""
-        return self.cap is not None and (
-            self.spent_epsilon > self.cap.epsilon or self.spent_delta > self.cap.delta
-        )
+    def overspent(self) -> list[str]:
+        """Of "ε" and "δ", what was spent before the cap in a larger amount than it allows.
+
+        If there is any, every run is refused until the cap is raised.
+        """
+        if self.cap is None:
+            return []
+        amounts = {
+            "ε": (self.spent_epsilon, self.cap.epsilon),
+            "δ": (self.spent_delta, self.cap.delta),
+        }
+        return [symbol for symbol, (spent, cap) in amounts.items() if spent > cap]
 
 
 def outcome(error: BaseException) -> Outcome:

@@ -11,7 +11,7 @@ from dpforest_duckdb.ledger.datasets import AnyAccount
 from dpforest_duckdb.ledger.entries import Charge, Outcome, outcome
 
 NOT_CLOSED = (
-    "The debit is in the ledger, but not which model it made: this failed. So evaluate takes the "
+    "The debit stays, but the ledger could not record which model it made. So evaluate takes the "
     "model for one that no private run made."
 )
 

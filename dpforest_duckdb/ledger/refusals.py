@@ -84,6 +84,11 @@ def _check_left(symbol: str, scale: int, needed: int, spent: int, cap: int, tabl
         raise BudgetError(
             f"Refused: the cap of {table} allows no {symbol}: leave --delta out, or raise the cap."
         )
+    if spent > cap:
+        raise BudgetError(
+            f"Refused: {symbol} = {show(spent, scale)} is spent on {table}, more than its cap of "
+            f"{show(cap, scale)}: raise the cap."
+        )
     if spent + needed > cap:
         raise BudgetError(
             f"Refused: this run needs {symbol} = {show(needed, scale)} but only "

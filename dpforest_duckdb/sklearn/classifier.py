@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator
+from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +73,13 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     the model says that it is not private, and why. A column of numbers has bounds unless
     `categories` lists its values; other columns have categories. Missing values are allowed.
 
-    Each `fit` costs ε. `predict` and `predict_proba` cost nothing. `score`, and whatever else
-    compares predictions with true classes (cross-validation, parameter search, calibration), is not
-    private; `evaluate` is.
+    Each `fit` costs ε, so cross-validation and parameter search pay once for each fit. `predict`
+    and `predict_proba` cost nothing. `score`, and whatever else compares predictions with true
+    classes (scorers by name, calibration), is not private; `evaluate` is. If the dataset has a cap,
+    `score` is refused, but scikit-learn's own scorers cannot be.
+
+    In a pipeline, a step before the classifier that learns from the rows, such as a scaler, is not
+    private, and the forest cannot know of it. Use steps with public parameters alone.
 
     Parameters
     ----------
@@ -103,7 +108,8 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     rows_per_unit : int, default=1
         The most rows of each privacy unit that are used.
     ledger, dataset : path and str, optional
-        The budget ledger, and the name that the budget belongs to. Fits on parts of the same rows
+        The budget ledger, and the name that the budget belongs to. Several processes (`n_jobs`)
+        need the ledger's absolute path. Fits on parts of the same rows
         add up under one name. `dpforest budget` caps it.
     random_state : int or RandomState, optional
         Makes the noise repeatable, and the model not private.
@@ -289,6 +295,10 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         if not isinstance(self.ledger, str | Path):
             raise InvalidInputError("ledger must be the path of a file.")
+        if current_process().name != "MainProcess" and not Path(self.ledger).is_absolute():
+            raise InvalidInputError(
+                "With n_jobs, ledger must be an absolute path: processes may have other folders."
+            )
         return DatasetAccount(Ledger(self.ledger), (), self.dataset)
 
     def _trained(

@@ -52,11 +52,11 @@ class Columns:
         if isinstance(self.frame, dict):
             return {**self.frame, name: y}
         if hasattr(self.frame, "assign"):
-            if y.dtype.kind not in "UO":
-                return self.frame.assign(**{name: y})
-            # as objects: pandas would encode text, which may fail
-            column = type(self.frame)({name: y}, index=self.frame.index, dtype=object)
-            return self.frame.assign(**{name: column[name]})
+            made = self.frame.copy(deep=False)
+            if y.dtype.kind in "UO":  # as objects: pandas would encode text, which may fail
+                y = type(made)({name: y}, index=made.index, dtype=object)[name]
+            made[name] = y
+            return made
         plain = y.astype(str) if y.dtype == object else y
         with contextlib.suppress(UnicodeError):
             return self._appended(name, plain)

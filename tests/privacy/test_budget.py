@@ -759,7 +759,7 @@ def test_a_debit_whose_end_is_not_recorded_gets_a_warning(
         raise DpforestError("The disk is full.")
 
     monkeypatch.setattr(Account, "close_run", full)
-    with pytest.warns(UnrecordedWarning, match="not which model it made"):
+    with pytest.warns(UnrecordedWarning, match="could not record which model"):
         assert ready(con).execute().private
     with warnings.catch_warnings():
         warnings.simplefilter("error")

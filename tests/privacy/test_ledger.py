@@ -130,7 +130,7 @@ def test_a_run_is_recorded_without_a_cap(ledger: Ledger) -> None:
     )
     assert run.unit.neighbours == "add-remove"
     assert (budget.spent_epsilon, budget.spent_delta) == (NANO, 5)
-    assert (budget.left_epsilon, budget.left_delta, budget.overspent) == (None, None, False)
+    assert (budget.left_epsilon, budget.left_delta, budget.overspent) == (None, None, [])
 
 
 def test_closing_a_run_gives_nothing_back(ledger: Ledger) -> None:
@@ -238,12 +238,13 @@ def test_spending_before_the_cap_counts(ledger: Ledger) -> None:
 def test_a_cap_below_the_spending_refuses_everything(ledger: Ledger) -> None:
     debit(ledger, 2 * NANO, 4)
     budget = set_cap(ledger, VISITS, NANO, 4, ROW)
-    assert (budget.left_epsilon, budget.left_delta, budget.overspent) == (0, 0, True)
-    assert "only 0 of the cap of 1 is left" in refusal(ledger, 1)
+    assert (budget.left_epsilon, budget.left_delta, budget.overspent) == (0, 0, ["ε"])
+    assert "ε = 2 is spent" in (said := refusal(ledger, 1))
+    assert "more than its cap of 1: raise the cap" in said
     # ε is free again, but a δ that is overspent refuses pure runs too
     budget = set_cap(ledger, VISITS, 9 * NANO, 3, ROW, raise_cap=True)
-    assert (budget.left_epsilon, budget.left_delta, budget.overspent) == (7 * NANO, 0, True)
-    assert "needs δ = 0 but only 0 of the cap" in refusal(ledger, 1)
+    assert (budget.left_epsilon, budget.left_delta, budget.overspent) == (7 * NANO, 0, ["δ"])
+    assert "δ = 0.000000000000000004 is spent" in refusal(ledger, 1)
 
 
 def test_raising_a_cap_needs_the_flag(ledger: Ledger) -> None:

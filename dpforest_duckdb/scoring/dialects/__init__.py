@@ -26,6 +26,7 @@ _ALIASES = {
     "mariadb": "mysql",
     "databricks": "spark",
     "sqlserver": "tsql",
+    "mssql": "tsql",
     "athena": "trino",
 }
 
