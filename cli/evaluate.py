@@ -98,6 +98,7 @@ def evaluate(
             say_spent(known)
         _say_if_trained(known, forest)
     _say_if_not_private(found)
+    _say_if_empty(found)
     if as_json:
         named = {"model": forest.name, "forest": fingerprint(forest)}
         emit({**named, "table": table or source.table.name, **found.facts()})
@@ -116,6 +117,12 @@ def _say_if_not_private(found: Evaluation) -> None:
             "These figures are exact, so they are not private: do not publish them if the table is "
             "private. For figures that you may publish, add --epsilon."
         )
+
+
+def _say_if_empty(found: Evaluation) -> None:
+    """Say on stderr why there are no exact figures."""
+    if found.rows == 0 and found.epsilon is None:
+        say("No row has a class of the model, so there are no figures: check --target.")
 
 
 def _say_if_trained(account: AnyAccount, forest: Forest) -> None:
