@@ -282,6 +282,23 @@ def test_with_a_delta_the_noise_of_many_attributes_is_gaussian(
     assert (window.total, window.measure) == (24 * costs["window"], "ρ")
 
 
+def test_a_huge_delta_debits_no_more_than_was_asked_for(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    """A choice in a plan in ρ has an ε of its own, which may be above the requested one."""
+    names = [f"x{i}" for i in range(20)]
+    columns = ", ".join(f"i % {3 + i} AS {name}" for i, name in enumerate(names))
+    con.execute(f"CREATE TABLE t AS SELECT {columns}, 'pqr'[1 + i % 3] AS c FROM range(9) AS r(i)")
+    kinds = [Attribute(name, "numeric", lower=0, upper=70) for name in names]
+    run = prepare(
+        con, "t", domain=Domain(tuple(kinds), "c", LABELS), recipe="class-means",
+        privacy_unit="row", epsilon="0.001", delta="0.01", ledger=tmp_path / "ledger",
+    )  # fmt: skip
+    assert run.plan.concentrated
+    assert run.plan.epsilon > run.request.epsilon
+    assert run.cost == run.request.epsilon == NANO // 1000
+
+
 def test_a_delta_is_used_where_it_makes_less_noise() -> None:
     """Gaussian noise grows with the root of the number of attributes, joint noise linearly."""
     used = []

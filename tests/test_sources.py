@@ -958,6 +958,45 @@ def test_one_value_does_not_decide_whether_moments_in_a_time_zone_are_read(more:
     assert np.abs(counts([*moments, more]) - expected).sum() == 1
 
 
+@pytest.mark.parametrize("arrow", [False, True])
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
+@pytest.mark.parametrize(
+    "far", ["20200-01-03", "9999-12-31T23:00", "10000-01-01T01:00", "0001-01-01", "-0005-01-01"]
+)
+def test_a_far_moment_in_a_time_zone_ends_no_run(far: str, zone: str, arrow: bool) -> None:
+    """Some have no text in Python, and so are missing."""
+    column = {"name": "q", "kind": "numeric", "edges": [dt.date(2020, 1, d) for d in (2, 3)]}
+    label = {"name": "y", "kind": "categorical", "domain": ["no", "yes"]}
+    domain = domain_from_mapping({"target": "y", "column": [column, label]})
+
+    def counts(moments: list[str]) -> np.ndarray[Any, Any]:
+        plain = pandas.Series(np.array(moments, "M8[s]"))
+        zoned = plain.dt.tz_localize("UTC").dt.tz_convert(zone)
+        if arrow:
+            zoned = zoned.astype(pandas.ArrowDtype(pyarrow.timestamp("s", tz=zone)))
+        return np.array(cells(pandas.DataFrame({"q": zoned, "y": "no"}), domain))
+
+    usual = ["2020-01-02", "2020-01-03", "NaT"]
+    assert np.abs(counts([*usual, far]) - counts(usual)).sum() == 1
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pandas.Series(pandas.to_timedelta([1, 2, 3], unit="D")).astype("category"),
+        pandas.Series([dt.time(1), dt.time(2)]).astype(pandas.ArrowDtype(pyarrow.time64("us"))),
+    ],
+    ids=["categories", "Arrow"],
+)
+def test_one_value_does_not_decide_whether_times_are_read(column: Any) -> None:
+    bounds = {"name": "q", "kind": "numeric", "lower": 0, "upper": 9}
+    label = {"name": "y", "kind": "categorical", "domain": ["no", "yes"]}
+    domain = domain_from_mapping({"target": "y", "column": [bounds, label]})
+    more = pandas.concat([column.astype(object), pandas.Series(["w"], dtype=object)])
+    found = [cells(pandas.DataFrame({"q": each, "y": "no"}), domain) for each in (column, more)]
+    assert [rows[-1][0] for rows in found] == [len(column), len(column) + 1]
+
+
 @pytest.mark.parametrize("more", [None, "unknown", 5])
 @pytest.mark.parametrize("unit", ["s", "us", "ns"])
 def test_time_differences_are_never_refused_and_never_numbers(unit: str, more: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from dpforest_duckdb.arrays import Mask
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.types import column_types
 from dpforest_duckdb.engine.casts import selected
@@ -155,8 +156,10 @@ def _parts(rows: Any) -> tuple[Any, Any]:
         return _parts_of_polars(rows)
     if isinstance(rows, dict):
         return None, {name: _known(column) for name, column in rows.items()}
-    if moments := [name for name, kind in rows.dtypes.items() if _is_object_beside_others(kind)]:
-        rows = rows.astype(dict.fromkeys(moments, object))
+    odd = [name for name, kind in rows.dtypes.items() if _is_object_beside_others(kind)]
+    rows = rows.copy(deep=False) if odd else rows
+    for name in odd:
+        rows[name] = _objects(rows[name])
     names = [name for name, kind in rows.dtypes.items() if _is_arrow(kind)]
     if not names:
         return None, rows
@@ -180,12 +183,54 @@ def _parts_of_polars(rows: Any) -> tuple[Any, Any]:
 
 
 def _is_object_beside_others(kind: Any) -> bool:
-    """Whether a type of pandas is no attribute's: time differences, and moments in a time zone.
+    """Whether a type of pandas is no attribute's: moments in a time zone, times, time differences.
 
     One value of another type makes objects of them, which are read by their text. So they always
     are, and no value decides whether a run is refused.
     """
-    return getattr(kind, "kind", "") == "m" or getattr(kind, "tz", None) is not None
+    if (categories := getattr(kind, "categories", None)) is not None:
+        return getattr(categories.dtype, "kind", "") == "m"
+    in_arrow = str(getattr(kind, "pyarrow_dtype", ""))  # such as time64[us], timestamp[us, tz=UTC]
+    odd_in_arrow = in_arrow.startswith(("time32", "time64")) or "tz=" in in_arrow
+    return odd_in_arrow or getattr(kind, "kind", "") == "m" or _is_in_zone(kind)
+
+
+def _is_in_zone(kind: Any) -> bool:
+    return getattr(kind, "tz", None) is not None
+
+
+def _objects(column: Any) -> Any:
+    """A column of pandas as objects.
+
+    Moments in a time zone are missing beyond the years 1 to 9999, where Python has no text of them.
+    """
+    in_arrow = getattr(column.dtype, "pyarrow_dtype", None)
+    if getattr(in_arrow, "tz", None) is not None:
+        column = _without_arrow(column, in_arrow)
+    if _is_in_zone(column.dtype):
+        column = column.mask(_without_text(column.dt.tz_convert("UTC")))
+        column = column.mask(_without_text(column))
+    return column.astype(object)
+
+
+def _without_arrow(column: Any, kind: Any) -> Any:
+    """Moments in a time zone, which pandas keeps in Arrow, in a type of its own.
+
+    By their numbers, because pandas refuses to convert moments far from today.
+    """
+    import pyarrow
+
+    numbers = pyarrow.array(column).cast(pyarrow.int64()).fill_null(np.iinfo(np.int64).min)  # NaT
+    plain = np.asarray(numbers).view(f"M8[{kind.unit}]")
+    return type(column)(plain, index=column.index).dt.tz_localize("UTC").dt.tz_convert(kind.tz)
+
+
+def _without_text(moments: Any) -> Mask:
+    """Which moments, as their zone has them, are beyond the years of Python."""
+    seconds = moments.dt.tz_localize(None).to_numpy().astype("M8[s]")
+    first, end = np.datetime64("0001-01-01", "s"), np.datetime64("10000-01-01", "s")
+    found: Mask = (seconds < first) | (seconds >= end)
+    return found
 
 
 def _known(column: Any) -> Any:

@@ -123,6 +123,12 @@ class Plan:
         """The whole cost in atto-ρ."""
         return sum(query.rho for query in self.queries)
 
+    def debit(self, requested: int) -> int:
+        """What to debit, in nano-ε: the requested ε, or what a published form really spends if that
+        is more.
+        """
+        return requested if self.concentrated else max(self.epsilon, requested)
+
     def fits(self, epsilon: int, delta: int) -> bool:
         """Whether ε (nano) and δ (atto) cover the whole plan."""
         if self.concentrated:

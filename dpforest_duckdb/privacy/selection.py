@@ -184,6 +184,8 @@ class _Weighted:
     def __init__(self, mask: Mask, weights: Integers) -> None:
         if (weights < 1).any():
             raise ValueError("weights must be at least 1")
+        if len(mask) * int(weights.sum()) >= LIMIT:
+            raise ValueError("the weights of all nodes must add up to less than 2^62")
         self._width = mask.shape[1]
         # the weights up to each place, of all rows one after the other
         self._up_to = np.where(mask, weights, 0).ravel().cumsum()

@@ -48,7 +48,7 @@ class Phases:
         attributes are used. Private medians set the bins, or attributes are drawn with their bins.
         """
         plan = self.recipe.plan(request)
-        account = Accountant(plan, max(plan.epsilon, request.epsilon), request.delta)
+        account = Accountant(plan, plan.debit(request.epsilon), request.delta)
         context = RunContext(self.recipe, request, account, self.randomness, self.observe)
         if self.recipe.counts_rows:
             self.observe(Event(Phase.COUNT_ROWS))

@@ -75,10 +75,8 @@ class Run:
 
     @property
     def cost(self) -> int:
-        """The debit in nano-ε: the requested ε, or what a published form really spends if that is
-        more.
-        """
-        return max(self.plan.epsilon, self.request.epsilon)
+        """The debit in nano-ε."""
+        return self.plan.debit(self.request.epsilon)
 
     @property
     def delta(self) -> int:
