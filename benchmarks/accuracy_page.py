@@ -303,7 +303,7 @@ def page(
     fewer = [f"{c.table} at {c.epsilon:g} ({c.missing})" for c in cells if c.missing]
     if fewer:
         missing += f" Runs that are missing: {', '.join(fewer)}."
-    pure = " Recipes other than auto and boosted spend no δ." if delta else ""
+    pure = " Recipes other than auto, boosted and class-means spend no δ." if delta else ""
     return (
         f"# {title}\n\nWritten by `{command}`; {given}, noise from seeds.{pure}{missing} Means "
         f"over tables, AUC over those with two classes:\n\n{summary(cells, delta)}\n\n"
