@@ -980,6 +980,25 @@ def test_a_far_moment_in_a_time_zone_ends_no_run(far: str, zone: str, arrow: boo
     assert np.abs(counts([*usual, far]) - counts(usual)).sum() == 1
 
 
+def test_moments_in_a_time_zone_are_predicted_as_they_are_trained(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    """In their own zone, whatever that of the connection is; without a value far from today."""
+    column = {"name": "q", "kind": "numeric", "edges": [dt.date(2019, 12, 31)]}
+    label = {"name": "y", "kind": "categorical", "domain": ["no", "yes"]}
+    domain = domain_from_mapping({"target": "y", "column": [column, label]})
+    moments = np.array(["2019-12-31T20:00", "2019-12-30", "20200-01-01"] * 300, "M8[s]")
+    zoned = pandas.Series(moments).dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo")
+    frame = pandas.DataFrame({"q": zoned, "y": ["yes", "no", "yes"] * 300})
+    con.execute("SET TimeZone = 'America/New_York'")
+    forest = train(
+        con, frame, domain=domain, epsilon=100, recipe="dpdf", depth=1, privacy_unit="row",
+        ledger=tmp_path / "ledger", dataset="d",
+    )  # fmt: skip
+    found = forest.predict(con, frame).filter("prediction = y").aggregate("count(*)").fetchall()
+    assert found == [(900,)]
+
+
 @pytest.mark.parametrize(
     "column",
     [

@@ -156,10 +156,7 @@ def _parts(rows: Any) -> tuple[Any, Any]:
         return _parts_of_polars(rows)
     if isinstance(rows, dict):
         return None, {name: _known(column) for name, column in rows.items()}
-    odd = [name for name, kind in rows.dtypes.items() if _is_object_beside_others(kind)]
-    rows = rows.copy(deep=False) if odd else rows
-    for name in odd:
-        rows[name] = _objects(rows[name])
+    rows = with_texts(rows)
     names = [name for name, kind in rows.dtypes.items() if _is_arrow(kind)]
     if not names:
         return None, rows
@@ -182,6 +179,19 @@ def _parts_of_polars(rows: Any) -> tuple[Any, Any]:
     return typed.to_arrow() if typed.width else None, others or None
 
 
+def with_texts(rows: Any) -> Any:
+    """A frame of pandas with texts in the place of types that are no attribute's; frames of other
+    libraries as they are.
+    """
+    if not hasattr(rows, "iloc"):
+        return rows
+    odd = [name for name, kind in rows.dtypes.items() if _is_object_beside_others(kind)]
+    rows = rows.copy(deep=False) if odd else rows
+    for name in odd:
+        rows[name] = _texts(rows[name])
+    return rows
+
+
 def _is_object_beside_others(kind: Any) -> bool:
     """Whether a type of pandas is no attribute's: moments in a time zone, times, time differences.
 
@@ -199,8 +209,8 @@ def _is_in_zone(kind: Any) -> bool:
     return getattr(kind, "tz", None) is not None
 
 
-def _objects(column: Any) -> Any:
-    """A column of pandas as objects.
+def _texts(column: Any) -> Any:
+    """A column of pandas as the texts of its values.
 
     Moments in a time zone are missing beyond the years 1 to 9999, where Python has no text of them.
     """
@@ -210,7 +220,8 @@ def _objects(column: Any) -> Any:
     if _is_in_zone(column.dtype):
         column = column.mask(_without_text(column.dt.tz_convert("UTC")))
         column = column.mask(_without_text(column))
-    return column.astype(object)
+    text = column.astype(object).map(str, na_action="ignore")
+    return text.where(column.notna(), None)
 
 
 def _without_arrow(column: Any, kind: Any) -> Any:
