@@ -23,7 +23,7 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
 from dpforest_duckdb.engine.base import POINTS
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.errors import NotPrivateWarning
+from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
 from dpforest_duckdb.learners import class_means
 from dpforest_duckdb.learners.boosting import BOOSTING
 from dpforest_duckdb.learners.class_means import (
@@ -280,6 +280,23 @@ def test_with_a_delta_the_noise_of_many_attributes_is_gaussian(
     window = plan.query("window")
     assert window is not None
     assert (window.total, window.measure) == (24 * costs["window"], "ρ")
+
+
+@pytest.mark.parametrize("epsilon", ["0.000000001", "0.0000001"])
+def test_a_budget_that_is_too_small_is_refused_with_a_delta_too(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, epsilon: str
+) -> None:
+    names = [f"x{i}" for i in range(20)]
+    con.execute(
+        f"CREATE TABLE t AS SELECT {', '.join(f'i AS {name}' for name in names)}, 'p' AS c "
+        "FROM range(9) AS r(i)"
+    )
+    kinds = [Attribute(name, "numeric", lower=0, upper=70) for name in names]
+    with pytest.raises(DpforestError, match="epsilon is too small"):
+        prepare(
+            con, "t", domain=Domain(tuple(kinds), "c", LABELS), recipe="class-means",
+            privacy_unit="row", epsilon=epsilon, delta="0.00001", ledger=tmp_path / "ledger",
+        )  # fmt: skip
 
 
 def test_a_huge_delta_debits_no_more_than_was_asked_for(

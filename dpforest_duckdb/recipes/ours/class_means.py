@@ -46,10 +46,13 @@ def plan(request: Request) -> Plan:
 
 
 def _noise(plan: Plan, request: Request) -> float:
-    """The noise of the sums, times that of the products if there are any.
+    """The noise of the sums, times that of the products if there are any; infinite if a query gets
+    nothing.
 
     So plans with the same queries are compared by the product of two ratios.
     """
+    if not all(cost for query in plan.queries for cost in query.by_depth):
+        return math.inf
     queries = [query for query in plan.queries if query.purpose in ("means", "products")]
     return math.prod(LEARNER.deviation(query, request) or 0.0 for query in queries)
 
