@@ -1,0 +1,376 @@
+"""Queries of DuckDB as rows: what they may read, and which budget they count for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from engine_conformance import DOMAIN, ROWS
+from source_rows import ROW, columns, database, debits, fitted, pandas, parquet_file, polars
+
+from dpforest_duckdb import BudgetError, DpforestError, UsageError, evaluate, prepare, train
+from dpforest_duckdb.domain.file import domain_from_mapping
+from dpforest_duckdb.domain.types import BIGINT
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.sources import SourceEngine
+from dpforest_duckdb.ledger.anchor import TableInfo
+from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.ledger.datasets import DatasetAccount
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.progress import Event, Phase
+from dpforest_duckdb.training.opening import find_rows
+
+
+def test_a_query_of_a_whole_table_is_that_table(tmp_path: Path) -> None:
+    con, book = database(tmp_path), tmp_path / "ledger"
+    con.execute('CREATE SCHEMA s; CREATE TABLE s."a.b" AS FROM t; CREATE VIEW v AS FROM t')
+    for relation in (con.table("t"), con.sql("FROM t"), con.sql('SELECT * FROM s."a.b"')):
+        fitted(con, relation, ledger=book)
+    assert [run.table.name for run in debits(book)] == ["t", "t", "s.a.b"]
+    others = ("FROM t LIMIT 9", "FROM t ORDER BY 1", "SELECT DISTINCT * FROM t", "FROM t, range(2)")
+    for query in (*others, "FROM v", "FROM t TABLESAMPLE 50%", "FROM t UNION ALL FROM t"):
+        with pytest.raises(UsageError, match="dataset"):
+            fitted(con, con.sql(query), ledger=book)
+
+
+def test_a_table_of_another_system_is_a_query_with_a_dataset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in an attached PostgreSQL database, whose extension the tests do not have."""
+    con, book, run = database(tmp_path), tmp_path / "ledger", DuckDBEngine.run
+
+    def foreign(engine: DuckDBEngine, sql: str, *values: Any, **options: Any) -> Any:
+        return [("postgres",)] if "SELECT type" in sql else run(engine, sql, *values, **options)
+
+    monkeypatch.setattr(DuckDBEngine, "run", foreign)
+    with pytest.raises(DpforestError, match="postgres database, which cannot keep a budget"):
+        fitted(con, "t", ledger=book)
+    with pytest.raises(UsageError, match="dataset"):
+        fitted(con, con.sql("FROM t"), ledger=book)
+    assert fitted(con, con.sql("FROM t"), ledger=book, dataset="d").private
+
+
+QUERIES_OF_T = (
+    "FROM t WHERE size < -99",
+    "FROM v",
+    "FROM m()",
+    "SELECT * REPLACE (s() AS size) FROM u",
+    "WITH c AS (FROM v) FROM c",
+    "FROM query('FROM t')",
+    "FROM duckdb_table_sample('t')",
+)
+
+
+def with_queries(folder: Path) -> tuple[duckdb.DuckDBPyConnection, Path]:
+    """A database with what the queries name, and a ledger."""
+    con = database(folder)
+    con.execute(
+        "CREATE VIEW v AS FROM t; CREATE MACRO m() AS TABLE FROM t; CREATE TABLE u AS FROM t; "
+        "CREATE MACRO s() AS (SELECT max(size) FROM t)"
+    )
+    return con, folder / "ledger"
+
+
+@pytest.fixture(scope="module")
+def capped(tmp_path_factory: pytest.TempPathFactory) -> tuple[duckdb.DuckDBPyConnection, Path]:
+    """The same once the table t has a cap."""
+    con, book = with_queries(tmp_path_factory.mktemp("capped"))
+    find_rows(con, "t").account(book, None).set_cap(9 * NANO, 0, ROW, raise_cap=False)
+    return con, book
+
+
+@pytest.mark.parametrize("query", QUERIES_OF_T)
+def test_a_query_that_reads_a_capped_table_is_refused(
+    query: str, capped: tuple[duckdb.DuckDBPyConnection, Path]
+) -> None:
+    con, book = capped
+    with pytest.raises(BudgetError, match='table "t", which has a cap'):
+        fitted(con, con.sql(query), ledger=book, dataset="d")
+
+
+def test_queries_without_a_capped_table_are_trained_on(
+    tmp_path: Path, capped: tuple[duckdb.DuckDBPyConnection, Path]
+) -> None:
+    con, book = with_queries(tmp_path)
+    for query in QUERIES_OF_T:
+        fitted(con, con.sql(query), ledger=book, dataset="d")
+    con, book = capped
+    for query in ("FROM u WHERE size > 0", "SELECT u.* FROM u, range(2)"):
+        fitted(con, con.sql(query), ledger=book, dataset="d")
+
+
+def test_stored_results_of_a_capped_table_are_refused(tmp_path: Path) -> None:
+    """Their plan has no scan of the table that they were read from."""
+    con, book = database(tmp_path), tmp_path / "ledger"
+    con.execute("PREPARE p AS FROM t WHERE size > 0")
+    queries = [con.sql("EXECUTE p"), con.sql("EXECUTE p").filter("size > 1")]
+    queries += [con.sql("UPDATE t SET size = size RETURNING *")]
+    find_rows(con, "t").account(book, None).set_cap(9 * NANO, 0, ROW, raise_cap=False)
+    queries += [con.sql("FROM t WHERE size > 0").materialize()]
+    for query in queries:
+        with pytest.raises(DpforestError, match="stored result"):
+            fitted(con, query, ledger=book, dataset="d")
+    con.execute("SET VARIABLE held = (SELECT list(t) FROM t)")
+    with pytest.raises(DpforestError, match="stored result"):
+        fitted(con, queries[0], ledger=book, dataset="d")
+    query = con.sql("SELECT unnest(getvariable('held'), recursive := true)")
+    with pytest.raises(BudgetError, match='table "t", which has a cap'):
+        fitted(con, query, ledger=book, dataset="d")
+    assert not debits(book)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "FROM '{}/people.csv'",
+        "FROM (SELECT * FROM read_csv('{}/people.csv', header = true)) WHERE ward = 'a'",
+        "FROM v",
+        "FROM '{}/people.json'",
+        "FROM read_ndjson('{}/people.json')",
+        "SELECT 'a' AS ward, 'yes' AS smokes UNION ALL FROM '{}/people.csv' WHERE false",
+        "FROM frame",
+    ],
+)
+def test_a_query_whose_types_follow_from_the_values_is_refused(query: str, tmp_path: Path) -> None:
+    """One row `maybe` would make text of BOOLEAN, and change how all others are compared."""
+    (tmp_path / "people.csv").write_text("ward,smokes\n" + "a,yes\nb,no\n" * 20)
+    (tmp_path / "people.json").write_text('{"ward": "a", "smokes": "yes"}\n' * 20)
+    con, book = duckdb.connect(), tmp_path / "book"
+    con.execute(f"CREATE VIEW v AS FROM '{tmp_path}/people.csv'")
+    frame = pandas.DataFrame({"ward": ["a", "b"], "smokes": [True, "maybe"]})
+    rows = con.sql(query.format(tmp_path))
+    domain = domain_from_mapping(
+        {
+            "target": "smokes",
+            "column": [
+                {"name": "ward", "kind": "categorical", "domain": ["a", "b"]},
+                {"name": "smokes", "kind": "categorical", "domain": ["no", "yes"]},
+            ],
+        }
+    )
+    with pytest.raises(DpforestError, match="whose types may follow from the values"):
+        train(con, rows, domain=domain, epsilon=1, ledger=book, dataset="d")
+    assert not book.exists()
+    train(con, frame, domain=domain, epsilon=1, ledger=book, dataset="d")
+    train(con, tmp_path / "people.csv", domain=domain, epsilon=1, ledger=book)
+
+
+@pytest.mark.parametrize("hidden", ["a temporary view", "a registered frame", "another schema"])
+def test_a_query_is_looked_at_where_its_names_mean_the_same(hidden: str, tmp_path: Path) -> None:
+    """A table of the same name, which only another connection would read, hides nothing."""
+    con, book = database(tmp_path), tmp_path / "book"
+    (tmp_path / "rows.csv").write_text("colour,size,who,label\n")
+    if hidden == "a temporary view":
+        con.execute(f"CREATE TEMP VIEW t AS FROM '{tmp_path}/rows.csv'")
+    elif hidden == "a registered frame":
+        con.register("t", pandas.DataFrame(columns()))
+    else:
+        con.execute(f"CREATE SCHEMA s; CREATE VIEW s.t AS FROM '{tmp_path}/rows.csv'")
+        con.execute("SET search_path = 's'")
+    with pytest.raises(DpforestError, match="whose types may follow from the values"):
+        fitted(con, con.sql("FROM t WHERE label IS NOT NULL"), ledger=book, dataset="d")
+    assert not book.exists()
+
+
+@pytest.mark.parametrize("kind", ["TABLE", "TEMP TABLE", "VIEW", "TEMP VIEW"])
+def test_no_table_takes_the_place_of_the_rows_of_a_query(kind: str, tmp_path: Path) -> None:
+    """Whatever name the query has while it is read, the user cannot know it."""
+    con, book = database(tmp_path), tmp_path / "book"
+    rows = con.sql("FROM t WHERE size < 3")
+    forest = fitted(con, rows, ledger=book, dataset="d")
+    expected = evaluate(con, forest, rows, ledger=book, dataset="d")
+    con.execute(f"CREATE {kind} dpforest_rows AS FROM t")
+    assert evaluate(con, forest, rows, ledger=book, dataset="d") == expected
+    assert 0 < expected.rows < len(ROWS)
+
+
+def test_locked_settings_and_deep_queries_hide_nothing(tmp_path: Path) -> None:
+    con, book = database(tmp_path), tmp_path / "book"
+    shown = con.execute("SELECT current_setting('explain_output')").fetchone()
+    fitted(con, con.sql("FROM t WHERE true"), ledger=book, dataset="d")
+    assert con.execute("SELECT current_setting('explain_output')").fetchone() == shown
+    con.execute("SET lock_configuration = true")
+    (tmp_path / "rows.csv").write_text("colour,size,who,label\n")
+    fitted(con, con.sql("FROM t WHERE true"), ledger=book, dataset="d")
+    with pytest.raises(DpforestError, match="whose types may follow from the values"):
+        fitted(con, con.sql(f"FROM '{tmp_path}/rows.csv'"), ledger=book, dataset="d")
+    deep = "SELECT * REPLACE (size + 1 AS size) FROM (" * 600 + "FROM t" + ")" * 600
+    with pytest.raises(DpforestError, match="too deeply nested"):
+        fitted(con, con.sql(deep), ledger=book, dataset="d")
+
+
+def test_parameters_and_locked_settings_do_not_hide_a_file(tmp_path: Path) -> None:
+    """DuckDB leaves out what has no rows, but its types decide about the types of all rows."""
+    con, book = database(tmp_path), tmp_path / "book"
+    (tmp_path / "rows.csv").write_text("colour,size,who,label\n")
+    hidden = f"UNION ALL FROM '{tmp_path}/rows.csv' WHERE false"
+    rows = con.sql(f"FROM t WHERE size >= $n {hidden}", params={"n": 0})
+    for given in (rows, con.sql("FROM t WHERE size >= $n", params={"n": 0})):
+        with pytest.raises(DpforestError, match="has parameters"):
+            fitted(con, given, ledger=book, dataset="d")
+    con.execute(f"CREATE TEMP VIEW v AS FROM t {hidden}; SET lock_configuration = true")
+    for query in (f"FROM t {hidden}", "FROM v"):
+        with pytest.raises(DpforestError, match="are locked"):
+            fitted(con, con.sql(query), ledger=book, dataset="d")
+    assert not book.exists()
+    fitted(con, con.sql("FROM t WHERE size >= 0"), ledger=book, dataset="d")
+
+
+def test_objects_of_python_are_given_themselves_not_by_a_query(tmp_path: Path) -> None:
+    con, book = database(tmp_path), tmp_path / "book"
+    for rows in (polars.DataFrame(columns()), polars.DataFrame(columns()).to_arrow()):
+        with pytest.raises(DpforestError, match="reads python_arrow_scan"):
+            fitted(con, con.sql("FROM rows WHERE size > 0"), ledger=book, dataset="d")
+        fitted(con, rows, ledger=book, dataset="d")
+
+
+def test_a_view_that_becomes_one_of_a_file_ends_the_run_before_the_debit(tmp_path: Path) -> None:
+    con, book = database(tmp_path), tmp_path / "book"
+    con.execute("CREATE VIEW v AS FROM t WHERE size > 0")
+    given = {"domain": DOMAIN, "epsilon": 1, "ledger": book, "dataset": "d"}
+    for other in ("FROM t", f"FROM '{tmp_path}/rows.csv'", "SELECT * REPLACE ('1' AS size) FROM t"):
+        run = prepare(con, con.sql("FROM v WHERE true"), **given, privacy_unit="row")
+        (tmp_path / "rows.csv").write_text("colour,size,who,label\n")
+        con.execute(f"CREATE OR REPLACE VIEW v AS {other}")
+        if other == "FROM t":
+            run.execute()
+            continue
+        with pytest.raises(DpforestError, match=r"follow from the values|have changed"):
+            run.execute()
+        con.execute("CREATE OR REPLACE VIEW v AS FROM t WHERE size > 0")
+    assert len(debits(book)) == 1
+
+
+def test_a_name_means_what_a_query_means_whatever_the_search_path_is(tmp_path: Path) -> None:
+    con = duckdb.connect()
+    con.execute("CREATE SCHEMA s1; CREATE SCHEMA s2")
+    con.execute("CREATE TABLE s2.t AS SELECT 2 AS x; CREATE TABLE main.t AS SELECT 0 AS x")
+    con.execute("CREATE TABLE s2.u AS SELECT 2 AS x")
+    con.execute("SET search_path = 's1,s2'")
+    assert con.sql("FROM t").fetchall() == [(2,)]
+    with pytest.raises(DpforestError, match="several tables"):
+        find_rows(con, "t")
+    assert not find_rows(con, con.sql("FROM t")).in_table
+    assert find_rows(con, "u").table.schema == "s2"
+    con.execute("SET search_path = 's2'")
+    assert find_rows(con, con.sql("FROM u")).table.schema == "s2"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "FROM '{}'",
+        "FROM read_duckdb('{}', table_name = 't')",
+        "FROM v",
+        "FROM json_execute_serialized_sql(json_serialize_sql($$FROM '{}'$$))",
+    ],
+)
+def test_a_query_of_a_database_that_is_not_attached_is_refused(query: str, tmp_path: Path) -> None:
+    file, con = tmp_path / "other.duckdb", duckdb.connect()
+    with duckdb.connect(str(file)) as other:
+        other.execute("CREATE TABLE t AS SELECT 'red' AS colour, 'no' AS label, 1 AS size")
+    con.execute(f"CREATE VIEW v AS FROM '{file}'; SET explain_output = 'optimized_only'")
+    with pytest.raises(DpforestError, match="ATTACH the file"):
+        fitted(con, con.sql(query.format(file)), ledger=tmp_path / "l", dataset="d")
+
+
+def test_caps_are_checked_again_when_a_query_is_debited(tmp_path: Path) -> None:
+    con, book = database(tmp_path), tmp_path / "ledger"
+    con.execute("CREATE TABLE u AS FROM t; CREATE VIEW v AS FROM u WHERE size > 0")
+    given: dict[str, Any] = {"domain": DOMAIN, "epsilon": 1, "ledger": book, "dataset": "d"}
+    view, query = (prepare(con, con.sql(q), **given) for q in ("FROM v", "FROM t LIMIT 9"))
+    find_rows(con, "t").account(book, None).set_cap(9 * NANO, 0, ROW, raise_cap=False)
+    con.execute("CREATE OR REPLACE VIEW v AS FROM t WHERE size > 0")
+    for run in (view, query):
+        with pytest.raises(BudgetError, match='table "t", which has a cap'):
+            run.execute()
+    assert not debits(book)
+
+
+def test_no_macro_hides_what_a_query_reads(tmp_path: Path) -> None:
+    con, book = database(tmp_path), tmp_path / "ledger"
+    find_rows(con, "t").account(book, None).set_cap(NANO, 0, ROW, raise_cap=False)
+    con.execute("""CREATE MACRO json_serialize_plan(x) AS '{"error": false}';
+        CREATE MACRO json_serialize_sql(x) AS '{"statements": []}';
+        CREATE MACRO duckdb_tables() AS TABLE FROM range(0);
+        CREATE MACRO duckdb_databases() AS TABLE FROM range(0)""")
+    with pytest.raises(BudgetError, match='table "t", which has a cap'):
+        fitted(con, con.sql("FROM t WHERE size < 9"), ledger=book, dataset="d")
+    assert not debits(book)
+
+
+def test_a_query_is_refused_in_an_open_transaction_before_the_debit(tmp_path: Path) -> None:
+    con, book = database(tmp_path), tmp_path / "ledger"
+    run = prepare(
+        con, con.sql("FROM t LIMIT 9"), domain=DOMAIN, epsilon=1, ledger=book, dataset="d"
+    )
+    con.execute("BEGIN")
+    with pytest.raises(DpforestError, match="open transaction"):
+        run.execute()
+    with pytest.raises(DpforestError, match="open transaction"):
+        fitted(con, con.sql("FROM t LIMIT 9"), ledger=book, dataset="d")
+    assert not debits(book)
+    con.execute("ROLLBACK")
+    assert run.execute().private
+
+
+def test_a_view_that_is_replaced_after_the_debit_is_read_as_it_was(tmp_path: Path) -> None:
+    con, book, seen = database(tmp_path), tmp_path / "ledger", list[str]()
+    con.execute("CREATE VIEW v AS FROM t WHERE size > 0; CREATE MACRO m() AS TABLE FROM v")
+    con.execute("CREATE TABLE capped AS SELECT t.* FROM t, range(900)")
+    find_rows(con, "capped").account(book, None).set_cap(NANO, 0, ROW, raise_cap=False)
+    given: dict[str, Any] = {"domain": DOMAIN, "epsilon": 1000, "recipe": "greedy-tree"}
+    run = prepare(con, con.sql("FROM m()"), **given, depth=1, ledger=book, dataset="d")
+
+    def swap(event: Event) -> None:
+        seen.append(event.phase)
+        if len(seen) == 2:  # the first step after the debit; nothing is read yet
+            con.cursor().execute("CREATE OR REPLACE VIEW v AS FROM capped")
+
+    forest = run.execute(observe=swap)
+    assert seen[0] == Phase.DEBIT
+    assert len(debits(book)) == 1
+    counts = forest.trees[0].counts
+    assert counts is not None
+    assert counts[0].sum() < 900, "the rows of t, not those of the capped table"
+    con.execute("BEGIN; ROLLBACK")  # no transaction was left open
+
+
+def test_the_schema_of_the_models_holds_no_table_to_train_on(tmp_path: Path) -> None:
+    con, book = database(tmp_path), tmp_path / "ledger"
+    con.execute("CREATE SCHEMA dpforest; CREATE TABLE dpforest.t AS FROM t")
+    for rows in ("dpforest.t", "memory.dpforest.t"):
+        with pytest.raises(DpforestError, match="schema of the models"):
+            find_rows(con, rows).account(book, None)
+
+
+def test_macros_of_the_user_do_not_change_how_a_query_is_read() -> None:
+    con = duckdb.connect()
+    con.execute("CREATE TABLE t AS SELECT size::DOUBLE AS size FROM range(9) r(size)")
+    for macro in ("ceil(x)", "isnan(x)", "greatest(x, y)", "least(x, y)", '"-"(x)'):
+        con.execute(f"CREATE MACRO {macro} AS (SELECT 7 FROM t LIMIT 1)")
+    relation = con.sql("SELECT size FROM t LIMIT 9")
+    engine = find_rows(con, relation).engine
+    assert isinstance(engine, SourceEngine)
+    table = TableInfo(engine.source.catalog, "main", "query", {"size": BIGINT})
+    with engine.source.opened(table) as rows:
+        rows.fill()
+        name = f'"{table.catalog}".main.query'
+        assert rows.cursor.sql(f"SELECT sum(size) FROM {name}").fetchall() == [(36,)]
+
+
+def test_a_query_cannot_read_a_capped_file(tmp_path: Path) -> None:
+    con, book, path = duckdb.connect(), tmp_path / "ledger", parquet_file(tmp_path)
+    query = f"FROM '{path}'"
+    fitted(con, con.sql(query), ledger=book, dataset="d")
+    DatasetAccount(Ledger(book), (path.resolve(),)).set_cap(9 * NANO, 0, ROW, raise_cap=False)
+    with pytest.raises(BudgetError, match="may read files"):
+        fitted(con, con.sql(query), ledger=book, dataset="d")
+    fitted(con, path, ledger=book)
+
+
+def test_a_relation_of_another_connection_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DpforestError, match="another connection"):
+        fitted(duckdb.connect(), database(tmp_path).sql("FROM t WHERE true"), dataset="d")
