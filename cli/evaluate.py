@@ -50,11 +50,12 @@ def evaluate(
 ) -> None:
     """Compare predictions with known classes, exactly or privately.
 
-    Prints accuracy and log loss, and with two classes AUC and a confusion matrix. Without --epsilon
-    the figures are exact and not private; a table with a cap refuses them. With --epsilon they are
-    noisy and free to publish, and the budget is debited; probabilities are then rounded to one of
-    22 ranges. They protect the unit of the table's cap, or else the model's. If no private run in
-    the ledger made the model, add --unseen.
+    Prints accuracy and log loss, with two classes also AUC and a confusion matrix. With more
+    classes, exact figures include the recall of each class. Without --epsilon the figures are exact
+    and not private; a table with a cap refuses them. With --epsilon they are noisy and free to
+    publish, and the budget is debited; probabilities are then rounded to one of 22 ranges. They
+    protect the unit of the table's cap, or else the model's. If no private run in the ledger made
+    the model, add --unseen.
 
     \b
     Example:
@@ -156,12 +157,20 @@ def _show(found: Evaluation, classes: Sequence[str]) -> None:
             [[one, *rows] for one, rows in zip(classes, found.confusion, strict=True)],
         )
         _say_if_never_predicted(found, classes)
+    if found.by_class:
+        show_table(
+            ["class", "rows", "predicted correctly", "recall"],
+            [
+                [one, rows, right, number(right / rows if rows else None)]
+                for one, (rows, right) in zip(classes, found.by_class, strict=True)
+            ],
+        )
 
 
 def _beside(found: Evaluation) -> str:
     """What the accuracy is to be compared with."""
     guess = found.most_frequent
-    return "" if guess is None else f" (always the more frequent class: {number(guess)})"
+    return "" if guess is None else f" (always the most frequent class: {number(guess)})"
 
 
 def _say_if_never_predicted(found: Evaluation, classes: Sequence[str]) -> None:

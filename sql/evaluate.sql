@@ -1,4 +1,4 @@
--- Count how often a model is right, by class (of two) and by probability or its bin.
+-- Count how often a model is right, by class and by probability, or by its bin.
 -- inputs: the scored rows of a table; outputs: one row per combination that occurs
 -- reads private rows: yes
 SELECT
@@ -26,8 +26,8 @@ FROM (
 {% if unit %}
       {{ unit.canonical }} AS "unit",
 {% endif %}
-{# the class itself matters to the AUC of two classes only #}
-      {% if binary %}{{ class }}{% else %}0{% endif %} AS "class",
+{# noise would be added for each class, so several classes are not told apart in a grid #}
+      {% if binary or not edges %}{{ class }}{% else %}0{% endif %} AS "class",
       CAST({{ class }} = {{ predicted }} AS UTINYINT) AS "right",
       {{ value }} AS "value"
     FROM (

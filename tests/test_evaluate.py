@@ -89,6 +89,8 @@ def test_exact_figures_are_those_of_the_definitions(
     assert found.log_loss == pytest.approx(-np.mean(np.log(own)))
     assert not found.private
     assert "epsilon" not in found.facts()
+    of_class = Counter(label for label, _, _ in rows)
+    assert found.most_frequent == pytest.approx(max(of_class.values()) / 901)
     if classes == 2:
         scores = {n: [shares[1] for label, _, shares in rows if label == n] for n in names}
         won = [(y > n) + (y == n) / 2 for y in scores["yes"] for n in scores["no"]]
@@ -100,6 +102,9 @@ def test_exact_figures_are_those_of_the_definitions(
         assert found.auc is None
         assert found.confusion == ()
         assert "confusion" not in found.facts()
+        right = Counter(label for label, said, _ in rows if label == said)
+        assert found.by_class == tuple((of_class[name], right[name]) for name in names)
+        assert min(right.values()) > 0
 
 
 def test_rows_that_cannot_be_read_cost_nothing(

@@ -132,7 +132,7 @@ class Outcomes:
 
     `rows[i]` rows have the class `label[i]` and the probability `value[i]`; their prediction is
     correct if `right[i]` is 1, else wrong. With two classes `value` is the probability of the
-    second. With more it is that of the row's class, and `label` is always 0.
+    second, with more that of the row's class.
     """
 
     label: Integers

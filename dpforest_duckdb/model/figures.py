@@ -32,7 +32,8 @@ class Evaluation:
     standard deviation of the noise in each count that they are computed from, and `accuracy_noise`
     about what it makes of the accuracy's. With two classes,
     `bins[bin]` are the rows of the first and of the second class whose probability of the second is
-    above `EDGES[bin - 1]` and up to `EDGES[bin]`; noisy if the figures are.
+    above `EDGES[bin - 1]` and up to `EDGES[bin]`; noisy if the figures are. With more classes and
+    exact figures, `by_class` has the rows of each class, and how many are predicted correctly.
     """
 
     rows: int | None
@@ -46,6 +47,7 @@ class Evaluation:
     accuracy_noise: float | None = None
     reasons: tuple[str, ...] = ()
     bins: tuple[tuple[int, int], ...] = ()
+    by_class: tuple[tuple[int, int], ...] = ()
 
     def __repr__(self) -> str:
         figures = {"accuracy": self.accuracy, "log loss": self.log_loss, "AUC": self.auc}
@@ -66,16 +68,21 @@ class Evaluation:
 
     @property
     def most_frequent(self) -> float | None:
-        """The accuracy of always predicting the more frequent of two classes, by `bins`."""
-        rows = [_rows_of(self.bins, number) for number in (0, 1)]
+        """The accuracy of always predicting the most frequent class, by `bins` or `by_class`."""
+        rows = [rows for rows, _ in self.by_class]
+        if self.bins:
+            rows = [_rows_of(self.bins, number) for number in (0, 1)]
         return max(rows) / sum(rows) if any(rows) else None
 
     def facts(self) -> dict[str, Any]:
         """The figures as a JSON object, with their cost and privacy unit if they are noisy."""
         names = ("rows", "accuracy", "log_loss", "auc", "private")
         found = {name: getattr(self, name) for name in names}
-        if self.bins:
+        if self.bins or self.by_class:
             found["most_frequent"] = self.most_frequent
+        if self.by_class:
+            found["by_class"] = [list(rows) for rows in self.by_class]
+        if self.bins:
             found["confusion"] = [list(rows) for rows in self.confusion]
             found["bins"] = [list(rows) for rows in self.bins]
             found["bin_edges"] = list(EDGES)
@@ -98,15 +105,21 @@ def exact_figures(outcomes: Outcomes, classes: int) -> Evaluation:
     if not total:
         return Evaluation(0, None, None, None)
     label, value = outcomes.label, outcomes.value
-    of_own_class = np.where(label == 0, 1 - value, value) if classes == 2 else value
-    return Evaluation(
+    correct = rows * outcomes.right
+    found = Evaluation(
         rows=total,
-        accuracy=float((rows * outcomes.right).sum() / total),
-        log_loss=log_loss(of_own_class, rows),
-        auc=auc(value, rows * (label == 1), rows * (label == 0)) if classes == 2 else None,
-        bins=_bins(np.array([_in_bins(value, rows * (label == c)) for c in (0, 1)]))
-        if classes == 2
-        else (),
+        accuracy=float(correct.sum() / total),
+        log_loss=log_loss(np.where(label == 0, 1 - value, value) if classes == 2 else value, rows),
+        auc=None,
+    )
+    if classes > 2:
+        each = ((int(of[label == c].sum()) for of in (rows, correct)) for c in range(classes))
+        return replace(found, by_class=tuple((rows, right) for rows, right in each))
+    by_label = [rows * (label == c) for c in (0, 1)]
+    return replace(
+        found,
+        auc=auc(value, by_label[1], by_label[0]),
+        bins=_bins(np.array([_in_bins(value, rows) for rows in by_label])),
     )
 
 
