@@ -11,6 +11,7 @@ import typer
 from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import PERSONS, emit, say, say_if_new, show_table, tell
 from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.ledger.refusals import RAISE
 
 if TYPE_CHECKING:
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
@@ -41,7 +42,10 @@ def budget(
     privacy_unit: options.PrivacyUnit = None,
     rows_per_unit: options.RowsPerUnit = None,
     raise_cap: Annotated[
-        bool, typer.Option("--raise", help="Allow a higher cap than the present one.")
+        bool,
+        typer.Option(
+            "--raise", help="Allow a cap that is higher than the present one, or protects less."
+        ),
     ] = False,
     ledger: options.Ledger = None,
     dataset: options.Dataset = None,
@@ -112,7 +116,7 @@ def _say_if_overspent(found: Budget) -> None:
     if found.overspent:
         say(
             f"Warning: more {' and '.join(found.overspent)} is spent already than the cap allows, "
-            "so every run is refused: raise the cap."
+            f"so every run is refused: {RAISE}."
         )
 
 

@@ -65,7 +65,10 @@ def models(
             f"models list shows all of them: for one, dpforest models show {shlex.quote(chosen)}."
         )
     writes = action in (Action.import_, Action.export)
-    options.refuse_idle("goes with models import", name=name if action != "import" else None)
+    if name and action is not Action.import_:
+        raise UsageError(
+            f"--name goes with models import: write dpforest models {action} {shlex.quote(name)}."
+        )
     options.refuse_idle("goes with models export", out=out if action != "export" else None)
     options.refuse_idle("goes with models import and export", replace=replace and not writes)
     if action is not Action.list and chosen is None:

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 # where each row is protected because nothing else was asked for
-PERSONS = "If one person may have several rows, protect persons: --privacy-unit COLUMN."
+PERSONS = (
+    "If one person may have several rows, protect persons with --privacy-unit COLUMN: after a run "
+    "for rows, no cap can protect persons."
+)
 
 
 def tell(text: object) -> None:
@@ -50,21 +53,10 @@ def say_if_new(account: AnyAccount) -> None:
 
     A table knows its ledger and its budget; files and names do not, so a wrong one must be seen.
     """
-    from dpforest_duckdb.domain.names import listed
     from dpforest_duckdb.ledger.datasets import DatasetAccount
 
-    if not isinstance(account, DatasetAccount):
-        return
-    if not account.ledger.path.exists():
-        say(
-            f"New ledger {account.ledger.path}: it knows of no earlier run, and no cap that is in "
-            "another ledger."
-        )
-    elif (others := account.others()) is not None:
-        say(
-            f'New dataset "{account.dataset}": the ledger knows of no earlier run on it (it has '
-            f"{listed(others) or 'no other'})."
-        )
+    if isinstance(account, DatasetAccount) and (new := account.new_ledger or account.new_dataset):
+        say(new)
 
 
 def say_spent(account: AnyAccount) -> None:
@@ -72,12 +64,14 @@ def say_spent(account: AnyAccount) -> None:
     from dpforest_duckdb.privacy.amounts import ATTO, show
 
     budget, name = account.budget(), account.display
-    left = budget.left_epsilon
-    cap = f" of a cap of {show(budget.cap.epsilon)}, {show(left or 0)} left" if budget.cap else ""
-    spent = f"ε = {show(budget.spent_epsilon)}"
+    cap, spent = budget.cap, f"ε = {show(budget.spent_epsilon)}"
+    if cap:
+        spent += f" of a cap of {show(cap.epsilon)}, {show(budget.left_epsilon or 0)} left"
     if budget.spent_delta:
-        spent += f", δ = {show(budget.spent_delta, ATTO)}"
-    say(f'Spent on {account.noun} "{name}" so far: {spent}{cap}.')
+        spent += f"{';' if cap else ','} δ = {show(budget.spent_delta, ATTO)}"
+    if budget.spent_delta and cap:
+        spent += f" of {show(cap.delta, ATTO)}, {show(budget.left_delta or 0, ATTO)} left"
+    say(f'Spent on {account.noun} "{name}" so far: {spent}.')
 
 
 def _wrapped(line: str, stream: TextIO | None) -> str:

@@ -143,7 +143,14 @@ def _check_size(text: str, *, force: bool, faster: bool) -> None:
 
 def _known(engine: DuckDBEngine, table: str) -> Scored | None:
     """The table if this database has it; in another database it may have any columns."""
+    from dpforest_duckdb.domain.names import hint
+
     try:
         return engine.scored(table)
     except DpforestError:
+        known = [each.reference for each in engine.tables(engine.catalog)]
+        say(
+            f'Note: the database has no table "{table}"{hint(table, known)}: the SQL is for a table '
+            "of that name in another one."
+        )
         return None

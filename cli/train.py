@@ -14,7 +14,6 @@ from dpforest_duckdb.cli.output import (
     emit,
     facts,
     say,
-    say_if_new,
     say_spent,
     tell,
 )
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from dpforest_duckdb.model.forest import Forest
     from dpforest_duckdb.training.run import Run
 
+OPTIONS = "the options (they must not contain private values)"
 SEED_ALONE = (
     "--seed makes repeatable noise, which gives no privacy: use --seed and --not-private together."
 )
@@ -65,7 +65,7 @@ def train(
         list[str] | None,
         typer.Option(
             metavar="NAME=A,B",
-            help="Categories of a column; may be repeated.",
+            help="Categories of a column, in double quotes if they have commas; may be repeated.",
             rich_help_panel=sections.DATA,
         ),
     ] = None,
@@ -73,7 +73,7 @@ def train(
         str | None,
         typer.Option(
             metavar="A,B",
-            help="The classes; with --numeric or --categories.",
+            help="The classes, with --numeric or --categories; quote one that has a comma.",
             rich_help_panel=sections.DATA,
         ),
     ] = None,
@@ -354,7 +354,7 @@ def _declared(
     from dpforest_duckdb.domain.flags import domain_from_flags
 
     declared = domain_from_flags(target, numeric or [], categories or [], classes)
-    return declared, "the options (they must not contain private values)"
+    return declared, OPTIONS
 
 
 def _refuse_repeated(given: dict[str, list[str]]) -> None:
@@ -369,7 +369,10 @@ def _attributes(number: int) -> str:
 
 def _say_public(runs: list[Run], source: str, *, unit_given: bool) -> None:
     """Print what is public about each run; what is the same for several, once."""
-    say_if_new(runs[0].account)
+    from dpforest_duckdb.ledger.datasets import DatasetAccount
+
+    if isinstance(runs[0].account, DatasetAccount) and (new := runs[0].account.new_ledger):
+        say(new)
     lines = (line for run in runs for line in _public(run, source, unit_given=unit_given))
     for line in dict.fromkeys(lines):
         say(line)
@@ -380,8 +383,10 @@ def _public(run: Run, source: str, *, unit_given: bool) -> Iterator[str]:
     from dpforest_duckdb.domain.names import fold, listed
 
     public = run.request.domain
+    # a class with a comma would be two
+    listing = f" ({listed(public.classes)})" if source == OPTIONS else ""
     yield (
-        f'Taken as public: "{public.target}" and its {len(public.classes)} classes, '
+        f'Taken as public: "{public.target}" and its {len(public.classes)} classes{listing}, '
         f"{_attributes(len(public.attributes))} categories and bounds, from {source}."
     )
     each = run.bytes_of_a_row
@@ -390,11 +395,10 @@ def _public(run: Run, source: str, *, unit_given: bool) -> Iterator[str]:
     long = column != "row" and run.table.columns[column].long
     more = f', if no "{column}" has more than 64 bytes' if long else ""
     yield f"Temporary space: {space}{more}."
-    if unused := run.unused_columns:
-        yield (
-            f"Columns not used: {listed(unused)}. Their values are not declared, or an option "
-            "leaves them out."
-        )
+    if run.unused_columns:
+        yield f"Columns not used, because they are not declared: {listed(run.unused_columns)}."
+    if run.left_out:
+        yield f"Attributes left out by an option: {listed(run.left_out)}."
     yield (
         f'Privacy unit: {run.unit} of {run.account.noun} "{run.account.display}", added or removed.'
     )

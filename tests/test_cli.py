@@ -43,6 +43,10 @@ def test_train_for_people(db: Path) -> None:
     for word in ("Timings depend on private rows", " s  encoding", "so far: ε = 2, δ = 0.000001"):
         assert word in said.err
         assert word not in said.out
+    cap = ("budget", "set", "--db", db, "--table", "visits", "--epsilon", "4", "--delta", "0.00001")
+    assert dpforest(*cap).code == 0
+    said = dpforest(*train(db, "--name", "third", "--delta", "0.000001"))
+    assert "ε = 3 of a cap of 4, 1 left; δ = 0.000002 of 0.00001, 0.000008 left." in said.err
 
 
 def test_delta_is_spent_by_recipes_that_can_use_it(db: Path) -> None:
@@ -328,7 +332,7 @@ def test_rows_per_unit_are_bounded_and_printed(db: Path) -> None:
 def test_rows_are_protected_only_with_a_word_about_persons(db: Path, tmp_path: Path) -> None:
     """Whoever caps or trains without a privacy unit, or with another one than the domain's."""
     said = dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "9")
-    assert "protect persons: --privacy-unit COLUMN" in said.err
+    assert "protect persons with --privacy-unit COLUMN" in said.err
     again = dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "8")
     assert "protect persons" not in again.err, "said once"
     file = tmp_path / "visits.toml"

@@ -48,7 +48,7 @@ def test_files_are_trained_on_with_a_domain_by_options(db: str, folder: Path) ->
     assert said.code == 0, said.err
     assert "from the options" in said.err
     assert "A copy of these files" in said.err
-    assert 'Columns not used: "who".' in said.err
+    assert 'Columns not used, because they are not declared: "who".' in said.err
     forest = load_forest("m.json")
     assert forest.private
     assert [attribute.name for attribute in forest.domain.attributes] == ["age", "city"]

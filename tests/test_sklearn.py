@@ -281,6 +281,28 @@ def test_warnings_name_the_line_of_the_user() -> None:
     assert {warning.filename for warning in seen} == {__file__}
 
 
+@pytest.mark.parametrize(
+    "missing",
+    [None, np.nan, np.float32("nan"), pandas.NA, pandas.NaT],
+    ids=lambda value: repr(value),
+)
+def test_a_missing_class_is_refused_in_one_sentence(missing: object) -> None:
+    y = ["a", missing, "b"]
+    for given in (np.array(y, dtype=object), pandas.Series(y, dtype=object)):
+        with pytest.raises(ValueError, match="Input y contains NaN: leave out the rows"):
+            DPForestClassifier(bounds=(0, 9)).fit(np.zeros((3, 1)), given)
+
+
+def test_a_domain_with_another_target_names_the_remedy() -> None:
+    yes_no = {"kind": "categorical", "domain": ["no", "yes"]}
+    columns = [{"name": name, **yes_no} for name in ("ill", "died", "old")]
+    domain = domain_from_mapping({"target": "died", "column": columns})
+    frame = pandas.DataFrame({"old": ["no", "yes"], "died": ["no", "yes"]})
+    y = pandas.Series(["no", "yes"], name="ill")
+    with pytest.raises(ValueError, match=r'y is named "ill": .*load_domain\(path, target="ill"\)'):
+        DPForestClassifier(domain=domain).fit(frame, y)
+
+
 def test_read_off_domains_hold_what_is_there() -> None:
     with pytest.warns(PrivacyLeakWarning):
         fitted = model(bounds=None).fit(frames()["pandas"].assign(flag=Y == "yes", one=5), Y)

@@ -142,7 +142,8 @@ def test_a_dry_run_shows_every_branch_of_the_default(db: Path) -> None:
 
 def test_columns_and_rows_that_are_not_used_are_named(db: Path) -> None:
     said = dpforest(*train(db, "--dry-run", "--name", "x", "--exclude", "age"))
-    assert 'Columns not used: "who", "age".' in said.err
+    assert 'Columns not used, because they are not declared: "who".' in said.err
+    assert 'Attributes left out by an option: "age".' in said.err
     unit = ("--privacy-unit", "who")
     said = dpforest(*train(db, "--dry-run", "--name", "x", *unit))
     assert 'One row of each "who" is used at most: allow more with --rows-per-unit.' in said.err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -122,6 +122,28 @@ class Domain:
         others = tuple(a for a in self.attributes if fold(a.name) != fold(column))
         return replace(self, attributes=others)
 
+    def refuse_missing(self, columns: Collection[str]) -> None:
+        """Raise `DpforestError` for columns that the domain names and a table does not have."""
+        spelt, refusals = spellings(columns), Refusals()
+        for name in (self.target, *(attribute.name for attribute in self.attributes)):
+            with refusals.gathered():
+                self._found(name, spelt)
+        refusals.refuse()
+
+    def _found(self, name: str, spelt: Mapping[str, str]) -> str:
+        """A column of the domain as the table spells it; `spelt` has its columns by `fold`.
+
+        Raises `DpforestError` if it has no such column.
+        """
+        if fold(name) in spelt:
+            return spelt[fold(name)]
+        named = {fold(each) for each in (*self.columns, *self.identifiers)}
+        near = hint(name, [other for folded, other in spelt.items() if folded not in named])
+        remedy = "correct the domain, or leave it out with --exclude"
+        if name == self.target:
+            remedy = "correct --target, or the target in the domain"
+        raise DpforestError(f'There is no column "{name}"{near}, which the domain names: {remedy}.')
+
     def bind(self, columns: Mapping[str, ColumnType]) -> Domain:
         """This domain for a table: real column names, types, canonical categories and bin edges.
 
@@ -129,24 +151,12 @@ class Domain:
         Raises `DpforestError` for a missing column or a wrong type.
         """
         found = spellings(columns)
-
-        def column(
-            name: str, remedy: str = "correct the domain, or leave it out with --exclude"
-        ) -> str:
-            if fold(name) not in found:
-                named = {fold(each) for each in (*self.columns, *self.identifiers)}
-                near = hint(name, [other for other in columns if fold(other) not in named])
-                raise DpforestError(
-                    f'There is no column "{name}"{near}, which the domain names: {remedy}.'
-                )
-            return found[fold(name)]
-
-        target = column(self.target, "correct --target, or the target in the domain")
+        target = self._found(self.target, found)
         labels = bound_labels(self.classes, target, columns[target])
         attributes, refusals = [], Refusals()
         for attribute in self.attributes:
             with refusals.gathered():
-                named = column(attribute.name)
+                named = self._found(attribute.name, found)
                 attributes.append(attribute.bound(columns[named], named))
         refusals.refuse()
         return replace(

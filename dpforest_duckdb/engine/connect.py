@@ -101,7 +101,10 @@ def _configure(
             try:
                 connection.execute(f"SET GLOBAL {name} = '{literal}'")
             except duckdb.Error:
-                raise DpforestError(f"{option} has a value that DuckDB does not accept.") from None
+                hint = ": give a size such as 8GB" if name == "memory_limit" else ""
+                raise DpforestError(
+                    f"{option} is {value}, which DuckDB does not accept{hint}."
+                ) from None
     # objects in a DataFrame are text: their values must not decide about a type
     connection.execute("SET GLOBAL pandas_analyze_sample = 0")
     connection.execute("SET allowed_paths = ?", [[str(file) for file in files]])

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from unicodedata import normalize
 
+from dpforest_duckdb.domain.names import hint, listed
 from dpforest_duckdb.errors import BudgetError, UsageError
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.anchor import TableInfo
@@ -74,14 +75,30 @@ class DatasetAccount:
         chain = self.ledger.read()
         return min((chain.budget(table.dataset) for table in self._debited(chain)), key=_room)
 
-    def others(self) -> list[str] | None:
-        """The names of the ledger's datasets if this one is not among them, else None."""
+    @property
+    def new_ledger(self) -> str:
+        """A sentence for people if there is no ledger yet, else ""."""
+        path = self.ledger.path
+        if path.exists():
+            return ""
+        return f"New ledger {path}: it knows of no earlier run, and no cap that is in another one."
+
+    @property
+    def new_dataset(self) -> str:
+        """A sentence for people if the ledger has entries, but no dataset of this name, else "".
+
+        The name may be misspelt, and would have a budget of its own.
+        """
         chain = self.ledger.read()
-        if self.dataset is None or chain.find(_place_of(self.dataset)) is not None:
-            return None
+        if self.dataset is None or not chain.entries or chain.find(_place_of(self.dataset)):
+            return ""
         entries = [entry for entry in chain.entries if not isinstance(entry, Closing)]
         named = (entry.table for entry in entries if entry.table.place.startswith(DATASET))
-        return sorted({table.name for table in named})
+        others = sorted({table.name for table in named})
+        return (
+            f'New dataset "{self.dataset}"{hint(self.dataset, others)}: the ledger knows of no '
+            f"earlier run on it (it has {listed(others) or 'no other'})."
+        )
 
     def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
         """The privacy unit that is asked for; by default that of the present cap, else the row."""
@@ -219,8 +236,8 @@ def _join(chain: Chain, file: Path, named: Table) -> None:
     if present is not None:
         if _first(chain, present).place.startswith(DATASET):
             raise BudgetError(
-                f"The file {file} is in another dataset already: give the name of that one with "
-                "--dataset."
+                f'The file {file} is in the dataset "{_first(chain, present).name}" already: give '
+                "that name with --dataset."
             )
         budget = chain.budget(present)
         if budget.cap:

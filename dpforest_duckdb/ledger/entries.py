@@ -62,10 +62,11 @@ class Table:
 
     @property
     def option(self) -> str:
-        """The option of the command line that names it."""
+        """The options of the command line that name it, with words for what is not known here."""
         if self.place.startswith(FILE):
             return f"--db {shlex.quote(self.place.removeprefix(FILE))}"
-        return f"--{self.noun} {shlex.quote(self.name)}"
+        where = "--ledger LEDGER" if self.noun == "dataset" else "--db DATABASE"
+        return f"{where} --{self.noun} {shlex.quote(self.name)}"
 
 
 @dataclass(frozen=True)

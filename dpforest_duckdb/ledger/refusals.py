@@ -11,6 +11,9 @@ from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
 from dpforest_duckdb.privacy.unit import PrivacyUnit, same_unit
 
 
+RAISE = "raise the cap with dpforest budget set"
+
+
 def check_amounts(epsilon: int, delta: int) -> None:
     """Raise `UsageError` for anything but integers that can be a budget."""
     # A float, NaN or negative amount would get past every comparison with a cap.
@@ -21,7 +24,10 @@ def check_amounts(epsilon: int, delta: int) -> None:
 
 
 def check_cap(new: Cap, budget: Budget, raise_cap: bool) -> None:
-    """Raise `BudgetError` for a cap that cannot count what was spent, or a raise not asked for."""
+    """Raise `BudgetError` for a cap that cannot count what was spent, or a raise not asked for.
+
+    A cap that protects less than the old one is a raise too.
+    """
     old, table = budget.cap, new.table
     if old and not same_unit(old.unit, new.unit) and budget.entries:
         raise BudgetError(
@@ -33,17 +39,37 @@ def check_cap(new: Cap, budget: Budget, raise_cap: bool) -> None:
             raise BudgetError(
                 f"Refused: run {run.seq} on {table} was not private, so no cap can count it."
             )
-        # whatever rows of a person a run used, it protected the person
-        rows = run.unit.rows if run.unit.column == "row" else new.unit.rows
-        if not same_unit(replace(run.unit, rows=rows), new.unit):
-            raise BudgetError(
-                f"Refused: run {run.seq} on {table} protected {run.unit}, "
-                f"so a cap that protects {new.unit} cannot count it: set one for "
-                f"{run.unit}."
-            )
+        if not _protects(run.unit, new.unit):
+            _refuse_unit(run, new.unit, budget)
     if old and not raise_cap:
+        if old.unit.column != "row" and new.unit.column == "row":
+            raise BudgetError(
+                f"Refused: the cap of {table} protects {old.unit}, and {new.unit} is less; add "
+                "--raise if it is to protect no more than that."
+            )
         _check_not_raised("ε", NANO, old.epsilon, new.epsilon, table)
         _check_not_raised("δ", ATTO, old.delta, new.delta, table)
+
+
+def _protects(unit: PrivacyUnit, other: PrivacyUnit) -> bool:
+    """Whether a run for one unit protected another: whatever rows of a person it used, it
+    protected the person.
+    """
+    return same_unit(unit if unit.column == "row" else replace(unit, rows=other.rows), other)
+
+
+def _refuse_unit(run: Debit, unit: PrivacyUnit, budget: Budget) -> None:
+    """Raise `BudgetError`: a cap that protects `unit` cannot count a run."""
+    others = [other.unit for other in budget.entries if not _protects(other.unit, run.unit)]
+    if others:
+        raise BudgetError(
+            f"Refused: some runs on {run.table} protected {run.unit} and some {others[0]}, so no "
+            "cap can count them all."
+        )
+    raise BudgetError(
+        f"Refused: run {run.seq} on {run.table} protected {run.unit}, so a cap that protects "
+        f"{unit} cannot count it: set one for {run.unit}."
+    )
 
 
 def _check_not_raised(symbol: str, scale: int, old: int, new: int, table: Table) -> None:
@@ -82,18 +108,18 @@ def check_debit(run: Debit, budget: Budget) -> None:
 def _check_left(symbol: str, scale: int, needed: int, spent: int, cap: int, table: Table) -> None:
     if needed and not cap:
         raise BudgetError(
-            f"Refused: the cap of {table} allows no {symbol}: leave --delta out, or raise the cap."
+            f"Refused: the cap of {table} allows no {symbol}: leave --delta out, or {RAISE}."
         )
     if spent > cap:
         raise BudgetError(
             f"Refused: {symbol} = {show(spent, scale)} is spent on {table}, more than its cap of "
-            f"{show(cap, scale)}: raise the cap."
+            f"{show(cap, scale)}: {RAISE}."
         )
     if spent + needed > cap:
         raise BudgetError(
             f"Refused: this run needs {symbol} = {show(needed, scale)} but only "
             f"{show(max(0, cap - spent), scale)} of the cap of {show(cap, scale)} is left "
-            f"for {table}: spend less, or raise the cap."
+            f"for {table}: spend less, or {RAISE}."
         )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.domain import bound_labels
-from dpforest_duckdb.domain.names import fold, spellings
+from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.engine.base import Engine, Snapshot
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account, has_budget
@@ -216,7 +216,8 @@ def _labels(
     found = spellings(info.columns)
     wanted = target or forest.domain.target
     if fold(wanted) not in found:
-        raise DpforestError(f'There is no column "{wanted}": name the classes with --target.')
+        near = hint(wanted, info.columns)
+        raise DpforestError(f'There is no column "{wanted}"{near}: name the classes with --target.')
     column = found[fold(wanted)]
     labels = bound_labels(forest.domain.classes, column, info.columns[column])
     for attribute in forest.domain.attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpforest_duckdb.domain.names import fold, spellings
+from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.domain.types import UNKNOWN
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.scoring.codes import DuckDBDialect
@@ -122,5 +122,6 @@ def _kept(
     found = spellings(source.columns)
     for name in key:
         if found and fold(name) not in found:
-            raise DpforestError(f'There is no column "{name}": correct --key.')
+            near = hint(name, source.columns)
+            raise DpforestError(f'There is no column "{name}"{near}: correct --key.')
     return source, [found.get(fold(name), name) for name in key]

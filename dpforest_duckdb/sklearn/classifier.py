@@ -349,6 +349,7 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The domain, why it is not public, and its classes as values of y."""
         whole = declared.whole()
         if whole is not None:
+            _refuse_other_target(whole, declared.columns, named)
             said = None if self.classes is None else class_list(self.classes)
             return whole, (), labels_of(whole.classes, said)
         known = declared.features()
@@ -386,6 +387,17 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.classes is None:
             found.append("The classes were taken from the data.")
         return tuple(found)
+
+
+def _refuse_other_target(domain: Domain, columns: Columns, named: object) -> None:
+    """Raise `InvalidInputError` if y is what the domain takes for an attribute."""
+    if not isinstance(named, str) or named == domain.target:
+        return
+    if named in domain.columns and named not in columns.names:
+        raise InvalidInputError(
+            f'The domain predicts "{domain.target}", but y is named "{named}": load its file with '
+            f'load_domain(path, target="{named}").'
+        )
 
 
 def _shares(forest: Forest, columns: Columns, memory: MemoryDatabase) -> Floats:

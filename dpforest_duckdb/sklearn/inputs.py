@@ -130,11 +130,20 @@ def target(y: Any) -> Labels:
         labels = column_or_1d(y, warn=True)
     if labels is None:
         raise ValueError("y should be a 1d array: a class for each row.")
+    if labels.dtype == object and any(map(_is_missing, labels.tolist())):
+        raise ValueError("Input y contains NaN: leave out the rows whose class is missing.")
     assert_all_finite(labels, input_name="y")
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", UserWarning)
         check_classification_targets(_distinct(labels))
     return np.asarray(labels)
+
+
+def _is_missing(value: object) -> bool:
+    """Whether a class is missing: None, NaN, or what pandas has for them."""
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value))
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def refuse_other_length(X: Any, labels: Labels) -> None:  # noqa: N803

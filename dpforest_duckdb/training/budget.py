@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dpforest_duckdb.arguments import refuse_wrong_types
-from dpforest_duckdb.errors import UsageError
+from dpforest_duckdb.errors import PublicFactWarning, UsageError, in_python, warn
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.ledger.entries import Budget
@@ -62,6 +62,8 @@ def set_budget(
     """
     refuse_wrong_types(locals())
     account = find_rows(con, table).account(ledger, dataset)
+    if isinstance(account, DatasetAccount) and (new := account.new_dataset):
+        warn(in_python(new), PublicFactWarning)
     return set_cap(account, epsilon, delta, privacy_unit, rows_per_unit, raise_cap=raise_cap)
 
 

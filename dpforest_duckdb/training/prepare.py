@@ -25,7 +25,7 @@ from dpforest_duckdb.errors import (
     warn,
 )
 from dpforest_duckdb.ledger.anchor import TableInfo
-from dpforest_duckdb.ledger.datasets import AnyAccount
+from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount
 from dpforest_duckdb.ledger.entries import Cap
 from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import atto_delta, large_delta, large_epsilon, nano_epsilon
@@ -87,12 +87,15 @@ def prepare(
     chosen = find(recipe, as_published=as_published)
     rows = find_rows(con, table, trace)
     engine, info = rows.engine, rows.table
-    public = _public(engine, info, domain, target).keep(columns, exclude)
+    declared = _public(engine, info, domain, target)
+    public = declared.keep(columns, exclude)
     own_account = rows.account_or(account, ledger, dataset)
     cap = None if privacy_unit == "row" else own_account.budget().cap
     unit = _unit(public, info, privacy_unit, rows_per_unit, cap)
+    public.without(unit.column).refuse_missing(info.columns)
     info = engine.typed(info, public.without(unit.column), unit.column)
-    notes = list(remarks(public, info.columns))
+    new = own_account.new_dataset if isinstance(own_account, DatasetAccount) else ""
+    notes = [*([new] if new else []), *remarks(public, info.columns)]
     public = public.without(unit.column).bind(info.columns)
     notes += rows.remarks(public, info.columns)
     wanted = chosen.request(
@@ -122,7 +125,8 @@ def prepare(
         replace=replace,
         leaks=tuple(leaks),
         notes=tuple(notes),
-        unused_columns=_unused(rows.table, public, unit),
+        unused_columns=_unused(rows.table, declared, unit),
+        left_out=tuple(sorted(set(declared.columns) - set(public.columns) - {unit.column})),
         rows_at_most=rows_at_most,
     )
     run.refuse_if_too_large()
@@ -151,7 +155,8 @@ def _public(
     if isinstance(domain, Domain):
         if target and fold(target) != fold(domain.target):
             raise UsageError(
-                f'--target is "{target}", but the domain predicts "{domain.target}": leave it out.'
+                f'--target is "{target}", but the domain predicts "{domain.target}": leave it out, '
+                f'or load the domain\'s file with load_domain(path, target="{target}").'
             )
         return domain
     if isinstance(domain, str | Path):

@@ -41,9 +41,10 @@ SEEDED = "The noise comes from a seed and can be repeated."
 class Run:
     """A training run that is planned and checked, and has not read any row.
 
-    Everything in it is public; `notes` are sentences about it. `unused_columns` are neither
-    attributes, target, privacy unit nor identifiers. `rows_at_most` is a public upper bound on the
-    table's rows. `execute` debits the whole cost, then reads the rows.
+    Everything in it is public; `notes` are sentences about it. `unused_columns` are not in the
+    domain, nor the privacy unit; `left_out` are attributes of the domain that the request leaves
+    out. `rows_at_most` is a public upper bound on the table's rows. `execute` debits the whole
+    cost, then reads the rows.
     """
 
     engine: Engine
@@ -59,6 +60,7 @@ class Run:
     leaks: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     unused_columns: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     rows_at_most: int | None = None
 
     def __repr__(self) -> str:

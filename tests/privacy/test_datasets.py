@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pytest
 from steps import charge
 
-from dpforest_duckdb.errors import BudgetError, UsageError
+from dpforest_duckdb import prepare, set_budget
+from dpforest_duckdb.domain.file import domain_from_mapping
+from dpforest_duckdb.errors import BudgetError, PublicFactWarning, UsageError
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.privacy.amounts import NANO
@@ -87,7 +92,7 @@ def test_what_a_file_spent_before_counts_in_its_dataset(ledger: Ledger) -> None:
 
 def test_a_file_joins_one_dataset_and_none_if_it_has_a_cap(ledger: Ledger) -> None:
     spend(DatasetAccount(ledger, (A,), "survey"))
-    with pytest.raises(BudgetError, match="another dataset"):
+    with pytest.raises(BudgetError, match='in the dataset "survey" already'):
         spend(DatasetAccount(ledger, (A,), "other"))
     DatasetAccount(ledger, (B,)).set_cap(NANO, 0, ROW, raise_cap=False)
     with pytest.raises(BudgetError, match="cap of its own"):
@@ -119,6 +124,30 @@ def test_all_spellings_of_a_name_are_one_dataset(ledger: Ledger) -> None:
         with pytest.raises(BudgetError, match="only 1 of the cap"):
             spend(DatasetAccount(ledger, dataset=name), 2 * NANO)
         assert spent(ledger, dataset=name) == 0
+
+
+def test_a_name_that_the_ledger_does_not_have_gets_a_warning(tmp_path: Path) -> None:
+    """It may be misspelt, and would have a budget of its own."""
+    con = duckdb.connect()
+    con.execute("CREATE TABLE t AS SELECT 'a' AS x, 'no' AS y")
+    columns = [
+        {"name": "x", "kind": "categorical", "domain": ["a", "b"]},
+        {"name": "y", "kind": "categorical", "domain": ["no", "yes"]},
+    ]
+    domain = domain_from_mapping({"target": "y", "column": columns})
+    given: dict[str, Any] = {"domain": domain, "epsilon": 1, "ledger": tmp_path / "l"}
+    rows = con.sql("FROM t LIMIT 1")
+    prepare(con, rows, dataset="hospital", **given).execute()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PublicFactWarning)
+        prepare(con, rows, dataset="HOSPITAL", **given)
+    new = (
+        r'New dataset "hopsital" \(did you mean "hospital"\?\): the ledger knows of no earlier run'
+    )
+    with pytest.warns(PublicFactWarning, match=new):
+        prepare(con, rows, dataset="hopsital", **given)
+    with pytest.warns(PublicFactWarning, match=new):
+        set_budget(con, rows, dataset="hopsital", epsilon=1, ledger=tmp_path / "l")
 
 
 def test_a_file_with_a_cap_shows_no_empty_budget_under_another_name(ledger: Ledger) -> None:

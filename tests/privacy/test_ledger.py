@@ -164,11 +164,11 @@ def test_a_refusal_says_what_is_asked_and_left(ledger: Ledger) -> None:
     debit(ledger, nano_epsilon(2.5))
     assert refusal(ledger, NANO) == (
         'Refused: this run needs ε = 1 but only 0.5 of the cap of 3 is left for table "visits": '
-        "spend less, or raise the cap."
+        "spend less, or raise the cap with dpforest budget set."
     )
     assert refusal(ledger, 1, atto_delta("2e-6")) == (
         "Refused: this run needs δ = 0.000002 but only 0.000001 of the cap of 0.000001 is left "
-        'for table "visits": spend less, or raise the cap.'
+        'for table "visits": spend less, or raise the cap with dpforest budget set.'
     )
     debit(ledger, 10 * NANO, table=OTHER)  # a cap binds its own table only
 
@@ -264,6 +264,19 @@ def test_raising_a_cap_needs_the_flag(ledger: Ledger) -> None:
     assert (budget.left_epsilon, budget.left_delta) == (2 * NANO, 1)
 
 
+def test_a_cap_that_protects_less_needs_the_flag(ledger: Ledger) -> None:
+    set_cap(ledger, VISITS, NANO, 0, PERSON)
+    with pytest.raises(BudgetError) as caught:
+        set_cap(ledger, VISITS, NANO, 0, ROW)
+    assert sentence(caught) == (
+        'Refused: the cap of table "visits" protects each "person_id" (at most 3 rows used), and '
+        "each row is less; add raise_cap if it is to protect no more than that."
+    )
+    assert ledger.read().budget(VISITS.dataset).cap.unit == PERSON
+    set_cap(ledger, VISITS, NANO, 0, ROW, raise_cap=True)
+    set_cap(ledger, VISITS, NANO, 0, PERSON)  # persons again are no raise
+
+
 def test_a_run_that_is_not_private_is_refused_on_a_cap(ledger: Ledger) -> None:
     set_cap(ledger, VISITS, NANO, 0, ROW)
     assert refusal(ledger, 1, private=False) == (
@@ -281,6 +294,10 @@ def test_no_cap_after_runs_it_cannot_count(ledger: Ledger) -> None:
         "so a cap that protects each row cannot count it: set one for "
         'each "person_id" (at most 3 rows used).'
     )
+    debit(ledger, 1, unit=ROW)
+    for unit in (ROW, PERSON):
+        with pytest.raises(BudgetError, match="some runs .* and some .* no cap can count them all"):
+            set_cap(ledger, VISITS, NANO, 0, unit)
     debit(ledger, 1, table=OTHER, private=False)
     assert not ledger.read().budget(OTHER.dataset).entries[0].private
     with pytest.raises(BudgetError) as caught:
