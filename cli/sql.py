@@ -150,7 +150,7 @@ def _known(engine: DuckDBEngine, table: str) -> Scored | None:
     except DpforestError:
         known = [each.reference for each in engine.tables(engine.catalog)]
         say(
-            f'Note: the database has no table "{table}"{hint(table, known)}: the SQL is for a table '
-            "of that name in another one."
+            f'Note: the database has no table "{table}"{hint(table, known)}: the SQL is for one of '
+            "that name in another database."
         )
         return None

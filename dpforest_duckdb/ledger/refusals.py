@@ -10,7 +10,6 @@ from dpforest_duckdb.ledger.entries import Budget, Cap, Debit, Table
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
 from dpforest_duckdb.privacy.unit import PrivacyUnit, same_unit
 
-
 RAISE = "raise the cap with dpforest budget set"
 
 
