@@ -284,7 +284,7 @@ def test_warnings_name_the_line_of_the_user() -> None:
 @pytest.mark.parametrize(
     "missing",
     [None, np.nan, np.float32("nan"), pandas.NA, pandas.NaT],
-    ids=lambda value: repr(value),
+    ids=repr,
 )
 def test_a_missing_class_is_refused_in_one_sentence(missing: object) -> None:
     y = ["a", missing, "b"]
