@@ -77,10 +77,8 @@ def evaluate(
     ) as engine:
         source = find_rows(engine.connection, rows, engine.trace)
         forest = store.load(engine.models, model) if source.in_table else options.file_model(model)
-        known = None
-        if dataset is not None or not source.in_table:
-            known = source.account(ledger, dataset)
-            say_if_new(known)
+        account = source.account(ledger, dataset)
+        say_if_new(account)
         for note in source.remarks(forest.domain):
             say(f"Note: {note}")
         found = figures(
@@ -94,10 +92,9 @@ def evaluate(
             rows_per_unit=rows_per_unit,
             unseen=unseen,
         )
-        known = known or source.account(ledger, dataset)
         if epsilon is not None:
-            say_spent(known)
-        _say_if_trained(known, forest)
+            say_spent(account)
+        _say_if_trained(account, forest)
     _say_if_not_private(found)
     _say_if_empty(found)
     if as_json:

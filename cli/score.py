@@ -127,7 +127,7 @@ def _score_table(
 def _check_into(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -> None:
     """Refuse a name that is taken, before any work. A table with a budget is never replaced."""
     from dpforest_duckdb.engine.duckdb import ways_to_write
-    from dpforest_duckdb.ledger.account import has_budget
+    from dpforest_duckdb.ledger.note import has_note
     from dpforest_duckdb.scoring.dialects.base import split_name
 
     if engine.read_only():
@@ -170,5 +170,5 @@ def _check_into(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -
         scored = [fold(schema) if fold(schema) in (fold(present), "main") else "", *scored]
     if scored in ways_to_write(engine.catalog, found_schema, found_name):
         raise DpforestError(f'"{into}" may be the table that is scored: choose another --into.')
-    if has_budget(comment or ""):
+    if has_note(comment or ""):
         raise DpforestError(f'Table "{into}" has a privacy budget: choose another --into.')

@@ -10,7 +10,6 @@ the files can still undo.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import secrets
@@ -20,7 +19,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.errors import BudgetError, DpforestError, UnanchoredWarning, after_debit, warn
@@ -38,7 +37,6 @@ from dpforest_duckdb.ledger.entries import (
     FILE,
     NO_FILE,
     Budget,
-    Cap,
     Charge,
     Debit,
     Entry,
@@ -46,9 +44,9 @@ from dpforest_duckdb.ledger.entries import (
     Table,
     folded,
 )
+from dpforest_duckdb.ledger.note import Note, has_note, note_in
 from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 
-_MARK = "dpforest-budget: "
 # The comment is committed just after the ledger. Writers of one database are threads of one
 # process, so this keeps another thread from meeting a comment that is not committed yet.
 _ONE_WRITER = threading.Lock()
@@ -260,15 +258,15 @@ class Account:
 
         Raises `DpforestError` if comment and ledger contradict each other.
         """
-        anchor = _anchor(info.comment)
-        if "dataset" in anchor and chain.dataset_at(anchor["head"]) != anchor["dataset"]:
+        note = note_in(info.comment)
+        if note and chain.dataset_at(note.head) != note.dataset:
             gone = "" if self.ledger.path.exists() else " is not there, so it"
             raise DpforestError(
                 f"The ledger at {self.ledger.path}{gone} does not hold the last debit of table "
                 f'"{info.display}": restore it, or name the right one with --ledger.'
             )
-        dataset: str | None = anchor.get("dataset") or chain.find(self._place, self.home)
-        if dataset and anchor.get("cap") and chain.budget(dataset).cap is None:
+        dataset = note.dataset if note else chain.find(self._place, self.home)
+        if note and note.cap and chain.budget(note.dataset).cap is None:
             raise DpforestError(
                 f'The ledger at {self.ledger.path} has no cap for table "{info.display}", which '
                 "has one: restore it, or name the right one with --ledger."
@@ -283,7 +281,7 @@ class Account:
         was renamed without its comment or with the comment of another table.
         """
         dataset = self._dataset_of(chain, info)
-        anchored = dataset is not None and dataset == _anchor(info.comment).get("dataset")
+        anchored = note_in(info.comment) is not None
         if not anchored or folded(chain.place_of(str(dataset)) or "", self.home) != self._place:
             for lost in self._vanished(chain)[:1]:
                 raise _may_be_renamed(
@@ -298,9 +296,9 @@ class Account:
         """The capped tables of this database, or of a deleted one, that no longer exist."""
         capped, present = chain.capped(), set()
         for info in self.engine.tables(self.info.catalog) if capped else ():
-            anchor = _anchor(info.comment)
+            note = note_in(info.comment)
             place = _place(self.home, info)
-            present.add(anchor.get("dataset") or chain.find(place, self.home))
+            present.add(note.dataset if note else chain.find(place, self.home))
         lost = []
         for table in capped:
             if table.place.startswith((FILE, DATASET)):
@@ -326,7 +324,7 @@ class Account:
         A table that was made again has lost the comment that says so.
         """
         other = self.passed_over
-        if other is None or has_budget(info.comment) or not other.exists():
+        if other is None or has_note(info.comment) or not other.exists():
             return
         capped: list[Table] = []
         with contextlib.suppress(DpforestError):  # another file of that name is no ledger
@@ -341,8 +339,8 @@ class Account:
         """Raise `BudgetError` if the table cannot store a debit, or has a lower cap than its
         ledger.
         """
-        stored = _anchor(info.comment).get("cap")
-        if stored and budget.cap and not _within(budget.cap, stored):
+        note, cap = note_in(info.comment), budget.cap
+        if note and note.cap and cap and (cap.epsilon > note.cap[0] or cap.delta > note.cap[1]):
             raise BudgetError(
                 f"Refused: the ledger at {self.ledger.path} has a higher cap for table "
                 f'"{info.display}" than the table itself: set the cap again with dpforest budget '
@@ -381,14 +379,6 @@ def _may_exist(path: Path) -> bool:
         return True
     except (OSError, ValueError):  # such as a name that is too long for a file
         return False
-
-
-def _within(cap: Cap, stored: object) -> bool:
-    """Whether a cap is at most the one that a table's comment has, [nano-ε, atto-δ]."""
-    match stored:
-        case [int(epsilon), int(delta)]:
-            return cap.epsilon <= epsilon and cap.delta <= delta
-    return False
 
 
 def _may_be_renamed(lost: Table, info: TableInfo, *, new: bool, here: bool) -> BudgetError:
@@ -438,32 +428,13 @@ def _place(home: str, info: TableInfo) -> str:
 def _anchored(comment: str, chain: Chain, table: Table) -> str:
     """A table's comment with id, head and cap after the user's text."""
     cap = chain.budget(table.dataset).cap
-    anchor = {
-        "dataset": table.dataset,
-        "head": chain.head,
-        "cap": [cap.epsilon, cap.delta] if cap else None,
-    }
-    text = [line for line in comment.splitlines() if not line.startswith(_MARK)]
-    return "\n".join([*text, _MARK + json.dumps(anchor)])
-
-
-def _anchor(comment: str) -> dict[str, Any]:
-    """What a table's comment says about its budget; a damaged line counts as tampering."""
-    for line in comment.splitlines():
-        if line.startswith(_MARK):
-            try:
-                found = json.loads(line.removeprefix(_MARK))
-                return {"dataset": str(found["dataset"]), "head": str(found["head"]), **found}
-            except (ValueError, KeyError, TypeError):
-                raise DpforestError(
-                    "The budget line in the table's comment is damaged: restore the comment."
-                ) from None
-    return {}
+    return Note(table.dataset, chain.head, (cap.epsilon, cap.delta) if cap else None).after(comment)
 
 
 def has_cap(engine: Anchor, info: TableInfo, ledger: str | Path | None) -> bool:
     """Whether a table has a cap, by its comment or by its ledger."""
-    if _anchor(info.comment).get("cap"):
+    note = note_in(info.comment)
+    if note and note.cap:
         return True
     if ledger is None and not engine.home(info).path:
         return False
@@ -472,10 +443,7 @@ def has_cap(engine: Anchor, info: TableInfo, ledger: str | Path | None) -> bool:
 
 def same_budget(first: TableInfo, second: TableInfo | None) -> bool:
     """Whether two tables of a name have the same budget, by their notes, and the same columns."""
-    notes = [_anchor(table.comment).get("dataset") for table in (first, second) if table]
-    return second is not None and notes[0] == notes[1] and first.columns == second.columns
-
-
-def has_budget(comment: str) -> bool:
-    """Whether a table's comment carries a budget."""
-    return any(line.startswith(_MARK) for line in comment.splitlines())
+    if second is None or first.columns != second.columns:
+        return False
+    notes = [note_in(table.comment) for table in (first, second)]
+    return len({note and note.dataset for note in notes}) == 1

@@ -48,6 +48,11 @@ class Chain:
         return self.rows[-1][3] if self.rows else ""
 
     @property
+    def placed(self) -> list[Cap | Debit | Moved | Retired]:
+        """The entries that name a table: all but those that close a run."""
+        return [entry for entry in self.entries if not isinstance(entry, Closing)]
+
+    @property
     def next(self) -> int:
         return len(self.rows) + 1
 
@@ -136,19 +141,15 @@ class Chain:
 
     def place_of(self, dataset: str) -> str | None:
         """Where a dataset was last seen."""
-        for entry in reversed(self.entries):
-            if not isinstance(entry, Closing) and entry.table.dataset == dataset:
-                return entry.table.place
-        return None
+        found = (e.table.place for e in reversed(self.placed) if e.table.dataset == dataset)
+        return next(found, None)
 
     def find(self, place: str, home: str | None = None) -> str | None:
         """The dataset id last seen at a place, for what cannot store its id; None for a new one.
 
         The place of a table is a `folded` one, in the database at `home`.
         """
-        for entry in reversed(self.entries):
-            if isinstance(entry, Closing):
-                continue
+        for entry in reversed(self.placed):
             known = entry.table.place
             if (known if home is None else folded(known, home)) == place:
                 return entry.table.dataset
@@ -159,9 +160,7 @@ class Chain:
         last: dict[str, Table] = {}
         caps: set[str] = set()
         retired: set[str] = set()
-        for entry in self.entries:
-            if isinstance(entry, Closing):
-                continue
+        for entry in self.placed:
             dataset = entry.table.dataset
             last[dataset] = entry.table
             retired.discard(dataset)  # a later entry brings a retired table back

@@ -20,7 +20,7 @@ from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
-from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Charge, Closing, Outcome, Table
+from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Charge, Outcome, Table
 from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 
 
@@ -92,8 +92,7 @@ class DatasetAccount:
         chain = self.ledger.read()
         if self.dataset is None or not chain.entries or chain.find(_place_of(self.dataset)):
             return ""
-        entries = [entry for entry in chain.entries if not isinstance(entry, Closing)]
-        named = (entry.table for entry in entries if entry.table.place.startswith(DATASET))
+        named = (entry.table for entry in chain.placed if entry.table.place.startswith(DATASET))
         others = sorted({table.name for table in named})
         return (
             f'New dataset "{self.dataset}"{hint(self.dataset, others)}: the ledger knows of no '
@@ -195,8 +194,7 @@ def refuse_capped(account: AnyAccount, seen: TableInfo | None, sentence: str) ->
 def capped_files(ledger: Ledger, dataset: str) -> bool:
     """Whether a file has a cap in this ledger, by itself or in another dataset than this one."""
     chain = ledger.read()
-    entries = [entry for entry in chain.entries if not isinstance(entry, Closing)]
-    of_files = {entry.table.dataset for entry in entries if entry.table.place.startswith(FILE)}
+    of_files = {e.table.dataset for e in chain.placed if e.table.place.startswith(FILE)}
     capped = {table.dataset for table in chain.capped()}
     return bool((capped & of_files) - {chain.find(_place_of(dataset))})
 
@@ -217,8 +215,7 @@ def _place_of(dataset: str) -> str:
 
 def _first(chain: Chain, dataset: str) -> Table:
     """The table of a budget in its first entry; for a dataset, that is the dataset, not a file."""
-    tables = (entry.table for entry in chain.entries if not isinstance(entry, Closing))
-    return next(table for table in tables if table.dataset == dataset)
+    return next(e.table for e in chain.placed if e.table.dataset == dataset)
 
 
 def _join(chain: Chain, file: Path, named: Table) -> None:

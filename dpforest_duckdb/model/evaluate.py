@@ -17,10 +17,11 @@ from dpforest_duckdb.domain.domain import bound_labels
 from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.engine.base import Engine, Snapshot
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
-from dpforest_duckdb.ledger.account import Account, has_budget
+from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount, refuse_capped
 from dpforest_duckdb.ledger.entries import Charge
+from dpforest_duckdb.ledger.note import has_note
 from dpforest_duckdb.ledger.open_run import debited
 from dpforest_duckdb.model.figures import EDGES, Evaluation, exact_figures, noisy_figures
 from dpforest_duckdb.model.json_format import fingerprint
@@ -109,7 +110,7 @@ def _exact(
     labels = _labels(forest, info, target)
     with engine.snapshot(info) as rows:
         seen = rows.table_seen()
-        if seen and account is None and has_budget(seen.comment):
+        if seen and account is None and has_note(seen.comment):
             account = Account.of(engine, seen)
         if account:
             refuse_capped(
@@ -192,7 +193,7 @@ def _account(
 ) -> Account | None:
     """The table's budget; a database in memory without a ledger can have none."""
     on_disk = engine.home(info).path
-    if not (needed or on_disk or ledger is not None or has_budget(info.comment)):
+    if not (needed or on_disk or ledger is not None or has_note(info.comment)):
         return None
     return Account.of(engine, info, ledger)
 

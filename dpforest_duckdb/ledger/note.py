@@ -1,0 +1,56 @@
+"""The note that is stored with a table: a line after the user's own comment.
+
+It has the id of the table's budget, the head of the ledger's hash chain and the cap.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from dpforest_duckdb.errors import DpforestError
+
+_MARK = "dpforest-budget: "
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a table's comment says about its budget: `cap` is (nano-ε, atto-δ), None without one."""
+
+    dataset: str
+    head: str
+    cap: tuple[int, int] | None
+
+    def after(self, comment: str) -> str:
+        """The comment with this note after the user's text, in the place of an earlier note."""
+        text = [line for line in comment.splitlines() if not line.startswith(_MARK)]
+        return "\n".join([*text, _MARK + json.dumps(asdict(self))])
+
+
+def note_in(comment: str) -> Note | None:
+    """The note in a comment; None if there is none. Raises `DpforestError` if it is damaged."""
+    for line in comment.splitlines():
+        if line.startswith(_MARK):
+            try:
+                return _read(json.loads(line.removeprefix(_MARK)))
+            except (ValueError, KeyError, TypeError):
+                raise DpforestError(
+                    "The budget line in the table's comment is damaged: restore the comment."
+                ) from None
+    return None
+
+
+def has_note(comment: str) -> bool:
+    """Whether a comment carries a budget, if only a damaged one."""
+    return any(line.startswith(_MARK) for line in comment.splitlines())
+
+
+def _read(found: object) -> Note:
+    match found:
+        case {"dataset": str(dataset), "head": str(head), **others}:
+            match others.get("cap"):
+                case None:
+                    return Note(dataset, head, None)
+                case [int(epsilon), int(delta)]:
+                    return Note(dataset, head, (epsilon, delta))
+    raise ValueError("no note")
