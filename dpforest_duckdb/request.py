@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from dpforest_duckdb.arrays import Floats, Integers, Mask
@@ -177,14 +177,17 @@ class Learner:
     `node_columns` and `score_columns` are the columns of nodes, and of scores and leaves, that a
     coded row needs for a request: public facts, which bound the temporary space. `compares_trees`
     says that in the end every tree labels every row, even if a row trained only one of them.
-    `deviation` is the largest standard deviation of the noise in what a planned query returns, in
-    rows: None if it returns a choice. It is public.
+    `noise` gives, by the purpose of a planned query, the largest standard deviation of the noise in
+    what it returns, in rows, where that does not follow from the query alone. It is public.
     """
 
     grow: Callable[[CodedRows, TrainingContext], Grown]
     node_columns: Callable[[Request], int]
     score_columns: Callable[[Request], int] = lambda request: 0
     compares_trees: bool = False
-    deviation: Callable[[PlannedQuery, Request], float | None] = lambda query, request: (
-        query.count_noise(request.rows_per_unit)
-    )
+    noise: Mapping[str, Callable[[PlannedQuery, Request], float]] = field(default_factory=dict)
+
+    def deviation(self, query: PlannedQuery, request: Request) -> float | None:
+        """The largest standard deviation of the noise in a query, in rows; None for a choice."""
+        own = self.noise.get(query.purpose)
+        return own(query, request) if own else query.count_noise(request.rows_per_unit)

@@ -35,7 +35,7 @@ from dpforest_duckdb.recipes.ours.joint_rules import (
     out_of_reach,
 )
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.splits.table_codes import WHOLE, blocks, deviation, parts, sums, tables_of
+from dpforest_duckdb.splits.table_codes import WHOLE, blocks, deviations, parts, sums, tables_of
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.tree import LEAF
 
@@ -121,16 +121,16 @@ def test_counts_have_the_deviation_that_the_model_says() -> None:
     size, cost, scale = sum(blocks(made)), NANO // 3, parts(made, rows)
     nothing = np.zeros((8000, size), dtype=np.int64)
     noisy = ExactNoise(SecureBits()).joint(nothing, blocks(made), cost, rows * scale) / scale
-    assert noisy[:, 0].std() == pytest.approx(deviation(None, made, cost, rows), rel=0.05)
+    assert noisy[:, 0].std() == pytest.approx(deviations([None], made, cost, rows)[0], rel=0.05)
     for attribute, decoded in zip(made, tables_of(noisy, made), strict=True):
-        claimed = deviation(attribute, made, cost, rows)
+        (claimed,) = deviations([attribute], made, cost, rows)
         assert decoded.std(axis=1) == pytest.approx(claimed, rel=0.06)
 
 
 def test_tables_of_few_values_cost_far_less_together_than_one_by_one() -> None:
     """Sixteen yes-or-no attributes: a third of the noise of tables that share ε."""
     domain = bound([2] * 16)
-    together = deviation(domain.attributes[0], domain.attributes, NANO, 1)
+    (together,) = deviations(domain.attributes[:1], domain.attributes, NANO, 1)
     alone = np.sqrt(2) * 16
     assert together < 0.45 * alone
 

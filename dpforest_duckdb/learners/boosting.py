@@ -178,10 +178,8 @@ def _variance(query: PlannedQuery, cost: int, bound: int) -> float:
     return float(noise / WHOLE**2)
 
 
-def _deviation(query: PlannedQuery, request: Request) -> float | None:
+def _deviation(query: PlannedQuery, request: Request) -> float:
     """The standard deviation of the noise in a sum, in parts of the most that a row adds to it."""
-    if query.purpose not in ("sweep", "forest"):
-        return means_deviation(query, request, ordered_attributes(request))
     bound = sensitivity(query, len(request.domain.classes), request.rows_per_unit)
     return math.sqrt(_variance(query, min(query.by_depth), bound))
 
@@ -236,9 +234,13 @@ def _score_columns(request: Request) -> int:
     return 1 + (len(request.domain.classes) if len(request.domain.classes) > 2 else 1)
 
 
+def _of_means(query: PlannedQuery, request: Request) -> float:
+    return means_deviation(query, request, ordered_attributes(request))
+
+
 BOOSTING = Learner(
     boost,
     node_columns=lambda request: 1,
     score_columns=_score_columns,
-    deviation=_deviation,
+    noise={"sweep": _deviation, "forest": _deviation, "means": _of_means, "products": _of_means},
 )

@@ -256,13 +256,11 @@ def _tree(request: Request, attribute: int, log_odds: Floats) -> Tree:
     return replace(tree, votes=votes)
 
 
-def means_deviation(query: PlannedQuery, request: Request, numbers: Iterable[int]) -> float | None:
+def means_deviation(query: PlannedQuery, request: Request, numbers: Iterable[int]) -> float:
     """The standard deviation of the noise in a sum of positions, in parts of the largest one.
 
     `numbers` are those of the attributes whose positions are summed. It is 0 if there are none.
     """
-    if query.purpose not in ("means", "squares", "products"):
-        return query.count_noise(request.rows_per_unit)
     blocks = _blocks(request, numbers)
     if query.purpose == "squares":
         blocks = [1] * sum(blocks)
@@ -272,10 +270,12 @@ def means_deviation(query: PlannedQuery, request: Request, numbers: Iterable[int
     return max(_deviations(query, blocks, reach, request.rows_per_unit).values(), default=0.0)
 
 
+def _deviation(query: PlannedQuery, request: Request) -> float:
+    return means_deviation(query, request, range(len(request.domain.attributes)))
+
+
 CLASS_MEANS = Learner(
     release_means,
     node_columns=lambda request: 1,
-    deviation=lambda query, request: means_deviation(
-        query, request, range(len(request.domain.attributes))
-    ),
+    noise=dict.fromkeys(("means", "squares", "products"), _deviation),
 )

@@ -33,15 +33,7 @@ from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, ScoreRule, TrainingContext
 from dpforest_duckdb.splits.choose import draw_best
 from dpforest_duckdb.splits.limits import MAX_LEAVES, fitting, most_counted
-from dpforest_duckdb.splits.table_codes import (
-    deviations,
-    has_contrasts,
-    like_groups,
-    release,
-    sums,
-    tables_of,
-    whole,
-)
+from dpforest_duckdb.splits.table_codes import has_contrasts, like_groups, release, sums
 from dpforest_duckdb.tree import MULTIWAY, Tree
 
 PARTS = 2**10  # of a row: the weights of classes are whole numbers of these
@@ -181,13 +173,11 @@ def release_tables(
             continue
         counted = has_contrasts(released)
         true = sums([private[drawn[place]] for place in group], released, counted)
-        noisy = release(true, released, cost, k, context.randomness.noise, counted)
-        of_counts = deviations([None, *released], released, cost, k, counted)
+        tables = release(true, released, cost, k, context.randomness.noise, counted)
         if counted:
-            totals, noise_of_totals = whole(noisy[:, 0]), of_counts[0]
-        tables = tables_of(noisy, released, counted)
-        for place, table, deviation in zip(group, tables, of_counts[1:], strict=True):
-            counts[place], noise[place] = whole(table), deviation
+            totals, noise_of_totals = tables.totals, tables.noise_of_totals
+        for place, table, deviation in zip(group, tables.counts, tables.noise, strict=True):
+            counts[place], noise[place] = table, deviation
     return Tables(counts, noise, totals, noise_of_totals)
 
 
@@ -217,7 +207,7 @@ def informative_tables(rule: ScoreRule) -> Learner:
         noisy = noise.laplace(counts, account.spend("scores"), request.rows_per_unit)
         return Grown(trees, noisy, len(drawn) - len(kept))
 
-    return Learner(grow, node_columns=_node_columns, deviation=tables_deviation)
+    return Learner(grow, node_columns=_node_columns, noise={"tables": tables_deviation})
 
 
 def _node_columns(request: Request) -> int:
@@ -225,10 +215,8 @@ def _node_columns(request: Request) -> int:
     return request.trees if len(request.domain.classes) == 2 else 1
 
 
-def tables_deviation(query: PlannedQuery, request: Request) -> float | None:
+def tables_deviation(query: PlannedQuery, request: Request) -> float:
     """The largest standard deviation of a count, if each table were released by itself. In groups
     it is smaller, on average over the tables.
     """
-    if query.purpose == "tables":
-        return laplace_deviation(min(query.by_depth), request.rows_per_unit)
-    return query.count_noise(request.rows_per_unit)
+    return laplace_deviation(min(query.by_depth), request.rows_per_unit)

@@ -13,14 +13,7 @@ from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
-from dpforest_duckdb.splits.table_codes import (
-    deviation,
-    deviations,
-    release,
-    sums,
-    tables_of,
-    whole,
-)
+from dpforest_duckdb.splits.table_codes import deviations, release, sums
 
 
 def release_tables(rows: CodedRows, context: TrainingContext) -> Grown:
@@ -35,26 +28,25 @@ def release_tables(rows: CodedRows, context: TrainingContext) -> Grown:
     k, cost = request.rows_per_unit, account.spend("tables")
     private = [table[0] for table in rows.count_classes(0, 1)]
     attributes = request.domain.attributes if request.trees else ()
-    noisy = release(sums(private, attributes), attributes, cost, k, noise)
+    tables = release(sums(private, attributes), attributes, cost, k, noise)
+    assert tables.totals is not None, "the rows are one of the blocks"
     growth = Growth(request.domain.cells, 1 + len(attributes), len(request.domain.classes))
-    roots, noise_of_rows = np.arange(growth.trees), deviation(None, attributes, cost, k)
-    growth.release(roots, whole(noisy[:, 0]), noise_of_rows)
-    of_counts = deviations(attributes, attributes, cost, k)
-    tables = zip(attributes, tables_of(noisy, attributes), of_counts, strict=True)
-    for number, (attribute, table, noise_of_counts) in enumerate(tables):
+    growth.release(np.arange(growth.trees), tables.totals, tables.noise_of_totals)
+    of_each = zip(attributes, tables.counts, tables.noise, strict=True)
+    for number, (attribute, counts, noise_of_counts) in enumerate(of_each):
         leaves = growth.nodes + np.array(attribute.expected)
         growth.split_by_cell(np.array([number + 1]), number)
-        growth.release(leaves, whole(table), noise_of_counts)
+        growth.release(leaves, counts, noise_of_counts)
     return Grown(growth.finished())
 
 
-def tables_deviation(query: PlannedQuery, request: Request) -> float | None:
+def tables_deviation(query: PlannedQuery, request: Request) -> float:
     """The largest standard deviation of a count in the tables of all attributes."""
-    if query.purpose != "tables":
-        return query.count_noise(request.rows_per_unit)
     attributes, k = request.domain.attributes if request.trees else (), request.rows_per_unit
     (cost,) = query.by_depth
     return max(deviations([None, *attributes], attributes, cost, k))
 
 
-JOINT_TABLES = Learner(release_tables, node_columns=lambda request: 1, deviation=tables_deviation)
+JOINT_TABLES = Learner(
+    release_tables, node_columns=lambda request: 1, noise={"tables": tables_deviation}
+)

@@ -28,14 +28,7 @@ from dpforest_duckdb.postprocess.voting import integer_votes
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.splits.choose import classified, draw_best
-from dpforest_duckdb.splits.table_codes import (
-    deviation,
-    deviations,
-    release,
-    sums,
-    tables_of,
-    whole,
-)
+from dpforest_duckdb.splits.table_codes import release, sums
 from dpforest_duckdb.tree import Tree
 
 # (number of the model, weight in units of 1 / MIXTURE_PARTS); naive Bayes, number 0, has smaller
@@ -53,7 +46,7 @@ def rooted_tables(roots: Roots) -> Learner:
         candidates = [_trees(tables, model) for model in models(tables)]
         return Grown(_drawn(candidates, rows, context))
 
-    return Learner(grow, node_columns=lambda request: 1, deviation=tables_deviation)
+    return Learner(grow, node_columns=lambda request: 1, noise={"tables": tables_deviation})
 
 
 def _released(rows: CodedRows, context: TrainingContext, allowed: Sequence[int]) -> ChildTables:
@@ -64,19 +57,19 @@ def _released(rows: CodedRows, context: TrainingContext, allowed: Sequence[int])
     roots, private = _drawn_roots(rows, context, allowed)
     others = [number for number in range(len(domain.attributes)) if number not in roots]
     attributes, cost = [domain.attributes[number] for number in others], account.spend("tables")
-    true = np.concatenate(
+    true = np.stack(
         [sums([private[a][child] for a in others], attributes) for child in range(len(private[0]))]
     )
-    noisy = release(true, attributes, cost, k, context.randomness.noise)
-    vectors = noisy.reshape(len(private[0]), len(domain.classes), -1)
+    tables = release(true, attributes, cost, k, context.randomness.noise)
+    assert tables.totals is not None, "the rows are one of the blocks"
     return ChildTables(
         domain=domain,
         roots=roots,
         attributes=others,
-        totals=whole(vectors[:, :, 0]),
-        counts=[whole(table) for table in tables_of(vectors, attributes)],
-        noise=deviations(attributes, attributes, cost, k),
-        noise_of_totals=deviation(None, attributes, cost, k),
+        totals=tables.totals,
+        counts=tables.counts,
+        noise=tables.noise,
+        noise_of_totals=tables.noise_of_totals,
     )
 
 

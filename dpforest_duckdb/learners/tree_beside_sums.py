@@ -66,4 +66,6 @@ def _with_log_odds(tree: Tree, request: Request, noise: float) -> Tree:
     return replace(summed, votes=np.where((tree.kind == LEAF)[:, None], votes, 0))
 
 
-TREE_BESIDE_SUMS = Learner(grow_both, node_columns=lambda request: 1, deviation=tables_deviation)
+TREE_BESIDE_SUMS = Learner(
+    grow_both, node_columns=lambda request: 1, noise={"tables": tables_deviation}
+)

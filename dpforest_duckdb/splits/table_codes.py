@@ -109,6 +109,21 @@ def sums(
     return np.concatenate([of_class, *signed]).T
 
 
+@dataclass(frozen=True)
+class JointTables:
+    """Tables that were released together, with the standard deviation of the noise in a count.
+
+    `counts[attribute][…, value, class]` are of the values that the domain describes, with noise of
+    `noise[attribute]`. `totals[…, class]` are the rows of each class, with noise of
+    `noise_of_totals`; None if the number of rows was left out.
+    """
+
+    counts: list[Integers]
+    noise: list[float]
+    totals: Integers | None
+    noise_of_totals: float
+
+
 def release(
     vectors: Integers,
     attributes: Sequence[Attribute],
@@ -116,13 +131,21 @@ def release(
     rows_per_unit: int,
     noise: CountNoise,
     rows: bool = True,
-) -> Floats:
-    """The vectors `[vector, dimension]` of `sums`, which are private, with joint noise for nano-ε
+) -> JointTables:
+    """The tables of private `vectors[…, class, dimension]` of `sums`, with joint noise for nano-ε
     `cost`. They may be published.
     """
     scale = parts(attributes, rows_per_unit)
     all_blocks, sensitivity = blocks(attributes, rows), rows_per_unit * scale
-    return noise.joint(vectors * scale, all_blocks, cost, sensitivity) / scale
+    flat = vectors.reshape(-1, vectors.shape[-1]) * scale
+    noisy = (noise.joint(flat, all_blocks, cost, sensitivity) / scale).reshape(vectors.shape)
+    of_totals, *of_counts = deviations([None, *attributes], attributes, cost, rows_per_unit, rows)
+    return JointTables(
+        counts=[whole(table) for table in tables_of(noisy, attributes, rows)],
+        noise=of_counts,
+        totals=whole(noisy[..., 0]) if rows else None,
+        noise_of_totals=of_totals if rows else 0.0,
+    )
 
 
 def whole(figures: Floats) -> Integers:
@@ -152,16 +175,6 @@ def _square(code: Code) -> Floats:
     return np.concatenate([np.ones((1, len(code.values))), code.signs.T])
 
 
-def deviation(
-    attribute: Attribute | None, attributes: Sequence[Attribute], cost: int, rows_per_unit: int
-) -> float:
-    """The standard deviation of a count of an attribute's table, or of the rows of a class.
-
-    In rows; all counts of a table have the same.
-    """
-    return deviations([attribute], attributes, cost, rows_per_unit)[0]
-
-
 def deviations(
     tables: Sequence[Attribute | None],
     attributes: Sequence[Attribute],
@@ -169,7 +182,9 @@ def deviations(
     rows_per_unit: int,
     rows: bool = True,
 ) -> list[float]:
-    """As `deviation`, of several tables of one release."""
+    """The standard deviation of a count of each table, in rows; None stands for the rows of a
+    class. All counts of a table have the same.
+    """
     all_blocks, scale = blocks(attributes, rows), parts(attributes, rows_per_unit)
     codes = [None if attribute is None else code_of(attribute) for attribute in tables]
     sizes = [1 if code is None or code.coded else code.blocks[0] for code in codes]

@@ -334,8 +334,13 @@ def shared_codes_of_other_rows() -> None:
 
 def lost_cap_unnoticed() -> None:
     """A cap that the table's comment has and the ledger has not is not missed."""
-    anchor = account._anchor
-    account._anchor = lambda comment: {**anchor(comment), "cap": None}
+    note_in = account.note_in
+
+    def without_cap(comment: str) -> Any:
+        note = note_in(comment)
+        return note and replace(note, cap=None)
+
+    account.note_in = without_cap
 
 
 def cap_not_anchored() -> None:
@@ -475,15 +480,12 @@ def bounds_checked_as_of_one_attribute() -> None:
 
 def joint_tables_with_true_totals() -> None:
     """The classes' rows that joint tables release are the true ones."""
-    sums, whole = joint_tables.sums, joint_tables.whole
-    true: list[Any] = []
+    release = joint_tables.release
 
-    def kept(*args: Any) -> Any:
-        true[:] = [sums(*args)]
-        return true[0]
+    def with_true_totals(vectors: Any, *rest: Any) -> Any:
+        return replace(release(vectors, *rest), totals=vectors[:, 0])
 
-    joint_tables.sums = kept
-    joint_tables.whole = lambda c: whole(true[0][:, 0] if c.ndim == 1 else c)
+    joint_tables.release = with_true_totals
 
 
 def joint_tables_print_the_number_of_rows() -> None:
