@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -29,7 +30,7 @@ from dpforest_duckdb.privacy.plan import COUNTS
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
-from dpforest_duckdb.recipes.ours.auto_rules import recut
+from dpforest_duckdb.recipes.ours import log_odds
 from dpforest_duckdb.splits import choose
 from dpforest_duckdb.tree import LEAF, SCALE, Tree
 
@@ -191,9 +192,23 @@ def test_numbers_of_large_tables_are_cut_at_private_medians(rows: int, cut: bool
 def test_bins_are_equal_where_they_are_not_at_medians(rows: int, bins: int) -> None:
     recipe, domain = find("tree-beside-sums"), public(3)
     _, adapted = recipe.adapted(recipe.request(domain, NANO // 4), np.full(3, rows // 3))
-    equal = recut(domain, bins) if bins else domain
+    equal = domain.recut(bins) if bins else domain
     assert adapted.domain == equal
     assert (recipe.plan(adapted).query("bins") is None) == bool(bins)
+
+
+def test_the_sums_are_sized_for_the_budget_that_they_get() -> None:
+    """With rare classes, the tree gets a smaller part than with equally frequent ones."""
+    recipe, counts = find("tree-beside-sums"), np.array([2400, 450, 150])
+    attributes = tuple(
+        Attribute(f"a{i}", "numeric", lower=0, upper=100, nullable=False) for i in range(10)
+    )
+    types = {f"a{i}": INTEGER for i in range(10)} | {"c": VARCHAR}
+    request = recipe.request(Domain(attributes, "c", ("x", "y", "z")).bind(types), NANO)
+    _, sized = recipe.adapted(request, counts)
+    queries = recipe.plan(sized).queries
+    sums = sum(query.total for query in queries if query.purpose in ("attribute", "tables"))
+    assert log_odds.adapt(counts, replace(request, epsilon=sums)).trees == sized.trees == 10
 
 
 def test_a_value_range_with_half_of_the_rows_gets_many_bins(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dpforest_duckdb.arguments import TEXT, TEXTS, Kind, refuse_wrong_types
-from dpforest_duckdb.domain.attribute import Attribute, refuse_duplicates, shortened
+from dpforest_duckdb.domain.attribute import Attribute, Scale, refuse_duplicates, shortened
 from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.domain.types import UNKNOWN, ColumnType
 from dpforest_duckdb.errors import DpforestError, Refusals
@@ -111,6 +111,13 @@ class Domain:
             if (not wanted or fold(a.name) in wanted) and fold(a.name) not in unwanted
         )
         return replace(self, attributes=used)
+
+    def recut(self, bins: int, scale: Scale = "mixed") -> Domain:
+        """This bound domain with its numeric attributes in about that many bins.
+
+        See `Attribute.recut`.
+        """
+        return replace(self, attributes=tuple(a.recut(bins, scale) for a in self.attributes))
 
     def generalised(self) -> Domain:
         """With an attribute of groups for each level of every taxonomy."""

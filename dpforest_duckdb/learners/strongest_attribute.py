@@ -9,7 +9,6 @@ left: those that the strongest attribute classifies wrongly. One more row raises
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -23,8 +22,7 @@ LEAST, MOST = 8, 64  # cells of a numeric attribute: with more, chance classifie
 
 def coarse(domain: Domain) -> Domain:
     """The domain in the cells that are counted for the figure."""
-    cells = coarse_bins(domain)
-    return replace(domain, attributes=tuple(each.recut(cells) for each in domain.attributes))
+    return domain.recut(coarse_bins(domain))
 
 
 def coarse_bins(domain: Domain) -> int:

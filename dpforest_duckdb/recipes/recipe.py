@@ -183,8 +183,7 @@ class Recipe:
         if self.taxonomies:
             domain = domain.generalised()
         if self.bins:
-            cut = tuple(a.recut(self.bins, "linear") for a in domain.attributes)
-            domain = replace(domain, attributes=cut)
+            domain = domain.recut(self.bins, "linear")
         own_trees = self.trees if isinstance(self.trees, int) else self.trees(domain)
         own_depth = self.depth if isinstance(self.depth, int) else self.depth(domain)
         depth = None if self.own_depth else depth

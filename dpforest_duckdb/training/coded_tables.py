@@ -69,5 +69,4 @@ def _cut(domain: Domain, bins: int) -> Domain:
     The mixed scale has one bin more at most. Narrower bounds do not give more bins than linear ones
     here, even of whole numbers.
     """
-    cut = [attribute.recut(bins + 1, "linear") for attribute in domain.attributes]
-    return replace(domain, attributes=tuple(cut))
+    return domain.recut(bins + 1, "linear")

@@ -24,7 +24,6 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import Event, Observer, Phase
 from dpforest_duckdb.recipes.bounds_queries import BOUNDS, window, with_windows
 from dpforest_duckdb.recipes.recipe import Recipe
-from dpforest_duckdb.recipes.row_count_queries import count_queries
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.request import Grown, Request, TrainingContext
 from dpforest_duckdb.tree import Tree
@@ -55,7 +54,7 @@ class Phases:
             context = adapted(self._class_counts(request.domain), context)
         if account.plan.query(BOUNDS):
             self.observe(Event(Phase.CHECK_BOUNDS))
-            context = self._with_private_bounds(request, context)
+            context = self._with_private_bounds(context)
         if account.plan.query(STRONGEST):
             self.observe(Event(Phase.COMPARE_ATTRIBUTES))
             context = self._with_strongest(context)
@@ -68,14 +67,13 @@ class Phases:
             context = self._with_drawn(context)
         return context
 
-    def _with_private_bounds(self, public: Request, context: RunContext) -> RunContext:
-        """The context with narrower bounds, if those of `public` are far too wide."""
-        classes = np.array(context.request.histogram)  # noisy
-        public = replace(public, first=count_queries(context.request))
-        recipe, request = self.recipe.chosen(public, classes)  # the same recipe as before
-        n, measure = max(int(classes.sum()), 1), recipe.measure(request)
+    def _with_private_bounds(self, context: RunContext) -> RunContext:
+        """The context with narrower bounds, if the public ones are far too wide."""
+        request, classes = context.unsized, np.array(context.request.histogram)  # noisy
+        assert request is not None, "the recipe adapts to the rows"
+        n, measure = max(int(classes.sum()), 1), context.recipe.measure(request)
         account, randomness, k = context.account, context.randomness, request.rows_per_unit
-        search = Search.start(public.domain)
+        search = Search.start(request.domain)
         counts = self._cell_counts(search.bins)
         if not too_wide(search.bins, counts, n, account.spend(BOUNDS), k, randomness.noise):
             return context

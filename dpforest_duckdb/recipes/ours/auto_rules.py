@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.privacy.noise import gaussian_variance, laplace_deviation, noise_scale
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.ours import constants
@@ -129,14 +129,16 @@ def careful(rows: int, request: Request) -> Request:
     return replace(request, rows=max(int(rows - less), 1))
 
 
+def counted(classes: Integers, request: Request) -> Request:
+    """The request after a count of the rows: `classes[class]`, which are noisy, and their sum, less
+    what `careful` takes off.
+    """
+    return replace(careful(int(classes.sum()), request), histogram=tuple(classes.tolist()))
+
+
 def _row_noise(request: Request) -> float:
     """The standard deviation of the noise in the rows of a class."""
     return Plan(count_queries(request)).row_noise(request.rows_per_unit)
-
-
-def recut(domain: Domain, bins: int) -> Domain:
-    """The domain with its numeric attributes in about that many bins."""
-    return replace(domain, attributes=tuple(each.recut(bins) for each in domain.attributes))
 
 
 def above_noise(figures: int, request: Request) -> bool:

@@ -91,7 +91,7 @@ def _planned(request: Request, measure: Measure, others: Mapping[str, int | Frac
     the square root of a part of ρ. If the percentages make a weighted sum of variances least in ε,
     these parts do in ρ.
     """
-    attributes = auto_rules.recut(request.domain, auto_rules.MOST).attributes
+    attributes = request.domain.recut(auto_rules.MOST).attributes
     windows = sum(map(positions.has_window, attributes))
     percents = {"window": WINDOWS if windows else 0, **others}
     percents["means"] = 100 - sum(percents.values())
@@ -118,12 +118,8 @@ def _query(purpose: str, cost: int, times: int, measure: Measure) -> PlannedQuer
 
 
 def adapt(histogram: Integers, request: Request) -> Request:
-    seen = auto_rules.careful(int(histogram.sum()), request)
-    return replace(
-        seen,
-        histogram=tuple(histogram.tolist()),
-        domain=auto_rules.recut(request.domain, auto_rules.MOST),
-    )
+    domain = request.domain.recut(auto_rules.MOST)
+    return replace(auto_rules.counted(histogram, request), domain=domain)
 
 
 CLASS_MEANS = own_recipe(

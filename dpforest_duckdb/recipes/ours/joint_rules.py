@@ -22,7 +22,6 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     classes_in,
     draw_percent,
     models_differ,
-    recut,
     tables_wanted,
 )
 from dpforest_duckdb.request import Request
@@ -69,7 +68,7 @@ def out_of_reach(request: Request) -> bool:
 
     n is at least LEAST_ROWS. The request should have a careful number of rows.
     """
-    cells = [len(each.expected) for each in recut(request.domain, FEWEST).attributes]
+    cells = [len(each.expected) for each in request.domain.recut(FEWEST).attributes]
     rows = max(request.rows, constants.LEAST_ROWS) / classes_in(request) * len(cells) / sum(cells)
     noise = noise_scale(request.epsilon, request.rows_per_unit) / (1 - draw_percent(request) / 100)
     return classes_in(request) > 2 and 2 * rows < noise
@@ -168,7 +167,7 @@ def _all_say_more(request: Request) -> bool:
     What tables say is measured by their number divided by the variance of their noise. They must
     say more because the few are not any attributes, but the strongest.
     """
-    attributes, k = recut(request.domain, COARSEST).attributes, request.rows_per_unit
+    attributes, k = request.domain.recut(COARSEST).attributes, request.rows_per_unit
     joint = deviations(attributes, attributes, request.epsilon, k)
     said = len(attributes) / float(np.mean(np.square(joint)))
     return said >= 1.5 * tables_wanted(request) / _noise_of_few(request) ** 2

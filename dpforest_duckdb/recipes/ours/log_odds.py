@@ -19,10 +19,9 @@ from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto_rules import (
     FEWEST,
     MOST,
-    careful,
     classes_in,
+    counted,
     draw_percent,
-    recut,
     strength,
     tables_wanted,
 )
@@ -82,11 +81,11 @@ def sums_are_fitted(request: Request) -> bool:
 
 def adapt(histogram: Integers, request: Request) -> Request:
     """Trees and bins by strength, from noisy class counts of all rows, minus CAUTION deviations."""
-    seen = replace(careful(int(histogram.sum()), request), histogram=tuple(histogram.tolist()))
+    seen = counted(histogram, request)
     trees = min(request.trees, tables_wanted(seen))
     bins = 2 * round(constants.TABLES / 2 * strength(seen) / trees / math.sqrt(classes_in(request)))
     bins = min(max(bins, FEWEST), MOST)
-    return replace(seen, trees=trees, depth=1, domain=recut(request.domain, bins))
+    return replace(seen, trees=trees, depth=1, domain=request.domain.recut(bins))
 
 
 LOG_ODDS = own_recipe(

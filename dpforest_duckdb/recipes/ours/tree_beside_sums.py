@@ -74,7 +74,7 @@ def plan(request: Request) -> Plan:
 
 def adapt(histogram: Integers, request: Request) -> Request:
     """Attributes by the strength of the sums' budget, depth by that of the tree's."""
-    seen = auto_rules.careful(int(histogram.sum()), request)
+    seen = auto_rules.counted(histogram, request)
     bins, _, grown, sums = _budgets(seen)
     sized = log_odds.adapt(histogram, replace(request, epsilon=sums))
     leaves = seen.rows * grown / NANO / constants.ENOUGH / request.rows_per_unit
@@ -83,7 +83,7 @@ def adapt(histogram: Integers, request: Request) -> Request:
         epsilon=request.epsilon,
         rows=seen.rows,
         depth=max(1, min(request.depth, round(math.log2(max(leaves, 1))))),
-        domain=request.domain if bins else auto_rules.recut(request.domain, auto_rules.MOST),
+        domain=request.domain if bins else request.domain.recut(auto_rules.MOST),
     )
 
 
