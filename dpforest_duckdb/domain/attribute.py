@@ -243,11 +243,15 @@ class Attribute:
     def rebound(self, kind: ColumnType) -> Attribute:
         """This bound attribute for a column of another type with the same values.
 
-        Edges stay as they are, so the cells do too. Raises `DpforestError` if the types differ in
-        more than precision.
+        Edges stay as they are, so the cells do too; those of times are cut to whole days for a
+        column of dates. Raises `DpforestError` if the types differ in more than precision.
         """
         if self.kind == "categorical":
             return self.bound(kind)
+        if self.family == "timestamp" and kind.family == "date":
+            days = tuple(math.floor(edge / 86_400) for edge in self.edges)
+            if len(set(days)) == len(days):
+                return replace(self, type=kind, edges=days)
         families = {self.family, kind.family}
         if len(families) > 1 and not families <= {"integer", "decimal", "float"}:
             raise DpforestError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,11 @@ import duckdb
 import numpy as np
 import pytest
 from engine_conformance import DOMAIN, ROWS, Subject, codes, conforms_without_tables
-from source_rows import ROW, WAYS, arrays, csv_file, database, debits, fitted, pandas
+from source_rows import ROW, WAYS, arrays, beside_y, csv_file, database, debits, fitted, pandas
 
-from dpforest_duckdb import BudgetError, DpforestError, UsageError, budget, prepare
+from dpforest_duckdb import BudgetError, DpforestError, UsageError, budget, evaluate, prepare
 from dpforest_duckdb.domain.file import domain_from_mapping
+from dpforest_duckdb.domain.types import TIMESTAMP
 from dpforest_duckdb.engine.base import Coding
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
@@ -183,3 +185,26 @@ def test_no_name_of_a_column_changes_other_values_in_predicted_rows(
     forest = fitted(con, frame, domain=domain, **given)
     found = forest.predict(con, frame).df()
     assert set(found[name]) == {0, 1}
+
+
+def test_a_model_of_times_scores_a_table_of_dates(tmp_path: Path) -> None:
+    """Dates of a frame are times of pandas, while a table may have the type DATE."""
+    days = [dt.datetime(2020, 1, 1) + dt.timedelta(days=i) for i in range(400)]
+    frame = pandas.DataFrame({"since": days, "y": ["no"] * 150 + ["yes"] * 250})
+    column = {"name": "since", "kind": "numeric", "lower": days[0], "upper": days[-1]}
+    given = {"domain": beside_y(column), "epsilon": 50, "dataset": "d", "ledger": tmp_path / "l"}
+    con = duckdb.connect()
+    forest = fitted(con, frame, **given)
+    assert forest.domain.attributes[0].type == TIMESTAMP
+    con.execute("CREATE TABLE t AS SELECT CAST(since AS DATE) AS since, y FROM frame")
+    con.execute("INSERT INTO t VALUES ('infinity', 'yes'), ('-infinity', 'no'), (NULL, 'no')")
+    expected = forest.predict(con, frame).fetchnumpy()["p_yes"]
+    found = forest.predict(con, "t").project("p_yes").fetchnumpy()["p_yes"]
+    assert (found[:400] == expected).all()
+    assert (found[400], found[401]) == (expected[-1], expected[0])
+    assert evaluate(con, forest, "t", ledger=tmp_path / "l").accuracy > 0.95
+    edges = [days[1], days[1].replace(hour=7), days[2]]
+    hours = {"name": "since", "kind": "numeric", "edges": edges}
+    forest = fitted(con, frame, **{**given, "domain": beside_y(hours)})
+    with pytest.raises(DpforestError, match="DATE, but the model was trained on TIMESTAMP"):
+        forest.predict(con, "t")
