@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dpforest_duckdb.cli.output import emit, say, show_table, tell
@@ -160,6 +159,12 @@ def _explain(run: Run, found: list[Branch]) -> None:
         "noise: the standard deviation of the noise in a count or a sum. Tables that are released "
         "in groups have about this noise: more or less, by their numbers of values."
     )
+    plans = [plan for branch in found for plan in branch.plans] or [run.plan]
+    if run.delta and any(plan.concentrated for plan in plans):
+        tell(
+            "ρ: the cost of a query that uses δ, as zero-concentrated differential privacy counts "
+            f"it.{_from(found)}"
+        )
     if run.plan.query(AGAIN):
         tell(
             f"{AGAIN}: a second count of the rows, made only if the first is too noisy. The more "
@@ -185,6 +190,18 @@ def _explain(run: Run, found: list[Branch]) -> None:
         )
     if follows:
         tell(f"strongest: {'; '.join(follows)}.")
+
+
+def _from(branches: list[Branch]) -> str:
+    """From how many rows on a δ is used, if not always."""
+    using = [all(plan.concentrated for plan in branch.plans) for branch in branches]
+    if all(using):
+        return ""
+    least = branches[using.index(True)].least
+    return (
+        f" There are such queries from {least:,} noisy rows on: with fewer, δ is debited but not "
+        "used."
+    )
 
 
 def _count_lines(run: Run) -> list[list[object]]:
@@ -249,9 +266,14 @@ def _cost(few: PlannedQuery, many: PlannedQuery) -> str:
     """The cost of a query with the fewest and with the most rows; if depths differ in either, the
     least and the most of both.
     """
-    if len({*few.by_depth}) == len({*many.by_depth}) == 1:
-        return _range(few.each, many.each)
-    return replace(few, by_depth=few.by_depth + many.by_depth).each
+    from dpforest_duckdb.privacy.amounts import ATTO, NANO, significant
+
+    first, last = few.by_depth[0], many.by_depth[0]
+    if not len({*few.by_depth}) == len({*many.by_depth}) == 1:
+        costs = few.by_depth + many.by_depth
+        first, last = min(costs), max(costs)
+    scale = NANO if few.measure == "ε" else ATTO
+    return _range(significant(first / scale), significant(last / scale))
 
 
 def _range(low: str, high: str) -> str:

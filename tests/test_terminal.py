@@ -140,6 +140,20 @@ def test_a_dry_run_shows_every_branch_of_the_default(db: Path) -> None:
     assert "branches" not in fixed
 
 
+def test_a_dry_run_says_from_how_many_rows_a_delta_is_used(db: Path) -> None:
+    words = train(db, "--dry-run", "--name", "again", "--delta", "1e-6")
+    branches = dpforest(*words, "--json").facts["branches"]
+    using = [branch for branch in branches if any("rho" in query for query in branch["plan"])]
+    assert 0 < len(using) < len(branches)
+    shown = dpforest(*words).out
+    assert f"from {using[0]['rows'][0]:,} noisy rows on: with fewer, δ is debited" in shown
+    assert "e-0" not in shown
+    always = dpforest(*words, "--recipe", "boosted").out
+    assert "ρ: the cost of a query" in always
+    assert "with fewer" not in always
+    assert "ρ: the cost" not in dpforest(*train(db, "--dry-run", "--name", "again")).out
+
+
 def test_columns_and_rows_that_are_not_used_are_named(db: Path) -> None:
     said = dpforest(*train(db, "--dry-run", "--name", "x", "--exclude", "age"))
     assert 'Columns not used, because they are not declared: "who".' in said.err

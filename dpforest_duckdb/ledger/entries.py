@@ -62,11 +62,10 @@ class Table:
 
     @property
     def option(self) -> str:
-        """The options of the command line that name it, with words for what is not known here."""
+        """The option of the command line that names it."""
         if self.place.startswith(FILE):
             return f"--db {shlex.quote(self.place.removeprefix(FILE))}"
-        where = "--ledger LEDGER" if self.noun == "dataset" else "--db DATABASE"
-        return f"{where} --{self.noun} {shlex.quote(self.name)}"
+        return f"--{self.noun} {shlex.quote(self.name)}"
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
 from dpforest_duckdb.privacy.unit import PrivacyUnit, same_unit
 
 RAISE = "raise the cap with dpforest budget set"
+# what else the command needs, which an entry does not know
+_WHERE = {"table": "for the same --db ", "dataset": "for the same --ledger ", "file": ""}
 
 
 def check_amounts(epsilon: int, delta: int) -> None:
@@ -93,7 +95,7 @@ def check_debit(run: Debit, budget: Budget) -> None:
         hint = (
             f"train with {_options(cap.unit)}"
             if budget.entries or cap.unit.column != "row"
-            else "nothing is spent yet, so run dpforest budget set "
+            else f"nothing is spent yet, so {_WHERE[table.noun]}run dpforest budget set "
             f"{table.option} {_options(run.unit)}"
         )
         raise BudgetError(

@@ -83,6 +83,15 @@ def large_delta(atto: int) -> tuple[str, ...]:
     )
 
 
+def significant(amount: float) -> str:
+    """Three significant digits, without an exponent.
+
+    >>> significant(0.0000973652)
+    '0.0000974'
+    """
+    return f"{Decimal(f'{amount:.3g}'):f}"
+
+
 def show(amount: int, unit: int = NANO) -> str:
     """An integer budget as the shortest exact decimal: 1500000000 → '1.5'."""
     text = format(Decimal(amount) / unit, "f")

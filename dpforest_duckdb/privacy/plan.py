@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
+from dpforest_duckdb.privacy.amounts import ATTO, NANO, show, significant
 from dpforest_duckdb.privacy.noise import LEAST_VARIANCE, laplace_deviation
 from dpforest_duckdb.privacy.wording import wording
 from dpforest_duckdb.privacy.zcdp import rho_of
@@ -82,7 +82,7 @@ class PlannedQuery:
     def _shown(self, amount: int) -> str:
         if self.measure == "ε":
             return show(amount)
-        return f"{amount / ATTO:.3g}"
+        return significant(amount / ATTO)
 
     def __str__(self) -> str:
         often = wording(self.purpose).repeated((len(self.by_depth), self.times))

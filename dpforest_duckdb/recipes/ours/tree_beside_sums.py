@@ -73,8 +73,12 @@ def plan(request: Request) -> Plan:
 
 
 def adapt(histogram: Integers, request: Request) -> Request:
-    """Attributes by the strength of the sums' budget, depth by that of the tree's."""
-    seen = auto_rules.counted(histogram, request)
+    """Attributes by the strength of the sums' budget, depth by that of the tree's.
+
+    Both budgets are those of equally frequent classes, though the plan has others: with rare
+    classes, fewer attributes and a deeper tree are better (docs/trials.md).
+    """
+    seen = auto_rules.careful(int(histogram.sum()), request)
     bins, _, grown, sums = _budgets(seen)
     sized = log_odds.adapt(histogram, replace(request, epsilon=sums))
     leaves = seen.rows * grown / NANO / constants.ENOUGH / request.rows_per_unit
