@@ -64,13 +64,7 @@ def models(
         raise UsageError(
             f"models list shows all of them: for one, dpforest models show {shlex.quote(chosen)}."
         )
-    writes = action in (Action.import_, Action.export)
-    if name and action is not Action.import_:
-        raise UsageError(
-            f"--name goes with models import: write dpforest models {action} {shlex.quote(name)}."
-        )
-    options.refuse_idle("goes with models export", out=out if action != "export" else None)
-    options.refuse_idle("goes with models import and export", replace=replace and not writes)
+    _refuse_idle(action, name, out, replace)
     if action is not Action.list and chosen is None:
         raise UsageError(f"Name the model to {action}: dpforest models {action} NAME.")
     if action is Action.show:
@@ -108,6 +102,17 @@ def models(
         emit({"model": chosen, "action": str(action)})
     else:
         tell(f'Model "{chosen}" {done}.')
+
+
+def _refuse_idle(action: Action, name: str | None, out: str | None, replace: bool) -> None:
+    """Refuse options that would have no effect."""
+    writes = action in (Action.import_, Action.export)
+    if name and action is not Action.import_:
+        raise UsageError(
+            f"--name goes with models import: write dpforest models {action} {shlex.quote(name)}."
+        )
+    options.refuse_idle("goes with models export", out=out if action != "export" else None)
+    options.refuse_idle("goes with models import and export", replace=replace and not writes)
 
 
 def _facts(forest: Forest) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpforest_duckdb.domain import Domain
@@ -107,17 +107,20 @@ class ParquetFiles:
     @contextmanager
     def opened(self, table: TableInfo) -> Iterator[ReadableRows]:
         before = [_state(file) for file in self.files]
+
+        def check() -> None:
+            if before != [_state(file) for file in self.files]:
+                raise DpforestError(
+                    f'The files of "{self.name}" changed while they were read: run the command '
+                    "again (what was debited stays spent)."
+                )
+
         with self.database.opened(self.files) as memory:
             _refuse_changed(self, self.columns, lambda: _schema(self.files, GivenDatabase(memory)))
             rows = Sql(
                 f"SELECT {selected(self.columns, table.columns)} FROM {_parquet(self.files)}"
             )
-            yield memory.opened(table, "VIEW", rows)
-        if before != [_state(file) for file in self.files]:
-            raise DpforestError(
-                f'The files of "{self.name}" changed while they were read: run the command again '
-                "(what was debited stays spent)."
-            )
+            yield replace(memory.opened(table, "VIEW", rows), check=check)
 
 
 @dataclass(frozen=True)
@@ -207,6 +210,11 @@ def _refuse_changed(
     for file in source.files:
         if not file.is_file():
             raise DpforestError(f"The file {file} is gone since the run was planned: restore it.")
+        if file.resolve() != file:  # whose budget is another one
+            raise DpforestError(
+                f"The file {file} has become a link to another since the run was planned: plan it "
+                "again."
+            )
     if columns() != planned:
         raise DpforestError(
             f'The columns of "{source.name}" have changed since the run was planned: plan it again.'

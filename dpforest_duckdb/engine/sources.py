@@ -40,11 +40,13 @@ class ReadableRows:
     """A database that the rows can be read in.
 
     `fill` makes them readable under the name of the table, by reading them once or by a view.
+    `check` is called after each reading; it raises `DpforestError` if the rows have changed.
     """
 
     statements: Statements
     cursor: duckdb.DuckDBPyConnection
     fill: Callable[[], None]
+    check: Callable[[], None] = lambda: None
 
 
 class Source(Protocol):
@@ -175,13 +177,17 @@ class SourceSnapshot:
         self._filled: DuckDBSnapshot | None = None
 
     def encode(self, coding: Coding, *, likely_rows: int = 0, last: bool = False) -> DuckDBRows:
-        return self._read().encode(coding, likely_rows=likely_rows, last=last)
+        coded = self._read().encode(coding, likely_rows=likely_rows, last=last)
+        self._opened.check()
+        return coded
 
     def table_seen(self) -> None:
         """None: the rows are in no table."""
 
     def count_outcomes(self, forest: ForestContent, labels: Attribute) -> Outcomes:
-        return self._read().count_outcomes(forest, labels)
+        found = self._read().count_outcomes(forest, labels)
+        self._opened.check()
+        return found
 
     def count_outcome_grid(
         self,
@@ -191,7 +197,9 @@ class SourceSnapshot:
         edges: Sequence[float],
         salt: int,
     ) -> Integers:
-        return self._read().count_outcome_grid(forest, labels, unit, edges, salt)
+        found = self._read().count_outcome_grid(forest, labels, unit, edges, salt)
+        self._opened.check()
+        return found
 
     def _read(self) -> DuckDBSnapshot:
         """The rows as a table, which is filled at the first call."""

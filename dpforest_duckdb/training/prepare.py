@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
@@ -74,9 +74,8 @@ def prepare(
 
     `domain` is a `Domain`, a domain file, or None for DuckDB's own declarations. `privacy_unit` is
     a column or "row", `rows_per_unit` bounds the rows of each unit that are used; by default they
-    are the domain's, or else those of the cap. Recipes that cannot use a `delta` spend none. `seed`
-    makes the run repeatable and not private. `rows_at_most` is a public upper bound on the table's
-    rows: the run is refused if their codes may not fit into memory and temporary files.
+    are the domain's, or else the cap's. `seed` makes the run repeatable and not private. A run is
+    refused if the codes of `rows_at_most` rows may not fit into memory and temporary files.
 
     Warns with `PlainSpillWarning` if the table's database is encrypted and DuckDB's temporary files
     are not. Raises `DpforestError` or `UsageError`.
@@ -92,21 +91,18 @@ def prepare(
     own_account = rows.account_or(account, ledger, dataset)
     cap = None if privacy_unit == "row" else own_account.budget().cap
     unit = _unit(public, info, privacy_unit, rows_per_unit, cap)
-    public.without(unit.column).refuse_missing(info.columns)
-    info = engine.typed(info, public.without(unit.column), unit.column)
-    new = own_account.new_dataset if isinstance(own_account, DatasetAccount) else ""
-    notes = [*([new] if new else []), *remarks(public, info.columns)]
-    public = public.without(unit.column).bind(info.columns)
-    notes += rows.remarks(public, info.columns)
+    used = public.without(unit.column)
+    used.refuse_missing(info.columns)
+    info = engine.typed(info, used, unit.column)
+    notes = [*_new_dataset(own_account), *remarks(public, info.columns)]
+    public = used.bind(info.columns)
     wanted = chosen.request(
         public, nano, trees=trees, depth=depth, rows_per_unit=unit.rows, delta=atto
     )
     request = _affordable(chosen, wanted)
-    if request.delta != atto:
-        notes.append(f"Recipe {chosen.name} uses pure ε and spends no δ.")
-    notes += (*large_epsilon(nano), *large_delta(request.delta), *chosen.remarks(trees, depth))
-    for note in notes:
-        warn(in_python(note), PublicFactWarning)
+    notes += rows.remarks(public, info.columns)
+    notes += (*_budget_notes(chosen, wanted, request), *chosen.remarks(trees, depth))
+    _warn(notes)
     engine.refuse_unseen(info, [*public.columns, unit.column])
     if name is not None:
         store.check_name(engine.models, name, replace=replace)
@@ -126,11 +122,24 @@ def prepare(
         leaks=tuple(leaks),
         notes=tuple(notes),
         unused_columns=_unused(rows.table, declared, unit),
-        left_out=tuple(sorted(set(declared.columns) - set(public.columns) - {unit.column})),
+        left_out=_left_out(declared, public, unit),
         rows_at_most=rows_at_most,
     )
     run.refuse_if_too_large()
     return run
+
+
+def _warn(notes: Iterable[str]) -> None:
+    for note in notes:
+        warn(in_python(note), PublicFactWarning)
+
+
+def _budget_notes(recipe: Recipe, wanted: Request, request: Request) -> Iterator[str]:
+    """What is to be said about ε and δ of a request, and about a δ that it does without."""
+    if request.delta != wanted.delta:
+        yield f"Recipe {recipe.name} uses pure ε and spends no δ."
+    yield from large_epsilon(request.epsilon)
+    yield from large_delta(request.delta)
 
 
 def _in_range(
@@ -166,6 +175,17 @@ def _public(
             "domain must be a Domain, the path of a domain file, or None for what DuckDB declares."
         )
     return declared_domain(engine, info, target)
+
+
+def _new_dataset(account: AnyAccount) -> list[str]:
+    new = account.new_dataset if isinstance(account, DatasetAccount) else ""
+    return [new] if new else []
+
+
+def _left_out(declared: Domain, used: Domain, unit: PrivacyUnit) -> tuple[str, ...]:
+    """The attributes of a domain that a request leaves out."""
+    known = {fold(name) for name in (*used.columns, unit.column)}
+    return tuple(name for name in declared.columns if fold(name) not in known)
 
 
 def _unused(table: TableInfo, public: Domain, unit: PrivacyUnit) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ FROM (
 {% if unit %}
       {{ unit.canonical }} AS `unit`,
 {% endif %}
-{# noise would be added for each class, so several classes are not told apart in a grid #}
+{# in a grid, each of several classes would need noise of its own #}
       {% if binary or not edges %}{{ class }}{% else %}0{% endif %} AS `class`,
       CAST({{ class }} = {{ predicted }} AS INT) AS `right`,
       {{ value }} AS `value`

@@ -6,6 +6,7 @@ import gzip
 import os
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -36,6 +37,7 @@ from dpforest_duckdb.engine.files import matched
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.training.opening import find_rows
 
 
@@ -81,15 +83,33 @@ def test_no_value_of_a_csv_decides_about_a_type_or_fails_a_run(tmp_path: Path) -
 
 
 def test_a_file_that_is_written_during_a_run_fails_it(tmp_path: Path) -> None:
-    con, path = duckdb.connect(), parquet_file(tmp_path)
-    run = prepare(con, path, domain=DOMAIN, epsilon=1, ledger=tmp_path / "ledger")
-    found = find_rows(con, path)
-    with (
-        pytest.raises(DpforestError, match="changed while they were read"),
-        found.engine.snapshot(found.engine.typed(found.table, DOMAIN, None)),
-    ):
-        path.touch()
+    """And no model of it is stored, nor is its run recorded as done."""
+    con, path, book = duckdb.connect(), parquet_file(tmp_path), tmp_path / "ledger"
+    given: dict[str, Any] = {"domain": DOMAIN, "epsilon": 1, "ledger": book, "name": "m"}
+    for recipe in ("auto", "boosted", "greedy-tree"):
+        run = prepare(con, path, recipe=recipe, **given)
+
+        def touch(event: Event) -> None:
+            if event.phase != Phase.DEBIT:
+                path.touch()
+
+        with pytest.raises(DpforestError, match="changed while they were read"):
+            run.execute(observe=touch)
+    entries = DatasetAccount(Ledger(book), (path,)).budget().entries
+    assert [entry.state for entry in entries] == ["failed"] * 3
     assert run.execute().private, "the file as it is now"
+    assert con.execute("SELECT name FROM dpforest.models").fetchall() == [("m",)]
+
+
+def test_a_file_that_becomes_a_link_ends_the_run_before_the_debit(tmp_path: Path) -> None:
+    """The file that it names has a budget of its own."""
+    con, book, path = duckdb.connect(), tmp_path / "ledger", parquet_file(tmp_path)
+    run = prepare(con, path, domain=DOMAIN, epsilon=1, ledger=book)
+    path.rename(tmp_path / "other.parquet")
+    path.symlink_to(tmp_path / "other.parquet")
+    with pytest.raises(DpforestError, match="has become a link to another"):
+        run.execute()
+    assert not book.exists()
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
