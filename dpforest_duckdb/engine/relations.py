@@ -266,18 +266,22 @@ class Relation:
         def fill() -> None:
             rows = f"CREATE TABLE {name} AS SELECT {columns} FROM {alias}"
             engine.call(lambda: self.relation.query(alias, rows), step="read")
-            reading.pop_all()
             engine.run("COMMIT")
+            reading.pop_all()
 
-        engine.run(f"ATTACH ':memory:' AS {ident(table.catalog)}")
+        def roll_back() -> None:
+            with contextlib.suppress(DpforestError):  # Ctrl-C came before BEGIN
+                engine.settle("ROLLBACK")
+
         try:
-            engine.run("BEGIN")
+            engine.run(f"ATTACH ':memory:' AS {ident(table.catalog)}")
             with reading, contextlib.closing(new_cursor(engine)) as cursor:
-                reading.callback(engine.run, "ROLLBACK")
+                reading.callback(roll_back)
+                engine.run("BEGIN")
                 self._refuse_changed()
                 yield ReadableRows(engine, cursor, fill)
         finally:
-            engine.run(f"DETACH {ident(table.catalog)}")
+            engine.settle(f"DETACH DATABASE IF EXISTS {ident(table.catalog)}")
 
 
 def _parsed(engine: DuckDBEngine, sql: str) -> Any:

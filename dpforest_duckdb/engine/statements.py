@@ -88,6 +88,15 @@ class Statements:
 
         return self.call(work, step=step, on=connection)
 
+    def settle(self, sql: str) -> None:
+        """Run a statement that undoes something; once more if Ctrl-C interrupts it."""
+        try:
+            self.run(sql)
+        except KeyboardInterrupt:
+            with contextlib.suppress(DpforestError):  # it was done before
+                self.run(sql)
+            raise
+
     def call(
         self,
         work: Callable[[], Any],

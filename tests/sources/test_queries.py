@@ -374,3 +374,21 @@ def test_a_query_cannot_read_a_capped_file(tmp_path: Path) -> None:
 def test_a_relation_of_another_connection_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DpforestError, match="another connection"):
         fitted(duckdb.connect(), database(tmp_path).sql("FROM t WHERE true"), dataset="d")
+
+
+@pytest.mark.parametrize("word", ["ATTACH", "BEGIN", "COMMIT", "DETACH"])
+def test_ctrl_c_leaves_neither_rows_nor_a_transaction(word: str, tmp_path: Path) -> None:
+    """The rows of a query are copied into a database that is attached meanwhile."""
+    con, seen = database(tmp_path), list[str]()
+
+    def interrupt(sql: str) -> None:
+        seen.append(sql.splitlines()[-1].split()[0])
+        if seen.count(word) == 1 and seen[-1] == word:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fitted(con, con.sql("FROM t LIMIT 9"), ledger=tmp_path / "l", dataset="d", trace=interrupt)
+    databases = con.execute("SELECT database_name FROM duckdb_databases()").fetchall()
+    assert len(databases) == 3, "nothing stays attached"
+    con.execute("BEGIN; ROLLBACK")
+    fitted(con, con.sql("FROM t LIMIT 9"), ledger=tmp_path / "l", dataset="d")
