@@ -116,7 +116,7 @@ def _refuse_idle(action: Action, name: str | None, out: str | None, replace: boo
 
 
 def _facts(forest: Forest) -> dict[str, Any]:
-    return {**facts(forest), "table": forest.table}
+    return {**facts(forest), "target": forest.domain.target, "table": forest.table}
 
 
 def _list(models: ModelStore, as_json: bool) -> None:

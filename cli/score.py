@@ -67,10 +67,16 @@ def score(
         emit({"into": into, "model": forest.name, "columns": columns, "form": form})
         return
     source = str(rows) if isinstance(rows, Path) else ".".join(split_name(rows))
-    place = f'Table "{into}" holds every row'
-    if isinstance(rows, Path):  # of a CSV file, damaged records are left out
-        place = f'File "{into}" holds the rows'
-    tell(f'{place} of "{source}", scored by model "{forest.name}" ({form}).')
+    kind = "File" if isinstance(rows, Path) else "Table"
+    scored = f'scored by model "{forest.name}" ({form})'
+    tell(f'{kind} "{into}" holds every row of "{source}"{_readable(rows)}, {scored}.')
+
+
+def _readable(rows: str | Path) -> str:
+    """Which rows of CSV files are left out, if there are any: that is not looked at."""
+    if not isinstance(rows, Path) or rows.name.lower().endswith(".parquet"):
+        return ""
+    return " but damaged ones (not UTF-8, or with fewer fields than the header)"
 
 
 def _score_files(

@@ -1,5 +1,6 @@
 -- Scored by a decision forest of dpforest-duckdb {{ version | comment }}; reads the table it scores, nothing else.
 -- model: {{ model | comment }}
+-- predicts: {{ predicts | comment }}
 -- recipe: {{ recipe | comment }}
 -- guarantee: {{ guarantee | comment }}
 -- private: {% if private %}yes{% else %}NO{% endif %}
@@ -7,7 +8,7 @@
 {% if advice %}
 -- {{ advice | comment }}
 {% endif %}
--- Values that a CASE does not name (NULL, NaN, out of the domain) take its ELSE.
+-- Numbers beyond the bounds are in the outermost bins; values that are not in the domain take an ELSE.
 {{ opening }}WITH
 {% for layer in layers %}
 {% for table in layer.tables %}

@@ -624,7 +624,7 @@ def test_budget_of_several_tables_asks_which(tmp_path: Path) -> None:
 def test_models_list_show_drop(db: Path) -> None:
     listed = dpforest("models", "--db", db, "--json").facts
     assert set(listed) == {"models"}
-    assert [set(model) for model in listed["models"]] == [FOREST_KEYS | {"table"}]
+    assert [set(model) for model in listed["models"]] == [FOREST_KEYS | {"target", "table"}]
     assert "risk" in dpforest("models", "list", "--db", db).text
     shown = dpforest("models", "show", "risk", "--db", db, "--json").facts
     more = {"table", "target", "classes", "attributes", "guarantee", "limited", "picked"}

@@ -21,7 +21,7 @@ import duckdb
 import numpy as np
 
 from dpforest_duckdb.domain import Attribute
-from dpforest_duckdb.domain.names import fold, spellings
+from dpforest_duckdb.domain.names import fold, listed, spellings
 from dpforest_duckdb.domain.types import ANY_TEXT, ColumnType
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.codes import DuckDBDialect
@@ -92,6 +92,7 @@ def score_sql(
         "score",
         version=forest.version,
         model=forest.name,
+        predicts=f'"{domain.target}" ({listed(domain.classes)})',
         recipe=_described(forest),
         guarantee=str(forest.guarantee),
         private=forest.private,

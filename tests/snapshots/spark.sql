@@ -1,10 +1,11 @@
 -- Scored by a decision forest of dpforest-duckdb ; reads the table it scores, nothing else.
 -- model: risk
+-- predicts: "ill" ("no", "yes")
 -- recipe: by hand, 1 tree, 11 nodes, 4 deep
 -- guarantee: ε = 1, δ = 0, per row, add-remove neighbours
 -- private: yes
 -- Faster after SET spark.sql.codegen.wholeStage = false, which avoids one long Java method.
--- Values that a CASE does not name (NULL, NaN, out of the domain) take its ELSE.
+-- Numbers beyond the bounds are in the outermost bins; values that are not in the domain take an ELSE.
 CREATE TABLE `risk_scored` AS
 WITH
 `dpforest_inputs` AS (

@@ -17,10 +17,11 @@ CASE WHEN "s"."label" COLLATE "binary" = 'no' THEN 0 WHEN "s"."label" COLLATE "b
     FROM (
 -- Scored by a decision forest of dpforest-duckdb VERSION; reads the table it scores, nothing else.
 -- model: model
+-- predicts: "label" ("no", "yes")
 -- recipe: auto, 1 tree, 3 nodes, 1 deep
 -- guarantee: ε = 1, δ = 0, per row, add-remove neighbours
 -- private: yes
--- Values that a CASE does not name (NULL, NaN, out of the domain) take its ELSE.
+-- Numbers beyond the bounds are in the outermost bins; values that are not in the domain take an ELSE.
 WITH
 "dpforest_votes" AS (
   SELECT
