@@ -68,6 +68,7 @@ def test_log_spaced_and_own_edges() -> None:
     assert edges("DOUBLE", lower=1, upper=10_000, bins=4, scale="log") == pytest.approx(
         (10, 100, 1000)
     )
+    assert edges("DOUBLE", lower=0.05, upper=400.0, bins=5, scale="log") == (0.3, 1.8, 11, 70)
     zero = edges("DOUBLE", lower=0, upper=100, bins=4, scale="log")
     assert 0 < zero[0] < zero[1] < zero[2] < 50
     assert edges("DOUBLE", edges=[1.5, 2.5]) == (1.5, 2.5)

@@ -299,7 +299,7 @@ class Attribute:
         if family in WHOLE:
             edges = [math.floor(edge) for edge in edges]
         edges = sorted(set(edges))
-        if self.scale == "mixed" and not self.edges and family != "date":
+        if self.scale in ("mixed", "log") and not self.edges and family != "date":
             lower, upper = ordinal(self.lower, family), ordinal(self.upper, family)
             edges = _rounded(lower, edges, upper, moments=family == "timestamp")
         return tuple(edges)

@@ -217,7 +217,7 @@ class Recipe:
         )
 
     def remarks(self, trees: int | None, depth: int | None) -> list[str]:
-        """A sentence for each requested number that has no effect."""
+        """A sentence for each requested number that has no effect, or another one."""
         found = []
         if trees is not None and self.own_trees:
             found.append(f"--trees has no effect: recipe {self.name} uses all attributes.")
@@ -229,6 +229,12 @@ class Recipe:
         if depth is not None and self.own_depth:
             found.append(
                 f"--depth has no effect: recipe {self.name} sets the depth of its trees itself."
+            )
+        elif depth is not None and self.depth_of_root:
+            splits = max(1, depth - self.depth_of_root)
+            found.append(
+                f"--depth counts the nodes on a path in {self.name}, as its paper does: the most "
+                f"splits are {splits}."
             )
         return found
 
