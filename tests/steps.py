@@ -8,8 +8,8 @@ from typing import Any
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import CodedRows, Coding, Engine
-from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.entries import Charge
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant

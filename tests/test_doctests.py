@@ -21,7 +21,7 @@ MODULES = (
     "dpforest_duckdb.errors",
     "dpforest_duckdb.domain.flags",
     "dpforest_duckdb.domain.names",
-    "dpforest_duckdb.ledger.anchor",
+    "dpforest_duckdb.domain.table",
     "dpforest_duckdb.training.budget",
     "dpforest_duckdb.training.train",
     "dpforest_duckdb.sklearn.classifier",

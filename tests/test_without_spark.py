@@ -9,12 +9,12 @@ from types import SimpleNamespace
 import pytest
 from shell import dpforest, refused
 
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import BIGINT, INTEGER
 from dpforest_duckdb.engine.spark.connect import opened_session
 from dpforest_duckdb.engine.spark.engine import SparkEngine
 from dpforest_duckdb.engine.spark.steps import is_session, plain_error
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.scoring.codes import SparkDialect
 
 

@@ -17,9 +17,10 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.ledger.anchor import Anchor, TableInfo
+from dpforest_duckdb.ledger.anchor import Anchor
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import Tree

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.statements import Statements
-from dpforest_duckdb.ledger.anchor import TableInfo
 
 _AT_LEAST = {"COMPARE_GREATERTHANOREQUALTO": "lower", "COMPARE_LESSTHANOREQUALTO": "upper"}
 _MIRRORED = {"lower": "upper", "upper": "lower"}

@@ -13,10 +13,10 @@ from typing import Any
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import COLUMN_KEYS, domain_from_mapping
 from dpforest_duckdb.domain.names import fold, hint
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import NUMERIC
 from dpforest_duckdb.engine.base import Catalogue, DeclaredColumn
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.ledger.anchor import TableInfo
 
 _KEYS = [key for key in COLUMN_KEYS if key != "name"]
 

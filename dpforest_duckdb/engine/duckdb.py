@@ -10,6 +10,7 @@ import duckdb
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.names import fold, hint, spellings
+from dpforest_duckdb.domain.table import TableInfo, quoted_name
 from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type, column_types
 from dpforest_duckdb.engine.base import DeclaredColumn, Engine, StoredRow
 from dpforest_duckdb.engine.connect import CATALOG
@@ -19,7 +20,7 @@ from dpforest_duckdb.engine.snapshot import DuckDBSnapshot, new_cursor, taken
 from dpforest_duckdb.engine.statements import Statements, second_connection
 from dpforest_duckdb.engine.temp_space import bytes_of_a_row, room
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
-from dpforest_duckdb.ledger.anchor import Home, TableInfo, quoted_name
+from dpforest_duckdb.ledger.anchor import Home
 from dpforest_duckdb.scoring.dialects.base import split_name
 from dpforest_duckdb.scoring.score_sql import Scored
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import SimpleNamespace
 
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import VARCHAR
 from dpforest_duckdb.engine.base import Coding
 from dpforest_duckdb.engine.layout import Layout
 from dpforest_duckdb.engine.leaves import label
 from dpforest_duckdb.engine.statements import Statements
-from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.scoring.codes import unsigned
 from dpforest_duckdb.sql import Sql, render
 

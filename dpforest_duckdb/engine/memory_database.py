@@ -11,12 +11,12 @@ from typing import Protocol
 
 import duckdb
 
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Trace
 from dpforest_duckdb.engine.connect import MEMORY, open_database
 from dpforest_duckdb.engine.snapshot import new_cursor
 from dpforest_duckdb.engine.sources import ReadableRows
 from dpforest_duckdb.engine.statements import Statements
-from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.sql import Sql
 

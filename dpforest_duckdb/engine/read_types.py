@@ -16,6 +16,7 @@ import numpy as np
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.names import fold, spellings
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import (
     BIGINT,
     BOOLEAN,
@@ -27,7 +28,6 @@ from dpforest_duckdb.domain.types import (
     ColumnType,
 )
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.ledger.anchor import TableInfo
 
 _NUMBERS = ("integer", "decimal", "float", "boolean")
 _WIDEST = {  # what the numeric columns of a model are read as

@@ -18,12 +18,12 @@ from typing import Any
 import duckdb
 
 from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.casts import selected
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.snapshot import new_cursor
 from dpforest_duckdb.engine.sources import ReadableRows
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 
 # table functions that read no table of DuckDB; others may, as json_execute_serialized_sql does

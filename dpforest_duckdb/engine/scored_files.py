@@ -8,6 +8,7 @@ from pathlib import Path
 import duckdb
 
 from dpforest_duckdb.domain.names import fold, spellings
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import column_types
 from dpforest_duckdb.engine.base import Trace
 from dpforest_duckdb.engine.casts import cast
@@ -15,7 +16,6 @@ from dpforest_duckdb.engine.files import opened_files
 from dpforest_duckdb.engine.memory_database import NewDatabase
 from dpforest_duckdb.engine.read_types import declared_type
 from dpforest_duckdb.errors import UsageError
-from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.score_sql import Scored, no_column, score_sql, share_names

@@ -16,13 +16,13 @@ import duckdb
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Coding, Outcomes
 from dpforest_duckdb.engine.outcomes import DuckDBOutcomes
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.statements import Statements, second_connection
 from dpforest_duckdb.engine.stored_rows import StoredRows
 from dpforest_duckdb.engine.temp_space import KEPT
-from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.sql import render

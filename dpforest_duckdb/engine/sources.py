@@ -15,6 +15,7 @@ import duckdb
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import VARCHAR, column_types
 from dpforest_duckdb.engine.base import (
     Coding,
@@ -30,7 +31,7 @@ from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
 from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.ledger.anchor import BudgetNote, Home, TableInfo
+from dpforest_duckdb.ledger.anchor import BudgetNote, Home
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import duckdb
 
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Trace
 from dpforest_duckdb.errors import DpforestError, UsageError
-from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.sql import Sql
 

@@ -12,13 +12,13 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Coding, Splits
 from dpforest_duckdb.engine.encoding import Encoding
 from dpforest_duckdb.engine.layout import Layout
 from dpforest_duckdb.engine.leaves import at_leaf
 from dpforest_duckdb.engine.routing import Moves, moved
 from dpforest_duckdb.engine.statements import Statements
-from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.scoring.codes import unsigned
 from dpforest_duckdb.sql import Sql, render
 from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree

@@ -22,14 +22,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.table import TableInfo, quoted_name
 from dpforest_duckdb.errors import BudgetError, DpforestError, UnanchoredWarning, after_debit, warn
-from dpforest_duckdb.ledger.anchor import (
-    Anchor,
-    BudgetNote,
-    TableInfo,
-    UnanchoredError,
-    quoted_name,
-)
+from dpforest_duckdb.ledger.anchor import Anchor, BudgetNote, UnanchoredError
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.entries import (

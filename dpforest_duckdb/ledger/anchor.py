@@ -6,55 +6,12 @@ they follow the table through renames and copies of its database.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
-from dpforest_duckdb.domain.types import ColumnType
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.errors import BudgetError
-
-
-@dataclass(frozen=True)
-class TableInfo:
-    """What the catalogue has on a base table: its full name and its columns' types. Public.
-
-    `computed` are the columns that the database computes whenever they are read. `categories`
-    are those that values of a DataFrame's columns are compared with; none for a column of numbers.
-    """
-
-    catalog: str
-    schema: str
-    name: str
-    columns: dict[str, ColumnType]
-    comment: str = ""
-    computed: frozenset[str] = frozenset()
-    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """Database, schema and name, which identify the table."""
-        return self.catalog, self.schema, self.name
-
-    @property
-    def display(self) -> str:
-        return self.name if self.schema == "main" else f"{self.schema}.{self.name}"
-
-    @property
-    def reference(self) -> str:
-        """The name as `Engine.table` reads it: a part with a dot or a quote is quoted."""
-        return quoted_name(*([self.name] if self.schema == "main" else [self.schema, self.name]))
-
-
-def quoted_name(*parts: str) -> str:
-    """A name of several parts, each in quotes if it has a dot or a quote: no two names are equal.
-
-    >>> quoted_name("a.b", "c"), quoted_name("a", "b.c")
-    ('"a.b".c', 'a."b.c"')
-    """
-    return ".".join(
-        '"' + part.replace('"', '""') + '"' if set(part) & {".", '"'} else part for part in parts
-    )
 
 
 @dataclass(frozen=True)

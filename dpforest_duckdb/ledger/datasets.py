@@ -15,9 +15,9 @@ from pathlib import Path
 from unicodedata import normalize
 
 from dpforest_duckdb.domain.names import hint, listed
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.errors import BudgetError, UsageError
 from dpforest_duckdb.ledger.account import Account
-from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Charge, Outcome, Table

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.errors import DpforestError, UnrecordedWarning, after_debit, warn
-from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount
 from dpforest_duckdb.ledger.entries import Charge, Outcome, outcome
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.domain import bound_labels
 from dpforest_duckdb.domain.names import fold, hint, spellings
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Engine, Snapshot
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account
-from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount, refuse_capped
 from dpforest_duckdb.ledger.entries import Charge
 from dpforest_duckdb.ledger.note import has_note

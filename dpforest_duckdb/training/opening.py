@@ -16,6 +16,7 @@ import duckdb
 
 from dpforest_duckdb.arguments import TEXT, refuse_wrong_types
 from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.engine.base import Trace
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, refuse_no_connection
@@ -30,7 +31,6 @@ from dpforest_duckdb.engine.spark.files import SparkFiles
 from dpforest_duckdb.engine.spark.steps import is_session
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account, has_cap
-from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount, capped_files
 from dpforest_duckdb.model import store

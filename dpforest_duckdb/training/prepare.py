@@ -14,6 +14,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.checks import remarks
 from dpforest_duckdb.domain.file import load_domain
 from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Catalogue, Trace
 from dpforest_duckdb.engine.declarations import declared_domain
 from dpforest_duckdb.errors import (
@@ -24,7 +25,6 @@ from dpforest_duckdb.errors import (
     in_python,
     warn,
 )
-from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount
 from dpforest_duckdb.ledger.entries import Cap
 from dpforest_duckdb.model import store

@@ -16,11 +16,12 @@ import pytest
 from shell import dpforest, make
 from steps import charge
 
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.connect import open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.ledger.account import Account
-from dpforest_duckdb.ledger.anchor import Home, TableInfo
+from dpforest_duckdb.ledger.anchor import Home
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.entries import Table

@@ -12,10 +12,10 @@ from source_rows import ROW, columns, database, debits, fitted, pandas, parquet_
 
 from dpforest_duckdb import BudgetError, DpforestError, UsageError, evaluate, prepare, train
 from dpforest_duckdb.domain.file import domain_from_mapping
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import BIGINT
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.sources import SourceEngine
-from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.privacy.amounts import NANO

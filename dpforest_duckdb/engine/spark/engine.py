@@ -12,6 +12,7 @@ from typing import Any
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type
 from dpforest_duckdb.engine.base import DeclaredColumn, Engine, StoredRow, Trace
 from dpforest_duckdb.engine.spark.snapshot import SparkSnapshot, hashable
@@ -23,7 +24,7 @@ from dpforest_duckdb.engine.spark.steps import (
     private_views,
 )
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.ledger.anchor import Home, TableInfo, UnanchoredError
+from dpforest_duckdb.ledger.anchor import Home, UnanchoredError
 from dpforest_duckdb.scoring.dialects.base import split_name
 from dpforest_duckdb.sql import Sql
 

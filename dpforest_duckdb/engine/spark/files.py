@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import NO_VALUES, column_type
 from dpforest_duckdb.engine.base import DeclaredColumn, Trace
 from dpforest_duckdb.engine.connect import MEMORY, open_database
@@ -26,7 +27,6 @@ from dpforest_duckdb.engine.spark.engine import (
 from dpforest_duckdb.engine.spark.snapshot import hashable
 from dpforest_duckdb.engine.spark.steps import Frame, Session, own_steps
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.ledger.anchor import TableInfo
 
 _PATTERN = frozenset("*?[]{}")
 

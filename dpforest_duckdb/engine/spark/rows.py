@@ -16,6 +16,7 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.engine.base import (
     POINTS,
@@ -33,7 +34,6 @@ from dpforest_duckdb.engine.spark.added_votes import AddedVotes
 from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.engine.spark.leaves import Leaves
 from dpforest_duckdb.engine.spark.steps import PrivateViews, Rows, Steps
-from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.sql import Sql, render
 from dpforest_duckdb.tree import Tree
 

@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Coding, Outcomes
 from dpforest_duckdb.engine.spark.outcomes import SparkOutcomes
 from dpforest_duckdb.engine.spark.rows import SourceView, SparkRows
 from dpforest_duckdb.engine.spark.steps import Frame, PrivateViews, Steps
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.account import same_budget
-from dpforest_duckdb.ledger.anchor import TableInfo
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.sql import Sql, render
