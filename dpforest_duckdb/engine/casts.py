@@ -12,7 +12,7 @@ from dpforest_duckdb.domain.types import (
     ColumnType,
     column_type,
 )
-from dpforest_duckdb.engine.read_types import (
+from dpforest_duckdb.engine.written_values import (
     EXACT_DOUBLE,
     EXACT_FLOAT,
     LEAST_FLOAT,
@@ -90,7 +90,7 @@ def _shortest(column: Sql, stored: ColumnType) -> Sql:
     In a column of 32-bit numbers 0.1 is 0.10000000149011612. It stays so if one value makes 64-bit
     numbers of the column. It is 0.1 again if one word makes text of it. So it is 0.1 in all cases.
     Numbers below LEAST_FLOAT, which have fewer digits in 32 bits, are 0. The same is done by
-    `read_types.shortest_number`. DuckDB itself writes more digits in some cases.
+    `written_values.shortest_number`. DuckDB itself writes more digits in some cases.
     """
     if stored.family in ("float", "integer") and stored.bits <= 65:
         return _shortened(f"CAST({column} AS DOUBLE)")
@@ -142,7 +142,7 @@ def _cast(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
 
 def _plain_text(text: str) -> str:
     """A text, without what Python writes around numbers and texts of some types; NULL for what it
-    writes for missing ones. `read_types.plain_text` does the same.
+    writes for missing ones. `written_values.plain_text` does the same.
 
     One complex number makes complex numbers of all numbers in an array, and one text of bytes makes
     bytes: '(1+0j)' or "b'1'" of 1. None of the functions fails for any text.

@@ -7,24 +7,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import duckdb
 import numpy as np
 
-from dpforest_duckdb.arrays import Mask
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import column_types
 from dpforest_duckdb.engine.casts import selected
 from dpforest_duckdb.engine.connect import CATALOG
+from dpforest_duckdb.engine.frame_columns import column_names, is_rounded, kinds_of, registered
 from dpforest_duckdb.engine.memory_database import DatabaseOpener, MemoryDatabase
 from dpforest_duckdb.engine.sources import ReadableRows
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.sql import Sql
 
-ident = DuckDBDialect().ident
-_NAME, _ARROW = "dpforest frame", "dpforest arrow frame"
-_FRAME = ident(_NAME)
 _LIBRARIES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table"}
 
 
@@ -61,14 +56,14 @@ class Frame:
     @staticmethod
     def of(name: str, rows: Any, database: DatabaseOpener) -> Frame:
         """The frame with its columns. No row is read."""
-        names = [str(column) for column in (rows if isinstance(rows, dict) else _names(rows))]
+        names = [str(column) for column in (rows if isinstance(rows, dict) else column_names(rows))]
         if any("\ud800" <= letter <= "\udfff" for name in names for letter in name):
             raise DpforestError("A column of the frame has a name that is no Unicode: rename it.")
         if len({fold(column) for column in names}) < len(names):
             raise DpforestError(
                 "The frame has two columns of one name (the database ignores case): rename one."
             )
-        short = [name for name, kind in _kinds(rows).items() if kind == np.float16]
+        short = [name for name, kind in kinds_of(rows).items() if kind == np.float16]
         if short:
             raise DpforestError(
                 f'Column "{short[0]}" of the frame has numbers of 16 bits, which one value may '
@@ -77,11 +72,11 @@ class Frame:
         if isinstance(rows, dict) and len({len(column) for column in rows.values()}) > 1:
             raise DpforestError("The columns of the frame differ in length: make them equal.")
         with database.opened() as memory:
-            found = memory.run(f"DESCRIBE FROM {_registered(memory.connection, rows)}")
+            found = memory.run(f"DESCRIBE FROM {registered(memory.connection, rows)}")
         # polars and Arrow have a type for columns without values, which one value would change
         kinds = {column: kind.replace('"NULL"', "VARCHAR") for column, kind, *_ in found}
         floats = {name for name, kind in column_types(kinds).items() if kind.family == "float"}
-        floats |= {str(name) for name, kind in _kinds(rows).items() if _is_rounded(kind)}
+        floats |= {str(name) for name, kind in kinds_of(rows).items() if is_rounded(kind)}
         return Frame(name, rows, kinds, database, frozenset(floats))
 
     @contextmanager
@@ -91,243 +86,11 @@ class Frame:
                 f"SELECT {selected(self.columns, table.columns, table.categories)} FROM {view}"
             )
             opened = memory.opened(table, "VIEW", rows)
-            _registered(opened.cursor, self.rows)  # each connection has views of its own
+            registered(opened.cursor, self.rows)  # each connection has views of its own
             yield opened
 
     @contextmanager
     def reading(self) -> Iterator[tuple[MemoryDatabase, Sql]]:
         """A database, and the frame in it as SQL."""
         with self.database.opened() as memory:
-            yield memory, _registered(memory.connection, self.rows)
-
-
-def _kinds(rows: Any) -> dict[Any, Any]:
-    """The types of the columns of NumPy or pandas; none of another library."""
-    if isinstance(rows, dict):
-        return {name: column.dtype for name, column in rows.items()}
-    return dict(rows.dtypes.items()) if hasattr(rows, "iloc") else {}
-
-
-def _is_rounded(kind: Any) -> bool:
-    """Whether a type has floating-point numbers; sparse ones, intervals and categories too."""
-    within = getattr(kind, "subtype", None) or getattr(
-        getattr(kind, "categories", None), "dtype", None
-    )
-    return getattr(kind, "kind", "") in ("f", "c") or (within is not None and _is_rounded(within))
-
-
-def _names(rows: Any) -> list[Any]:
-    """The names of the columns of a frame of any library."""
-    return list(rows.column_names if hasattr(rows, "column_names") else rows.columns)
-
-
-def _registered(connection: duckdb.DuckDBPyConnection, rows: Any) -> Sql:
-    """The frame as SQL to read from.
-
-    Columns of Arrow and others of a pandas frame are read side by side. If DuckDB read both at
-    once, it would convert the others to Arrow, which fails for objects of several types.
-    """
-    try:
-        arrow, others = _parts(rows)
-        if others is not None:
-            _register_known(connection, others)
-        if arrow is None:
-            return _FRAME
-        table, texts = _with_bytes(arrow)
-        connection.register(_ARROW, table)
-    except (duckdb.Error, TypeError, ValueError, ImportError, SystemError, NotImplementedError):
-        raise DpforestError(
-            "DuckDB cannot read this frame: convert it to a pandas DataFrame or an Arrow table "
-            "(polars and Arrow need pyarrow)."
-        ) from None
-    beside = "" if others is None else f" POSITIONAL JOIN {_FRAME}"
-    columns = ", ".join(
-        f"TRY(decode({ident(name)})) AS {ident(name)}" if name in texts else ident(name)
-        for name in map(str, _names(rows))
-    )
-    return Sql(f"(SELECT {columns} FROM {ident(_ARROW)}{beside})")
-
-
-def _parts(rows: Any) -> tuple[Any, Any]:
-    """The columns of Arrow as an Arrow table, and the other columns; None for no columns."""
-    if hasattr(rows, "column_names"):
-        return rows, None
-    if hasattr(rows, "to_arrow"):
-        return _parts_of_polars(rows)
-    if isinstance(rows, dict):
-        return None, {name: _known(column) for name, column in rows.items()}
-    rows = with_texts(rows)
-    names = [name for name, kind in rows.dtypes.items() if _is_arrow(kind)]
-    if not names:
-        return None, rows
-    from pyarrow import Table
-
-    others = rows.drop(columns=names)
-    return Table.from_pandas(rows[names], preserve_index=False), others if others.shape[1] else None
-
-
-def _parts_of_polars(rows: Any) -> tuple[Any, Any]:
-    """See `_parts`. Objects, and whole numbers of 128 bits, have no type in Arrow."""
-    import polars
-
-    objects = [name for name, kind in rows.schema.items() if kind == polars.Object]
-    others = {name: rows[name].to_numpy() for name in objects}
-    nested = [name for name, kind in rows.schema.items() if kind.is_nested()]
-    empty = polars.lit(None, dtype=polars.List(polars.String))
-    typed = rows.drop(objects).with_columns(empty.alias(name) for name in nested)
-    typed = typed.cast({polars.Int128: polars.String})
-    return typed.to_arrow() if typed.width else None, others or None
-
-
-def with_texts(rows: Any) -> Any:
-    """A frame of pandas with texts in the place of types that are no attribute's; frames of other
-    libraries as they are.
-    """
-    if not hasattr(rows, "iloc"):
-        return rows
-    odd = [name for name, kind in rows.dtypes.items() if _is_object_beside_others(kind)]
-    rows = rows.copy(deep=False) if odd else rows
-    for name in odd:
-        rows[name] = _texts(rows[name])
-    return rows
-
-
-def _is_object_beside_others(kind: Any) -> bool:
-    """Whether a type of pandas is no attribute's: moments in a time zone, times, time differences.
-
-    One value of another type makes objects of them, which are read by their text. So they always
-    are, and no value decides whether a run is refused.
-    """
-    if (categories := getattr(kind, "categories", None)) is not None:
-        return getattr(categories.dtype, "kind", "") == "m"
-    in_arrow = str(getattr(kind, "pyarrow_dtype", ""))  # such as time64[us], timestamp[us, tz=UTC]
-    odd_in_arrow = in_arrow.startswith(("time32", "time64")) or "tz=" in in_arrow
-    return odd_in_arrow or getattr(kind, "kind", "") == "m" or _is_in_zone(kind)
-
-
-def _is_in_zone(kind: Any) -> bool:
-    return getattr(kind, "tz", None) is not None
-
-
-def _texts(column: Any) -> Any:
-    """A column of pandas as the texts of its values.
-
-    Moments in a time zone are missing beyond the years 1 to 9999, where Python has no text of them.
-    """
-    in_arrow = getattr(column.dtype, "pyarrow_dtype", None)
-    if getattr(in_arrow, "tz", None) is not None:
-        column = _without_arrow(column, in_arrow)
-    if _is_in_zone(column.dtype):
-        column = column.mask(_without_text(column.dt.tz_convert("UTC")))
-        column = column.mask(_without_text(column))
-    text = column.astype(object).map(str, na_action="ignore")
-    return text.where(column.notna(), None)
-
-
-def _without_arrow(column: Any, kind: Any) -> Any:
-    """Moments in a time zone, which pandas keeps in Arrow, in a type of its own.
-
-    By their numbers, because pandas refuses to convert moments far from today.
-    """
-    import pyarrow
-
-    numbers = pyarrow.array(column).cast(pyarrow.int64()).fill_null(np.iinfo(np.int64).min)  # NaT
-    plain = np.asarray(numbers).view(f"M8[{kind.unit}]")
-    return type(column)(plain, index=column.index).dt.tz_localize("UTC").dt.tz_convert(kind.tz)
-
-
-def _without_text(moments: Any) -> Mask:
-    """Which moments, as their zone has them, are beyond the years of Python."""
-    seconds = moments.dt.tz_localize(None).to_numpy().astype("M8[s]")
-    first, end = np.datetime64("0001-01-01", "s"), np.datetime64("10000-01-01", "s")
-    found: Mask = (seconds < first) | (seconds >= end)
-    return found
-
-
-def _known(column: Any) -> Any:
-    """A column of NumPy in a type that DuckDB knows: bytes as text, time differences as objects."""
-    if column.dtype.kind == "S":
-        return np.char.decode(column, "latin-1")  # no two bytes become one text
-    return column.astype("m8[us]").astype(object) if column.dtype.kind == "m" else column
-
-
-def _is_arrow(kind: Any) -> bool:
-    """Whether pandas keeps values, or categories, of this type in Arrow."""
-    values = getattr(getattr(kind, "categories", None), "dtype", kind)
-    return hasattr(values, "pyarrow_dtype") or getattr(values, "storage", "") == "pyarrow"
-
-
-def _with_bytes(table: Any) -> tuple[Any, set[str]]:
-    """An Arrow table with bytes in the place of text, and the names of these columns.
-
-    Arrow does not check that text is Unicode. DuckDB does when it decodes bytes, and relies on it
-    when it sorts. In a list of decimal numbers, one of many digits makes numbers that DuckDB does
-    not know; they become text. They may be in nested columns too, which no run reads: these become
-    lists without values.
-    """
-    import pyarrow
-
-    texts, text = set(), pyarrow.string()
-    for place, field_ in enumerate(table.schema):
-        coded = pyarrow.types.is_dictionary(field_.type)
-        kind = field_.type.value_type if coded else field_.type
-        if pyarrow.types.is_decimal256(kind):
-            table = table.set_column(place, field_.name, table.column(place).cast(kind).cast(text))
-        elif pyarrow.types.is_nested(kind):
-            empty = pyarrow.nulls(table.num_rows, pyarrow.list_(text))
-            table = table.set_column(place, field_.name, empty)
-        if kind := _bytes_of(table.schema.types[place]):
-            table = table.set_column(place, field_.name, table.column(place).cast(kind))
-            texts.add(field_.name)
-    return table, texts
-
-
-def _bytes_of(kind: Any) -> Any:
-    """The type of the bytes of an Arrow text, which is no copy; None for other types."""
-    import pyarrow
-
-    if pyarrow.types.is_dictionary(kind):
-        values = _bytes_of(kind.value_type)
-        return values and pyarrow.dictionary(kind.index_type, values)
-    return {
-        pyarrow.string(): pyarrow.binary(),
-        pyarrow.large_string(): pyarrow.large_binary(),
-        pyarrow.string_view(): pyarrow.binary_view(),
-    }.get(kind)
-
-
-def _register_known(connection: duckdb.DuckDBPyConnection, rows: Any) -> None:
-    """Register a frame of NumPy or pandas.
-
-    DuckDB converts fixed-width text and text categories here, before the debit. If it cannot,
-    because of a value, they become objects, which it converts when it reads them. So do types that
-    it does not know, as pandas makes objects of them if one value is of another type.
-    """
-    try:
-        connection.register(_NAME, rows)
-    except duckdb.Error:
-        connection.register(_NAME, _as_objects(connection, rows))
-
-
-def _as_objects(connection: duckdb.DuckDBPyConnection, rows: Any) -> Any:
-    """The frame with objects in the place of fixed-width text, and of types that DuckDB does not
-    know or whose categories it cannot convert.
-    """
-    if isinstance(rows, dict):
-        return {
-            name: column.astype(object)
-            if column.dtype.kind == "U" or _is_unknown(connection, {name: column[:0]})
-            else column
-            for name, column in rows.items()
-        }
-    unknown = [name for name in rows.columns if _is_unknown(connection, rows[[name]].iloc[:0])]
-    return rows.astype(dict.fromkeys(unknown, object))
-
-
-def _is_unknown(connection: duckdb.DuckDBPyConnection, column: Any) -> bool:
-    """Whether DuckDB refuses the type of a column, which is given without its values."""
-    try:
-        connection.register(_NAME, column)
-    except duckdb.Error:
-        return True
-    return False
+            yield memory, registered(memory.connection, self.rows)

@@ -7,12 +7,8 @@ one private row must not turn a number into text.
 from __future__ import annotations
 
 import datetime as dt
-import math
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-
-import numpy as np
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.names import fold, spellings
@@ -27,6 +23,16 @@ from dpforest_duckdb.domain.types import (
     VARCHAR,
     ColumnType,
 )
+from dpforest_duckdb.engine.written_values import (
+    EXACT_DOUBLE,
+    is_number,
+    is_plain_number,
+    is_whole,
+    moment_of,
+    plain_text,
+    shortest_number,
+    written_number,
+)
 from dpforest_duckdb.errors import DpforestError
 
 _NUMBERS = ("integer", "decimal", "float", "boolean")
@@ -37,13 +43,7 @@ _WIDEST = {  # what the numeric columns of a model are read as
     "date": DATE,
     "timestamp": TIMESTAMP,
 }
-_WHOLE = re.compile(r"0|-?[1-9][0-9]*")  # as whole numbers are written
 FEW_NUMBERS = 32  # with fewer whole numbers between the bounds, rounding loses much of a fraction
-EXACT_DOUBLE = 2**53  # whole numbers up to this are exact as DOUBLE
-EXACT_FLOAT = 2**24  # and up to this as FLOAT
-LEAST_FLOAT = 1.2e-38  # below it FLOAT has fewer digits
-# what Python and its libraries write for missing values, also in complex numbers and in bytes
-MISSING = ("nan", "NaN", "NaT", "(nan+0j)", "(nan-0j)", "(nan+nanj)", "b'nan'", "b'NaN'", "b'NaT'")
 
 
 def read_as(
@@ -127,7 +127,7 @@ def _attribute_type(attribute: Attribute, stored: ColumnType, *, by_values: bool
             "attribute: leave it out of the domain or pass --exclude."
         )
     if by_values and attribute.kind != "numeric":
-        plain = all(map(_is_plain_number, categories_of(attribute)))
+        plain = all(map(is_plain_number, categories_of(attribute)))
         return declared_type(attribute, DOUBLE if plain else VARCHAR)
     return declared_type(attribute, stored)
 
@@ -232,79 +232,6 @@ def _refuse_equal_categories(attribute: Attribute) -> None:
         )
 
 
-def plain_text(category: str) -> str | None:
-    """The text of a category without what Python writes around some; None for missing values.
-
-    As SQL in `casts.py`.
-    """
-    if category in MISSING:
-        return None
-    if category.endswith("0j)"):
-        real = re.search(r"^\((.*)[+-]0j\)$", category)
-        return real[1] if real else ""
-    if category == "0j":
-        return "0"
-    return category[2:-1] if len(category) > 2 and category[:2] in ("b'", 'b"') else category
-
-
-def shortest_number(category: str) -> float | None:
-    """The number that a category is; of one that 32 bits hold, the shortest that they hold so."""
-    number = number_of(plain_text(category) or "")
-    if number is None or abs(number) < LEAST_FLOAT:
-        return number and 0.0
-    with np.errstate(over="ignore"):
-        narrow = np.float32(number)
-    return float(str(narrow)) if float(narrow) == number else number
-
-
-def written_number(text: str) -> float | None:
-    """The number that a text is, if a number or a truth value may be written so; not of 01."""
-    number = number_of(text)
-    if number is None or text.casefold() in ("true", "false"):
-        return number
-    return number if _WHOLE.fullmatch(text) or text == repr(number) else None
-
-
-def number_of(text: str) -> float | None:
-    """The number that a text is, also a truth value; None if it is none."""
-    if text.casefold() in ("true", "false"):
-        return float(text.casefold() == "true")
-    return (
-        float(text) if text.isascii() and is_number(text) and math.isfinite(float(text)) else None
-    )
-
-
-def moment_of(text: str) -> dt.datetime | None:
-    """The moment that a text is; None if it is none."""
-    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.]+)?", text):
-        return None
-    try:
-        return dt.datetime.fromisoformat(text)
-    except ValueError:
-        return None
-
-
-def _is_plain_number(text: str) -> bool:
-    """Whether a text is the shortest of a number that DOUBLE holds exactly."""
-    if not text.isascii() or not is_number(text) or not math.isfinite(float(text)):
-        return False
-    number = float(text)
-    return text == (str(int(number)) if number == int(number) else repr(number))
-
-
-def is_whole(text: str) -> bool:
-    """Whether a text is a whole number of 64 bits, as DuckDB writes it."""
-    return bool(_WHOLE.fullmatch(text)) and len(text) <= 20 and -(2**63) <= int(text) < 2**63
-
-
 def _plain(stored: ColumnType) -> ColumnType:
     """A type without a list of values, which comes from the data; text if there are none."""
     return VARCHAR if stored.base in ("ENUM", NO_VALUES) else stored
-
-
-def is_number(text: str) -> bool:
-    """Whether a text is a number."""
-    try:
-        return bool(float(text) or True)
-    except ValueError:
-        return False

@@ -15,7 +15,8 @@ from dpforest_duckdb.domain.names import fold, spellings
 from dpforest_duckdb.domain.types import BIGINT, DOUBLE, column_type, column_types
 from dpforest_duckdb.engine.casts import selected
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, refuse_no_connection
-from dpforest_duckdb.engine.frames import is_frame, with_texts
+from dpforest_duckdb.engine.frame_columns import with_texts
+from dpforest_duckdb.engine.frames import is_frame
 from dpforest_duckdb.engine.read_types import categories_of, declared_type
 from dpforest_duckdb.engine.relations import columns_of
 from dpforest_duckdb.engine.spark.scores import predicted

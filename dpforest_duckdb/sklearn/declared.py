@@ -18,7 +18,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping, load_domain
 from dpforest_duckdb.domain.types import column_type
 from dpforest_duckdb.engine.frames import Frame
-from dpforest_duckdb.engine.read_types import plain_text
+from dpforest_duckdb.engine.written_values import plain_text
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.sklearn.inputs import Columns
 

@@ -21,8 +21,9 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
 )
 
 from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.engine.frame_columns import column_names
 from dpforest_duckdb.engine.frames import is_frame
-from dpforest_duckdb.engine.read_types import is_whole, written_number
+from dpforest_duckdb.engine.written_values import is_whole, written_number
 
 # how scikit-learn quotes X, or its number of rows: in messages about complex numbers, about one
 # dimension, about lists of different lengths, and about no columns
@@ -90,7 +91,7 @@ def features(estimator: BaseEstimator, X: Any, *, reset: bool, unit: str | None 
         rows, width = X.shape
         if not rows or not width:
             raise ValueError(f"X has no {'columns' if rows else 'rows'}: at least one is needed.")
-        given = list(X.column_names if hasattr(X, "column_names") else X.columns)
+        given = column_names(X)
         if len(set(given)) < len(given):
             raise ValueError("X has two columns of one name: rename one.")
         plain = X if unit not in given else _selected(X, [name for name in given if name != unit])
@@ -223,7 +224,7 @@ def _named(frame: Any, *, plain: bool) -> tuple[Any, tuple[str, ...]]:
 
     With `plain`, or where a name is no text, they are numbered, as those of an array are.
     """
-    names = tuple(frame.column_names if hasattr(frame, "column_names") else frame.columns)
+    names = tuple(column_names(frame))
     if all(isinstance(name, str) for name in names) and not plain:
         return frame, names
     numbered = list(_numbered(len(names)))

@@ -33,7 +33,7 @@ from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.types import BIGINT, DOUBLE, VARCHAR, column_type
 from dpforest_duckdb.engine.base import Coding
 from dpforest_duckdb.engine.casts import _plain_text, _shortest
-from dpforest_duckdb.engine.read_types import LEAST_FLOAT, plain_text, shortest_number
+from dpforest_duckdb.engine.written_values import LEAST_FLOAT, plain_text, shortest_number
 from dpforest_duckdb.errors import PublicFactWarning
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.training.opening import find_rows
