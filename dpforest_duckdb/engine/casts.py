@@ -78,13 +78,13 @@ def _measured(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
     text too. DuckDB rounds nanoseconds, but leaves them out of text.
     """
     if kind in (BIGINT, DOUBLE):
-        return _cast(_shortest(column, stored), DOUBLE, kind)
+        return _cast(shortest(column, stored), DOUBLE, kind)
     if stored == kind:
         return column
     return _cast(Sql(_text(column, stored)), VARCHAR, kind)
 
 
-def _shortest(column: Sql, stored: ColumnType) -> Sql:
+def shortest(column: Sql, stored: ColumnType) -> Sql:
     """A value as a DOUBLE; a number that 32 bits hold, as the shortest number that they hold so.
 
     In a column of 32-bit numbers 0.1 is 0.10000000149011612. It stays so if one value makes 64-bit
@@ -94,11 +94,11 @@ def _shortest(column: Sql, stored: ColumnType) -> Sql:
     """
     if stored.family in ("float", "integer") and stored.bits <= 65:
         return _shortened(f"CAST({column} AS DOUBLE)")
-    return _shortened(_number(_plain_text(f"CAST({column} AS VARCHAR)")))
+    return _shortened(_number(plain_text_sql(f"CAST({column} AS VARCHAR)")))
 
 
 def _shortened(number: str) -> Sql:
-    """A DOUBLE, as `_shortest` has it."""
+    """A DOUBLE, as `shortest` has it."""
     schema = "system.main"
     whole = f"{schema}.abs(x) <= {EXACT_FLOAT} AND x = {schema}.trunc(x)"
     written = [f"{schema}.printf('%.{digits}g', x)" for digits in (6, 7, 8, 9)]
@@ -140,7 +140,7 @@ def _cast(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
     return Sql(f"CASE WHEN NOT {schema}.isnan({number}) THEN CAST({limited} AS BIGINT) END")
 
 
-def _plain_text(text: str) -> str:
+def plain_text_sql(text: str) -> str:
     """A text, without what Python writes around numbers and texts of some types; NULL for what it
     writes for missing ones. `written_values.plain_text` does the same.
 
@@ -174,7 +174,7 @@ def _category(
     column, text = dialect.ident(name), dialect.ident(f"{name} as text")
     ordered = sorted(categories, key=lambda each: (written_number(each) is None, len(each)))
     alike = [each for each in categories if plain_text(each) == each]
-    number = _shortened(_number(text)) if stored.family in _TEXTS else _shortest(column, stored)
+    number = _shortened(_number(text)) if stored.family in _TEXTS else shortest(column, stored)
     found = []
     for of, key_of in ((text, _text_of), (number, _number_of), (_moment(text), _moment_of)):
         keyed: dict[str, str] = {}
@@ -211,7 +211,7 @@ def _text(column: Sql, stored: ColumnType) -> str:
     if stored.base in ("TIMESTAMP_S", "TIMESTAMP_MS"):  # which have no text far from today
         return f"CAST(TRY_CAST({column} AS TIMESTAMP) AS VARCHAR)"
     text = f"CAST({column} AS VARCHAR)"
-    return _plain_text(text) if stored.family in _TEXTS else text
+    return plain_text_sql(text) if stored.family in _TEXTS else text
 
 
 def _number(text: str) -> str:

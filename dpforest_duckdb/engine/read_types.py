@@ -65,40 +65,23 @@ def read_as(
     """
     found = spellings(table.columns)
     label = Attribute(domain.target, "categorical", domain.classes)
-    columns: dict[str, ColumnType] = {}
-    for attribute in (*domain.attributes, label):
-        name = found.get(fold(attribute.column), "")
-        stored = table.columns[name] if name else None
-        if stored is None:
-            continue
-        if schema and stored.family == "decimal" and attribute.kind == "numeric":
-            columns[name] = DOUBLE
-        elif schema and stored.family == "decimal":
-            columns[name] = _of_decimals(attribute, stored)
-        elif schema and stored.name != NO_VALUES:
-            columns[name] = stored
-        else:
-            columns[name] = _attribute_type(attribute, stored, by_values=by_values)
-    name = found.get(fold(unit or domain.privacy_unit or ""), "")
-    if name in rounded:
-        raise DpforestError(
-            f'The privacy unit "{name}" is a column of floating-point numbers, as pandas makes '
-            "of whole numbers if one is missing, and they may be rounded: read the rows again with "
-            'it as "Int64" or as text.'
+    used = {
+        name: attribute
+        for attribute in (*domain.attributes, label)
+        if (name := found.get(fold(attribute.column)))
+    }
+    columns = {
+        name: _read_type(attribute, table.columns[name], schema=schema, by_values=by_values)
+        for name, attribute in used.items()
+    }
+    if name := found.get(fold(unit or domain.privacy_unit or "")):
+        columns[name] = _unit_type(
+            name,
+            table.columns[name],
+            columns.get(name),
+            rounded=name in rounded,
+            by_values=by_values,
         )
-    if name and _plain(table.columns[name]).nested:
-        raise DpforestError(
-            f'The privacy unit "{name}" has type {table.columns[name].base}, in which two persons '
-            "may look like one: choose a column of whole numbers or of text."
-        )
-    known = columns.get(name)
-    if known is not None and (by_values or not _same_values(known, _plain(table.columns[name]))):
-        raise DpforestError(
-            f'The privacy unit "{name}" is an attribute too, and read as {columns[name].base}, '
-            "which may make one unit of several: choose another privacy unit."
-        )
-    if name and name not in columns:
-        columns[name] = _plain(table.columns[name])
     name = found.get(fold(label.name), "")
     if name and _whole_classes(label, table.columns[name], schema=schema, by_values=by_values):
         columns[name] = BIGINT  # else the predictions of whole classes would have fractions
@@ -106,12 +89,46 @@ def read_as(
         return replace(table, columns=columns)
     for attribute in (*domain.attributes, label):
         _refuse_equal_categories(attribute)
-    compared = {
-        name: categories_of(attribute)
-        for attribute in (*domain.attributes, label)
-        if (name := found.get(fold(attribute.column), ""))
-    }
+    compared = {name: categories_of(attribute) for name, attribute in used.items()}
     return replace(table, columns=columns, categories=compared)
+
+
+def _read_type(
+    attribute: Attribute, stored: ColumnType, *, schema: bool, by_values: bool
+) -> ColumnType:
+    """What an attribute, or the label, is read as."""
+    if schema and stored.family == "decimal":
+        return DOUBLE if attribute.kind == "numeric" else _of_decimals(attribute, stored)
+    if schema and stored.name != NO_VALUES:
+        return stored
+    return _attribute_type(attribute, stored, by_values=by_values)
+
+
+def _unit_type(
+    name: str, stored: ColumnType, read: ColumnType | None, *, rounded: bool, by_values: bool
+) -> ColumnType:
+    """What the privacy unit is read as; `read` is what it is read as if it is an attribute too.
+
+    Raises `DpforestError` if two units might look like one.
+    """
+    plain = _plain(stored)
+    if rounded:
+        raise DpforestError(
+            f'The privacy unit "{name}" is a column of floating-point numbers, as pandas makes '
+            "of whole numbers if one is missing, and they may be rounded: read the rows again with "
+            'it as "Int64" or as text.'
+        )
+    if plain.nested:
+        raise DpforestError(
+            f'The privacy unit "{name}" has type {stored.base}, in which two persons may look like '
+            "one: choose a column of whole numbers or of text."
+        )
+    if read is not None and (by_values or not _same_values(read, plain)):
+        raise DpforestError(
+            f'The privacy unit "{name}" is an attribute too, and read as {read.base}, which may '
+            "make one unit of several: choose another privacy unit."
+        )
+    return read or plain
 
 
 def _same_values(read: ColumnType, stored: ColumnType) -> bool:
@@ -180,7 +197,7 @@ def declared_type(attribute: Attribute, stored: ColumnType) -> ColumnType:
     return DOUBLE if numbers else VARCHAR
 
 
-def rounded(domain: Domain, columns: Mapping[str, ColumnType]) -> list[str]:
+def whole_number_remarks(domain: Domain, columns: Mapping[str, ColumnType]) -> list[str]:
     """A sentence on attributes of few values that are read as whole numbers, because of their
     bounds alone: 0 and 1 may stand for a share as well.
     """

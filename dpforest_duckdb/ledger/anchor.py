@@ -1,4 +1,4 @@
-"""A base table, and what its account needs from an engine: its place, and a note stored with it.
+"""What the account of a table needs from an engine: its place, and a note stored with it.
 
 The note has the id of the table's budget, the head of the ledger's hash chain and the cap, so that
 they follow the table through renames and copies of its database.

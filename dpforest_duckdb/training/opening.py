@@ -23,7 +23,7 @@ from dpforest_duckdb.engine.duckdb import DuckDBEngine, refuse_no_connection
 from dpforest_duckdb.engine.files import CsvFiles, opened_files
 from dpforest_duckdb.engine.frames import Frame, is_frame
 from dpforest_duckdb.engine.memory_database import NewDatabase
-from dpforest_duckdb.engine.read_types import rounded
+from dpforest_duckdb.engine.read_types import whole_number_remarks
 from dpforest_duckdb.engine.relations import Relation, read_tables, reads_files, scanned_table
 from dpforest_duckdb.engine.sources import SourceEngine
 from dpforest_duckdb.engine.spark.engine import SparkEngine
@@ -61,7 +61,7 @@ class FoundRows:
         if not isinstance(engine, SourceEngine) or engine.source.schema:
             return []
         spelt = engine.source.remarks(domain) if isinstance(engine.source, CsvFiles) else []
-        return [*rounded(domain, columns or {}), *spelt]
+        return [*whole_number_remarks(domain, columns or {}), *spelt]
 
     def account_or(
         self, given: AnyAccount | None, ledger: str | Path | None, dataset: str | None

@@ -32,7 +32,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.types import BIGINT, DOUBLE, VARCHAR, column_type
 from dpforest_duckdb.engine.base import Coding
-from dpforest_duckdb.engine.casts import _plain_text, _shortest
+from dpforest_duckdb.engine.casts import plain_text_sql, shortest
 from dpforest_duckdb.engine.written_values import LEAST_FLOAT, plain_text, shortest_number
 from dpforest_duckdb.errors import PublicFactWarning
 from dpforest_duckdb.sql import Sql
@@ -328,14 +328,14 @@ def test_sql_and_python_write_numbers_and_texts_alike() -> None:
     con = duckdb.connect()
     con.register("f", {"x": values})
     wanted = [float(str(value)) * bool(abs(value) >= LEAST_FLOAT) for value in values]
-    found = con.sql(f"SELECT {_shortest(Sql('x'), column_type('FLOAT'))} AS x FROM f").fetchnumpy()[
+    found = con.sql(f"SELECT {shortest(Sql('x'), column_type('FLOAT'))} AS x FROM f").fetchnumpy()[
         "x"
     ]
     assert found.tolist() == wanted
     assert [shortest_number(repr(float(value))) for value in values] == wanted
     texts = ["b'1'", "b'", "b'a", 'b"', 'b"it"', "(1+0j)", "(1-0j)", "0j", "(0j)", "", "nan", "NaT"]
     con.register("t", {"x": np.array(texts, dtype=object)})
-    read = con.sql(f"SELECT {_plain_text('x')} FROM t").fetchall()
+    read = con.sql(f"SELECT {plain_text_sql('x')} FROM t").fetchall()
     assert [text for (text,) in read] == [plain_text(text) for text in texts]
 
 
