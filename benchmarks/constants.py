@@ -143,7 +143,7 @@ def path(table: Table, rows: Any, epsilon: float, delta: float, seed: int) -> st
     except SettledError as settled:
         context = settled.context
     recipe = cast(Recipe, context.recipe)
-    facts = (recipe.name, context.request, context.account.plan)
+    facts = (recipe.name, context.request, context.accountant.plan)
     return f"{recipe.name} {hashlib.sha256(repr(facts).encode()).hexdigest()[:12]}"
 
 

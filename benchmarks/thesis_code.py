@@ -154,7 +154,7 @@ def _grow_its_nodes(rows: CodedRows, context: TrainingContext) -> Grown:
     for node in reversed(np.flatnonzero(growth.kind != LEAF).tolist()):
         first = growth.first[node]
         counts[node] = counts[first] + counts[first + 1]
-    cost, k = context.account.spend("leaf", 0), context.request.rows_per_unit
+    cost, k = context.accountant.spend("leaf", 0), context.request.rows_per_unit
     noise, bits = context.randomness.noise, context.randomness.bits
     leaves = np.flatnonzero(closed)
     growth.release(leaves, context.recipe.leaf.ask(counts[leaves], cost, k, noise, bits), 0.0)

@@ -164,7 +164,7 @@ class TrainingContext:
 
     recipe: Pieces
     request: Request
-    account: Accountant
+    accountant: Accountant
     randomness: Randomness
     observe: Observer
 
@@ -173,7 +173,7 @@ class TrainingContext:
 class Learner:
     """A function that grows trees from coded rows.
 
-    All that `grow` returns is public, or noisy and paid for from the context's account.
+    All that `grow` returns is public, or noisy and paid for from the context's accountant.
     `node_columns` and `score_columns` are the columns of nodes, and of scores and leaves, that a
     coded row needs for a request: public facts, which bound the temporary space. `compares_trees`
     says that in the end every tree labels every row, even if a row trained only one of them.

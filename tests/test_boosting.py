@@ -29,10 +29,10 @@ from dpforest_duckdb.learners import boosting
 from dpforest_duckdb.learners import private_bins as medians
 from dpforest_duckdb.learners.boosting import WHOLE, gradient_scale, random_trees, sensitivity
 from dpforest_duckdb.learners.private_bins import (
+    cut_at_medians,
+    domain_cut_at_medians,
     median_epsilon,
     on_the_grid,
-    recut,
-    recut_by_medians,
     to_be_cut,
 )
 from dpforest_duckdb.model.forest import Forest
@@ -412,14 +412,14 @@ def test_private_medians_divide_rows_evenly_at_a_large_budget() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         bits = Randomness.seeded(1).bits
-    cut = recut_by_medians(domain, [counts], [NANO] * 3, 1, bits)
+    cut = domain_cut_at_medians(domain, [counts], [NANO] * 3, 1, bits)
     edges = cut.attributes[0].edges
     assert cut.attributes[1] == domain.attributes[1]
     assert len(edges) == 7
     assert set(edges) <= set(grid.attributes[0].edges)
     shares = np.bincount(np.searchsorted(edges, values)) / len(values)
     assert shares.min() > 0.05  # an eighth each, but for the grid
-    one = recut_by_medians(domain, [np.zeros_like(counts)], [NANO] * 3, 1, bits)
+    one = domain_cut_at_medians(domain, [np.zeros_like(counts)], [NANO] * 3, 1, bits)
     assert len(one.attributes[0].edges) == 7, "an empty table tells nothing and fails nowhere"
 
 
@@ -703,7 +703,7 @@ def test_each_attribute_that_is_cut_is_paid_for(monkeypatch: pytest.MonkeyPatch,
     private = [np.ones(fine.cells, dtype=np.int64) for fine in on_the_grid(domain).attributes]
     with pytest.warns(NotPrivateWarning):
         bits = Randomness.seeded(0).bits
-    recut(private, request, Accountant(plan, NANO), bits)
+    cut_at_medians(private, request, Accountant(plan, NANO), bits)
     assert spent == query.total
     counts = sum(each.total for each in plan.queries if each.purpose in COUNTS)
     assert query.total == pytest.approx(0.08 * (NANO - counts), rel=1e-6)
@@ -718,4 +718,4 @@ def test_a_plan_without_bins_has_no_query_for_bins() -> None:
         assert plan.fits(NANO, delta)
         account = Accountant(plan, NANO, delta)
         with pytest.raises(AssertionError, match="bins"):
-            recut([], request, account, Randomness.secure().bits)
+            cut_at_medians([], request, account, Randomness.secure().bits)

@@ -198,7 +198,7 @@ def drawn(
     plan = SimpleNamespace(query=lambda purpose: True, row_noise=lambda k: 0.0)
     account = SimpleNamespace(spend=lambda purpose, turn: epsilon, plan=plan)
     context = SimpleNamespace(
-        request=request, account=account, randomness=Randomness.secure(), observe=unobserved
+        request=request, accountant=account, randomness=Randomness.secure(), observe=unobserved
     )
     return draw(coded, tables, candidates, cast(Any, context))
 

@@ -486,7 +486,7 @@ def test_the_stated_noise_is_the_noise_that_is_there(rows: int) -> None:
     recipe = find("class-means")
     request = recipe.request(DOMAIN, NANO, rows_per_unit=2, rows=rows)
     account = Accountant(recipe.plan(request))
-    context = SimpleNamespace(request=request, account=account, randomness=Randomness.seeded(rows))
+    context = SimpleNamespace(request=request, accountant=account, randomness=Randomness.seeded(rows))
     own = [size for attribute in DOMAIN.attributes for size in blocks(attribute)]
     pairs = sum(own) * (sum(own) + 1) // 2
     second = ("products", [1] * pairs) if rows > 10**4 else ("squares", [1] * sum(own))
@@ -596,7 +596,7 @@ def test_with_a_delta_sums_and_products_have_the_noise_of_their_l2_sensitivity()
         domain, NANO, delta=ATTO // 10**5, rows_per_unit=k, rows=10**6
     )
     account = Accountant(find("boosted").plan(request))
-    context = SimpleNamespace(request=request, account=account, randomness=Randomness.seeded(5))
+    context = SimpleNamespace(request=request, accountant=account, randomness=Randomness.seeded(5))
     for purpose, figures, reach in (("means", 3, REACH), ("products", 6, REACH**2)):
         query = account.plan.query(purpose)
         assert query is not None

@@ -93,7 +93,7 @@ def drawn(
     plan = SimpleNamespace(query=lambda purpose: True, row_noise=lambda k: 0.0)
     account = SimpleNamespace(spend=lambda purpose, turn: epsilon, plan=plan)
     context = SimpleNamespace(
-        request=request, account=account, randomness=Randomness.secure(), observe=unobserved
+        request=request, accountant=account, randomness=Randomness.secure(), observe=unobserved
     )
     return draw_attributes(counted, tables, cast(Any, context))
 
@@ -263,7 +263,7 @@ def released(
     plan = Plan((PlannedQuery("tables", "joint noise in groups", costs),))
     context = SimpleNamespace(
         request=find("log-odds").request(MIXED, NANO, rows_per_unit=k),
-        account=SimpleNamespace(spend=lambda purpose, place: costs[place], plan=plan),
+        accountant=SimpleNamespace(spend=lambda purpose, place: costs[place], plan=plan),
         randomness=SimpleNamespace(noise=noise or ExactNoise(SecureBits())),
         observe=unobserved,
     )
@@ -401,7 +401,7 @@ def test_a_table_by_itself_has_independent_noise(attribute: int) -> None:
     plan = Plan((PlannedQuery("tables", "joint noise in groups", (NANO,)),))
     context = SimpleNamespace(
         request=find("log-odds").request(MIXED, NANO, rows_per_unit=3),
-        account=SimpleNamespace(spend=lambda purpose, place: NANO, plan=plan),
+        accountant=SimpleNamespace(spend=lambda purpose, place: NANO, plan=plan),
         randomness=SimpleNamespace(noise=noise),
         observe=unobserved,
     )
@@ -422,7 +422,7 @@ def test_groups_cost_what_the_plan_says(trees: int) -> None:
     account, noise = Accountant(plan), NoNoise()
     context = SimpleNamespace(
         request=request,
-        account=account,
+        accountant=account,
         randomness=SimpleNamespace(noise=noise),
         observe=unobserved,
     )
@@ -455,7 +455,7 @@ def test_each_table_is_that_of_its_attribute() -> None:
     request = find("log-odds").request(alike, NANO)
     context = SimpleNamespace(
         request=request,
-        account=SimpleNamespace(spend=lambda purpose, place: NANO, plan=plan),
+        accountant=SimpleNamespace(spend=lambda purpose, place: NANO, plan=plan),
         randomness=SimpleNamespace(noise=exact),
         observe=unobserved,
     )

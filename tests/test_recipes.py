@@ -18,7 +18,7 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.engine.base import POINTS, Gradients, Splits
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
-from dpforest_duckdb.learners.private_bins import on_the_grid, recut
+from dpforest_duckdb.learners.private_bins import cut_at_medians, on_the_grid
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.postprocess.pruning import impurity, prune_by_gini
 from dpforest_duckdb.postprocess.shrinkage import shrink_to_parent, sum_upward
@@ -502,7 +502,7 @@ def trained(
         recipe, request = adapted(class_counts, recipe, request, account, randomness.noise)
     if account.plan.query("bins"):
         fine = [random.integers(0, 9, a.cells) for a in on_the_grid(request.domain).attributes]
-        request = recut(fine, request, account, randomness.bits)
+        request = cut_at_medians(fine, request, account, randomness.bits)
     cells = request.domain.cells
     others = [random.integers(0, number, 30_000) for number in cells[1:]]
     copies = recipe.learner.node_columns(request)

@@ -151,7 +151,7 @@ def test_draws_have_the_sensitivity_of_their_utilities(
     monkeypatch.setattr(choose, "exponents", recorded)
     context = SimpleNamespace(
         request=find("log-odds").request(public(2), NANO, rows_per_unit=k),
-        account=SimpleNamespace(spend=lambda purpose: 7),
+        accountant=SimpleNamespace(spend=lambda purpose: 7),
         randomness=Randomness.secure(),
         observe=lambda event: None,
     )

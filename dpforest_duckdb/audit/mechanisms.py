@@ -176,8 +176,8 @@ def _selection(mechanism: Mechanism, utility: Utility, bits: SecureBits) -> Case
     def event(side: int, draws: int) -> int:
         many = np.repeat(worth[side : side + 1], draws, axis=0)
         allowed = np.ones(many.shape, dtype=np.bool_)
-        weights = exponents(many, allowed, NANO, utility.sensitivity, utility.monotone)
-        return int((mechanism.draw(weights, allowed, bits) == 0).sum())
+        exponent = exponents(many, allowed, NANO, utility.sensitivity, utility.monotone)
+        return int((mechanism.draw(exponent, allowed, bits) == 0).sum())
 
     rate = 1 / utility.sensitivity / (1 if utility.monotone else 2)
     return Case(mechanism.on(utility.name), _loss(mechanism, worth, rate), event)

@@ -68,9 +68,9 @@ def boost(rows: CodedRows, context: TrainingContext) -> Grown:
 
     The trees of the first sweep start at class means, if the plan has them.
     """
-    request, account = context.request, context.account
+    request, accountant = context.request, context.accountant
     noise, bits = context.randomness.noise, context.randomness.bits
-    domain, plan = request.domain, account.plan
+    domain, plan = request.domain, accountant.plan
     counted = np.clip(np.array(request.histogram, dtype=np.float64), 0, None) + 1.0
     start = intercept(np.log(counted / counted.sum()), request, plan)
     rows.add_votes([start])
@@ -99,7 +99,7 @@ def boost(rows: CodedRows, context: TrainingContext) -> Grown:
     rounds += -(-forest.times // block) if forest else 0
     for turn in range(len(sweep.by_depth) if sweep else 0):
         assert sweep is not None
-        cost, widths = account.spend("sweep", turn, times=len(single)), StepWidths()
+        cost, widths = accountant.spend("sweep", turn, times=len(single)), StepWidths()
         order = bits.words(len(single)).argsort()  # random, so that no attribute is always last
         for number in order.tolist():
             done += 1
@@ -109,7 +109,7 @@ def boost(rows: CodedRows, context: TrainingContext) -> Grown:
     trees: list[Tree] = []
     if forest:
         random = random_trees(domain, forest.times, request.depth, bits)
-        cost = account.spend("forest", times=len(random))
+        cost = accountant.spend("forest", times=len(random))
         for first in range(0, len(random), block):
             done += 1
             context.observe(Event(Phase.BOOST, done, rounds, "round"))

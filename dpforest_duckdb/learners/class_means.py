@@ -38,8 +38,8 @@ from dpforest_duckdb.splits.choose import draw_best
 from dpforest_duckdb.splits.positions import REACH
 from dpforest_duckdb.tree import SCALE, Tree
 
-CAREFUL = 14  # the weight of sums that no row has rated, in units of 1 / MIXTURE_PARTS
-MIXTURES = tuple((MIXTURE_PARTS, weight) for weight in (20, CAREFUL, 10, 7, 5, 3, 1))
+UNRATED = 14  # the weight of sums that no row has rated, in units of 1 / MIXTURE_PARTS
+MIXTURES = tuple((MIXTURE_PARTS, weight) for weight in (20, UNRATED, 10, 7, 5, 3, 1))
 
 
 def release_means(rows: CodedRows, context: TrainingContext) -> Grown:
@@ -47,15 +47,15 @@ def release_means(rows: CodedRows, context: TrainingContext) -> Grown:
 
     Attributes that are correlated within a class are counted twice, so the sums of log-odds get a
     weight: a private choice, if the plan has "mixture". With "products" the correlations are known,
-    and the sums need none. Without either, the weight is CAREFUL, and then all log-odds, those of
-    all rows too, are multiplied by CAREFUL again. That changes no prediction.
+    and the sums need none. Without either, the weight is UNRATED, and then all log-odds, those of
+    all rows too, are multiplied by UNRATED again. That changes no prediction.
     """
     context.observe(Event(Phase.COUNT_TABLES))
-    request, account = context.request, context.account
+    request, accountant = context.request, context.accountant
     private = [table[0] for table in rows.count_classes(0, 1)]
     found = _positions(private, context)
     seen = _rows_of_classes(request)
-    start = intercept(np.log(seen / seen.sum()), request, account.plan)
+    start = intercept(np.log(seen / seen.sum()), request, accountant.plan)
     ends = np.cumsum([0, *(each.shape[1] for each in found.values())])
     if not ends[-1]:  # every attribute has one value: there is nothing to sum
         return Grown([start])
@@ -64,13 +64,13 @@ def release_means(rows: CodedRows, context: TrainingContext) -> Grown:
         _tree(request, number, each / REACH @ weights[a:b] + constants[a:b].sum(axis=0))
         for (number, each), (a, b) in zip(found.items(), pairwise(ends), strict=True)
     ]
-    if account.plan.query("products"):
+    if accountant.plan.query("products"):
         return Grown([start, *trees])
-    if account.plan.query("mixture"):
+    if accountant.plan.query("mixture"):
         _, parts = MIXTURES[draw_mixture([[start], trees], MIXTURES, rows, context)]
         return Grown([start, *(weighed(tree, parts) for tree in trees)])
-    summed = [start, *(weighed(tree, CAREFUL) for tree in trees)]
-    return Grown([weighed(tree, CAREFUL) for tree in summed])
+    summed = [start, *(weighed(tree, UNRATED) for tree in trees)]
+    return Grown([weighed(tree, UNRATED) for tree in summed])
 
 
 def start_at_means(rows: CodedRows, context: TrainingContext) -> dict[int, Tree]:
@@ -112,8 +112,8 @@ def _positions(private: Sequence[Integers], context: TrainingContext) -> dict[in
         for number, each in enumerate(request.domain.attributes)
         if positions.has_window(each)
     ]
-    planned = context.account.plan.query("window")
-    cost = context.account.spend("window", times=len(narrowed)) if planned else 0
+    planned = context.accountant.plan.query("window")
+    cost = context.accountant.spend("window", times=len(narrowed)) if planned else 0
     for number, attribute in enumerate(request.domain.attributes):
         window = None
         if planned and number in narrowed:
@@ -148,9 +148,9 @@ def _release(
     """Release `private[vector, dimension]`, of which a row changes each block of one vector by at
     most `reach` in L1, so all of them by at most `reach`² times their number in L2 squared.
     """
-    query, k = context.account.plan.query(purpose), context.request.rows_per_unit
+    query, k = context.accountant.plan.query(purpose), context.request.rows_per_unit
     assert query is not None
-    cost, noise = context.account.spend(purpose), context.randomness.noise
+    cost, noise = context.accountant.spend(purpose), context.randomness.noise
     if query.measure == "ρ":
         noisy = noise.gaussian(private, cost, l2_squared(blocks, reach, k)) / reach
     else:
@@ -190,7 +190,7 @@ def _moments(
     blocks = _blocks(request, found)
     sums = _release(class_sums(private, found), blocks, REACH, "means", context)
     n, size, products, noise = counted.sum(), sum(blocks), None, 0.0
-    if context.account.plan.query("products"):
+    if context.accountant.plan.query("products"):
         upper = np.triu_indices(size)
         released = _release(
             product_sums(rows, private, found)[upper][None],

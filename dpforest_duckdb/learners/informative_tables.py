@@ -50,7 +50,7 @@ def draw_attributes(
     request = context.request
     if request.drawn:
         return list(request.drawn)
-    if not context.account.plan.query("attribute"):
+    if not context.accountant.plan.query("attribute"):
         return list(range(len(tables)))
     return [one.number for one in draw(rows, tables, own_bins(request.domain), context)]
 
@@ -69,7 +69,7 @@ def draw(
     request, options, bits = context.request, candidates.options, context.randomness.bits
     drawn, terms = list[DrawnBins](), 1
     context.observe(Event(Phase.CHOOSE_SPLITS))
-    weights = class_weights(request, context.account.plan)
+    weights = class_weights(request, context.accountant.plan)
 
     def correct(counts: Sequence[Integers]) -> list[Integers]:
         """By attribute and option, the weight of the rows that are classified correctly."""
@@ -77,7 +77,7 @@ def draw(
 
     utilities, most = correct(tables), most_counted(candidates.counted)
     for turn in range(request.trees):
-        cost = context.account.spend("attribute", turn)
+        cost = context.accountant.spend("attribute", turn)
         if drawn and request.domain.cells[drawn[-1].number] <= most:
             bins = options[drawn[-1].number].bins(drawn[-1].option)
             pairs = correct(rows.count_pairs(drawn[-1].number, bins.tolist()))
@@ -155,12 +155,12 @@ def release_tables(
     context.observe(Event(Phase.COUNT_TABLES))
     request, k = context.request, context.request.rows_per_unit
     attributes = [request.domain.attributes[number] for number in drawn]
-    query = context.account.plan.query("tables")
+    query = context.accountant.plan.query("tables")
     assert query is not None, "a recipe of tables has planned them"
     if query.times > 1:
-        costs = [context.account.spend("tables", times=len(drawn))] * len(drawn)
+        costs = [context.accountant.spend("tables", times=len(drawn))] * len(drawn)
     else:
-        costs = [context.account.spend("tables", rank) for rank in range(len(drawn))]
+        costs = [context.accountant.spend("tables", rank) for rank in range(len(drawn))]
     counts, noise = [np.zeros(0, dtype=np.int64)] * len(drawn), [0.0] * len(drawn)
     totals, noise_of_totals = None, 0.0
     for group in like_groups(attributes, costs):
@@ -188,7 +188,11 @@ def informative_tables(rule: ScoreRule) -> Learner:
     """
 
     def grow(rows: CodedRows, context: TrainingContext) -> Grown:
-        request, account, copies = context.request, context.account, _node_columns(context.request)
+        request, accountant, copies = (
+            context.request,
+            context.accountant,
+            _node_columns(context.request),
+        )
         private = [table[0] for table in rows.count_classes(0, copies)]
         drawn = draw_attributes(rows, private, context)
         sizes = np.array(request.domain.cells)[drawn]
@@ -196,15 +200,15 @@ def informative_tables(rule: ScoreRule) -> Learner:
         kept = np.array(drawn)[fits].tolist()
         growth = Growth(request.domain.cells, max(copies, len(kept)), len(request.domain.classes))
         trees = release_tables(private, kept, context).trees(request, kept, growth)
-        if not account.plan.query("scores"):
+        if not accountant.plan.query("scores"):
             return Grown(trees, limited=len(drawn) - len(kept))
         context.observe(Event(Phase.COMPARE_SUMS))
         rows.route(growth.splits(np.arange(len(kept))), growth.nodes)
-        scores = rule(trees, request, account.plan)
+        scores = rule(trees, request, accountant.plan)
         votes = [growth.spread(score) for score in scores.votes]
         counts = rows.count_scores(votes, scores.cuts)
         noise = context.randomness.noise
-        noisy = noise.laplace(counts, account.spend("scores"), request.rows_per_unit)
+        noisy = noise.laplace(counts, accountant.spend("scores"), request.rows_per_unit)
         return Grown(trees, noisy, len(drawn) - len(kept))
 
     return Learner(grow, node_columns=_node_columns, noise={"tables": tables_deviation})

@@ -24,8 +24,8 @@ def release_tables(rows: CodedRows, context: TrainingContext) -> Grown:
     describe have no counts.
     """
     context.observe(Event(Phase.COUNT_TABLES))
-    request, account, noise = context.request, context.account, context.randomness.noise
-    k, cost = request.rows_per_unit, account.spend("tables")
+    request, accountant, noise = context.request, context.accountant, context.randomness.noise
+    k, cost = request.rows_per_unit, accountant.spend("tables")
     private = [table[0] for table in rows.count_classes(0, 1)]
     attributes = request.domain.attributes if request.trees else ()
     tables = release(sums(private, attributes), attributes, cost, k, noise)

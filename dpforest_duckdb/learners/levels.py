@@ -67,7 +67,7 @@ class _Levels:
 
     def _split_level(self, open_: _Frontier, depth: int) -> bool:
         """Split the open nodes of a depth; false if all of them become leaves."""
-        context, plan = self.context, self.context.account.plan
+        context, plan = self.context, self.context.accountant.plan
         first = int(open_.nodes.min())
         counts: list[Integers] = []
         if plan.query("split"):
@@ -87,7 +87,7 @@ class _Levels:
             allowed=allowed,
             reachable=open_.reachable,
             noisy=noisy,
-            epsilon=context.account.spend("split", depth) if counts else 0,
+            epsilon=context.accountant.spend("split", depth) if counts else 0,
             rows_per_unit=context.request.rows_per_unit,
             noise=context.randomness.noise,
             bits=context.randomness.bits,
@@ -105,7 +105,7 @@ class _Levels:
         """What a stopping rule may know about the open nodes."""
         context, splits = self.context, self._candidates
         widest = np.where(allowed, splits.declared_branches, 0).max(axis=1)
-        return Level(noisy, open_.expected, widest, context.request, context.account.plan)
+        return Level(noisy, open_.expected, widest, context.request, context.accountant.plan)
 
     def _within_limits(
         self, nodes: Integers, drawn: Drawn, size: Floats, depth: int
@@ -115,7 +115,7 @@ class _Levels:
         Uses released figures and draws only; the draws of the other nodes are discarded.
         """
         request, growth = self.context.request, self.growth
-        counted = depth + 1 < request.deepest and self.context.account.plan.query("split")
+        counted = depth + 1 < request.deepest and self.context.accountant.plan.query("split")
         arity = np.where(drawn.candidate == NO_SPLIT, 1, self._candidates.arity[drawn.candidate])
         fits = fitting(
             arity,
@@ -153,7 +153,7 @@ class _Levels:
 
         `counts` are the level's private tables, if they were counted already.
         """
-        context, plan = self.context, self.context.account.plan
+        context, plan = self.context, self.context.accountant.plan
         first = int(open_.nodes.min())
         here, span = open_.nodes - first, self.growth.nodes - first
         k, noisy = context.request.rows_per_unit, None
@@ -164,7 +164,7 @@ class _Levels:
                 )
                 if purpose == "size":
                     private = private.sum(axis=1, keepdims=True)
-                cost = context.account.spend(purpose, depth)
+                cost = context.accountant.spend(purpose, depth)
                 noisy = context.randomness.noise.laplace(private, cost, k)
                 if purpose == "histogram":
                     self.growth.release(open_.nodes, noisy, laplace_deviation(cost, k))
@@ -173,12 +173,12 @@ class _Levels:
 
 def release_leaves(rows: CodedRows, context: TrainingContext, growth: Growth) -> Growth:
     """Release what the recipe queries at leaves, all at once."""
-    if context.account.plan.query("leaf") is None:
+    if context.accountant.plan.query("leaf") is None:
         return growth
     context.observe(Event(Phase.COUNT_LEAVES))
     leaves, k = np.flatnonzero(growth.kind == LEAF), context.request.rows_per_unit
     private = rows.count_leaves(0, growth.nodes)[leaves]
-    cost = context.account.spend("leaf")
+    cost = context.accountant.spend("leaf")
     noisy = context.recipe.leaf.ask(
         private, cost, k, context.randomness.noise, context.randomness.bits
     )

@@ -31,7 +31,7 @@ def draw_mixture(
 ) -> int:
     """The number of the mixture that is drawn. It costs the budget of the query "mixture"."""
     context.observe(Event(Phase.COMPARE_SUMS))
-    request, cost = context.request, context.account.spend("mixture")
+    request, cost = context.request, context.accountant.spend("mixture")
     points = rows.rate_mixtures(models, mixtures, one_in(request, cost))
     return draw_best(points, cost, POINTS * request.rows_per_unit, context.randomness.bits)
 

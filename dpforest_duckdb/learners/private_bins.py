@@ -48,7 +48,7 @@ def median_epsilon(cost: int, measure: Measure) -> int:
     return cost if measure == "ε" else math.isqrt(8 * cost * NANO**2 // ATTO)
 
 
-def recut_by_medians(
+def domain_cut_at_medians(
     domain: Domain, counts: Sequence[Integers], epsilons: Sequence[int], k: int, bits: Bits
 ) -> Domain:
     """The domain with the attributes of `on_the_grid` cut at private medians.
@@ -83,13 +83,17 @@ def _edges(
     return tuple(fine.edges[cut - 1] for cut in bounds[1:-1])
 
 
-def recut(counts: Sequence[Integers], request: Request, account: Accountant, bits: Bits) -> Request:
+def cut_at_medians(
+    counts: Sequence[Integers], request: Request, accountant: Accountant, bits: Bits
+) -> Request:
     """The request with numeric attributes cut at private medians, from private counts on
     the grid.
     """
-    query = account.plan.query(MEDIANS)
+    query = accountant.plan.query(MEDIANS)
     assert query is not None, "only a plan that asks for bins gets them"
-    turns = [account.spend(MEDIANS, turn, times=len(counts)) for turn in range(len(query.by_depth))]
+    turns = [
+        accountant.spend(MEDIANS, turn, times=len(counts)) for turn in range(len(query.by_depth))
+    ]
     epsilons = [median_epsilon(cost, query.measure) for cost in turns]
-    cut = recut_by_medians(request.domain, counts, epsilons, request.rows_per_unit, bits)
+    cut = domain_cut_at_medians(request.domain, counts, epsilons, request.rows_per_unit, bits)
     return replace(request, domain=cut)

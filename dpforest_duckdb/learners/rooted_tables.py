@@ -31,10 +31,9 @@ from dpforest_duckdb.splits.choose import classified, draw_best
 from dpforest_duckdb.splits.table_codes import release, sums
 from dpforest_duckdb.tree import Tree
 
-# (number of the model, weight in units of 1 / MIXTURE_PARTS); naive Bayes, number 0, has smaller
-# weights too, because it is overconfident if attributes are correlated
-CAREFUL = 13
-MIXTURES = ((0, 20), (0, CAREFUL), (0, 8), (1, 20))
+DAMPED = 13  # a weight of naive Bayes, which is overconfident if attributes are correlated
+# (number of the model, weight in units of 1 / MIXTURE_PARTS); naive Bayes is number 0
+MIXTURES = ((0, 20), (0, DAMPED), (0, 8), (1, 20))
 Roots = Callable[[Request], Sequence[int]]
 
 
@@ -52,11 +51,11 @@ def rooted_tables(roots: Roots) -> Learner:
 def _released(rows: CodedRows, context: TrainingContext, allowed: Sequence[int]) -> ChildTables:
     """The roots, which are drawn, and the noisy tables below them."""
     context.observe(Event(Phase.COUNT_TABLES))
-    request, account = context.request, context.account
+    request, accountant = context.request, context.accountant
     domain, k = request.domain, request.rows_per_unit
     roots, private = _drawn_roots(rows, context, allowed)
     others = [number for number in range(len(domain.attributes)) if number not in roots]
-    attributes, cost = [domain.attributes[number] for number in others], account.spend("tables")
+    attributes, cost = [domain.attributes[number] for number in others], accountant.spend("tables")
     true = np.stack(
         [sums([private[a][child] for a in others], attributes) for child in range(len(private[0]))]
     )
@@ -80,13 +79,13 @@ def _drawn_roots(
 
     Children are the combinations of values that the domain describes; other rows are in no table.
     """
-    domain, query = context.request.domain, context.account.plan.query("root")
+    domain, query = context.request.domain, context.accountant.plan.query("root")
     growth = Growth(domain.cells, 1, len(domain.classes))
     roots, nodes, private = list[int](), np.arange(1), rows.count_classes(0, 1)
     for turn in range(len(query.by_depth) if query else 0):
         left = [attribute for attribute in allowed if attribute not in roots]
         utilities = np.array([classified(private[attribute]) for attribute in left])
-        cost, k = context.account.spend("root", turn), context.request.rows_per_unit
+        cost, k = context.accountant.spend("root", turn), context.request.rows_per_unit
         root = left[draw_best(utilities, cost, k, context.randomness.bits)]
         lowest = growth.nodes
         made = growth.split_by_cell(nodes, root)

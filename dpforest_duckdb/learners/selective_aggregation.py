@@ -59,7 +59,7 @@ def drawn(context: TrainingContext) -> Pick:
     """The least error by permute-and-flip, at the round's planned cost."""
 
     def pick(errors: Integers, turn: int) -> int:
-        cost, k = context.account.spend("aggregation", turn), context.request.rows_per_unit
+        cost, k = context.accountant.spend("aggregation", turn), context.request.rows_per_unit
         return draw_best(-errors, cost, k, context.randomness.bits)
 
     return pick
@@ -79,13 +79,13 @@ def _by_majority(tree: Tree) -> Tree:
 
 def _as_published(rows: CodedRows, context: TrainingContext) -> Grown:
     """Leaves have the budget of their layer (4.34), and trees are removed by the true errors."""
-    growth, account = split_levels(rows, context), context.account
+    growth, accountant = split_levels(rows, context), context.accountant
     context.observe(Event(Phase.COUNT_LEAVES))
     private = rows.count_leaves(0, growth.nodes)
     layers, k = np.maximum(growth.depths(), 1), context.request.rows_per_unit
     for layer in range(1, context.request.depth + 1):
         leaves = np.flatnonzero((layers == layer) & (growth.kind == LEAF))
-        cost = account.spend("leaf of a layer", layer - 1)
+        cost = accountant.spend("leaf of a layer", layer - 1)
         noisy = context.randomness.noise.laplace(private[leaves], cost, k)
         growth.release(leaves, noisy, laplace_deviation(cost, k))
     return _aggregated(rows, context, growth, least)

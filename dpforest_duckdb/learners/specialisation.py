@@ -160,17 +160,17 @@ class _Chooser:
         if self.point is not None:
             for number, entry in enumerate(offered):
                 if len(entry.candidates) > 1 and entry.key not in cut.points:
-                    weights = _exponents(tables, splits, [entry], self.point, cost, k)
-                    every = np.ones(weights.numerator.shape, dtype=np.bool_)
+                    exponent = _exponents(tables, splits, [entry], self.point, cost, k)
+                    every = np.ones(exponent.numerator.shape, dtype=np.bool_)
                     widths = splits.width[entry.candidates]
-                    drawn = exponential_mechanism(weights, every, bits, widths)
+                    drawn = exponential_mechanism(exponent, every, bits, widths)
                     cut.points[entry.key] = int(entry.candidates[drawn[0]])
                 if len(entry.candidates) > 1:
                     point = np.array([cut.points[entry.key]])
                     offered[number] = replace(entry, candidates=point)
         sizes = [len(entry.candidates) for entry in offered]
-        weights = _exponents(tables, splits, offered, self.attribute, cost, k)
-        place = draw_by_entry(weights, sizes, bits)
+        exponent = _exponents(tables, splits, offered, self.attribute, cost, k)
+        place = draw_by_entry(exponent, sizes, bits)
         number = int(np.searchsorted(np.cumsum(sizes), place, side="right"))
         return offered[number], int(np.concatenate([e.candidates for e in offered])[place])
 
@@ -197,7 +197,7 @@ def specialised(attribute: Utility, point: Utility | None) -> Learner:
         tables = rows.count_classes(0, request.trees)
         for depth in range(request.depth):
             context.observe(Event(Phase.CHOOSE_SPLITS, depth + 1, request.depth, "depth"))
-            cost = context.account.spend("split", depth) // chooser.shares(depth, splits)
+            cost = context.accountant.spend("split", depth) // chooser.shares(depth, splits)
             for tree, cut in enumerate(cuts):
                 counts = [table[tree] for table in tables]
                 drawn = chooser.draw(

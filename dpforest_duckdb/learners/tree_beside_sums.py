@@ -36,11 +36,11 @@ LEAST_SHARE = 1e-6  # of a class in a leaf, before its logarithm
 
 def grow_both(rows: CodedRows, context: TrainingContext) -> Grown:
     """The trees of the sums, then the greedy tree, with the votes of the mixture that was drawn."""
-    request, account = context.request, context.account
-    sums = log_odds(Grown(_released_tables(rows, context)), request, account.plan)
+    request, accountant = context.request, context.accountant
+    sums = log_odds(Grown(_released_tables(rows, context)), request, accountant.plan)
     alone = replace(context, request=replace(request, trees=1))
     grown = LEVELS.grow(rows, alone)
-    tree = _with_log_odds(grown.trees[0], request, leaf_noise(request, account.plan))
+    tree = _with_log_odds(grown.trees[0], request, leaf_noise(request, accountant.plan))
     of_sums, of_tree = MIXTURES[draw_mixture([sums, [tree]], MIXTURES, rows, context)]
     votes = [*(weighed(each, of_sums) for each in sums), weighed(tree, of_tree)]
     return Grown(votes, limited=grown.limited)

@@ -138,7 +138,7 @@ class Plan:
     def query(self, purpose: str) -> PlannedQuery | None:
         return next((query for query in self.queries if query.purpose == purpose), None)
 
-    def row_exactness(self, rows_per_unit: int) -> list[float]:
+    def row_precisions(self, rows_per_unit: int) -> list[float]:
         """The inverse variance of the noise in the rows of a class, of each query that counts
         them.
         """
@@ -150,7 +150,7 @@ class Plan:
         """The standard deviation of the noise in the rows of a class, by all queries that count
         them.
         """
-        return 1 / math.sqrt(sum(self.row_exactness(rows_per_unit)))
+        return 1 / math.sqrt(sum(self.row_precisions(rows_per_unit)))
 
     def lines(self) -> tuple[str, ...]:
         return tuple(str(query) for query in self.queries)

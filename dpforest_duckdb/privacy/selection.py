@@ -91,7 +91,7 @@ def permute_and_flip(exponent: Exponents, allowed: Mask, bits: Bits) -> Integers
     heads = np.zeros(allowed.shape, dtype=np.bool_)
     index = np.nonzero(allowed)
     heads[index] = exponent.coins(index, bits)
-    return _Rows(heads).draw(np.arange(len(allowed)), bits)
+    return _Uniform(heads).draw(np.arange(len(allowed)), bits)
 
 
 def exponential_mechanism(
@@ -104,15 +104,15 @@ def exponential_mechanism(
     The best candidate is always accepted, so this ends. Raises `ValueError` for a weight below 1.
     """
     _check(exponent, allowed)
-    proposals = _Rows(allowed) if weights is None else _Weighted(allowed, weights)
+    proposals = _Uniform(allowed) if weights is None else _Weighted(allowed, weights)
     return first_accepted(proposals, exponent, bits)
 
 
 class Proposals(Protocol):
     """What a node may propose, and how often; public."""
 
-    def draw(self, rows: Integers, bits: Bits) -> Integers:
-        """A candidate for each of the rows of the exponents."""
+    def draw(self, nodes: Integers, bits: Bits) -> Integers:
+        """A candidate for each of these nodes, which may repeat."""
         ...
 
 
@@ -161,25 +161,25 @@ EXPONENTIAL = Mechanism("exponential", exponential_mechanism)
 
 def draw_uniformly(allowed: Mask, bits: Bits) -> Integers:
     """A uniform allowed candidate per node, `[node]`; it depends on no row and costs nothing."""
-    return _Rows(allowed).draw(np.arange(len(allowed)), bits)
+    return _Uniform(allowed).draw(np.arange(len(allowed)), bits)
 
 
-class _Rows:
-    """The marked columns of each row of a mask, to draw from. Every row has one."""
+class _Uniform:
+    """The allowed candidates of each node, to draw from. Every node has one."""
 
     def __init__(self, mask: Mask) -> None:
         self._count = np.count_nonzero(mask, axis=1).astype(np.int64)
         self._start = self._count.cumsum() - self._count
         self._column = np.nonzero(mask)[1]
 
-    def draw(self, rows: Integers, bits: Bits) -> Integers:
-        """A uniform marked column of each of the rows."""
-        drawn: Integers = self._column[self._start[rows] + uniform_below(self._count[rows], bits)]
+    def draw(self, nodes: Integers, bits: Bits) -> Integers:
+        """A uniform allowed candidate of each of the nodes."""
+        drawn: Integers = self._column[self._start[nodes] + uniform_below(self._count[nodes], bits)]
         return drawn
 
 
 class _Weighted:
-    """As `_Rows`, in proportion to public integer weights."""
+    """As `_Uniform`, in proportion to public integer weights."""
 
     def __init__(self, mask: Mask, weights: Integers) -> None:
         if (weights < 1).any():
@@ -187,15 +187,15 @@ class _Weighted:
         if len(mask) * int(weights.sum()) >= LIMIT:
             raise ValueError("the weights of all nodes must add up to less than 2^62")
         self._width = mask.shape[1]
-        # the weights up to each place, of all rows one after the other
+        # the weights up to each candidate, of all nodes one after the other
         self._up_to = np.where(mask, weights, 0).ravel().cumsum()
         ends = self._up_to.reshape(mask.shape)[:, -1]
         self._before = np.concatenate([[0], ends[:-1]])
         self._whole = ends - self._before
 
-    def draw(self, rows: Integers, bits: Bits) -> Integers:
-        point = self._before[rows] + uniform_below(self._whole[rows], bits)
-        drawn: Integers = np.searchsorted(self._up_to, point, side="right") - rows * self._width
+    def draw(self, nodes: Integers, bits: Bits) -> Integers:
+        point = self._before[nodes] + uniform_below(self._whole[nodes], bits)
+        drawn: Integers = np.searchsorted(self._up_to, point, side="right") - nodes * self._width
         return drawn
 
 

@@ -33,8 +33,8 @@ def _counts(counts: Integers, epsilon: int, k: int, noise: CountNoise, bits: Bit
 def _label(counts: Integers, epsilon: int, k: int, noise: CountNoise, bits: Bits) -> Integers:
     """The most frequent class by permute-and-flip: counts are monotone with sensitivity k."""
     every = np.ones(counts.shape, dtype=np.bool_)
-    weights = exponents(counts, every, epsilon, k, monotone=True)
-    return _one_hot(PERMUTE_AND_FLIP.draw(weights, every, bits), counts.shape[1])
+    exponent = exponents(counts, every, epsilon, k, monotone=True)
+    return _one_hot(PERMUTE_AND_FLIP.draw(exponent, every, bits), counts.shape[1])
 
 
 def _smooth_label(

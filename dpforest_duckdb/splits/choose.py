@@ -96,8 +96,8 @@ def by_utility(utility: Utility, mechanism: Mechanism) -> Chooser:
     """
 
     def choose(choice: Choice) -> Drawn:
-        weights = exponents_of(choice, utility, choice.allowed, choice.epsilon)
-        return Drawn(mechanism.draw(weights, choice.allowed, choice.bits))
+        exponent = exponents_of(choice, utility, choice.allowed, choice.epsilon)
+        return Drawn(mechanism.draw(exponent, choice.allowed, choice.bits))
 
     return choose
 
@@ -147,7 +147,7 @@ def attribute_first(attribute: Utility, point: Utility, mechanism: Mechanism) ->
         worth = np.where(left, values_of_each(choice, attribute.function, np.int64), -LIMIT + 1)
         groups = [splits.of(a) for a in range(len(splits.cells)) if len(splits.of(a))]
         open_ = np.stack([left[:, cuts].any(axis=1) for cuts in groups], axis=1)
-        weights = exponents(
+        exponent = exponents(
             np.stack([worth[:, cuts].max(axis=1) for cuts in groups], axis=1),
             open_,
             choice.epsilon // 2,
@@ -155,11 +155,11 @@ def attribute_first(attribute: Utility, point: Utility, mechanism: Mechanism) ->
             monotone=attribute.monotone,
         )
         drawn = np.array([splits.attribute[cuts[0]] for cuts in groups])[
-            mechanism.draw(weights, open_, choice.bits)
+            mechanism.draw(exponent, open_, choice.bits)
         ]
         left = left & (splits.attribute[None, :] == drawn[:, None])
-        weights = exponents_of(choice, point, left, choice.epsilon // 2)
-        return Drawn(mechanism.draw(weights, left, choice.bits))
+        exponent = exponents_of(choice, point, left, choice.epsilon // 2)
+        return Drawn(mechanism.draw(exponent, left, choice.bits))
 
     return choose
 

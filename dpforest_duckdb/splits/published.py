@@ -168,8 +168,8 @@ def by_best_points(utility: Utility) -> Chooser:
                 place = np.where(choice.allowed[:, listed], worth[:, listed], -LIMIT).argmax(axis=1)
                 best[np.arange(len(best)), listed[place]] = True
         best &= choice.allowed
-        weights = exponents_of(choice, utility, best, choice.epsilon)
-        return Drawn(exponential_mechanism(weights, best, choice.bits))
+        exponent = exponents_of(choice, utility, best, choice.epsilon)
+        return Drawn(exponential_mechanism(exponent, best, choice.bits))
 
     return choose
 
@@ -255,8 +255,8 @@ def by_points(
                     left[np.ix_(nodes, splits.of(a))] = _one_point(
                         choice.of(nodes), a, left[nodes], point, each, by_width
                     )[:, splits.of(a)]
-            weights = exponents_of(choice.of(group), attribute, left[group], last)
-            drawn[group] = exponential_mechanism(weights, left[group], choice.bits)
+            exponent = exponents_of(choice.of(group), attribute, left[group], last)
+            drawn[group] = exponential_mechanism(exponent, left[group], choice.bits)
         return Drawn(drawn)
 
     return choose
@@ -363,9 +363,9 @@ def _one_point(
     """The candidates, with one drawn candidate of an attribute instead of all."""
     splits = choice.candidates
     mask: Mask = left & (splits.attribute == attribute)[None, :]
-    weights = exponents_of(choice, point, mask, epsilon, attribute)
+    exponent = exponents_of(choice, point, mask, epsilon, attribute)
     widths = splits.width if by_width else None
-    chosen = exponential_mechanism(weights, mask, choice.bits, widths)
+    chosen = exponential_mechanism(exponent, mask, choice.bits, widths)
     single: Mask = np.zeros(mask.shape, dtype=np.bool_)
     single[np.arange(len(mask)), chosen] = True
     return single

@@ -14,7 +14,7 @@ from dpforest_duckdb.engine.base import CodedRows, Coding, Snapshot
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.learners.candidate_bins import in_windows
 from dpforest_duckdb.learners.informative_tables import draw
-from dpforest_duckdb.learners.private_bins import MEDIANS, on_the_grid, recut
+from dpforest_duckdb.learners.private_bins import MEDIANS, cut_at_medians, on_the_grid
 from dpforest_duckdb.learners.private_bounds import TURNS, Search, too_wide
 from dpforest_duckdb.learners.strongest_attribute import coarse, misclassified
 from dpforest_duckdb.privacy.accountant import Accountant
@@ -47,21 +47,21 @@ class Phases:
         attributes are used. Private medians set the bins, or attributes are drawn with their bins.
         """
         plan = self.recipe.plan(request)
-        account = Accountant(plan, plan.debit(request.epsilon), request.delta)
-        context = RunContext(self.recipe, request, account, self.randomness, self.observe)
+        accountant = Accountant(plan, plan.debit(request.epsilon), request.delta)
+        context = RunContext(self.recipe, request, accountant, self.randomness, self.observe)
         if self.recipe.counts_rows:
             self.observe(Event(Phase.COUNT_ROWS))
             context = adapted(self._class_counts(request.domain), context)
-        if account.plan.query(BOUNDS):
+        if accountant.plan.query(BOUNDS):
             self.observe(Event(Phase.CHECK_BOUNDS))
             context = self._with_private_bounds(context)
-        if account.plan.query(STRONGEST):
+        if accountant.plan.query(STRONGEST):
             self.observe(Event(Phase.COMPARE_ATTRIBUTES))
             context = self._with_strongest(context)
-        if account.plan.query(MEDIANS):
+        if accountant.plan.query(MEDIANS):
             self.observe(Event(Phase.CHOOSE_BINS))
             counts = self._cell_counts(on_the_grid(context.request.domain))
-            next_request = recut(counts, context.request, account, self.randomness.bits)
+            next_request = cut_at_medians(counts, context.request, accountant, self.randomness.bits)
             context = replace(context, request=next_request)
         if context.recipe.draws_bins_for(context.request):
             context = self._with_drawn(context)
@@ -72,10 +72,10 @@ class Phases:
         request, classes = context.unsized, np.array(context.request.histogram)  # noisy
         assert request is not None, "the recipe adapts to the rows"
         n, measure = max(int(classes.sum()), 1), context.recipe.measure(request)
-        account, randomness, k = context.account, context.randomness, request.rows_per_unit
+        accountant, randomness, k = context.accountant, context.randomness, request.rows_per_unit
         search = Search.start(request.domain)
         counts = self._cell_counts(search.bins)
-        if not too_wide(search.bins, counts, n, account.spend(BOUNDS), k, randomness.noise):
+        if not too_wide(search.bins, counts, n, accountant.spend(BOUNDS), k, randomness.noise):
             return context
         for turn in range(1, TURNS + 1):
             further = with_windows(request, turn, len(search.open), n, measure)
@@ -84,7 +84,7 @@ class Phases:
             request, context = further, sized(context, further, classes)
             if turn > 1:
                 counts = self._cell_counts(search.bins)
-            cost = account.spend(window(turn), times=len(search.open))
+            cost = accountant.spend(window(turn), times=len(search.open))
             search = search.turn(counts, cost, measure, k, randomness.bits)
             if not search.open:
                 break
@@ -96,12 +96,12 @@ class Phases:
         If these are less than half of all rows, the recipe in `if_one_suffices` follows. Otherwise
         a recipe with an `if_one_suffices` continues unchanged, and does not use the number.
         """
-        request, account = context.unsized, context.account
+        request, accountant = context.unsized, context.accountant
         assert request is not None, "the recipe adapts to the rows"
         with self._encoded(self._all_rows(coarse(request.domain))) as coded:
             private = [table[0] for table in coded.count_classes(0, 1)]
         noise, k = context.randomness.noise, request.rows_per_unit
-        wrong = misclassified(private, account.spend(STRONGEST), k, noise)
+        wrong = misclassified(private, accountant.spend(STRONGEST), k, noise)
         recipe, classes = context.recipe, np.array(context.request.histogram)  # noisy
         if recipe.if_one_suffices is not None:
             if 2 * wrong >= classes.sum():
@@ -197,8 +197,8 @@ def adapted(classes: Integers, context: RunContext) -> RunContext:
     `classes` are the private counts. A published form that takes them as public uses the true
     counts; it is not private.
     """
-    recipe, request, account = context.recipe, context.request, context.account
-    if account.plan.query(ROWS):
+    recipe, request, accountant = context.recipe, context.request, context.accountant
+    if accountant.plan.query(ROWS):
         classes, request = _counted(classes, context)
     elif not recipe.flaws:
         raise PlanError("only a form that is not private may use true counts")
@@ -212,20 +212,20 @@ def _counted(private: Integers, context: RunContext) -> tuple[Integers, Request]
     If a first count is too noisy for the number of rows that it shows, a second one follows. Then
     the counts are means of both, weighted by their inverse variances.
     """
-    recipe, account, noise = context.recipe, context.account, context.randomness.noise
+    recipe, accountant, noise = context.recipe, context.accountant, context.randomness.noise
     k = context.request.rows_per_unit
-    first = noise.laplace(private, account.spend(ROWS), k)
+    first = noise.laplace(private, accountant.spend(ROWS), k)
     request = recipe.counted(context.request, first)
-    account.replan(recipe.plan(request))
-    if account.plan.query(AGAIN) is None:
+    accountant.replan(recipe.plan(request))
+    if accountant.plan.query(AGAIN) is None:
         return first, request
-    second = noise.laplace(private, account.spend(AGAIN), k)
-    mean = np.average([first, second], axis=0, weights=account.plan.row_exactness(k))
+    second = noise.laplace(private, accountant.spend(AGAIN), k)
+    mean = np.average([first, second], axis=0, weights=accountant.plan.row_precisions(k))
     return np.rint(mean).astype(np.int64), request
 
 
 def sized(context: RunContext, request: Request, classes: Integers) -> RunContext:
     """The context with the plan that the recipe makes of a request and these class counts."""
     settled = context.recipe.sized(request, classes)
-    context.account.replan(context.recipe.plan(settled))
+    context.accountant.replan(context.recipe.plan(settled))
     return replace(context, request=settled, unsized=request)

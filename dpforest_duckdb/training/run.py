@@ -206,9 +206,9 @@ def grown_forest(run: Run, rows: Snapshot, observe: Observer = unobserved) -> Fo
     for number, request in enumerate(requests, 1):
         context = phases.context(request)
         grown = phases.grown(context, trees, last=number == len(requests))
-        trees += context.recipe.finish(grown, context.request, context.account.plan)
+        trees += context.recipe.finish(grown, context.request, context.accountant.plan)
         limited += grown.limited
-        queries += context.account.plan.queries
+        queries += context.accountant.plan.queries
     observe(Event(Phase.FINISH))
     return Forest(
         name=run.name or run.table.name,

@@ -418,7 +418,7 @@ def second_count_of_noisy_rows() -> None:
 
 def counts_weigh_the_same() -> None:
     """The mean of two counts of different noise is a plain one."""
-    Plan.row_exactness = lambda self, k: (
+    Plan.row_precisions = lambda self, k: (
         [1.0]
         * len(  # type: ignore[method-assign]
             [query for query in self.queries if query.purpose in COUNTS]
@@ -428,8 +428,8 @@ def counts_weigh_the_same() -> None:
 
 def counts_weigh_by_their_deviations() -> None:
     """Counts are weighted by one over the deviation of their noise, not over its variance."""
-    exactness = Plan.row_exactness
-    Plan.row_exactness = lambda self, k: [e**0.5 for e in exactness(self, k)]  # type: ignore[method-assign]
+    exactness = Plan.row_precisions
+    Plan.row_precisions = lambda self, k: [e**0.5 for e in exactness(self, k)]  # type: ignore[method-assign]
 
 
 def asked_counts_forgotten() -> None:

@@ -77,8 +77,8 @@ def test_permute_and_flip(draws: int, utilities: list[int], monotone: bool) -> N
     reported = np.array([theirs(utilities) for _ in range(calls)])
     worth = np.tile(np.array(utilities), (draws, 1))
     allowed = np.ones_like(worth, dtype=np.bool_)
-    weights = exponents(worth, allowed, epsilon, sensitivity, monotone)
-    ours = PERMUTE_AND_FLIP.draw(weights, allowed, SecureBits())
+    exponent = exponents(worth, allowed, epsilon, sensitivity, monotone)
+    ours = PERMUTE_AND_FLIP.draw(exponent, allowed, SecureBits())
     exact = exact_chances(utilities, scale)
     for found in (reported, ours):
         assert fits(np.bincount(found, minlength=len(utilities)), exact)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.engine.base import MIXTURE_PARTS
 from dpforest_duckdb.learners import joint_tables as learner
-from dpforest_duckdb.learners.rooted_tables import CAREFUL
+from dpforest_duckdb.learners.rooted_tables import DAMPED
 from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.recipes.ours.auto_rules import counted
@@ -41,7 +41,7 @@ def finish(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
     weights that `rooted_tables` tries, as correlated attributes make sums overconfident.
     """
     two = len(request.domain.classes) == 2
-    return log_odds(grown, request, plan, CAREFUL / MIXTURE_PARTS if two else 1.0)
+    return log_odds(grown, request, plan, DAMPED / MIXTURE_PARTS if two else 1.0)
 
 
 JOINT_TABLES = own_recipe(
