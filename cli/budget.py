@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpforest_duckdb.cli import options
+from dpforest_duckdb.cli import opening, options
 from dpforest_duckdb.cli.output import PERSONS, emit, say, say_if_new, show_table, tell
-from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.errors import UsageError
 from dpforest_duckdb.ledger.refusals import RAISE
 
 if TYPE_CHECKING:
@@ -66,12 +66,12 @@ def budget(
       dpforest budget set --db data.duckdb --table visits --epsilon 2
     """
     from dpforest_duckdb.engine.files import is_data_file
-    from dpforest_duckdb.training.budget import set_cap
+    from dpforest_duckdb.training.budget import any_account, set_cap
 
     of_data = dataset is not None or (db is not None and is_data_file(db))
     named = dataset or (db if of_data else table)
     _check_options(action, named, epsilon, delta, privacy_unit, rows_per_unit, raise_cap, to)
-    spark = options.spark_of(engine, master, remote)
+    spark = opening.spark_of(engine, master, remote)
     if spark is not None:
         _check_spark(db, table, dataset, ledger)
     elif db is None and not of_data:
@@ -80,13 +80,13 @@ def budget(
     if of_data and (action in (Action.move, Action.retire) or table is not None):
         raise UsageError("--table, move and retire are for tables of a database.")
     place = (
-        options.data_account(db, dataset, ledger)
+        opening.data_account(db, dataset, ledger)
         if of_data
         else _tables(action, db, spark, show_sql)
     )
     with place as opened:
         if action is Action.retire:
-            _account_of_any_table(opened, ledger).retire(str(table))
+            any_account(opened, opened.tables(opened.catalog), ledger).retire(str(table))
             if as_json:
                 emit({"table": table, "action": "retire"})
                 return
@@ -121,12 +121,12 @@ def _say_if_overspent(found: Budget) -> None:
 
 
 def _tables(
-    action: Action, db: str | None, spark: options.Spark | None, show_sql: bool
+    action: Action, db: str | None, spark: opening.Spark | None, show_sql: bool
 ) -> AbstractContextManager[Any]:
     """The engine of a database, or of Spark."""
     if spark is not None:
-        return options.opened_spark(spark, show_sql)
-    return options.opened(str(db), read_only=action is Action.show, show_sql=show_sql)
+        return opening.opened_spark(spark, show_sql)
+    return opening.opened(str(db), read_only=action is Action.show, show_sql=show_sql)
 
 
 def _check_spark(
@@ -155,9 +155,10 @@ def _account(
 ) -> Account:
     """The budget of a table."""
     from dpforest_duckdb.ledger.account import Account
+    from dpforest_duckdb.training.budget import only_account
 
     if table is None:
-        return _account_of_only_table(engine, ledger)
+        return only_account(engine, engine.tables(engine.catalog), ledger)
     named = to if action is Action.move else table
     return Account.of(engine, engine.table(str(named)), ledger)
 
@@ -197,40 +198,6 @@ def _check_options(
         raise UsageError("budget retire needs --table, the name of the table that was dropped.")
     if action is not Action.move:
         options.refuse_idle("goes with budget move", to=to)
-
-
-def _account_of_any_table(engine: DuckDBEngine | SparkEngine, ledger: str | None) -> Account:
-    """The account, in the ledger, of any table of the database.
-
-    Tables whose budgets are in other ledgers are passed over. If there are no others, the first of
-    them is refused.
-    """
-    from dpforest_duckdb.ledger.account import Account
-
-    refused = list[DpforestError]()
-    for table in engine.tables(engine.catalog):
-        try:
-            return Account.of(engine, table, ledger)
-        except DpforestError as error:
-            refused.append(error)
-    if refused:
-        raise refused[0]
-    raise UsageError("The database has no table: create one before budget retire.")
-
-
-def _account_of_only_table(engine: DuckDBEngine | SparkEngine, ledger: str | None) -> Account:
-    """The one table of the database that has a budget, or the only table."""
-    from dpforest_duckdb.ledger.account import Account
-    from dpforest_duckdb.ledger.entries import Budget
-
-    tables = engine.tables(engine.catalog)
-    accounts = [Account.of(engine, table, ledger) for table in tables]
-    spent = [account for account in accounts if account.budget() != Budget((), ())]
-    known = spent or accounts
-    if len(known) != 1:
-        listed = ", ".join(account.info.reference for account in known) or "none"
-        raise UsageError(f"Name the table with --table: the database has {listed}.")
-    return known[0]
 
 
 def _show(account: Account | DatasetAccount, budget: Budget) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpforest_duckdb.cli import options
+from dpforest_duckdb.cli import opening, options
 from dpforest_duckdb.cli.output import emit, say, tell
 from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.errors import DpforestError, one_line
@@ -43,8 +43,8 @@ def domain(
     from dpforest_duckdb.engine.sources import SourceEngine
     from dpforest_duckdb.training.opening import find_rows
 
-    database, rows = options.rows_of(db, table)
-    with options.opened(database, read_only=True, show_sql=show_sql) as opened_database:
+    database, rows = opening.rows_of(db, table)
+    with opening.opened(database, read_only=True, show_sql=show_sql) as opened_database:
         source = find_rows(opened_database.connection, rows, opened_database.trace)
         engine, info = source.engine, source.table
         if check is not None:

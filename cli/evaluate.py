@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpforest_duckdb.cli import options
+from dpforest_duckdb.cli import opening, options
 from dpforest_duckdb.cli.output import emit, number, say, say_if_new, say_spent, show_table, tell
 
 if TYPE_CHECKING:
@@ -66,17 +66,15 @@ def evaluate(
     from dpforest_duckdb.training.evaluate import figures
     from dpforest_duckdb.training.opening import find_rows
 
-    database, rows = options.rows_of(db, table)
-    with options.opened(
+    database, rows = opening.rows_of(db, table)
+    with opening.opened(
         database,
         read_only=epsilon is None,
         show_sql=show_sql,
-        threads=threads,
-        memory_limit=memory_limit,
-        temp_dir=temp_dir,
+        machine=opening.Machine(threads, memory_limit, temp_dir),
     ) as engine:
         source = find_rows(engine.connection, rows, engine.trace)
-        forest = store.load(engine.models, model) if source.in_table else options.file_model(model)
+        forest = store.load(engine.models, model) if source.in_table else opening.file_model(model)
         account = source.account(ledger, dataset)
         say_if_new(account)
         for note in source.remarks(forest.domain):

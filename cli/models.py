@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpforest_duckdb.cli import options
+from dpforest_duckdb.cli import opening, options, written_files
 from dpforest_duckdb.cli.output import cell, emit, facts, say, show_table, tell
 from dpforest_duckdb.errors import DpforestError, UsageError, one_line
 
@@ -68,7 +68,7 @@ def models(
     if action is not Action.list and chosen is None:
         raise UsageError(f"Name the model to {action}: dpforest models {action} NAME.")
     if action is Action.show:
-        with options.opened_for_model(db, str(chosen), show_sql=show_sql) as (_, forest):
+        with opening.opened_for_model(db, str(chosen), show_sql=show_sql) as (_, forest):
             _show(forest, as_json)
         return
     if db is None:
@@ -76,9 +76,9 @@ def models(
     if action is Action.export:
         if out is None:
             raise UsageError("Name the file to write with --out.")
-        options.check_out(out, db, replace=replace)
+        written_files.check_out(out, db, replace=replace)
     reading = action in (Action.list, Action.export)
-    with options.opened(db, read_only=reading, show_sql=show_sql) as engine:
+    with opening.opened(db, read_only=reading, show_sql=show_sql) as engine:
         if not reading and engine.read_only():
             raise DpforestError(
                 f"The database {db} is read-only: make the file and its folder writable to "

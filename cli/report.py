@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpforest_duckdb.cli import options
+from dpforest_duckdb.cli import opening, options, written_files
 from dpforest_duckdb.cli.output import emit, say, tell, warn_if_not_private
 from dpforest_duckdb.errors import DpforestError, UsageError, one_line
 
@@ -49,8 +49,8 @@ def report(
 
     if not out.endswith((".html", ".htm")):
         raise UsageError("--out must end in .html: the report is a page for a browser.")
-    options.check_writable(out, db, ledger, evaluation, replace=replace)
-    with options.opened_for_model(db, model, show_sql=show_sql) as (engine, forest):
+    written_files.check_writable(out, db, ledger, evaluation, replace=replace)
+    with opening.opened_for_model(db, model, show_sql=show_sql) as (engine, forest):
         if engine is None:
             spent = _spent_of_data(db, dataset, ledger)
             if spent is None:
@@ -89,7 +89,7 @@ def _spent_of_data(db: str | None, dataset: str | None, ledger: str | None) -> S
     """The budget of data files or of a dataset; None if no ledger is named."""
     if ledger is None or (db is None and dataset is None):
         return None
-    with options.data_account(db, dataset, ledger) as account:
+    with opening.data_account(db, dataset, ledger) as account:
         return _shown(f"{account.noun} {account.display}", account.budget())
 
 

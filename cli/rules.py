@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dpforest_duckdb.cli import options
+from dpforest_duckdb.cli import opening, options
 from dpforest_duckdb.cli.output import emit, say, show_table, warn_if_not_private
 
 
@@ -37,7 +37,7 @@ def rules(
     Example:
       dpforest rules --db data.duckdb --model visits --leaves-only --top 20
     """
-    with options.opened_for_model(db, model, show_sql=show_sql) as (_, forest):
+    with opening.opened_for_model(db, model, show_sql=show_sql) as (_, forest):
         found = [rule for rule in forest.rules() if rule["leaf"] or not leaves_only]
     warn_if_not_private(forest)
     if top is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpforest_duckdb.cli import options
+from dpforest_duckdb.cli import opening, options, written_files
 from dpforest_duckdb.cli.output import emit, say, tell
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.errors import DpforestError, UsageError
@@ -52,9 +52,11 @@ def score(
     from dpforest_duckdb.scoring.dialects.base import split_name
     from dpforest_duckdb.scoring.score_sql import fastest_form
 
-    database, rows = options.rows_of(db, table)
-    with options.opened(
-        database, show_sql=show_sql, threads=threads, memory_limit=memory_limit, temp_dir=temp_dir
+    database, rows = opening.rows_of(db, table)
+    with opening.opened(
+        database,
+        show_sql=show_sql,
+        machine=opening.Machine(threads, memory_limit, temp_dir),
     ) as engine:
         if isinstance(rows, str):
             forest, columns = _score_table(engine, model, rows, into, prefix, replace=replace)
@@ -88,9 +90,11 @@ def _score_files(
     from dpforest_duckdb.model.files import replacing
     from dpforest_duckdb.training.opening import find_rows
 
-    forest = options.file_model(model)
+    forest = opening.file_model(model)
     check_format(into)
-    options.check_writable(into, *map(str, matched(files)), model, replace=replace, option="--into")
+    written_files.check_writable(
+        into, *map(str, matched(files)), model, replace=replace, option="--into"
+    )
     for note in find_rows(engine.connection, files, engine.trace).remarks(forest.domain):
         say(f"Note: {note}")
     with replacing(into) as out:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpforest_duckdb.cli import options
+from dpforest_duckdb.cli import opening, options
 from dpforest_duckdb.cli.output import emit, warn_if_not_private
 from dpforest_duckdb.cli.rules import added
 from dpforest_duckdb.domain.names import fold, hint
@@ -48,7 +48,7 @@ def show(
     """
     if tree is not None and attribute is not None:
         raise UsageError("--tree and --attribute cannot be used together: choose one.")
-    with options.opened_for_model(db, model, show_sql=show_sql) as (_, forest):
+    with opening.opened_for_model(db, model, show_sql=show_sql) as (_, forest):
         if tree is not None and tree >= len(forest.trees):
             raise UsageError(f"--tree must be from 0 to {len(forest.trees) - 1}, as in its rules.")
     warn_if_not_private(forest)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
-from dpforest_duckdb.cli import options
+from dpforest_duckdb.cli import opening, options
 from dpforest_duckdb.cli.output import emit, say
 from dpforest_duckdb.errors import DpforestError, UsageError
 
@@ -100,7 +100,7 @@ def sql(
     if form in ("select", "dbt") and into is not None:
         raise UsageError("--into goes with --as view, table or macro: a select creates nothing.")
     chosen = find(dialect)
-    with options.opened_for_model(db, model, show_sql=show_sql) as (engine, forest):
+    with opening.opened_for_model(db, model, show_sql=show_sql) as (engine, forest):
         table = source or forest.table
         scored = None if engine is None or form == "macro" else _known(engine, table)
         text = publish_sql(

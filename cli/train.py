@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpforest_duckdb.cli import options, sections
+from dpforest_duckdb.cli import opening, options, sections, written_files
 from dpforest_duckdb.cli.output import (
     PERSONS,
     emit,
@@ -209,8 +209,8 @@ def train(
     several = len(pairs) > 1
     _refuse_repeated({"--epsilon": epsilon, "--recipe": recipe or []})
     _check_seed(seed, not_private)
-    spark = options.spark_of(engine, master, remote)
-    database, rows = options.rows_of(db, table) if spark is None else ("", _in_spark(db, table))
+    spark = opening.spark_of(engine, master, remote)
+    database, rows = opening.rows_of(db, table) if spark is None else ("", _in_spark(db, table))
     _check_place(Path() if spark else rows, name, out, several=several, dry_run=dry_run)
     _refuse_out(out, db, ledger, several=several, replace=replace)
     declared, source = _declared(rows, target, domain, numeric, categories, classes)
@@ -218,8 +218,8 @@ def train(
     from dpforest_duckdb.training.prepare import prepare
     from dpforest_duckdb.training.train import train_many
 
-    where = (database, spark, show_sql, threads, memory_limit, temp_dir)
-    with options.opened_rows(*where) as (connection, trace):
+    machine = opening.Machine(threads, memory_limit, temp_dir)
+    with opening.opened_rows(database, spark, show_sql, machine) as (connection, trace):
         if name is None and out is None and isinstance(rows, str) and spark is None:
             name = find_rows(connection, rows).table.name
         settings: dict[str, Any] = {
@@ -292,7 +292,7 @@ def _refuse_out(
         return
     if several:
         raise UsageError("--out holds one model: leave it out to store several under --name.")
-    options.check_out(out, db, ledger, replace=replace)
+    written_files.check_out(out, db, ledger, replace=replace)
 
 
 def _in_spark(db: str | None, table: str | None) -> str | Path:

@@ -486,7 +486,9 @@ def test_the_stated_noise_is_the_noise_that_is_there(rows: int) -> None:
     recipe = find("class-means")
     request = recipe.request(DOMAIN, NANO, rows_per_unit=2, rows=rows)
     account = Accountant(recipe.plan(request))
-    context = SimpleNamespace(request=request, accountant=account, randomness=Randomness.seeded(rows))
+    context = SimpleNamespace(
+        request=request, accountant=account, randomness=Randomness.seeded(rows)
+    )
     own = [size for attribute in DOMAIN.attributes for size in blocks(attribute)]
     pairs = sum(own) * (sum(own) + 1) // 2
     second = ("products", [1] * pairs) if rows > 10**4 else ("squares", [1] * sum(own))

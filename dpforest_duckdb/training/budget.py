@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from dpforest_duckdb.arguments import refuse_wrong_types
-from dpforest_duckdb.errors import PublicFactWarning, UsageError, in_python, warn
+from dpforest_duckdb.domain.table import TableInfo
+from dpforest_duckdb.errors import DpforestError, PublicFactWarning, UsageError, in_python, warn
 from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.ledger.anchor import Anchor
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.ledger.entries import Budget
 from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
@@ -87,3 +90,31 @@ def set_cap(
         account.unit(privacy_unit, rows_per_unit),
         raise_cap=raise_cap,
     )
+
+
+def any_account(engine: Anchor, tables: Sequence[TableInfo], ledger: str | Path | None) -> Account:
+    """The account, in the ledger, of any table of a database.
+
+    Tables whose budgets are in other ledgers are passed over. If there are no others, the first of
+    them is refused.
+    """
+    refused = list[DpforestError]()
+    for table in tables:
+        try:
+            return Account.of(engine, table, ledger)
+        except DpforestError as error:
+            refused.append(error)
+    if refused:
+        raise refused[0]
+    raise UsageError("The database has no table: create one before budget retire.")
+
+
+def only_account(engine: Anchor, tables: Sequence[TableInfo], ledger: str | Path | None) -> Account:
+    """The account of the one table of a database that has a budget, or of the only table."""
+    accounts = [Account.of(engine, table, ledger) for table in tables]
+    spent = [account for account in accounts if account.budget() != Budget((), ())]
+    known = spent or accounts
+    if len(known) != 1:
+        listed = ", ".join(account.info.reference for account in known) or "none"
+        raise UsageError(f"Name the table with --table: the database has {listed}.")
+    return known[0]

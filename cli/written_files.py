@@ -1,0 +1,31 @@
+"""Files that a verb writes: what is refused before any work."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from dpforest_duckdb.errors import DpforestError, UsageError
+
+
+def check_out(path: str, *others: str | None, replace: bool) -> None:
+    """Refuse a model file that cannot be written, before any work is done.
+
+    `others` are files of the same command, which must not be overwritten.
+    """
+    if Path(path).suffix != ".json":
+        raise UsageError("--out must end in .json: --model reads such a name as a file.")
+    check_writable(path, *others, replace=replace)
+
+
+def check_writable(path: str, *others: str | None, replace: bool, option: str = "--out") -> None:
+    """Refuse a file that cannot be written, or that is one of the `others`."""
+    target = Path(path)
+    if any(other and os.path.realpath(path) == os.path.realpath(other) for other in others):
+        raise UsageError(
+            f"{option} names the database, its ledger or a file that is read: choose another file."
+        )
+    if target.is_dir() or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
+        raise DpforestError(f"The file {path} cannot be written: check its folder and {option}.")
+    if target.exists() and not replace:
+        raise DpforestError(f"There is a file {path} already: choose another or pass --replace.")
