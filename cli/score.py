@@ -9,8 +9,7 @@ import typer
 
 from dpforest_duckdb.cli import opening, options, written_files
 from dpforest_duckdb.cli.output import emit, say, tell
-from dpforest_duckdb.domain.names import fold
-from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.errors import UsageError
 
 if TYPE_CHECKING:
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
@@ -114,13 +113,14 @@ def _score_table(
     engine: DuckDBEngine, model: str, table: str, into: str, prefix: str, *, replace: bool
 ) -> tuple[Forest, list[str]]:
     """Write a table; gives the forest, and the columns of the table."""
+    from dpforest_duckdb.engine.new_tables import refuse_taken
     from dpforest_duckdb.model import store
     from dpforest_duckdb.scoring.publish import publish_sql
     from dpforest_duckdb.scoring.score_sql import share_names
 
     forest = store.load(engine.models, model)
     scored = engine.scored(table)
-    _check_into(engine, table, into, replace=replace)
+    refuse_taken(engine, table, into, replace=replace)
     statement = publish_sql(
         forest,
         form="table",
@@ -132,53 +132,3 @@ def _score_table(
     )
     engine.run(statement, step="score")
     return forest, [*scored.columns, f"{prefix}prediction", *share_names(forest, prefix)]
-
-
-def _check_into(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -> None:
-    """Refuse a name that is taken, before any work. A table with a budget is never replaced."""
-    from dpforest_duckdb.engine.duckdb import ways_to_write
-    from dpforest_duckdb.ledger.note import has_note
-    from dpforest_duckdb.scoring.dialects.base import split_name
-
-    if engine.read_only():
-        raise DpforestError("The database is read-only: print the SELECT with dpforest sql.")
-    *path, name = split_name(into)
-    if not name or len(path) > 1:
-        raise UsageError("--into must be a table name or schema.table.")
-    present = engine.run("SELECT current_schema()")[0][0]
-    schema = path[0] if path else present
-    known = engine.run(
-        "SELECT schema_name, table_name, 'table', comment FROM system.main.duckdb_tables() "
-        "WHERE database_name = current_database() UNION ALL "
-        "SELECT schema_name, view_name, 'view', NULL FROM system.main.duckdb_views() "
-        "WHERE database_name = current_database()"
-    )
-    found = [row for row in known if (fold(row[0]), fold(row[1])) == (fold(schema), fold(name))]
-    if fold(schema) == "dpforest":
-        raise DpforestError('The schema "dpforest" is for models: choose another --into.')
-    if not found:
-        schemas = engine.run(
-            "SELECT schema_name FROM system.main.duckdb_schemas() "
-            "WHERE database_name = current_database()"
-        )
-        if fold(schema) not in {fold(row[0]) for row in schemas}:
-            file = name.casefold() in ("csv", "parquet")
-            hint = "the rows of a table go to a table" if file else "check --into"
-            raise DpforestError(f'There is no schema "{schema}" in the database: {hint}.')
-        return
-    found_schema, found_name, kind, comment = found[0]
-    if not replace:
-        raise DpforestError(
-            f'There is a {kind} "{into}" already: choose another --into or pass --replace.'
-        )
-    if kind == "view":
-        raise DpforestError(
-            f'"{into}" is a view, and --replace replaces tables only: choose another --into.'
-        )
-    scored = [fold(part) for part in split_name(table)]
-    if len(scored) == 1:  # then of the present schema, or of main
-        scored = [fold(schema) if fold(schema) in (fold(present), "main") else "", *scored]
-    if scored in ways_to_write(engine.catalog, found_schema, found_name):
-        raise DpforestError(f'"{into}" may be the table that is scored: choose another --into.')
-    if has_note(comment or ""):
-        raise DpforestError(f'Table "{into}" has a privacy budget: choose another --into.')
