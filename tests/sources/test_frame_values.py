@@ -231,7 +231,15 @@ CODES = [  # of categories, and a value of each
 
 @pytest.mark.parametrize(("categories", "values"), CODES)
 @pytest.mark.parametrize(
-    "more", [None, "n/a", 2.5, Decimal("1.234567"), dt.datetime(2021, 5, 6, 7)]
+    "more",
+    [
+        None,
+        "n/a",
+        *(
+            pytest.param(value, marks=pytest.mark.slow)
+            for value in (2.5, Decimal("1.234567"), dt.datetime(2021, 5, 6, 7))
+        ),
+    ],
 )
 def test_values_of_a_frame_are_their_categories_beside_any_other_value(
     categories: list[str], values: list[Any], more: Any
