@@ -44,7 +44,7 @@ def budget(
     raise_cap: Annotated[
         bool,
         typer.Option(
-            "--raise", help="Allow a cap that is higher than the present one, or protects less."
+            "--raise", help="Allow a cap that is higher than the present one, or may protect less."
         ),
     ] = False,
     ledger: options.Ledger = None,

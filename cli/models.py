@@ -108,8 +108,9 @@ def _refuse_idle(action: Action, name: str | None, out: str | None, replace: boo
     """Refuse options that would have no effect."""
     writes = action in (Action.import_, Action.export)
     if name and action is not Action.import_:
+        verb = "show" if action is Action.list else action
         raise UsageError(
-            f"--name goes with models import: write dpforest models {action} {shlex.quote(name)}."
+            f"--name goes with models import: write dpforest models {verb} {shlex.quote(name)}."
         )
     options.refuse_idle("goes with models export", out=out if action != "export" else None)
     options.refuse_idle("goes with models import and export", replace=replace and not writes)

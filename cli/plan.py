@@ -163,7 +163,7 @@ def _explain(run: Run, found: list[Branch]) -> None:
     if run.delta and any(plan.concentrated for plan in plans):
         tell(
             "ρ: the cost of a query that uses δ, as zero-concentrated differential privacy counts "
-            f"it.{_from(found)}"
+            f"it.{_with_delta(found)}"
         )
     if run.plan.query(AGAIN):
         tell(
@@ -192,16 +192,18 @@ def _explain(run: Run, found: list[Branch]) -> None:
         tell(f"strongest: {'; '.join(follows)}.")
 
 
-def _from(branches: list[Branch]) -> str:
-    """From how many rows on a δ is used, if not always."""
-    using = [all(plan.concentrated for plan in branch.plans) for branch in branches]
+def _with_delta(branches: list[Branch]) -> str:
+    """With how many rows a δ is used, if not always."""
+    using = [any(plan.concentrated for plan in branch.plans) for branch in branches]
     if all(using):
         return ""
-    least = branches[using.index(True)].least
-    return (
-        f" There are such queries from {least:,} noisy rows on: with fewer, δ is debited but not "
-        "used."
-    )
+    ranges: list[tuple[int, int | None]] = []
+    for branch, before, uses in zip(branches, [False, *using], using, strict=False):
+        if uses:
+            least = ranges.pop()[0] if before else branch.least
+            ranges.append((least, branch.most))
+    rows = " or ".join(_rows(*each) for each in ranges)
+    return f" δ is used with {rows} noisy rows; with other numbers it is debited, but not used."
 
 
 def _count_lines(run: Run) -> list[list[object]]:

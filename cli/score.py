@@ -59,8 +59,12 @@ def score(
     ) as engine:
         if isinstance(rows, str):
             forest, columns = _score_table(engine, model, rows, into, prefix, replace=replace)
+            kind, those = "Table", "every row"
         else:
-            forest, columns = _score_files(engine, model, rows, into, prefix, replace=replace)
+            forest, columns, those = _score_files(
+                engine, model, rows, into, prefix, replace=replace
+            )
+            kind = "File"
     if not forest.private:
         say(f"Warning: the model is {forest.guarantee}")
     form = fastest_form(forest)
@@ -68,22 +72,14 @@ def score(
         emit({"into": into, "model": forest.name, "columns": columns, "form": form})
         return
     source = str(rows) if isinstance(rows, Path) else ".".join(split_name(rows))
-    kind = "File" if isinstance(rows, Path) else "Table"
     scored = f'scored by model "{forest.name}" ({form})'
-    tell(f'{kind} "{into}" holds every row of "{source}"{_readable(rows)}, {scored}.')
-
-
-def _readable(rows: str | Path) -> str:
-    """Which rows of CSV files are left out, if there are any: that is not looked at."""
-    if not isinstance(rows, Path) or rows.name.lower().endswith(".parquet"):
-        return ""
-    return " but damaged ones (not UTF-8, or with fewer fields than the header)"
+    tell(f'{kind} "{into}" holds {those} of "{source}", {scored}.')
 
 
 def _score_files(
     engine: DuckDBEngine, model: str, files: Path, into: str, prefix: str, *, replace: bool
-) -> tuple[Forest, list[str]]:
-    """Write a file; gives the forest, and the columns of the file."""
+) -> tuple[Forest, list[str], str]:
+    """Write a file; gives the forest, the columns of the file, and which rows it has, in words."""
     from dpforest_duckdb.engine.files import matched
     from dpforest_duckdb.engine.scored_files import check_format, score_files
     from dpforest_duckdb.model.files import replacing
@@ -94,7 +90,8 @@ def _score_files(
     written_files.check_writable(
         into, *map(str, matched(files)), model, replace=replace, option="--into"
     )
-    for note in find_rows(engine.connection, files, engine.trace).remarks(forest.domain):
+    found = find_rows(engine.connection, files, engine.trace)
+    for note in found.remarks(forest.domain):
         say(f"Note: {note}")
     with replacing(into) as out:
         columns = score_files(
@@ -106,7 +103,10 @@ def _score_files(
             prefix=prefix,
             trace=engine.trace,
         )
-    return forest, columns
+    if not found.in_text:
+        return forest, columns, "every row"
+    say("Note: records that are not UTF-8, or have fewer fields than the header, are left out.")
+    return forest, columns, "every readable row"
 
 
 def _score_table(

@@ -31,14 +31,15 @@ def test_branches_end_where_the_recipe_or_its_queries_change_and_cost_no_more_th
     auto = find("auto")
     request = auto.request(domain(classes), NANO, delta=delta)
 
-    def taken(rows: int) -> tuple[Recipe, list[str]]:
+    def taken(rows: int) -> tuple[Recipe, list[tuple[str, str]]]:
         counts = np.arange(rows, rows + classes) // classes
         assert counts.sum() == rows
         recipe, adapted = auto.adapted(request, counts)
         return recipe, asked(recipe.plan(adapted))
 
-    def asked(plan: Plan) -> list[str]:
-        return [query.purpose for query in plan.queries if query.purpose not in COUNTS]
+    def asked(plan: Plan) -> list[tuple[str, str]]:
+        queries = (query for query in plan.queries if query.purpose not in COUNTS)
+        return [(query.purpose, query.measure) for query in queries]
 
     found = branches(auto, request)
     assert len(found) > 1
@@ -51,6 +52,21 @@ def test_branches_end_where_the_recipe_or_its_queries_change_and_cost_no_more_th
         if branch.most is not None:
             assert taken(branch.most) == (branch.recipe, queries)
             assert taken(branch.most + 1) != (branch.recipe, queries)
+
+
+def test_all_costs_of_a_branch_are_in_one_measure() -> None:
+    """`class-means` asks the same with few and with many rows, but for few of them in ε."""
+    numbers = [Attribute(f"n{i}", "numeric", lower=0, upper=100) for i in range(10)]
+    types = {f"n{i}": DOUBLE for i in range(10)} | {"y": VARCHAR}
+    public = Domain(tuple(numbers), "y", ("k0", "k1", "k2", "k3")).bind(types)
+    recipe = find("class-means")
+    found = branches(recipe, recipe.request(public, NANO // 10, delta=ATTO // 10**8))
+    assert {plan.concentrated for branch in found for plan in branch.plans} == {False, True}
+    for branch in found:
+        first, last = (
+            [q.measure for q in plan.queries if q.purpose not in COUNTS] for plan in branch.plans
+        )
+        assert first == last
 
 
 def test_a_recipe_that_does_not_adapt_has_no_branches() -> None:

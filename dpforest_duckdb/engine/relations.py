@@ -173,13 +173,13 @@ def _functions(engine: DuckDBEngine, sql: str, *, locked: bool) -> set[str]:
     Raises `DpforestError` for a query that is too deeply nested.
     """
     (shown,) = engine.run("SELECT current_setting('explain_output')")[0]
-    if not locked:
-        engine.run("SET explain_output = 'all'")
     try:
+        if not locked:
+            engine.run("SET explain_output = 'all'")
         plans = dict(engine.run(f"EXPLAIN (FORMAT json) {sql}"))
     finally:
         if not locked:
-            engine.run(f"SET explain_output = '{shown}'")
+            engine.settle(f"SET explain_output = '{shown}'")
     try:
         plan = json.loads(plans.get("logical_plan") or plans["physical_plan"])
         return set(_leaves(plan if isinstance(plan, list) else [plan]))

@@ -89,12 +89,12 @@ class Statements:
         return self.call(work, step=step, on=connection)
 
     def settle(self, sql: str) -> None:
-        """Run a statement that undoes something; once more if Ctrl-C interrupts it."""
+        """Run a statement that undoes something, until Ctrl-C no longer interrupts it."""
         try:
             self.run(sql)
         except KeyboardInterrupt:
             with contextlib.suppress(DpforestError):  # it was done before
-                self.run(sql)
+                self.settle(sql)
             raise
 
     def call(

@@ -253,7 +253,7 @@ class Account:
 
         Raises `DpforestError` if comment and ledger contradict each other.
         """
-        note = note_in(info.comment)
+        note = note_in(info)
         if note and chain.dataset_at(note.head) != note.dataset:
             gone = "" if self.ledger.path.exists() else " is not there, so it"
             raise DpforestError(
@@ -276,7 +276,7 @@ class Account:
         was renamed without its comment or with the comment of another table.
         """
         dataset = self._dataset_of(chain, info)
-        anchored = note_in(info.comment) is not None
+        anchored = note_in(info) is not None
         if not anchored or folded(chain.place_of(str(dataset)) or "", self.home) != self._place:
             for lost in self._vanished(chain)[:1]:
                 raise _may_be_renamed(
@@ -291,7 +291,7 @@ class Account:
         """The capped tables of this database, or of a deleted one, that no longer exist."""
         capped, present = chain.capped(), set()
         for info in self.engine.tables(self.info.catalog) if capped else ():
-            note = note_in(info.comment)
+            note = note_in(info)
             place = _place(self.home, info)
             present.add(note.dataset if note else chain.find(place, self.home))
         lost = []
@@ -334,7 +334,7 @@ class Account:
         """Raise `BudgetError` if the table cannot store a debit, or has a lower cap than its
         ledger.
         """
-        note, cap = note_in(info.comment), budget.cap
+        note, cap = note_in(info), budget.cap
         if note and note.cap and cap and (cap.epsilon > note.cap[0] or cap.delta > note.cap[1]):
             raise BudgetError(
                 f"Refused: the ledger at {self.ledger.path} has a higher cap for table "
@@ -428,7 +428,7 @@ def _anchored(comment: str, chain: Chain, table: Table) -> str:
 
 def has_cap(engine: Anchor, info: TableInfo, ledger: str | Path | None) -> bool:
     """Whether a table has a cap, by its comment or by its ledger."""
-    note = note_in(info.comment)
+    note = note_in(info)
     if note and note.cap:
         return True
     if ledger is None and not engine.home(info).path:
@@ -440,5 +440,5 @@ def same_budget(first: TableInfo, second: TableInfo | None) -> bool:
     """Whether two tables of a name have the same budget, by their notes, and the same columns."""
     if second is None or first.columns != second.columns:
         return False
-    notes = [note_in(table.comment) for table in (first, second)]
+    notes = [note_in(table) for table in (first, second)]
     return len({note and note.dataset for note in notes}) == 1

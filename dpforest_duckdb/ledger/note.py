@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.errors import DpforestError
 
 _MARK = "dpforest-budget: "
@@ -27,15 +28,18 @@ class Note:
         return "\n".join([*text, _MARK + json.dumps(asdict(self))])
 
 
-def note_in(comment: str) -> Note | None:
-    """The note in a comment; None if there is none. Raises `DpforestError` if it is damaged."""
-    for line in comment.splitlines():
+def note_in(table: TableInfo) -> Note | None:
+    """The note in a table's comment; None if there is none. Raises `DpforestError` if it is
+    damaged.
+    """
+    for line in table.comment.splitlines():
         if line.startswith(_MARK):
             try:
                 return _read(json.loads(line.removeprefix(_MARK)))
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, RecursionError):
                 raise DpforestError(
-                    "The budget line in the table's comment is damaged: restore the comment."
+                    f'The budget line in the comment of table "{table.display}" is damaged: '
+                    "restore the comment."
                 ) from None
     return None
 

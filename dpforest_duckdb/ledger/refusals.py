@@ -27,7 +27,8 @@ def check_amounts(epsilon: int, delta: int) -> None:
 def check_cap(new: Cap, budget: Budget, raise_cap: bool) -> None:
     """Raise `BudgetError` for a cap that cannot count what was spent, or a raise not asked for.
 
-    A cap that protects less than the old one is a raise too.
+    A cap that may protect less than the old one, because it is for another column or for rows, is
+    a raise too.
     """
     old, table = budget.cap, new.table
     if old and not same_unit(old.unit, new.unit) and budget.entries:
@@ -43,9 +44,9 @@ def check_cap(new: Cap, budget: Budget, raise_cap: bool) -> None:
         if not _protects(run.unit, new.unit):
             _refuse_unit(run, new.unit, budget)
     if old and not raise_cap:
-        if old.unit.column != "row" and new.unit.column == "row":
+        if old.unit.column != "row" and not _protects(old.unit, new.unit):
             raise BudgetError(
-                f"Refused: the cap of {table} protects {old.unit}, and {new.unit} is less; add "
+                f"Refused: the cap of {table} protects {old.unit}, and {new.unit} may be less; add "
                 "--raise if it is to protect no more than that."
             )
         _check_not_raised("ε", NANO, old.epsilon, new.epsilon, table)

@@ -39,10 +39,10 @@ class Branch:
 def branches(recipe: Recipe, request: Request) -> list[Branch]:
     """Every branch that a request can take, from few rows to many; public.
 
-    A branch ends where the recipe changes, or what it queries besides counting the rows. Classes
-    are taken as equally frequent. Empty if nothing depends on the number of rows. A branch can be
-    missed if its last number of rows is less than STEP times its first, and the same branch comes
-    before and after it.
+    A branch ends where the recipe changes, or what it queries besides counting the rows, or whether
+    a query costs ε or ρ. Classes are taken as equally frequent. Empty if nothing depends on the
+    number of rows. A branch can be missed if its last number of rows is less than STEP times its
+    first, and the same branch comes before and after it.
     """
     if not recipe.counts_rows:
         return []
@@ -55,8 +55,8 @@ def branches(recipe: Recipe, request: Request) -> list[Branch]:
     @functools.cache
     def queries(rows: int) -> tuple[object, ...]:
         recipe, adapted = at(rows)
-        asked = (query.purpose for query in recipe.plan(adapted).queries)
-        return id(recipe), *(purpose for purpose in asked if purpose not in COUNTS)
+        asked = [query for query in recipe.plan(adapted).queries if query.purpose not in COUNTS]
+        return id(recipe), *((query.purpose, query.measure) for query in asked)
 
     def start_of(found: tuple[object, ...], low: int, high: int) -> int:
         return bisect_left(range(high), 1, lo=low, key=lambda rows: queries(rows) == found)

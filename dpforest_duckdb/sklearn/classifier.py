@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 
 from dpforest_duckdb.arrays import Floats
 from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.types import BIGINT
 from dpforest_duckdb.engine.casts import selected
 from dpforest_duckdb.engine.connect import MEMORY, open_database
@@ -391,9 +392,9 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 def _refuse_other_target(domain: Domain, columns: Columns, named: object) -> None:
     """Raise `InvalidInputError` if y is what the domain takes for an attribute."""
-    if not isinstance(named, str) or named == domain.target:
+    if not isinstance(named, str) or fold(named) == fold(domain.target):
         return
-    if named in domain.columns and named not in columns.names:
+    if fold(named) in map(fold, domain.columns) and named not in columns.names:
         raise InvalidInputError(
             f'The domain predicts "{domain.target}", but y is named "{named}": load its file with '
             f'load_domain(path, target="{named}").'

@@ -52,6 +52,11 @@ class FoundRows:
         """Whether they are the rows of a base table, which has a budget of its own."""
         return not isinstance(self.engine, SourceEngine | SparkFiles)
 
+    @property
+    def in_text(self) -> bool:
+        """Whether they are the rows of CSV files, of which damaged ones are left out."""
+        return isinstance(self.engine, SourceEngine) and isinstance(self.engine.source, CsvFiles)
+
     def remarks(self, domain: Domain, columns: Mapping[str, ColumnType] | None = None) -> list[str]:
         """What a bound domain may get wrong: nothing, if the rows have types of their own.
 

@@ -336,8 +336,8 @@ def lost_cap_unnoticed() -> None:
     """A cap that the table's comment has and the ledger has not is not missed."""
     note_in = account.note_in
 
-    def without_cap(comment: str) -> Any:
-        note = note_in(comment)
+    def without_cap(table: Any) -> Any:
+        note = note_in(table)
         return note and replace(note, cap=None)
 
     account.note_in = without_cap

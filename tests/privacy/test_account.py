@@ -245,10 +245,16 @@ def test_a_ledger_that_lost_a_debit_is_refused(database: Path, tmp_path: Path, d
             account(con)
 
 
-def test_a_damaged_anchor_is_refused(database: Path) -> None:
+@pytest.mark.parametrize(
+    "note",
+    ["{}", "null", "[" * 100_000, '{"dataset": null, "head": 5}', '{"dataset": "a", "head": "b"}x']
+    + [f'{{"dataset": "a", "head": "b", "cap": {cap}}}' for cap in ("0", "[1.5, 0]", "[1]", '""')],
+    ids=lambda note: note[:40],
+)
+def test_a_damaged_anchor_is_refused(database: Path, note: str) -> None:
     with duckdb.connect(str(database)) as con:
-        con.execute("COMMENT ON TABLE visits IS 'dpforest-budget: {}'")
-        with pytest.raises(DpforestError, match="damaged"):
+        con.execute(f"COMMENT ON TABLE visits IS 'dpforest-budget: {note}'")
+        with pytest.raises(DpforestError, match='comment of table "visits" is damaged'):
             account(con)
 
 

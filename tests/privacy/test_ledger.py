@@ -270,8 +270,12 @@ def test_a_cap_that_protects_less_needs_the_flag(ledger: Ledger) -> None:
         set_cap(ledger, VISITS, NANO, 0, ROW)
     assert sentence(caught) == (
         'Refused: the cap of table "visits" protects each "person_id" (at most 3 rows used), and '
-        "each row is less; add raise_cap if it is to protect no more than that."
+        "each row may be less; add raise_cap if it is to protect no more than that."
     )
+    with pytest.raises(BudgetError, match=r'each "visit" .* may be less'):
+        set_cap(ledger, VISITS, NANO, 0, PrivacyUnit("visit", 3))  # may differ in each row
+    set_cap(ledger, VISITS, NANO, 0, PrivacyUnit("PERSON_ID", 1))
+    set_cap(ledger, VISITS, NANO, 0, PERSON)
     assert ledger.read().budget(VISITS.dataset).cap.unit == PERSON
     set_cap(ledger, VISITS, NANO, 0, ROW, raise_cap=True)
     set_cap(ledger, VISITS, NANO, 0, PERSON)  # persons again are no raise

@@ -376,14 +376,18 @@ def test_a_relation_of_another_connection_is_refused(tmp_path: Path) -> None:
         fitted(duckdb.connect(), database(tmp_path).sql("FROM t WHERE true"), dataset="d")
 
 
-@pytest.mark.parametrize("word", ["ATTACH", "BEGIN", "COMMIT", "DETACH"])
-def test_ctrl_c_leaves_neither_rows_nor_a_transaction(word: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("word", "times"), [("ATTACH", 1), ("BEGIN", 1), ("COMMIT", 1), ("DETACH", 1), ("DETACH", 3)]
+)
+def test_ctrl_c_leaves_neither_rows_nor_a_transaction(
+    word: str, times: int, tmp_path: Path
+) -> None:
     """The rows of a query are copied into a database that is attached meanwhile."""
     con, seen = database(tmp_path), list[str]()
 
     def interrupt(sql: str) -> None:
         seen.append(sql.splitlines()[-1].split()[0])
-        if seen.count(word) == 1 and seen[-1] == word:
+        if seen.count(word) <= times and seen[-1] == word:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -392,3 +396,19 @@ def test_ctrl_c_leaves_neither_rows_nor_a_transaction(word: str, tmp_path: Path)
     assert len(databases) == 3, "nothing stays attached"
     con.execute("BEGIN; ROLLBACK")
     fitted(con, con.sql("FROM t LIMIT 9"), ledger=tmp_path / "l", dataset="d")
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_ctrl_c_leaves_no_setting_changed(number: int, tmp_path: Path) -> None:
+    con, seen = database(tmp_path), list[str]()
+    shown = con.execute("SELECT current_setting('explain_output')").fetchone()
+
+    def interrupt(sql: str) -> None:
+        if sql.splitlines()[-1].startswith("SET explain_output"):
+            seen.append(sql)
+            if len(seen) == number:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fitted(con, con.sql("FROM t LIMIT 9"), ledger=tmp_path / "l", dataset="d", trace=interrupt)
+    assert con.execute("SELECT current_setting('explain_output')").fetchone() == shown
