@@ -188,9 +188,10 @@ def _plain_error(error: BaseException, step: str) -> BaseException:
     # a commit on a full disk has no error class of its own
     if isinstance(error, duckdb.IOException) or "Could not write file" in str(error):
         return DpforestError(f"DuckDB could not read or write its files{where}: check the disk.")
-    if isinstance(error, duckdb.TransactionException) and "aborted" in str(error):
+    aborted = isinstance(error, duckdb.TransactionException) and "aborted" in str(error)
+    if aborted and not step:  # in a step, it is a transaction of ours
         return DpforestError(
-            f"The connection's transaction is aborted{where}: end it with ROLLBACK, then try again."
+            "The connection's transaction is aborted: end it with ROLLBACK, then try again."
         )
     return DpforestError(
         f"DuckDB refused a statement{where} ({type(error).__name__}). Its message is withheld, "
