@@ -148,6 +148,8 @@ def _show_queries(run: Run, found: list[Branch]) -> None:
 def _explain(run: Run, found: list[Branch]) -> None:
     """Say what the table of queries leaves open."""
     from dpforest_duckdb.privacy.plan import AGAIN
+    from dpforest_duckdb.recipes.bounds_queries import BOUNDS
+    from dpforest_duckdb.recipes.strongest_query import STRONGEST
 
     if found:
         tell(
@@ -170,7 +172,7 @@ def _explain(run: Run, found: list[Branch]) -> None:
             f"{AGAIN}: a second count of the rows, made only if the first is too noisy. The more "
             "rows there are, the less it costs. What it saves goes to the other queries."
         )
-    if any(plan.query("bounds") for branch in found for plan in branch.plans):
+    if any(plan.query(BOUNDS) for branch in found for plan in branch.plans):
         tell(
             "bounds: if public bounds look far too wide, narrower ones are estimated. This takes "
             "up to half of the budget from the other queries."
@@ -183,7 +185,7 @@ def _explain(run: Run, found: list[Branch]) -> None:
             f"correctly, {other.name} uses what is left of the budget instead"
         )
     asking = [branch for branch in found if branch.recipe.asks_strongest]
-    if any(plan.query("strongest") for branch in asking for plan in branch.plans):
+    if any(plan.query(STRONGEST) for branch in asking for plan in branch.plans):
         follows.append(
             "if one attribute alone classifies well, log-odds uses fewer attributes than the plan "
             "shows"

@@ -51,7 +51,7 @@ def set_budget(
     con, table, ledger, dataset : as in `train`.
     epsilon, delta : the most that may be spent; by default those of the present cap.
     privacy_unit, rows_per_unit : whom the cap protects; by default as before, or else each row.
-    raise_cap : allow a higher cap than the present one.
+    raise_cap : allow a cap that is higher than the present one, or may protect less.
 
     Raises `DpforestError`, one sentence.
 
