@@ -85,18 +85,18 @@ class DatasetAccount:
 
     @property
     def new_dataset(self) -> str:
-        """A sentence for people if the ledger has entries, but no dataset of this name, else "".
+        """A sentence for people if the ledger has other datasets, but none of this name, else "".
 
         The name may be misspelt, and would have a budget of its own.
         """
         chain = self.ledger.read()
-        if self.dataset is None or not chain.entries or chain.find(_place_of(self.dataset)):
-            return ""
         named = (entry.table for entry in chain.placed if entry.table.place.startswith(DATASET))
         others = sorted({table.name for table in named})
+        if self.dataset is None or not others or chain.find(_place_of(self.dataset)):
+            return ""
         return (
             f'New dataset "{self.dataset}"{hint(self.dataset, others)}: the ledger knows of no '
-            f"earlier run on it (it has {listed(others) or 'no other'})."
+            f"earlier run on it (it has {listed(others)})."
         )
 
     def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
