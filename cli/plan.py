@@ -273,7 +273,7 @@ def _cost(few: PlannedQuery, many: PlannedQuery) -> str:
     from dpforest_duckdb.privacy.amounts import ATTO, NANO, significant
 
     first, last = few.by_depth[0], many.by_depth[0]
-    if not len({*few.by_depth}) == len({*many.by_depth}) == 1:
+    if any(len({*query.by_depth}) > 1 for query in (few, many)):
         costs = few.by_depth + many.by_depth
         first, last = min(costs), max(costs)
     scale = NANO if few.measure == "ε" else ATTO

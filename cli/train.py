@@ -65,7 +65,7 @@ def train(
         list[str] | None,
         typer.Option(
             metavar="NAME=A,B",
-            help="Categories of a column, in double quotes if they have commas; may be repeated.",
+            help="Categories of a column, one with a comma in double quotes; may be repeated.",
             rich_help_panel=sections.DATA,
         ),
     ] = None,
@@ -73,7 +73,7 @@ def train(
         str | None,
         typer.Option(
             metavar="A,B",
-            help="The classes, with --numeric or --categories; quote one that has a comma.",
+            help="The classes, with --numeric or --categories; one with a comma in double quotes.",
             rich_help_panel=sections.DATA,
         ),
     ] = None,
