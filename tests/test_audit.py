@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pytest
 from shell import dpforest
+from variants import some
 
 from dpforest_duckdb.audit.bound import guessing_bound, interval, lower_bound
 from dpforest_duckdb.audit.mechanisms import audit, cases
@@ -70,13 +71,14 @@ def test_a_bound_from_guesses_is_that_of_the_paper() -> None:
     assert guessing_bound(300, 300, 300).epsilon > 3.7
 
 
-@pytest.mark.parametrize(
+@some(
     "name",
     [
         # OpenDP takes seconds for so many draws; the exact sampler stands for both
         pytest.param(name, marks=pytest.mark.slow if case.delta and "OpenDP" in name else ())
         for name, case in CASES.items()
     ],
+    keep=4,
 )
 def test_no_mechanism_loses_more_than_it_claims_and_each_shows_much_of_it(name: str) -> None:
     case = CASES[name]
@@ -99,6 +101,7 @@ def test_noise_of_half_the_scale_is_refuted(monkeypatch: pytest.MonkeyPatch) -> 
     assert found.bound.epsilon > 1.5
 
 
+@pytest.mark.more
 def test_trainings_stay_below_their_claim_and_show_part_of_it() -> None:
     found = audit_recipe("auto", 24)
     assert found.private
@@ -110,6 +113,7 @@ def test_trainings_stay_below_their_claim_and_show_part_of_it() -> None:
     ("part", "trainings"),
     [(16, 40), *(pytest.param(*more, marks=pytest.mark.slow) for more in ((4, 128), (2, 864)))],
 )
+@pytest.mark.more
 def test_a_training_of_auto_with_noise_of_part_of_the_scale_is_refuted(
     part: int, trainings: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,6 +134,7 @@ def test_a_training_whose_leaves_have_no_noise_is_refuted(monkeypatch: pytest.Mo
     assert audit_recipe("greedy-tree", 40).broken
 
 
+@pytest.mark.more
 def test_published_dpdf_loses_many_times_its_claim() -> None:
     """One row or two, a size that is all noise: the first split distinguishes them."""
     found = audit(CASES["root of DPDF, n by (26) (as published)"], 40_000)
@@ -161,6 +166,7 @@ def test_only_the_recipes_that_are_audited_with_a_delta_use_one(tmp_path: Path) 
     assert using == set(WITH_DELTA)
 
 
+@pytest.mark.more
 def test_the_verb(tmp_path: object) -> None:
     facts = dpforest("audit", "recipes", "--recipe", "greedy-tree", "--runs", "100", "--json").facts
     (found,) = facts["findings"]

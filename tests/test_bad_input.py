@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from shell import PROGRAM, Said, dpforest, make, query, refused, run, state, train
+from variants import some
 
 from dpforest_duckdb import load_forest
 from dpforest_duckdb.engine.connect import open_database
@@ -46,7 +47,7 @@ def bare(db: Path, *words: object) -> tuple[object, ...]:
     return ("train", "--db", db, "--table", "visits", *cost, *words)
 
 
-@pytest.mark.parametrize(
+@some(
     ("old", "new", "words"),
     [
         ('name = "city"', 'name = "town"', ('no column "town"', "--exclude")),
@@ -80,6 +81,7 @@ def bare(db: Path, *words: object) -> tuple[object, ...]:
         ('target = "ill"', "target = ill", ("TOML", "line 2")),
         ("[[column]]", "[column]", ("TOML",)),
     ],
+    keep=10,
 )
 def test_a_domain_file_with_an_error(
     db: Path, tmp_path: Path, old: str, new: str, words: tuple[str, ...]
@@ -93,7 +95,7 @@ def test_a_domain_file_with_an_error(
     assert state(db) == before
 
 
-@pytest.mark.parametrize(
+@some(
     ("sql_type", "facts"),
     [
         ("INTEGER", f"lower = 0\nupper = 1{'0' * 400}"),
@@ -109,6 +111,7 @@ def test_a_domain_file_with_an_error(
         ("DECIMAL(38,10)", f"domain = [{10**28}]"),
         ("DOUBLE", "domain = [1e305]"),
     ],
+    keep=4,
 )
 def test_numbers_outside_a_type_are_refused_before_the_debit(
     db: Path, tmp_path: Path, sql_type: str, facts: str
@@ -155,7 +158,7 @@ def test_a_domain_file_that_cannot_be_read(db: Path, tmp_path: Path) -> None:
     assert state(db) == before
 
 
-@pytest.mark.parametrize(
+@some(
     ("epsilon", "words", "code"),
     [
         ("0", ("--epsilon", "greater than zero"), 2),
@@ -169,6 +172,7 @@ def test_a_domain_file_that_cannot_be_read(db: Path, tmp_path: Path) -> None:
         ("1,5", ("--epsilon", "number"), 2),
         ("", ("--epsilon", "number"), 2),
     ],
+    keep=5,
 )
 def test_epsilon(db: Path, epsilon: str, words: tuple[str, ...], code: int) -> None:
     before = state(db)
@@ -277,7 +281,7 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS.keys())
+@some("rows", ROWS.values(), ids=ROWS.keys(), keep=3)
 def test_rows_with_bad_values_train(tmp_path: Path, rows: str) -> None:
     """Private rows must not decide whether a run works."""
     db, file = tmp_path / "d.duckdb", tmp_path / "d.toml"
@@ -322,7 +326,7 @@ def test_values_outside_the_domain_go_to_other(tmp_path: Path) -> None:
 NAMES = ['a "b"; DROP TABLE x; --', "{{ 1 }} {% raw %} 'q' 😀 $salt %s \\", "select", " Äß.x "]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@some("name", NAMES, keep=2)
 def test_hostile_names_and_categories_go_through_every_verb(tmp_path: Path, name: str) -> None:
     db, quoted = tmp_path / "d.duckdb", '"' + name.replace('"', '""') + '"'
     values = [name, "it's", "{{ x }}", "{% if %}", "--", "😀"]

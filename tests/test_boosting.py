@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorder import record
 from steps import counted, encode
+from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
@@ -363,8 +364,8 @@ def test_sweeps_go_on_from_the_trees_they_start_at(
 
 
 @pytest.mark.parametrize("delta", [0, DELTA])
-@pytest.mark.parametrize("classes", [2, 3, 5, 9, 16, 30])
-@pytest.mark.parametrize("attributes", [3, 8, 14])
+@some("classes", [2, 3, 5, 9, 16, 30], keep=2)
+@some("attributes", [3, 8, 14], keep=2)
 def test_more_rows_never_lead_back_to_a_simpler_recipe(
     attributes: int, classes: int, delta: int
 ) -> None:
@@ -575,6 +576,7 @@ def test_trees_are_more_and_deeper_with_a_stronger_signal(classes: int, delta: i
 
 
 @pytest.mark.parametrize(("delta", "trees"), [(1e-6, 64), (0, 16)])
+@pytest.mark.more
 def test_random_trees_have_the_depth_that_the_signal_allows(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], delta: float, trees: int
 ) -> None:

@@ -245,6 +245,7 @@ def test_an_attribute_is_drawn_once(con: duckdb.DuckDBPyConnection) -> None:
         assert sorted(numbers) == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.more
 def test_at_a_tiny_budget_most_attributes_are_drawn_in_their_own_bins(
     con: duckdb.DuckDBPyConnection,
 ) -> None:

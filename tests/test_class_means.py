@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from recorder import Call, record
 from steps import encode, spending
+from variants import some
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
@@ -619,7 +620,7 @@ def numbers(classes: int) -> Domain:
     return Domain((*kinds, text), "c", tuple(f"c{i}" for i in range(classes)))
 
 
-@pytest.mark.parametrize(
+@some(
     ("values", "label", "rows", "classes"),
     [
         pytest.param("7, 7, 7, 'a'", "i % 3", 500, 3, id="one value everywhere"),
@@ -629,6 +630,7 @@ def numbers(classes: int) -> Domain:
         pytest.param("i % 97, i % 7, i % 2 * 40 + i % 31, 'b'", "i % 2", 900, 2, id="two classes"),
         pytest.param("i % 30 * 3, i % 5, i % 6, 'c'", "i % 30", 900, 30, id="30 classes"),
     ],
+    keep=2,
 )
 def test_every_table_gets_a_forest_that_scores_in_sql_as_in_memory(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path, values: str,

@@ -49,6 +49,7 @@ def test_train_for_people(db: Path) -> None:
     assert "ε = 3 of a cap of 4, 1 left; δ = 0.000002 of 0.00001, 0.000008 left." in said.err
 
 
+@pytest.mark.more
 def test_delta_is_spent_by_recipes_that_can_use_it(db: Path) -> None:
     delta = ("--delta", "1e-6", "--name", "new")
     said = dpforest(
@@ -95,6 +96,7 @@ def test_the_default_spends_a_delta_only_if_a_recipe_that_may_follow_uses_one(
     assert ("Note: Recipe auto uses pure ε and spends no δ." in said.err) == (delta == 0)
 
 
+@pytest.mark.more
 def test_options_that_do_nothing_or_protect_little_get_a_note(db: Path) -> None:
     deep = ("--dry-run", "--depth", "4")
     note = "Note: --depth has no effect: recipe {} sets the depth of its trees itself."
@@ -146,6 +148,7 @@ def test_dry_run_says_what_is_left_of_a_cap(db: Path) -> None:
     assert "does not allow this run" in said.err
 
 
+@pytest.mark.more
 def test_dry_run_names_the_recipe_that_follows_if_one_attribute_suffices(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "d.duckdb")) as con:
         numbers = ", ".join(f"n{i} DOUBLE CHECK (n{i} BETWEEN 0 AND 9)" for i in range(6))

@@ -9,6 +9,7 @@ import duckdb
 import numpy as np
 import pytest
 from shell import SECRET, dpforest, refused
+from variants import some
 
 from dpforest_duckdb import load_forest
 from dpforest_duckdb.domain import Attribute, Domain
@@ -62,6 +63,7 @@ def test_a_row_in_the_place_of_a_header_gets_a_note(folder: Path) -> None:
         assert ('"17" looks like a value' in said.err) is noted
 
 
+@pytest.mark.more
 def test_semicolons_in_a_header_get_a_note_about_decimal_commas(folder: Path) -> None:
     Path("de.csv").write_text("id;born;weight;ill\n1;31.01.2024;3,5;yes\n", encoding="utf-8")
     Path("en.csv").write_text("id,born,weight,ill\n1,2024-01-31,3.5,yes\n", encoding="utf-8")
@@ -127,7 +129,7 @@ def test_a_new_ledger_of_files_is_announced(folder: Path) -> None:
     assert second.rstrip().endswith("each row")
 
 
-@pytest.mark.parametrize("json", [(), ("--json",)])
+@some("json", [(), ("--json",)], keep=1)
 def test_a_model_of_no_rows_gets_a_warning(folder: Path, json: tuple[str, ...]) -> None:
     declared = (*DECLARED[:4], "--classes", "nein,ja")
     warned = [dpforest(*trained("--db", "people.parquet", *declared, *json)) for _ in range(9)]
@@ -187,6 +189,7 @@ def test_a_dataset_binds_its_files_to_one_budget(folder: Path) -> None:
     assert shown["spent"] == 3
 
 
+@pytest.mark.more
 def test_a_report_shows_the_budget_of_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("altair")
     assert dpforest(*trained("--db", "part-1.csv", *DECLARED)).code == 0
@@ -246,7 +249,7 @@ def test_files_are_scored_into_a_file_with_all_rows_and_columns(folder: Path) ->
     assert not [entry for entry in folder.iterdir() if entry.name.startswith(".")]
 
 
-@pytest.mark.parametrize(
+@some(
     ("words", "sentence", "code"),
     [
         (("--into", "s.parquet", "--model", "m"), ".json file with --model", 2),
@@ -258,6 +261,7 @@ def test_files_are_scored_into_a_file_with_all_rows_and_columns(folder: Path) ->
         (("--into", "s.csv", "--db", "narrow.csv"), 'no column "city"', 1),
         (("--into", "s.csv", "--db", "taken.csv"), "--prefix", 1),
     ],
+    keep=3,
 )
 def test_files_that_cannot_be_scored_are_refused(
     words: tuple[str, ...], sentence: str, code: int, folder: Path
@@ -271,7 +275,7 @@ def test_files_that_cannot_be_scored_are_refused(
     assert sorted(folder.iterdir()) == before
 
 
-@pytest.mark.parametrize("db", ["part-*.csv", "people.parquet"])
+@some("db", ["part-*.csv", "people.parquet"], keep=1)
 def test_files_are_evaluated_as_tables_are(db: str, folder: Path) -> None:
     named = ("--ledger", "book", "--dataset", "people", "--json")
     assert dpforest(*trained("--db", db, "--dataset", "people", *DECLARED)).code == 0
@@ -370,7 +374,7 @@ BAD: dict[str, tuple[tuple[str, ...], str, int]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@some("name", BAD, keep=12)
 def test_bad_options_for_files_are_refused_before_the_debit(name: str, folder: Path) -> None:
     words, sentence, code = BAD[name]
     said = dpforest(*trained(*words, ledger=name != "no ledger"))
@@ -579,6 +583,7 @@ def test_a_model_file_may_begin_with_a_mark(folder: Path) -> None:
     assert load_forest(marked).to_json() == load_forest("m.json").to_json()
 
 
+@pytest.mark.more
 def test_a_report_without_a_ledger_says_that_it_shows_no_budget(folder: Path) -> None:
     pytest.importorskip("altair")
     dpforest(*trained("--db", "part-1.csv", *DECLARED))

@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from engine_conformance import ROW, ROWS, Subject, bound, conforms
+from variants import some
 
 from dpforest_duckdb.engine import snapshot
 from dpforest_duckdb.engine.base import Coding
@@ -67,7 +68,7 @@ def test_macros_of_the_database_change_nothing(con: duckdb.DuckDBPyConnection) -
     conforms(made)
 
 
-@pytest.mark.parametrize("macro", MACROS)
+@some("macro", MACROS, keep=4)
 def test_each_macro_would_change_what_the_users_search_path_reads(
     con: duckdb.DuckDBPyConnection, macro: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

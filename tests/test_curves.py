@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from variants import some
 
 from dpforest_duckdb.arrays import Floats
 from dpforest_duckdb.domain import Attribute
@@ -46,7 +47,7 @@ def by_fine_grid(likelihood: Floats, degree: int) -> tuple[float, Floats]:
     return float(height.max() + np.log(mass.sum() * cell)), mass / mass.sum() @ _share(places)
 
 
-@pytest.mark.parametrize("degree", [1, 2])
+@some("degree", [1, 2], keep=1)
 @pytest.mark.parametrize(
     "rows",
     [

@@ -44,6 +44,7 @@ def test_its_script_needs_nothing_of_this_package(home: Path) -> None:
         con.execute("ROLLBACK")
 
 
+@pytest.mark.more
 def test_the_commands_of_the_demo_can_be_repeated(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,7 @@ def test_commands_in_the_documentation_have_options_that_exist(file: str) -> Non
         assert {word for word in words if word.startswith("--")} <= flags(verb), command
 
 
+@pytest.mark.more
 def test_the_examples_of_the_reference_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert dpforest("demo").code == 0

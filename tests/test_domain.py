@@ -34,6 +34,7 @@ def numeric(**keys: object) -> dict:
     return {"name": "x", "kind": "numeric", **keys}
 
 
+@pytest.mark.more
 def test_every_sidecar_is_a_valid_domain(data_dir: Path) -> None:
     files = sorted(data_dir.glob("*.toml"))
     assert len(files) >= 18

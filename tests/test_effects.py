@@ -91,6 +91,7 @@ def test_a_forest_without_a_split_has_no_effects() -> None:
         found.plot_effects()
 
 
+@pytest.mark.more
 def test_plots_show_every_attribute_and_value() -> None:
     pyplot = pytest.importorskip("matplotlib.pyplot")
     pyplot.switch_backend("agg")

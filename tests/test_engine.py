@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from steps import encode
+from variants import some
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping, load_domain
@@ -215,7 +216,7 @@ def test_every_public_cell_is_there_when_no_row_is(con: duckdb.DuckDBPyConnectio
 
 
 @pytest.mark.parametrize("word", [63, 8])  # bits of a column of codes
-@pytest.mark.parametrize(("entries", "joins"), [(1024, 32), (0, 32), (0, 2)])
+@some(("entries", "joins"), [(1024, 32), (0, 32), (0, 2)], keep=2)
 def test_routing_agrees_with_branches(
     con: duckdb.DuckDBPyConnection,
     monkeypatch: pytest.MonkeyPatch,
@@ -473,7 +474,7 @@ def counted(rows: DuckDBRows, trees: int, splits: Splits) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("disjoint", [False, True])
-@pytest.mark.parametrize("bound", [1, 2, 4])
+@some("bound", [1, 2, 4], keep=2)
 def test_neighbours_that_differ_by_a_whole_unit(
     con: duckdb.DuckDBPyConnection, bound: int, disjoint: bool
 ) -> None:
@@ -755,7 +756,7 @@ def test_the_last_of_256_cells_is_looked_up(con: duckdb.DuckDBPyConnection) -> N
 
 
 @pytest.mark.parametrize("edges", [64, 65, 127, 128, 250])
-@pytest.mark.parametrize("last", [2**63 - 1, 2**63, 10**20])
+@some("last", [2**63 - 1, 2**63, 10**20], keep=4)
 def test_edges_are_searched_for_up_to_the_last_one_and_beyond_the_type(
     con: duckdb.DuckDBPyConnection, edges: int, last: int
 ) -> None:
@@ -776,7 +777,7 @@ def test_edges_are_searched_for_up_to_the_last_one_and_beyond_the_type(
     assert {cell: n for cell, n in enumerate(found.tolist()) if n} == expected
 
 
-@pytest.mark.parametrize(
+@some(
     ("kind", "low", "high"),
     [
         ("TINYINT", -128, 127),
@@ -789,6 +790,7 @@ def test_edges_are_searched_for_up_to_the_last_one_and_beyond_the_type(
         ("UBIGINT", 0, 2**64 - 1),
         ("HUGEINT", -(2**126), 2**126),
     ],
+    keep=4,
 )
 @pytest.mark.parametrize(
     "first",
@@ -823,8 +825,10 @@ def test_whole_numbers_get_the_cells_that_python_gives_them(
     assert (looked_up is not None) == (wide < MAX_LOOKED_UP)
 
 
-@pytest.mark.parametrize(
-    "kind", ["DOUBLE", "FLOAT", "TINYINT", "INTEGER", "UBIGINT", "HUGEINT", "DECIMAL(9, 2)", "DATE"]
+@some(
+    "kind",
+    ["DOUBLE", "FLOAT", "TINYINT", "INTEGER", "UBIGINT", "HUGEINT", "DECIMAL(9, 2)", "DATE"],
+    keep=3,
 )
 def test_numbers_with_many_edges_get_the_cells_that_python_gives_them(
     con: duckdb.DuckDBPyConnection, kind: str

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from variants import some
 
 import dpforest_duckdb
 from dpforest_duckdb.domain.table import TableInfo
@@ -320,7 +321,7 @@ def test_under_a_cap_only_noisy_figures_of_its_unit(
         evaluate(engine, forest, engine.table("t"), epsilon=1.5, unseen=True, ledger=book)
 
 
-@pytest.mark.parametrize(
+@some(
     ("options", "sentence"),
     [
         ({"target": "zzz"}, "--target"),
@@ -334,6 +335,7 @@ def test_under_a_cap_only_noisy_figures_of_its_unit(
         ({"unseen": True}, "--unseen"),
         ({"epsilon": 0}, "--epsilon"),
     ],
+    keep=4,
 )
 def test_bad_options_spend_nothing(
     con: duckdb.DuckDBPyConnection,

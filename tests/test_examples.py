@@ -94,6 +94,7 @@ def bars(drawn: str) -> list[str]:
     return [line.split()[0] for line in drawn.splitlines() if line]
 
 
+@pytest.mark.more
 def test_the_commands_of_the_tutorial_print_what_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

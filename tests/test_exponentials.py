@@ -40,6 +40,7 @@ def rounded(function: Callable[[Floats], Floats], at: Floats, units: int) -> Int
 
 
 @exact
+@pytest.mark.more
 def test_no_exponential_is_next_to_the_middle_between_two_numbers() -> None:
     """All 18 million arguments whose exponential is not 0, in a second."""
     for distance in chunks(0, LAST):

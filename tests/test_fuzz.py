@@ -197,6 +197,7 @@ def test_any_file_is_refused_as_a_domain_or_read(content: str | bytes) -> None:
 
 @settings(FUZZ, max_examples=10)
 @given(names=names, values=values, recipe=st.sampled_from(["auto", "greedy-tree", "private-rdt"]))
+@pytest.mark.more
 def test_training_on_hostile_words_runs_single_statements(
     names: list[str], values: list[str], recipe: str
 ) -> None:

@@ -186,6 +186,7 @@ def test_pairs_of_values_have_the_weights_of_their_classes(
     assert seen[1][1] == sum(expected)  # "a" is drawn, so "n" is the second that is left
 
 
+@pytest.mark.more
 def test_an_attribute_that_finds_a_rare_class_is_drawn_first(
     con: duckdb.DuckDBPyConnection,
 ) -> None:

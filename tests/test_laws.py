@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
+from variants import some
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
@@ -43,7 +44,7 @@ def case() -> generated.Case:
     )
 
 
-@pytest.mark.parametrize(("recipe", "delta"), RECIPES)
+@some(("recipe", "delta"), RECIPES, keep=4)
 def test_a_forest_trained_in_memory_is_the_forest_trained_in_duckdb(
     recipe: str, delta: float, case: generated.Case, tmp_path: Path
 ) -> None:
@@ -100,6 +101,7 @@ def test_missing_values_have_the_same_codes_in_memory(tmp_path: Path) -> None:
         assert code.tolist() == [attribute.code(value) for value in values]
 
 
+@pytest.mark.more
 def test_bad_input_obeys_the_laws() -> None:
     found = laws.verdicts(list(generated.BAD), Results(None, laws.KEYS), laws.QUICK)
     broken = [f"{one.comparison} by {one.mean:.3f}" for one in found if one.violated]

@@ -52,6 +52,7 @@ def test_notes_that_nobody_reads_do_not_stop_a_run(db: Path) -> None:
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
+@pytest.mark.more
 def test_notes_that_do_not_fit_do_not_stop_a_run(db: Path) -> None:
     with FULL.open("w") as full:
         code, out = silent(*train(db, "--name", "again", "--json"), stderr=full.fileno())
@@ -70,6 +71,7 @@ def closed(stream: int, *words: object) -> subprocess.CompletedProcess[bytes]:
     )
 
 
+@pytest.mark.more
 def test_a_closed_stream_is_not_replaced_by_the_other(db: Path) -> None:
     words = ("evaluate", "--db", db, "--model", "risk", "--table", "fresh", "--json")
     spoken = dpforest(*words)

@@ -13,6 +13,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from recorder import Call, record
 from steps import adapted, grow, spending
+from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
@@ -592,10 +593,10 @@ def check_that_the_plan_is_spent(
             return current.choose(choice)
         before, drawn, spent = len(given), [], []
         nodes = np.arange(len(choice.allowed))
-        for some in np.split(nodes, nodes[1:ONE_BY_ONE]):
+        for part in np.split(nodes, nodes[1:ONE_BY_ONE]):
             start = len(given)
-            drawn.append(current.choose(choice.of(some)))
-            if len(some) == 1:
+            drawn.append(current.choose(choice.of(part)))
+            if len(part) == 1:
                 spent.append(sum(call.cost for call in given[start:]))
                 assert spent[-1] <= choice.epsilon, "a node was asked for more than its share"
             assert all(call.bound % choice.rows_per_unit == 0 for call in given[start:])
@@ -650,7 +651,7 @@ VARIANTS = [
 ]
 
 
-@pytest.mark.parametrize("name", [*ON_PATHS, *VARIANTS])
+@some("name", [*ON_PATHS, *VARIANTS], keep=14)
 @pytest.mark.parametrize("rows_per_unit", [1, 4])
 def test_the_mechanisms_are_given_what_the_plan_says(name: str, rows_per_unit: int) -> None:
     recipe = find(name)
@@ -686,7 +687,7 @@ def domains(draw: st.DrawFn) -> Domain:
     return Domain(tuple(attributes), "y", classes).bind({**types, "y": VARCHAR})
 
 
-@pytest.mark.parametrize("name", ON_PATHS)
+@some("name", ON_PATHS, keep=14)
 @settings(max_examples=6)
 @given(
     public=domains(),

@@ -69,6 +69,7 @@ def costs(queries: Sequence[PlannedQuery]) -> list[int]:
     epsilon=st.integers(10**4, 100 * NANO),
     delta=st.sampled_from([0, 0, 1, ATTO // 10**9, ATTO // 10**5]),
 )
+@pytest.mark.more
 def test_the_second_count_is_asked_if_the_first_is_too_noisy_and_costs_what_it_takes(
     rows: int, classes: int, k: int, epsilon: int, delta: int
 ) -> None:
@@ -180,6 +181,7 @@ def test_a_first_count_that_is_clear_is_the_only_one(recipe: str) -> None:
     assert account.plan.row_noise(1) == pytest.approx(variance(NANO // 400, 1) ** 0.5)
 
 
+@pytest.mark.more
 def test_the_mean_of_both_counts_has_the_noise_that_the_plan_states() -> None:
     private, noise = np.array([400, 200]), ExactNoise(SecureBits())
     parts = []

@@ -14,6 +14,7 @@ import sqlglot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import bit_sets, forest_of, one_split, two_attributes
+from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, VARCHAR, ColumnType, column_type
@@ -71,7 +72,7 @@ def assert_agree(con: duckdb.DuckDBPyConnection, forest: Forest, table: str) -> 
 
 
 @pytest.mark.parametrize("recipe", ["auto", "dpdf"])
-@pytest.mark.parametrize("name", TABLES)
+@some("name", TABLES, keep=6)
 def test_sql_agrees_with_python_on_real_tables(
     con: duckdb.DuckDBPyConnection, real: Callable, fit: Callable, name: str, recipe: str
 ) -> None:

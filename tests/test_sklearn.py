@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from variants import some
 
 from dpforest_duckdb import BudgetError, Domain, load_forest
 from dpforest_duckdb.domain.file import domain_from_mapping
@@ -347,7 +348,7 @@ def test_classes_keep_the_type_of_y(labels: list[Any]) -> None:
     assert fitted.classes_.tolist() == sorted(labels)
 
 
-@pytest.mark.parametrize("classes", [None, [0, 1], [0.0, 1.0], ["0", "1"]])
+@some("classes", [None, [0, 1], [0.0, 1.0], ["0", "1"]], keep=2)
 def test_no_row_decides_the_type_of_predictions_with_a_domain(classes: list[Any] | None) -> None:
     domain = domain_from_mapping(
         {
@@ -455,6 +456,7 @@ def test_the_sql_and_the_file_give_what_predict_gives(tmp_path: Path) -> None:
     assert load_forest(tmp_path / "m.json").private
 
 
+@pytest.mark.more
 def test_the_tools_of_scikit_learn_work() -> None:
     scaled = make_pipeline(StandardScaler(), model(bounds=(-3, 3), random_state=1)).fit(X, Y)
     assert scaled.score(X, Y) > 0.9
@@ -588,7 +590,7 @@ BAD: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@some("name", BAD, keep=20)
 def test_bad_input_gets_one_sentence(name: str, tmp_path: Path) -> None:
     change, features, labels, words = BAD[name]
     features = features() if callable(features) else features

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from shell import dpforest
 from test_scoring import assert_agree
+from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import load_domain
@@ -440,7 +441,7 @@ def test_one_form_says_why_and_two_say_what_was_repaired() -> None:
     assert find("rana-forest").flaws, "never called private"
 
 
-@pytest.mark.parametrize(("name", "published"), FORMS)
+@some(("name", "published"), FORMS, keep=16)
 def test_every_form_trains_and_scores_as_python_does(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], name: str, published: bool
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.packing import blocks
@@ -43,7 +44,7 @@ def domain(con: duckdb.DuckDBPyConnection) -> Callable[..., Domain]:
     return made
 
 
-@pytest.mark.parametrize(
+@some(
     ("recipe", "bounds", "sql_type"),
     [
         ("log-odds", (0, 10), "DOUBLE"),
@@ -51,7 +52,9 @@ def domain(con: duckdb.DuckDBPyConnection) -> Callable[..., Domain]:
         ("boosted", (0, 10), "DOUBLE"),
         ("greedy-tree", (0, 10), "INTEGER"),
     ],
+    keep=2,
 )
+@pytest.mark.more
 def test_the_bound_counts_every_table_that_a_run_codes(
     con: duckdb.DuckDBPyConnection,
     domain: Callable[..., Domain],
@@ -96,7 +99,7 @@ def in_little_memory(folder: Path, rows: int, attributes: int, unit: str) -> par
 UNITS = ["i", "i // 10", "CASE WHEN i % 4 = 0 THEN i ELSE 1 END"]
 
 
-@pytest.mark.parametrize("unit", UNITS)
+@some("unit", UNITS, keep=1)
 def test_little_memory_suffices_to_bound_the_rows_of_units(tmp_path: Path, unit: str) -> None:
     """However many rows they have: also if one unit has most of them."""
     prepared = in_little_memory(tmp_path, 1_000_000, 1, unit)
@@ -104,12 +107,13 @@ def test_little_memory_suffices_to_bound_the_rows_of_units(tmp_path: Path, unit:
     assert run.execute().trees
 
 
+@pytest.mark.more
 def test_little_memory_suffices_to_count_many_attributes(tmp_path: Path) -> None:
     prepared = in_little_memory(tmp_path, 200_000, 40, "i")
     assert prepared(recipe="greedy-tree", privacy_unit="row").execute().trees
 
 
-@pytest.mark.parametrize(
+@some(
     ("recipe", "options", "unit"),
     [
         ("greedy-tree", {"privacy_unit": "who", "rows_per_unit": 2}, UNITS[2]),
@@ -125,6 +129,7 @@ def test_little_memory_suffices_to_count_many_attributes(tmp_path: Path) -> None
             )
         ),
     ],
+    keep=1,
 )
 def test_the_bound_suffices_to_sort_and_to_draw_rows(
     tmp_path: Path, recipe: str, options: dict[str, Any], unit: str

@@ -21,6 +21,7 @@ import duckdb
 import numpy as np
 import pytest
 from shell import dpforest, train
+from variants import some
 
 import dpforest_duckdb
 from dpforest_duckdb import BudgetError, DpforestError, UsageError, prepare
@@ -144,7 +145,7 @@ def test_what_is_not_private_is_refused_under_a_cap(
         run.execute()
 
 
-@pytest.mark.parametrize(
+@some(
     ("options", "sentence"),
     [
         ({"epsilon": 0}, "greater than zero"),
@@ -169,6 +170,7 @@ def test_what_is_not_private_is_refused_under_a_cap(
         ({"exclude": ["nothing"]}, "--exclude"),
         ({"name": ""}, "name"),
     ],
+    keep=8,
 )
 def test_bad_options_are_one_sentence_and_change_nothing(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, options: dict, sentence: str
@@ -196,7 +198,7 @@ def test_an_identifier_without_a_privacy_unit_asks_for_one(
 
 
 @pytest.mark.parametrize("recipe", ["auto", "dpdf"])
-@pytest.mark.parametrize(
+@some(
     "rows",
     [
         "SELECT NULL, NULL, NULL, NULL FROM range(0)",
@@ -205,6 +207,7 @@ def test_an_identifier_without_a_privacy_unit_asks_for_one(
         "SELECT NULL, NULL, NULL, NULL FROM range(50)",
         "SELECT NULL, NULL, NULL, i % 2 = 0 FROM range(50) r(i)",
     ],
+    keep=4,
 )
 def test_tables_with_few_or_bad_rows_give_a_model(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, rows: str, recipe: str
@@ -375,7 +378,7 @@ with open_database(sys.argv[1]) as con:
 """
 
 
-@pytest.mark.parametrize(
+@some(
     ("moment", "spent"),
     [
         ("debiting", 0),
@@ -384,6 +387,7 @@ with open_database(sys.argv[1]) as con:
         ("finishing", NANO),
         ("storing", NANO),
     ],
+    keep=3,
 )
 def test_a_killed_run_leaves_a_debit_and_no_model(tmp_path: Path, moment: str, spent: int) -> None:
     database = tmp_path / "data.duckdb"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import duckdb
+import pytest
 from steps import encode
 
 from dpforest_duckdb.domain import Attribute, Domain
@@ -44,6 +45,7 @@ def colliding(draw: random.Random) -> tuple[int, int]:
             return first, second
 
 
+@pytest.mark.more
 def test_the_rows_of_a_unit_do_not_depend_on_other_units() -> None:
     draw, con = random.Random(3), duckdb.connect(config={"threads": 1})
     first, second = colliding(draw)

@@ -13,6 +13,7 @@ import jinja2
 import pytest
 from forests import MADE, Case, MakeCase, assert_equal
 from models import forest_of, one_split, two_attributes
+from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import VARCHAR, column_type
@@ -31,13 +32,7 @@ def compiled(sql: str) -> str:
     return jinja2.Environment().from_string(sql).render(names)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *MADE[:3],
-        *(pytest.param(name, marks=pytest.mark.slow) for name in MADE[3:]),
-    ],
-)
+@some("name", MADE, keep=2)
 def test_jinja_changes_no_name_and_no_category(made: MakeCase, name: str) -> None:
     case = made(name)
     model = publish_sql(case.forest, "numbered", form="dbt", key=["id"])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import sqlglot
 from forests import Case, MakeCase
+from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DATE, DOUBLE, INTEGER, VARCHAR
@@ -84,7 +85,7 @@ def test_the_sql_of_a_dialect_is_as_it_was(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", DIALECTS)
-@pytest.mark.parametrize("name", ["two classes", "log-odds of four", "the surest tree"])
+@some("name", ["two classes", "log-odds of four", "the surest tree"], keep=1)
 def test_sqlglot_reads_one_statement_in_the_dialect(made: MakeCase, engine: str, name: str) -> None:
     whole = _without_dots(made(name)) if engine == "bigquery" else made(name).forest
     forest = replace(whole, trees=whole.trees[:3])  # parsing takes long

@@ -23,6 +23,7 @@ from forests import (
 )
 from models import forest_of, one_split, two_attributes
 from runners import Run
+from variants import some
 
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.dialects import DIALECTS, dialect
@@ -43,7 +44,7 @@ def assert_agrees(case: Case, in_process: Run, engine: str, *, force: bool = Fal
     assert_equal(case, in_process(ENGINES[engine], str(case.file), "rows", sql))
 
 
-@pytest.mark.parametrize("name", MADE)
+@some("name", MADE, keep=3)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_engine_answers_as_duckdb_does_on_hard_values(
     made: MakeCase, in_process: Run, engine: str, name: str
@@ -64,7 +65,7 @@ def test_a_prediction_of_a_float_column_is_a_float(
 
 
 @pytest.mark.parametrize("classes", [101, pytest.param(250, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("engine", ENGINES)
+@some("engine", ENGINES, keep=2)
 def test_an_engine_scores_hundreds_of_classes(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, in_process: Run, engine: str, classes: int
 ) -> None:
@@ -100,7 +101,7 @@ def test_an_engine_reads_as_many_levels_as_are_not_refused(
     assert in_process(ENGINES[engine], str(file), "rows", deepest)[0][1] == "yes"
 
 
-@pytest.mark.parametrize("name", QUICK)
+@some("name", QUICK, keep=2)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_engine_answers_as_duckdb_does_on_real_rows(
     sampled: MakeCase, in_process: Run, engine: str, name: str

@@ -109,6 +109,7 @@ for run in runs:
 """
 
 
+@pytest.mark.more
 def test_read_only_processes_add_up(home: Path) -> None:
     command = [sys.executable, "-c", READER, str(home / "a.duckdb")]
     processes = [

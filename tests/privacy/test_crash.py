@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from crash import READS, crashed
+from variants import some
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
 
 
-@pytest.mark.parametrize(
+@some(
     ("first", "point", "spent", "written"),
     [
         ("ledger commit", 1, False, False),
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
         ("before rename", 1, True, False),
         ("before rename", 2, True, True),
     ],
+    keep=3,
 )
 def test_a_training_killed_at_some_of_its_steps_leaves_order(
     made: Path, tmp_path: Path, first: str, point: int, spent: bool, written: bool

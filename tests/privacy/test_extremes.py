@@ -22,6 +22,7 @@ import duckdb
 import numpy as np
 import pytest
 from test_recipes import Rows
+from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.base import CodedRows, Coding
@@ -130,7 +131,7 @@ def trains_or_is_refused(
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(40, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("name", "as_published"), FORMS)
+@some(("name", "as_published"), FORMS, keep=16)
 def test_no_public_input_ends_a_run_after_its_debit(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, name: str, as_published: bool, times: int
 ) -> None:
@@ -193,7 +194,7 @@ def test_runs_that_once_ended_after_their_debit(
     ],
     ids=lambda shape: "-".join(shape[0]),
 )
-@pytest.mark.parametrize("name", [*OURS, "rooted-tables", "tree-beside-sums"])
+@some("name", [*OURS, "rooted-tables", "tree-beside-sums"], keep=4)
 def test_the_least_budget_that_is_accepted_trains(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, name: str, k: int, delta: int,
     shape: tuple[tuple[str, ...], int, int],
@@ -221,7 +222,7 @@ def test_the_least_budget_that_is_accepted_trains(
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.1", "1"])
-@pytest.mark.parametrize("name", RECIPES)
+@some("name", RECIPES, keep=12)
 def test_usual_budgets_are_not_refused(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, name: str, epsilon: str
 ) -> None:

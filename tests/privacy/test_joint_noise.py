@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from chi_square import fits
 from numpy.typing import NDArray
+from variants import some
 
 from dpforest_duckdb.privacy import sampler
 from dpforest_duckdb.privacy.amounts import NANO
@@ -78,7 +79,7 @@ def test_a_step_of_the_norm_costs_no_more_than_it_is_charged(
     assert fewer[0] > fewer[1]
 
 
-@pytest.mark.parametrize("blocks", BLOCKS[:7])
+@some("blocks", BLOCKS[:7], keep=3)
 @pytest.mark.parametrize("rate", [0.3, 1.0])
 def test_vectors_are_drawn_as_the_proof_says(
     monkeypatch: pytest.MonkeyPatch, blocks: tuple[int, ...], rate: float

@@ -19,6 +19,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from variants import some
 
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
@@ -106,7 +107,7 @@ def test_the_search_finds_what_is_there() -> None:
     assert not leaks("x", b"17654321", {"765432"})
 
 
-@pytest.mark.parametrize(
+@some(
     ("recipe", "delta"),
     [
         ("auto", "0"),
@@ -116,6 +117,7 @@ def test_the_search_finds_what_is_there() -> None:
         ("thesis-forest", "0"),
         ("dpdf", "0"),
     ],
+    keep=2,
 )
 def test_a_run_leaves_nothing_true(
     private: tuple[Path, set[str]], tmp_path: Path, recipe: str, delta: str
@@ -168,7 +170,7 @@ class Failing(DuckDBEngine):
         return super().run(sql, values, **options)
 
 
-@pytest.mark.parametrize("recipe", ["auto", "greedy-tree"])
+@some("recipe", ["auto", "greedy-tree"], keep=1)
 def test_no_failure_of_the_database_shows_a_value(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recipe: str
 ) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import BOOLEAN, column_type
@@ -129,7 +130,7 @@ def ledger(
     return tmp_path_factory.mktemp("ledger") / "ledger"
 
 
-each_type = pytest.mark.parametrize("column", VALUES, indirect=True)
+each_type = some("column", VALUES, keep=12, indirect=True)
 
 
 @each_type
@@ -150,10 +151,10 @@ def test_an_accepted_attribute_or_target_is_encoded_whatever_the_rows_are(
         for attribute in accepted
         if attribute.kind == "categorical"
     ]
-    for some in batched(codes, 100):
-        ends = ", ".join(f"min({code}), max({code})" for code, _ in some)
+    for part in batched(codes, 100):
+        ends = ", ".join(f"min({code}), max({code})" for code, _ in part)
         found = con.execute(f"SELECT {ends} FROM t").fetchall()[0]
-        for low, high, (_, cells) in zip(found[::2], found[1::2], some, strict=True):
+        for low, high, (_, cells) in zip(found[::2], found[1::2], part, strict=True):
             assert 0 <= low <= high < cells
 
 
@@ -194,7 +195,7 @@ COMPUTED = (
 )
 
 
-@pytest.mark.parametrize("name", ["added", "parsed", "doubled", "counted", "drawn"])
+@some("name", ["added", "parsed", "doubled", "counted", "drawn"], keep=3)
 @pytest.mark.parametrize("recipe", ["private-rdt", "smooth-forest"], ids=["all", "disjoint"])
 def test_a_computed_column_is_refused_before_the_debit_or_read_whatever_the_rows_are(
     con: duckdb.DuckDBPyConnection, name: str, recipe: str, tmp_path: Path

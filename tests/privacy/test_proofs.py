@@ -20,6 +20,7 @@ from closed_form import CLOSED_FORMS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from variants import some
 
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Mechanism, exponents
@@ -104,7 +105,7 @@ def small(attributes: int, classes: int, rows: int) -> tuple[Tables, Tables]:
     ("attributes", "classes", "rows"),
     [(2, 2, 5), (2, 3, 4), (3, 2, 4), pytest.param(3, 2, 5, marks=pytest.mark.slow)],
 )
-@pytest.mark.parametrize("steps", [1, 3])
+@some("steps", [1, 3], keep=1)
 def test_all_small_tables(
     mechanism: Mechanism, utility: Utility, attributes: int, classes: int, rows: int, steps: int
 ) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from variants import some
 
 from dpforest_duckdb.arrays import Integers, Mask
 from dpforest_duckdb.audit.recipes import release_uncapped
@@ -260,7 +261,7 @@ def check(folder: Path, recipe: str, delta: float, k: int, seeds: range, **optio
     "seeds", [range(2), pytest.param(range(2, 14), marks=pytest.mark.slow)], ids=["few", "many"]
 )
 @pytest.mark.parametrize("k", [1, 3])
-@pytest.mark.parametrize(("recipe", "delta"), CASES)
+@some(("recipe", "delta"), CASES, keep=5)
 def test_a_unit_changes_private_inputs_alone_and_by_no_more_than_their_sensitivity(
     tmp_path: Path, recipe: str, delta: float, k: int, seeds: range
 ) -> None:
@@ -348,7 +349,7 @@ def odd_tables_counted_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DuckDBSnapshot, "encode", again)
 
 
-@pytest.mark.parametrize(
+@some(
     ("fault", "recipe", "delta", "seen"),
     [
         (a_tenth_too_little_noise, "boosted", 1e-5, TOO_FAR),
@@ -358,6 +359,7 @@ def odd_tables_counted_again(patch: pytest.MonkeyPatch) -> None:
         (true_shares_in_the_forest, "log-odds", 0, "the forests differ"),
         (odd_tables_counted_again, "joint-tables", 0, "the statements differ"),
     ],
+    keep=2,
 )
 def test_a_fault_is_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Callable[[pytest.MonkeyPatch], None],

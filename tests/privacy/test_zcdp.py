@@ -25,6 +25,7 @@ def test_the_conversion_gives_the_known_figures(epsilon: str, rho: float) -> Non
 
 
 @given(epsilon=st.integers(10**4, 10**14), delta=st.integers(1, ATTO // 10))
+@pytest.mark.more
 def test_the_largest_rho_is_used(epsilon: int, delta: int) -> None:
     rho = rho_of(epsilon, delta)
     assert delta_of(rho, epsilon) <= delta
@@ -33,6 +34,7 @@ def test_the_largest_rho_is_used(epsilon: int, delta: int) -> None:
 
 
 @given(epsilon=st.floats(0.05, 5), delta=st.floats(1e-9, 1e-2))
+@pytest.mark.more
 def test_the_gaussian_mechanism_really_has_that_delta(epsilon: float, delta: float) -> None:
     """Balle & Wang 2018, (6): the exact δ of Gaussian noise of ρ = 1/2σ² is never above."""
     rho = rho_of(round(epsilon * NANO), round(delta * ATTO)) / ATTO

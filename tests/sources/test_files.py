@@ -213,6 +213,7 @@ def test_nested_columns_that_are_not_used_may_differ_between_files(tmp_path: Pat
     assert np.sum(cells(tmp_path / "*.parquet", OF_TEXTS)) == 4
 
 
+@pytest.mark.more
 def test_rows_after_a_long_record_of_a_csv_file_are_read(tmp_path: Path) -> None:
     """DuckDB reads 32 MB at once by default, and loses what follows a longer record."""
     path, row, before = tmp_path / "rows.csv", "p,1,no\n", 4_550_000

@@ -25,6 +25,7 @@ from source_rows import (
     polars,
     pyarrow,
 )
+from variants import some
 
 from dpforest_duckdb import prepare, train
 from dpforest_duckdb.arrays import Integers
@@ -73,7 +74,7 @@ def test_a_frame_with_missing_numbers_is_read_in_the_same_types(tmp_path: Path) 
     assert types[0] == types[1] == {"size": BIGINT, "colour": DOUBLE, "label": VARCHAR}
 
 
-@pytest.mark.parametrize("labels", [[0, 1], [0.0, 1.0], ["0", "1"], ["0.0", "1"]])
+@some("labels", [[0, 1], [0.0, 1.0], ["0", "1"], ["0.0", "1"]], keep=2)
 @pytest.mark.parametrize("library", [dict, pandas.DataFrame])
 def test_one_value_of_a_frame_does_not_change_how_the_others_are_read(
     library: Callable[[Any], Any], labels: list[Any]
@@ -128,9 +129,11 @@ def test_one_value_does_not_decide_whether_moments_in_a_time_zone_are_read(more:
 
 
 @pytest.mark.parametrize("arrow", [False, True])
-@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
-@pytest.mark.parametrize(
-    "far", ["20200-01-03", "9999-12-31T23:00", "10000-01-01T01:00", "0001-01-01", "-0005-01-01"]
+@some("zone", ["UTC", "Asia/Tokyo", "America/New_York"], keep=2)
+@some(
+    "far",
+    ["20200-01-03", "9999-12-31T23:00", "10000-01-01T01:00", "0001-01-01", "-0005-01-01"],
+    keep=2,
 )
 def test_a_far_moment_in_a_time_zone_ends_no_run(far: str, zone: str, arrow: bool) -> None:
     """Some have no text in Python, and so are missing."""
@@ -183,7 +186,7 @@ def test_one_value_does_not_decide_whether_times_are_read(column: Any) -> None:
 
 
 @pytest.mark.parametrize("more", [None, "unknown", 5])
-@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+@some("unit", ["s", "us", "ns"], keep=1)
 def test_time_differences_are_never_refused_and_never_numbers(unit: str, more: Any) -> None:
     bounds = {"name": "q", "kind": "numeric", "lower": 0, "upper": 9}
     domain = beside_y(bounds)
@@ -229,7 +232,7 @@ CODES = [  # of categories, and a value of each
 ]
 
 
-@pytest.mark.parametrize(("categories", "values"), CODES)
+@some(("categories", "values"), CODES, keep=5)
 @pytest.mark.parametrize(
     "more",
     [
@@ -296,7 +299,7 @@ def test_dates_of_a_frame_may_be_text(kind: Any, tmp_path: Path) -> None:
     assert (forest.predict(con, frame).df()["prediction"] == frame["y"]).all()
 
 
-@pytest.mark.parametrize("lower", [dt.date(2021, 1, 1), dt.datetime(2021, 1, 1), 0, 0.0])
+@some("lower", [dt.date(2021, 1, 1), dt.datetime(2021, 1, 1), 0, 0.0], keep=2)
 def test_one_word_changes_no_time_or_number_of_a_frame(lower: Any) -> None:
     """DuckDB rounds nanoseconds up to the next day, but leaves them out of text."""
     edge, upper = {
@@ -347,14 +350,16 @@ def test_sql_and_python_write_numbers_and_texts_alike() -> None:
     assert [text for (text,) in read] == [plain_text(text) for text in texts]
 
 
-@pytest.mark.parametrize(
+@some(
     ("kind", "bounds"),
     [
         (np.float32, [0.1, 128.953122, 67108978.0]),
         (np.float64, [0.1, 67108978.0, 123456790]),
         (np.int64, [123456789, 123456790, 123456791]),
     ],
+    keep=1,
 )
+@pytest.mark.more
 def test_one_value_of_any_type_moves_no_other_number(kind: Any, bounds: list[float]) -> None:
     """NumPy and pandas make 64-bit numbers, complex numbers, bytes, text or objects of a column.
 
@@ -391,9 +396,8 @@ def changed_by_one(
             assert np.abs(found - expected).sum() <= 2, (more, make)
 
 
-@pytest.mark.parametrize(
-    "categories",
-    [["0.1", "123456789"], ["67108872", "x"], ["b'1'", "(1+0j)x"], ["1", "a"]],
+@some(
+    "categories", [["0.1", "123456789"], ["67108872", "x"], ["b'1'", "(1+0j)x"], ["1", "a"]], keep=1
 )
 @pytest.mark.parametrize("kind", [np.float32, object])
 def test_one_value_of_any_type_moves_no_other_category(categories: list[str], kind: Any) -> None:
@@ -451,7 +455,7 @@ def test_fractions_stay_in_predicted_rows_and_get_a_note_in_training(tmp_path: P
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64", "Float32"])
-@pytest.mark.parametrize("extra", [None, "unknown", 0.5])
+@some("extra", [None, "unknown", 0.5], keep=3)
 def test_a_word_among_narrow_numbers_changes_no_other_row(kind: str, extra: object) -> None:
     """As text, 0.1 of 32 bits is 0.1; as an object it is 0.10000000149."""
     values = pandas.Series([0.1, 0.3, 0.1], dtype=kind)

@@ -27,6 +27,7 @@ from source_rows import (
     polars,
     pyarrow,
 )
+from variants import some
 
 from dpforest_duckdb import DpforestError, train
 from dpforest_duckdb.domain import Attribute, Domain
@@ -55,7 +56,7 @@ def test_names_of_columns_need_not_be_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [[], [Decimal("1e45")]])
-@pytest.mark.parametrize("kind", ["list", "struct", "category", "codes", "pandas codes"])
+@some("kind", ["list", "struct", "category", "codes", "pandas codes"], keep=3)
 def test_decimals_of_many_digits_are_read_in_any_column(kind: str, more: list[Decimal]) -> None:
     values = [Decimal("1.5"), Decimal("2.5"), *more]
     labels = ["no"] * len(values)
@@ -109,6 +110,7 @@ def test_numbers_of_16_bits_are_refused() -> None:
             find_rows(duckdb.connect(), rows)
 
 
+@pytest.mark.more
 def test_a_column_without_values_is_read_as_one_with_a_value(tmp_path: Path) -> None:
     """Else it would show whether anyone has a value if a run is refused."""
     for column in NAMES:
@@ -141,7 +143,7 @@ def test_one_value_of_polars_or_arrow_refuses_no_frame(tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("odd", [[1], {"a": 1}, b"\xff", (1, 2), 2.5, None, np.array([1, 2])])
+@some("odd", [[1], {"a": 1}, b"\xff", (1, 2), 2.5, None, np.array([1, 2])], keep=3)
 def test_no_object_of_a_frame_decides_about_a_type_or_fails_a_run(odd: Any, tmp_path: Path) -> None:
     found = {}
     for number in (1, 1200):  # odd values
@@ -157,9 +159,7 @@ def test_no_object_of_a_frame_decides_about_a_type_or_fails_a_run(odd: Any, tmp_
     assert sum(found[1]) == sum(found[1200]) == 1200
 
 
-@pytest.mark.parametrize(
-    "odd", ["red", 7, b"\xff", 2**64, Decimal("1e-60"), 0.5, [1], "\ud800"], ids=repr
-)
+@some("odd", ["red", 7, b"\xff", 2**64, Decimal("1e-60"), 0.5, [1], "\ud800"], ids=repr, keep=3)
 def test_a_column_of_arrow_changes_nothing_about_objects_beside_it(
     odd: Any, tmp_path: Path
 ) -> None:
@@ -180,7 +180,7 @@ def test_a_column_of_arrow_changes_nothing_about_objects_beside_it(
         assert len(debits(tmp_path / "l")) == 1
 
 
-@pytest.mark.parametrize(
+@some(
     "unknown",
     [
         np.array([1j, 2]),
@@ -191,6 +191,7 @@ def test_a_column_of_arrow_changes_nothing_about_objects_beside_it(
         pandas.array(["1", "2"], dtype=pandas.ArrowDtype(pyarrow.string())).astype("category"),
     ],
     ids=lambda values: str(values.dtype),
+    keep=2,
 )
 def test_types_that_duckdb_does_not_know_are_read_as_objects(unknown: Any) -> None:
     """One value of another type would make objects of them, so they are not refused either."""
@@ -285,7 +286,7 @@ EQUAL = [  # categories that pandas may take for each other, in the order of a d
 ]
 
 
-@pytest.mark.parametrize(("categories", "refused"), EQUAL)
+@some(("categories", "refused"), EQUAL, keep=3)
 def test_categories_that_a_frame_may_hold_as_one_value_are_refused(
     categories: list[str], refused: bool, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from engine_conformance import DOMAIN, ROWS, Subject, codes, conforms_without_tables
 from source_rows import ROW, WAYS, arrays, beside_y, csv_file, database, debits, fitted, pandas
+from variants import some
 
 from dpforest_duckdb import BudgetError, DpforestError, UsageError, budget, evaluate, prepare
 from dpforest_duckdb.domain.file import domain_from_mapping
@@ -25,7 +26,7 @@ from dpforest_duckdb.training.opening import find_rows
 from dpforest_duckdb.training.train import train_many
 
 
-@pytest.mark.parametrize("way", WAYS)
+@some("way", WAYS, keep=5)
 def test_every_source_gives_the_codes_of_its_rows(way: str, tmp_path: Path) -> None:
     con = database(tmp_path)
     found = find_rows(con, WAYS[way](con, tmp_path))
