@@ -33,7 +33,8 @@ class Request:
     equal. `first` are the queries that were planned before the recipe was chosen or sized: the
     counts of the rows, and those about bounds and the strongest attribute; empty before that.
     `epsilon` is what is left after the bounds, window and strongest queries; the row counts are
-    still to be taken off. Costs in ρ are all still to be taken off. `misclassified` is a noisy
+    still to be taken off. `taken` is the nano-ε that those queries took from it. `rho` belongs to
+    the whole ε, so all costs are still to be taken off it. `misclassified` is a noisy
     number of rows that the strongest attribute alone classifies wrongly; None if it was not
     queried. `drawn` are the attributes that were drawn together with their bins, released; empty if
     none were.
@@ -50,6 +51,7 @@ class Request:
     delta: int = 0
     reach: int = 0
     first: tuple[PlannedQuery, ...] = ()
+    taken: int = 0
     misclassified: int | None = None
     drawn: tuple[int, ...] = ()
 
@@ -78,8 +80,12 @@ class Request:
 
     @property
     def rho(self) -> int:
-        """The ρ that ε and δ allow, in atto-ρ; 0 under pure ε."""
-        return rho_of(self.epsilon, self.delta)
+        """The ρ that δ and the whole ε allow, in atto-ρ; 0 under pure ε."""
+        return rho_of(self.epsilon + self.taken, self.delta)
+
+    def after(self, first: tuple[PlannedQuery, ...], cost: int) -> Request:
+        """The request with these first queries, the last of which takes `cost` nano-ε."""
+        return replace(self, first=first, epsilon=self.epsilon - cost, taken=self.taken + cost)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ They come after the noisy number of rows and before everything else of a recipe;
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from math import isqrt
 
 from dpforest_duckdb.learners.private_bins import to_be_cut
@@ -70,5 +69,5 @@ def _with(request: Request, query: PlannedQuery, measure: Measure) -> Request:
 
     Costs in ρ are taken off by the recipe's plan.
     """
-    epsilon = request.epsilon - (query.total if measure == "ε" else 0)
-    return replace(request, epsilon=epsilon, first=(*first_queries(request), query))
+    cost = query.total if measure == "ε" else 0
+    return request.after((*first_queries(request), query), cost)

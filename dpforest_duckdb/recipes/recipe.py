@@ -15,7 +15,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import Sample
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.learners.levels import LEVELS
-from dpforest_duckdb.privacy.plan import AGAIN, Measure, Plan, PlannedQuery
+from dpforest_duckdb.privacy.plan import AGAIN, Measure, Plan
 from dpforest_duckdb.recipes.bounds_queries import with_check
 from dpforest_duckdb.recipes.conformance import Line
 from dpforest_duckdb.recipes.leaf_queries import COUNTS, Leaf
@@ -174,7 +174,6 @@ class Recipe:
         rows_per_unit: int = 1,
         rows: int = 0,
         delta: int = 0,
-        first: tuple[PlannedQuery, ...] = (),
     ) -> Request:
         """The request with trees and depth, set by public rules.
 
@@ -204,17 +203,7 @@ class Recipe:
                 f"that large: ask for --depth {reach + self.depth_of_root} at most, or for fewer "
                 "--trees."
             )
-        return Request(
-            domain,
-            epsilon,
-            wanted,
-            deep,
-            rows_per_unit,
-            rows,
-            delta=delta,
-            reach=reach,
-            first=first,
-        )
+        return Request(domain, epsilon, wanted, deep, rows_per_unit, rows, delta=delta, reach=reach)
 
     def remarks(self, trees: int | None, depth: int | None) -> list[str]:
         """A sentence for each requested number that has no effect, or another one."""
@@ -231,10 +220,13 @@ class Recipe:
                 f"--depth has no effect: recipe {self.name} sets the depth of its trees itself."
             )
         elif depth is not None and self.depth_of_root:
-            splits = max(1, depth - self.depth_of_root)
+            splits = depth - self.depth_of_root
             found.append(
                 f"--depth counts the nodes on a path in {self.name}, as its paper does: the most "
                 f"splits are {splits}."
+                if splits
+                else f"--depth 1 is a root alone in {self.name}, so it counts as "
+                f"{self.depth_of_root + 1}."
             )
         return found
 
@@ -315,13 +307,13 @@ class Recipe:
 
     def continued(self, request: Request) -> Request:
         """The request of another recipe in this recipe's own size, after the same first queries."""
-        return self.request(
+        other = self.request(
             request.domain,
             request.epsilon,
             rows_per_unit=request.rows_per_unit,
             delta=request.delta,
-            first=request.first,
         )
+        return replace(other, first=request.first, taken=request.taken)
 
     def sized(self, request: Request, classes: Integers) -> Request:
         """The request with trees, depth and bins for these class counts."""

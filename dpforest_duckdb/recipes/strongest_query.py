@@ -8,7 +8,6 @@ rows are left. See `learners.strongest_attribute`.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from dpforest_duckdb.learners.private_bounds import clear_check
 from dpforest_duckdb.privacy.amounts import NANO
@@ -37,4 +36,4 @@ def with_strongest(request: Request, rows: int) -> Request:
     part = math.isqrt(request.epsilon * request.rows_per_unit * NANO // max(rows, 1))
     cost = min(max(part, request.epsilon // CHEAPEST), request.epsilon // DEAREST)
     query = counting(STRONGEST, (cost,), of="rows classified wrongly")
-    return replace(request, epsilon=request.epsilon - cost, first=(*first_queries(request), query))
+    return request.after((*first_queries(request), query), cost)
