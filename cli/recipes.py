@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,6 +11,7 @@ from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import emit, show_table, tell
 
 if TYPE_CHECKING:
+    from dpforest_duckdb.domain import Domain
     from dpforest_duckdb.privacy.plan import Plan
     from dpforest_duckdb.recipes.recipe import Recipe
 
@@ -47,6 +49,9 @@ leaves, and `models show` says how many.
 
 No text gives these details, so they are assumed for every system whose table says nothing else:
 
+- A split by categories has one more child, for values outside the domain. It is split further and
+  gets noise as any other, so that no row decides whether it is there. It counts in the limit on
+  leaves.
 - Numeric attributes are split at the edges of public bins. A system that makes a child for each
   value makes one for each bin. DiffPRFs Table 1 lists SuLQ-based ID3, PINQ-based ID3 and DiffP-ID3
   for discrete attributes only.
@@ -115,7 +120,7 @@ def recipes(
 def _facts(recipe: Recipe, epsilon: int) -> dict[str, Any]:
     from dpforest_duckdb.recipes.recipe import OURS
 
-    published, plan = recipe.published or recipe, _example(recipe, epsilon)
+    published, mechanisms = recipe.published or recipe, _mechanisms(recipe, epsilon)
     return {
         "name": recipe.name,
         "title": recipe.title,
@@ -133,9 +138,9 @@ def _facts(recipe: Recipe, epsilon: int) -> dict[str, Any]:
             "trees": recipe.trees if isinstance(recipe.trees, int) else "a rule of the domain",
             "depth": recipe.depth if isinstance(recipe.depth, int) else "a rule of the domain",
             "depth_of_root": recipe.depth_of_root,
-            "leaf": "gradients" if plan.query("sweep") else recipe.leaf.gives,
+            "leaf": "log-odds" if {"means", "sweep"} & set(mechanisms) else recipe.leaf.gives,
             "distinct_roots": recipe.distinct_roots,
-            "mechanisms": {q.purpose: q.mechanism for q in plan.queries},
+            "mechanisms": mechanisms,
         },
         "lines": [
             {
@@ -150,18 +155,42 @@ def _facts(recipe: Recipe, epsilon: int) -> dict[str, Any]:
     }
 
 
+def _mechanisms(recipe: Recipe, epsilon: int) -> dict[str, str]:
+    """The mechanisms of every query that a recipe may ask, by its purpose.
+
+    A recipe that adapts to the rows is shown for two, three and eight classes, few and many
+    numbers, with a δ and without.
+    """
+    from dpforest_duckdb.privacy.amounts import ATTO
+
+    plans = [_example(recipe, epsilon)]
+    if recipe.counts_rows:
+        for numbers, classes, delta in product((2, 12), (2, 3, 8), (0, ATTO // 10**5)):
+            request = recipe.request(_domain(numbers, classes, 1_000), epsilon, delta=delta)
+            plans.extend(recipe.plans(request))
+    found: dict[str, list[str]] = {}
+    for query in (query for plan in plans for query in plan.queries):
+        of_purpose = found.setdefault(query.purpose, [])
+        if query.mechanism not in of_purpose:
+            of_purpose.append(query.mechanism)
+    return {purpose: " or ".join(several) for purpose, several in found.items()}
+
+
 def _example(recipe: Recipe, epsilon: int) -> Plan:
     """The plan for a domain of six categorical attributes and two numeric ones."""
+    return recipe.whole_plan(recipe.request(_domain(2, 2, 31), epsilon))
+
+
+def _domain(numbers: int, classes: int, upper: int) -> Domain:
+    """Six categorical attributes, and some numbers from 0 to `upper`."""
     from dpforest_duckdb.domain import Attribute, Domain
     from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 
     attributes = [Attribute(f"a{n}", "categorical", ("x", "y", "z")) for n in range(6)]
-    attributes += [Attribute(f"n{n}", "numeric", lower=0, upper=31) for n in range(2)]
-    domain = Domain(tuple(attributes), "c", ("x", "y")).bind(
-        {**{a.name: VARCHAR if a.kind == "categorical" else INTEGER for a in attributes},
-         "c": VARCHAR}
-    )  # fmt: skip
-    return recipe.whole_plan(recipe.request(domain, epsilon))
+    attributes += [Attribute(f"n{n}", "numeric", lower=0, upper=upper) for n in range(numbers)]
+    types = {each.name: VARCHAR if each.kind == "categorical" else INTEGER for each in attributes}
+    labels = tuple(map(str, range(classes)))
+    return Domain(tuple(attributes), "c", labels).bind({**types, "c": VARCHAR})
 
 
 def _document(facts: list[dict[str, Any]]) -> str:

@@ -43,15 +43,18 @@ def prune_by_error(tree: Tree, cells: Sequence[int]) -> Tree:
     """C4.5's rule: remove a subtree that is not expected to err less than its root as a leaf.
 
     The errors are those of noisy counts at the upper end of a 25 % confidence interval (z = .69),
-    summed over the leaves. Needs noisy `counts` at every node.
+    summed over the leaves; a leaf without a count above 0 has none. Needs noisy `counts` at every
+    node.
     """
     assert tree.counts is not None, "pruning by counts needs counts at every node"
     z = 0.69
     present = np.clip(tree.counts, 0, None).astype(np.float64)
-    size = np.maximum(present.sum(axis=1), 1.0)
+    rows = present.sum(axis=1)
+    size = np.maximum(rows, 1.0)
     share = 1 - present.max(axis=1) / size
     spread = z * np.sqrt(share * (1 - share) / size + z * z / (4 * size * size))
     errors = size * (share + z * z / (2 * size) + spread) / (1 + z * z / size)
+    errors[rows == 0] = 0.0
     below, closed = errors.copy(), tree.kind == LEAF
     for node in reversed(range(tree.nodes)):
         children = list(tree.children(node, cells))

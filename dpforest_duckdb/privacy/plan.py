@@ -5,8 +5,10 @@ depth, and trees on disjoint rows, hold different units, so together they cost o
 composition). Costs are pure ε in integer nano-ε; with a δ, concentrated ρ in integer atto-ρ (see
 `zcdp`).
 
-A recipe may choose, by a released figure, which of two recipes continues. Each of the two is (ε,
-δ)-DP, and every outcome belongs to exactly one of them, so the whole is (ε, δ)-DP.
+Released figures may decide whether the costs of the rest add up in ε or in ρ. Outcomes of plans in
+ε lose at most ε, and need no δ. All plans in ρ are one adaptive mechanism, whose costs are at most
+ρ on every path (Feldman & Zrnic, NeurIPS 2021). So outcomes of these are (ε, δ)-DP together, and δ
+counts once. A plan that spent a δ outside ρ would need another proof.
 """
 
 from __future__ import annotations

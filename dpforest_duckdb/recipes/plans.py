@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from dpforest_duckdb.learners.private_bins import MEDIANS, to_be_cut
@@ -49,6 +50,19 @@ def spread(
         query = PlannedQuery(purpose, mechanism, parts, times, per_row=int(mechanism == LAPLACE))
         planned.append(query)
     return Plan(tuple(query for query in planned if query.by_depth))
+
+
+def counting_twice(plan: Plan, request: Request) -> Plan:
+    """The plan, where the counts that splits are chosen by have each row twice for each attribute:
+    by its value, and by its value and class.
+    """
+    twice = 2 * len(request.domain.attributes)
+    return Plan(
+        tuple(
+            replace(query, per_row=twice) if query.purpose == "split" else query
+            for query in plan.queries
+        )
+    )
 
 
 def medians(

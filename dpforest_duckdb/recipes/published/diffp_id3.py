@@ -55,9 +55,10 @@ LINES = (
         "plan: per_node",
     ),
     Line(
-        "The size of leaves is queried too, which makes 2δ queries.",
-        "Fletcher & Islam 2015, Table 1",
+        "There are 2δ queries on a path.",
+        "Fletcher & Islam 2015, §4 and Table 1",
         "plan: per_node",
+        assumed="The size of leaves is queried too, which makes 2δ.",
     ),
     Line(
         "The exponential mechanism draws the attribute by ε u / 2Δ.",

@@ -56,7 +56,8 @@ LINES = (
         "If n of them are numeric, the ε of the split is divided by n + 1.",
         "§3.1, line 10",
         "choose: by_points",
-        assumed="n counts those that have more than one point left. The others need no draw.",
+        assumed="n counts those that have more than one point left. The others need no draw. Line "
+        "12 hands the divided ε down; here each depth has the ε of §3.3 again.",
     ),
     Line(
         "Each numeric attribute has a point, drawn with probability ∝ |R_i| exp(ε q / 2Δ).",

@@ -39,7 +39,13 @@ LINES = (
     Line(
         "There are as many trees as requested. The experiments have 1 and 4.", "Section 5", "trees"
     ),
-    Line("A split has one child per category.", "Algorithm 1, lines 20 to 23", "split_type"),
+    Line(
+        "A split has one child per category.",
+        "Algorithm 1, lines 20 to 23",
+        "split_type",
+        assumed="It has one more, for values outside the domain. Its noisy counts take part in "
+        "(27).",
+    ),
     Line(
         "Numeric attributes are made discrete beforehand.",
         "footnote 2",

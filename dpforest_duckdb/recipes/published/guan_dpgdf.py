@@ -74,7 +74,8 @@ LINES = (
         "A split has children.",
         NO_TEXT,
         "split_type",
-        assumed="A category has a child of its own, a number two, as in ID3 and C4.5.",
+        assumed="A category has a child of its own, a number two, as in ID3 and C4.5. Each edge "
+        "between its bins is a candidate beside the other attributes.",
     ),
     Line(
         "The split is chosen among some attributes.",

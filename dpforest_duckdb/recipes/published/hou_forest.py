@@ -91,10 +91,12 @@ LINES = (
         "split_type",
         assumed="ID3 and C4.5, which IG_GR combines, do so. Numeric points are bin edges.",
     ),
+    Line("The leaves have noisy class counts.", "thesis §4.1.2: commonly (4.3)", "plan: LAPLACE"),
     Line(
-        "A leaf votes for its most frequent class by noisy counts.",
-        "thesis (4.3)",
+        "A leaf votes.",
+        NO_TEXT,
         "finish: vote_by_majority",
+        assumed="It votes for its most frequent class by noisy counts.",
     ),
     Line(
         "The trees vote.",

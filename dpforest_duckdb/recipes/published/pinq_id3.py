@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_counts
-from dpforest_duckdb.privacy.plan import LAPLACE
+from dpforest_duckdb.privacy.plan import LAPLACE, Plan
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
-from dpforest_duckdb.recipes.plans import per_node
+from dpforest_duckdb.recipes.plans import counting_twice, per_node
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.recipes.stopping import children_within_noise
+from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.published import by_noisy_counts
 
 LINES = (
@@ -73,6 +74,13 @@ LINES = (
     ),
 )
 
+
+def plan(request: Request) -> Plan:
+    """Equal parts for a node's size, its split, and in the end its class counts."""
+    parts = per_node("discrete Laplace on the attributes left", LAPLACE)(request)
+    return counting_twice(parts, request)
+
+
 PINQ_ID3 = Recipe(
     name="pinq-id3",
     title="PINQ-based ID3 (McSherry; Friedman & Schuster)",
@@ -83,7 +91,7 @@ PINQ_ID3 = Recipe(
     choose=by_noisy_counts(of_all=False),
     trees=1,
     depth=3,
-    plan=per_node("discrete Laplace on the attributes left", LAPLACE),
+    plan=plan,
     stop=children_within_noise,
     finish=each(alone(vote_by_counts)),
     only="Everything is computed from noisy counts: it is private as published.",

@@ -13,6 +13,8 @@ class and 0 of the others, whose smooth sensitivity is e^(−jε) at a lead of j
 
 from __future__ import annotations
 
+from itertools import count
+
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_label
@@ -27,7 +29,7 @@ def depth(domain: Domain) -> int:
     """Half of the discrete attributes, and the d that leaves less than half of s numeric ones."""
     s = sum(a.kind == "numeric" for a in domain.attributes)
     discrete = (len(domain.attributes) - s) // 2
-    first = next((d for d in range(64) if s * ((s - 1) / s) ** d < s / 2), 0) if s else 0
+    first = next(d for d in count() if s * ((s - 1) / s) ** d < s / 2) if s else 0
     return max(1, discrete + first)
 
 

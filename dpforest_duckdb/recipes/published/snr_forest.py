@@ -47,7 +47,7 @@ def adapt(histogram: Integers, request: Request, spent: Fraction = ROWS_SHARE) -
     theta = math.sqrt(2) * len(domain.classes) * share  # times τ
     sizes = [len(attribute.expected) for attribute in domain.attributes]
     bearable = math.ceil(rows / float(np.mean(sizes)) ** 2 / theta) - 1
-    return replace(request, rows=rows, trees=max(1, min(request.trees, bearable)))
+    return replace(request, rows=rows, trees=max(1, min(request.trees, len(sizes), bearable)))
 
 
 LINES = (
@@ -73,7 +73,7 @@ LINES = (
         repaired="A noisy number of rows is paid for with 4 % of the budget.",
     ),
     Line("t is |A| at first.", "thesis §4.5.1", "trees"),
-    Line("There is no greatest depth.", "thesis Table 4.1", "depth"),
+    Line("Only θ and the attributes left limit the depth.", "thesis §4.5.1 and §4.5.3", "depth"),
     Line(
         "A random attribute is used, once on a path.",
         "thesis Table 4.1 and §4.5.3",

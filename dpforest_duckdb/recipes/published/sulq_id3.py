@@ -13,7 +13,7 @@ from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_counts
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
-from dpforest_duckdb.recipes.plans import spread
+from dpforest_duckdb.recipes.plans import counting_twice, spread
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.published import by_noisy_counts
@@ -66,7 +66,7 @@ LINES = (
 def plan(request: Request) -> Plan:
     """All of B for the splits, in equal parts for every depth."""
     counts = ("discrete Laplace on every attribute", (1,) * request.depth)
-    return spread(request, {"split": counts})
+    return counting_twice(spread(request, {"split": counts}), request)
 
 
 SULQ_ID3 = Recipe(

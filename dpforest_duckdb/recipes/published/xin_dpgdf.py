@@ -57,6 +57,13 @@ LINES = (
         repaired="Gini is weighted by rows, with Δ = 2.",
     ),
     Line(
+        "A numeric attribute has a point.",
+        NO_TEXT,
+        "choose: by_published",
+        assumed="Each edge between its bins is a candidate of the same draw, beside the other "
+        "attributes.",
+    ),
+    Line(
         "Gini has a sensitivity.",
         NO_TEXT,
         "choose: constant",
