@@ -19,6 +19,7 @@ from dpforest_duckdb.cli import app
 
 SECRET = "planted-value"  # begins every name in the private table: no output may hold it
 PROGRAM = "from dpforest_duckdb.cli import main; main()"
+FOREST_KEYS = {"model", "recipe", "epsilon", "delta", "private", "trees", "nodes", "depth"}
 
 # Typer builds all commands for every call, which takes as long as many a command itself
 testing._get_command = cache(testing._get_command)

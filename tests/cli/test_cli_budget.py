@@ -1,0 +1,112 @@
+"""The verb budget shows and caps what a table may cost; runs past the cap are refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from shell import dpforest, make, refused, state, train
+
+
+def test_a_seed_is_refused_on_a_capped_table(db: Path) -> None:
+    dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "9")
+    before = state(db)
+    said = dpforest(*train(db, "--name", "again", "--seed", "5", "--not-private"))
+    refused(said, "visits", "not private")
+    assert state(db) == before
+
+
+def test_a_run_past_the_cap_is_refused(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
+
+    dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "1.25")
+    before = state(db)
+    monkeypatch.setattr(DuckDBSnapshot, "encode", lambda *a, **k: pytest.fail("rows were read"))
+    said = dpforest(*train(db, "--name", "again"))
+    refused(said, "ε = 1 but only 0.25", "cap of 1.25", '"visits"')
+    assert state(db) == before
+
+
+def test_rows_are_protected_only_with_a_word_about_persons(db: Path, tmp_path: Path) -> None:
+    """Whoever caps or trains without a privacy unit, or with another one than the domain's."""
+    said = dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "9")
+    assert "protect persons with --privacy-unit COLUMN" in said.err
+    again = dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "8")
+    assert "protect persons" not in again.err, "said once"
+    file = tmp_path / "visits.toml"
+    content = dpforest("domain", "--db", db, "--table", "visits", "--target", "ill").out
+    content = re.sub(r'name = "who"\n', 'name = "who"\nkind = "identifier"\n', content)
+    file.write_text(f'privacy_unit = "who"\n{content}')
+    said = dpforest(*train(db, "--name", "row", "--domain", file, "--privacy-unit", "row"))
+    assert 'the domain names "who" as the privacy unit; this run protects each row' in said.err
+
+
+def test_budget_json_and_raising(db: Path) -> None:
+    show = ("budget", "show", "--db", db, "--json")
+    set_ = ("budget", "set", "--db", db, "--table", "visits", "--json", "--epsilon")
+    facts = dpforest(*show, "--table", "visits").facts
+    assert set(facts) == {
+        *("table", "cap", "spent", "left", "delta_cap", "delta_spent"),
+        *("privacy_unit", "rows_per_unit", "entries"),
+    }
+    assert (facts["table"], facts["cap"], facts["spent"], facts["left"]) == (
+        "visits",
+        None,
+        1,
+        None,
+    )
+    (entry,) = facts["entries"]
+    assert set(entry) == {
+        *("time", "recipe", "model", "epsilon", "delta", "private", "state"),
+        *("privacy_unit", "rows_per_unit"),
+    }
+    assert (entry["model"], entry["epsilon"], entry["state"]) == ("risk", 1, "done")
+    assert dpforest(*set_, "3").facts["left"] == 2, "what was spent before counts"
+    before = state(db)
+    refused(dpforest(*set_, "4"), '"visits" has a cap of ε = 3', "--raise", "become 4")
+    refused(dpforest(*set_, "3", "--delta", "0.1"), "cap of δ = 0", "--raise")
+    refused(dpforest(*set_, "3", "--privacy-unit", "who"), "protects each row", '"who"')
+    assert state(db) == before
+    assert dpforest(*set_, "4", "--raise").facts["cap"] == 4
+    said = dpforest(*set_, "0.5")
+    assert (said.facts["cap"], said.facts["left"]) == (0.5, 0)
+    assert "every run is refused" in said.err
+    shown = dpforest(*show).facts
+    assert shown == said.facts, "the one table with a budget needs no --table"
+
+
+def test_budget_names_the_options_that_are_missing(db: Path) -> None:
+    before = state(db)
+    shared = ("--db", db)
+    refused(dpforest("budget", "set", *shared, "--epsilon", "1"), "--table", code=2)
+    refused(dpforest("budget", "set", *shared, "--table", "visits"), "--epsilon", code=2)
+    for idle in (
+        *(("--epsilon", "1"), ("--delta", "0"), ("--privacy-unit", "row")),
+        *(("--rows-per-unit", "1"), ("--raise",)),
+    ):
+        refused(dpforest("budget", "show", *shared, *idle), idle[0], "budget set", code=2)
+    assert state(db) == before
+
+
+def test_budget_of_several_tables_asks_which(tmp_path: Path) -> None:
+    database = tmp_path / "d.duckdb"
+    make(database, "CREATE TABLE one (a INT)", "CREATE TABLE two (a INT)")
+    refused(dpforest("budget", "--db", database), "--table", "one, two", code=2)
+
+
+def test_a_ledger_may_lie_elsewhere(tmp_path: Path) -> None:
+    db, ledger = tmp_path / "d.duckdb", tmp_path / "book"
+    make(db, "CREATE TABLE visits (age INT CHECK (age BETWEEN 0 AND 9), ill BOOLEAN)")
+    assert dpforest(*train(db, "--ledger", ledger)).code == 0
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["book", "d.duckdb"]
+    shown = ("budget", "--db", db, "--table", "visits")
+    assert dpforest(*shown, "--ledger", ledger, "--json").facts["spent"] == 1
+    refused(dpforest(*shown), "does not hold the last debit", "--ledger")
+
+
+def test_budgets_follow_a_table_that_is_renamed(db: Path) -> None:
+    dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "2")
+    make(db, "ALTER TABLE visits RENAME TO calls", "CREATE TABLE visits AS FROM fresh")
+    facts = dpforest("budget", "--db", db, "--table", "calls", "--json").facts
+    assert (facts["table"], facts["cap"], facts["spent"]) == ("calls", 2, 1)

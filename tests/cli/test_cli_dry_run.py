@@ -1,0 +1,134 @@
+"""A dry run shows a plan and touches nothing; --show-sql shows what reads rows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import duckdb
+import pytest
+from shell import FOREST_KEYS, dpforest, state, train
+
+from dpforest_duckdb.cli.plan import _cost
+from dpforest_duckdb.privacy.plan import PlannedQuery
+
+
+def test_dry_run_touches_nothing(db: Path) -> None:
+    before = state(db)
+    said = dpforest(*train(db, "--dry-run", "--json", "--name", "again"))
+    assert set(said.facts) == {"recipe", "cost", "left", "trees", "depth", "plan", "branches"}
+    assert said.facts["cost"] == 1
+    assert said.facts["left"] is None
+    for query_ in said.facts["plan"]:
+        assert set(query_) == {"purpose", "mechanism", "epsilon", "trees", "noise"}
+        spread = query_["noise"]
+        # counts have the discrete Laplace's deviation, a little below the continuous one
+        assert spread is None or 0.5 < spread * min(query_["epsilon"]) < 2**0.5
+    assert any(query_["noise"] for query_ in said.facts["plan"])
+    table = dpforest(*train(db, "--dry-run", "--name", "again")).text
+    first = table.splitlines()
+    assert first[:4] == [
+        "A dry run: no row is read, and nothing is debited.",
+        'debit     cost ε = 1, before a row is read (table "visits": no cap)',
+        "protects  each row, added or removed",
+        "recipe    auto: a noisy count of the rows first, then by that number:",
+    ]
+    assert first[4].startswith("  1 to ")
+    assert "count the rows of each class at each value" in first[4]
+    assert "Every query:" in first[5:9]
+    assert "discrete Laplace" in table
+    assert state(db) == before
+
+
+def test_dry_run_says_what_is_left_of_a_cap(db: Path) -> None:
+    dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "1.5")
+    said = dpforest(*train(db, "--dry-run", "--name", "again"))
+    assert said.code == 1
+    assert '(table "visits": left ε = 0.5)' in said.out
+    assert "does not allow this run" in said.err
+
+
+@pytest.mark.more
+def test_dry_run_names_the_recipe_that_follows_if_one_attribute_suffices(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "d.duckdb")) as con:
+        numbers = ", ".join(f"n{i} DOUBLE CHECK (n{i} BETWEEN 0 AND 9)" for i in range(6))
+        con.execute(f"CREATE TABLE t ({numbers}, y ENUM ('a', 'b', 'c', 'd', 'e', 'f'))")
+    asked = ("train", "--db", tmp_path / "d.duckdb", "--table", "t", "--target", "y")
+    asked += ("--epsilon", "1", "--privacy-unit", "row", "--name", "m", "--dry-run")
+    found = {b["recipe"]: b for b in dpforest(*asked, "--json").facts["branches"]}
+    other = found["class-means"]["if_one_suffices"]
+    assert all("if_one_suffices" not in b for name, b in found.items() if name != "class-means")
+    (line,) = re.findall(r"^strongest: .*$", dpforest(*asked).text, re.MULTILINE)
+    assert other == "log-odds"
+    assert "These ranges assume equally frequent classes" in dpforest(*asked).text
+    assert f"{other} uses what is left" in line
+
+
+def test_show_sql_is_on_stderr_and_hides_the_salt(db: Path) -> None:
+    said = dpforest(*train(db, "--name", "again", "--show-sql", "--json", "--privacy-unit", "who"))
+    assert set(said.facts) == FOREST_KEYS
+    for word in ("CREATE TEMP TABLE", "GROUP BY", "-- reads private rows: yes", "$salt"):
+        assert word in said.err
+    assert not re.search(r"\b\d{15,}\b", said.err), "a number as long as a salt"
+    assert "CREATE TEMP TABLE" not in dpforest(*train(db, "--name", "third")).err
+    shared = ("--db", db, "--model", "risk", "--show-sql", "--json")
+    for words in (("score", "--table", "fresh", "--into", "s"), ("evaluate", "--table", "fresh")):
+        said = dpforest(*words, *shared)
+        assert said.facts
+        assert "CASE" in said.err
+
+
+def test_show_sql_marks_every_statement_that_reads_rows(db: Path) -> None:
+    model = ("--db", db, "--model", "risk")
+    for words, reads in (
+        (train(db, "--name", "again"), True),
+        (train(db, "--name", "third", "--dry-run"), False),
+        (("evaluate", *model, "--table", "visits"), True),
+        (("sql", *model), False),
+        (("rules", *model), False),
+        (("models", "--db", db), False),
+        (("budget", "--db", db, "--table", "visits"), False),
+        (("domain", "--db", db, "--table", "visits"), False),
+    ):
+        said = dpforest(*words, "--show-sql")
+        assert said.code == 0
+        shown = [text for text in said.err.split(";\n") if "SELECT" in text]
+        assert shown, words
+        assert all("-- reads private rows: " in text for text in shown)
+        assert ("-- reads private rows: yes" in said.err) == reads, words
+
+
+def test_domain_and_dry_run_name_no_table_of_the_user(
+    db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DuckDB reports which tables a statement reads; functions of the catalogue are left out."""
+    from dpforest_duckdb.engine.duckdb import DuckDBEngine
+
+    run_, read = DuckDBEngine.run, set()
+
+    def watched(self: DuckDBEngine, sql: str, *values: object, **more: object) -> object:
+        read.update(self.connection.get_table_names(sql.replace("?", "NULL")))
+        return run_(self, sql, *values, **more)
+
+    monkeypatch.setattr(DuckDBEngine, "run", watched)
+    assert dpforest("domain", "--db", db, "--table", "visits", "--target", "ill").code == 0
+    assert read == set()
+    assert dpforest(*train(db, "--name", "new", "--dry-run")).code == 0
+    assert read == {"models"}
+    assert dpforest("evaluate", "--db", db, "--model", "risk", "--table", "visits").code == 0
+    assert "visits" in read
+
+
+@pytest.mark.parametrize(
+    ("few", "many", "shown"),
+    [
+        ((20,), (20,), "0.00000002"),
+        ((15,), (5,), "0.000000015 to 0.000000005"),
+        ((9, 4), (7, 5, 2), "0.000000002 to 0.000000009"),
+    ],
+)
+def test_a_cost_is_shown_as_one_range(
+    few: tuple[int, ...], many: tuple[int, ...], shown: str
+) -> None:
+    forms = [PlannedQuery("tables", "joint noise", each) for each in (few, many)]
+    assert _cost(*forms) == shown

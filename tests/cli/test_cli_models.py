@@ -1,0 +1,96 @@
+"""The verbs models, rules and recipes list, show and move what is there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import duckdb
+from shell import FOREST_KEYS, dpforest, refused, train
+
+
+def test_models_list_show_drop(db: Path) -> None:
+    listed = dpforest("models", "--db", db, "--json").facts
+    assert set(listed) == {"models"}
+    assert [set(model) for model in listed["models"]] == [FOREST_KEYS | {"target", "table"}]
+    assert "risk" in dpforest("models", "list", "--db", db).text
+    shown = dpforest("models", "show", "risk", "--db", db, "--json").facts
+    more = {"table", "target", "classes", "attributes", "guarantee", "limited", "picked"}
+    assert set(shown) == FOREST_KEYS | more
+    assert shown["classes"] == ["false", "true"]
+    assert "ε = 1, δ = 0, per row" in dpforest("models", "show", "risk", "--db", db).text
+    refused(dpforest("models", "show", "--db", db), "models show NAME", code=2)
+    refused(dpforest("models", "drop", "zzz", "--db", db), '"zzz"')
+    refused(dpforest("models", "drop", "risk"), "--db", code=2)
+    for words, sentence in (
+        (("list", "risk"), "models show risk"),
+        (("show", "risk", "--model", "other"), "--model"),
+        (("drop", "risk", "--out", "m.json"), "--out goes with models export"),
+        (("drop", "risk", "--replace"), "--replace goes with"),
+        (("export", "risk", "--out", "m.json", "--name", "m"), "--name goes with models import"),
+    ):
+        refused(dpforest("models", *words, "--db", db), sentence, code=2)
+    dropped = dpforest("models", "drop", "RISK", "--db", db, "--json").facts
+    assert dropped == {"model": "RISK", "action": "drop"}
+    assert dpforest("models", "--db", db).text == "There is no model in the database.\n"
+    assert dpforest("budget", "--db", db, "--json").facts["spent"] == 1, "the debit stays"
+
+
+def test_models_export_and_import(db: Path, tmp_path: Path) -> None:
+    file, other = tmp_path / "m.json", tmp_path / "other.duckdb"
+    export = ("models", "export", "risk", "--db", db)
+    refused(dpforest(*export), "--out", code=2)
+    assert dpforest(*export, "--out", file, "--json").facts == {"model": "risk", "action": "export"}
+    refused(dpforest(*export, "--out", file), "--replace")
+    assert dpforest(*export, "--out", file, "--replace").code == 0
+    duckdb.connect(str(other)).close()
+    into = ("models", "import", file, "--db", other)
+    assert dpforest(*into, "--json").facts == {"model": "risk", "action": "import"}
+    refused(dpforest(*into), '"risk" already', "--replace")
+    assert dpforest(*into, "--replace").code == 0
+    assert dpforest(*into, "--name", "second").code == 0
+    back = tmp_path / "back.json"
+    dpforest("models", "export", "second", "--db", other, "--out", back)
+    named = json.loads(file.read_text()) | {"name": "second"}
+    assert json.loads(back.read_text()) == named
+
+
+def test_what_shows_a_model_says_that_it_is_not_private(db: Path) -> None:
+    trained = dpforest(*train(db, "--name", "open", "--seed", "1", "--not-private"))
+    assert "Note: after a run that is not private, this table cannot be capped." in trained.err
+    for verb in ("show", "rules"):
+        for more in ((), ("--json",)):
+            said = dpforest(verb, "--db", db, "--model", "open", *more)
+            assert "This model is not private, so do not publish it" in said.err
+            assert "not private" not in dpforest(verb, "--db", db, "--model", "risk", *more).err
+
+
+def test_rules_are_every_path_with_noisy_figures(db: Path) -> None:
+    found = dpforest("rules", "--db", db, "--model", "risk", "--json").facts
+    assert set(found) == {"rules"}
+    for rule in found["rules"]:
+        assert {"rule", "counts", "noise", "confidence", "support", "prediction"} <= set(rule)
+    nodes = dpforest("models", "show", "risk", "--db", db, "--json").facts["nodes"]
+    assert len(found["rules"]) == nodes
+    leaves = dpforest("rules", "--db", db, "--model", "risk", "--leaves-only", "--json").facts
+    assert leaves["rules"] == [rule for rule in found["rules"] if rule["leaf"]]
+    most = dpforest("rules", "--db", db, "--model", "risk", "--top", 3, "--json").facts["rules"]
+    support = sorted((rule["support"] or 0 for rule in found["rules"]), reverse=True)
+    assert [rule["support"] for rule in most] == support[:3]
+    said = dpforest("rules", "--db", db, "--model", "risk")
+    assert "age <= " in said.text
+    assert "classes false, true" in said.err
+
+
+def test_recipes() -> None:
+    facts = dpforest("recipes", "--json").facts
+    assert set(facts) == {"recipes"}
+    keys = {"name", "title", "year", "private_as_published", "rigorous_repair", "pieces"}
+    for recipe in facts["recipes"]:
+        assert keys <= set(recipe)
+    assert {"auto", "dpdf"} <= {recipe["name"] for recipe in facts["recipes"]}
+    assert "Fletcher" in dpforest("recipes").text
+    shown = dpforest("recipes", "dpdf").text
+    for word in ("paper", "flaw", "repair", "Gini"):
+        assert word in shown
+    refused(dpforest("recipes", "dpfd"), "did you mean dpdf")

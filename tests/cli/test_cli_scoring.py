@@ -1,0 +1,199 @@
+"""The verbs score and sql give the same predictions, and evaluate counts how many are right."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from models import bit_sets
+from shell import dpforest, make, query, refused, state, train
+
+
+def test_sql_gives_the_same_result_as_score(db: Path) -> None:
+    scored = dpforest(
+        *("score", "--db", db, "--model", "risk", "--table", "fresh", "--into", "scored", "--json")
+    ).facts
+    assert set(scored) == {"into", "model", "columns", "form"}
+    assert scored["columns"] == ["who", "age", "city", "ill", "prediction", "p_false", "p_true"]
+    # columns in the order of score, whatever their own order: EXCEPT and ORDER BY go by position
+    same = "FROM scored ORDER BY ALL"
+    expected = query(db, same)
+    assert len(expected) == 4
+    assert all(row[-3] in (True, False) and row[-1] + row[-2] == 1 for row in expected)
+    shared = ("sql", "--db", db, "--model", "risk", "--from", "fresh")
+    select = dpforest(*shared).text
+    assert query(db, f"SELECT * FROM ({select.rstrip().rstrip(';')}) ORDER BY ALL") == expected
+    for form in ("view", "table"):
+        make(db, dpforest(*shared, "--as", form, "--into", f"a {form}").text)
+        assert query(db, f'FROM "a {form}" ORDER BY ALL') == expected
+    make(db, dpforest("sql", "--db", db, "--model", "risk", "--as", "macro").text)
+    assert query(db, "FROM risk_scored('fresh') ORDER BY ALL") == expected
+
+
+def test_sql_for_another_engine(db: Path) -> None:
+    model = ["sql", "--db", db, "--model", "risk", "--dialect"]
+    facts = dpforest(*model, "postgresql", "--from", "fresh", "--json").facts
+    assert facts["dialect"] == "postgres"
+    assert "AS MATERIALIZED" in facts["sql"]
+    assert "EXCLUDE" not in facts["sql"]
+    unknown = dpforest(*model, "postgres", "--from", "elsewhere")
+    assert (unknown.code, unknown.out) == (2, "")
+    assert "--columns" in unknown.err
+    assert "--key" in unknown.err
+    assert dpforest(*model, "sqlite", "--from", "elsewhere", "--key", "id").code == 0
+    wrong = dpforest(*model, "postgers")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert 'Did you mean "postgres"?' in wrong.err
+
+
+def test_sql_for_dbt(db: Path) -> None:
+    model = ["sql", "--db", db, "--model", "risk", "--as"]
+    assert "{{ source('raw', 'visits') }}" in dpforest(*model, "dbt", "--from", "raw.visits").out
+    assert 'name: "p_true"' in dpforest(*model, "dbt-schema").out
+    refused = dpforest(*model, "dbt-schema", "--dialect", "polars")
+    assert (refused.code, refused.out) == (2, "")
+
+
+def test_sql_json_and_defaults(db: Path, tmp_path: Path) -> None:
+    facts = dpforest("sql", "--db", db, "--model", "risk", "--as", "view", "--json").facts
+    assert set(facts) == {"model", "as", "dialect", "sql"}
+    assert 'CREATE VIEW "risk_scored"' in facts["sql"]
+    assert 'FROM "visits"' in facts["sql"], "by default the training table"
+    assert "-- private: yes" in facts["sql"]
+    said = dpforest("sql", "--db", db, "--model", "risk", "--into", "v")
+    refused(said, "--into", "--as view", code=2)
+    refused(dpforest("sql", "--model", "risk"), "--db", ".json", code=2)
+    assert dpforest("sql", "--model", "risk", "--db", db, "--as", "csv").code == 2
+
+
+def test_the_fast_form_gives_the_same(db: Path) -> None:
+    shared = ("sql", "--db", db, "--model", "risk", "--from", "fresh")
+    plain = dpforest(*shared).text
+    with bit_sets():
+        fast = dpforest(*shared, "--fast").text
+    assert "dpforest_key" in fast
+    assert "dpforest_key" not in plain
+    assert query(db, fast) == query(db, plain)
+
+
+def test_the_size_of_large_sql_is_printed_and_refused(
+    db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("sql", "--db", db, "--model", "risk")
+    said = dpforest(*words)
+    assert f"{len(said.text.encode()) / 1000:.0f} KB of SQL" in said.err
+    assert "Warning" not in said.err
+    module = sys.modules["dpforest_duckdb.cli.sql"]
+    monkeypatch.setattr(module, "WARNED_BYTES", 100)
+    assert "Athena" in dpforest(*words).err
+    monkeypatch.setattr(module, "MAX_BYTES", 1000)
+    refused(dpforest(*words), "MB", "--force")
+    assert dpforest(*words, "--force").text == said.text
+
+
+def test_score_keeps_rows_and_columns_and_replaces_only_on_request(db: Path) -> None:
+    shared = ("score", "--db", db, "--model", "risk", "--table")
+    assert dpforest(*shared, "visits", "--into", "scored").code == 0
+    assert query(db, "SELECT count(*) FROM scored") == [(1000,)]
+    difference = "SELECT who, age, city, ill FROM scored EXCEPT ALL SELECT * FROM visits"
+    assert query(db, difference) == []
+    before = state(db)
+    refused(dpforest(*shared, "fresh"), "--into", code=2)
+    refused(dpforest(*shared, "fresh", "--into", "SCORED"), "--into", "--replace")
+    refused(dpforest(*shared, "fresh", "--into", "dpforest.models", "--replace"), "dpforest")
+    refused(
+        dpforest(*shared, "fresh", "--into", "FRESH", "--replace"),
+        "may be the table that is scored",
+    )
+    refused(dpforest(*shared, "fresh", "--into", "visits", "--replace"), "privacy budget")
+    refused(dpforest(*shared, "scored", "--into", "twice"), '"prediction"', "--prefix")
+    assert state(db) == before
+    assert dpforest(*shared, "fresh", "--into", "scored", "--replace").code == 0
+    assert query(db, "SELECT count(*) FROM scored") == [(4,)]
+    for written in ("clinic.fresh", "CLINIC.main.Fresh", "main.fresh"):
+        said = dpforest(*shared, written, "--into", "fresh", "--replace")
+        refused(said, "may be the table that is scored")
+    query(db, 'CREATE TABLE "É" (a INTEGER)')
+    query(db, 'ALTER TABLE visits RENAME TO "é"')
+    refused(dpforest(*shared, "fresh", "--into", "é", "--replace"), "privacy budget")
+    assert dpforest(*shared, "scored", "--into", "twice", "--prefix", "old_").code == 0
+    assert query(db, "SELECT count(*) FROM twice WHERE old_prediction = prediction") == [(4,)]
+
+
+def test_a_table_is_replaced_whatever_the_model_is_called(db: Path) -> None:
+    assert dpforest(*train(db, "--name", "CREATE TABLE x")).code == 0
+    score = ("score", "--db", db, "--model", "CREATE TABLE x", "--into", "s", "--table")
+    assert dpforest(*score, "fresh").code == 0
+    assert dpforest(*score, "visits", "--replace").code == 0
+    assert query(db, "SELECT count(*) FROM s") == [(1000,)]
+
+
+def test_a_model_file_scores_in_another_database(db: Path, tmp_path: Path) -> None:
+    file, other = tmp_path / "risk.json", tmp_path / "other.duckdb"
+    assert dpforest("models", "export", "risk", "--db", db, "--out", file).code == 0
+    make(other, "CREATE TABLE t AS SELECT 70 AS AGE, 'Zug' AS city, 1 AS extra")
+    said = dpforest(
+        *("score", "--db", other, "--model", file, "--table", "t", "--into", "s", "--json")
+    )
+    assert said.facts["model"] == "risk"
+    assert query(other, "SELECT age, extra, prediction FROM s") == [(70, 1, True)]
+    assert dpforest("rules", "--model", file, "--json").facts["rules"]
+    select = dpforest("sql", "--model", file, "--from", "t").text
+    assert query(other, select)[0][3] is True
+
+
+def test_evaluate_exact(db: Path) -> None:
+    said = dpforest("evaluate", "--db", db, "--model", "risk", "--table", "visits", "--json")
+    assert set(said.facts) == {
+        *("model", "forest", "table", "rows", "accuracy", "log_loss", "auc", "private"),
+        *("bins", "bin_edges", "confusion", "most_frequent"),
+    }
+    assert said.facts["rows"] == 1000
+    assert said.facts["accuracy"] > 0.9
+    assert said.facts["private"] is False
+    assert "not private" in said.err
+    assert "the model was trained on these rows" in said.err
+    text = dpforest("evaluate", "--db", db, "--model", "risk", "--table", "visits").text
+    assert f"accuracy  {said.facts['accuracy']:.4f}" in text
+    first, _ = said.facts["confusion"]
+    assert sum(map(sum, said.facts["confusion"])) == 1000
+    assert f"false {first[0]} {first[1]}" in " ".join(text.split())
+
+
+def test_evaluate_on_a_capped_table_wants_epsilon_and_debits_it(db: Path) -> None:
+    dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "4")
+    shared = ("evaluate", "--db", db, "--model", "risk", "--table", "visits")
+    before = state(db)
+    refused(dpforest(*shared), '"visits" has a cap', "--epsilon")
+    refused(dpforest(*shared, "--epsilon", "3.5"), "3.5", "only 3 of the cap of 4")
+    for unit in (("--privacy-unit", "row"), ("--rows-per-unit", "2")):
+        refused(dpforest(*shared, *unit), unit[0], "go with --epsilon", code=2)
+    assert state(db) == before
+    said = dpforest(*shared, "--epsilon", "2.5", "--json")
+    figures = {"model", "forest", "table", "rows", "accuracy", "log_loss", "auc", "private"}
+    figures |= {"bins", "bin_edges", "confusion", "most_frequent"}
+    noisy = {"epsilon", "privacy_unit", "rows_per_unit", "noise", "accuracy_noise"}
+    assert set(said.facts) == {*figures, *noisy}
+    assert said.facts["private"] is True
+    assert (said.facts["privacy_unit"], said.facts["rows_per_unit"]) == ("row", 1)
+    assert said.facts["epsilon"] == 2.5
+    assert abs(said.facts["rows"] - 1000) < 200
+    assert "not private" not in said.err
+    left = dpforest("budget", "show", "--db", db, "--json").facts
+    assert left["left"] == 0.5
+    assert [entry["recipe"] for entry in left["entries"]] == ["auto", "evaluate"]
+    text = dpforest(*shared, "--epsilon", "0.5").text
+    assert "each row, at ε = 0.5" in text
+    assert "noise     2.8 (standard deviation of one count" in text
+
+
+def test_evaluate_marks_figures_of_a_model_that_is_not_private(db: Path) -> None:
+    made = dpforest(*train(db, "--name", "seeded", "--seed", "1", "--not-private"))
+    assert made.code == 0, made.err
+    shared = ("evaluate", "--db", db, "--model", "seeded", "--table", "fresh", "--epsilon", "1")
+    said = dpforest(*shared, "--json")
+    assert said.facts["private"] is False
+    assert "not private" in said.facts["reasons"][0]
+    assert "--unseen" in said.err
+    assert dpforest(*shared, "--unseen", "--json").facts["private"] is True

@@ -1,0 +1,92 @@
+"""Wrong usage ends with 2, help is whole and starts fast, and unexpected errors show no text."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from shell import SECRET, dpforest, state, train
+
+from dpforest_duckdb.cli.sections import SECTIONS
+
+
+def test_wrong_usage_ends_with_2(db: Path) -> None:
+    before = state(db)
+    for words in (
+        ("zzz",),
+        ("train",),
+        ("train", "--db", db),
+        train(db, "--depth", "deep"),
+        train(db, "--depth", "0"),
+        train(db, "--trees", "-1"),
+        train(db, "--threads", "0"),
+        train(db, "--zzz"),
+        ("score", "--db", db, "--table", "fresh", "--into", "s"),
+        ("models", "zzz"),
+        ("budget", "show", "--db", db, "--rows-per-unit", "0"),
+    ):
+        said = dpforest(*words)
+        assert said.code == 2, words
+        assert said.out == ""
+        assert "Error: " in said.err
+    assert state(db) == before
+
+
+def test_help_and_version() -> None:
+    assert dpforest("--version").text.startswith("dpforest 0.")
+    for verb in ("train", "score", "sql", "evaluate", "rules", "models", "budget", "domain"):
+        said = dpforest(verb, "--help")
+        assert "--json" in said.text
+        assert "--show-sql" in said.text
+
+
+def test_no_summary_of_a_verb_is_cut_in_the_list_of_verbs() -> None:
+    assert "..." not in dpforest("--help").text.partition("Commands:")[2]
+
+
+def test_the_help_of_train_has_sections() -> None:
+    said = dpforest("train", "--help").text
+    found = re.findall(r"^(\w.*):\n((?:  .*\n)+)", said, re.MULTILINE)
+    sections = {name: re.findall(r"^  (-[\w-]+)", options, re.MULTILINE) for name, options in found}
+    assert list(sections) == [*SECTIONS, "Options"]
+    assert sections["Options"] == ["-h"], "every option is below a heading"
+    assert "--epsilon" in sections["Privacy and budget"]
+    assert "--recipe" in sections["Forest"]
+
+
+def test_importing_and_help_load_no_database_and_no_numbers() -> None:
+    program = (
+        "import sys, dpforest_duckdb.cli as cli\n"
+        "try: cli.app(['train', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'duckdb', 'numpy', 'opendp', 'rich', 'jinja2'} & set(sys.modules)))"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert ended.stdout.decode().splitlines()[-1] == "[]"
+
+
+def test_an_unexpected_error_does_not_show_its_text(
+    db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dpforest_duckdb.model import store
+
+    def load(*args: object) -> None:
+        raise ValueError(f"{SECRET}-7")
+
+    monkeypatch.setattr(store, "load", load)
+    said = dpforest("rules", "--db", db, "--model", "risk")
+    assert said.code == 1
+    assert said.out == ""
+    assert "unexpected ValueError" in said.err
+
+
+@pytest.mark.parametrize("verb", ["audit", "budget", "models"])
+def test_an_unknown_action_is_named_with_the_known_ones(verb: str) -> None:
+    said = dpforest(verb, "zzz")
+    assert said.code == 2
+    assert '"zzz" is none of these' in said.err
+    assert "|" in said.err
+    assert "Value error" not in said.err
