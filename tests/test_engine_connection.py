@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import tempfile
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
+from dpforest_duckdb import DpforestError
 from dpforest_duckdb.engine.connect import MEMORY, open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.errors import DpforestError
 
 
 def test_only_base_tables_have_a_budget(con: duckdb.DuckDBPyConnection) -> None:
@@ -73,3 +80,120 @@ def test_errors_of_python_in_a_statement_show_no_value() -> None:
         DuckDBEngine(duckdb.connect()).call(read, step="read")
     assert "secret" not in str(failed.value)
     assert failed.value.__context__ is None or failed.value.__suppress_context__
+
+
+def home_of(path: Path) -> Path:
+    duckdb.connect(str(path)).close()
+    return path
+
+
+def test_ctrl_c_stops_the_query_and_leaves_nothing(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    engine = DuckDBEngine(con)
+    interrupter = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    interrupter.start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        engine.run(
+            "CREATE TABLE half AS SELECT sum(a.i * b.i) FROM range(1000000) a(i), "
+            "range(1000000) b(i)",
+            step="test",
+        )
+    assert time.monotonic() - started < 10
+    assert engine.run("SELECT count(*) FROM duckdb_tables()") == [(0,)]
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_ctrl_c_while_a_task_is_handed_over_leaves_nothing_at_work(
+    con: duckdb.DuckDBPyConnection, begun: bool
+) -> None:
+    """A task that outlives the call would use a connection that is being closed."""
+    engine, at_work, late = DuckDBEngine(con), threading.Event(), list[Callable[[], bool]]()
+    tasks = engine._tasks
+
+    class Interrupted:
+        def put(self, task: Callable[[], bool]) -> None:
+            if begun:
+                tasks.put(task)
+                at_work.wait()
+            else:
+                late.append(task)
+            raise KeyboardInterrupt
+
+    def work() -> None:
+        at_work.set()
+        con.execute("SELECT sum(a.i * b.i) FROM range(1000000) a(i), range(1000000) b(i)")
+
+    engine._tasks = Interrupted()  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        engine.call(work)
+    for task in late:  # it may begin after the call has ended, and must do nothing then
+        assert task()
+    assert at_work.is_set() == begun
+    assert con.execute("SELECT 1").fetchall() == [(1,)]
+
+
+def test_the_thread_of_statements_ends_with_them(con: duckdb.DuckDBPyConnection) -> None:
+    before = set(threading.enumerate())
+    engine = DuckDBEngine(con)
+    assert engine.run("SELECT 1") == [(1,)]
+    (thread,) = set(threading.enumerate()) - before
+    del engine
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_statements_get_another_thread_if_theirs_has_ended(con: duckdb.DuckDBPyConnection) -> None:
+    """As in the child of a fork."""
+    engine = DuckDBEngine(con)
+    engine._tasks.put(bool)
+    engine._worker.join(10)
+    assert not engine._worker.is_alive()
+    assert engine.run("SELECT 1") == [(1,)]
+
+
+def test_a_statement_may_be_run_while_another_is(con: duckdb.DuckDBPyConnection) -> None:
+    engine, cursor = DuckDBEngine(con), con.cursor()
+    assert engine.call(lambda: engine.run("SELECT 1", on=cursor)) == [(1,)]
+
+
+def test_our_own_database_is_locked_down(tmp_path: Path) -> None:
+    with open_database(home_of(tmp_path / "d.duckdb")) as con:
+        for statement in (
+            "SET enable_external_access = true",
+            "SET threads = 1",
+            f"COPY (SELECT 1) TO '{tmp_path / 'out.csv'}'",
+            f"SELECT * FROM read_csv('{__file__}')",
+        ):
+            with pytest.raises(duckdb.Error):
+                con.execute(statement)
+
+
+def test_databases_that_cannot_be_opened(tmp_path: Path) -> None:
+    (tmp_path / "not.duckdb").write_text("no database")
+    for name, sentence in (("missing.duckdb", "no database file"), ("not.duckdb", "cannot be")):
+        with pytest.raises(DpforestError, match=sentence), open_database(tmp_path / name):
+            pass
+    path = home_of(tmp_path / "d.duckdb")
+    for options in ({"memory_limit": "a lot"}, {"threads": 0}, {"temp_dir": tmp_path / "no"}):
+        with pytest.raises(DpforestError, match=r"temp_|DuckDB"), open_database(path, **options):
+            pass
+    holder = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            f"import duckdb, sys; c = duckdb.connect({str(path)!r}); print(1, "
+            "flush=True); sys.stdin.read()",
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    try:
+        with pytest.raises(DpforestError, match="in use"), open_database(path):
+            pass
+    finally:
+        holder.kill()
+        holder.wait()

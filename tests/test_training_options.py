@@ -1,0 +1,119 @@
+"""Options of a run: bad ones are one sentence and change nothing, odd ones work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from variants import some
+from visits import ready, visits
+
+import dpforest_duckdb
+from dpforest_duckdb import DpforestError, UsageError
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.privacy.amounts import nano_epsilon
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+
+
+@some(
+    ("options", "sentence"),
+    [
+        ({"epsilon": 0}, "greater than zero"),
+        ({"epsilon": -1}, "greater than zero"),
+        ({"epsilon": float("nan")}, "finite"),
+        ({"epsilon": float("inf")}, "finite"),
+        ({"epsilon": 1e9}, "at most"),
+        ({"epsilon": 1e-12}, "too small to be shared"),
+        ({"epsilon": "a lot"}, "must be a number"),
+        ({"delta": 1}, "--delta"),
+        ({"trees": 0}, "--trees"),
+        ({"depth": 99}, "--depth"),
+        ({"recipe": "dpfd"}, "did you mean dpdf"),
+        ({"recipe": "dpdf", "trees": 3}, "dpdf"),
+        ({"target": "zzz"}, "zzz"),
+        ({"target": "age"}, "no list of classes"),
+        ({"privacy_unit": "zzz"}, "--privacy-unit"),
+        ({"privacy_unit": "ill"}, "privacy unit"),
+        ({"rows_per_unit": 0}, "--rows-per-unit"),
+        ({"rows_per_unit": 2}, "--rows-per-unit"),
+        ({"exclude": ["age", "city"]}, "no attribute"),
+        ({"exclude": ["nothing"]}, "--exclude"),
+        ({"name": ""}, "name"),
+    ],
+    keep=8,
+)
+def test_bad_options_are_one_sentence_and_change_nothing(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, options: dict, sentence: str
+) -> None:
+    visits(con)
+    with pytest.raises((DpforestError, UsageError)) as caught:
+        ready(con, tmp_path, **options)
+    assert re.search(sentence, caught.value.sentence), "as the command line prints it"
+    assert "\n" not in str(caught.value)
+    assert "--" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_identifier_without_a_privacy_unit_asks_for_one(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    visits(con)
+    con.execute('COMMENT ON COLUMN visits.who IS \'{"kind": "identifier"}\'')
+    with pytest.raises(DpforestError, match="privacy_unit"):
+        ready(con, tmp_path)
+    assert ready(con, tmp_path, privacy_unit="row").unit == PrivacyUnit("row")
+    run = ready(con, tmp_path, privacy_unit="WHO", rows_per_unit=3)
+    assert run.unit == PrivacyUnit("who", 3)
+    assert run.execute().guarantee.rows_per_unit == 3
+
+
+def test_hostile_names_go_through(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, fit: Callable[..., Forest]
+) -> None:
+    name, column, target = 'a "b"; DROP TABLE x; --', "{{ 1 }} 'q' 😀", "select"
+    quote = DuckDBEngine.dialect.ident
+    con.execute(
+        f"CREATE TABLE {quote(name)} ({quote(column)} ENUM ('it''s', '{{{{ x }}}}', '--'), "
+        f"{quote(target)} BOOLEAN)"
+    )
+    con.execute(f"INSERT INTO {quote(name)} SELECT '{{{{ x }}}}', true FROM range(200)")
+    forest = fit(con, str(quote(name)), target=target, name="m'; --")
+    assert len(forest.predict(con, str(quote(name))).fetchall()) == 200
+
+
+@pytest.mark.parametrize("recipe", ["auto", "private-rdt"])
+def test_integers_of_numpy_are_integers(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, recipe: str
+) -> None:
+    visits(con)
+    numbers = {"trees": np.int64(2), "depth": np.int32(2), "rows_per_unit": np.int64(3)}
+    run = ready(con, tmp_path, recipe=recipe, privacy_unit="who", seed=np.int64(1), **numbers)
+    assert run.execute().trees
+    assert run.unit == PrivacyUnit("who", 3)
+
+
+def test_runs_are_checked_before_the_first_forest_is_asked_for() -> None:
+    with pytest.raises(UsageError, match="runs must be a list"):
+        dpforest_duckdb.train_many("nonsense")  # type: ignore[arg-type]
+
+
+def test_an_aborted_transaction_is_to_be_ended(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    visits(con)
+    con.execute("BEGIN")
+    with pytest.raises(duckdb.Error):
+        con.execute("SELECT 'x'::INTEGER")
+    with pytest.raises(DpforestError, match="ROLLBACK"):
+        ready(con, tmp_path)
+
+
+def test_digits_have_no_underscores() -> None:
+    for amount in ("1_0", "1_0e-1"):
+        with pytest.raises(UsageError, match="must be a number"):
+            nano_epsilon(amount)
