@@ -25,7 +25,7 @@ GROUPED = (
     "test_informative_tables.py::test_a_unit_changes_each_group_of_tables_by_its_sensitivity"
     "_at_most"
 )
-MEANS_NOISE = "test_class_means.py::test_the_noise_is_given_what_the_plan_says"
+MEANS_NOISE = "test_class_means_runs.py::test_the_noise_is_given_what_the_plan_says"
 CAUGHT_BY = {
     "sensitivity_left_out": "privacy/test_proofs.py::test_the_bound_holds_on_the_worst_pairs_and_is"
     "_nearly_reached",
@@ -59,13 +59,13 @@ CAUGHT_BY = {
     "code_of_two": "test_joint.py::test_a_row_more_changes_each_block_of_its_class_by_one",
     "positions_noised_as_rows": f"{MEANS_NOISE}[9-1]",
     "squares_noised_as_positions": f"{MEANS_NOISE}[9-1]",
-    "class_means_noised_as_one_figure": "test_class_means.py::test_with_a_delta_sums_and_products"
-    "_have_the_noise_of_their_l2_sensitivity",
-    "windows_by_rows_outside_too": "test_class_means.py::test_a_unit_more_changes_every_figure_by"
-    "_its_sensitivity_at_most[1]",
+    "class_means_noised_as_one_figure": "test_class_means_sensitivity.py::test_with_a_delta_sums"
+    "_and_products_have_the_noise_of_their_l2_sensitivity",
+    "windows_by_rows_outside_too": "test_class_means_sensitivity.py::test_a_unit_more_changes"
+    "_every_figure_by_its_sensitivity_at_most[1]",
     "windows_at_double_cost": f"{MEANS_NOISE}[0.2-1]",
-    "strongest_attribute_as_of_one_row": "test_class_means.py::test_few_rows_and_a_tiny_budget_end"
-    "_no_run[0-0.001]",
+    "strongest_attribute_as_of_one_row": "test_class_means_runs.py::test_few_rows_and_a_tiny_budget"
+    "_end_no_run[0-0.001]",
     "strongest_attribute_without_noise": "test_informative_tables.py::test_the_number_of_attributes"
     "_follows_from_noisy_figures_alone",
     "tables_in_two_groups": f"{GROUPED}[1]",
