@@ -9,9 +9,9 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
+from grown_trees import domain, grown, mixed
 from shell import dpforest
 from steps import spending
-from test_recipes import domain, grown, mixed
 
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
 from dpforest_duckdb.learners import levels, specialisation

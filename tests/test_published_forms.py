@@ -8,9 +8,9 @@ from functools import partial
 
 import numpy as np
 import pytest
+from grown_trees import domain
 from recorder import NoNoise
 from test_published_pieces import seeded
-from test_recipes import domain
 from test_worked_examples import five
 
 from dpforest_duckdb.domain import Attribute, Domain

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_recipes import domain, grown, mixed, tree_of
+from grown_trees import domain, grown, mixed, tree_of
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import load_domain

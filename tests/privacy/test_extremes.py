@@ -21,7 +21,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from test_recipes import Rows
+from grown_trees import Rows
 from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain

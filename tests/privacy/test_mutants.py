@@ -36,7 +36,7 @@ CAUGHT_BY = {
     "trees_by_position": "test_engine_routing.py::test_equal_rows_share_a_tree",
     "debit_after": "test_training.py::test_the_whole_cost_is_debited_before_a_row_is_read",
     "unit_bound_ignored": "test_engine_units.py::test_rows_per_unit_are_bounded_in_sql",
-    "noisy_n_as_sensitivity": "test_recipes.py::test_sensitivities_are_those_that_were_proved"
+    "noisy_n_as_sensitivity": "test_split_draws.py::test_sensitivities_are_those_that_were_proved"
     "[dpdf]",
     "domain_from_rows": "test_training.py::test_the_domain_does_not_rest_on_the_rows",
     "seed_unflagged": "test_training.py::test_a_seed_repeats_a_run_and_is_flagged_everywhere",

@@ -1,0 +1,143 @@
+"""Plans of recipes keep to their budgets, and the accountant refuses what no plan has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from grown_trees import domain, mixed
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from steps import spending
+
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.privacy.accountant import Accountant
+from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
+from dpforest_duckdb.privacy.plan import Plan, PlanError, PlannedQuery
+from dpforest_duckdb.recipes import RECIPES, find
+from dpforest_duckdb.recipes.recipe import Recipe
+from dpforest_duckdb.request import Level
+
+BUDGETS = ("0.1", "0.25", "0.5", "1", "2")
+
+
+@pytest.mark.parametrize(
+    ("trees", "row"),
+    [
+        (1, [0.011, 0.028, 0.056, 0.111, 0.222]),
+        (4, [0.003, 0.007, 0.014, 0.028, 0.056]),
+    ],
+)
+def test_table_1_of_the_paper_from_the_plan(trees: int, row: list[float]) -> None:
+    for form in (find("dpdf"), find("dpdf", as_published=True)):
+        for budget, published in zip(BUDGETS, row, strict=True):
+            request = form.request(domain(), nano_epsilon(budget), trees=trees, depth=5)
+            for query in form.plan(request).queries:
+                assert {round(epsilon / NANO, 3) for epsilon in query.by_depth} == {published}
+
+
+def test_the_rigorous_plan_is_the_whole_budget_and_the_published_one_overspends() -> None:
+    rigorous, published = find("dpdf"), find("dpdf", as_published=True)
+    request = rigorous.request(domain(), NANO, trees=4)
+    assert sum(len(q.by_depth) for q in rigorous.plan(request).queries) == 9
+    assert NANO - 100 < rigorous.plan(request).epsilon <= NANO
+    asked = published.plan(published.request(domain(), NANO))
+    assert sum(len(q.by_depth) for q in asked.queries) == 11
+    assert asked.epsilon / NANO == pytest.approx(11 / 9)
+    assert published.flaws
+    assert not rigorous.flaws
+
+
+@settings(deadline=None)
+@given(
+    name=st.sampled_from(sorted(RECIPES)),
+    epsilon=st.integers(10**6, 10**12),
+    trees=st.integers(1, 6),
+    depth=st.integers(1, 8),
+    rows=st.integers(1, 9),
+)
+def test_no_rigorous_plan_passes_its_budget(
+    name: str, epsilon: int, trees: int, depth: int, rows: int
+) -> None:
+    recipe = RECIPES[name]
+    request = recipe.request(domain(), epsilon, trees=trees, depth=depth, rows_per_unit=rows)
+    planned = recipe.plan(request).epsilon
+    assert planned > 0
+    assert planned <= epsilon or recipe.flaws, "only a form without a guarantee may overspend"
+
+
+def test_the_accountant_refuses_what_was_not_planned() -> None:
+    account = Accountant(Plan((PlannedQuery("split", "m", (10, 10), times=3),)))
+    assert account.spend("split", 0) == 10
+    assert account.spend("split", 1) == 10
+    assert spending(account).epsilon == 60
+    for purpose, depth in (("split", 1), ("split", 2), ("split", -1), ("leaf", 0)):
+        with pytest.raises(PlanError):
+            account.spend(purpose, depth)
+    with pytest.raises(PlanError):
+        Accountant(Plan((PlannedQuery("split", "m", (0,)),))).spend("split")
+    fresh = Accountant(account.plan)
+    assert fresh.spend("split", 0, times=3) == 10
+    with pytest.raises(PlanError):
+        fresh.spend("split", 1, times=4)
+
+
+def test_an_adapted_plan_fits_into_what_was_debited() -> None:
+    old = Plan((PlannedQuery("rows", "m", (5,)), PlannedQuery("split", "m", (10, 10, 10))))
+    account = Accountant(old)
+    account.spend("rows")
+    account.replan(Plan((PlannedQuery("rows", "m", (5,)), PlannedQuery("split", "m", (15, 15)))))
+    assert account.spend("split", 1) == 15
+    assert spending(account).epsilon == 20
+    for other in (
+        Plan((PlannedQuery("rows", "m", (5,)), PlannedQuery("split", "m", (15, 16)))),
+        Plan((PlannedQuery("rows", "m", (4,)), PlannedQuery("split", "m", (15, 15)))),
+    ):
+        fresh = Accountant(old)
+        fresh.spend("rows")
+        with pytest.raises(PlanError):
+            fresh.replan(other)
+
+
+FORMS = [form for r in RECIPES.values() for form in (r, r.published) if form is not None]
+
+
+@pytest.mark.parametrize("recipe", FORMS, ids=lambda r: r.name + "*" * bool(r.flaws))
+def test_rules_compare_counts_with_the_noise_of_all_rows_of_a_unit(recipe: Recipe) -> None:
+    """Three times ε for units of three rows is the same noise, so every rule decides the same."""
+    one = recipe.request(mixed(), NANO // 2, rows=900)
+    three = recipe.request(mixed(), 3 * NANO // 2, rows_per_unit=3, rows=900)
+    if recipe.adapt is not None:
+        for rows in (20, 300, 2000, 10**5):
+            histogram = np.array([rows // 3, rows - rows // 3])
+            left, right = recipe.adapt(histogram, one), recipe.adapt(histogram, three)
+            assert (left.trees, left.depth) == (right.trees, right.depth)
+            assert left.domain == right.domain
+    if recipe.stop is not None:
+        sizes = np.arange(1, 2000)
+        noisy = np.stack([sizes // 3, sizes - sizes // 3], axis=1)
+        left, right = (
+            recipe.stop(
+                Level(
+                    noisy,
+                    sizes.astype(np.float64),
+                    np.full(len(sizes), 3),
+                    request,
+                    recipe.plan(request),
+                )
+            )
+            for request in (one, three)
+        )
+        assert left.any()
+        assert (left == right).all()
+
+
+def test_more_trees_than_roots_are_refused_before_anything_is_read() -> None:
+    with pytest.raises(DpforestError, match=r"dpdf .* 6.*recipe diffprf"):
+        find("dpdf").request(domain(), NANO, trees=7)
+
+
+def test_names_of_recipes() -> None:
+    with pytest.raises(DpforestError, match="did you mean dpdf"):
+        find("dpfd")
+    with pytest.raises(DpforestError, match="as_published"):
+        find("auto", as_published=True)

@@ -1,0 +1,102 @@
+"""Splits are drawn with the sensitivities that were proved, and nodes get noise of their own."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from grown_trees import RIGOROUS, SPECIALISED, VARIANTS, domain, grown, mixed, trained
+
+from dpforest_duckdb.engine.base import POINTS
+from dpforest_duckdb.errors import NotPrivateWarning
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.randomness import Randomness
+from dpforest_duckdb.recipes import RECIPES, find
+from dpforest_duckdb.splits.candidates import candidates
+from dpforest_duckdb.splits.choose import Choice, Drawn, among
+
+
+@pytest.mark.parametrize("name", SPECIALISED)
+def test_one_draw_serves_a_whole_depth(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DiffGen: two points at first, then a draw and at most two points of disjoint rows a step."""
+    from dpforest_duckdb.learners import specialisation
+
+    draws: list[int] = []
+    exponents = specialisation.exponents
+
+    def weights(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
+        draws.append(epsilon)
+        return exponents(utilities, allowed, epsilon, sensitivity, monotone)
+
+    monkeypatch.setattr(specialisation, "exponents", weights)
+    account, trees = trained(RECIPES[name], depth=4)
+    split = account.plan.query("split")
+    assert split is not None
+    assert trees[0].depth(mixed().cells) <= 4
+    if name == "dt-diff":
+        assert draws == list(split.by_depth)
+    else:
+        assert set(draws) <= {split.by_depth[0] // 4, split.by_depth[1] // 2}
+        assert 4 + 2 <= len(draws) <= 3 + 3 * 3
+
+
+def test_attributes_are_drawn_alike() -> None:
+    """One of three, without replacement."""
+    shown: list[np.ndarray] = []
+
+    def last(choice: Choice) -> Drawn:
+        shown.append(choice.allowed)
+        return Drawn(choice.allowed.argmax(axis=1))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        bits = Randomness.seeded(3)
+    ways = candidates(domain(attributes=3), "multiway")
+    nodes = 20_000
+    choice = Choice(
+        candidates=ways,
+        counts=[],
+        allowed=np.ones((nodes, 3), dtype=np.bool_),
+        reachable=np.ones((nodes, sum(ways.cells)), dtype=np.bool_),
+        noisy=None,
+        epsilon=0,
+        rows_per_unit=1,
+        noise=bits.noise,
+        bits=bits.bits,
+    )
+    among(last, lambda m: 1)(choice)
+    assert shown[0].mean(axis=0) == pytest.approx([1 / 3] * 3, abs=0.02)
+
+
+def test_every_tree_and_depth_has_noise_of_its_own() -> None:
+    trees, _, _ = grown(find("dpdf"), trees=3, epsilon=NANO)
+    roots = [tuple(tree.counts[0]) for tree in trees if tree.counts is not None]
+    assert len(set(roots)) == 3
+    sums = [
+        int(tree.counts[0].sum() - tree.counts[list(tree.children(0, domain().cells))].sum())
+        for tree in trees
+        if tree.counts is not None and tree.nodes > 1
+    ]
+    assert any(sums), "children are not derived from their parent's noise"
+
+
+@pytest.mark.parametrize("name", [*RIGOROUS, *VARIANTS])
+def test_sensitivities_are_those_that_were_proved(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A split is drawn with the constant sensitivity of its utility, for any noisy counts."""
+    from dpforest_duckdb.splits import choose, utilities
+
+    proved = {u.sensitivity for u in vars(utilities).values() if isinstance(u, utilities.Utility)}
+    given: set[int] = set()
+    exponents = choose.exponents
+
+    def weights(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
+        given.add(sensitivity)
+        return exponents(utilities, allowed, epsilon, sensitivity, monotone)
+
+    monkeypatch.setattr(choose, "exponents", weights)
+    trained(find(name), depth=2)
+    # twice, where a row may count twice; points have a proof of their own
+    assert given <= proved | {2 * one for one in proved} | {POINTS}
