@@ -52,8 +52,8 @@ CAUGHT_BY = {
     "macros_reach_the_rows": "test_conformance.py::test_macros_of_the_database_change_nothing",
     "computed_columns_as_they_are": "privacy/test_one_row.py::test_a_computed_column_is_refused"
     "_before_the_debit_or_read_whatever_the_rows_are[all-parsed]",
-    "identity_from_the_plan": "privacy/test_budget.py::test_a_comment_written_after_a_run_was"
-    "_prepared_survives",
+    "identity_from_the_plan": "privacy/budget/test_changes_after_the_plan.py::test_a_comment"
+    "_written_after_a_run_was_prepared_survives",
     "transaction_per_coding": "test_conformance.py::test_duckdb_conforms",
     "shared_codes_of_other_rows": "test_conformance.py::test_duckdb_conforms",
     "code_of_two": "test_joint.py::test_a_row_more_changes_each_block_of_its_class_by_one",

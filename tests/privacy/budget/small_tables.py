@@ -1,0 +1,38 @@
+"""Small tables, their accounts, and runs on them that are ready."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+from steps import charge
+
+from dpforest_duckdb import prepare
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+
+ROW = PrivacyUnit("row")
+DDL = "CREATE TABLE {} (a ENUM ('x', 'y'), k BOOLEAN, who INTEGER)"
+
+
+def fill(con: duckdb.DuckDBPyConnection, table: str = "t", *, swapped: bool = False) -> None:
+    con.execute(DDL.format(table))
+    label = "i % 2 = 1" if swapped else "i % 2 = 0"
+    con.execute(
+        f"INSERT INTO {table} SELECT ['x', 'y'][i % 2 + 1], {label}, i // 3 FROM range(400) r(i)"
+    )
+
+
+def account(con: duckdb.DuckDBPyConnection, table: str = "t", **options: Any) -> Account:
+    engine = DuckDBEngine(con)
+    return Account.of(engine, engine.table(table), **options)
+
+
+def ready(con: duckdb.DuckDBPyConnection, table: str = "t", **options: Any) -> Any:
+    return prepare(con, table, **{"target": "k", "epsilon": 1, "recipe": "greedy-tree", **options})
+
+
+def spend(found: Account, epsilon: int = NANO) -> tuple[int, ...]:
+    return found.debit(charge(epsilon))

@@ -1,0 +1,111 @@
+"""Commands move, retire and explain budgets, and no name or damaged model misleads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+from shell import dpforest
+from small_tables import fill, ready
+
+
+def test_the_command_line_moves_and_retires_budgets(home: Path) -> None:
+    db = home / "a.duckdb"
+    assert dpforest("budget", "set", "--db", db, "--table", "t", "--epsilon", 2).code == 0
+    with duckdb.connect(str(db)) as con:
+        con.execute("COMMENT ON TABLE t IS NULL")
+        con.execute("ALTER TABLE t RENAME TO u")
+        fill(con, "v")
+    words = ("train", "--db", db, "--target", "k", "--epsilon", 1, "--recipe", "greedy-tree")
+    for table in ("u", "v"):
+        said = dpforest(*words, "--table", table)
+        assert said.code == 1
+        assert f"budget move --table t --to {table}" in said.err
+    assert (
+        "cap     ε = 2" in dpforest("budget", "move", "--db", db, "--table", "t", "--to", "u").out
+    )
+    assert dpforest(*words, "--table", "u").code == 0
+    assert dpforest(*words, "--table", "v").code == 0
+    with duckdb.connect(str(db)) as con:
+        con.execute("DROP TABLE u")
+        fill(con, "w")
+    assert dpforest(*words, "--table", "w").code == 1
+    assert dpforest("budget", "retire", "--db", db, "--table", "u").code == 0
+    assert dpforest(*words, "--table", "w").code == 0
+
+
+def test_a_table_is_retired_whatever_ledgers_other_tables_have(home: Path) -> None:
+    db = home / "a.duckdb"
+    with duckdb.connect(str(db)) as con:
+        fill(con, "u")
+    budget = ("budget", "set", "--db", db, "--epsilon", 1)
+    retire = ("budget", "retire", "--db", db, "--table", "u", "--ledger")
+    for table in ("t", "u"):
+        assert dpforest(*budget, "--table", table, "--ledger", home / table).code == 0
+    with duckdb.connect(str(db)) as con:
+        con.execute("DROP TABLE u")
+    said = dpforest(*retire, home / "u")
+    assert "does not hold the last debit" in said.err, "no other table has that ledger"
+    with duckdb.connect(str(db)) as con:
+        fill(con, "v")
+    assert dpforest(*retire, home / "u").code == 0
+
+
+def test_a_dry_run_that_would_be_refused_fails_and_says_what_to_type(home: Path) -> None:
+    db = home / "a.duckdb"
+    dpforest("budget", "set", "--db", db, "--table", "t", "--epsilon", 2)
+    words = ("train", "--db", db, "--table", "t", "--target", "k", "--dry-run")
+    said = dpforest(*words, "--epsilon", 1, "--privacy-unit", "who", "--rows-per-unit", 3)
+    assert said.code == 1
+    assert "recipe    auto" in said.out, "the plan is shown all the same"
+    typed = said.err.split("dpforest budget set ")[1].rstrip(".\n").split()
+    assert dpforest("budget", "set", "--db", db, *typed).code == 0
+    said = dpforest(*words, "--epsilon", 1, "--privacy-unit", "who", "--rows-per-unit", 3)
+    assert said.code == 0
+    said = dpforest(*words, "--epsilon", 3, "--privacy-unit", "who", "--rows-per-unit", 3)
+    assert said.code == 1
+    assert "only 2 of the cap" in said.err
+    said = dpforest(*words, "--epsilon", 1)
+    assert said.code == 0
+    assert 'Privacy unit: each "who" (at most 3 rows used)' in said.err, "as the cap has it"
+    said = dpforest(*words, "--epsilon", 1, "--privacy-unit", "row")
+    assert said.code == 1
+    assert "train with --privacy-unit who --rows-per-unit 3." in said.err
+
+
+@pytest.mark.parametrize("epsilon", ["NaN", "1e9999", "-1", "one", "Infinity"])
+def test_a_damaged_model_does_not_break_the_list(home: Path, epsilon: str) -> None:
+    db = home / "a.duckdb"
+    with duckdb.connect(str(db)) as con:
+        ready(con, name="good").execute()
+        con.execute(
+            "INSERT INTO dpforest.models SELECT 'odd', replace(model, '\"epsilon\":\"1\"', "
+            f'\'"epsilon":"{epsilon}"\') FROM dpforest.models'
+        )
+    said = dpforest("models", "list", "--db", db)
+    assert said.code == 0
+    assert "good" in said.out
+    assert 'The model "odd"' in said.err
+    listed = dpforest("models", "list", "--db", db, "--json")
+    assert [model["model"] for model in listed.facts["models"]] == ["good", "odd"]
+
+
+def test_no_name_steers_a_terminal(home: Path) -> None:
+    """ESC, C1 and bidirectional controls, in a table's name, come out as question marks."""
+    hostile = "t\x1b[2J\x9b31m\u202egnp"
+    with duckdb.connect(str(home / "a.duckdb")) as con:
+        con.execute(f'ALTER TABLE t RENAME TO "{hostile}"')
+    db = home / "a.duckdb"
+    for words in (
+        ("budget", "set", "--table", hostile, "--epsilon", 2),
+        ("budget", "show"),
+        ("train", "--table", hostile, "--target", "k", "--epsilon", 1, "--name", "m"),
+        ("score", "--table", hostile, "--model", "m", "--into", "scored"),
+        ("models", "list"),
+        ("models", "show", "m"),
+    ):
+        said = dpforest(words[0], *words[1:], "--db", db)
+        assert said.code == 0, said.err
+        for sign in "\x1b\x9b\u202e":
+            assert sign not in said.out + said.err, words
