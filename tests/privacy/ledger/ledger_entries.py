@@ -1,0 +1,62 @@
+"""Tables with entries in a ledger, and what refuses them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dpforest_duckdb.errors import BudgetError, DpforestError
+from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.ledger.entries import Budget, Charge, Table
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+
+VISITS = Table("0f3a", "visits", "/data/hospital.duckdb::main.visits")
+ROW = PrivacyUnit("row")
+PLAN = [{"query": "count_classes", "depth": 1, "epsilon": NANO}]
+
+
+def debit(
+    ledger: Ledger, epsilon: int, delta: int = 0, table: Table = VISITS, **changes: Any
+) -> int:
+    run: dict[str, Any] = {
+        "unit": ROW,
+        "recipe": "auto",
+        "model": "readmission",
+        "private": True,
+        "plan": PLAN,
+    }
+    with ledger.writing() as chain:
+        return chain.debit(table, Charge(epsilon, delta, **run | changes))
+
+
+def set_cap(
+    ledger: Ledger, table: Table, epsilon: int, delta: int, unit: PrivacyUnit, **raised: bool
+) -> Budget:
+    with ledger.writing() as chain:
+        chain.set_cap(table, epsilon, delta, unit, **{"raise_cap": False} | raised)
+    return chain.budget(table.dataset)
+
+
+def sentence(caught: pytest.ExceptionInfo[DpforestError]) -> str:
+    text = str(caught.value)
+    assert text.endswith(".")
+    assert "\n" not in text
+    assert "Traceback" not in text
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    return text
+
+
+def refusal(ledger: Ledger, epsilon: int, delta: int = 0, **changes: Any) -> str:
+    """The sentence of a refused debit, which must leave the ledger as it was."""
+    before = ledger.read().head
+    with pytest.raises(BudgetError) as caught:
+        debit(ledger, epsilon, delta, **changes)
+    assert ledger.read().head == before
+    return sentence(caught)
+
+
+def holds(ledger: Ledger, anchor: str) -> bool:
+    """Whether the account of a table with this anchor accepts the ledger."""
+    return ledger.read().dataset_at(anchor) is not None
