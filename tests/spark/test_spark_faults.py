@@ -75,6 +75,7 @@ def executors_of(session: Any) -> list[Any]:
 
 
 def test_a_killed_driver_leaves_a_debit_and_no_model(nursery: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
     domain, ledger, out = (tmp_path / name for name in ("domain.toml", "ledger", "forest.json"))
     lines = ['target = "class"']
     for column in NURSERY_DOMAIN["column"]:
