@@ -66,7 +66,10 @@ class Telling(Accountant):
 def phase_by_phase(
     recipe: Recipe, request: Request, rows: int, seed: int
 ) -> Iterator[tuple[Request, Telling]]:
-    """Train on rows in memory that rest on the first attribute; each phase and its account."""
+    """Train on rows in memory, whose classes follow from the first attribute.
+
+    Gives each phase with the accountant that recorded its costs.
+    """
     random = np.random.default_rng(seed)
     classes = len(request.domain.classes)
     places = random.random((rows, len(request.domain.cells)))
