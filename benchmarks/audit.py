@@ -41,7 +41,7 @@ maps give the costs that we claim:
 | mechanism         | parameters                                     | claim             |
 | ----------------- | ---------------------------------------------- | ----------------- |
 | discrete Laplace  | ε = 1, 1/3; ε = 2 with 7 rows per unit         | sensitivity/scale |
-| discrete Gaussian | ρ = 1/2; 1/50 with Δ² = 9; 1/7 with Δ² = 2     | Δ²/2σ²            |
+| Gaussian          | μ² = 1/400; 1/25 with Δ² = 90; 1/500 with Δ² = 2 | Δ²/σ²             |
 | permute-and-flip  | four utilities of Δ = 2, monotone and not      | ε = 1             |
 
 ```console

@@ -54,7 +54,7 @@ def _query_facts(query: PlannedQuery, recipe: Recipe, request: Request) -> dict[
     return {
         "purpose": query.purpose,
         "mechanism": query.mechanism,
-        "epsilon" if query.measure == "ε" else "rho": [
+        "epsilon" if query.measure == "ε" else "mu_squared": [
             cost / query.divisor for cost in query.by_depth
         ],
         "trees": query.times,
@@ -162,10 +162,10 @@ def _explain(run: Run, found: list[Branch]) -> None:
         "in groups have about this noise: more or less, by their numbers of values."
     )
     plans = [plan for branch in found for plan in branch.plans] or [run.plan]
-    if run.delta and any(plan.concentrated for plan in plans):
+    if run.delta and any(plan.uses_delta for plan in plans):
         tell(
-            "ρ: the cost of a query that uses δ, as zero-concentrated differential privacy counts "
-            f"it.{_with_delta(found)}"
+            "μ²: the cost of a query that uses δ, as Gaussian differential privacy counts it."
+            f"{_with_delta(found)}"
         )
     if run.plan.query(AGAIN):
         tell(
@@ -196,7 +196,7 @@ def _explain(run: Run, found: list[Branch]) -> None:
 
 def _with_delta(branches: list[Branch]) -> str:
     """With how many rows a δ is used, if not always."""
-    using = [any(plan.concentrated for plan in branch.plans) for branch in branches]
+    using = [any(plan.uses_delta for plan in branch.plans) for branch in branches]
     if all(using):
         return ""
     ranges: list[tuple[int, int | None]] = []

@@ -11,10 +11,10 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.bits import Bits
+from dpforest_duckdb.privacy.gaussian_dp import squared_mu_of
 from dpforest_duckdb.privacy.noise import CountNoise
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
-from dpforest_duckdb.privacy.zcdp import rho_of
 from dpforest_duckdb.progress import Observer
 from dpforest_duckdb.splits.candidates import SplitType
 from dpforest_duckdb.splits.choose import Chooser
@@ -25,16 +25,16 @@ from dpforest_duckdb.tree import Tree
 class Request:
     """What a run is asked to do; public, fixed before any row is read.
 
-    `epsilon` is nano-ε; `delta` is atto-δ, and `rho` what the two allow. `depth` is the number of
-    splits on the longest path, by which budgets are divided; `reach` is a smaller depth if a public
-    limit cuts the trees, else 0. `rows_per_unit` scales every sensitivity. `rows` is a released or
-    public number of rows, 0 if there is none, and `histogram` its classes. `weights` are
-    preferences of attributes for choosers that use them, released or public; empty if all are
+    `epsilon` is nano-ε; `delta` is atto-δ, and `squared_mu` what the two allow. `depth` is the
+    number of splits on the longest path, by which budgets are divided; `reach` is a smaller depth
+    if a public limit cuts the trees, else 0. `rows_per_unit` scales every sensitivity. `rows` is a
+    released or public number of rows, 0 if there is none, and `histogram` its classes. `weights`
+    are preferences of attributes for choosers that use them, released or public; empty if all are
     equal. `first` are the queries that were planned before the recipe was chosen or sized: the
     counts of the rows, and those about bounds and the strongest attribute; empty before that.
     `epsilon` is what is left after the bounds, window and strongest queries; the row counts are
-    still to be taken off. `taken` is the nano-ε that those queries took from it. `rho` belongs to
-    the whole ε, so all costs are still to be taken off it. `misclassified` is a noisy
+    still to be taken off. `taken` is the nano-ε that those queries took from it. `squared_mu`
+    belongs to the whole ε, so all costs are still to be taken off it. `misclassified` is a noisy
     number of rows that the strongest attribute alone classifies wrongly; None if it was not
     queried. `drawn` are the attributes that were drawn together with their bins, released; empty if
     none were.
@@ -79,9 +79,9 @@ class Request:
         return replace(self, domain=domain, drawn=tuple(range(len(kept))))
 
     @property
-    def rho(self) -> int:
-        """The ρ that δ and the whole ε allow, in atto-ρ; 0 under pure ε."""
-        return rho_of(self.epsilon + self.taken, self.delta)
+    def squared_mu(self) -> int:
+        """The μ² that δ and the whole ε allow, in atto-μ²; 0 under pure ε."""
+        return squared_mu_of(self.epsilon + self.taken, self.delta)
 
     def after(self, first: tuple[PlannedQuery, ...], cost: int) -> Request:
         """The request with these first queries, the last of which takes `cost` nano-ε."""

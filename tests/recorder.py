@@ -14,7 +14,7 @@ from dpforest_duckdb.privacy.noise import ExactNoise
 
 
 class Call(NamedTuple):
-    """What a mechanism was given; a cost is in nano-ε, or for Gaussian noise in atto-ρ."""
+    """What a mechanism was given; a cost is in nano-ε, or for Gaussian noise in atto-μ²."""
 
     mechanism: str
     private: Integers

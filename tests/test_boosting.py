@@ -41,6 +41,7 @@ from dpforest_duckdb.postprocess.newton_steps import STEP_WIDTHS, StepWidths, st
 from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
+from dpforest_duckdb.privacy.gaussian_dp import drawn_cost
 from dpforest_duckdb.privacy.plan import COUNTS, Measure, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -56,7 +57,7 @@ from dpforest_duckdb.training.run import Run
 from dpforest_duckdb.tree import LEAF, SCALE, Tree
 
 DELTA = ATTO // 10**5
-MEASURES: tuple[Measure, ...] = ("ε", "ρ")
+MEASURES: tuple[Measure, ...] = ("ε", "μ²")
 
 
 def changes(shares: np.ndarray, scale: Gradients) -> np.ndarray:
@@ -80,7 +81,7 @@ def test_no_row_of_two_classes_adds_more_than_the_sensitivity(measure: Measure) 
     assert size(added, measure).max() <= bound
     assert size(added, measure).max() > 0.999 * bound, "nothing smaller would do"
     between = (second > 0.3 * WHOLE) & (second < 0.5 * WHOLE)
-    if measure == "ρ":  # hessians count for as much as they may
+    if measure == "μ²":  # hessians count for as much as they may
         assert size(added[between], measure).max() > 0.999 * bound
 
 
@@ -295,7 +296,7 @@ def test_the_mechanisms_are_given_what_the_plan_says(
     con.execute("UPDATE t SET u = rowid // 3")
     given = record(monkeypatch, medians)
     run, forest = boosted(con, public(), delta, rows_per_unit, tmp_path)
-    measure: Measure = "ρ" if delta else "ε"
+    measure: Measure = "μ²" if delta else "ε"
     settled = find("boosted").plan(_seen(counted(run.request, forest)))
     counts = [query.total for query in settled.queries if query.purpose in COUNTS]
     bins, sweep = settled.query("bins"), settled.query("sweep")
@@ -316,8 +317,8 @@ def test_the_mechanisms_are_given_what_the_plan_says(
     expected = [q for q in settled.queries if q.purpose in ("sweep", "forest")]
     assert sum(cost for cost, _ in sums) == sum(q.total for q in expected)
     assert settled.fits(NANO, delta)
-    spent = settled.rho if delta else settled.epsilon
-    assert spent > 0.999 * (run.request.rho if delta else NANO)
+    spent = settled.squared_mu if delta else settled.epsilon
+    assert spent > 0.999 * (run.request.squared_mu if delta else NANO)
     assert forest.guarantee.delta == ("0.00001" if delta else "0")
 
 
@@ -387,12 +388,13 @@ def _seen(request: Request) -> Request:
     return replace(request, rows=6000)  # far from where the plan changes
 
 
-@pytest.mark.parametrize("rho", [10**12, 10**15, ATTO])
-def test_a_median_costs_no_more_than_its_rho(rho: int) -> None:
-    """The exponential mechanism of pure cost ε is ε²/8-zCDP."""
-    epsilon = median_epsilon(rho, "ρ")
-    assert epsilon**2 * ATTO <= 8 * rho * NANO**2 < (epsilon + 1) ** 2 * ATTO
-    assert median_epsilon(rho, "ε") == rho
+@pytest.mark.parametrize("budget", [10**12, 10**15, ATTO])
+def test_a_median_costs_no_more_than_its_budget(budget: int) -> None:
+    """The exponential mechanism of pure cost ε costs (π/8)·ε² of μ²."""
+    epsilon = median_epsilon(budget, "μ²")
+    assert drawn_cost(epsilon) <= budget < drawn_cost(epsilon + 1)
+    assert drawn_cost(epsilon) == pytest.approx(np.pi / 8 * (epsilon / NANO) ** 2 * ATTO)
+    assert median_epsilon(budget, "ε") == budget
 
 
 def numeric() -> Domain:

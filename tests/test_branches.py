@@ -61,7 +61,7 @@ def test_all_costs_of_a_branch_are_in_one_measure() -> None:
     public = Domain(tuple(numbers), "y", ("k0", "k1", "k2", "k3")).bind(types)
     recipe = find("class-means")
     found = branches(recipe, recipe.request(public, NANO // 10, delta=ATTO // 10**8))
-    assert {plan.concentrated for branch in found for plan in branch.plans} == {False, True}
+    assert {plan.uses_delta for branch in found for plan in branch.plans} == {False, True}
     for branch in found:
         first, last = (
             [q.measure for q in plan.queries if q.purpose not in COUNTS] for plan in branch.plans

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -26,6 +25,7 @@ from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO, atto_delta
 from dpforest_duckdb.privacy.bits import SecureBits
+from dpforest_duckdb.privacy.gaussian_dp import drawn_epsilon
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.plan import COUNTS
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, Mechanism
@@ -128,7 +128,7 @@ def test_with_a_delta_the_noise_of_many_attributes_is_gaussian(
     )  # fmt: skip
     (account,) = spent.accounts
     plan = account.plan
-    assert plan.concentrated
+    assert plan.uses_delta
     assert plan.fits(int(epsilon * NANO), atto_delta(1e-5))
     costs = {query.purpose: query.by_depth[0] for query in plan.queries}
     second = "products" if epsilon > 1 else "squares"
@@ -138,14 +138,14 @@ def test_with_a_delta_the_noise_of_many_attributes_is_gaussian(
         (costs[second], figures * (k * REACH**2) ** 2),
     ]
     assert not spent.by("joint")
-    drawn = [(math.isqrt(8 * costs["window"]), k)] * 24
+    drawn = [(drawn_epsilon(costs["window"]), k)] * 24
     if "mixture" in costs:
         drawn.append((costs["mixture"], k * POINTS))
     assert [call.price for call in spent.by("exponents")] == drawn
     assert mechanisms[:24] == [EXPONENTIAL] * 24
     window = plan.query("window")
     assert window is not None
-    assert (window.total, window.measure) == (24 * costs["window"], "ρ")
+    assert (window.total, window.measure) == (24 * costs["window"], "μ²")
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +204,7 @@ def test_with_a_delta_class_means_are_taken_where_boosting_does_not_pay(
     (account,) = spent.accounts
     assert account.plan.query(STRONGEST)
     assert account.plan.query("means")
-    assert account.plan.concentrated
+    assert account.plan.uses_delta
     assert account.plan.fits(2 * NANO, atto_delta(1e-5))
     assert forest.guarantee.delta == "0.00001"
 

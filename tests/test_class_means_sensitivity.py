@@ -160,8 +160,8 @@ def test_with_a_delta_sums_and_products_have_the_noise_of_their_l2_sensitivity()
     for purpose, figures, reach in (("means", 3, REACH), ("products", 6, REACH**2)):
         query = account.plan.query(purpose)
         assert query is not None
-        assert query.measure == "ρ"
-        stated = k * math.sqrt(figures * ATTO / query.total / 2)
+        assert query.measure == "μ²"
+        stated = k * math.sqrt(figures * ATTO / query.total)
         nothing = np.zeros((3_000, figures), dtype=np.int64)
         blocks = [1] * figures
         released = class_means._release(nothing, blocks, reach, purpose, cast(Any, context))

@@ -259,7 +259,7 @@ def test_no_number_of_rows_makes_the_default_overspend(
     rows_per_unit: int,
     delta: int,
 ) -> None:
-    """Whatever the noisy rows are, the adapted plan fits into ε, or ρ, and leaves next to nothing.
+    """Whatever the noisy rows are, the adapted plan fits into ε, or μ², and leaves next to nothing.
 
     What was asked before the plan was adapted, the rows once or twice, is part of it.
     """
@@ -276,8 +276,8 @@ def test_no_number_of_rows_makes_the_default_overspend(
     asked = spending(account)
     assert [q.purpose for q in asked.queries] in (["rows"], ["rows", "rows again"])
     assert account.plan.queries[: len(asked.queries)] == asked.queries
-    if account.plan.concentrated:
-        assert request.rho * 0.99 < account.plan.rho <= request.rho
+    if account.plan.uses_delta:
+        assert request.squared_mu * 0.99 < account.plan.squared_mu <= request.squared_mu
     else:
         assert epsilon * 0.99 - 100 * attributes < account.plan.epsilon <= epsilon
     if followed is recipe:

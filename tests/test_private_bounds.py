@@ -37,6 +37,7 @@ from dpforest_duckdb.learners.private_bins import FINEST
 from dpforest_duckdb.learners.private_bounds import TURNS, Search, clear_window, worth
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
+from dpforest_duckdb.privacy.gaussian_dp import drawn_cost
 from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.privacy.plan import COUNTS, Measure
 from dpforest_duckdb.privacy.randomness import Randomness
@@ -47,7 +48,7 @@ from dpforest_duckdb.splits import choose
 from dpforest_duckdb.training.prepare import prepare
 
 HUGEINT = column_type("HUGEINT")
-MEASURES: tuple[Measure, ...] = ("ε", "ρ")
+MEASURES: tuple[Measure, ...] = ("ε", "μ²")
 OURS = (
     "log-odds", "class-means", "tree-beside-sums", "joint-tables", "rooted-tables", "boosted"
 )  # fmt: skip
@@ -116,7 +117,7 @@ def test_a_row_more_adds_at_most_one_to_the_utility_of_a_window(
 def test_windows_are_drawn_at_their_cost(
     monkeypatch: pytest.MonkeyPatch, randomness: Randomness, measure: Measure
 ) -> None:
-    """Under ρ by the exponential mechanism, of which ε²/8 is known."""
+    """In μ² by the exponential mechanism."""
     given: list[tuple[object, ...]] = []
     exponents, draw = choose.exponents, Mechanism.draw
 
@@ -131,7 +132,7 @@ def test_windows_are_drawn_at_their_cost(
     monkeypatch.setattr(choose, "exponents", recorded)
     monkeypatch.setattr(Mechanism, "draw", drawn)
     search = Search.start(numbers((0, 1)))
-    cost = NANO if measure == "ε" else ATTO // 8  # an ε of 1
+    cost = NANO if measure == "ε" else drawn_cost(NANO)
     search.turn(counted(np.full(9, 0.2), search.bins), cost, measure, 2, randomness.bits)
     mechanism = PERMUTE_AND_FLIP if measure == "ε" else EXPONENTIAL
     assert given == [(NANO, 2, True), (mechanism,)]
@@ -214,7 +215,7 @@ def test_bounds_of_whole_numbers_and_dates_stay_of_their_kind(randomness: Random
 @pytest.mark.parametrize("delta", [0, ATTO // 10**5])
 @pytest.mark.parametrize("recipe", OURS)
 def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: int) -> None:
-    """The check costs 1 % of ε or ρ at most; windows cost half of the rest at most."""
+    """The check costs 1 % of ε or μ² at most; windows cost half of the rest at most."""
     chosen = find(recipe)
     request = chosen.request(numbers(*[(0, 1)] * 12), NANO, delta=delta)
     unasked = chosen.adapted(request, np.array([200, 200]))[1]
@@ -226,7 +227,9 @@ def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: in
         check = plan.query(BOUNDS)
         measure = chosen.measure(asked)
         assert check is not None
-        spent, whole = (check.rho, request.rho) if measure == "ρ" else (check.total, NANO)
+        spent, whole = check.total, NANO
+        if measure == "μ²":
+            spent, whole = check.squared_mu, request.squared_mu
         assert whole // 100 // 101 < spent <= whole // 100
         noise = laplace_deviation(check.total, 12 * 5)
         assert check.count_noise(5) == noise, "a row is in the fullest bin of each number"
@@ -311,8 +314,8 @@ def test_a_run_asks_of_bounds_what_its_plan_says(
     assert [call.bound for call in windows] == [2] * len(turns)
     shown = [Fraction(line.split(" = ")[1]) for line in turns]
     for call, cost in zip(windows, shown, strict=True):
-        spent = Fraction(call.cost, NANO)
-        assert abs((spent**2 / 8 if " ρ" in turns[0] else spent) / cost - 1) < 0.01
+        paid = drawn_cost(call.cost) / ATTO if " μ²" in turns[0] else call.cost / NANO
+        assert paid == pytest.approx(float(cost), rel=0.01)
 
 
 @some(("value", "rows"), [("NULL", 500), ("7", 500), ("7", 1), ("7", 0)], keep=2)

@@ -25,6 +25,7 @@ from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.bits import SecureBits
+from dpforest_duckdb.privacy.gaussian_dp import pure_epsilon
 from dpforest_duckdb.privacy.noise import ExactNoise, laplace_deviation
 from dpforest_duckdb.privacy.plan import AGAIN, COUNTS, ROWS, Plan, PlanError, PlannedQuery
 from dpforest_duckdb.recipes import find
@@ -74,19 +75,20 @@ def test_the_second_count_is_asked_if_the_first_is_too_noisy_and_costs_what_it_t
     rows: int, classes: int, k: int, epsilon: int, delta: int
 ) -> None:
     """Too noisy: above a 30th of the rows of a class. As much as it takes is at most 4 or 10 % of
-    ε, or half of ρ, for both.
+    ε, or half of μ², for both.
     """
     request = asked(rows, classes, epsilon, k, delta)
     most = epsilon // 25 if classes == 2 else epsilon // 10
-    if request.rho:
-        most = min(most, math.isqrt(request.rho))
+    if request.squared_mu:
+        most = min(most, pure_epsilon(request.squared_mu // 2))
     assert costs(count_queries(asked(0, classes, epsilon, k, delta))) == [
         epsilon // 400, most - epsilon // 400,
     ]  # fmt: skip
     first, *second = costs(request.first)
     assert first == epsilon // 400
     assert count_cost(request) == sum(costs(request.first)) <= most
-    assert sum(query.rho for query in request.first) <= request.rho // 2 or not request.rho
+    if request.squared_mu:
+        assert sum(query.squared_mu for query in request.first) <= request.squared_mu // 2
 
     enough = rows / classes / 30  # a standard deviation, in rows
     noise = [math.sqrt(2) * k * NANO / cost for cost in (first, *second)]

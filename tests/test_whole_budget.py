@@ -8,8 +8,8 @@ import pytest
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
+from dpforest_duckdb.privacy.gaussian_dp import squared_mu_of
 from dpforest_duckdb.privacy.plan import Plan
-from dpforest_duckdb.privacy.zcdp import rho_of
 from dpforest_duckdb.recipes import RECIPES, find
 from dpforest_duckdb.recipes.bounds_queries import with_windows
 from dpforest_duckdb.recipes.strongest_query import with_strongest
@@ -38,8 +38,8 @@ DOMAINS = {
 
 
 def part_spent(plan: Plan, epsilon: int, delta: int) -> float:
-    if plan.concentrated:
-        return plan.rho / rho_of(epsilon, delta)
+    if plan.uses_delta:
+        return plan.squared_mu / squared_mu_of(epsilon, delta)
     return plan.epsilon / epsilon
 
 
@@ -64,7 +64,7 @@ def test_windows_before_class_means_take_only_their_own_cost(turns: int) -> None
         request = further
     sized = recipe.sized(request, np.full(6, rows // 6))
     plan = recipe.plan(sized)
-    assert plan.concentrated
+    assert plan.uses_delta
     assert 0.97 < part_spent(plan, NANO, delta) <= 1
 
 
@@ -73,5 +73,5 @@ def test_the_strongest_attribute_before_class_means_takes_only_its_own_cost() ->
     recipe = find("class-means")
     request = with_strongest(recipe.request(domain, NANO, delta=delta), rows)
     plan = recipe.plan(recipe.sized(request, np.full(6, rows // 6)))
-    assert plan.concentrated
+    assert plan.uses_delta
     assert 0.97 < part_spent(plan, NANO, delta) <= 1

@@ -15,6 +15,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.audit.bound import Bound, lower_bound
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.bits import SecureBits
+from dpforest_duckdb.privacy.gaussian_dp import squared_mu_of
 from dpforest_duckdb.privacy.noise import CountNoise, ExactNoise, OpenDPNoise
 from dpforest_duckdb.privacy.sampler import least_radius
 from dpforest_duckdb.privacy.selection import (
@@ -24,7 +25,6 @@ from dpforest_duckdb.privacy.selection import (
     Mechanism,
     exponents,
 )
-from dpforest_duckdb.privacy.zcdp import rho_of
 from dpforest_duckdb.recipes.leaf_queries import LABEL, SMOOTH_LABEL
 from dpforest_duckdb.splits.table_codes import WHOLE
 from dpforest_duckdb.splits.utilities import (
@@ -118,15 +118,14 @@ def _noise(name: str, noise: CountNoise) -> Case:
 
 
 def _gaussian(name: str, noise: CountNoise) -> Case:
-    """Sums of 0 and 1, with the ρ that ε = 1 allows; the event is a noisy sum of 12 or more."""
+    """Sums of 0 and 1, with the μ² that ε = 1 allows; the event is a noisy sum of 12 or more."""
     delta, least = 1e-5, 12
-    rho = rho_of(NANO, round(delta * ATTO))
-    x = np.arange(-200, 201)
-    chances = [np.exp(-((x - side) ** 2) * (rho / ATTO)) for side in (0, 1)]
-    one, other = (chance[x >= least].sum() / chance.sum() for chance in reversed(chances))
+    squared_mu = squared_mu_of(NANO, round(delta * ATTO))
+    mu = math.sqrt(squared_mu / ATTO)
+    one, other = (math.erfc((least - 0.5 - side) * mu / math.sqrt(2)) / 2 for side in (1, 0))
 
     def event(side: int, draws: int) -> int:
-        noisy = noise.gaussian(np.full(draws, side, dtype=np.int64), rho, 1)
+        noisy = noise.gaussian(np.full(draws, side, dtype=np.int64), squared_mu, 1)
         return int((noisy >= least).sum())
 
     return Case(name, math.log((one - delta) / other), event, delta=delta)

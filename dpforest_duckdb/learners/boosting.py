@@ -44,7 +44,7 @@ from dpforest_duckdb.tree import MULTIWAY, SCALE, Tree
 
 WHOLE = 2**16  # gradients and hessians are multiples of 1 / WHOLE
 # the part of a Newton step that random trees take; without a δ they are few, so they take more
-RATES = {"ρ": 0.4, "ε": 0.6}
+RATES = {"μ²": 0.4, "ε": 0.6}
 LARGEST_MOVE = 1.6  # in Newton steps, of all trees that are fitted to the same gradients
 LARGEST_STEP = 2.0  # in the log-odds of any two classes; Newton's first step for equal shares
 
@@ -173,7 +173,7 @@ def _added(tree: Tree, step: Tree) -> Tree:
 def _variance(query: PlannedQuery, cost: int, bound: int) -> float:
     """The variance of the noise in a sum of gradients."""
     noise = 2 * noise_scale(cost, bound) ** 2
-    if query.measure == "ρ":
+    if query.measure == "μ²":
         noise = gaussian_variance(cost, bound)
     return float(noise / WHOLE**2)
 

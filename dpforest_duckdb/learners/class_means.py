@@ -6,7 +6,7 @@ table has one for each value and class. So the noise grows with the number of th
 not with that of their values. Other attributes still have a figure for each contrast or value. The
 sums of squares over all classes are released too; or, if rows allow it, the sums of products of all
 pairs. Boosting may start at class means of the numeric and ordered attributes alone. Where the plan
-is in ρ, the noise of all of these is discrete Gaussian.
+is in μ², the noise of all of these is Gaussian.
 
 A row is in one class, and adds at most REACH in L1 to each block of its sums, and at most REACH² to
 each square and product. In L2 it adds at most √d times as much to d blocks.
@@ -151,7 +151,7 @@ def _release(
     query, k = context.accountant.plan.query(purpose), context.request.rows_per_unit
     assert query is not None
     cost, noise = context.accountant.spend(purpose), context.randomness.noise
-    if query.measure == "ρ":
+    if query.measure == "μ²":
         noisy = noise.gaussian(private, cost, l2_squared(blocks, reach, k)) / reach
     else:
         noisy = noise.joint(private, blocks, cost, reach * k) / reach
@@ -170,7 +170,7 @@ def _deviations(query: PlannedQuery, blocks: Sequence[int], reach: int, k: int) 
     It is public, because it follows from the plan and the domain.
     """
     (cost,) = query.by_depth
-    if query.measure == "ρ" and blocks:
+    if query.measure == "μ²" and blocks:
         deviation = math.sqrt(gaussian_variance(cost, l2_squared(blocks, reach, k))) / reach
         return dict.fromkeys(blocks, deviation)
     return {size: joint_deviation(blocks, size, cost, reach * k) / reach for size in set(blocks)}

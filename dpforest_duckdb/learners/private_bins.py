@@ -8,7 +8,6 @@ not monotone. Only positions on the grid are released.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -17,8 +16,8 @@ import numpy as np
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.privacy.accountant import Accountant
-from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.bits import Bits
+from dpforest_duckdb.privacy.gaussian_dp import drawn_epsilon
 from dpforest_duckdb.privacy.plan import Measure
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, exponents
 from dpforest_duckdb.request import Request
@@ -42,10 +41,8 @@ def to_be_cut(domain: Domain) -> list[Attribute]:
 
 
 def median_epsilon(cost: int, measure: Measure) -> int:
-    """The ε (nano) of an exponential mechanism of that cost: the cost itself, or √8ρ
-    rounded down.
-    """
-    return cost if measure == "ε" else math.isqrt(8 * cost * NANO**2 // ATTO)
+    """The ε (nano) of an exponential mechanism of that cost."""
+    return cost if measure == "ε" else drawn_epsilon(cost)
 
 
 def domain_cut_at_medians(

@@ -150,8 +150,8 @@ def _draw_window(
 
 
 def window_mechanism(measure: Measure) -> Mechanism:
-    """What draws a window: for the exponential mechanism, a smaller cost in ρ is known."""
-    return EXPONENTIAL if measure == "ρ" else PERMUTE_AND_FLIP
+    """What draws a window: the exponential mechanism costs a quarter of the other in μ²."""
+    return EXPONENTIAL if measure == "μ²" else PERMUTE_AND_FLIP
 
 
 def worth(counts: Integers, handicap: int) -> Integers:

@@ -1,11 +1,18 @@
-"""Discrete Laplace and Gaussian noise for integer vectors: two back ends behind one interface.
+"""Laplace and Gaussian noise for integer vectors: two back ends behind one interface.
 
 Take a release of integers whose vector changes by at most `sensitivity` in L1 with one privacy unit
 (for counts, the rows per unit). It costs ε, in pure DP, with Laplace noise of scale sensitivity/ε
 (Ghosh, Roughgarden & Sundararajan, STOC 2009).
 
-A release that changes by at most Δ in L2 costs ρ, in zCDP, with Gaussian noise of variance Δ²/2ρ
-(Canonne, Kamath & Steinke, NeurIPS 2020).
+A release that changes by at most Δ in L2 costs μ², of Gaussian DP, with normal noise of variance
+Δ²/μ² (see `gaussian_dp`). It is drawn as a discrete Gaussian (Canonne, Kamath & Steinke, NeurIPS
+2020) on a grid so fine that σ is at least 2^40 of its steps, and then rounded to an integer, which
+costs nothing. Normal noise that is rounded to this grid is exactly μ-GDP. A grid point y has the
+probability of such noise up to a factor of e^±c with c = max(1, (y/σ)²) / 8σ², because the mean of
+e^(-(yt + t²/2)/σ²) over t in ±1/2 lies between e^(-1/8σ²) and cosh(y/2σ²). A draw is above 80σ with
+a probability below 10^-1000. Otherwise its value for a neighbour is below 1500σ at any ε that is
+allowed, so that the factors of a billion draws change ε by less than 10^-9. `gaussian_dp` keeps
+back as much.
 
 A release that changes by at most `sensitivity` in another norm costs ε with noise made for that
 norm (the K-norm mechanism of Hardt & Talwar, STOC 2010). OpenDP has no such mechanism, so that
@@ -57,11 +64,11 @@ class CountNoise(Protocol):
         """
         ...
 
-    def gaussian(self, sums: Integers, rho: int, squared: int) -> Integers:
+    def gaussian(self, sums: Integers, squared_mu: int, squared: int) -> Integers:
         """Noisy sums of the same shape as the private `sums`; they may be published.
 
-        `rho`, in atto-ρ, is the cost of the whole array. `squared` bounds the square of how much
-        the whole array changes in L2 with one privacy unit. Raises as `laplace` does.
+        `squared_mu`, in atto-μ², is the cost of the whole array. `squared` bounds the square of how
+        much the whole array changes in L2 with one privacy unit. Raises as `laplace` does.
         """
         ...
 
@@ -79,6 +86,7 @@ class CountNoise(Protocol):
         ...
 
 
+FINE = 40  # the standard deviation of Gaussian noise is at least 2^FINE steps, before rounding
 LEAST_VARIANCE = 1e-9  # of a noisy count, which is about 0 at a huge ε
 
 
@@ -91,9 +99,20 @@ def noise_scale(epsilon: int, sensitivity: int) -> Fraction:
     return Fraction(sensitivity * NANO, epsilon)
 
 
-def gaussian_variance(rho: int, squared: int) -> Fraction:
-    """The variance Δ²/2ρ of `gaussian`'s noise before rounding, of atto-ρ `rho`."""
-    return Fraction(squared * ATTO, 2 * rho)
+def gaussian_variance(squared_mu: int, squared: int) -> Fraction:
+    """The variance Δ²/μ² of `gaussian`'s noise before rounding, of atto-μ² `squared_mu`."""
+    return Fraction(squared * ATTO, squared_mu)
+
+
+def finer_bits(variance: Fraction) -> int:
+    """The least b so that noise of this variance is at least 2^FINE steps of 2^-b wide."""
+    behind = 2 * FINE + 1 + variance.denominator.bit_length() - variance.numerator.bit_length()
+    return max(0, -(-behind // 2))
+
+
+def _rounded(noise: Integers, bits: int) -> Integers:
+    """Noise on a grid of steps of 2^-bits, rounded to integers."""
+    return (noise + (1 << bits >> 1)) >> bits
 
 
 def laplace_deviation(epsilon: int, sensitivity: int) -> float:
@@ -125,9 +144,11 @@ class OpenDPNoise:
         counts = _saturated(counts, epsilon, sensitivity)
         return self._drawn(counts, lambda: _laplace(epsilon, sensitivity))
 
-    def gaussian(self, sums: Integers, rho: int, squared: int) -> Integers:
-        sums = _saturated(sums, rho, squared)
-        return self._drawn(sums, lambda: _gaussian(rho, squared))
+    def gaussian(self, sums: Integers, squared_mu: int, squared: int) -> Integers:
+        sums = _saturated(sums, squared_mu, squared)
+        bits = finer_bits(gaussian_variance(squared_mu, squared))
+        noise = self._drawn(np.zeros_like(sums), lambda: _gaussian(squared_mu, squared, bits))
+        return sums + _rounded(noise, bits)
 
     def joint(
         self, sums: Integers, blocks: Sequence[int], epsilon: int, sensitivity: int
@@ -165,10 +186,12 @@ class ExactNoise:
         noise = discrete_laplace(counts.size, scale.numerator, scale.denominator, self._bits)
         return counts + noise.reshape(counts.shape)
 
-    def gaussian(self, sums: Integers, rho: int, squared: int) -> Integers:
-        sums = _saturated(sums, rho, squared)
-        noise = discrete_gaussian(sums.size, gaussian_variance(rho, squared), self._bits)
-        return sums + noise.reshape(sums.shape)
+    def gaussian(self, sums: Integers, squared_mu: int, squared: int) -> Integers:
+        sums = _saturated(sums, squared_mu, squared)
+        variance = gaussian_variance(squared_mu, squared)
+        bits = finer_bits(variance)
+        noise = discrete_gaussian(sums.size, variance * 4**bits, self._bits)
+        return sums + _rounded(noise, bits).reshape(sums.shape)
 
     def joint(
         self, sums: Integers, blocks: Sequence[int], epsilon: int, sensitivity: int
@@ -188,7 +211,7 @@ def _saturated(counts: Integers, cost: int, sensitivity: int) -> Integers:
     caller should pass: they are public.
     """
     if cost < 1 or sensitivity < 1:
-        raise ValueError("the cost (nano-ε or atto-ρ) and the sensitivity must be at least 1")
+        raise ValueError("the cost (nano-ε or atto-μ²) and the sensitivity must be at least 1")
     if counts.dtype != np.int64:
         raise ValueError("counts must be 64-bit integers")
     return np.clip(counts, 1 - LIMIT, LIMIT - 1)
@@ -234,16 +257,18 @@ def _laplace(epsilon: int, sensitivity: int) -> Any:
 
 
 @cache
-def _gaussian(rho: int, squared: int) -> Any:
-    """OpenDP's integer Gaussian at about the smallest scale whose privacy map allows ρ.
+def _gaussian(squared_mu: int, squared: int, bits: int) -> Any:
+    """OpenDP's Gaussian on a grid of steps of 2^-bits, at about the smallest scale for μ².
 
-    The sensitivity is rounded up.
+    Its privacy map gives ρ of zero-concentrated DP, which is μ²/2 for the same noise. The
+    sensitivity is rounded up.
     """
     dp = _opendp()
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-    limit = _float_below(Fraction(rho, ATTO))
+    limit = _float_below(Fraction(squared_mu, 2 * ATTO))
     root = math.isqrt(squared)
     change = float(root) if root * root == squared else math.nextafter(math.sqrt(squared), math.inf)
+    change *= 2**bits
     scale = change / math.sqrt(2 * limit)
     return _granting(limit, lambda s: dp.make_gaussian(*space, scale=s), scale, change)
 

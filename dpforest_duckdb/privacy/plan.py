@@ -2,13 +2,13 @@
 
 Costs add up along a path (sequential composition) and over trees that share rows. Nodes of one
 depth, and trees on disjoint rows, hold different units, so together they cost once (parallel
-composition). Costs are pure ε in integer nano-ε; with a δ, concentrated ρ in integer atto-ρ (see
-`zcdp`).
+composition). Costs are pure ε in integer nano-ε; with a δ, μ² in integer atto-μ² (see
+`gaussian_dp`).
 
-Released figures may decide whether the costs of the rest add up in ε or in ρ. Outcomes of plans in
-ε lose at most ε, and need no δ. All plans in ρ are one adaptive mechanism, whose costs are at most
-ρ on every path (Feldman & Zrnic, NeurIPS 2021). So outcomes of these are (ε, δ)-DP together, and δ
-counts once. A plan that spent a δ outside ρ would need another proof.
+Released figures may decide whether the costs of the rest add up in ε or in μ². Outcomes of plans in
+ε lose at most ε, and need no δ. All plans in μ² are one adaptive mechanism, whose costs are at most
+a fixed μ² on every path (Smith & Thakurta, 2022). So outcomes of these are (ε, δ)-DP together, and
+δ counts once. A plan that spent a δ outside μ² would need another proof.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from fractions import Fraction
 from typing import Literal
 
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, show, significant
+from dpforest_duckdb.privacy.gaussian_dp import pure_cost, squared_mu_of
 from dpforest_duckdb.privacy.noise import LEAST_VARIANCE, laplace_deviation
 from dpforest_duckdb.privacy.wording import wording
-from dpforest_duckdb.privacy.zcdp import rho_of
 
-Measure = Literal["ε", "ρ"]
+Measure = Literal["ε", "μ²"]
 # the purposes of the queries that count the rows of each class
 ROWS, AGAIN = COUNTS = ("rows", "rows again")
 LAPLACE = "discrete Laplace"
@@ -38,7 +38,7 @@ class PlanError(AssertionError):
 class PlannedQuery:
     """One kind of query, asked of every node of a depth, in `times` trees.
 
-    `by_depth` has the cost of one query at one node, in nano-ε or atto-ρ (`measure`), for each
+    `by_depth` has the cost of one query at one node, in nano-ε or atto-μ² (`measure`), for each
     depth where it is asked. `times` is the number of trees that ask it of the same rows (1 if trees
     have disjoint rows). Some queries are asked in turns, or of attributes, instead (`wording`).
     `per_row` is the most that a row changes counts with discrete Laplace noise, all together; 0 if
@@ -57,16 +57,15 @@ class PlannedQuery:
         return sum(self.by_depth) * self.times
 
     @property
-    def rho(self) -> int:
-        """The whole cost in atto-ρ, rounded up: ε-DP is ε²/2-zCDP."""
-        if self.measure == "ρ":
+    def squared_mu(self) -> int:
+        """The whole cost in atto-μ², rounded up."""
+        if self.measure == "μ²":
             return self.total
-        squares = sum(epsilon**2 for epsilon in self.by_depth) * self.times
-        return -(-squares * ATTO // (2 * NANO**2))
+        return sum(map(pure_cost, self.by_depth)) * self.times
 
     @property
     def divisor(self) -> int:
-        """What a cost is divided by to give ε or ρ."""
+        """What a cost is divided by to give ε or μ²."""
         return NANO if self.measure == "ε" else ATTO
 
     def count_noise(self, rows_per_unit: int) -> float | None:
@@ -111,30 +110,30 @@ class Plan:
         return "\n  ".join(["<Plan", *self.lines()]) + ">"
 
     @property
-    def concentrated(self) -> bool:
-        """Whether costs add up in ρ; they add up in ε if no query has a cost in ρ."""
-        return any(query.measure == "ρ" for query in self.queries)
+    def uses_delta(self) -> bool:
+        """Whether costs add up in μ², as some query has a cost in μ²; else they add up in ε."""
+        return any(query.measure == "μ²" for query in self.queries)
 
     @property
     def epsilon(self) -> int:
-        """The whole cost in nano-ε, of a plan that is not concentrated."""
+        """The whole cost in nano-ε, of a plan that uses no δ."""
         return sum(query.total for query in self.queries if query.measure == "ε")
 
     @property
-    def rho(self) -> int:
-        """The whole cost in atto-ρ."""
-        return sum(query.rho for query in self.queries)
+    def squared_mu(self) -> int:
+        """The whole cost in atto-μ²."""
+        return sum(query.squared_mu for query in self.queries)
 
     def debit(self, requested: int) -> int:
         """What to debit, in nano-ε: the requested ε, or what a published form really spends if that
         is more.
         """
-        return requested if self.concentrated else max(self.epsilon, requested)
+        return requested if self.uses_delta else max(self.epsilon, requested)
 
     def fits(self, epsilon: int, delta: int) -> bool:
         """Whether ε (nano) and δ (atto) cover the whole plan."""
-        if self.concentrated:
-            return self.rho <= rho_of(epsilon, delta)
+        if self.uses_delta:
+            return self.squared_mu <= squared_mu_of(epsilon, delta)
         return self.epsilon <= epsilon
 
     def query(self, purpose: str) -> PlannedQuery | None:

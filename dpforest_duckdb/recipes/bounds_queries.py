@@ -7,17 +7,17 @@ They come after the noisy number of rows and before everything else of a recipe;
 from __future__ import annotations
 
 import math
-from math import isqrt
 
 from dpforest_duckdb.learners.private_bins import to_be_cut
 from dpforest_duckdb.learners.private_bounds import clear_check, clear_window, window_mechanism
-from dpforest_duckdb.privacy.amounts import ATTO, NANO
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.gaussian_dp import drawn_cost, pure_epsilon
 from dpforest_duckdb.privacy.plan import Measure, PlannedQuery, counting
 from dpforest_duckdb.recipes.row_count_queries import first_queries
 from dpforest_duckdb.request import Request
 
 BOUNDS, WINDOW = "bounds", "bounds window"
-SHARE = 100  # the check costs ε / SHARE at most, or ρ / SHARE
+SHARE = 100  # the check costs ε / SHARE at most, or μ² / SHARE
 
 
 def window(turn: int) -> str:
@@ -31,8 +31,7 @@ def with_check(request: Request, rows: int, measure: Measure) -> Request:
 
     `rows` is a noisy number. `measure` is that of the recipe's costs.
     """
-    # an ε-DP step is ε²/2-zCDP
-    most = request.epsilon // SHARE if measure == "ε" else isqrt(2 * request.rho // SHARE)
+    most = request.epsilon // SHARE if measure == "ε" else pure_epsilon(request.squared_mu // SHARE)
     needed = math.ceil(clear_check() * request.rows_per_unit * NANO / rows)
     numbers = len(to_be_cut(request.domain))
     if needed > most or 2 * numbers <= len(request.domain.attributes):
@@ -48,7 +47,7 @@ def with_windows(
     request: Request, turn: int, attributes: int, rows: int, measure: Measure
 ) -> Request | None:
     """The request with a window for each of some attributes; None if windows would cost more than
-    half of ε; of ρ, half of what is left after the rows and the check.
+    half of ε; of μ², half of what is left after the rows and the check.
     """
     scale = rows / clear_window() / request.rows_per_unit
     epsilon = math.ceil(NANO / scale)
@@ -56,9 +55,9 @@ def with_windows(
     windows = [query for query in request.first if query.purpose.startswith(WINDOW)]
     before = sum(query.total for query in windows)
     whole = request.epsilon + before
-    if measure == "ρ":  # the exponential mechanism of ε is ε²/8-zCDP
-        cost = -(-(epsilon**2) * ATTO // (8 * NANO**2))
-        whole = request.rho - sum(q.rho for q in request.first if q not in windows)
+    if measure == "μ²":
+        cost = drawn_cost(epsilon)
+        whole = request.squared_mu - sum(q.squared_mu for q in request.first if q not in windows)
     mechanism = window_mechanism(measure).on("rows")
     query = PlannedQuery(window(turn), mechanism, (cost,), attributes, measure)
     return _with(request, query, measure) if 2 * (before + query.total) <= whole else None
@@ -67,7 +66,7 @@ def with_windows(
 def _with(request: Request, query: PlannedQuery, measure: Measure) -> Request:
     """The request with one more query before the recipe's own.
 
-    Costs in ρ are taken off by the recipe's plan.
+    Costs in μ² are taken off by the recipe's plan.
     """
     cost = query.total if measure == "ε" else 0
     return request.after((*first_queries(request), query), cost)

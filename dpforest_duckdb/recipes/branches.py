@@ -40,7 +40,7 @@ def branches(recipe: Recipe, request: Request) -> list[Branch]:
     """Every branch that a request can take, from few rows to many; public.
 
     A branch ends where the recipe changes, or what it queries besides counting the rows, or whether
-    a query costs ε or ρ. Classes are taken as equally frequent. Empty if nothing depends on the
+    a query costs ε or μ². Classes are taken as equally frequent. Empty if nothing depends on the
     number of rows. A branch can be missed if its last number of rows is less than STEP times its
     first, and the same branch comes before and after it.
     """

@@ -87,7 +87,7 @@ class Recipe:
       "squares" and "products" (see `learners`);
     - "bins": cuts of numeric attributes at private medians (`learners.private_bins`);
     - "bounds", "bounds window 1", …: narrower bounds, if `private_bounds` is true and
-      public ones are far too wide; with `all_in_rho` and a δ they too cost ρ;
+      public ones are far too wide; with `all_in_mu` and a δ they too cost μ²;
     - "strongest": the rows that one attribute alone classifies wrongly, for the attribute where
       they are fewest; only if there is an `if_one_suffices`, or if `asks_strongest` is true, there
       are three classes or more and more than one tree, and the noise in the figure is small.
@@ -124,7 +124,7 @@ class Recipe:
     finish: Finish
     learner: Learner = LEVELS
     private_bounds: bool = False
-    all_in_rho: bool = False
+    all_in_mu: bool = False
     stop: Stop | None = None
     ends_early: bool = False
     leaf: Leaf = COUNTS
@@ -328,8 +328,8 @@ class Recipe:
         return draws and numeric and several
 
     def measure(self, request: Request) -> Measure:
-        """How the costs of bounds add up: in ρ only if every plan with a δ is in ρ."""
-        return "ρ" if self.all_in_rho and request.rho else "ε"
+        """How the costs of bounds add up: in μ² only if every plan with a δ is in μ²."""
+        return "μ²" if self.all_in_mu and request.squared_mu else "ε"
 
     def plans(self, request: Request, sizes: Iterable[int] = SIZES) -> Iterator[Plan]:
         """The plan of each phase, and those that it may become, by the size of the table."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from math import isqrt
 
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.gaussian_dp import pure_epsilon
 from dpforest_duckdb.privacy.plan import AGAIN, COUNTS, ROWS, PlannedQuery, counting
 from dpforest_duckdb.request import Request
 
@@ -32,14 +32,14 @@ def count_queries(request: Request, counted: Integers | None = None) -> tuple[Pl
     The first count costs ε / FIRST_COUNT. `counted[class]` are the noisy rows that it shows. If its
     noise is above 1 / CLEAR_COUNT of the rows of a class, there is a second count, which costs what
     it needs for noise of that size. The rows of a class are n/C times the `evenness` of C classes.
-    Before `counted` is known, and for few rows, both together cost `rows_share`. With a δ their ε
-    is at most √ρ, so that they cost at most half of ρ (an ε-DP step costs ε²/2).
+    Before `counted` is known, and for few rows, both together cost `rows_share`. With a δ they cost
+    at most half of μ².
     """
     if request.first:
         return tuple(query for query in request.first if query.purpose in COUNTS)
     most = int(request.epsilon * rows_share(request))
-    if request.rho:
-        most = min(most, isqrt(request.rho))
+    if request.squared_mu:
+        most = min(most, pure_epsilon(request.squared_mu // 2))
     first = max(min(request.epsilon // FIRST_COUNT, most), 1)  # tiny ones are refused later
     again = most - first
     if counted is not None:

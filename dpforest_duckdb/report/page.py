@@ -31,6 +31,7 @@ from dpforest_duckdb.report.charts import (
 from dpforest_duckdb.report.evaluated import Evaluated
 from dpforest_duckdb.tree import LEAF, Tree
 
+WITH_DELTA = ("μ² = ", "ρ = ")  # costs of steps that use a δ; ρ in older models
 MOST_RULES = 5_000  # rows of the table of rules
 MOST_TREES = 100  # trees that can be drawn
 
@@ -79,6 +80,7 @@ def report_html(
         "rules": rules[:MOST_RULES],
         "model": scoring,
     }
+    steps = [_step(line) for line in forest.guarantee.plan]
     return (
         _environment()
         .get_template("page.html")
@@ -94,11 +96,11 @@ def report_html(
             asked=len(scoring["asked"]),
             undrawn=len([chart for chart in drawn.values() if chart is None]),
             most=[forest.domain.attributes[one.attribute].name for one in found[:3]],
-            steps=[_step(line) for line in forest.guarantee.plan],
+            steps=steps,
             most_rules=MOST_RULES,
             most_bars=MOST_BARS,
             most_classes=MOST_CLASSES,
-            concentrated=any("ρ = " in line for line in forest.guarantee.plan),
+            with_delta=any(cost.startswith(WITH_DELTA) for _, _, cost in steps),
             all_rules=len(rules),
             with_counts=any(rule.get("counts") for rule in rules),
             attributes=[_described(attribute) for attribute in forest.domain.attributes],
@@ -164,7 +166,7 @@ def _factor(epsilon: Decimal) -> str:
 
 def _step(line: str) -> tuple[str, str, str]:
     """A line of a plan as its step in words, its mechanism and its cost."""
-    found = re.fullmatch(r"([\w ]+): (.*), ([ερ] = .*)", line)
+    found = re.fullmatch(r"([\w ]+): (.*), ((?:ε|μ²|ρ) = .*)", line)
     if found is None:
         return line, "", ""
     return wording(found[1]).step, found[2], found[3]

@@ -214,9 +214,9 @@ def _uses_delta(recipe: Recipe, request: Request) -> bool:
     Raises `DpforestError` as `_affordable_plans`.
     """
     plans = _affordable_plans(recipe, request)
-    if not request.delta or any(plan.concentrated for plan in plans):
+    if not request.delta or any(plan.uses_delta for plan in plans):
         return True
-    return any(plan.concentrated for plan in recipe.plans(request, DENSE))
+    return any(plan.uses_delta for plan in recipe.plans(request, DENSE))
 
 
 def _affordable_plans(recipe: Recipe, request: Request) -> list[Plan]:

@@ -49,14 +49,14 @@ def test_delta_is_spent_by_recipes_that_can_use_it(db: Path) -> None:
     assert "Note: Recipe greedy-tree uses pure ε and spends no δ." in said.err
     planned = dpforest(*train(db, "--recipe", "boosted", *delta, "--dry-run", "--json")).facts
     assert planned["delta"] == 1e-6
-    assert [set(query_) & {"epsilon", "rho"} for query_ in planned["plan"]][:3] == [
+    assert [set(query_) & {"epsilon", "mu_squared"} for query_ in planned["plan"]][:3] == [
         {"epsilon"},
         {"epsilon"},
-        {"rho"},
+        {"mu_squared"},
     ]
     shown = dpforest(*train(db, "--recipe", "boosted", *delta, "--dry-run")).text
     assert "cost ε = 1, δ = 0.000001" in shown
-    assert "discrete Gaussian on gradients" in shown
+    assert "rounded Gaussian on gradients" in shown
     capped = ("budget", "set", "--db", db, "--table", "visits", "--epsilon", "9")
     dpforest(*capped, "--delta", "1e-9")
     before = state(db)

@@ -143,16 +143,16 @@ def test_a_dry_run_shows_every_branch_of_the_default(db: Path) -> None:
 def test_a_dry_run_says_from_how_many_rows_a_delta_is_used(db: Path) -> None:
     words = train(db, "--dry-run", "--name", "again", "--delta", "1e-6")
     branches = dpforest(*words, "--json").facts["branches"]
-    using = [any("rho" in query for query in branch["plan"]) for branch in branches]
+    using = [any("mu_squared" in query for query in branch["plan"]) for branch in branches]
     assert using == sorted(using)
     least = branches[using.index(True)]["rows"][0]
     shown = dpforest(*words).out
     assert f"δ is used with {least:,} and more noisy rows; with other numbers it is" in shown
     assert "e-0" not in shown
     always = dpforest(*words, "--recipe", "boosted").out
-    assert "ρ: the cost of a query" in always
+    assert "μ²: the cost of a query" in always
     assert "with other numbers" not in always
-    assert "ρ: the cost" not in dpforest(*train(db, "--dry-run", "--name", "again")).out
+    assert "μ²: the cost" not in dpforest(*train(db, "--dry-run", "--name", "again")).out
 
 
 def test_columns_and_rows_that_are_not_used_are_named(db: Path) -> None:

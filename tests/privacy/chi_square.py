@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -46,12 +48,13 @@ def fits_laplace(draws: NDArray[np.int64], scale: float) -> bool:
 
 
 def fits_gaussian(draws: NDArray[np.int64], variance: float) -> bool:
-    """Whether draws agree with P(x) ∝ exp(−x² / 2σ²), in at most some fifty equal cells."""
+    """Whether draws agree with rounded normal ones, in at most some fifty equal cells."""
     sd = variance**0.5
     width = max(1, int(sd / 6))
     last = int(8 * sd / width) + 2  # cells on either side of the middle one
     x = np.arange(-last * width - width // 2, last * width + (width + 1) // 2)
-    weight = np.exp(-(x.astype(float) ** 2) / (2 * variance))
+    below = [math.erfc(-each / math.sqrt(2 * variance)) for each in (*(x - 0.5), x[-1] + 0.5)]
+    weight = np.diff(below)
     cell = (x + last * width + width // 2) // width
     probability = np.bincount(cell, weights=weight / weight.sum(), minlength=2 * last + 1)
     seen = np.clip((draws + last * width + width // 2) // width, 0, 2 * last)

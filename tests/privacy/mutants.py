@@ -40,7 +40,7 @@ from dpforest_duckdb.learners import (
 )
 from dpforest_duckdb.learners import private_bins as medians
 from dpforest_duckdb.ledger import account
-from dpforest_duckdb.privacy import amounts, noise, selection
+from dpforest_duckdb.privacy import amounts, gaussian_dp, noise, selection
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.bits import SecureBits, SeededBits
 from dpforest_duckdb.privacy.noise import ExactNoise
@@ -160,14 +160,36 @@ def gradients_of_several_classes_as_of_two() -> None:
 
 
 def medians_at_double_cost() -> None:
-    """The exponential mechanism is taken to be ε²/32-zCDP."""
+    """The exponential mechanism is taken to cost a quarter of its μ²."""
     median_epsilon = medians.median_epsilon
     medians.median_epsilon = lambda cost, measure: 2 * median_epsilon(cost, measure)
 
 
-def pure_costs_free_in_rho() -> None:
-    """What is asked in ε is left out where costs are added in ρ."""
-    PlannedQuery.rho = property(lambda self: self.total if self.measure == "ρ" else 0)  # type: ignore[assignment]
+def pure_costs_free_with_a_delta() -> None:
+    """What is asked in ε is left out where costs are added in μ²."""
+    PlannedQuery.squared_mu = property(lambda self: self.total if self.measure == "μ²" else 0)  # type: ignore[assignment]
+
+
+def draws_at_half_of_their_cost() -> None:
+    """The exponential mechanism is counted as if concentrated DP and Gaussian DP were the same."""
+    gaussian_dp.DRAWN = gaussian_dp.PURE / 8
+
+
+def mu_of_twice_the_delta() -> None:
+    """A budget allows what twice its δ would allow."""
+    delta_of = gaussian_dp.delta_of
+    gaussian_dp.delta_of = lambda squared_mu, epsilon: delta_of(squared_mu, epsilon) // 2
+
+
+def gaussian_noise_on_the_integers() -> None:
+    """Gaussian noise is drawn as discrete, which is not Gaussian DP where it is small."""
+    noise.FINE = 0
+
+
+def gaussian_noise_on_the_grid_not_rounded_back() -> None:
+    """Noise on the grid is divided by twice its steps."""
+    rounded = noise._rounded
+    noise._rounded = lambda drawn, bits: rounded(drawn, bits + 1)
 
 
 def joint_noise_of_one_dimension() -> None:
@@ -544,7 +566,11 @@ MUTANTS: dict[str, Callable[[], None]] = {
         hessians_too_large,
         gradients_of_several_classes_as_of_two,
         medians_at_double_cost,
-        pure_costs_free_in_rho,
+        pure_costs_free_with_a_delta,
+        draws_at_half_of_their_cost,
+        mu_of_twice_the_delta,
+        gaussian_noise_on_the_integers,
+        gaussian_noise_on_the_grid_not_rounded_back,
         joint_noise_of_one_dimension,
         parts_of_a_row_left_out,
         code_of_two,

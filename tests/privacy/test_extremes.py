@@ -153,7 +153,7 @@ def test_no_public_input_ends_a_run_after_its_debit(
 @pytest.mark.parametrize(
     ("name", "as_published", "rows", "options"),
     [
-        # a share of ε for the number of rows costs more than all of ρ
+        # a share of ε for the number of rows costs more than all of μ²
         ("auto", False, "empty", {"epsilon": "1e6", "delta": "1e-18"}),
         ("boosted", False, "empty", {"epsilon": "1e4", "delta": "1e-5"}),
         # the noise of joint figures is stated for an ε far above their largest change

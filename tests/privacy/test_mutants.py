@@ -44,7 +44,7 @@ CAUGHT_BY = {
     "_sensitivity",
     "gradients_of_several_classes_as_of_two": "test_boosting.py::test_a_row_more_changes_the_sums"
     "_by_no_more_than_the_sensitivity",
-    "medians_at_double_cost": "test_boosting.py::test_a_median_costs_no_more_than_its_rho",
+    "medians_at_double_cost": "test_boosting.py::test_a_median_costs_no_more_than_its_budget",
     "joint_noise_of_one_dimension": "privacy/test_joint_noise.py::test_each_dimension_has_the"
     "_deviation_that_is_claimed",
     "parts_of_a_row_left_out": "privacy/test_joint_noise.py::test_each_dimension_has_the_deviation"
@@ -108,7 +108,15 @@ CAUGHT_BY = {
     "_never_more",
     "costs_rounded_down": "privacy/test_amounts.py::test_a_cost_is_never_less_than_asked_and_a_cap"
     "_never_more",
-    "pure_costs_free_in_rho": "privacy/test_zcdp.py::test_pure_costs_count_half_their_square",
+    "pure_costs_free_with_a_delta": "privacy/test_gaussian_dp.py::test_pure_costs_count_too",
+    "draws_at_half_of_their_cost": "privacy/test_gaussian_dp.py::test_the_cost_of_a_draw_is_the"
+    "_least_that_holds",
+    "mu_of_twice_the_delta": "privacy/test_gaussian_dp.py::test_the_conversion_gives_the_known"
+    "_figures",
+    "gaussian_noise_on_the_integers": "privacy/test_noise.py::test_gaussian_noise_is_drawn_on_a"
+    "_fine_grid_and_rounded",
+    "gaussian_noise_on_the_grid_not_rounded_back": "privacy/test_noise.py::test_sums_get_the"
+    "_gaussian_noise_that_is_claimed",
 }
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from dpforest_duckdb.privacy.noise import (
     CountNoise,
     ExactNoise,
     OpenDPNoise,
+    finer_bits,
     gaussian_variance,
     noise_scale,
 )
@@ -40,7 +42,7 @@ each_scale = pytest.mark.parametrize(("sensitivity", "epsilon"), SCALES)
 
 def test_the_scale_of_noise_is_the_sensitivity_over_epsilon() -> None:
     assert noise_scale(NANO // 2, 3) == 6
-    assert gaussian_variance(2 * ATTO, 9) == Fraction(9, 4)
+    assert gaussian_variance(4 * ATTO, 9) == Fraction(9, 4)
 
 
 def draw(noise: CountNoise, draws: int, epsilon: int, sensitivity: int) -> NDArray[np.int64]:
@@ -68,32 +70,58 @@ def test_counts_get_the_noise_that_is_claimed_on_many_draws(
     assert fits_laplace(draws, sensitivity * NANO / epsilon)
 
 
-# (squared sensitivity, atto-ρ): standard deviations .5 1 3 12.5 √2·10 √40000 1000
+# (squared sensitivity, atto-μ²): standard deviations .5 1 3 12.5 √2·10 √40000 1000
 GAUSSIANS = [
-    (1, 2 * ATTO), (1, ATTO // 2), (9, ATTO // 2), (625, 2 * ATTO), (2, ATTO // 200),
-    (8, ATTO // 10_000), (2**32, 2**31 * ATTO // 10**6),
+    (1, 4 * ATTO), (1, ATTO), (9, ATTO), (625, 4 * ATTO), (2, ATTO // 100),
+    (8, ATTO // 5_000), (2**32, 2**32 * ATTO // 10**6),
 ]  # fmt: skip
 
 
-@some(("squared", "rho"), GAUSSIANS, keep=4)
+@some(("squared", "squared_mu"), GAUSSIANS, keep=4)
 @each_back_end
 def test_sums_get_the_gaussian_noise_that_is_claimed(
-    noise: CountNoise, squared: int, rho: int
+    noise: CountNoise, squared: int, squared_mu: int
 ) -> None:
     sums = np.full((5000, 4), -1000)
-    draws = np.ravel(noise.gaussian(sums, rho, squared) - sums)
-    variance = squared * ATTO / (2 * rho)
+    draws = np.ravel(noise.gaussian(sums, squared_mu, squared) - sums)
+    variance = squared * ATTO / squared_mu
     assert fits_gaussian(draws, variance)
     assert not fits_gaussian(draws, variance * 1.2), "the gate sees a tenth of the deviation"
     assert not fits_gaussian(draws, variance / 1.2)
 
 
-def test_opendp_grants_no_more_rho_than_asked() -> None:
-    for squared, rho in GAUSSIANS:
-        measurement = module._gaussian(rho, squared)
-        change = math.sqrt(squared) * (1 + 1e-15)
-        assert Fraction(measurement.map(change)) <= Fraction(rho, ATTO) * (1 + Fraction(1, 10**12))
-        assert Fraction(measurement.map(change)) >= Fraction(rho, ATTO) * Fraction(999, 1000)
+def test_opendp_grants_no_more_squared_mu_than_asked() -> None:
+    """Its map gives ρ, which is μ²/2."""
+    for squared, squared_mu in GAUSSIANS:
+        bits = finer_bits(gaussian_variance(squared_mu, squared))
+        measurement = module._gaussian(squared_mu, squared, bits)
+        change = math.sqrt(squared) * (1 + 1e-15) * 2**bits
+        granted, asked = 2 * Fraction(measurement.map(change)), Fraction(squared_mu, ATTO)
+        assert asked * Fraction(999, 1000) <= granted <= asked * (1 + Fraction(1, 10**12))
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 10**7), Fraction(1), Fraction(10**9, 7), 2**90])
+def test_gaussian_noise_is_drawn_on_a_fine_grid_and_rounded(variance: Fraction) -> None:
+    """So fine that the discrete Gaussian is normal up to a factor that its docstring bounds."""
+    factor = 1500**2 / 8 / 4**module.FINE  # of one draw, at the largest ε
+    assert 2 * 10**9 * factor < 1 / NANO, "a billion draws on two neighbours"
+    bits = finer_bits(Fraction(variance))
+    assert variance * 4**bits >= 4**module.FINE
+    assert not bits or variance * 4 ** (bits - 2) < 4**module.FINE
+    steps = np.array([-(2**bits), -(2**bits) // 2 - 1, 0, 2**bits // 2 - 1, 2**bits // 2, 2**bits])
+    assert not bits or module._rounded(steps, bits).tolist() == [-1, -1, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("sigma", [2**6, 2**10])
+def test_a_discrete_gaussian_is_normal_up_to_the_stated_factor(sigma: int) -> None:
+    """The factor e^±c with c = max(1, (y/σ)²) / 8σ², where floats still show it."""
+    y = np.arange(-5 * sigma, 5 * sigma + 1)
+    weights = np.exp(-(y**2) / 2 / sigma**2) / (sigma * math.sqrt(2 * math.pi))
+    normal = NormalDist(0, sigma)
+    edges = np.array([normal.cdf(-abs(float(each)) - 0.5) for each in (*y, y[-1] + 1)])
+    inner = np.array([normal.cdf(-abs(float(each)) + 0.5) for each in y])
+    factor = np.abs(np.log(weights / (inner - edges[:-1])))
+    assert (factor <= np.maximum(1, (y / sigma) ** 2) / 8 / sigma**2 + 1e-12).all()
 
 
 @each_back_end

@@ -33,9 +33,9 @@ from dpforest_duckdb.privacy import selection
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.bits import SeededBits
+from dpforest_duckdb.privacy.gaussian_dp import DRAWN, PURE, squared_mu_of
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.randomness import Randomness
-from dpforest_duckdb.privacy.zcdp import rho_of
 from dpforest_duckdb.recipes import RECIPES
 from dpforest_duckdb.recipes.recipe import OURS
 from dpforest_duckdb.training import phases
@@ -67,15 +67,15 @@ class Rated(selection.Exponents):
 class Tape:
     """The randomness of a training: it records every call, or repeats it and adds up the losses.
 
-    `epsilon` (nano; infinite after Gaussian noise) and `rho` (atto) are what all calls lose. One
-    call may be for `together` trees that share rows, each of which pays for it.
+    `epsilon` (nano; infinite after Gaussian noise) and `squared_mu` (atto) are what all calls lose.
+    One call may be for `together` trees that share rows, each of which pays for it.
     """
 
     name, private = "exact", True
 
     def __init__(self, seed: int) -> None:
         self.epsilon: Fraction | float = Fraction(0)
-        self.rho, self.together = Fraction(0), 1
+        self.squared_mu, self.together = Fraction(0), 1
         self.bits = SeededBits(seed)
         self.noise = ExactNoise(self.bits)
         self.calls: list[tuple[object, Any, Any]] = []  # public arguments, private input, outcome
@@ -91,12 +91,12 @@ class Tape:
         assert public == recorded, OTHER_CALL
         return copy.copy(outcome), private - before
 
-    def lose(self, distance: int, epsilon: int, sensitivity: int, divisor: int = 2) -> None:
-        """Add up the loss ε of a pure mechanism, which is ε² / `divisor` in ρ."""
+    def lose(self, distance: int, epsilon: int, sensitivity: int, factor: Fraction = PURE) -> None:
+        """Add up the loss ε of a pure mechanism, which is `factor` · ε² in μ²."""
         assert distance <= sensitivity * self.together, TOO_FAR
         loss = Fraction(epsilon * int(distance), sensitivity)
         self.epsilon += loss
-        self.rho += (loss / NANO) ** 2 * ATTO / divisor
+        self.squared_mu += (loss / NANO) ** 2 * ATTO * factor
 
     def laplace(self, counts: Integers, epsilon: int, sensitivity: int) -> Any:
         cost = (epsilon, sensitivity)
@@ -104,12 +104,15 @@ class Tape:
         self.lose(abs(change).sum(), *cost)
         return noisy
 
-    def gaussian(self, sums: Integers, rho: int, squared: int) -> Any:
-        cost = ("in ρ", rho, squared)
-        noisy, change = self.called(cost, sums, lambda: self.noise.gaussian(sums, rho, squared))
+    def gaussian(self, sums: Integers, squared_mu: int, squared: int) -> Any:
+        cost = (squared_mu, squared)
+        noisy, change = self.called(
+            ("in μ²", *cost), sums, lambda: self.noise.gaussian(sums, *cost)
+        )
         distance = (change.astype(object) ** 2).sum()
         assert distance <= squared, TOO_FAR
-        self.epsilon, self.rho = math.inf, self.rho + Fraction(rho * distance, squared)
+        self.epsilon = math.inf
+        self.squared_mu += Fraction(squared_mu * distance, squared)
         return noisy
 
     def joint(self, sums: Integers, blocks: Sequence[int], epsilon: int, sensitivity: int) -> Any:
@@ -142,8 +145,8 @@ class Tape:
         change = np.where(allowed, change, 0)
         one_way = (change >= 0).all() or (change <= 0).all()
         assert one_way or not monotone, "utilities move both ways"
-        divisor = 2 if selection.PERMUTE_AND_FLIP in public else 8
-        self.lose(abs(change).max(axis=1).sum(), epsilon, sensitivity, divisor)
+        factor = PURE if selection.PERMUTE_AND_FLIP in public else DRAWN
+        self.lose(abs(change).max(axis=1).sum(), epsilon, sensitivity, factor)
         return outcome
 
 
@@ -254,7 +257,8 @@ def check(folder: Path, recipe: str, delta: float, k: int, seeds: range, **optio
         assert not tape.left, "there are fewer calls"
         assert statements == others, "the statements differ"
         assert forest == again, "the forests differ"
-        assert tape.epsilon <= run.cost or tape.rho <= rho_of(run.cost, run.delta), OVERSPENT
+        allowed = squared_mu_of(run.cost, run.delta)
+        assert tape.epsilon <= run.cost or tape.squared_mu <= allowed, OVERSPENT
 
 
 @pytest.mark.parametrize(

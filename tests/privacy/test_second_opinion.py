@@ -48,14 +48,19 @@ def test_discrete_laplace(draws: int, epsilon: int, k: int) -> None:
 
 
 @few_or_many
-@pytest.mark.parametrize(("rho", "squared"), [(ATTO // 2, 1), (ATTO // 50, 9), (ATTO // 7, 2)])
-def test_discrete_gaussian(draws: int, rho: int, squared: int) -> None:
-    dp, variance = opendp(), float(gaussian_variance(rho, squared))
+@pytest.mark.parametrize(
+    ("squared_mu", "squared"), [(ATTO // 400, 1), (ATTO // 25, 90), (ATTO // 500, 2)]
+)
+def test_gaussian(draws: int, squared_mu: int, squared: int) -> None:
+    """Its map gives ρ, which is μ²/2. At such variances a discrete Gaussian and a rounded one are
+    the same to the gate.
+    """
+    dp, variance = opendp(), float(gaussian_variance(squared_mu, squared))
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
     theirs = dp.m.make_gaussian(*space, scale=math.sqrt(variance))
-    assert theirs.map(math.sqrt(squared)) == pytest.approx(rho / ATTO)
+    assert theirs.map(math.sqrt(squared)) == pytest.approx(squared_mu / 2 / ATTO)
     nothing = np.zeros(draws, dtype=np.int64)
-    for found in (np.array(theirs(nothing.tolist())), OURS.gaussian(nothing, rho, squared)):
+    for found in (np.array(theirs(nothing.tolist())), OURS.gaussian(nothing, squared_mu, squared)):
         assert fits_gaussian(found, variance)
 
 

@@ -65,7 +65,7 @@ class Added:
     def laplace(self, counts: Integers, epsilon: int, sensitivity: int) -> Integers:
         return self._noisy(counts, sensitivity)
 
-    def gaussian(self, sums: Integers, rho: int, squared: int) -> Integers:
+    def gaussian(self, sums: Integers, squared_mu: int, squared: int) -> Integers:
         return self._noisy(sums, math.isqrt(squared))
 
     def joint(

@@ -45,8 +45,8 @@ def signal(request: Request) -> float:
         return math.inf
     attributes, k = len(request.domain.attributes), request.rows_per_unit
     noise = attributes * math.sqrt(2) * noise_scale(request.epsilon, k)
-    if request.rho:
-        noise = math.sqrt(attributes * gaussian_variance(request.rho, k**2))
+    if request.squared_mu:
+        noise = math.sqrt(attributes * gaussian_variance(request.squared_mu, k**2))
     return request.rows / noise / math.sqrt(classes_in(request))
 
 
@@ -61,7 +61,7 @@ def boosting_pays(request: Request) -> bool:
     deep random trees pay.
     """
     early = mostly_numeric(request)
-    if request.rho:
+    if request.squared_mu:
         early = early and signal(request) > signal(replace(request, delta=0))
         needed = constants.CLEAR * math.sqrt(classes_in(request))
     elif classes_in(request) == 2:
@@ -77,12 +77,12 @@ def one_tree_shows_all(request: Request) -> bool:
     With two attributes and two classes, if there is no δ: one tree shows what the two attributes
     say together, and boosting divides ε among many trees.
     """
-    return len(request.domain.attributes) == classes_in(request) == 2 and not request.rho
+    return len(request.domain.attributes) == classes_in(request) == 2 and not request.squared_mu
 
 
 def deep_trees_pay(request: Request) -> bool:
     """Whether the signal is strong enough for deep random trees and finer bins."""
-    most = 1 if request.rho else _most_of_a_row(request)
+    most = 1 if request.squared_mu else _most_of_a_row(request)
     return signal(request) >= constants.AMPLE * most
 
 

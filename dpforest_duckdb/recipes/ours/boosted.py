@@ -4,7 +4,7 @@ For large tables. Each attribute is fitted to what the attributes before it left
 correlated attributes are not counted twice. If most attributes are numeric, the first one is fitted
 to what a linear discriminant of all numbers leaves: the discriminant takes two releases, and a
 sweep one for each attribute. Random trees of four splits, or six where the signal is strong, add
-what attributes say only together. With a δ costs add up in ρ, which allows many more queries.
+what attributes say only together. With a δ costs add up in μ², which allows many more queries.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def plan(request: Request) -> Plan:
     turns, sweeps, trees, forest = 3, 2, 0, 0
     if _random_trees_pay(request):
         turns, forest = 5 if deep_trees_pay(request) else 4, 50
-        sweeps, trees = (2, request.trees) if request.rho else (1, few)
-    elif request.rho:
+        sweeps, trees = (2, request.trees) if request.squared_mu else (1, few)
+    elif request.squared_mu:
         sweeps, trees, forest = 1, few, FEW_TREES
     planned = partial(_in_rounds, request, turns=turns, sweeps=sweeps, trees=trees, forest=forest)
     started = planned(start=START)
@@ -68,7 +68,7 @@ def _random_trees_pay(request: Request) -> bool:
     """Whether random trees of boosting are worth half of the budget. Without a δ only deep ones
     are.
     """
-    if request.rho:
+    if request.squared_mu:
         return signal(request) >= constants.ENOUGH
     return deep_trees_pay(request)
 
@@ -76,19 +76,19 @@ def _random_trees_pay(request: Request) -> bool:
 def _in_rounds(
     request: Request, *, turns: int, sweeps: int, trees: int, forest: int, start: int
 ) -> Plan:
-    """A plan of boosting: in ρ with a δ, else in ε.
+    """A plan of boosting: in μ² with a δ, else in ε.
 
     After a noisy number of rows and `turns` of `medians`, `start` percent go to class means: half
     to sums, half to products. Of what then remains, `forest` percent go to random `trees`, the
     others to `sweeps` over all attributes.
     """
     first = first_queries(request)
-    measure: Measure = "ρ" if request.rho else "ε"
+    measure: Measure = "μ²" if request.squared_mu else "ε"
     whole = request.epsilon - count_cost(request)
-    if request.rho:
-        whole = request.rho - sum(query.rho for query in first)
-    mechanism = f"{'discrete Gaussian' if request.rho else LAPLACE} on gradients"
-    of_sums = "discrete Gaussian" if request.rho else "joint noise"
+    if request.squared_mu:
+        whole = request.squared_mu - sum(query.squared_mu for query in first)
+    mechanism = f"{'rounded Gaussian' if request.squared_mu else LAPLACE} on gradients"
+    of_sums = "rounded Gaussian" if request.squared_mu else "joint noise"
     bins, rest = medians(request, whole, turns, measure)
     means, rest = share(rest, (start, 100 - start))
     started = 1 if start else 0
@@ -125,7 +125,7 @@ BOOSTED = own_recipe(
     plan=plan,
     learner=BOOSTING,
     private_bounds=True,
-    all_in_rho=True,
+    all_in_mu=True,
     adapt=adapt,
     finish=as_grown,
     link="softmax",

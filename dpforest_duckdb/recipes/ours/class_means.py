@@ -2,7 +2,7 @@
 
 For many classes and mostly numeric attributes that each say a little. No attribute is chosen:
 the sums of all are released together, with joint noise. Its variance is a fifth to a third of that
-of independent noise, at ε up to 1. With a δ and many attributes discrete Gaussian noise is smaller.
+of independent noise, at ε up to 1. With a δ and many attributes Gaussian noise is smaller.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.class_means import CLASS_MEANS as LEARNER
 from dpforest_duckdb.learners.private_bounds import window_mechanism
 from dpforest_duckdb.postprocess.pipeline import as_grown
+from dpforest_duckdb.privacy.gaussian_dp import pure_epsilon
 from dpforest_duckdb.privacy.plan import Measure, Plan, PlannedQuery, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants
@@ -31,11 +32,11 @@ MOST_PRODUCTS = 2**15  # of pairs of positions: the sums of more take too many s
 
 
 def plan(request: Request) -> Plan:
-    """The plan in ε or, with a δ, in ρ if that has less noise. With few attributes it has more."""
+    """The plan in ε or, with a δ, in μ² if that has less noise. With few attributes it has more."""
     pure = _in_measure(request, "ε")
-    if _left(request, "ρ") <= 0:
+    if _left(request, "μ²") <= 0:
         return pure
-    other = _in_measure(request, "ρ")
+    other = _in_measure(request, "μ²")
     if other.query("products"):
         same = _planned(request, "ε", {"products": PAIRS})
     elif pure.query("products"):
@@ -78,25 +79,25 @@ def _pairs(request: Request) -> int:
 
 
 def _left(request: Request, measure: Measure) -> int:
-    """What the queries before leave of ε or ρ; at most 0 if there is no ρ."""
+    """What the queries before leave of ε or μ²; at most 0 if there is no μ²."""
     if measure == "ε":
         return request.epsilon - count_cost(request)
-    return request.rho - sum(query.rho for query in first_queries(request))
+    return request.squared_mu - sum(query.squared_mu for query in first_queries(request))
 
 
 def _planned(request: Request, measure: Measure, others: Mapping[str, int | Fraction]) -> Plan:
     """Queries with the percentages of `others`; the means get what these and windows leave.
 
-    Of ρ, the parts are the percentages to the power of 3/2. Noise falls with a part of ε, and with
-    the square root of a part of ρ. If the percentages make a weighted sum of variances least in ε,
-    these parts do in ρ.
+    Of μ², the parts are the percentages to the power of 3/2. Noise falls with a part of ε, and with
+    the square root of a part of μ². If the percentages make a weighted sum of variances least in ε,
+    these parts do in μ².
     """
     attributes = request.domain.recut(auto_rules.MOST).attributes
     windows = sum(map(positions.has_window, attributes))
     percents = {"window": WINDOWS if windows else 0, **others}
     percents["means"] = 100 - sum(percents.values())
     parts = list(percents.values())
-    if measure == "ρ":
+    if measure == "μ²":
         parts = [Fraction(float(part) * math.sqrt(part)) for part in parts]
     queries = [
         _query(purpose, cost, windows if purpose == "window" else 1, measure)
@@ -107,11 +108,11 @@ def _planned(request: Request, measure: Measure, others: Mapping[str, int | Frac
 
 
 def _query(purpose: str, cost: int, times: int, measure: Measure) -> PlannedQuery:
-    """A query of that cost; the choice of a mixture has the ε that costs as much ρ."""
+    """A query of that cost; the choice of a mixture has the ε that costs as much μ²."""
     if purpose == "mixture":
-        epsilon = cost if measure == "ε" else math.isqrt(2 * cost)  # ε-DP is ε²/2-zCDP
+        epsilon = cost if measure == "ε" else pure_epsilon(cost)
         return PlannedQuery(purpose, PERMUTE_AND_FLIP.on("points"), (epsilon,))
-    mechanism = "joint noise" if measure == "ε" else "discrete Gaussian"
+    mechanism = "joint noise" if measure == "ε" else "rounded Gaussian"
     if purpose == "window":
         mechanism = window_mechanism(measure).on("rows")
     return PlannedQuery(purpose, mechanism, (cost // times,), times, measure)
