@@ -23,6 +23,7 @@ from dpforest_duckdb.splits import positions
 
 LEAST_PART = Fraction(1, 1000)  # of a budget, for a choice
 PURE = 3  # boosting of two classes without a δ, and private medians, start at PURE · ENOUGH
+GAIN = 1.1  # a δ pays for boosting early if it makes the noise of a sweep this much smaller
 LATE = 3  # the start is LATE times higher if most attributes are not numeric
 FEWEST, MOST = 4, 32  # bins; joint tables may have fewer
 # with at least so many classes, class means are tried before tables of a few attributes
@@ -62,7 +63,7 @@ def boosting_pays(request: Request) -> bool:
     """
     early = mostly_numeric(request)
     if request.squared_mu:
-        early = early and signal(request) > signal(replace(request, delta=0))
+        early = early and signal(request) > GAIN * signal(replace(request, delta=0))
         needed = constants.CLEAR * math.sqrt(classes_in(request))
     elif classes_in(request) == 2:
         needed = PURE * constants.ENOUGH

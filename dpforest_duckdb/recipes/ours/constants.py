@@ -28,7 +28,7 @@ ENOUGH = 100
 AMPLE = 1000
 # times √classes: the signal from which boosting starts with a δ, if most attributes are numeric;
 # three times that otherwise
-CLEAR = 25
+CLEAR = 27
 CLEAN = 0.12  # the most noise in a joint figure, in parts of the rows of a class, or of all rows
 ROOT_NOISE = 1.2  # the most noise in a sum of log-odds below a root
 LEAST_ROWS = 300  # the least n assumed when it is decided whether few rows get any tables
