@@ -147,6 +147,7 @@ def _show_queries(run: Run, found: list[Branch]) -> None:
 
 def _explain(run: Run, found: list[Branch]) -> None:
     """Say what the table of queries leaves open."""
+    from dpforest_duckdb.privacy.amounts import ATTO, show, significant
     from dpforest_duckdb.privacy.plan import AGAIN
     from dpforest_duckdb.recipes.bounds_queries import BOUNDS
     from dpforest_duckdb.recipes.strongest_query import STRONGEST
@@ -164,8 +165,10 @@ def _explain(run: Run, found: list[Branch]) -> None:
     plans = [plan for branch in found for plan in branch.plans] or [run.plan]
     if run.delta and any(plan.uses_delta for plan in plans):
         tell(
-            "μ²: the cost of a query that uses δ, as Gaussian differential privacy counts it."
-            f"{_with_delta(found)}"
+            "μ²: what a query that uses δ costs, by Gaussian differential privacy. "
+            f"ε = {show(run.cost)} and δ = {show(run.delta, ATTO)} allow a sum of "
+            f"{significant(run.request.squared_mu / ATTO)}. A query with a cost in ε takes (π/2)·ε² "
+            f"of it.{_with_delta(found)}"
         )
     if run.plan.query(AGAIN):
         tell(
@@ -175,7 +178,7 @@ def _explain(run: Run, found: list[Branch]) -> None:
     if any(plan.query(BOUNDS) for branch in found for plan in branch.plans):
         tell(
             "bounds: if public bounds look far too wide, narrower ones are estimated. This takes "
-            "up to half of the budget from the other queries."
+            "up to half of what is left of the budget by then from the other queries."
         )
     others = (branch.recipe.if_one_suffices for branch in found)
     follows = []

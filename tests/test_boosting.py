@@ -44,6 +44,7 @@ from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.gaussian_dp import drawn_cost
 from dpforest_duckdb.privacy.plan import COUNTS, Measure, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
+from dpforest_duckdb.privacy.selection import EXPONENTIAL, Mechanism
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.ours import constants
@@ -294,8 +295,12 @@ def test_the_mechanisms_are_given_what_the_plan_says(
     fill(con, 6000, 2)
     con.execute("ALTER TABLE t ADD COLUMN u INTEGER")
     con.execute("UPDATE t SET u = rowid // 3")
-    given = record(monkeypatch, medians)
+    given, mechanisms, draw = record(monkeypatch, medians), set[Mechanism](), Mechanism.draw
+    monkeypatch.setattr(
+        Mechanism, "draw", lambda self, *rest: mechanisms.add(self) or draw(self, *rest)
+    )
     run, forest = boosted(con, public(), delta, rows_per_unit, tmp_path)
+    assert mechanisms == {EXPONENTIAL}, "permute-and-flip costs four times as much in μ²"
     measure: Measure = "μ²" if delta else "ε"
     settled = find("boosted").plan(_seen(counted(run.request, forest)))
     counts = [query.total for query in settled.queries if query.purpose in COUNTS]

@@ -110,7 +110,7 @@ def test_with_a_delta_the_noise_of_many_attributes_is_gaussian(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], spent: Spent, epsilon: float,
     k: int, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """And windows are drawn by the exponential mechanism, of which ε²/8 is known."""
+    """And windows are drawn by the exponential mechanism."""
     mechanisms, draw = list[Mechanism](), Mechanism.draw
     monkeypatch.setattr(
         Mechanism, "draw", lambda self, *given: mechanisms.append(self) or draw(self, *given)

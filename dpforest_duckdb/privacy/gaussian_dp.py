@@ -7,11 +7,13 @@ Thakurta, 2022). Normal noise of variance σ² on sums that change by at most Δ
 
 A release has the range η if its privacy losses lie within an interval of length η. It costs
 (π/8)·η². Proof: let a test of two neighbours be positive with probability p on one and q on the
-other. Then p/q and (1 - p)/(1 - q) are means of likelihood ratios, so logit p - logit q ≤ η. The
-derivative of Φ⁻¹(p) by logit p is p(1 - p)/φ(z) with z = Φ⁻¹(p), and 4p(1 - p) = 1 - (1 - 2p)² ≤
-e^(-z²/2), because a square of side 2z holds the circle of radius z. So it is at most √(2π)/4, and
-Φ⁻¹(p) - Φ⁻¹(q) ≤ η·√(2π)/4, which is what μ-GDP means for μ = η·√(2π)/4. An exponential mechanism
-of pure cost ε has the range ε (Durfee & Rogers, NeurIPS 2019). Any ε-DP release has the range 2ε.
+other. Then p/q and (1 - p)/(1 - q) are weighted means of likelihood ratios, so logit p - logit q ≤
+η. The derivative of Φ⁻¹(p) by logit p is p(1 - p)/φ(z) with z = Φ⁻¹(p). Two independent standard
+normal draws lie in the square of side 2|z| with probability (1 - 2p)², and in the circle of radius
+|z|, which is inside, with probability 1 - e^(-z²/2). So 4p(1 - p) ≤ e^(-z²/2), and the derivative
+is at most √(2π)/4. Hence Φ⁻¹(p) - Φ⁻¹(q) ≤ η·√(2π)/4, which is what μ-GDP means for μ = η·√(2π)/4.
+An exponential mechanism of pure cost ε has the range ε (Durfee & Rogers, NeurIPS 2019). Any ε-DP
+release has the range 2ε.
 """
 
 from __future__ import annotations
@@ -51,7 +53,8 @@ def drawn_epsilon(cost: int) -> int:
 
 @cache
 def squared_mu_of(epsilon: int, delta: int) -> int:
-    """The largest μ², in atto-μ², that ε (nano) and δ (atto) allow; 0 if δ is 0.
+    """The largest μ², in atto-μ² and up to 2^-32 of it, that ε (nano) and δ (atto) allow; 0 if δ is
+    0.
 
     One nano-ε, and 1e-9 of δ, are kept back: noise is normal up to a tiny factor (see `noise`).
     """

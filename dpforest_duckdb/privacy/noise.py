@@ -10,7 +10,7 @@ A release that changes by at most Δ in L2 costs μ², of Gaussian DP, with norm
 costs nothing. Normal noise that is rounded to this grid is exactly μ-GDP. A grid point y has the
 probability of such noise up to a factor of e^±c with c = max(1, (y/σ)²) / 8σ², because the mean of
 e^(-(yt + t²/2)/σ²) over t in ±1/2 lies between e^(-1/8σ²) and cosh(y/2σ²). A draw is above 80σ with
-a probability below 10^-1000. Otherwise its value for a neighbour is below 1500σ at any ε that is
+a probability below 10^-1000. Otherwise its value for a neighbour is below 1510σ at any ε that is
 allowed, so that the factors of a billion draws change ε by less than 10^-9. `gaussian_dp` keeps
 back as much.
 

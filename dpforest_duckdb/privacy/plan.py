@@ -6,9 +6,10 @@ composition). Costs are pure ε in integer nano-ε; with a δ, μ² in integer a
 `gaussian_dp`).
 
 Released figures may decide whether the costs of the rest add up in ε or in μ². Outcomes of plans in
-ε lose at most ε, and need no δ. All plans in μ² are one adaptive mechanism, whose costs are at most
-a fixed μ² on every path (Smith & Thakurta, 2022). So outcomes of these are (ε, δ)-DP together, and
-δ counts once. A plan that spent a δ outside μ² would need another proof.
+ε lose at most ε, and need no δ. All plans in μ² are one adaptive mechanism that stops before a
+query that would exceed a fixed μ² (Smith & Thakurta, 2022); no plan in μ² meets that stop. So
+outcomes of these are (ε, δ)-DP together, and δ counts once. A plan that spent a δ outside μ² would
+need another proof.
 """
 
 from __future__ import annotations

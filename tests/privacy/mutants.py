@@ -175,6 +175,11 @@ def draws_at_half_of_their_cost() -> None:
     gaussian_dp.DRAWN = gaussian_dp.PURE / 8
 
 
+def medians_by_permute_and_flip() -> None:
+    """Medians are drawn by a mechanism that costs four times as much in μ²."""
+    medians.EXPONENTIAL = selection.PERMUTE_AND_FLIP
+
+
 def mu_of_twice_the_delta() -> None:
     """A budget allows what twice its δ would allow."""
     delta_of = gaussian_dp.delta_of
@@ -246,7 +251,7 @@ def windows_by_rows_outside_too() -> None:
 def windows_at_double_cost() -> None:
     """Windows are drawn at twice the ε that is charged."""
     best = class_means.draw_best
-    class_means.draw_best = lambda u, cost, bound, bits: best(u, 2 * cost, bound, bits)
+    class_means.draw_best = lambda u, cost, *rest: best(u, 2 * cost, *rest)
 
 
 def strongest_attribute_as_of_one_row() -> None:
@@ -568,6 +573,7 @@ MUTANTS: dict[str, Callable[[], None]] = {
         medians_at_double_cost,
         pure_costs_free_with_a_delta,
         draws_at_half_of_their_cost,
+        medians_by_permute_and_flip,
         mu_of_twice_the_delta,
         gaussian_noise_on_the_integers,
         gaussian_noise_on_the_grid_not_rounded_back,

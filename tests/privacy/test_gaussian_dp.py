@@ -37,12 +37,17 @@ def exact_delta(mu: float, epsilon: float) -> float:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "sigma"), [(0.1, 30.7496), (0.5, 7.0318), (1, 3.7306), (4, 1.08116)]
-)
+    ("epsilon", "sigma"),
+    [
+        (0.1, 30.7496), (0.5, 7.0318), (1, 3.7306), (4, 1.08116), (100, 0.0946699070147),
+        (10**4, 0.00728715745278), (10**6, 0.000709242086866),
+    ],
+)  # fmt: skip
 def test_the_conversion_gives_the_known_figures(epsilon: float, sigma: float) -> None:
-    """The noise of the analytic Gaussian mechanism at δ = 1e-5."""
+    """The noise of the analytic Gaussian mechanism at δ = 1e-5; for a large ε, it is not less."""
     mu = math.sqrt(squared_mu_of(int(epsilon * NANO), DELTA) / ATTO)
     assert 1 / mu == pytest.approx(sigma, rel=2e-5)
+    assert epsilon < 100 or 1 / mu > sigma * (1 - 1e-12)
 
 
 @given(epsilon=st.floats(0.05, 8), delta=st.floats(1e-9, 0.5))

@@ -103,7 +103,7 @@ def test_opendp_grants_no_more_squared_mu_than_asked() -> None:
 @pytest.mark.parametrize("variance", [Fraction(1, 10**7), Fraction(1), Fraction(10**9, 7), 2**90])
 def test_gaussian_noise_is_drawn_on_a_fine_grid_and_rounded(variance: Fraction) -> None:
     """So fine that the discrete Gaussian is normal up to a factor that its docstring bounds."""
-    factor = 1500**2 / 8 / 4**module.FINE  # of one draw, at the largest ε
+    factor = 1510**2 / 8 / 4**module.FINE  # of one draw, at the largest ε
     assert 2 * 10**9 * factor < 1 / NANO, "a billion draws on two neighbours"
     bits = finer_bits(Fraction(variance))
     assert variance * 4**bits >= 4**module.FINE
