@@ -36,13 +36,13 @@ SECOND_OPINION = """## A second opinion
 OpenDP has discrete Laplace and Gaussian noise of its own, and reports the noisy maximum of
 exponential noise, which is permute-and-flip. At the same parameters its draws and ours have the
 same closed forms (χ² at 1e-6, 50,000 draws, 12,500 of OpenDP's permute-and-flip), and its privacy
-maps give the costs that we claim:
+maps give the costs that we claim (of Gaussian noise ρ = μ²/2, of zero-concentrated DP):
 
-| mechanism         | parameters                                     | claim             |
-| ----------------- | ---------------------------------------------- | ----------------- |
-| discrete Laplace  | ε = 1, 1/3; ε = 2 with 7 rows per unit         | sensitivity/scale |
-| Gaussian          | μ² = 1/400; 1/25 with Δ² = 90; 1/500 with Δ² = 2 | Δ²/σ²             |
-| permute-and-flip  | four utilities of Δ = 2, monotone and not      | ε = 1             |
+| mechanism        | parameters                                       | claim             |
+| ---------------- | ------------------------------------------------ | ----------------- |
+| discrete Laplace | ε = 1, 1/3; ε = 2 with 7 rows per unit           | sensitivity/scale |
+| Gaussian         | μ² = 1/400; 1/25 with Δ² = 90; 1/500 with Δ² = 2 | Δ²/σ²             |
+| permute-and-flip | four utilities of Δ = 2, monotone and not        | ε = 1             |
 
 ```console
 $ pytest -m slow tests/privacy/test_second_opinion.py

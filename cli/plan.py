@@ -167,7 +167,7 @@ def _explain(run: Run, found: list[Branch]) -> None:
         tell(
             "μ²: what a query that uses δ costs, by Gaussian differential privacy. "
             f"ε = {show(run.cost)} and δ = {show(run.delta, ATTO)} allow a sum of "
-            f"{significant(run.request.squared_mu / ATTO)}. A query with a cost in ε takes (π/2)·ε² "
+            f"{significant(run.request.squared_mu / ATTO)}. A query in ε takes (π/2)·ε² "
             f"of it.{_with_delta(found)}"
         )
     if run.plan.query(AGAIN):
