@@ -10,11 +10,7 @@ the files can still undo.
 from __future__ import annotations
 
 import contextlib
-import os
-import re
 import secrets
-import shlex
-import stat
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,14 +18,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from dpforest_duckdb.domain.names import fold
-from dpforest_duckdb.domain.table import TableInfo, quoted_name
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.errors import BudgetError, DpforestError, UnanchoredWarning, after_debit, warn
 from dpforest_duckdb.ledger.anchor import Anchor, BudgetNote, UnanchoredError
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.entries import (
-    DATASET,
-    FILE,
     NO_FILE,
     Budget,
     Charge,
@@ -38,8 +32,10 @@ from dpforest_duckdb.ledger.entries import (
     Outcome,
     Table,
     folded,
+    table_place,
 )
 from dpforest_duckdb.ledger.note import Note, has_note, note_in
+from dpforest_duckdb.ledger.vanished import may_be_renamed, vanished_named, vanished_tables
 from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 
 # The comment is committed just after the ledger. Writers of one database are threads of one
@@ -190,7 +186,8 @@ class Account:
                 raise DpforestError(
                     f'Table "{info.display}" has a budget of its own: name another with --to.'
                 )
-            table = Table(self._vanished_named(chain, vanished).dataset, info.display, self._place)
+            lost = vanished_named(self._vanished(chain), vanished)
+            table = Table(lost.dataset, info.display, self._place)
             chain.move(table)
             return chain.budget(table.dataset), table
 
@@ -200,7 +197,7 @@ class Account:
     def retire(self, vanished: str) -> None:
         """Record that a capped table was dropped, so that it can no longer be a renamed one."""
         with self.ledger.writing() as chain:
-            chain.retire(self._vanished_named(chain, vanished))
+            chain.retire(vanished_named(self._vanished(chain), vanished))
 
     def _enter(self, enter: Callable[[Chain, TableInfo], tuple[T, Table]]) -> T:
         """Add an entry to the ledger, and anchor it in the table's comment.
@@ -246,7 +243,7 @@ class Account:
 
     @property
     def _place(self) -> str:
-        return _place(self.home, self.info)
+        return table_place(self.info, self.home)
 
     def _dataset_of(self, chain: Chain, info: TableInfo) -> str | None:
         """The table's id, by its comment or by its place; None if it is new.
@@ -279,39 +276,12 @@ class Account:
         anchored = note_in(info) is not None
         if not anchored or folded(chain.place_of(str(dataset)) or "", self.home) != self._place:
             for lost in self._vanished(chain)[:1]:
-                raise _may_be_renamed(
-                    lost,
-                    info,
-                    new=dataset is None,
-                    here=folded(lost.place, self.home) == self._place,
-                )
+                here = folded(lost.place, self.home) == self._place
+                raise may_be_renamed(lost, info, new=dataset is None, here=here)
         return Table(dataset or secrets.token_hex(16), info.display, self._place)
 
     def _vanished(self, chain: Chain) -> list[Table]:
-        """The capped tables of this database, or of a deleted one, that no longer exist."""
-        capped, present = chain.capped(), set()
-        for info in self.engine.tables(self.info.catalog) if capped else ():
-            note = note_in(info)
-            place = _place(self.home, info)
-            present.add(note.dataset if note else chain.find(place, self.home))
-        lost = []
-        for table in capped:
-            if table.place.startswith((FILE, DATASET)):
-                continue
-            here = folded(table.place, self.home).startswith(f"{self.home}::")
-            if (here or _database_is_gone(table.place)) and table.dataset not in present:
-                lost.append(table)
-        return lost
-
-    def _vanished_named(self, chain: Chain, name: str) -> Table:
-        lost = self._vanished(chain)
-        for table in lost:
-            if fold(table.name) == fold(name):
-                return table
-        names = ", ".join(f'"{table.name}"' for table in lost) or "none"
-        raise DpforestError(
-            f'No capped table "{name}" has vanished from the database (gone: {names}).'
-        )
+        return vanished_tables(chain, self.engine, self.info.catalog, self.home)
 
     def _refuse_other_cap(self, info: TableInfo) -> None:
         """Raise `BudgetError` if the ledger that is passed over has a cap for the table's name.
@@ -324,7 +294,7 @@ class Account:
         capped: list[Table] = []
         with contextlib.suppress(DpforestError):  # another file of that name is no ledger
             capped = Ledger(other).read().capped()
-        if any(folded(table.place, "") == _place("", info) for table in capped):
+        if any(folded(table.place, "") == table_place(info, "") for table in capped):
             raise BudgetError(
                 f'Refused: table "{info.display}" has a cap in the ledger {other}, but --ledger or '
                 "DPFOREST_LEDGER names another: leave them out, or name that one."
@@ -354,52 +324,6 @@ class Account:
             )
 
 
-def _database_is_gone(place: str) -> bool:
-    """Whether the file of the database in a place ("path::schema.table") was deleted.
-
-    A path or a name may have "::" too, so the file may end at any of them. A place without a path
-    is in the database beside the ledger, wherever that is now.
-    """
-    if place.startswith((NO_FILE, "::")):
-        return False
-    ends = [found.start() for found in re.finditer("(?=::)", place)]
-    return not any(_may_exist(Path(place[:end])) for end in ends)
-
-
-def _may_exist(path: Path) -> bool:
-    """Whether there is such a file, or it is in a folder that this user may not look into."""
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode)
-    except PermissionError:
-        return True
-    except (OSError, ValueError):  # such as a name that is too long for a file
-        return False
-
-
-def _may_be_renamed(lost: Table, info: TableInfo, *, new: bool, here: bool) -> BudgetError:
-    """The refusal of table `info`, which may be the vanished capped table `lost`, renamed.
-
-    A `new` table has no budget yet, so the other budget can move to it. `here` says that the
-    vanished table was at the place of `info`.
-    """
-    old = shlex.quote(lost.name)
-    retire = f"dpforest budget retire --table {old}"
-    if here:
-        return BudgetError(
-            f'The comment of table "{info.display}" carries the budget of another table, and the '
-            f"one that was here before had a cap: restore the comment, or run {retire} if it was "
-            "dropped."
-        )
-    gone = f'Table "{lost.name}", which has a cap, is gone, and "{info.display}" may be it'
-    if new:
-        move = f"dpforest budget move --table {old} --to {shlex.quote(info.reference)}"
-        return BudgetError(f"{gone}: run {move} if it is, or {retire} if it was dropped.")
-    return BudgetError(
-        f"{gone}, without the comment that keeps its budget: restore the comment, or run {retire} "
-        "if it was dropped."
-    )
-
-
 def _store(note: BudgetNote, anchor: str, chain: Chain, table: Table) -> bool:
     """Store an anchor with a table, and return whether that worked.
 
@@ -414,10 +338,6 @@ def _store(note: BudgetNote, anchor: str, chain: Chain, table: Table) -> bool:
         warn(str(error), UnanchoredWarning)
         return False
     return True
-
-
-def _place(home: str, info: TableInfo) -> str:
-    return f"{home}::{fold(quoted_name(info.schema, info.name))}"
 
 
 def _anchored(comment: str, chain: Chain, table: Table) -> str:

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
 from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.table import TableInfo, quoted_name
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
@@ -23,6 +24,11 @@ State = Literal["open", "done", "failed", "interrupted"]
 # prefixes of the places of budgets that belong to no table
 FILE, DATASET = "file::", "dataset::"
 NO_FILE = ":memory:"  # begins the place of a database that has no file
+
+
+def table_place(table: TableInfo, home: str) -> str:
+    """The place of a table of the database at `home`, as `folded` gives it."""
+    return f"{home}::{fold(quoted_name(table.schema, table.name))}"
 
 
 def folded(place: str, home: str) -> str:

@@ -1,0 +1,96 @@
+"""Capped tables that vanished from their database: dropped, or renamed without their comment.
+
+A renamed table without its comment looks like a new one, and would get a new budget. So the account
+of a table looks for capped tables that are gone. While there is one, it refuses tables that may be
+the same under a new name, until `dpforest budget move` says which it is now, or
+`dpforest budget retire` that it was dropped.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.table import TableInfo
+from dpforest_duckdb.errors import BudgetError, DpforestError
+from dpforest_duckdb.ledger.anchor import Anchor
+from dpforest_duckdb.ledger.chain import Chain
+from dpforest_duckdb.ledger.entries import DATASET, FILE, NO_FILE, Table, folded, table_place
+from dpforest_duckdb.ledger.note import note_in
+
+
+def vanished_tables(chain: Chain, engine: Anchor, catalog: str, home: str) -> list[Table]:
+    """The capped tables of the database at `home`, or of a deleted one, that no longer exist."""
+    capped, present = chain.capped(), set()
+    for info in engine.tables(catalog) if capped else ():
+        note = note_in(info)
+        place = table_place(info, home)
+        present.add(note.dataset if note else chain.find(place, home))
+    lost = []
+    for table in capped:
+        if table.place.startswith((FILE, DATASET)):
+            continue
+        here = folded(table.place, home).startswith(f"{home}::")
+        if (here or _database_is_gone(table.place)) and table.dataset not in present:
+            lost.append(table)
+    return lost
+
+
+def vanished_named(lost: Sequence[Table], name: str) -> Table:
+    """The vanished table of a name. Raises `DpforestError` if none of that name has vanished."""
+    for table in lost:
+        if fold(table.name) == fold(name):
+            return table
+    names = ", ".join(f'"{table.name}"' for table in lost) or "none"
+    raise DpforestError(f'No capped table "{name}" has vanished from the database (gone: {names}).')
+
+
+def may_be_renamed(lost: Table, info: TableInfo, *, new: bool, here: bool) -> BudgetError:
+    """The refusal of table `info`, which may be the vanished capped table `lost`, renamed.
+
+    A `new` table has no budget yet, so the other budget can move to it. `here` says that the
+    vanished table was at the place of `info`.
+    """
+    old = shlex.quote(lost.name)
+    retire = f"dpforest budget retire --table {old}"
+    if here:
+        return BudgetError(
+            f'The comment of table "{info.display}" carries the budget of another table, and the '
+            f"one that was here before had a cap: restore the comment, or run {retire} if it was "
+            "dropped."
+        )
+    gone = f'Table "{lost.name}", which has a cap, is gone, and "{info.display}" may be it'
+    if new:
+        move = f"dpforest budget move --table {old} --to {shlex.quote(info.reference)}"
+        return BudgetError(f"{gone}: run {move} if it is, or {retire} if it was dropped.")
+    return BudgetError(
+        f"{gone}, without the comment that keeps its budget: restore the comment, or run {retire} "
+        "if it was dropped."
+    )
+
+
+def _database_is_gone(place: str) -> bool:
+    """Whether the file of the database in a place ("path::schema.table") was deleted.
+
+    A path or a name may have "::" too, so the file may end at any of them. A place without a path
+    is in the database beside the ledger, wherever that is now.
+    """
+    if place.startswith((NO_FILE, "::")):
+        return False
+    ends = [found.start() for found in re.finditer("(?=::)", place)]
+    return not any(_may_exist(Path(place[:end])) for end in ends)
+
+
+def _may_exist(path: Path) -> bool:
+    """Whether there is such a file, or it is in a folder that this user may not look into."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):  # such as a name that is too long for a file
+        return False
