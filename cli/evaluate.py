@@ -11,7 +11,7 @@ from dpforest_duckdb.cli import opening, options
 from dpforest_duckdb.cli.output import emit, number, say, say_if_new, say_spent, show_table, tell
 
 if TYPE_CHECKING:
-    from dpforest_duckdb.ledger.datasets import AnyAccount
+    from dpforest_duckdb.ledger.accounts import AnyAccount
     from dpforest_duckdb.model.figures import Evaluation
     from dpforest_duckdb.model.forest import Forest
 

@@ -16,7 +16,7 @@ from dpforest_duckdb.errors import one_line
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dpforest_duckdb.ledger.datasets import AnyAccount
+    from dpforest_duckdb.ledger.accounts import AnyAccount
     from dpforest_duckdb.model.forest import Forest
 
 

@@ -21,7 +21,7 @@ from dpforest_duckdb.arrays import Floats, Mask
 from dpforest_duckdb.audit.bound import guessing_bound
 from dpforest_duckdb.audit.mechanisms import Finding
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.ledger.datasets import refuse_capped
+from dpforest_duckdb.ledger.accounts import refuse_capped
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.training.prepare import prepare

@@ -15,9 +15,7 @@ from pathlib import Path
 from unicodedata import normalize
 
 from dpforest_duckdb.domain.names import hint, listed
-from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.errors import BudgetError, UsageError
-from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Charge, Outcome, Table
@@ -147,48 +145,6 @@ class DatasetAccount:
                 _join(chain, file, named)
             found = [named]
         return list({table.dataset: table for table in found}.values())
-
-
-@dataclass(frozen=True)
-class NoAccount:
-    """In the place of an account, for users without one: nothing is recorded or capped."""
-
-    ledger: None = None
-    display: str = "these rows"
-    noun: str = "dataset"
-
-    def budget(self, seen: object = None) -> Budget:
-        return Budget((), ())
-
-    def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
-        return requested_unit(column, rows, cap=None, columns=(column or "",))
-
-    def debit(self, charge: Charge) -> tuple[int, ...]:
-        return ()
-
-    def check(self, chain: Chain, charge: Charge) -> None:
-        return None
-
-    def refuse_other(self, runs: Sequence[int], seen: object) -> None:
-        return None
-
-    def close_run(self, runs: Sequence[int], state: Outcome, forest: str = "") -> None:
-        return None
-
-
-AnyAccount = Account | DatasetAccount | NoAccount
-
-
-def refuse_capped(account: AnyAccount, seen: TableInfo | None, sentence: str) -> None:
-    """Raise `BudgetError` unless figures of the rows may be released without a debit.
-
-    They may not be if the rows have a cap, which the sentence says, or come from a table or a file
-    with a cap of its own: caps and views may have changed since the rows were found.
-    """
-    if account.budget(seen).cap:
-        raise BudgetError(sentence)
-    if isinstance(account, DatasetAccount):
-        account.refuse_others()
 
 
 def capped_files(ledger: Ledger, dataset: str) -> bool:

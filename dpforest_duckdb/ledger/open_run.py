@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.errors import DpforestError, UnrecordedWarning, after_debit, warn
-from dpforest_duckdb.ledger.datasets import AnyAccount
+from dpforest_duckdb.ledger.accounts import AnyAccount
 from dpforest_duckdb.ledger.entries import Charge, Outcome, outcome
 
 NOT_CLOSED = (

@@ -19,7 +19,7 @@ from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Engine, Snapshot
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account
-from dpforest_duckdb.ledger.datasets import AnyAccount, refuse_capped
+from dpforest_duckdb.ledger.accounts import AnyAccount, refuse_capped
 from dpforest_duckdb.ledger.entries import Charge
 from dpforest_duckdb.ledger.note import has_note
 from dpforest_duckdb.ledger.open_run import debited

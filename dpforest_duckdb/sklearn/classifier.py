@@ -32,8 +32,9 @@ from dpforest_duckdb.errors import (
     NotPrivateWarning,
     PrivacyLeakWarning,
 )
+from dpforest_duckdb.ledger.accounts import NoAccount
 from dpforest_duckdb.ledger.book import Ledger
-from dpforest_duckdb.ledger.datasets import DatasetAccount, NoAccount
+from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.model.effects import importances
 from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.figures import Evaluation

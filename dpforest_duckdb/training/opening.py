@@ -31,8 +31,9 @@ from dpforest_duckdb.engine.spark.files import SparkFiles
 from dpforest_duckdb.engine.spark.steps import is_session
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account, has_cap
+from dpforest_duckdb.ledger.accounts import AnyAccount
 from dpforest_duckdb.ledger.book import Ledger
-from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount, capped_files
+from dpforest_duckdb.ledger.datasets import DatasetAccount, capped_files
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest
 

@@ -25,7 +25,8 @@ from dpforest_duckdb.errors import (
     in_python,
     warn,
 )
-from dpforest_duckdb.ledger.datasets import AnyAccount, DatasetAccount
+from dpforest_duckdb.ledger.accounts import AnyAccount
+from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.ledger.entries import Cap
 from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import atto_delta, large_delta, large_epsilon, nano_epsilon

@@ -14,8 +14,8 @@ import numpy as np
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Engine, Snapshot, StoredRow
 from dpforest_duckdb.errors import DpforestError, PublicFactWarning, warn
+from dpforest_duckdb.ledger.accounts import AnyAccount
 from dpforest_duckdb.ledger.chain import Chain
-from dpforest_duckdb.ledger.datasets import AnyAccount
 from dpforest_duckdb.ledger.entries import Charge
 from dpforest_duckdb.ledger.open_run import debited
 from dpforest_duckdb.model import store

@@ -19,8 +19,9 @@ from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
 from dpforest_duckdb.errors import UnrecordedWarning
 from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.ledger.accounts import NoAccount
 from dpforest_duckdb.ledger.book import Ledger
-from dpforest_duckdb.ledger.datasets import DatasetAccount, NoAccount
+from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.training.opening import find_rows
