@@ -23,8 +23,9 @@ from dpforest_duckdb.engine.duckdb import DuckDBEngine, refuse_no_connection
 from dpforest_duckdb.engine.files import CsvFiles, opened_files
 from dpforest_duckdb.engine.frames import Frame, is_frame
 from dpforest_duckdb.engine.memory_database import NewDatabase
+from dpforest_duckdb.engine.query_reads import read_tables, reads_files, scanned_table
 from dpforest_duckdb.engine.read_types import whole_number_remarks
-from dpforest_duckdb.engine.relations import Relation, read_tables, reads_files, scanned_table
+from dpforest_duckdb.engine.relations import Relation
 from dpforest_duckdb.engine.sources import SourceEngine
 from dpforest_duckdb.engine.spark.engine import SparkEngine
 from dpforest_duckdb.engine.spark.files import SparkFiles
