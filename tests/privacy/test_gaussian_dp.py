@@ -57,6 +57,13 @@ def test_delta_is_that_of_normal_noise_and_all_of_it_is_used(epsilon: float, del
     assert exact_delta(mu, (nano - 1) / NANO) == pytest.approx(delta, rel=1e-5)
 
 
+def test_a_billionth_of_epsilon_and_of_delta_is_kept_back_for_the_noise() -> None:
+    stated = delta_of(ATTO, NANO) / ATTO
+    assert exact_delta(1, 1) * (1 + 0.9e-9) < stated < exact_delta(1, 1) * (1 + 1.1e-9)
+    found = squared_mu_of(NANO, ATTO // 10)
+    assert delta_of(found, NANO - 1) <= ATTO // 10 < delta_of(found + found // 10**9, NANO - 1)
+
+
 @given(epsilon=st.integers(1, 10**15), delta=st.integers(1, ATTO - 1))
 @pytest.mark.more
 def test_the_largest_squared_mu_is_used(epsilon: int, delta: int) -> None:

@@ -23,7 +23,7 @@ from dpforest_duckdb.splits import positions
 
 LEAST_PART = Fraction(1, 1000)  # of a budget, for a choice
 PURE = 3  # boosting of two classes without a δ, and private medians, start at PURE · ENOUGH
-GAIN = 1.1  # a δ pays for boosting early if it makes the noise of a sweep this much smaller
+GAIN = 1.1  # a δ lets boosting start early if it makes the noise of a sweep so much smaller
 LATE = 3  # the start is LATE times higher if most attributes are not numeric
 FEWEST, MOST = 4, 32  # bins; joint tables may have fewer
 # with at least so many classes, class means are tried before tables of a few attributes
@@ -58,8 +58,8 @@ def boosting_pays(request: Request) -> bool:
     times ENOUGH, because each of two sweeps gets about a third of the budget. It starts LATE times
     later if most attributes are not numeric. Numbers can start earlier because boosting cuts them
     at private medians and begins with their class means. With a δ it also starts later if the δ
-    does not make the noise of a sweep smaller. Without a δ and with several classes it starts where
-    deep random trees pay.
+    does not make the noise of a sweep GAIN times smaller. Without a δ and with several classes it
+    starts where deep random trees pay.
     """
     early = mostly_numeric(request)
     if request.squared_mu:
