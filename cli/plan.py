@@ -167,8 +167,8 @@ def _explain(run: Run, found: list[Branch]) -> None:
         tell(
             "μ²: what a query that uses δ costs, by Gaussian differential privacy. "
             f"ε = {show(run.cost)} and δ = {show(run.delta, ATTO)} allow a sum of "
-            f"{significant(run.request.squared_mu / ATTO)}. A query in ε takes (π/2)·ε² "
-            f"of it.{_with_delta(found)}"
+            f"{significant(run.request.squared_mu / ATTO)}. "
+            f"A query with a cost in ε takes (π/2)·ε² of it.{_with_delta(found)}"
         )
     if run.plan.query(AGAIN):
         tell(

@@ -53,8 +53,7 @@ def drawn_epsilon(cost: int) -> int:
 
 @cache
 def squared_mu_of(epsilon: int, delta: int) -> int:
-    """The largest μ², in atto-μ² and up to 2^-32 of it, that ε (nano) and δ (atto) allow; 0 if δ is
-    0.
+    """The largest μ² (atto) that ε (nano) and δ (atto) allow, up to 2^-32 of it; 0 without a δ.
 
     One nano-ε, and 1e-9 of δ, are kept back: noise is normal up to a tiny factor (see `noise`).
     """
