@@ -150,9 +150,9 @@ def test_a_dry_run_says_from_how_many_rows_a_delta_is_used(db: Path) -> None:
     assert f"δ is used with {least:,} and more noisy rows; with other numbers it is" in shown
     assert "e-0" not in shown
     always = dpforest(*words, "--recipe", "boosted").out
-    assert "μ²: the cost of a query" in always
+    assert "μ²: what a query that uses δ costs" in always
     assert "with other numbers" not in always
-    assert "μ²: the cost" not in dpforest(*train(db, "--dry-run", "--name", "again")).out
+    assert "μ²: what" not in dpforest(*train(db, "--dry-run", "--name", "again")).out
 
 
 def test_columns_and_rows_that_are_not_used_are_named(db: Path) -> None:
