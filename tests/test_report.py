@@ -340,6 +340,19 @@ def test_a_browser_draws_the_page_and_explains_a_row(
     assert errors == []
 
 
+@pytest.mark.parametrize(
+    ("cost", "with_delta"), [("μ² = 0.001", True), ("ρ = 0.0005", True), ("ε = 0.5", False)]
+)
+def test_steps_that_use_a_delta_are_explained(cost: str, with_delta: bool) -> None:
+    """Models of earlier versions have costs in ρ."""
+    forest = made()
+    step = f"sweep: rounded Gaussian on gradients, {cost} × 3 attributes"
+    guarantee = replace(forest.guarantee, plan=(step,))
+    page = report_html(replace(forest, guarantee=guarantee))
+    assert f"<td>{cost} × 3 attributes</td>" in page
+    assert ("use the δ" in page) == with_delta
+
+
 def test_every_query_of_every_recipe_has_words() -> None:
     numbers = tuple(Attribute(f"n{i}", "numeric", lower=0, upper=1e6) for i in range(20))
     colours = tuple(Attribute(f"c{i}", "categorical", ("red", "blue")) for i in range(8))
