@@ -251,7 +251,7 @@ def _query_line(ends: Ends, recipe: Recipe) -> list[object]:
     return [
         many.purpose,
         many.mechanism,
-        f"{few.measure} = {_cost(few, many)}",
+        f"{few.measure} = {cost_in_words(few, many)}",
         _often(few, many),
         _range(*noise),
     ]
@@ -269,7 +269,7 @@ def _often(few: PlannedQuery, many: PlannedQuery) -> str:
     return wording(many.purpose).repeated(*ends) or "once"
 
 
-def _cost(few: PlannedQuery, many: PlannedQuery) -> str:
+def cost_in_words(few: PlannedQuery, many: PlannedQuery) -> str:
     """The cost of a query with the fewest and with the most rows; if depths differ in either, the
     least and the most of both.
     """

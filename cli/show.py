@@ -109,7 +109,7 @@ def _show_effects(forest: Forest, attribute: str | None, as_json: bool) -> None:
             less, more = ("", bar) if values[best] > 0 else (bar, "")
             text = f"  {label:{width}} {values[best]:+8.3f} {less:>{WIDTH}}│{more}"
             if len(classes) > 2:
-                text = f"{text:{width + WIDTH * 2 + 13}} {_shortened(classes[best], CLASS)}"
+                text = f"{text:{width + WIDTH * 2 + 13}} {ellipsized(classes[best], CLASS)}"
             console.print(text)
         if len(shown) < len(labels):
             console.print(f"  … and {len(labels) - len(shown)} other values that change it less.")
@@ -154,10 +154,10 @@ def _fitting(labels: Sequence[str], longest: int, *, numeric: bool) -> list[str]
     """Labels of at most that many characters: bins without lower ends if both are too long."""
     if numeric and max(map(len, labels)) > longest:
         labels = [re.sub(r"^> .* and (?=<= )", "", label) for label in labels]
-    return [_shortened(label, longest) for label in labels]
+    return [ellipsized(label, longest) for label in labels]
 
 
-def _shortened(text: str, longest: int) -> str:
+def ellipsized(text: str, longest: int) -> str:
     """The text on one line, with an ellipsis if it was cut off."""
     line = one_line(text)
     return line if len(line) <= longest else f"{line[: longest - 1]}…"

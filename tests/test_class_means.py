@@ -19,7 +19,7 @@ from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.scoring.score_sql import score_sql, share_names
 from dpforest_duckdb.splits.choose import draw_best
-from dpforest_duckdb.splits.positions import REACH, positions, windows, worth
+from dpforest_duckdb.splits.positions import REACH, positions, window_utilities, windows
 from dpforest_duckdb.training.evaluate import evaluate
 from dpforest_duckdb.tree import SCALE
 
@@ -33,7 +33,7 @@ def test_a_window_inside_wide_bounds_covers_most_rows(cells: int, share: float) 
         counts = np.zeros(cells, dtype=np.int64)
         counts[first : first + within] = 2_000 // within
         start, end = windows(cells)
-        drawn = draw_best(worth(counts, 2_000), NANO, 1, SecureBits())
+        drawn = draw_best(window_utilities(counts, 2_000), NANO, 1, SecureBits())
         window = slice(start[drawn], end[drawn])
         assert counts[window].sum() >= 0.7 * counts.sum()
         assert end[drawn] - start[drawn] <= 2 * within + 1

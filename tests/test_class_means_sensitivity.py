@@ -27,7 +27,7 @@ from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
-from dpforest_duckdb.splits.positions import REACH, blocks, has_window, positions, worth
+from dpforest_duckdb.splits.positions import REACH, blocks, has_window, positions, window_utilities
 
 NUMBERS = (None, float("nan"), -1e9, 0.0, 10.0, 33.0, 50.0, 99.0, 100.0, 1e9)
 Row = tuple[Any, ...]
@@ -84,7 +84,7 @@ def figures(con: duckdb.DuckDBPyConnection, units: Sequence[Sequence[Row]], k: i
         class_sums(private, found),
         square_sums(private, found),
         product_sums(counted, private, found),
-        worth(private[0][: DOMAIN.attributes[0].proper].sum(axis=1), 20),
+        window_utilities(private[0][: DOMAIN.attributes[0].proper].sum(axis=1), 20),
         int(noised[0]),
     )
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.domain.attribute import Scale, _cut
+from dpforest_duckdb.domain.bin_edges import Scale, cut
 from dpforest_duckdb.domain.file import domain_from_mapping, domain_toml, load_domain
 from dpforest_duckdb.domain.types import DATE, DOUBLE, INTEGER, VARCHAR, column_type, column_types
 from dpforest_duckdb.domain.values import ordinal
@@ -459,7 +459,7 @@ def test_mixed_bins_are_cut_at_numbers_of_few_digits(
     assert len(edges) >= min(bins, 240) - 3 or kind.family == "integer" or high - low < 10
     widths = np.diff([low, *edges, high])
     if kind.family == "float":
-        exact = _cut(low, high, bins, "mixed", whole=False)
+        exact = cut(low, high, bins, "mixed", whole=False)
         narrower = np.minimum(
             *(np.diff([low, *exact, high])[part] for part in (slice(-1), slice(1, None)))
         )

@@ -10,7 +10,7 @@ import pytest
 from models import forest_of, log_odds, one_split, two_attributes
 from shell import dpforest
 
-from dpforest_duckdb.cli.show import _shortened
+from dpforest_duckdb.cli.show import ellipsized
 from dpforest_duckdb.errors import UsageError
 from dpforest_duckdb.model.effects import effects, importances
 from dpforest_duckdb.model.forest import Forest
@@ -137,8 +137,8 @@ def test_show_draws_effects_within_80_columns(saved: Path) -> None:
 
 def test_show_marks_a_label_that_it_cut_off() -> None:
     cuts = "> 147.890717324657 and <= 325.841945443404"
-    assert _shortened(cuts, 43) == cuts
-    assert _shortened(cuts, 28) == "> 147.890717324657 and <= 3…"
+    assert ellipsized(cuts, 43) == cuts
+    assert ellipsized(cuts, 28) == "> 147.890717324657 and <= 3…"
 
 
 def test_show_draws_a_tree(saved: Path) -> None:

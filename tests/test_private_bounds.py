@@ -34,7 +34,7 @@ from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners import private_bounds
 from dpforest_duckdb.learners.candidate_bins import GRID, in_windows
 from dpforest_duckdb.learners.private_bins import FINEST
-from dpforest_duckdb.learners.private_bounds import TURNS, Search, clear_window, worth
+from dpforest_duckdb.learners.private_bounds import TURNS, Search, clear_window, window_utilities
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.gaussian_dp import drawn_cost
@@ -108,7 +108,9 @@ def test_a_row_more_adds_at_most_one_to_the_utility_of_a_window(
     """It takes nothing away from any, so the draw may be that of monotone utilities."""
     more = list(counts)
     more[where % len(counts)] += 1
-    changes = worth(np.array(more), handicap) - worth(np.array(counts), handicap)
+    changes = window_utilities(np.array(more), handicap) - window_utilities(
+        np.array(counts), handicap
+    )
     assert set(changes.tolist()) <= {0, 1}
     assert changes[-1] == 1, "the last window holds all rows"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property, lru_cache
@@ -13,17 +13,15 @@ from itertools import pairwise
 from typing import Any, Literal, get_args
 
 from dpforest_duckdb.arguments import TEXT, TEXTS, refuse_wrong_types
+from dpforest_duckdb.domain.bin_edges import DEFAULT_BINS, MAX_BINS, Scale, cut, rounded
+from dpforest_duckdb.domain.type_limits import refuse_beyond, refuse_categories
 from dpforest_duckdb.domain.types import NUMERIC, UNKNOWN, ColumnType, Family, Number
 from dpforest_duckdb.domain.values import EPOCH, category_text, ordinal, plain_digits
 from dpforest_duckdb.errors import DpforestError
 
 Kind = Literal["categorical", "numeric"]
-Scale = Literal["linear", "log", "mixed"]
-DEFAULT_BINS = 32
-MAX_BINS = 250
 MAX_CATEGORIES = 10_000
 WHOLE: frozenset[Family] = frozenset({"integer", "date"})  # numbers, or days since 1970
-FEW_VALUES = 8  # so few whole numbers get a bin each
 Groups = tuple[tuple[str, tuple[str, ...]], ...]  # one level of a taxonomy: name and categories
 
 
@@ -219,7 +217,7 @@ class Attribute:
                     "one: correct the domain."
                 ) from None
             held = [value for _, group in taxonomy for value in group] if self.of else values
-            _check_categories(named, kind, held)
+            refuse_categories(named, kind, held)
             return replace(
                 self,
                 name=named,
@@ -237,7 +235,7 @@ class Attribute:
             edges = self._edges(family)
         except (OverflowError, ValueError):  # some number is far too large, or not a number
             edges = (math.inf,)
-        _check_range(named, kind, edges)
+        refuse_beyond(named, kind, edges)
         return replace(self, name=named, edges=edges, type=kind)
 
     def rebound(self, kind: ColumnType) -> Attribute:
@@ -258,7 +256,7 @@ class Attribute:
                 f'Column "{self.name}" has type {kind.base}, but the model was '
                 f"trained on {self.type}: convert the column."
             )
-        _check_range(self.name, kind, self.edges)
+        refuse_beyond(self.name, kind, self.edges)
         return replace(self, type=kind)
 
     def recut(self, bins: int, scale: Scale = "mixed") -> Attribute:
@@ -284,7 +282,7 @@ class Attribute:
             edges = [ordinal(edge, family) for edge in self.edges]
         else:
             try:
-                edges = _cut(
+                edges = cut(
                     ordinal(self.lower, family),
                     ordinal(self.upper, family),
                     self.bins or DEFAULT_BINS,
@@ -301,7 +299,7 @@ class Attribute:
         edges = sorted(set(edges))
         if self.scale in ("mixed", "log") and not self.edges and family != "date":
             lower, upper = ordinal(self.lower, family), ordinal(self.upper, family)
-            edges = _rounded(lower, edges, upper, moments=family == "timestamp")
+            edges = rounded(lower, edges, upper, moments=family == "timestamp")
         return tuple(edges)
 
 
@@ -316,7 +314,7 @@ def _recut(a: Attribute, bins: int, scale: Scale) -> Attribute:
     if a.edges != uncut._edges(a.family):
         return a
     edges = replace(uncut, bins=bins, scale=scale)._edges(a.family)
-    _check_range(a.name, a.type, edges)
+    refuse_beyond(a.name, a.type, edges)
     return replace(a, edges=edges)
 
 
@@ -375,93 +373,8 @@ def _check_attribute(a: Attribute) -> None:
             )
 
 
-def _check_range(name: str, kind: ColumnType, numbers: Iterable[Number | Decimal]) -> None:
-    """Refuse what a column cannot be compared with; the database would find out after the debit."""
-    low, high = kind.limits
-    if not all(low < number < high for number in numbers):
-        raise DpforestError(
-            f'Column "{name}" is {kind.base}, but a bound, edge or category of its domain is '
-            "beyond that: correct the domain."
-        )
-
-
-def _check_categories(name: str, kind: ColumnType, categories: Sequence[str]) -> None:
-    """Refuse categories, in canonical text, that no value of a column can be compared with.
-
-    A finer category than a DECIMAL would widen it, past 38 digits for its largest values.
-    """
-    finer = False
-    if kind.family in ("integer", "decimal", "float"):
-        _check_range(name, kind, map(Decimal, categories))
-    if kind.family == "timestamp":
-        moments = [dt.datetime.fromisoformat(category) for category in categories]
-        _check_range(name, kind, [ordinal(moment, kind.family) for moment in moments])
-        finer = any(moment.microsecond % kind.microseconds for moment in moments)
-    if kind.family == "decimal":
-        digits = [len(category.partition(".")[2]) for category in categories]
-        finer = max(digits) > kind.scale
-    if finer:
-        raise DpforestError(
-            f'Column "{name}" is {kind}, but its domain lists a category that is finer: '
-            "correct the domain."
-        )
-
-
 def refuse_duplicates(name: str, values: Sequence[str]) -> None:
     if len(set(values)) < len(values):
         raise DpforestError(f'The domain of "{name}" lists a value twice: remove one.')
     if any("\x00" in value for value in values):
         raise DpforestError(f'The domain of "{name}" holds a NUL character: remove it.')
-
-
-def _cut(lower: Number, upper: Number, bins: int, scale: str, *, whole: bool) -> list[Number]:
-    """Interior cut points of about `bins` bins over [lower, upper].
-
-    "linear" spaces them equally, "log" logarithmically, "mixed" half of them equally and half on
-    the scale of asinh(1000 x / range), which is linear near 0 and logarithmic far from it. In
-    "mixed", FEW_VALUES whole numbers or less get a bin each.
-
-    Raises `ZeroDivisionError` if a thousandth of the range is too small for a number, in "mixed".
-    """
-    if scale == "mixed" and whole and upper - lower < FEW_VALUES:
-        # the difference of a large float may be rounded to 0, that of whole numbers is exact
-        lower, upper = math.ceil(lower), math.floor(upper)
-        if upper - lower <= MAX_BINS:
-            return list(range(lower, upper))
-    if scale == "mixed":
-        near_zero = (upper - lower) / 1000
-        low, high = math.asinh(lower / near_zero), math.asinh(upper / near_zero)
-        half = bins // 2
-        parts = [i / (half + 1) for i in range(1, half + 1)]
-        curved = [math.sinh(low + (high - low) * part) * near_zero for part in parts]
-        return sorted({*_cut(lower, upper, half + 1, "linear", whole=whole), *curved})
-    if whole and scale == "linear":
-        count = math.floor(upper) - math.ceil(lower) + 1
-        bins = max(1, min(bins, count))
-        return [math.ceil(lower) - 1 + (i * count) // bins for i in range(1, bins)]
-    shares = [i / bins for i in range(1, bins)]
-    if scale == "linear":
-        return [lower + (upper - lower) * share for share in shares]
-    if lower > 0:
-        return [lower * (upper / lower) ** share for share in shares]
-    return [lower + math.expm1(share * math.log1p(upper - lower)) for share in shares]
-
-
-def _rounded(
-    lower: Number, edges: Sequence[Number], upper: Number, *, moments: bool
-) -> list[Number]:
-    """The edges in fewer digits, and moments at whole days, hours, minutes or seconds: rules and
-    SQL are then easier to read.
-
-    An edge moves by at most a tenth of the narrower bin beside it, so edges still ascend.
-    """
-    widths = [high - low for low, high in pairwise((lower, *edges, upper))]
-    found: list[Number] = []
-    for edge, narrower in zip(edges, map(min, pairwise(widths)), strict=True):
-        step = narrower / 5
-        if moments:
-            whole = next((seconds for seconds in (86_400, 3_600, 60, 1) if seconds <= step), 0)
-            found.append(round(edge / whole) * whole if whole else edge)
-        else:
-            found.append(round(edge, -math.floor(math.log10(step))) if step > 0 else edge)
-    return found

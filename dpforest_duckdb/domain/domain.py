@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dpforest_duckdb.arguments import TEXT, TEXTS, Kind, refuse_wrong_types
-from dpforest_duckdb.domain.attribute import Attribute, Scale, refuse_duplicates, shortened
+from dpforest_duckdb.domain.attribute import Attribute, refuse_duplicates, shortened
+from dpforest_duckdb.domain.bin_edges import Scale
 from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.domain.types import UNKNOWN, ColumnType
 from dpforest_duckdb.errors import DpforestError, Refusals

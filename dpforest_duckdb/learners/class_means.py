@@ -118,7 +118,7 @@ def _positions(private: Sequence[Integers], context: TrainingContext) -> dict[in
         window = None
         if planned and number in narrowed:
             counts = private[number][: attribute.proper].sum(axis=1)
-            utilities = positions.worth(counts, max(request.rows, 1))
+            utilities = positions.window_utilities(counts, max(request.rows, 1))
             drawn = draw_best(
                 utilities,
                 median_epsilon(cost, planned.measure),

@@ -19,7 +19,7 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.domain.attribute import DEFAULT_BINS
+from dpforest_duckdb.domain.bin_edges import DEFAULT_BINS
 from dpforest_duckdb.domain.values import ordinal
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.learners.private_bins import FINEST, median_epsilon, on_the_grid, to_be_cut
@@ -144,7 +144,7 @@ def _draw_window(
     """The first bin and the end of a window on bins with these private counts."""
     epsilon = median_epsilon(cost, measure)
     first, end, _ = _windows(len(counts))
-    utility = worth(counts, int(HANDICAP * noise_scale(epsilon, k)))
+    utility = window_utilities(counts, int(HANDICAP * noise_scale(epsilon, k)))
     window = draw_best(utility, epsilon, k, bits, window_mechanism(measure))
     return int(first[window]), int(end[window])
 
@@ -154,7 +154,7 @@ def window_mechanism(measure: Measure) -> Mechanism:
     return EXPONENTIAL if measure == "μ²" else PERMUTE_AND_FLIP
 
 
-def worth(counts: Integers, handicap: int) -> Integers:
+def window_utilities(counts: Integers, handicap: int) -> Integers:
     """The utility of every window: its rows minus `handicap` for each doubling of its length."""
     first, end, doublings = _windows(len(counts))
     up_to = np.concatenate([[0], counts.cumsum()])

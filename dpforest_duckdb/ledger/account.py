@@ -354,11 +354,3 @@ def has_cap(engine: Anchor, info: TableInfo, ledger: str | Path | None) -> bool:
     if ledger is None and not engine.home(info).path:
         return False
     return Account.of(engine, info, ledger).budget().cap is not None
-
-
-def same_budget(first: TableInfo, second: TableInfo | None) -> bool:
-    """Whether two tables of a name have the same budget, by their notes, and the same columns."""
-    if second is None or first.columns != second.columns:
-        return False
-    notes = [note_in(table) for table in (first, second)]
-    return len({note and note.dataset for note in notes}) == 1

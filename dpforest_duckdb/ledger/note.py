@@ -49,6 +49,14 @@ def has_note(comment: str) -> bool:
     return any(line.startswith(_MARK) for line in comment.splitlines())
 
 
+def same_budget(first: TableInfo, second: TableInfo | None) -> bool:
+    """Whether two tables of a name have the same budget, by their notes, and the same columns."""
+    if second is None or first.columns != second.columns:
+        return False
+    notes = [note_in(table) for table in (first, second)]
+    return len({note and note.dataset for note in notes}) == 1
+
+
 def _read(found: object) -> Note:
     match found:
         case {"dataset": str(dataset), "head": str(head), **others}:

@@ -182,7 +182,7 @@ class ExactNoise:
 
     def laplace(self, counts: Integers, epsilon: int, sensitivity: int) -> Integers:
         counts = _saturated(counts, epsilon, sensitivity)
-        scale = _fitted(noise_scale(epsilon, sensitivity))
+        scale = sampled_scale(noise_scale(epsilon, sensitivity))
         noise = discrete_laplace(counts.size, scale.numerator, scale.denominator, self._bits)
         return counts + noise.reshape(counts.shape)
 
@@ -199,7 +199,7 @@ class ExactNoise:
         sums = _saturated(sums, epsilon, sensitivity)
         if sums.ndim != 2 or min(blocks, default=0) < 1 or sum(blocks) != sums.shape[1]:
             raise ValueError("the blocks must make up the dimensions of a vector")
-        scale = _fitted(noise_scale(epsilon, sensitivity))
+        scale = sampled_scale(noise_scale(epsilon, sensitivity))
         return sums + joint_noise(len(sums), blocks, scale.numerator, scale.denominator, self._bits)
 
 
@@ -217,7 +217,7 @@ def _saturated(counts: Integers, cost: int, sensitivity: int) -> Integers:
     return np.clip(counts, 1 - LIMIT, LIMIT - 1)
 
 
-def _fitted(scale: Fraction) -> Fraction:
+def sampled_scale(scale: Fraction) -> Fraction:
     """The scale, or one just above it whose numerator the sampler can use."""
     if scale.numerator <= MAX_DENOMINATOR or scale > MAX_DENOMINATOR:
         return scale

@@ -57,7 +57,7 @@ def positions(attribute: Attribute, window: tuple[int, int] | None = None) -> In
     return found
 
 
-def worth(counts: Integers, rows: int) -> Integers:
+def window_utilities(counts: Integers, rows: int) -> Integers:
     """The utility `[window]` of each of `windows`, from private `counts[cell]`.
 
     It is the rows in the window, up to COVER of a noisy number of `rows`, minus HANDICAP of that

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.domain.attribute import DEFAULT_BINS
+from dpforest_duckdb.domain.bin_edges import DEFAULT_BINS
 from dpforest_duckdb.engine.base import CodedTable
 from dpforest_duckdb.learners.private_bins import FINEST, to_be_cut
 from dpforest_duckdb.learners.private_bounds import TURNS

@@ -199,7 +199,7 @@ def _unused(table: TableInfo, public: Domain, unit: PrivacyUnit) -> tuple[str, .
 def _affordable(recipe: Recipe, request: Request) -> Request:
     """The request, without a δ that no plan of the recipe has a use for.
 
-    Raises `DpforestError` as `_affordable_plans`.
+    Raises `DpforestError` as `affordable_plans`.
     """
     if _uses_delta(recipe, request):
         return request
@@ -212,15 +212,15 @@ def _affordable(recipe: Recipe, request: Request) -> Request:
 def _uses_delta(recipe: Recipe, request: Request) -> bool:
     """Whether a plan of the recipe uses the δ of the request; true too if the request has none.
 
-    Raises `DpforestError` as `_affordable_plans`.
+    Raises `DpforestError` as `affordable_plans`.
     """
-    plans = _affordable_plans(recipe, request)
+    plans = affordable_plans(recipe, request)
     if not request.delta or any(plan.uses_delta for plan in plans):
         return True
     return any(plan.uses_delta for plan in recipe.plans(request, DENSE))
 
 
-def _affordable_plans(recipe: Recipe, request: Request) -> list[Plan]:
+def affordable_plans(recipe: Recipe, request: Request) -> list[Plan]:
     """The plans that a request may lead to, by the size of the table.
 
     Raises `DpforestError` if a chooser could not divide the budget of a query, or if the noise of

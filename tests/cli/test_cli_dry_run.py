@@ -9,7 +9,7 @@ import duckdb
 import pytest
 from shell import FOREST_KEYS, dpforest, state, train
 
-from dpforest_duckdb.cli.plan import _cost
+from dpforest_duckdb.cli.plan import cost_in_words
 from dpforest_duckdb.privacy.plan import PlannedQuery
 
 
@@ -131,4 +131,4 @@ def test_a_cost_is_shown_as_one_range(
     few: tuple[int, ...], many: tuple[int, ...], shown: str
 ) -> None:
     forms = [PlannedQuery("tables", "joint noise", each) for each in (few, many)]
-    assert _cost(*forms) == shown
+    assert cost_in_words(*forms) == shown

@@ -244,8 +244,10 @@ def class_means_noised_as_one_figure() -> None:
 
 def windows_by_rows_outside_too() -> None:
     """A row lowers the utility of windows that it is not in, but the draw is for monotone ones."""
-    worth = positions.worth
-    positions.worth = lambda counts, rows: 2 * worth(counts, rows) - counts.sum()
+    window_utilities = positions.window_utilities
+    positions.window_utilities = lambda counts, rows: (
+        2 * window_utilities(counts, rows) - counts.sum()
+    )
 
 
 def windows_at_double_cost() -> None:

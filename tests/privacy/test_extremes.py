@@ -30,9 +30,9 @@ from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.bits import SecureBits
-from dpforest_duckdb.privacy.noise import ExactNoise, _fitted, noise_scale
+from dpforest_duckdb.privacy.noise import ExactNoise, noise_scale, sampled_scale
 from dpforest_duckdb.recipes import RECIPES
-from dpforest_duckdb.training.prepare import _affordable_plans, prepare
+from dpforest_duckdb.training.prepare import affordable_plans, prepare
 from dpforest_duckdb.training.run import grown_forest
 from dpforest_duckdb.tree import Tree
 
@@ -210,7 +210,7 @@ def test_the_least_budget_that_is_accepted_trains(
 
     def accepted(epsilon: int) -> bool:
         with contextlib.suppress(DpforestError):
-            _affordable_plans(usual.recipe, replace(usual.request, epsilon=epsilon))
+            affordable_plans(usual.recipe, replace(usual.request, epsilon=epsilon))
             return True
         return False
 
@@ -241,6 +241,6 @@ def test_a_scale_of_many_digits_is_rounded_up_and_used() -> None:
     for epsilon, sensitivity in ((123_456_789, 3 * 2**16 * 999_983), (70_001, 999_983 * 4096)):
         scale = noise_scale(epsilon, sensitivity)
         assert scale.numerator > 2**53
-        assert scale <= _fitted(scale) < scale * (1 + Fraction(1, 2**12))
+        assert scale <= sampled_scale(scale) < scale * (1 + Fraction(1, 2**12))
         assert noise.laplace(private, epsilon, sensitivity).any()
         assert noise.joint(private, (1, 2), epsilon, sensitivity).any()

@@ -18,7 +18,7 @@ from dpforest_duckdb.engine.spark.outcomes import SparkOutcomes
 from dpforest_duckdb.engine.spark.rows import SourceView, SparkRows
 from dpforest_duckdb.engine.spark.steps import Frame, PrivateViews, Steps
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.ledger.account import same_budget
+from dpforest_duckdb.ledger.note import same_budget
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.sql import Sql, render
