@@ -162,12 +162,13 @@ def _mechanisms(recipe: Recipe, epsilon: int) -> dict[str, str]:
     numbers, with a δ and without.
     """
     from dpforest_duckdb.privacy.amounts import ATTO
+    from dpforest_duckdb.recipes import adaptation
 
     plans = [_example(recipe, epsilon)]
     if recipe.counts_rows:
         for numbers, classes, delta in product((2, 12), (2, 3, 8), (0, ATTO // 10**5)):
             request = recipe.request(_domain(numbers, classes, 1_000), epsilon, delta=delta)
-            plans.extend(recipe.plans(request))
+            plans.extend(adaptation.plans(recipe, request))
     found: dict[str, list[str]] = {}
     for query in (query for plan in plans for query in plan.queries):
         of_purpose = found.setdefault(query.purpose, [])

@@ -21,7 +21,8 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Grown, Request
-from dpforest_duckdb.training import phases
+from dpforest_duckdb.training.context import RunContext
+from dpforest_duckdb.training.preliminary import row_counts
 
 ROW = PrivacyUnit("row")
 _OPEN: list[Any] = []  # snapshots, which last as long as the tests
@@ -48,8 +49,8 @@ def adapted(
 ) -> tuple[Recipe, Request]:
     """Recipe and request once noisy class counts are known."""
     randomness = Randomness(noise, Randomness.secure().bits, 0)
-    context = phases.RunContext(recipe, request, account, randomness, unobserved)
-    settled = phases.adapted(classes, context)
+    context = RunContext(recipe, request, account, randomness, unobserved)
+    settled = row_counts.adapted(classes, context)
     return settled.recipe, settled.request
 
 
@@ -77,5 +78,5 @@ def grow(
     rows: CodedRows, recipe: Recipe, request: Request, account: Accountant, randomness: Randomness
 ) -> Grown:
     """What the recipe's learner makes of coded rows."""
-    context = phases.RunContext(recipe, request, account, randomness, unobserved)
+    context = RunContext(recipe, request, account, randomness, unobserved)
     return recipe.learner.grow(rows, context)

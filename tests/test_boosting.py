@@ -46,7 +46,7 @@ from dpforest_duckdb.privacy.plan import COUNTS, Measure, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, Mechanism
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.recipes import find
+from dpforest_duckdb.recipes import adaptation, find
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto import AUTO, pick
 from dpforest_duckdb.recipes.ours.auto_rules import signal
@@ -568,7 +568,7 @@ def test_trees_are_more_and_deeper_with_a_stronger_signal(classes: int, delta: i
     found = []
     for rows in (int(10 ** (2 + power / 40)) for power in range(240)):
         asked = find("boosted").request(domain, NANO, delta=delta)
-        request = find("boosted").sized(asked, np.full(classes, rows // classes))
+        request = adaptation.sized(find("boosted"), asked, np.full(classes, rows // classes))
         plan = find("boosted").plan(request)
         bins, sweep, forest = (plan.query(name) for name in ("bins", "sweep", "forest"))
         assert bins

@@ -9,7 +9,7 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.plan import COUNTS, Plan
-from dpforest_duckdb.recipes import find
+from dpforest_duckdb.recipes import adaptation, find
 from dpforest_duckdb.recipes.branches import branches
 from dpforest_duckdb.recipes.recipe import Recipe
 
@@ -34,7 +34,7 @@ def test_branches_end_where_the_recipe_or_its_queries_change_and_cost_no_more_th
     def taken(rows: int) -> tuple[Recipe, list[tuple[str, str]]]:
         counts = np.arange(rows, rows + classes) // classes
         assert counts.sum() == rows
-        recipe, adapted = auto.adapted(request, counts)
+        recipe, adapted = adaptation.adapted(auto, request, counts)
         return recipe, asked(recipe.plan(adapted))
 
     def asked(plan: Plan) -> list[tuple[str, str]]:

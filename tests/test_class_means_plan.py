@@ -16,7 +16,7 @@ from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.plan import COUNTS
-from dpforest_duckdb.recipes import find
+from dpforest_duckdb.recipes import adaptation, find
 from dpforest_duckdb.recipes.ours.auto import MEANS_OR_LOG_ODDS
 from dpforest_duckdb.recipes.ours.constants import AMPLE, CLEAN
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
@@ -65,7 +65,7 @@ def test_a_delta_is_used_where_it_makes_less_noise() -> None:
         kinds = [Attribute(f"x{i}", "numeric", lower=0, upper=100) for i in range(attributes)]
         domain = Domain(tuple(kinds), "c", tuple("abcdefgh"))
         request = find("class-means").request(domain, NANO, delta=ATTO // 10**5)
-        request = find("class-means").sized(request, np.full(8, 10_000))
+        request = adaptation.sized(find("class-means"), request, np.full(8, 10_000))
         plan = find("class-means").plan(request)
         assert plan.query("products")
         used.append(plan.uses_delta)
@@ -132,9 +132,9 @@ def test_no_plan_passes_its_budget_whatever_the_rows_are(epsilon: int, delta: in
         request = recipe.request(domain, epsilon, rows_per_unit=k, delta=delta)
         for rows in (-50, 0, 1, 40, 10**4, 10**12):
             classes = np.full(5, rows)
-            _, chosen = recipe.chosen(request, classes)
-            for then, asked in ((recipe, chosen), recipe.alternative(chosen)):
-                plan = then.plan(then.sized(asked, classes))
+            _, chosen = adaptation.choose_successor(recipe, request, classes)
+            for then, asked in ((recipe, chosen), adaptation.alternative(recipe, chosen)):
+                plan = then.plan(adaptation.sized(then, asked, classes))
                 used.add(plan.uses_delta)
                 assert plan.fits(epsilon, delta)
                 assert plan.query(STRONGEST) == chosen.first[-1]

@@ -36,7 +36,7 @@ from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import unobserved
-from dpforest_duckdb.recipes import find
+from dpforest_duckdb.recipes import adaptation, find
 from dpforest_duckdb.recipes.ours import auto_rules
 from dpforest_duckdb.recipes.ours.auto_rules import unexplained
 from dpforest_duckdb.recipes.ours.log_odds import tables_query
@@ -365,20 +365,20 @@ def test_attributes_are_fewer_if_the_strongest_leaves_few_rows() -> None:
     many = tuple(Attribute(f"a{i}", "numeric", lower=0, upper=9) for i in range(40))
     domain = Domain(many, "c", ("c0", "c1", "c2"))
     counts = np.array([1000, 1000, 1000])
-    _, asked = recipe.chosen(recipe.request(domain, NANO), counts)
+    _, asked = adaptation.choose_successor(recipe, recipe.request(domain, NANO), counts)
     query = asked.first[-1]
     assert query.purpose == STRONGEST
     assert query.total == pytest.approx(NANO / math.sqrt(3000), rel=0.01)
     noise = 0.75 * laplace_deviation(query.total, 1)
     trees = {}
     for wrong in (-500, 0, 500, 1000, 2000, 9000):
-        settled = recipe.sized(replace(asked, misclassified=wrong), counts)
+        settled = adaptation.sized(recipe, replace(asked, misclassified=wrong), counts)
         expected = min(max(wrong + noise, 0) / 2000, 1)
         assert unexplained(replace(settled, misclassified=wrong)) == pytest.approx(expected)
         trees[wrong] = settled.trees
     assert trees[-500] == 1
     assert trees[0] < trees[500] < trees[1000] < trees[2000] == trees[9000]
-    assert trees[9000] == recipe.sized(asked, counts).trees
+    assert trees[9000] == adaptation.sized(recipe, asked, counts).trees
 
 
 @pytest.mark.parametrize(
@@ -390,7 +390,9 @@ def test_the_strongest_attribute_is_asked_for_with_several_classes_and_enough_ro
     many = tuple(Attribute(f"a{i}", "numeric", lower=0, upper=9) for i in range(40))
     domain = Domain(many, "c", tuple(f"c{i}" for i in range(classes)))
     recipe = find("log-odds")
-    _, chosen = recipe.chosen(recipe.request(domain, NANO), np.full(classes, rows // classes))
+    _, chosen = adaptation.choose_successor(
+        recipe, recipe.request(domain, NANO), np.full(classes, rows // classes)
+    )
     assert any(query.purpose == STRONGEST for query in chosen.first) == asks
 
 

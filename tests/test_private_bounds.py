@@ -42,7 +42,7 @@ from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.privacy.plan import COUNTS, Measure
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Mechanism
-from dpforest_duckdb.recipes import find
+from dpforest_duckdb.recipes import adaptation, find
 from dpforest_duckdb.recipes.bounds_queries import BOUNDS, window, with_windows
 from dpforest_duckdb.splits import choose
 from dpforest_duckdb.training.prepare import prepare
@@ -220,12 +220,14 @@ def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: in
     """The check costs 1 % of ε or μ² at most; windows cost half of the rest at most."""
     chosen = find(recipe)
     request = chosen.request(numbers(*[(0, 1)] * 12), NANO, delta=delta)
-    unasked = chosen.adapted(request, np.array([200, 200]))[1]
+    unasked = adaptation.adapted(chosen, request, np.array([200, 200]))[1]
     assert chosen.plan(unasked).query(BOUNDS) is None, "400 rows are too few"
     for rows in (2_000, 10_000, 10**15):
         classes = np.array([rows // 2, rows // 2])
-        _, asked = chosen.chosen(chosen.counted(request, classes), classes)
-        plan = chosen.plan(chosen.sized(asked, classes))
+        _, asked = adaptation.choose_successor(
+            chosen, adaptation.with_second_count(chosen, request, classes), classes
+        )
+        plan = chosen.plan(adaptation.sized(chosen, asked, classes))
         check = plan.query(BOUNDS)
         measure = chosen.measure(asked)
         assert check is not None
@@ -240,7 +242,7 @@ def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: in
             if further is None:
                 break
             asked = further
-            before, plan = plan, chosen.plan(chosen.sized(asked, classes))
+            before, plan = plan, chosen.plan(adaptation.sized(chosen, asked, classes))
             assert plan.fits(NANO, delta)
             asked_before = asked.first[:-1]
             assert plan.queries[: len(asked.first)] == asked.first
@@ -256,7 +258,7 @@ def test_recipes_without_numbers_to_cut_ask_nothing_of_bounds() -> None:
     domain = numbers((0, 1))
     binned = replace(domain, attributes=(replace(domain.attributes[0], bins=3),))
     request = find("auto").request(binned, NANO)
-    recipe, adapted = find("auto").adapted(request, np.array([10**6, 10**6]))
+    recipe, adapted = adaptation.adapted(find("auto"), request, np.array([10**6, 10**6]))
     assert recipe.plan(adapted).query(BOUNDS) is None
 
 

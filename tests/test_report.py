@@ -27,7 +27,7 @@ from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.model.json_format import fingerprint
 from dpforest_duckdb.privacy.amounts import NANO, atto_delta
 from dpforest_duckdb.privacy.wording import wording
-from dpforest_duckdb.recipes import RECIPES
+from dpforest_duckdb.recipes import RECIPES, adaptation
 from dpforest_duckdb.report.evaluated import Evaluated, load_evaluation
 from dpforest_duckdb.report.page import Spent, report_html
 
@@ -364,7 +364,11 @@ def test_every_query_of_every_recipe_has_words() -> None:
             for recipe in RECIPES.values():
                 for delta in ("0", "1e-5"):
                     request = recipe.request(domain, NANO, rows_per_unit=1, delta=atto_delta(delta))
-                    asked |= {q.purpose for plan in recipe.plans(request) for q in plan.queries}
+                    asked |= {
+                        q.purpose
+                        for plan in adaptation.plans(recipe, request)
+                        for q in plan.queries
+                    }
     assert len(asked) > 15
     assert not [purpose for purpose in asked if wording(purpose).step == purpose]
 

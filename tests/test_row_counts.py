@@ -28,7 +28,7 @@ from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.gaussian_dp import pure_epsilon
 from dpforest_duckdb.privacy.noise import ExactNoise, laplace_deviation
 from dpforest_duckdb.privacy.plan import AGAIN, COUNTS, ROWS, Plan, PlanError, PlannedQuery
-from dpforest_duckdb.recipes import find
+from dpforest_duckdb.recipes import adaptation, find
 from dpforest_duckdb.recipes.ours.auto_rules import choice_part
 from dpforest_duckdb.recipes.row_count_queries import count_cost, count_queries
 from dpforest_duckdb.request import Request
@@ -247,7 +247,7 @@ def test_no_number_of_rows_makes_a_plan_dearer_than_its_budget(recipe: str, delt
     for classes, epsilon in ((2, NANO), (3, NANO // 50), (3, 30 * NANO)):
         request = chosen.request(public(classes), epsilon, delta=delta, rows_per_unit=2)
         for rows in (0, *(10**power // 7 for power in range(2, 19))):
-            then, settled = chosen.adapted(request, np.full(classes, rows // classes))
+            then, settled = adaptation.adapted(chosen, request, np.full(classes, rows // classes))
             plan = then.plan(settled)
             assert plan.fits(epsilon, delta)
             assert plan.queries[: len(settled.first)] == settled.first

@@ -24,7 +24,7 @@ from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.recipes import find
+from dpforest_duckdb.recipes import adaptation, find
 
 
 def test_train_is_private_stored_and_debited(
@@ -264,6 +264,6 @@ def test_auto_keeps_a_smaller_number_of_trees_for_log_odds(
     visits(con)
     request = ready(con, tmp_path, trees=2).request
     for rows in (10**3, 10**4):
-        recipe, chosen = find("auto").adapted(request, np.array([rows // 2, rows // 2]))
+        recipe, chosen = adaptation.adapted(find("auto"), request, np.array([rows // 2, rows // 2]))
         if recipe.name == "log-odds":
             assert chosen.trees <= 2

@@ -29,7 +29,7 @@ from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import COUNTS
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.recipes import find
+from dpforest_duckdb.recipes import adaptation, find
 from dpforest_duckdb.splits import choose
 from dpforest_duckdb.tree import LEAF, SCALE, Tree
 
@@ -190,7 +190,9 @@ def test_numbers_of_large_tables_are_cut_at_private_medians(rows: int, cut: bool
 @pytest.mark.parametrize(("rows", "bins"), [(3_000, 32), (30_000, 0)])
 def test_bins_are_equal_where_they_are_not_at_medians(rows: int, bins: int) -> None:
     recipe, domain = find("tree-beside-sums"), public(3)
-    _, adapted = recipe.adapted(recipe.request(domain, NANO // 4), np.full(3, rows // 3))
+    _, adapted = adaptation.adapted(
+        recipe, recipe.request(domain, NANO // 4), np.full(3, rows // 3)
+    )
     equal = domain.recut(bins) if bins else domain
     assert adapted.domain == equal
     assert (recipe.plan(adapted).query("bins") is None) == bool(bins)
@@ -205,7 +207,7 @@ def test_rare_classes_change_the_parts_of_the_budget_but_not_the_depth() -> None
     request = recipe.request(Domain(attributes, "c", ("x", "y", "z")).bind(types), NANO)
     depths, parts = set(), list[float]()
     for counts in ([1000, 1000, 1000], [2400, 450, 150]):
-        _, adapted = recipe.adapted(request, np.array(counts))
+        _, adapted = adaptation.adapted(recipe, request, np.array(counts))
         tree = [q.total for q in recipe.plan(adapted).queries if q.purpose in ("split", "leaf")]
         depths.add(adapted.depth)
         parts.append(sum(tree) / NANO)

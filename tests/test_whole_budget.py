@@ -10,7 +10,7 @@ from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.gaussian_dp import squared_mu_of
 from dpforest_duckdb.privacy.plan import Plan
-from dpforest_duckdb.recipes import RECIPES, find
+from dpforest_duckdb.recipes import RECIPES, adaptation, find
 from dpforest_duckdb.recipes.bounds_queries import with_windows
 from dpforest_duckdb.recipes.strongest_query import with_strongest
 
@@ -49,7 +49,7 @@ def part_spent(plan: Plan, epsilon: int, delta: int) -> float:
 def test_a_recipe_spends_nearly_all_of_its_budget(name: str, domain: Domain, delta: int) -> None:
     recipe = find(name)
     request = recipe.request(domain, NANO, delta=delta)
-    for plan in recipe.plans(request, SIZES):
+    for plan in adaptation.plans(recipe, request, SIZES):
         assert 0.97 < part_spent(plan, NANO, delta) <= 1
 
 
@@ -62,7 +62,7 @@ def test_windows_before_class_means_take_only_their_own_cost(turns: int) -> None
         further = with_windows(request, turn, 12, rows, recipe.measure(request))
         assert further is not None
         request = further
-    sized = recipe.sized(request, np.full(6, rows // 6))
+    sized = adaptation.sized(recipe, request, np.full(6, rows // 6))
     plan = recipe.plan(sized)
     assert plan.uses_delta
     assert 0.97 < part_spent(plan, NANO, delta) <= 1
@@ -72,6 +72,6 @@ def test_the_strongest_attribute_before_class_means_takes_only_its_own_cost() ->
     domain, delta, rows = domain_of(60, 0, 6), ATTO // 10**5, 300
     recipe = find("class-means")
     request = with_strongest(recipe.request(domain, NANO, delta=delta), rows)
-    plan = recipe.plan(recipe.sized(request, np.full(6, rows // 6)))
+    plan = recipe.plan(adaptation.sized(recipe, request, np.full(6, rows // 6)))
     assert plan.uses_delta
     assert 0.97 < part_spent(plan, NANO, delta) <= 1

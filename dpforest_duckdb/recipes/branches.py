@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from dpforest_duckdb.privacy.plan import COUNTS, Plan
+from dpforest_duckdb.recipes.adaptation import adapted
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
 
@@ -50,13 +51,13 @@ def branches(recipe: Recipe, request: Request) -> list[Branch]:
     @functools.cache
     def at(rows: int) -> tuple[Recipe, Request]:
         classes = len(request.domain.classes)
-        return recipe.adapted(request, np.arange(rows, rows + classes) // classes)
+        return adapted(recipe, request, np.arange(rows, rows + classes) // classes)
 
     @functools.cache
     def queries(rows: int) -> tuple[object, ...]:
-        recipe, adapted = at(rows)
-        asked = [query for query in recipe.plan(adapted).queries if query.purpose not in COUNTS]
-        return id(recipe), *((query.purpose, query.measure) for query in asked)
+        successor, sized = at(rows)
+        asked = [query for query in successor.plan(sized).queries if query.purpose not in COUNTS]
+        return id(successor), *((query.purpose, query.measure) for query in asked)
 
     def start_of(found: tuple[object, ...], low: int, high: int) -> int:
         return bisect_left(range(high), 1, lo=low, key=lambda rows: queries(rows) == found)

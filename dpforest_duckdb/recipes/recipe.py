@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
-
-import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import Sample
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.learners.levels import LEVELS
-from dpforest_duckdb.privacy.plan import AGAIN, Measure, Plan
-from dpforest_duckdb.recipes.bounds_queries import with_check
+from dpforest_duckdb.privacy.plan import Measure, Plan
 from dpforest_duckdb.recipes.conformance import Line
 from dpforest_duckdb.recipes.leaf_queries import COUNTS, Leaf
-from dpforest_duckdb.recipes.row_count_queries import count_queries
-from dpforest_duckdb.recipes.strongest_query import STRONGEST, strongest_is_cheap, with_strongest
 from dpforest_duckdb.request import Finish, Learner, Request, Stop
 from dpforest_duckdb.splits.candidates import SplitType
 from dpforest_duckdb.splits.choose import Chooser
@@ -31,9 +26,6 @@ BOOTSTRAP = "A row drawn several times into a bootstrap sample changes its count
 LOSS = "One noisy count may have a privacy loss of up to e^ε - 1 instead of ε."
 ALL_ROWS = "Every tree sees all rows once."
 OURS = "It is this package's own."  # for recipes without a paper
-# table sizes at which adapted plans are checked before the debit
-SIZES = (0, *(10**digits for digits in range(2, 19, 2)))
-DENSE = tuple(2**power for power in range(7, 41))  # those at which we look for a plan with a δ
 
 
 def as_many_as_attributes(domain: Domain) -> int:
@@ -263,63 +255,6 @@ class Recipe:
             for trees, times in zip(counts, misclassified_weight, strict=True)
         )
 
-    def adapted(self, request: Request, classes: Integers) -> tuple[Recipe, Request]:
-        """The recipe to continue with, and its request, once class counts of all rows are known.
-
-        `classes[class]` are noisy, or true in a published form that takes them as public.
-        """
-        request = self.counted(request, classes)
-        recipe, chosen = self.chosen(request, classes)
-        return recipe, recipe.sized(chosen, classes)
-
-    def counted(self, request: Request, classes: Integers) -> Request:
-        """The request with the queries that count the rows, by the noisy classes of a first count.
-
-        The same request if the recipe counts them once.
-        """
-        if self.plan(request).query(AGAIN) is None:
-            return request
-        return replace(request, first=count_queries(request, classes))
-
-    def chosen(self, request: Request, classes: Integers) -> tuple[Recipe, Request]:
-        """The recipe to continue with, and the request that it adapts to the rows."""
-        recipe, rows = self, max(int(classes.sum()), 1)
-        if self.successor is not None:
-            histogram = tuple(classes.tolist())
-            recipe = self.successor(replace(request, rows=rows, histogram=histogram))
-            if not recipe.keeps_size:
-                request = recipe.continued(request)
-        if recipe.private_bounds:
-            request = with_check(request, rows, recipe.measure(request))
-        several = len(request.domain.classes) > 2 and request.trees > 1
-        asks = recipe.asks_strongest and several and strongest_is_cheap(request, rows)
-        if asks or recipe.if_one_suffices is not None:
-            request = with_strongest(request, rows)
-        return recipe, request
-
-    def alternative(self, request: Request) -> tuple[Recipe, Request]:
-        """The recipe to continue with if one attribute suffices, and the request that it adapts to
-        the rows.
-        """
-        other = self.if_one_suffices
-        assert other is not None, "only a recipe with an alternative is replaced"
-        return other, other.continued(request)
-
-    def continued(self, request: Request) -> Request:
-        """The request of another recipe in this recipe's own size, after the same first queries."""
-        other = self.request(
-            request.domain,
-            request.epsilon,
-            rows_per_unit=request.rows_per_unit,
-            delta=request.delta,
-        )
-        return replace(other, first=request.first, taken=request.taken)
-
-    def sized(self, request: Request, classes: Integers) -> Request:
-        """The request with trees, depth and bins for these class counts."""
-        assert self.adapt is not None, "a recipe that counts the rows adapts to them"
-        return self.adapt(classes, request)
-
     def draws_bins_for(self, request: Request) -> bool:
         """Whether attributes are drawn together with their bins."""
         numeric = any(attribute.kind == "numeric" for attribute in request.domain.attributes)
@@ -330,27 +265,6 @@ class Recipe:
     def measure(self, request: Request) -> Measure:
         """How the costs of bounds add up: in μ² only if every plan with a δ is in μ²."""
         return "μ²" if self.all_in_mu and request.squared_mu else "ε"
-
-    def plans(self, request: Request, sizes: Iterable[int] = SIZES) -> Iterator[Plan]:
-        """The plan of each phase, and those that it may become, by the size of the table."""
-        for phase in self.phases(request):
-            yield self.plan(phase)
-            if self.counts_rows:
-                for rows in sizes:
-                    yield from self._adapted_plans(phase, rows)
-
-    def _adapted_plans(self, phase: Request, rows: int) -> Iterator[Plan]:
-        """The plans that a phase may become for a table of that size."""
-        classes = len(phase.domain.classes)
-        counts = np.full(classes, rows // classes)
-        recipe, chosen = self.chosen(self.counted(phase, counts), counts)
-        yield recipe.plan(recipe.sized(chosen, counts))
-        if Plan(chosen.first).query(STRONGEST) is None:
-            return
-        if recipe.if_one_suffices is not None:
-            recipe, chosen = recipe.alternative(chosen)
-            yield recipe.plan(recipe.sized(chosen, counts))
-        yield recipe.plan(recipe.sized(replace(chosen, misclassified=0), counts))
 
     def whole_plan(self, request: Request) -> Plan:
         """The queries of all phases."""

@@ -34,7 +34,8 @@ from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 from dpforest_duckdb.recipes import find
-from dpforest_duckdb.recipes.recipe import DENSE, Recipe
+from dpforest_duckdb.recipes.adaptation import DENSE, plans
+from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.training.opening import Rows, find_rows
 from dpforest_duckdb.training.run import Run
@@ -214,10 +215,10 @@ def _uses_delta(recipe: Recipe, request: Request) -> bool:
 
     Raises `DpforestError` as `affordable_plans`.
     """
-    plans = affordable_plans(recipe, request)
-    if not request.delta or any(plan.uses_delta for plan in plans):
+    found = affordable_plans(recipe, request)
+    if not request.delta or any(plan.uses_delta for plan in found):
         return True
-    return any(plan.uses_delta for plan in recipe.plans(request, DENSE))
+    return any(plan.uses_delta for plan in plans(recipe, request, DENSE))
 
 
 def affordable_plans(recipe: Recipe, request: Request) -> list[Plan]:
@@ -228,16 +229,16 @@ def affordable_plans(recipe: Recipe, request: Request) -> list[Plan]:
     """
     # a chooser divides the budget of a query into at most 2 shares per attribute, and 2 more
     least, k = 2 * (len(request.domain.attributes) + 1), request.rows_per_unit
-    plans = []
-    for plan in recipe.plans(request):
+    found = []
+    for plan in plans(recipe, request):
         for query in plan.queries:
             if min(query.by_depth) < max(least, k if query.measure == "ε" else k**2):
                 raise DpforestError(
                     "--epsilon is too small to be shared by all the queries of this recipe: raise "
                     "it, or ask for fewer trees, less depth, or fewer rows per unit."
                 )
-        plans.append(plan)
-    return plans
+        found.append(plan)
+    return found
 
 
 def _unit(

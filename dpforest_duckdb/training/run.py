@@ -1,6 +1,6 @@
 """A run: debit, phases, finished forest. This file alone orders them.
 
-`phases.py` has what a phase reads.
+`phases.py` has the steps that read rows.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.training.coded_tables import coded_tables
 from dpforest_duckdb.training.phases import Phases
+from dpforest_duckdb.training.reading import Reader
 from dpforest_duckdb.tree import Guarantee, Tree
 from dpforest_duckdb.version import __version__
 
@@ -201,7 +202,7 @@ def grown_forest(run: Run, rows: Snapshot, observe: Observer = unobserved) -> Fo
     trees: list[Tree] = []
     queries: list[PlannedQuery] = []
     limited = 0
-    phases = Phases(rows, run.recipe, run.unit, run.randomness, observe)
+    phases = Phases(Reader(rows, run.unit, run.randomness, observe), run.recipe)
     requests = run.recipe.phases(run.request)
     for number, request in enumerate(requests, 1):
         context = phases.context(request)

@@ -49,8 +49,9 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes.ours import boosted, tree_beside_sums
 from dpforest_duckdb.splits import choose, positions, table_codes
 from dpforest_duckdb.sql import Sql
-from dpforest_duckdb.training import phases
 from dpforest_duckdb.training import run as training
+from dpforest_duckdb.training.preliminary import row_counts, strongest_attribute
+from dpforest_duckdb.training.reading import Reader
 
 
 def sensitivity_left_out() -> None:
@@ -258,19 +259,19 @@ def windows_at_double_cost() -> None:
 
 def strongest_attribute_as_of_one_row() -> None:
     """The rows that an attribute classifies wrongly are noised as if a unit had one row."""
-    wrong = phases.misclassified
-    phases.misclassified = lambda tables, cost, k, noise: wrong(tables, cost, 1, noise)
+    wrong = strongest_attribute.misclassified
+    strongest_attribute.misclassified = lambda tables, cost, k, noise: wrong(tables, cost, 1, noise)
 
 
 def strongest_attribute_without_noise() -> None:
     """The rows that an attribute classifies wrongly are used as they are."""
-    wrong = phases.misclassified
+    wrong = strongest_attribute.misclassified
 
     def true(tables: Any, cost: int, k: int, noise: Any) -> int:
         wrong(tables, cost, k, noise)
         return min(int(table.sum() - table.max(axis=-1).sum()) for table in tables)
 
-    phases.misclassified = true
+    strongest_attribute.misclassified = true
 
 
 def tables_in_two_groups() -> None:
@@ -388,8 +389,8 @@ def cap_not_anchored() -> None:
 
 def rows_counted_without_the_bound() -> None:
     """The noisy number of rows counts every row of a unit."""
-    counts = phases.Phases._class_counts
-    phases.Phases._class_counts = lambda self, *args: counts(  # type: ignore[method-assign]
+    counts = Reader.class_counts
+    Reader.class_counts = lambda self, *args: counts(  # type: ignore[method-assign]
         replace(self, unit=PrivacyUnit("row")), *args
     )
 
@@ -417,7 +418,7 @@ def first_count_at_the_cost_of_both() -> None:
 
 def rows_counted_as_of_one_row() -> None:
     """Counts of the rows are noised as if a unit had one row."""
-    counted = phases._counted
+    counted = row_counts.counted
 
     def one_row(private: Any, context: Any) -> Any:
         counts, request = counted(
@@ -425,12 +426,12 @@ def rows_counted_as_of_one_row() -> None:
         )
         return counts, replace(request, rows_per_unit=context.request.rows_per_unit)
 
-    phases._counted = one_row
+    row_counts.counted = one_row
 
 
 def second_count_of_noisy_rows() -> None:
     """The second count is of what the first one shows."""
-    counted = phases._counted
+    counted = row_counts.counted
 
     def chained(private: Any, context: Any) -> Any:
         noise, kept = context.randomness.noise, [private]
@@ -442,7 +443,7 @@ def second_count_of_noisy_rows() -> None:
         randomness = replace(context.randomness, noise=SimpleNamespace(laplace=laplace))
         return counted(private, replace(context, randomness=randomness))
 
-    phases._counted = chained
+    row_counts.counted = chained
 
 
 def counts_weigh_the_same() -> None:
@@ -491,8 +492,8 @@ def medians_charged_once() -> None:
 
 def medians_without_the_bound() -> None:
     """Bins are cut by every row of a unit."""
-    counts = phases.Phases._cell_counts
-    phases.Phases._cell_counts = lambda self, *args: counts(  # type: ignore[method-assign]
+    counts = Reader.cell_counts
+    Reader.cell_counts = lambda self, *args: counts(  # type: ignore[method-assign]
         replace(self, unit=PrivacyUnit("row")), *args
     )
 

@@ -38,8 +38,9 @@ from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import RECIPES
 from dpforest_duckdb.recipes.recipe import OURS
-from dpforest_duckdb.training import phases
 from dpforest_duckdb.training import run as training
+from dpforest_duckdb.training.context import RunContext
+from dpforest_duckdb.training.preliminary import row_counts
 from dpforest_duckdb.training.prepare import prepare
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of seeds and public facts
@@ -320,24 +321,24 @@ def factor_2_left_out(patch: pytest.MonkeyPatch) -> None:
 
 def depth_by_true_rows(patch: pytest.MonkeyPatch) -> None:
     """Trees may be deeper if the true number of rows is odd."""
-    adapted = phases.adapted
+    adapted = row_counts.adapted
 
-    def by_parity(classes: Integers, context: phases.RunContext) -> phases.RunContext:
+    def by_parity(classes: Integers, context: RunContext) -> RunContext:
         request = replace(context.request, depth=1 + int(classes.sum()) % 2)
         return adapted(classes, replace(context, request=request))
 
-    patch.setattr(phases, "adapted", by_parity)
+    patch.setattr(row_counts, "adapted", by_parity)
 
 
 def true_shares_in_the_forest(patch: pytest.MonkeyPatch) -> None:
     """Noisy class counts are paid for, then the true ones are used."""
-    adapted = phases.adapted
+    adapted = row_counts.adapted
 
-    def true(classes: Integers, context: phases.RunContext) -> phases.RunContext:
+    def true(classes: Integers, context: RunContext) -> RunContext:
         found = adapted(classes, context)
         return replace(found, request=replace(found.request, histogram=tuple(classes.tolist())))
 
-    patch.setattr(phases, "adapted", true)
+    patch.setattr(row_counts, "adapted", true)
 
 
 def odd_tables_counted_again(patch: pytest.MonkeyPatch) -> None:

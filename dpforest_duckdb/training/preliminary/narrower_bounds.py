@@ -1,0 +1,41 @@
+"""Narrower bounds of numeric attributes, where the public ones are far too wide."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dpforest_duckdb.learners.private_bounds import TURNS, Search, too_wide
+from dpforest_duckdb.progress import Phase
+from dpforest_duckdb.recipes.bounds_queries import BOUNDS, window, with_windows
+from dpforest_duckdb.training.context import RunContext, sized
+from dpforest_duckdb.training.preliminary.step import Step, asks
+from dpforest_duckdb.training.reading import Reader
+
+
+def _adapt(reader: Reader, context: RunContext) -> RunContext:
+    """The context with narrower bounds, if a noisy check finds the public ones far too wide."""
+    request, classes = context.unsized, np.array(context.request.histogram)  # noisy
+    assert request is not None, "the recipe adapts to the rows"
+    n, measure = max(int(classes.sum()), 1), context.recipe.measure(request)
+    accountant, randomness, k = context.accountant, context.randomness, request.rows_per_unit
+    search = Search.start(request.domain)
+    counts = reader.cell_counts(search.bins)
+    if not too_wide(search.bins, counts, n, accountant.spend(BOUNDS), k, randomness.noise):
+        return context
+    for turn in range(1, TURNS + 1):
+        further = with_windows(request, turn, len(search.open), n, measure)
+        if further is None:
+            break
+        request, context = further, sized(context, further, classes)
+        if turn > 1:
+            counts = reader.cell_counts(search.bins)
+        cost = accountant.spend(window(turn), times=len(search.open))
+        search = search.turn(counts, cost, measure, k, randomness.bits)
+        if not search.open:
+            break
+    return sized(context, replace(request, domain=search.domain), classes)
+
+
+NARROWER_BOUNDS = Step(Phase.CHECK_BOUNDS, asks(BOUNDS), _adapt)

@@ -1,0 +1,56 @@
+"""The noisy number of rows of each class, from which recipe, trees, depth and bins follow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.privacy.plan import AGAIN, ROWS, PlanError
+from dpforest_duckdb.progress import Phase
+from dpforest_duckdb.recipes.adaptation import choose_successor, with_second_count
+from dpforest_duckdb.request import Request
+from dpforest_duckdb.training.context import RunContext, sized
+from dpforest_duckdb.training.preliminary.step import Step
+from dpforest_duckdb.training.reading import Reader
+
+
+def adapted(classes: Integers, context: RunContext) -> RunContext:
+    """The context after the noisy class counts of all rows are known.
+
+    `classes` are the private counts. A published form that takes them as public uses the true
+    counts; it is not private.
+    """
+    recipe, request, accountant = context.recipe, context.request, context.accountant
+    if accountant.plan.query(ROWS):
+        classes, request = counted(classes, context)
+    elif not recipe.flaws:
+        raise PlanError("only a form that is not private may use true counts")
+    recipe, request = choose_successor(recipe, request, classes)
+    return sized(replace(context, recipe=recipe), request, classes)
+
+
+def counted(private: Integers, context: RunContext) -> tuple[Integers, Request]:
+    """Noisy class counts of `private` ones, and the request with the queries that they cost.
+
+    If a first count is too noisy for the number of rows that it shows, a second one follows. Then
+    the counts are means of both, weighted by their inverse variances.
+    """
+    recipe, accountant, noise = context.recipe, context.accountant, context.randomness.noise
+    k = context.request.rows_per_unit
+    first = noise.laplace(private, accountant.spend(ROWS), k)
+    request = with_second_count(recipe, context.request, first)
+    accountant.replan(recipe.plan(request))
+    if accountant.plan.query(AGAIN) is None:
+        return first, request
+    second = noise.laplace(private, accountant.spend(AGAIN), k)
+    mean = np.average([first, second], axis=0, weights=accountant.plan.row_precisions(k))
+    return np.rint(mean).astype(np.int64), request
+
+
+def _adapt(reader: Reader, context: RunContext) -> RunContext:
+    return adapted(reader.class_counts(context.request.domain), context)
+
+
+ROW_COUNTS = Step(Phase.COUNT_ROWS, lambda context: context.recipe.counts_rows, _adapt)
