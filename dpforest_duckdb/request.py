@@ -23,21 +23,31 @@ from dpforest_duckdb.tree import Tree
 
 @dataclass(frozen=True)
 class Request:
-    """What a run is asked to do; public, fixed before any row is read.
+    """What a run is asked to do: by its user, then by what was released so far.
 
-    `epsilon` is nano-ε; `delta` is atto-δ, and `squared_mu` what the two allow. `depth` is the
-    number of splits on the longest path, by which budgets are divided; `reach` is a smaller depth
-    if a public limit cuts the trees, else 0. `rows_per_unit` scales every sensitivity. `rows` is a
-    released or public number of rows, 0 if there is none, and `histogram` its classes. `weights`
-    are preferences of attributes for choosers that use them, released or public; empty if all are
-    equal. `first` are the queries that were planned before the recipe was chosen or sized: the
-    counts of the rows, and those about bounds and the strongest attribute; empty before that.
-    `epsilon` is what is left after the bounds, window and strongest queries; the row counts are
-    still to be taken off. `taken` is the nano-ε that those queries took from it. `squared_mu`
-    belongs to the whole ε, so all costs are still to be taken off it. `misclassified` is a noisy
-    number of rows that the strongest attribute alone classifies wrongly; None if it was not
-    queried. `drawn` are the attributes that were drawn together with their bins, released; empty if
-    none were.
+    Before a row is read, all of it is public. The preliminary steps of a run add released figures,
+    from which trees, depth, bounds and bins may follow. Only in a published form that is not
+    private can a figure be a true one.
+
+    Asked for:
+
+    - `epsilon` is nano-ε. It is what is left after the bounds, window and strongest queries; the
+      counts of rows are still to be taken off. `delta` is atto-δ.
+    - `depth` is the number of splits on the longest path, by which budgets are divided;
+      `max_splits` is a smaller number if a public limit cuts the trees, else 0.
+    - `rows_per_unit` scales every sensitivity.
+
+    Released, or empty:
+
+    - `rows` is a released or public number of rows, and `histogram` its classes.
+    - `weights` are preferences of attributes, for choosers that use them; empty if all are equal.
+    - `misclassified` is a noisy number of rows that the strongest attribute alone classifies
+      wrongly.
+    - `drawn` are the attributes that were drawn together with their bins.
+
+    `preliminary` are the queries that were planned before the recipe was chosen or sized: the
+    counts of the rows, and those about bounds and the strongest attribute. `preliminary_cost` is
+    the nano-ε that the latter took from `epsilon`.
     """
 
     domain: Domain
@@ -49,28 +59,28 @@ class Request:
     weights: tuple[float, ...] = ()
     histogram: tuple[int, ...] = ()
     delta: int = 0
-    reach: int = 0
-    first: tuple[PlannedQuery, ...] = ()
-    taken: int = 0
+    max_splits: int = 0
+    preliminary: tuple[PlannedQuery, ...] = ()
+    preliminary_cost: int = 0
     misclassified: int | None = None
     drawn: tuple[int, ...] = ()
 
     @property
     def deepest(self) -> int:
         """The most splits that a path can have: the depth, or where a limit cuts it."""
-        return min(self.depth, self.reach or self.depth)
+        return min(self.depth, self.max_splits or self.depth)
 
     @property
     def cut(self) -> str:
         """A sentence on how a public limit cuts the trees; empty if it does not."""
-        if not self.reach:
+        if not self.max_splits:
             return ""
         return (
-            f"Depth cut from {self.depth} to {self.reach} splits on a path, as complete trees that "
-            "deep have more leaves than a forest may have; budgets follow the whole depth."
+            f"Depth cut from {self.depth} to {self.max_splits} splits on a path, as complete trees "
+            "that deep have more leaves than a forest may have; budgets follow the whole depth."
         )
 
-    def of_drawn(self) -> Request:
+    def restricted_to_drawn(self) -> Request:
         """The request with the drawn attributes alone, in this order; itself if none were drawn."""
         if not self.drawn:
             return self
@@ -81,11 +91,16 @@ class Request:
     @property
     def squared_mu(self) -> int:
         """The μ² that δ and the whole ε allow, in atto-μ²; 0 under pure ε."""
-        return squared_mu_of(self.epsilon + self.taken, self.delta)
+        return squared_mu_of(self.epsilon + self.preliminary_cost, self.delta)
 
-    def after(self, first: tuple[PlannedQuery, ...], cost: int) -> Request:
-        """The request with these first queries, the last of which takes `cost` nano-ε."""
-        return replace(self, first=first, epsilon=self.epsilon - cost, taken=self.taken + cost)
+    def after(self, queries: tuple[PlannedQuery, ...], cost: int) -> Request:
+        """The request with these preliminary queries, the last of which takes `cost` nano-ε."""
+        return replace(
+            self,
+            preliminary=queries,
+            epsilon=self.epsilon - cost,
+            preliminary_cost=self.preliminary_cost + cost,
+        )
 
 
 @dataclass(frozen=True)

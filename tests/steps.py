@@ -71,7 +71,7 @@ def counted(request: Request, forest: Forest) -> Request:
         purpose, cost = line.split(":")[0], line.split(" = ")[1]
         if purpose in COUNTS:
             first.append(counting(purpose, (int(Fraction(cost) * NANO),)))
-    return replace(request, first=tuple(first))
+    return replace(request, preliminary=tuple(first))
 
 
 def grow(

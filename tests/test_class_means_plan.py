@@ -137,7 +137,7 @@ def test_no_plan_passes_its_budget_whatever_the_rows_are(epsilon: int, delta: in
                 plan = then.plan(adaptation.sized(then, asked, classes))
                 used.add(plan.uses_delta)
                 assert plan.fits(epsilon, delta)
-                assert plan.query(STRONGEST) == chosen.first[-1]
-                assert chosen.first[-1].total <= epsilon // 10
+                assert plan.query(STRONGEST) == chosen.preliminary[-1]
+                assert chosen.preliminary[-1].total <= epsilon // 10
                 assert min(cost for query in plan.queries for cost in query.by_depth) > 0
     assert used == ({True, False} if delta else {False})

@@ -366,7 +366,7 @@ def test_attributes_are_fewer_if_the_strongest_leaves_few_rows() -> None:
     domain = Domain(many, "c", ("c0", "c1", "c2"))
     counts = np.array([1000, 1000, 1000])
     _, asked = adaptation.choose_successor(recipe, recipe.request(domain, NANO), counts)
-    query = asked.first[-1]
+    query = asked.preliminary[-1]
     assert query.purpose == STRONGEST
     assert query.total == pytest.approx(NANO / math.sqrt(3000), rel=0.01)
     noise = 0.75 * laplace_deviation(query.total, 1)
@@ -393,7 +393,7 @@ def test_the_strongest_attribute_is_asked_for_with_several_classes_and_enough_ro
     _, chosen = adaptation.choose_successor(
         recipe, recipe.request(domain, NANO), np.full(classes, rows // classes)
     )
-    assert any(query.purpose == STRONGEST for query in chosen.first) == asks
+    assert any(query.purpose == STRONGEST for query in chosen.preliminary) == asks
 
 
 @pytest.mark.parametrize("attribute", [1, 2])

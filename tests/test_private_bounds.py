@@ -244,13 +244,13 @@ def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: in
             asked = further
             before, plan = plan, chosen.plan(adaptation.sized(chosen, asked, classes))
             assert plan.fits(NANO, delta)
-            asked_before = asked.first[:-1]
-            assert plan.queries[: len(asked.first)] == asked.first
+            asked_before = asked.preliminary[:-1]
+            assert plan.queries[: len(asked.preliminary)] == asked.preliminary
             assert before.queries[: len(asked_before)] == asked_before, "what was asked stays"
             assert plan.query(window(turn)) is not None
-        purposes = [query.purpose for query in asked.first]
+        purposes = [query.purpose for query in asked.preliminary]
         assert purposes[: purposes.index(BOUNDS)] == list(COUNTS)[: 1 if rows > 10**6 else 2]
-        windows = [query.total for query in asked.first[purposes.index(BOUNDS) + 1 :]]
+        windows = [query.total for query in asked.preliminary[purposes.index(BOUNDS) + 1 :]]
         assert 0 < sum(windows) <= whole / 2
 
 

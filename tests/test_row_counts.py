@@ -50,7 +50,9 @@ def public(classes: int = 2) -> Domain:
 def asked(rows: int, classes: int = 2, epsilon: int = NANO, k: int = 1, delta: int = 0) -> Request:
     """What a run of the default is asked to do; `rows` are a first noisy number, or 0."""
     request = find("auto").request(public(classes), epsilon, rows_per_unit=k, delta=delta)
-    return replace(request, first=count_queries(request, even(rows, classes) if rows else None))
+    return replace(
+        request, preliminary=count_queries(request, even(rows, classes) if rows else None)
+    )
 
 
 def even(rows: int, classes: int) -> Any:
@@ -84,11 +86,11 @@ def test_the_second_count_is_asked_if_the_first_is_too_noisy_and_costs_what_it_t
     assert costs(count_queries(asked(0, classes, epsilon, k, delta))) == [
         epsilon // 400, most - epsilon // 400,
     ]  # fmt: skip
-    first, *second = costs(request.first)
+    first, *second = costs(request.preliminary)
     assert first == epsilon // 400
-    assert count_cost(request) == sum(costs(request.first)) <= most
+    assert count_cost(request) == sum(costs(request.preliminary)) <= most
     if request.squared_mu:
-        assert sum(query.squared_mu for query in request.first) <= request.squared_mu // 2
+        assert sum(query.squared_mu for query in request.preliminary) <= request.squared_mu // 2
 
     enough = rows / classes / 30  # a standard deviation, in rows
     noise = [math.sqrt(2) * k * NANO / cost for cost in (first, *second)]
@@ -98,7 +100,7 @@ def test_the_second_count_is_asked_if_the_first_is_too_noisy_and_costs_what_it_t
         assert noise[0] > enough
         rounding = 2 / second[0] + 1 / rows + 1e-9  # costs and rows are whole numbers
         assert noise[1] >= enough * (1 - rounding)
-        if sum(costs(request.first)) < most:
+        if sum(costs(request.preliminary)) < most:
             assert noise[1] <= enough * (1 + rounding)
 
 
@@ -111,7 +113,7 @@ def test_the_second_count_is_asked_if_the_first_is_too_noisy_and_costs_what_it_t
     ],
 )  # fmt: skip
 def test_few_rows_are_counted_for_4_percent_and_many_for_a_400th(rows: int, second: float) -> None:
-    queries = asked(rows).first
+    queries = asked(rows).preliminary
     assert [query.purpose for query in queries] == list(COUNTS)[: 2 if second else 1]
     assert sum(costs(queries)) / NANO == pytest.approx(0.0025 + second, abs=1e-6)
 
@@ -221,16 +223,16 @@ def test_counts_that_were_asked_stay_in_every_later_plan() -> None:
     recipe = find("boosted")
     request = recipe.request(public(), NANO, delta=ATTO // 10**5)
     once, twice = (
-        replace(request, first=count_queries(request, even(n, 2))) for n in (10**6, 10**4)
+        replace(request, preliminary=count_queries(request, even(n, 2))) for n in (10**6, 10**4)
     )
     account = Accountant(recipe.plan(request), NANO, request.delta)
     account.spend(ROWS)
     account.replan(recipe.plan(once))
     account.replan(recipe.plan(twice))
     account.spend(AGAIN)
-    dearer = replace(request, first=count_queries(request, even(9_999, 2)))
-    changed = (twice.first[0], replace(twice.first[1], by_depth=(1,)))
-    for other in (once, request, dearer, replace(request, first=changed)):
+    dearer = replace(request, preliminary=count_queries(request, even(9_999, 2)))
+    changed = (twice.preliminary[0], replace(twice.preliminary[1], by_depth=(1,)))
+    for other in (once, request, dearer, replace(request, preliminary=changed)):
         with pytest.raises(PlanError):
             account.replan(recipe.plan(other))
     with pytest.raises(PlanError):
@@ -250,7 +252,7 @@ def test_no_number_of_rows_makes_a_plan_dearer_than_its_budget(recipe: str, delt
             then, settled = adaptation.adapted(chosen, request, np.full(classes, rows // classes))
             plan = then.plan(settled)
             assert plan.fits(epsilon, delta)
-            assert plan.queries[: len(settled.first)] == settled.first
+            assert plan.queries[: len(settled.preliminary)] == settled.preliminary
             counts = [query.purpose for query in plan.queries if query.purpose in COUNTS]
             assert counts in ([ROWS], [ROWS, AGAIN])
 
@@ -285,7 +287,7 @@ def test_private_choices_cost_their_part(recipe: str) -> None:
     domain = Domain(tuple(replace(one, name=name) for name in names), "c", ("p", "q", "r"))
     types = dict.fromkeys(names, VARCHAR if rooted else DOUBLE)
     request = chosen.request(domain.bind(types | {"c": VARCHAR}), NANO, rows=4000)
-    plan = chosen.plan(replace(request, first=count_queries(request, even(4000, 3))))
+    plan = chosen.plan(replace(request, preliminary=count_queries(request, even(4000, 3))))
     whole = NANO if rooted else NANO - sum(costs(plan.queries))
     mixture, root = plan.query("mixture"), plan.query("root")
     assert mixture is not None

@@ -41,7 +41,7 @@ def with_second_count(recipe: Recipe, request: Request, classes: Integers) -> Re
     """
     if recipe.plan(request).query(AGAIN) is None:
         return request
-    return replace(request, first=count_queries(request, classes))
+    return replace(request, preliminary=count_queries(request, classes))
 
 
 def choose_successor(recipe: Recipe, request: Request, classes: Integers) -> tuple[Recipe, Request]:
@@ -82,7 +82,7 @@ def in_own_size(recipe: Recipe, request: Request) -> Request:
         rows_per_unit=request.rows_per_unit,
         delta=request.delta,
     )
-    return replace(own, first=request.first, taken=request.taken)
+    return replace(own, preliminary=request.preliminary, preliminary_cost=request.preliminary_cost)
 
 
 def sized(recipe: Recipe, request: Request, classes: Integers) -> Request:
@@ -107,7 +107,7 @@ def _adapted_plans(recipe: Recipe, phase: Request, rows: int) -> Iterator[Plan]:
     counted = with_second_count(recipe, phase, counts)
     successor, chosen = choose_successor(recipe, counted, counts)
     yield successor.plan(sized(successor, chosen, counts))
-    if Plan(chosen.first).query(STRONGEST) is None:
+    if Plan(chosen.preliminary).query(STRONGEST) is None:
         return
     if successor.if_one_suffices is not None:
         successor, chosen = alternative(successor, chosen)

@@ -13,7 +13,7 @@ from dpforest_duckdb.learners.private_bounds import clear_check, clear_window, w
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.gaussian_dp import drawn_cost, pure_epsilon
 from dpforest_duckdb.privacy.plan import Measure, PlannedQuery, counting
-from dpforest_duckdb.recipes.row_count_queries import first_queries
+from dpforest_duckdb.recipes.row_count_queries import preliminary_queries
 from dpforest_duckdb.request import Request
 
 BOUNDS, WINDOW = "bounds", "bounds window"
@@ -52,12 +52,14 @@ def with_windows(
     scale = rows / clear_window() / request.rows_per_unit
     epsilon = math.ceil(NANO / scale)
     cost = epsilon
-    windows = [query for query in request.first if query.purpose.startswith(WINDOW)]
+    windows = [query for query in request.preliminary if query.purpose.startswith(WINDOW)]
     before = sum(query.total for query in windows)
     whole = request.epsilon + before
     if measure == "μ²":
         cost = drawn_cost(epsilon)
-        whole = request.squared_mu - sum(q.squared_mu for q in request.first if q not in windows)
+        whole = request.squared_mu - sum(
+            q.squared_mu for q in request.preliminary if q not in windows
+        )
     mechanism = window_mechanism(measure).on("rows")
     query = PlannedQuery(window(turn), mechanism, (cost,), attributes, measure)
     return _with(request, query, measure) if 2 * (before + query.total) <= whole else None
@@ -69,4 +71,4 @@ def _with(request: Request, query: PlannedQuery, measure: Measure) -> Request:
     Costs in μ² are taken off by the recipe's plan.
     """
     cost = query.total if measure == "ε" else 0
-    return request.after((*first_queries(request), query), cost)
+    return request.after((*preliminary_queries(request), query), cost)

@@ -188,14 +188,16 @@ class Recipe:
                 f"{self.instead}."
             )
         deep = max(1, (own_depth if depth is None else depth) - self.depth_of_root)
-        reach = self._reach(domain, wanted, deep)
-        if reach and depth is not None:
+        limit = self._limit(domain, wanted, deep)
+        if limit and depth is not None:
             raise DpforestError(
                 f"Recipe {self.name} splits every node, and a forest of {wanted} trees cannot be "
-                f"that large: ask for --depth {reach + self.depth_of_root} at most, or for fewer "
+                f"that large: ask for --depth {limit + self.depth_of_root} at most, or for fewer "
                 "--trees."
             )
-        return Request(domain, epsilon, wanted, deep, rows_per_unit, rows, delta=delta, reach=reach)
+        return Request(
+            domain, epsilon, wanted, deep, rows_per_unit, rows, delta=delta, max_splits=limit
+        )
 
     def remarks(self, trees: int | None, depth: int | None) -> list[str]:
         """A sentence for each requested number that has no effect, or another one."""
@@ -222,7 +224,7 @@ class Recipe:
             )
         return found
 
-    def _reach(self, domain: Domain, trees: int, depth: int) -> int:
+    def _limit(self, domain: Domain, trees: int, depth: int) -> int:
         """The depth at which trees that the recipe does not limit are cut; 0 if they are not.
 
         Raises `DpforestError` if not even the roots can be split.

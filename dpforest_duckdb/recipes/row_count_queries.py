@@ -35,8 +35,8 @@ def count_queries(request: Request, counted: Integers | None = None) -> tuple[Pl
     Before `counted` is known, and for few rows, both together cost `rows_share`. With a δ they cost
     at most half of μ².
     """
-    if request.first:
-        return tuple(query for query in request.first if query.purpose in COUNTS)
+    if request.preliminary:
+        return tuple(query for query in request.preliminary if query.purpose in COUNTS)
     most = int(request.epsilon * rows_share(request))
     if request.squared_mu:
         most = min(most, pure_epsilon(request.squared_mu // 2))
@@ -69,8 +69,8 @@ def count_cost(request: Request) -> int:
     return sum(query.total for query in count_queries(request))
 
 
-def first_queries(request: Request) -> tuple[PlannedQuery, ...]:
+def preliminary_queries(request: Request) -> tuple[PlannedQuery, ...]:
     """The queries asked before the recipe's own: row counts, then bounds, windows and strongest
     if planned.
     """
-    return request.first or count_queries(request)
+    return request.preliminary or count_queries(request)

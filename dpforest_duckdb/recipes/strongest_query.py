@@ -12,7 +12,7 @@ import math
 from dpforest_duckdb.learners.private_bounds import clear_check
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import counting
-from dpforest_duckdb.recipes.row_count_queries import first_queries
+from dpforest_duckdb.recipes.row_count_queries import preliminary_queries
 from dpforest_duckdb.request import Request
 
 STRONGEST = "strongest"
@@ -36,4 +36,4 @@ def with_strongest(request: Request, rows: int) -> Request:
     part = math.isqrt(request.epsilon * request.rows_per_unit * NANO // max(rows, 1))
     cost = min(max(part, request.epsilon // CHEAPEST), request.epsilon // DEAREST)
     query = counting(STRONGEST, (cost,), of="rows classified wrongly")
-    return request.after((*first_queries(request), query), cost)
+    return request.after((*preliminary_queries(request), query), cost)

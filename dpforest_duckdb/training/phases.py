@@ -40,7 +40,7 @@ class Phases:
 
         If attributes were drawn before, only these are encoded.
         """
-        reader, recipe, request = self.reader, context.recipe, context.request.of_drawn()
+        reader, recipe, request = self.reader, context.recipe, context.request.restricted_to_drawn()
         reader.observe(Event(Phase.ENCODE))
         second = self.recipe.second
         coding = Coding(

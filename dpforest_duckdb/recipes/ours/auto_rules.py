@@ -233,7 +233,7 @@ def unexplained(request: Request) -> float:
     """
     if request.misclassified is None:
         return 1.0
-    query = Plan(request.first).query(STRONGEST)
+    query = Plan(request.preliminary).query(STRONGEST)
     assert query is not None, "the figure has been queried"
     noise = laplace_deviation(query.total, request.rows_per_unit)
     others = sum(request.histogram) - max(request.histogram)

@@ -26,7 +26,7 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
 )
 from dpforest_duckdb.recipes.plans import medians
 from dpforest_duckdb.recipes.recipe import own_recipe
-from dpforest_duckdb.recipes.row_count_queries import count_cost, first_queries
+from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
 
@@ -82,7 +82,7 @@ def _in_rounds(
     to sums, half to products. Of what then remains, `forest` percent go to random `trees`, the
     others to `sweeps` over all attributes.
     """
-    first = first_queries(request)
+    first = preliminary_queries(request)
     measure: Measure = "μ²" if request.squared_mu else "ε"
     whole = request.epsilon - count_cost(request)
     if request.squared_mu:

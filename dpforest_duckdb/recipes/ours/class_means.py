@@ -21,7 +21,7 @@ from dpforest_duckdb.privacy.plan import Measure, Plan, PlannedQuery, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants
 from dpforest_duckdb.recipes.recipe import as_many_as_attributes, own_recipe
-from dpforest_duckdb.recipes.row_count_queries import count_cost, first_queries
+from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits import positions
 from dpforest_duckdb.splits.choose import at_random
@@ -82,7 +82,7 @@ def _left(request: Request, measure: Measure) -> int:
     """What the queries before leave of ε or μ²; at most 0 if there is no μ²."""
     if measure == "ε":
         return request.epsilon - count_cost(request)
-    return request.squared_mu - sum(query.squared_mu for query in first_queries(request))
+    return request.squared_mu - sum(query.squared_mu for query in preliminary_queries(request))
 
 
 def _planned(request: Request, measure: Measure, others: Mapping[str, int | Fraction]) -> Plan:
@@ -104,7 +104,7 @@ def _planned(request: Request, measure: Measure, others: Mapping[str, int | Frac
         for purpose, cost in zip(percents, share(_left(request, measure), parts), strict=True)
         if percents[purpose]
     ]
-    return Plan((*first_queries(request), *queries))
+    return Plan((*preliminary_queries(request), *queries))
 
 
 def _query(purpose: str, cost: int, times: int, measure: Measure) -> PlannedQuery:

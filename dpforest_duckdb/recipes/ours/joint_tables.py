@@ -17,7 +17,7 @@ from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.recipes.ours.auto_rules import counted
 from dpforest_duckdb.recipes.ours.joint_rules import COARSEST, joint_bins, out_of_reach
 from dpforest_duckdb.recipes.recipe import as_many_as_attributes, own_recipe
-from dpforest_duckdb.recipes.row_count_queries import count_cost, first_queries
+from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
 from dpforest_duckdb.request import Grown, Request
 from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.tree import Tree
@@ -25,7 +25,7 @@ from dpforest_duckdb.tree import Tree
 
 def plan(request: Request) -> Plan:
     tables = PlannedQuery("tables", "joint noise", (request.epsilon - count_cost(request),))
-    return Plan((*first_queries(request), tables))
+    return Plan((*preliminary_queries(request), tables))
 
 
 def adapt(histogram: Integers, request: Request) -> Request:

@@ -26,7 +26,7 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     tables_wanted,
 )
 from dpforest_duckdb.recipes.recipe import as_many_as_attributes, own_recipe
-from dpforest_duckdb.recipes.row_count_queries import count_cost, first_queries
+from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
 
@@ -39,7 +39,7 @@ def plan(request: Request) -> Plan:
     sums = request.epsilon * constants.CHECK // 100 if sums_are_fitted(request) else 0
     rest = request.epsilon - count_cost(request) - sums
     scores = (counting("scores", (sums,)),) if sums else ()
-    return Plan((*first_queries(request), *drawn_tables(request, rest), *scores))
+    return Plan((*preliminary_queries(request), *drawn_tables(request, rest), *scores))
 
 
 def drawn_tables(request: Request, whole: int) -> tuple[PlannedQuery, ...]:

@@ -20,7 +20,7 @@ from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants, joint_tables
 from dpforest_duckdb.recipes.recipe import as_many_as_attributes, own_recipe
-from dpforest_duckdb.recipes.row_count_queries import count_cost, first_queries
+from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.splits.table_codes import deviations
@@ -76,7 +76,7 @@ def plan(request: Request) -> Plan:
     draws = PlannedQuery("root", PERMUTE_AND_FLIP.on("max count"), (root,) * drawn)
     return Plan(
         (
-            *first_queries(request),
+            *preliminary_queries(request),
             *((draws,) if drawn else ()),
             PlannedQuery("tables", "joint noise", (tables,)),
             PlannedQuery("mixture", PERMUTE_AND_FLIP.on("points"), (model,)),

@@ -19,7 +19,7 @@ from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants, log_odds
 from dpforest_duckdb.recipes.plans import medians
 from dpforest_duckdb.recipes.recipe import as_many_as_attributes, own_recipe
-from dpforest_duckdb.recipes.row_count_queries import count_cost, first_queries
+from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.utilities import GINI
@@ -62,7 +62,7 @@ def plan(request: Request) -> Plan:
     bins, choice, grown, sums = _budgets(request)
     return Plan(
         (
-            *first_queries(request),
+            *preliminary_queries(request),
             *bins,
             *log_odds.drawn_tables(request, sums),
             PlannedQuery("split", PERMUTE_AND_FLIP.on("Gini"), evenly(grown // 2, request.depth)),

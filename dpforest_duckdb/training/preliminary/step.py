@@ -14,8 +14,8 @@ from dpforest_duckdb.training.reading import Reader
 class Step:
     """Queries before trees grow: `asked` says whether a context has them, `adapt` asks them.
 
-    `adapt` returns the context with what follows from the noisy answers. `phase` is what an
-    observer is told.
+    `adapt` returns the context with what follows from the noisy answers. `phase` names the step in
+    progress messages.
     """
 
     phase: Phase
