@@ -41,11 +41,7 @@ def _plan(run: Run) -> dict[str, Any]:
         "left": None if left is None else left / NANO,
         "trees": run.request.trees,
         "depth": run.request.depth,
-        "plan": [
-            _query_facts(query, run.recipe, phase)
-            for phase in run.recipe.phases(run.request)
-            for query in run.recipe.plan(phase).queries
-        ],
+        "plan": [_query_facts(query, run.recipe, phase) for phase, query in _planned(run)],
         **({"branches": [_branch_facts(branch) for branch in found]} if found else {}),
     }
 

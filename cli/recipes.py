@@ -138,7 +138,7 @@ def _facts(recipe: Recipe, epsilon: int) -> dict[str, Any]:
             "trees": recipe.trees if isinstance(recipe.trees, int) else "a rule of the domain",
             "depth": recipe.depth if isinstance(recipe.depth, int) else "a rule of the domain",
             "depth_of_root": recipe.depth_of_root,
-            "leaf": "log-odds" if {"means", "sweep"} & set(mechanisms) else recipe.leaf.gives,
+            "leaf": "log-odds" if recipe.link == "softmax" else recipe.leaf.gives,
             "distinct_roots": recipe.distinct_roots,
             "mechanisms": mechanisms,
         },
@@ -238,7 +238,7 @@ def _conformance(lines: list[dict[str, str]]) -> list[str]:
 
 
 def _show(recipe: Recipe, facts: dict[str, Any], epsilon: str) -> None:
-    from dpforest_duckdb.privacy.amounts import nano_epsilon, show
+    from dpforest_duckdb.privacy.amounts import nano_epsilon
 
     tell(f"{recipe.name}: {recipe.title}, {recipe.year}")
     tell(f"paper      {recipe.paper}")
@@ -254,9 +254,9 @@ def _show(recipe: Recipe, facts: dict[str, Any], epsilon: str) -> None:
         shown = ", ".join(f"{k} by {v}" for k, v in value.items()) if key == "mechanisms" else value
         tell(f"{key:<10} {shown}")
     tell("")
-    tell(f"ε = {epsilon} on six categorical and two numeric attributes, ε of one query by depth:")
+    tell(f"ε = {epsilon} on six categorical and two numeric attributes:")
     plan = _example(recipe, nano_epsilon(epsilon))
     show_table(
-        ("query", "trees", "by depth"),
-        [[q.purpose, q.times, ", ".join(show(e) for e in q.by_depth)] for q in plan.queries],
+        ("query", "cost of one", "how often"),
+        [[query.purpose, f"{query.measure} = {query.each}", query.often] for query in plan.queries],
     )

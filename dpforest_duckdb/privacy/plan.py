@@ -23,7 +23,7 @@ from typing import Literal
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, show, significant
 from dpforest_duckdb.privacy.gaussian_dp import pure_cost, squared_mu_of
 from dpforest_duckdb.privacy.noise import LEAST_VARIANCE, laplace_deviation
-from dpforest_duckdb.privacy.wording import wording
+from dpforest_duckdb.privacy.wording import is_known, wording
 
 Measure = Literal["ε", "μ²"]
 # the purposes of the queries that count the rows of each class
@@ -86,9 +86,14 @@ class PlannedQuery:
             return show(amount)
         return significant(amount / ATTO)
 
+    @property
+    def often(self) -> str:
+        """How often the query is asked, such as "6 depths × 3 trees"; "once" if once."""
+        return wording(self.purpose).repeated((len(self.by_depth), self.times)) or "once"
+
     def __str__(self) -> str:
-        often = wording(self.purpose).repeated((len(self.by_depth), self.times))
-        total = f" × {often} = {self._shown(self.total)}" if often else ""
+        often = self.often
+        total = "" if often == "once" else f" × {often} = {self._shown(self.total)}"
         cost = f"{self.measure} = {self.each}{total}"
         return f"{self.purpose}: {self.mechanism}, {cost}"
 
@@ -138,6 +143,13 @@ class Plan:
         return self.epsilon <= epsilon
 
     def query(self, purpose: str) -> PlannedQuery | None:
+        """The query for a purpose; None if the plan has none.
+
+        Raises `PlanError` for a purpose that no recipe has, so that a misspelt one is not taken for
+        a query that was not planned.
+        """
+        if not is_known(purpose):
+            raise PlanError(f'no recipe has a query for "{purpose}"')
         return next((query for query in self.queries if query.purpose == purpose), None)
 
     def row_precisions(self, rows_per_unit: int) -> list[float]:

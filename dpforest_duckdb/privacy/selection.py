@@ -156,7 +156,7 @@ class Mechanism:
 
 
 PERMUTE_AND_FLIP = Mechanism("permute-and-flip", permute_and_flip)
-EXPONENTIAL = Mechanism("exponential", exponential_mechanism)
+EXPONENTIAL = Mechanism("exponential mechanism", exponential_mechanism)
 
 
 def draw_uniformly(allowed: Mask, bits: Bits) -> Integers:

@@ -63,8 +63,17 @@ _WORDINGS = {
 
 def wording(purpose: str) -> Wording:
     """The words for a query; its purpose may end in the number of a turn."""
-    plain = re.sub(r" \d+$", "", purpose)
+    plain = _plain(purpose)
     return _WORDINGS.get(plain, Wording(plain))
+
+
+def is_known(purpose: str) -> bool:
+    """Whether some recipe asks a query for this purpose."""
+    return _plain(purpose) in _WORDINGS
+
+
+def _plain(purpose: str) -> str:
+    return re.sub(r" \d+$", "", purpose)
 
 
 def steps(purposes: Iterable[str]) -> str:

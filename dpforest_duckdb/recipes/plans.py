@@ -102,7 +102,7 @@ def one_per_depth(leaf: str) -> PlanRule:
     """One query per node with equal budgets: a split, or `leaf` at a leaf."""
     return lambda request: spread(
         request,
-        {"split": ("exponential mechanism", (1,) * request.depth), "leaf": (leaf, (1,))},
+        {"split": (EXPONENTIAL.name, (1,) * request.depth), "leaf": (leaf, (1,))},
     )
 
 
@@ -134,7 +134,7 @@ def half_to_leaves_and_full_medians(leaf: str, medians: Callable[[int], int]) ->
     def plan(request: Request) -> Plan:
         each, depth = medians(len(request.domain.attributes)) + 1, request.depth
         queries = {
-            "split": ("exponential mechanism", (each,) * depth),
+            "split": (EXPONENTIAL.name, (each,) * depth),
             "leaf": (leaf, (2 * depth,)),
         }
         return spread(request, queries, disjoint=True, whole=4 * depth)

@@ -18,7 +18,7 @@ from dpforest_duckdb.recipes.conformance import Line
 from dpforest_duckdb.recipes.leaf_queries import COUNTS, Leaf
 from dpforest_duckdb.request import Finish, Learner, Request, Stop
 from dpforest_duckdb.splits.candidates import SplitType
-from dpforest_duckdb.splits.choose import Chooser
+from dpforest_duckdb.splits.choose import Chooser, at_random
 from dpforest_duckdb.splits.limits import MAX_LEAVES, deepest_complete
 from dpforest_duckdb.tree import Link, Voting
 
@@ -273,7 +273,17 @@ class Recipe:
         return Plan(tuple(q for phase in self.phases(request) for q in self.plan(phase).queries))
 
 
-own_recipe = partial(Recipe, year=2026, paper="this package", only=OURS)
+own_recipe = partial(Recipe, year=2026, paper="this package", only=OURS, rows="all")
+# trees of one attribute each, or below roots, that the learner grows from tables of class counts
+recipe_of_tables = partial(
+    own_recipe,
+    split_type="multiway",
+    choose=at_random,  # not asked: the learner draws
+    trees=as_many_as_attributes,
+    own_depth=True,
+    private_bounds=True,
+    link="softmax",
+)
 
 
 def repaired(published: Recipe, repair: str, **pieces: Any) -> Recipe:

@@ -54,12 +54,12 @@ def signal(request: Request) -> float:
 def boosting_pays(request: Request) -> bool:
     """Whether the sums that boosting needs are well above their noise.
 
-    With a δ boosting starts at CLEAR times √classes; without one and with two classes at three
-    times ENOUGH, because each of two sweeps gets about a third of the budget. It starts LATE times
-    later if most attributes are not numeric. Numbers can start earlier because boosting cuts them
-    at private medians and begins with their class means. With a δ it also starts later if the δ
-    does not make the noise of a sweep GAIN times smaller. Without a δ and with several classes it
-    starts where deep random trees pay.
+    With a δ, `auto` picks boosting from a signal of CLEAR · √classes on. Without one and with two
+    classes, the signal must be PURE · ENOUGH, because each of two sweeps gets about a third of the
+    budget. If most attributes are not numeric, it must be LATE times larger: only for numbers are
+    there private medians and class means. With a δ it must also be LATE times larger if the δ does
+    not make the noise of a sweep GAIN times smaller. Without a δ and with several classes, boosting
+    pays where deep random trees do.
     """
     early = mostly_numeric(request)
     if request.squared_mu:

@@ -117,9 +117,8 @@ def adapt(histogram: Integers, request: Request) -> Request:
 BOOSTED = own_recipe(
     name="boosted",
     title="Boosted log-odds and random trees",
-    rows="all",
     split_type="binary",
-    choose=at_random,
+    choose=at_random,  # not asked: the learner draws
     trees=64,
     depth=6,
     plan=plan,

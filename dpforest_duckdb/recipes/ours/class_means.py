@@ -20,11 +20,10 @@ from dpforest_duckdb.privacy.gaussian_dp import pure_epsilon
 from dpforest_duckdb.privacy.plan import Measure, Plan, PlannedQuery, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants
-from dpforest_duckdb.recipes.recipe import as_many_as_attributes, own_recipe
+from dpforest_duckdb.recipes.recipe import recipe_of_tables
 from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits import positions
-from dpforest_duckdb.splits.choose import at_random
 
 WINDOWS, SQUARES, PAIRS = 20, 5, 25  # percent of the budget after the number of rows
 MOST_RATED = 2**12  # attributes times classes whose sums rows rate: more make a statement too large
@@ -119,25 +118,19 @@ def _query(purpose: str, cost: int, times: int, measure: Measure) -> PlannedQuer
 
 
 def adapt(histogram: Integers, request: Request) -> Request:
+    """The noisy rows of each class, and numbers in as many bins as an attribute may have."""
     domain = request.domain.recut(auto_rules.MOST)
     return replace(auto_rules.counted(histogram, request), domain=domain)
 
 
-CLASS_MEANS = own_recipe(
+CLASS_MEANS = recipe_of_tables(
     name="class-means",
     title="A linear discriminant of every attribute, by joint noise",
-    rows="all",
-    split_type="multiway",
-    choose=at_random,
-    trees=as_many_as_attributes,
     depth=1,
     own_trees=True,
-    own_depth=True,
     distinct_roots=True,
     plan=plan,
     learner=LEARNER,
-    private_bounds=True,
     adapt=adapt,
     finish=as_grown,
-    link="softmax",
 )

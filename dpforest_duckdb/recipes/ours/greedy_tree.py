@@ -42,6 +42,7 @@ def vote(tree: Tree, request: Request, plan: Plan) -> Tree:
 
 
 def plan(request: Request) -> Plan:
+    """A noisy number of rows; of the rest, half for splits, equally per depth, half for leaves."""
     rows = rows_share(request)
     return half_to_leaves(PERMUTE_AND_FLIP.on("Gini"), LAPLACE, rows=rows)(request)
 
@@ -49,7 +50,6 @@ def plan(request: Request) -> Plan:
 GREEDY_TREE = own_recipe(
     name="greedy-tree",
     title="Greedy tree, leaf counts only",
-    rows="all",
     split_type="binary",
     choose=by_utility(GINI, PERMUTE_AND_FLIP),
     trees=1,

@@ -77,8 +77,8 @@ def out_of_reach(request: Request) -> bool:
 def joint_tables_fit(request: Request) -> bool:
     """Whether the tables of all attributes can be released together, by a careful number of rows.
 
-    Attributes are shown by such a table unless they are numbers of more values than joint noise
-    allows bins; if there are few figures, of more than half of MOST. With two classes most
+    Such a table shows an attribute unless it is numeric with more values than the bins that joint
+    noise allows. If there are few figures, it may have up to MOST / 2 values. With two classes most
     attributes must be shown. With more classes all must be, because `log-odds` draws a number
     together with its bins. If joint noise is too much for any bins, tables fit only if all
     attributes are shown and say much more than those of the few that would be chosen.

@@ -16,14 +16,14 @@ from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.recipes.ours.auto_rules import counted
 from dpforest_duckdb.recipes.ours.joint_rules import COARSEST, joint_bins, out_of_reach
-from dpforest_duckdb.recipes.recipe import as_many_as_attributes, own_recipe
+from dpforest_duckdb.recipes.recipe import recipe_of_tables
 from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
 from dpforest_duckdb.request import Grown, Request
-from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.tree import Tree
 
 
 def plan(request: Request) -> Plan:
+    """The tables of all attributes, with all that is left of ε after the preliminary queries."""
     tables = PlannedQuery("tables", "joint noise", (request.epsilon - count_cost(request),))
     return Plan((*preliminary_queries(request), tables))
 
@@ -44,21 +44,14 @@ def finish(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
     return log_odds(grown, request, plan, DAMPED / MIXTURE_PARTS if two else 1.0)
 
 
-JOINT_TABLES = own_recipe(
+JOINT_TABLES = recipe_of_tables(
     name="joint-tables",
     title="Log-odds of every attribute, by joint noise",
-    rows="all",
-    split_type="multiway",
-    choose=at_random,
-    trees=as_many_as_attributes,
     depth=1,
     own_trees=True,
-    own_depth=True,
     distinct_roots=True,
     plan=plan,
     learner=learner.JOINT_TABLES,
-    private_bounds=True,
     adapt=adapt,
     finish=finish,
-    link="softmax",
 )

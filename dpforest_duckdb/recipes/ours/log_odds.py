@@ -25,10 +25,9 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     strength,
     tables_wanted,
 )
-from dpforest_duckdb.recipes.recipe import as_many_as_attributes, own_recipe
+from dpforest_duckdb.recipes.recipe import recipe_of_tables
 from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.splits.choose import at_random
 
 # up to RANKED trees, each gets FADING times the share of the one before
 RANKED, FADING = 4, Fraction(7, 10)
@@ -88,23 +87,16 @@ def adapt(histogram: Integers, request: Request) -> Request:
     return replace(seen, trees=trees, depth=1, domain=request.domain.recut(bins))
 
 
-LOG_ODDS = own_recipe(
+LOG_ODDS = recipe_of_tables(
     name="log-odds",
     title="Log-odds of the most informative attributes",
-    rows="all",
-    split_type="multiway",
-    choose=at_random,
-    trees=as_many_as_attributes,
     depth=1,
-    own_depth=True,
     keeps_size=True,
     distinct_roots=True,
     plan=plan,
     learner=informative_tables(sums_cut),
-    private_bounds=True,
     asks_strongest=True,
     draws_bins=True,
     adapt=adapt,
     finish=log_odds,
-    link="softmax",
 )

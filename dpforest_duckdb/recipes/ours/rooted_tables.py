@@ -19,10 +19,9 @@ from dpforest_duckdb.postprocess.pipeline import as_grown
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants, joint_tables
-from dpforest_duckdb.recipes.recipe import as_many_as_attributes, own_recipe
+from dpforest_duckdb.recipes.recipe import recipe_of_tables
 from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.splits.table_codes import deviations
 
 
@@ -85,23 +84,17 @@ def plan(request: Request) -> Plan:
 
 
 def adapt(histogram: Integers, request: Request) -> Request:
+    """Bins as for joint tables; up to three splits on a path: two roots and an attribute."""
     return replace(joint_tables.adapt(histogram, request), trees=request.trees, depth=3)
 
 
-ROOTED_TABLES = own_recipe(
+ROOTED_TABLES = recipe_of_tables(
     name="rooted-tables",
     title="Log-odds of every attribute below a chosen one, by joint noise",
-    rows="all",
-    split_type="multiway",
-    choose=at_random,
-    trees=as_many_as_attributes,
     depth=3,
     own_trees=True,
-    own_depth=True,
     plan=plan,
     learner=learner.rooted_tables(lambda request: roots(request)[0]),
-    private_bounds=True,
     adapt=adapt,
     finish=as_grown,
-    link="softmax",
 )

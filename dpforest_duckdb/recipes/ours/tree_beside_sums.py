@@ -44,8 +44,8 @@ def _budgets(request: Request) -> tuple[tuple[PlannedQuery, ...], int, int, int]
 def medians_pay(request: Request) -> bool:
     """Whether `tree-beside-sums` cuts numeric attributes at private medians.
 
-    It does from the signal at which boosting starts without a δ, for two classes and mostly numeric
-    attributes. The signal is that without a δ, because sums use none.
+    It does if the signal without a δ is at least PURE · ENOUGH. From there on `auto` picks boosting
+    for two classes and mostly numeric attributes. A δ does not count, because sums use none.
     """
     return auto_rules.signal(replace(request, delta=0)) >= auto_rules.PURE * constants.ENOUGH
 
@@ -53,12 +53,16 @@ def medians_pay(request: Request) -> bool:
 def _tree_percent(request: Request) -> int:
     """The tree's percentage of the budget of tree and sums: the more leaves rows allow, the more.
 
-    It is a quarter for few rows, which only the recipe by name has.
+    It is at least 25, as the recipe may be chosen by name for fewer rows than `auto` requires.
     """
     return int(min(max(100 * auto_rules.leaves(request) / 7, 25), 60))
 
 
 def plan(request: Request) -> Plan:
+    """Medians if they pay, drawn attributes and their tables, a greedy tree, the choice of weights.
+
+    Costs are in nano-ε; a δ is not used.
+    """
     bins, choice, grown, sums = _budgets(request)
     return Plan(
         (
@@ -94,7 +98,6 @@ def adapt(histogram: Integers, request: Request) -> Request:
 TREE_BESIDE_SUMS = own_recipe(
     name="tree-beside-sums",
     title="Log-odds of the most informative attributes, and a greedy tree",
-    rows="all",
     split_type="binary",
     choose=by_utility(GINI, PERMUTE_AND_FLIP),
     trees=as_many_as_attributes,

@@ -19,6 +19,7 @@ from dpforest_duckdb.learners.specialisation import specialised
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_counts
 from dpforest_duckdb.privacy.plan import LAPLACE, Plan
+from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import spread
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
@@ -40,7 +41,7 @@ def plan(request: Request) -> Plan:
     splits = [2 if numeric else 1] * request.depth
     splits[0] += numeric
     queries = {
-        "split": ("exponential mechanism", splits),
+        "split": (EXPONENTIAL.name, splits),
         "leaf": (LAPLACE, (sum(splits),)),
     }
     return spread(request, queries)

@@ -19,6 +19,7 @@ from dpforest_duckdb.postprocess.pruning import prune_by_error
 from dpforest_duckdb.postprocess.shrinkage import sum_upward
 from dpforest_duckdb.postprocess.voting import vote_by_counts
 from dpforest_duckdb.privacy.plan import LAPLACE, Plan
+from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import spread
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
@@ -43,7 +44,7 @@ def plan(request: Request) -> Plan:
     d, k = request.depth, sum(a.kind == "numeric" for a in request.domain.attributes)
     queries = {
         "size": (LAPLACE, (1,) * (d + 1)),
-        "split": ("exponential mechanism", (k + 1,) * d),
+        "split": (EXPONENTIAL.name, (k + 1,) * d),
         "leaf": (LAPLACE, (1,)),
     }
     return spread(request, queries)

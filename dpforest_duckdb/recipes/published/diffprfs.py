@@ -5,8 +5,7 @@ first, weighted by the width of its interval, then the attribute. ε' = B/τ, ε
 node with n numeric attributes divides its split budget by n + 1. τ = 25, d = 3 … 7. A node ends at
 the greatest depth, or if its rows are of one class. The utility is information gain, or the max
 operator. In the rigorous form it is the latter, and no node has a query for its size or class.
-Assumed: Δ = log2 |C|, one of two in the text; public intervals; a last draw among the √m, not all;
-a child per category; the class that most trees predict.
+Assumed: Δ = log2 |C|, public intervals, a last draw among the √m, a child per category, a majority.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from __future__ import annotations
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.privacy.plan import LAPLACE
+from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.recipes.conformance import Line
 from dpforest_duckdb.recipes.plans import one_per_depth, per_node
 from dpforest_duckdb.recipes.recipe import BOOTSTRAP, Recipe, repaired
@@ -138,7 +138,7 @@ _PUBLISHED = Recipe(
     ends_early=True,
     trees=25,
     depth=5,
-    plan=per_node("exponential mechanism", LAPLACE),
+    plan=per_node(EXPONENTIAL.name, LAPLACE),
     finish=each(alone(vote_by_majority)),
     flaws=(BOOTSTRAP, "Whether the rows of a node are of one class is read from the true rows."),
     variants={

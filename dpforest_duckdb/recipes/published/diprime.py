@@ -17,6 +17,7 @@ from __future__ import annotations
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_counts
 from dpforest_duckdb.privacy.plan import LAPLACE
+from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import (
     FULL_MEDIANS,
@@ -130,6 +131,6 @@ DIPRIME = repaired(
     "The medians of a node share their half of its budget. N MSE is Gini, monotone with "
     "sensitivity 2.",
     choose=by_points(BALANCE, GINI, halves, by_width=True),
-    plan=half_to_leaves("exponential mechanism", LAPLACE, disjoint=True),
+    plan=half_to_leaves(EXPONENTIAL.name, LAPLACE, disjoint=True),
     variants={"zero-one": {}},  # N MSE of 0 and 1 is Gini too
 )

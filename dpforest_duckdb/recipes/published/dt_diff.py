@@ -16,6 +16,7 @@ from dpforest_duckdb.learners.specialisation import specialised
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_counts
 from dpforest_duckdb.privacy.plan import LAPLACE
+from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import half_to_leaves
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
@@ -105,7 +106,7 @@ _PUBLISHED = Recipe(
     trees=1,
     taxonomies=True,
     depth=6,
-    plan=half_to_leaves("exponential mechanism", LAPLACE),
+    plan=half_to_leaves(EXPONENTIAL.name, LAPLACE),
     finish=each(alone(vote_by_counts)),
     variants={
         "ig": {"learner": specialised(GAIN_OF_RANGE, point=None)},

@@ -38,7 +38,7 @@ def plan(request: Request) -> Plan:
     """ε1 in equal parts; a leaf of layer i = 1 … d has ε2 (1 − ∛2) ∛2^(i+1) / (1 − ∛2^d)."""
     d, total = request.depth, sum(cube_roots(request.depth))
     layers = tuple(part / total for part in cube_roots(d, first=2))
-    splits = ("exponential mechanism", (Fraction(1, d),) * d)
+    splits = (EXPONENTIAL.name, (Fraction(1, d),) * d)
     queries = {"split": splits, "leaf of a layer": (LAPLACE, layers)}
     return spread(request, queries, disjoint=True, whole=2)
 
@@ -51,7 +51,7 @@ def paid_plan(request: Request) -> Plan:
     d, rounds = request.depth, request.trees - 1
     rest = 1 - SHARE if rounds else Fraction(1)
     queries = {
-        "split": ("exponential mechanism", (rest / 2 / d,) * d),
+        "split": (EXPONENTIAL.name, (rest / 2 / d,) * d),
         "leaf": (LAPLACE, (rest / 2,)),
     }
     if rounds:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.privacy.plan import LAPLACE, Plan
+from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import harmonic, spread
 from dpforest_duckdb.recipes.recipe import ALL_ROWS, BOOTSTRAP, LOSS, Recipe, repaired
@@ -112,7 +113,7 @@ def plan(request: Request, *, sparing: bool = False) -> Plan:
     weights = harmonic(request.depth + 1)
     queries = {
         "histogram": (LAPLACE, weights),
-        "split": ("exponential mechanism", weights[:-1]),
+        "split": (EXPONENTIAL.name, weights[:-1]),
     }
     return spread(request, queries, whole=2 * request.depth + 1 if sparing else None)
 

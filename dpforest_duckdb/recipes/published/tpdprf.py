@@ -38,7 +38,7 @@ from dpforest_duckdb.splits.utilities import GINI, with_factor_2
 def plan(request: Request) -> Plan:
     """One query a layer: a split at the inner ones, the counts of the leaves at the last."""
     *inner, last = harmonic(request.depth + 1)
-    return spread(request, {"split": ("exponential mechanism", inner), "leaf": (LAPLACE, (last,))})
+    return spread(request, {"split": (EXPONENTIAL.name, inner), "leaf": (LAPLACE, (last,))})
 
 
 LINES = (
