@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import opening, options
-from dpforest_duckdb.cli.output import PERSONS, emit, say, say_if_new, show_table, tell
+from dpforest_duckdb.cli.output import (
+    PERSONS,
+    emit,
+    say,
+    say_if_new,
+    shortest_path,
+    show_table,
+    tell,
+)
 from dpforest_duckdb.errors import UsageError
 from dpforest_duckdb.ledger.refusals import RAISE
 
@@ -43,9 +51,7 @@ def budget(
     rows_per_unit: options.RowsPerUnit = None,
     raise_cap: Annotated[
         bool,
-        typer.Option(
-            "--raise", help="Allow a cap that is higher than the present one, or may protect less."
-        ),
+        typer.Option("--raise", help="Allow a higher cap, or one that may protect less."),
     ] = False,
     ledger: options.Ledger = None,
     dataset: options.Dataset = None,
@@ -213,7 +219,7 @@ def _show(account: Account | DatasetAccount, budget: Budget) -> None:
         left, rest = 0, rest and ", δ = 0"
     tell(f"spent   ε = {show(budget.spent_epsilon)}{spent}")
     tell(f"left    {'no limit' if left is None else f'ε = {show(left)}{rest}'}")
-    tell(f"ledger  {account.ledger.path}")
+    tell(f"ledger  {shortest_path(account.ledger.path)}")
     if account.noun == "table" and not account.ledger.path.exists():
         say("There is no such ledger yet, so nothing is known of earlier runs.")
     if budget.entries:

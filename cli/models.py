@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import asdict
+from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,7 +34,7 @@ def models(
     ] = None,
     db: options.MaybeDb = None,
     model: Annotated[
-        str | None, typer.Option(metavar="NAME|FILE", help="The same as the argument.")
+        str | None, typer.Option(metavar="NAME|FILE", help="The model, instead of the argument.")
     ] = None,
     name: Annotated[
         str | None,
@@ -120,6 +121,12 @@ def _facts(forest: Forest) -> dict[str, Any]:
     return {**facts(forest), "target": forest.domain.target, "table": forest.table}
 
 
+def _exact(facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts with ε and δ in all of their digits, for people."""
+    exact = {key: Decimal(repr(facts[key])).normalize() for key in ("epsilon", "delta")}
+    return {**facts, **{key: f"{amount:f}" for key, amount in exact.items()}}
+
+
 def _list(models: ModelStore, as_json: bool) -> None:
     """Every stored model; one that cannot be read is listed with the reason."""
     from dpforest_duckdb.model import store
@@ -133,7 +140,7 @@ def _list(models: ModelStore, as_json: bool) -> None:
     if as_json:
         emit({"models": listed})
         return
-    whole = [fact for fact in listed if "error" not in fact]
+    whole = [_exact(fact) for fact in listed if "error" not in fact]
     if whole:
         show_table(list(whole[0]), [list(fact.values()) for fact in whole])
     elif not listed:
@@ -157,7 +164,7 @@ def _show(forest: Forest, as_json: bool) -> None:
         emit({**_facts(forest), **more, "guarantee": asdict(forest.guarantee)})
         return
     lines = {
-        **_facts(forest),
+        **_exact(_facts(forest)),
         "recipe": forest.system,
         "target": f"{domain.target} ({', '.join(domain.classes)})",
         "attributes": ", ".join(attributes),

@@ -121,7 +121,7 @@ MaybeDelta = Annotated[
     typer.Option(
         "--delta",
         metavar="D",
-        help="δ, such as 1e-5, far below 1 / (number of persons); 0 is pure ε. [default: 0]",
+        help="δ, such as 1e-5, far below 1 / (number of persons). [default: the cap's, or 0]",
     ),
 ]
 PrivacyUnit = Annotated[

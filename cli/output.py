@@ -9,6 +9,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from dpforest_duckdb.errors import one_line
@@ -115,6 +116,12 @@ def facts(forest: Forest) -> dict[str, Any]:
         "nodes": forest.nodes,
         "depth": forest.depth,
     }
+
+
+def shortest_path(path: Path) -> Path:
+    """A path for people: relative to the current folder if it is in it."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def emit(found: object) -> None:

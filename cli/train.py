@@ -158,7 +158,7 @@ def train(
         bool,
         typer.Option(
             "--not-private",
-            help="Confirm that the model will not be private: --seed needs this.",
+            help="Accept a model that is not private; required with --seed.",
             rich_help_panel=sections.BUDGET,
         ),
     ] = False,
@@ -199,7 +199,7 @@ def train(
 ) -> None:
     """Train a forest on a private table, within a privacy budget.
 
-    Several --epsilon or --recipe train one forest each, in one pass; each is debited.
+    Several --epsilon or --recipe train one forest each; each is debited.
 
     \b
     Example:

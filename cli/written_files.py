@@ -25,7 +25,8 @@ def check_writable(path: str, *others: str | None, replace: bool, option: str = 
         raise UsageError(
             f"{option} names the database, its ledger or a file that is read: choose another file."
         )
-    if target.is_dir() or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
+    special = target.exists() and not target.is_file()  # a folder, or a device
+    if special or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
         raise DpforestError(f"The file {path} cannot be written: check its folder and {option}.")
     if target.exists() and not replace:
         raise DpforestError(f"There is a file {path} already: choose another or pass --replace.")

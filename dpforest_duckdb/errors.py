@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 # a whole command, which stays as it is, or an option
-_OPTION = re.compile(r"dpforest [a-z]+(?: [a-z]+)?(?: --[a-z-]+ \S+)*|--([a-z][a-z-]*)")
+_OPTION = re.compile(r"dpforest [a-z]+(?: [a-z]+)?(?: --[a-z-]+(?: \S+)?)*|--([a-z][a-z-]*)")
 _STAYS = re.compile(r"debit(ed)? stays|paid for")
 SHOWN = 5  # errors of one domain file
 # options whose name in Python is another one
@@ -19,7 +19,7 @@ _PARAMETERS = {
     "temp-dir": "DuckDB's temp_directory",
     "memory-limit": "DuckDB's memory_limit",
     "threads": "DuckDB's threads",
-    "raise": "raise_cap",
+    "raise": "raise_cap=True",
     "show-sql": "trace=print",
 }
 

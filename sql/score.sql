@@ -8,7 +8,7 @@
 {% if advice %}
 -- {{ advice | comment }}
 {% endif %}
--- Numbers beyond the bounds are in the outermost bins; values that are not in the domain take an ELSE.
+-- Numbers beyond the bounds are in the outermost bins; values outside the domain go to an ELSE branch.
 {{ opening }}WITH
 {% for layer in layers %}
 {% for table in layer.tables %}

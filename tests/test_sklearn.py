@@ -666,3 +666,17 @@ def test_no_warning_depends_on_how_many_rows_have_how_many_classes(rows: int) ->
         warnings.simplefilter("error")
         found = target(np.arange(rows) % 21)
     assert len(found) == rows
+
+
+@pytest.mark.parametrize(
+    ("bounds", "sentence"),
+    [
+        ((0, np.nan), "must be finite numbers"),
+        ({0: (-np.inf, 1)}, "must be finite numbers"),
+        (([0], [1]), "one list each for all columns"),
+        (([0, 0], 1), "one list each for all columns"),
+    ],
+)
+def test_bounds_that_do_not_fit_are_refused(bounds: Any, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        DPForestClassifier(bounds=bounds).fit(np.zeros((137, 3)), Y[:137])

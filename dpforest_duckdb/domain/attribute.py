@@ -213,8 +213,8 @@ class Attribute:
                 values = tuple(category_text(value, family) for value in plain)
             except ValueError:
                 raise DpforestError(
-                    f'Column "{named}" is {kind.base}, but its domain lists a category that is not '
-                    "one: correct the domain."
+                    f'Column "{named}" is {kind.base}, but its domain lists a category that is no '
+                    f"{kind.base}: correct the domain."
                 ) from None
             held = [value for _, group in taxonomy for value in group] if self.of else values
             refuse_categories(named, kind, held)

@@ -35,6 +35,8 @@ def load_domain(path: str | Path, target: str | None = None) -> Domain:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise DpforestError(f"There is no domain file {path}: check its path.") from None
+    except IsADirectoryError:
+        raise DpforestError(f"{path} is a folder: name the domain file in it.") from None
     except (OSError, UnicodeDecodeError):
         raise DpforestError(f"The domain file {path} cannot be read as UTF-8 text.") from None
     except tomllib.TOMLDecodeError as error:

@@ -79,7 +79,7 @@ class DatasetAccount:
         path = self.ledger.path
         if path.exists():
             return ""
-        return f"New ledger {path}: it knows of no earlier run, and no cap that is in another one."
+        return f"New ledger {path}: runs and caps in other ledgers do not count in it."
 
     @property
     def new_dataset(self) -> str:

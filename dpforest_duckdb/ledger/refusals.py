@@ -10,7 +10,7 @@ from dpforest_duckdb.ledger.entries import Budget, Cap, Debit, Table
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
 from dpforest_duckdb.privacy.unit import PrivacyUnit, same_unit
 
-RAISE = "raise the cap with dpforest budget set"
+RAISE = "raise the cap with dpforest budget set --raise"
 # what else the command needs, which an entry does not know
 _WHERE = {"table": "for the same --db ", "dataset": "for the same --ledger ", "file": ""}
 
@@ -66,7 +66,7 @@ def _refuse_unit(run: Debit, unit: PrivacyUnit, budget: Budget) -> None:
     if others:
         raise BudgetError(
             f"Refused: some runs on {run.table} protected {run.unit} and some {others[0]}, so no "
-            "cap can count them all."
+            "cap can ever count them all."
         )
     raise BudgetError(
         f"Refused: run {run.seq} on {run.table} protected {run.unit}, so a cap that protects "
@@ -94,7 +94,7 @@ def check_debit(run: Debit, budget: Budget) -> None:
         )
     if not same_unit(run.unit, cap.unit):
         hint = (
-            f"train with {_options(cap.unit)}"
+            f"pass {_options(cap.unit)}"
             if budget.entries or cap.unit.column != "row"
             else f"nothing is spent yet, so {_WHERE[table.noun]}run dpforest budget set "
             f"{table.option} {_options(run.unit)}"

@@ -46,8 +46,9 @@ def vanished_named(lost: Sequence[Table], name: str) -> Table:
     for table in lost:
         if fold(table.name) == fold(name):
             return table
-    names = ", ".join(f'"{table.name}"' for table in lost) or "none"
-    raise DpforestError(f'No capped table "{name}" has vanished from the database (gone: {names}).')
+    names = ", ".join(f'"{table.name}"' for table in lost)
+    gone = f": name one of {names}" if names else ", and no other has: leave its budget as it is"
+    raise DpforestError(f'No capped table "{name}" has vanished from the database{gone}.')
 
 
 def may_be_renamed(lost: Table, info: TableInfo, *, new: bool, here: bool) -> BudgetError:

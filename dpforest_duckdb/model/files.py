@@ -15,9 +15,13 @@ from dpforest_duckdb.errors import DpforestError
 def replacing(path: str | Path) -> Iterator[Path]:
     """A temporary file in the same folder, which takes the name `path` if the block succeeds.
 
-    Only its owner can read it: it may hold private rows or exact figures.
+    Only its owner can read it: it may hold private rows or exact figures. A link stays: the file
+    that it leads to is replaced. Raises `DpforestError` if `path` is a device, a pipe or a folder,
+    or if it cannot be written.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise DpforestError(f"{path} is not a file: name a file to write to.")
     temporary = None
     try:
         with tempfile.NamedTemporaryFile(

@@ -142,7 +142,7 @@ class Forest(ForestContent):
         return rules(self)
 
     def save(self, path: str | Path) -> None:
-        """Write the forest as JSON, completely or not at all."""
+        """Write the forest as JSON, completely or not at all; a file of that name is replaced."""
         refuse_wrong_types(locals())
         write_file(path, self.to_json())
 

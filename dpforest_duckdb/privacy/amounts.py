@@ -48,10 +48,9 @@ def nano_epsilon(value: float | str | Decimal, *, cap: bool = False) -> int:
         raise UsageError("--epsilon must be greater than zero.")
     if number > MAX_EPSILON:
         raise UsageError(f"--epsilon must be at most {MAX_EPSILON}; a larger ε protects nobody.")
-    nano = _whole(number, NANO, cap)
-    if nano < 1:
+    if number * NANO < 1:
         raise UsageError("--epsilon must be at least 1e-9, the smallest unit of the ledger.")
-    return nano
+    return _whole(number, NANO, cap)
 
 
 def large_epsilon(nano: int) -> tuple[str, ...]:
@@ -65,10 +64,15 @@ def large_epsilon(nano: int) -> tuple[str, ...]:
 
 
 def atto_delta(value: float | str | Decimal, *, cap: bool = False) -> int:
-    """δ in multiples of 1e-18; zero means pure ε. Raises `UsageError` outside [0, 1)."""
+    """δ in multiples of 1e-18, rounded like ε; zero means pure ε.
+
+    Raises `UsageError` outside [0, 1), and for numbers above zero and below 1e-18.
+    """
     number = _decimal(value, "--delta")
     if number < 0 or number >= 1:
         raise UsageError("--delta must be at least 0 and less than 1.")
+    if 0 < number * ATTO < 1:
+        raise UsageError("--delta must be 0, or at least 1e-18, the smallest unit of the ledger.")
     return _whole(number, ATTO, cap)
 
 

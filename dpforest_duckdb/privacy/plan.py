@@ -7,9 +7,9 @@ composition). Costs are pure ε in integer nano-ε; with a δ, μ² in integer a
 
 Released figures may decide whether the costs of the rest add up in ε or in μ². Outcomes of plans in
 ε lose at most ε, and need no δ. All plans in μ² are one adaptive mechanism that stops before a
-query that would exceed a fixed μ² (Smith & Thakurta, 2022); no plan in μ² meets that stop. So
-outcomes of these are (ε, δ)-DP together, and δ counts once. A plan that spent a δ outside μ² would
-need another proof.
+query that would exceed a fixed μ² (Smith & Thakurta, 2022); a plan in μ² fits, so it never needs
+that stop. So outcomes of these are (ε, δ)-DP together, and δ counts once. A plan that spent a δ
+outside μ² would need another proof.
 """
 
 from __future__ import annotations

@@ -145,13 +145,13 @@ def _promise(forest: Forest, evaluated: Evaluated | None) -> str:
     guarantee = forest.guarantee
     who = "any one row" if guarantee.unit == "row" else f'any one "{guarantee.unit}"'
     if guarantee.rows_per_unit > 1:
-        who += f" (of which at most {guarantee.rows_per_unit} rows were used)"
+        who += f" (at most {guarantee.rows_per_unit} rows used)"
     factor = _factor(Decimal(guarantee.epsilon))
     slack = f", up to a probability of {guarantee.delta}" if float(guarantee.delta) else ""
     shown = "this page" if evaluated is None else "this model"
     return (
-        f"Whether {who} is in the table or not changes the probability of any outcome, {shown} "
-        f"included, by a factor of at most {factor}{slack}."
+        f"Adding or removing {who} changes the probability of any outcome, {shown} included, "
+        f"by a factor of at most {factor}{slack}."
     )
 
 

@@ -22,7 +22,7 @@ def dbt_source(parts: list[str]) -> Sql:
     Raises `UsageError` for a name that dbt could not have.
     """
     if len(parts) > 2 or not all(_NAME.fullmatch(part) for part in parts):
-        raise UsageError("For dbt, --from must be a model's name, or a source's and its table's.")
+        raise UsageError("For dbt, --from must be MODEL or SOURCE.TABLE.")
     names = ", ".join(f"'{part}'" for part in parts)
     return Sql(f"{{{{ {'ref' if len(parts) == 1 else 'source'}({names}) }}}}")
 

@@ -58,6 +58,8 @@ class Declared:
             if name in found:
                 raise ValueError(f'Column "{name}" has both bounds and categories: keep one.')
             lower, upper = map(_fractional, pair)
+            if any(end is None or end in (math.inf, -math.inf) for end in (lower, upper)):
+                raise ValueError(f'bounds of column "{name}" must be finite numbers, or dates.')
             found[name] = {"kind": "numeric", "lower": lower, "upper": upper}
         return found
 
@@ -81,6 +83,8 @@ class Declared:
             lowers, uppers = (np.broadcast_to(side, len(names)).tolist() for side in (lower, upper))
         except (TypeError, ValueError):
             raise refusal from None
+        if any(np.ndim(side) and len(side) != len(names) for side in (lower, upper)):
+            raise refusal
         return dict(zip(names, zip(lowers, uppers, strict=True), strict=True))
 
     def _by_name(self, parameter: str, given: Any) -> dict[str, Any]:

@@ -74,13 +74,9 @@ def prepare(
 ) -> Run:
     """Plan a run and check all that is public, without reading a row and without a debit.
 
-    `domain` is a `Domain`, a domain file, or None for DuckDB's own declarations. `privacy_unit` is
-    a column or "row", `rows_per_unit` bounds the rows of each unit that are used; by default they
-    are the domain's, or else the cap's. `seed` makes the run repeatable and not private. A run is
-    refused if the codes of `rows_at_most` rows may not fit into memory and temporary files. Other
-    arguments are those of `train`, and three more: `account` is the budget of a DataFrame, `leaks`
-    are the caller's reasons why the model is not private, and `trace` is called with every
-    statement.
+    Arguments are those of `train`, and two more: `account` is the budget of a DataFrame, and
+    `leaks` are the caller's reasons why the model is not private. A privacy unit that is not given
+    is the domain's, or else the cap's.
 
     Warns with `PlainSpillWarning` if the table's database is encrypted and DuckDB's temporary files
     are not. Raises `DpforestError` or `UsageError`.

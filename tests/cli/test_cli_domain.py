@@ -176,7 +176,7 @@ def test_a_domain_file_that_cannot_be_read(db: Path, tmp_path: Path) -> None:
     before = state(db)
     for file, words in (
         (tmp_path / "no.toml", ("no domain file", "check its path")),
-        (tmp_path, ("UTF-8",)),
+        (tmp_path, ("is a folder", "name the domain file")),
         (latin, ("UTF-8",)),
     ):
         refused(dpforest(*bare(db, "--name", "new", "--domain", file)), str(file), *words)

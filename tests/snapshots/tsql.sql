@@ -5,7 +5,7 @@
 -- guarantee: ε = 1, δ = 0, per row, add-remove neighbours
 -- private: yes
 -- For SQL Server 2022 or later, which has GREATEST.
--- Numbers beyond the bounds are in the outermost bins; values that are not in the domain take an ELSE.
+-- Numbers beyond the bounds are in the outermost bins; values outside the domain go to an ELSE branch.
 WITH
 [dpforest_inputs] AS (
   SELECT

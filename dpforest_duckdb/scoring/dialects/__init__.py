@@ -38,5 +38,5 @@ def dialect(name: str) -> Dialect:
     if wanted not in DIALECTS:
         near = get_close_matches(wanted, [*DIALECTS, *_ALIASES], n=1)
         hint = f' Did you mean "{near[0]}"?' if near else f" Choose one of {', '.join(DIALECTS)}."
-        raise UsageError(f'There is no dialect "{name}" for --dialect.{hint}')
+        raise UsageError(f'There is no dialect "{name}".{hint}')
     return DIALECTS[wanted]()

@@ -71,7 +71,7 @@ def test_a_dry_run_that_would_be_refused_fails_and_says_what_to_type(home: Path)
     assert 'Privacy unit: each "who" (at most 3 rows used)' in said.err, "as the cap has it"
     said = dpforest(*words, "--epsilon", 1, "--privacy-unit", "row")
     assert said.code == 1
-    assert "train with --privacy-unit who --rows-per-unit 3." in said.err
+    assert "pass --privacy-unit who --rows-per-unit 3." in said.err
 
 
 @pytest.mark.parametrize("epsilon", ["NaN", "1e9999", "-1", "one", "Infinity"])

@@ -91,11 +91,11 @@ def test_a_refusal_says_what_is_asked_and_left(ledger: Ledger) -> None:
     debit(ledger, nano_epsilon(2.5))
     assert refusal(ledger, NANO) == (
         'Refused: this run needs ε = 1 but only 0.5 of the cap of 3 is left for table "visits": '
-        "spend less, or raise the cap with dpforest budget set."
+        "spend less, or raise the cap with dpforest budget set --raise."
     )
     assert refusal(ledger, 1, atto_delta("2e-6")) == (
         "Refused: this run needs δ = 0.000002 but only 0.000001 of the cap of 0.000001 is left "
-        'for table "visits": spend less, or raise the cap with dpforest budget set.'
+        'for table "visits": spend less, or raise the cap with dpforest budget set --raise.'
     )
     debit(ledger, 10 * NANO, table=OTHER)  # a cap binds its own table only
 
@@ -128,7 +128,7 @@ def test_a_cap_binds_unit_and_rows(ledger: Ledger) -> None:
     set_cap(ledger, VISITS, NANO, 0, PERSON)
     assert refusal(ledger, 1) == (
         'Refused: the cap of table "visits" protects each "person_id" (at most 3 rows used), '
-        "but this run would protect each row: train with privacy_unit person_id rows_per_unit 3."
+        "but this run would protect each row: pass privacy_unit person_id rows_per_unit 3."
     )
     assert 'each "person_id" (at most 1 row used):' in refusal(
         ledger, 1, unit=PrivacyUnit("person_id", 1)
@@ -136,7 +136,7 @@ def test_a_cap_binds_unit_and_rows(ledger: Ledger) -> None:
     assert "each row (at most 2 rows used)" in refusal(ledger, 1, unit=PrivacyUnit("row", 2))
     refusal(ledger, 1, unit=replace(PERSON, neighbours="replace-one"))
     debit(ledger, 1, unit=PERSON)
-    assert "train with privacy_unit person_id rows_per_unit 3." in refusal(ledger, 1)
+    assert "pass privacy_unit person_id rows_per_unit 3." in refusal(ledger, 1)
     with pytest.raises(BudgetError) as caught:
         set_cap(ledger, VISITS, NANO, 0, ROW, raise_cap=True)
     assert "cannot be changed to each row" in sentence(caught)
@@ -179,11 +179,13 @@ def test_raising_a_cap_needs_the_flag(ledger: Ledger) -> None:
     with pytest.raises(BudgetError) as caught:
         set_cap(ledger, VISITS, 2 * NANO, 0, ROW)
     assert sentence(caught) == (
-        'Refused: table "visits" has a cap of ε = 1; add raise_cap if it is to become 2.'
+        'Refused: table "visits" has a cap of ε = 1; add raise_cap=True if it is to become 2.'
     )
     with pytest.raises(BudgetError) as caught:
         set_cap(ledger, VISITS, NANO // 2, atto_delta("1e-9"), ROW)
-    assert "has a cap of δ = 0; add raise_cap if it is to become 0.000000001" in sentence(caught)
+    assert "has a cap of δ = 0; add raise_cap=True if it is to become 0.000000001" in sentence(
+        caught
+    )
     set_cap(ledger, VISITS, NANO, 0, ROW)  # the same again, and lower, are no raise
     set_cap(ledger, VISITS, NANO // 2, 0, ROW)
     budget = set_cap(ledger, VISITS, 2 * NANO, 1, ROW, raise_cap=True)
@@ -197,7 +199,7 @@ def test_a_cap_that_protects_less_needs_the_flag(ledger: Ledger) -> None:
         set_cap(ledger, VISITS, NANO, 0, ROW)
     assert sentence(caught) == (
         'Refused: the cap of table "visits" protects each "person_id" (at most 3 rows used), and '
-        "each row may be less; add raise_cap if it is to protect no more than that."
+        "each row may be less; add raise_cap=True if it is to protect no more than that."
     )
     with pytest.raises(BudgetError, match=r'each "visit" .* may be less'):
         set_cap(ledger, VISITS, NANO, 0, PrivacyUnit("visit", 3))  # may differ in each row

@@ -21,7 +21,7 @@ CASE WHEN "s"."label" COLLATE "binary" = 'no' THEN 0 WHEN "s"."label" COLLATE "b
 -- recipe: auto, 1 tree, 3 nodes, 1 deep
 -- guarantee: ε = 1, δ = 0, per row, add-remove neighbours
 -- private: yes
--- Numbers beyond the bounds are in the outermost bins; values that are not in the domain take an ELSE.
+-- Numbers beyond the bounds are in the outermost bins; values outside the domain go to an ELSE branch.
 WITH
 "dpforest_votes" AS (
   SELECT
