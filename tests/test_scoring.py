@@ -491,3 +491,22 @@ def test_what_an_engine_cannot_replace_is_refused(
 def test_sqlite_has_no_columns_of_the_names_of_truth_values(name: str) -> None:
     with pytest.raises(DpforestError, match="rename it"):
         dialect("sqlite").ident(name)
+
+
+@pytest.mark.parametrize("constant", [0, 70])
+def test_sql_has_no_column_for_a_tree_that_adds_the_same_everywhere(
+    con: duckdb.DuckDBPyConnection, constant: int
+) -> None:
+    con.execute(
+        "CREATE TABLE t AS FROM (VALUES ('red', 'small'), ('blue', 'large')) v(colour, size)"
+    )
+    domain = two_attributes(labels=("a", "b", "c"))
+    split = one_split(domain, 0, [[9, 0, 1], [3, 2, 1], [1, 2, 8], [4, 4, 4]])
+    same = one_split(domain, 1, [[constant, 0, 5]] * 3)
+    forest = forest_of(domain, same, split)
+    sql = score_sql(forest, DuckDBEngine(con).scored("t"))
+    assert "leaf_1" in sql
+    assert "leaf_0" not in sql
+    assert ("70" in sql) == bool(constant)
+    assert_agree(con, forest, "t")
+    assert_agree(con, forest_of(domain, same), "t")

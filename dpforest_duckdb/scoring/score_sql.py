@@ -128,12 +128,19 @@ def _summed(
     scores = [
         Helper(
             f"votes for {label}",
-            combined(dialect, [_term(dialect, t, wide) for t in terms[number]], forest.voting),
+            _of_trees(dialect, forest, terms[number], wide),
             writer.helper(f"votes_{number}"),
         )
         for number, label in enumerate(forest.domain.classes[:emitted])
     ]
     return writer.linked([*layers, Layer(writer.cte("votes"), scores)]), scores
+
+
+def _of_trees(dialect: Dialect, forest: ForestContent, votes: Sequence[Sql], wide: bool) -> Sql:
+    """The votes of all trees for a class, from those of each; trees that add 0 are left out."""
+    added = [each for each in votes if each != "0"] if forest.voting == "sum" else votes
+    terms = [_term(dialect, each, wide) for each in added or votes[:1]]
+    return combined(dialect, terms, forest.voting)
 
 
 def _described(forest: ForestContent) -> str:
@@ -223,7 +230,7 @@ class _Writer:
             votes, number_of = np.unique(tree.votes[at, :emitted], axis=0, return_inverse=True)
             leaf = np.zeros(tree.nodes, dtype=np.int64)
             leaf[at] = number_of.reshape(-1)
-            if emitted == 1 or len(tree.leaves) == 1:
+            if emitted == 1 or len(votes) == 1:
                 for of_class, values in zip(terms, tree.votes.T, strict=False):
                     of_class.append(tree_case(self.dialect, tree, attributes, columns, values))
                 continue
