@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +18,7 @@ from dpforest_duckdb.errors import UsageError, one_line
 if TYPE_CHECKING:
     from rich.tree import Tree as Drawing
 
+    from dpforest_duckdb.domain import Attribute
     from dpforest_duckdb.model.effects import Effect
     from dpforest_duckdb.model.forest import Forest
 
@@ -59,9 +61,7 @@ def show(
 
 
 def _show_effects(forest: Forest, attribute: str | None, as_json: bool) -> None:
-    from rich.console import Console
-
-    from dpforest_duckdb.model.effects import effect_scale, effects
+    from dpforest_duckdb.model.effects import effects
 
     names = [each.name for each in forest.domain.attributes]
     known = {fold(name) for name in names}
@@ -73,48 +73,84 @@ def _show_effects(forest: Forest, attribute: str | None, as_json: bool) -> None:
         for effect in effects(forest)
         if attribute is None or fold(names[effect.attribute]) == fold(attribute)
     ]
-    classes = forest.domain.classes
     if as_json:
-        emit(
-            {
-                "effects": [
-                    {
-                        "attribute": names[effect.attribute],
-                        "importance": effect.importance,
-                        "values": list(effect.labels),
-                        "effect": effect.values.tolist(),
-                    }
-                    for effect in found
-                ],
-                "classes": list(classes),
-            }
-        )
-        return
+        listed = [_effect_facts(effect, names[effect.attribute]) for effect in found]
+        emit({"effects": listed, "classes": list(forest.domain.classes)})
+    else:
+        nothing = "No tree splits by it." if attribute else "No tree splits."
+        _draw_effects(forest, found, nothing)
+
+
+def _effect_facts(effect: Effect, name: str) -> dict[str, Any]:
+    return {
+        "attribute": name,
+        "importance": effect.importance,
+        "values": list(effect.labels),
+        "effect": effect.values.tolist(),
+    }
+
+
+def _draw_effects(forest: Forest, found: Sequence[Effect], nothing: str) -> None:
+    from rich.console import Console
+
+    from dpforest_duckdb.model.effects import effect_scale
+
     console = Console(markup=False, highlight=False, emoji=False)
     if not found:
-        console.print("No tree splits by it." if attribute else "No tree splits.")
-    longest = 43 if len(classes) == 2 else 42 - CLASS  # so that a line fits into 80 columns
+        console.print(nothing)
+    classes = forest.domain.classes
     for effect in found:
-        console.print(f"{one_line(names[effect.attribute])}  (mean change {effect.importance:.3g})")
-        strongest = abs(effect.values).max() or 1.0
         described = forest.domain.attributes[effect.attribute]
-        labels = _fitting(effect.labels, longest, numeric=described.kind == "numeric")
-        width = max(map(len, labels))
-        shown = _shown(effect, in_order=described.in_order)
-        for place, (label, values) in enumerate(zip(labels, effect.values, strict=True)):
-            if place not in shown:
-                continue
-            best = 1 if len(classes) == 2 else int(abs(values).argmax())
-            bar = "█" * round(abs(values[best]) / strongest * WIDTH)
-            less, more = ("", bar) if values[best] > 0 else (bar, "")
-            text = f"  {label:{width}} {values[best]:+8.3f} {less:>{WIDTH}}│{more}"
-            if len(classes) > 2:
-                text = f"{text:{width + WIDTH * 2 + 13}} {ellipsized(classes[best], CLASS)}"
-            console.print(text)
-        if len(shown) < len(labels):
-            console.print(f"  … and {len(labels) - len(shown)} other values that change it less.")
-    last = f' of "{one_line(classes[1])}"' if len(classes) == 2 else " of the class named"
+        console.print(f"{one_line(described.name)}  (mean change {effect.importance:.3g})")
+        for line in _effect_lines(effect, described, classes):
+            console.print(line)
+    two = len(classes) == 2
+    last = f' of "{one_line(classes[1])}"' if two else " of the class that changes most"
     console.print(f"Changes are in {effect_scale(forest)}{last}.")
+
+
+def _effect_lines(effect: Effect, described: Attribute, classes: Sequence[str]) -> Iterator[str]:
+    """A bar for each value; neighbouring bins with the same change share one.
+
+    With more than two classes, it shows the class that changes most, and names it.
+    """
+    two = len(classes) == 2
+    best = [1 if two else int(abs(values).argmax()) for values in effect.values]
+    changes = [float(values[number]) for values, number in zip(effect.values, best, strict=True)]
+    printed = [f"{change:+8.3f}" for change in changes]
+    shown = _shown(effect, in_order=described.in_order)
+    numeric = described.kind == "numeric"
+    runs = _runs(list(zip(printed, best, strict=True)), described.proper if numeric else 0)
+    texts = [
+        described.bins_label(first, last) if numeric and last > first else effect.labels[first]
+        for first, last in runs
+    ]
+    labels = _fitting(texts, 43 if two else 42 - CLASS, numeric=numeric)  # 80 columns in all
+    width, strongest = max(map(len, labels)), abs(effect.values).max() or 1.0
+    for label, (first, _) in zip(labels, runs, strict=True):
+        if first not in shown:
+            continue
+        bar = "█" * round(abs(changes[first]) / strongest * WIDTH)
+        less, more = ("", bar) if changes[first] > 0 else (bar, "")
+        text = f"  {label:{width}} {printed[first]} {less:>{WIDTH}}│{more}"
+        named = "" if two else ellipsized(classes[best[first]], CLASS)
+        yield f"{text:{width + WIDTH * 2 + 13}} {named}" if named else text
+    if len(shown) < len(effect.labels):
+        left = len(effect.labels) - len(shown)
+        yield f"  … and {left} other values that change it less."
+
+
+def _runs(figures: Sequence[object], bins: int) -> list[tuple[int, int]]:
+    """The first and the last place of each run of equal figures.
+
+    Only the first `bins` places can share a run; every other place is one of its own.
+    """
+    starts = [
+        place
+        for place, figure in enumerate(figures)
+        if place == 0 or place >= bins or figure != figures[place - 1]
+    ]
+    return [(first, end - 1) for first, end in pairwise([*starts, len(figures)])]
 
 
 def _shown(effect: Effect, *, in_order: bool) -> set[int]:

@@ -11,6 +11,8 @@ from models import forest_of, log_odds, one_split, two_attributes
 from shell import dpforest
 
 from dpforest_duckdb.cli.show import ellipsized
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.errors import UsageError
 from dpforest_duckdb.model.effects import effects, importances
 from dpforest_duckdb.model.forest import Forest
@@ -163,3 +165,15 @@ def test_show_refuses_what_the_model_does_not_have(saved: Path, words: tuple, hi
     assert said.code == 2
     assert hint in said.err
     assert json.loads(saved.read_text())["name"] == "made"
+
+
+def test_show_draws_neighbouring_bins_with_the_same_change_as_one(tmp_path: Path) -> None:
+    number = Attribute("n", "numeric", lower=0, upper=4, edges=(0, 1, 2, 3)).bound(INTEGER)
+    domain = Domain((number,), "k", ("no", "yes"), VARCHAR)
+    votes = log_odds([-1.0], [1.0], [1.0], [0.5], [-1.0], [-1.0])
+    forest_of(domain, one_split(domain, 0, votes)).save(tmp_path / "made.json")
+    lines = dpforest("show", "--model", tmp_path / "made.json").text.splitlines()[1:-1]
+    assert [line[:16].strip() for line in lines] == ["<= 0", "> 0 and <= 2", "3", "> 3", "NULL"]
+    assert [line.split("│")[0].split()[-1][0] for line in lines] == ["█", "+", "+", "█", "█"]
+    facts = dpforest("show", "--model", tmp_path / "made.json", "--json").facts
+    assert len(facts["effects"][0]["values"]) == 6, "JSON has every bin"

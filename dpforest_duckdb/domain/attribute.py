@@ -154,11 +154,15 @@ class Attribute:
             value = self.values[cell]
             # in quotes if it could be taken for one of the labels above, or for nothing
             return f"'{value}'" if value in ("NULL", "other") or not value.strip() else value
-        inside = 0 < cell < len(self.edges)
-        if inside and self.family in WHOLE and self.edges[cell] - self.edges[cell - 1] == 1:
-            return self.text(self.edges[cell])  # the only value in the bin
-        low = f"> {self.text(self.edges[cell - 1])}" if cell else ""
-        high = f"<= {self.text(self.edges[cell])}" if cell < len(self.edges) else ""
+        return self.bins_label(cell, cell)
+
+    def bins_label(self, first: int, last: int) -> str:
+        """Neighbouring bins in words, as one."""
+        inside = first > 0 and last < len(self.edges)
+        if inside and self.family in WHOLE and self.edges[last] - self.edges[first - 1] == 1:
+            return self.text(self.edges[last])  # the only value in the bins
+        low = f"> {self.text(self.edges[first - 1])}" if first else ""
+        high = f"<= {self.text(self.edges[last])}" if last < len(self.edges) else ""
         return " and ".join(part for part in (low, high) if part) or "any number"
 
     def text(self, edge: Number) -> str:
