@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +14,22 @@ from typer.models import ArgumentInfo
 
 from dpforest_duckdb.cli import sections
 from dpforest_duckdb.errors import UsageError
+
+
+def whole_number(least: int | None = None, most: int | None = None) -> Callable[[str | int], int]:
+    """A parser of whole numbers within limits, which refuses others in one sentence."""
+    limits = {"from": least, "to": most}
+    described = "".join(f" {word} {limit}" for word, limit in limits.items() if limit is not None)
+
+    def parse(text: str | int) -> int:
+        with contextlib.suppress(ValueError):
+            number = int(text)
+            if (least is None or number >= least) and (most is None or number <= most):
+                return number
+        raise typer.BadParameter(f"it must be a whole number{described}.")
+
+    return parse
+
 
 DataDb = Annotated[
     str,
@@ -142,8 +159,7 @@ RowsPerUnit = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        min=1,
-        max=1_000_000,
+        parser=whole_number(1, 1_000_000),
         help="Use at most N rows of each privacy unit. [default: the cap's, or 1]",
         rich_help_panel=sections.BUDGET,
     ),
@@ -192,8 +208,7 @@ ShowSql = Annotated[
 Threads = Annotated[
     int | None,
     typer.Option(
-        min=1,
-        max=1024,
+        parser=whole_number(1, 1024),
         metavar="N",
         help="DuckDB's threads. [default: all]",
         rich_help_panel=sections.MACHINE,

@@ -21,7 +21,7 @@ def rules(
         int | None,
         typer.Option(
             "--top",
-            min=1,
+            parser=options.whole_number(1),
             metavar="N",
             help="Only N rules, with the largest support first. [default: all, tree by tree]",
         ),

@@ -32,7 +32,11 @@ def show(
     db: options.MaybeDb = None,
     tree: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="Draw this tree, from 0. [default: the effects]"),
+        typer.Option(
+            metavar="N",
+            parser=options.whole_number(0),
+            help="Draw this tree, from 0. [default: the effects]",
+        ),
     ] = None,
     attribute: Annotated[
         str | None, typer.Option(metavar="NAME", help="Show the effect of one attribute only.")

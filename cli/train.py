@@ -92,6 +92,7 @@ def train(
         int | None,
         typer.Option(
             metavar="N",
+            parser=options.whole_number(),
             help="The number of trees; with auto an upper limit for log-odds. "
             "[default: the recipe's]",
             rich_help_panel=sections.FOREST,
@@ -101,6 +102,7 @@ def train(
         int | None,
         typer.Option(
             metavar="N",
+            parser=options.whole_number(),
             help="The most splits on a path; no effect with auto. [default: the recipe's]",
             rich_help_panel=sections.FOREST,
         ),
@@ -149,7 +151,7 @@ def train(
         int | None,
         typer.Option(
             metavar="N",
-            min=0,
+            parser=options.whole_number(0),
             help="Repeatable noise, for experiments; needs --not-private.",
             rich_help_panel=sections.BUDGET,
         ),
@@ -189,6 +191,7 @@ def train(
         int | None,
         typer.Option(
             metavar="N",
+            parser=options.whole_number(),
             help="Refuse to start if N rows may not fit into memory and disk; counts no row.",
             rich_help_panel=sections.MACHINE,
         ),

@@ -156,7 +156,7 @@ def test_files_are_written_whole_or_not_at_all(forest: Forest, tmp_path: Path) -
     with pytest.raises(DpforestError, match="cannot be written"):
         forest.save(target)
     (tmp_path / "m.json").mkdir()
-    with pytest.raises(DpforestError, match="cannot be written"):
+    with pytest.raises(DpforestError, match="is not a file"):
         forest.save(tmp_path / "m.json")
     assert [p.name for p in tmp_path.iterdir() if "m.json" in p.name] == ["m.json"]
     with pytest.raises(DpforestError, match="cannot be read"):

@@ -249,7 +249,8 @@ def test_bins_with_long_ends_are_drawn_with_their_upper_end_alone(tmp_path: Path
         db,
         "CREATE TABLE t (seen TIMESTAMP NOT NULL CHECK (seen BETWEEN TIMESTAMP '1999-01-01' AND "
         "TIMESTAMP '2020-12-31'), y BOOLEAN NOT NULL); "
-        "INSERT INTO t SELECT TIMESTAMP '1999-01-01' + to_days(i), i > 3000 FROM range(6_000) r(i)",
+        "INSERT INTO t SELECT TIMESTAMP '1999-01-01' + to_days(i), i * 7919 % 6000 < i "
+        "FROM range(6_000) r(i)",
     )
     dpforest("train", "--db", db, "--table", "t", "--target", "y", "--epsilon", "5",
              "--privacy-unit", "row", "--recipe", "log-odds")  # fmt: skip

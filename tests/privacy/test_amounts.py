@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpforest_duckdb.errors import UsageError
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, atto_delta, nano_epsilon
 
 
@@ -17,11 +19,20 @@ def test_a_cost_is_never_less_than_asked_and_a_cap_never_more(epsilon: Decimal) 
     assert cap <= epsilon * NANO < cap + 1
 
 
-@given(st.decimals(0, "0.999999", places=24))
+@given(st.just(Decimal(0)) | st.decimals("1e-18", "0.999999", places=24))
 def test_the_same_of_delta(delta: Decimal) -> None:
     cost, cap = atto_delta(delta), atto_delta(delta, cap=True)
     assert cost >= delta * ATTO > cost - 1
     assert cap <= delta * ATTO < cap + 1
+
+
+@pytest.mark.parametrize("cap", [False, True])
+def test_amounts_below_the_smallest_unit_are_refused(cap: bool) -> None:
+    """Rounded up they would promise less than asked, and rounded down nothing is left."""
+    with pytest.raises(UsageError, match="at least 1e-9"):
+        nano_epsilon("9.99e-10", cap=cap)
+    with pytest.raises(UsageError, match="at least 1e-18"):
+        atto_delta("9.99e-19", cap=cap)
 
 
 def test_a_cap_of_three_times_a_cost_grants_it_three_times_only_where_it_fits() -> None:
