@@ -65,7 +65,8 @@ def changes(shares: np.ndarray, scale: Gradients) -> np.ndarray:
     """What a row of each class adds, `[row, class of the row, part]`, at `shares[row, class]`."""
     own = np.eye(shares.shape[1], dtype=np.int64)[None] * scale.whole
     gradient = own - shares[:, None]
-    hessian = scale.steep * shares * (scale.whole - shares) // (scale.whole * scale.flat)
+    hessian = scale.hessian_numerator * shares * (scale.whole - shares)
+    hessian //= scale.whole * scale.hessian_denominator
     return np.concatenate([gradient, np.broadcast_to(hessian[:, None], gradient.shape)], axis=2)
 
 

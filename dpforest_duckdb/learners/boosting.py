@@ -189,12 +189,13 @@ class _Boosting:
         scale = gradient_scale(query, classes)
         bound = sensitivity(query, classes, request.rows_per_unit)
         draw = noise.laplace if query.measure == "ε" else noise.gaussian
+        hessian_unit = scale.hessian_denominator / scale.hessian_numerator / WHOLE
         variance, largest = _variance(query, cost, bound), largest_step(classes)
         found = []
         for tree, sums in zip(trees, self.rows.sum_gradients(trees, scale), strict=True):
             noisy = draw(sums[tree.leaves], cost, bound)
             gradients = noisy[:, 0::2] / WHOLE
-            hessians = noisy[:, 1::2] * (scale.flat / scale.steep / WHOLE)
+            hessians = noisy[:, 1::2] * hessian_unit
             ordered = _in_order(tree, request.domain)
             by_score = [
                 steps(g, h, variance, ordered, largest=largest, widths=widths)
