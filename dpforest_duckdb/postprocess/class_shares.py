@@ -19,7 +19,7 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.postprocess.curves import curves
-from dpforest_duckdb.postprocess.normal import NoisyExponential
+from dpforest_duckdb.postprocess.noisy_exponential import NoisyExponential
 
 OFFSETS = np.linspace(-6, 6, 241)  # log-odds of a value minus those of all rows
 WIDTHS = (0.1, 0.3, 0.8, 1.6, 3.0)  # standard deviations of offsets of independent values
