@@ -22,10 +22,10 @@ from dpforest_duckdb.learners import informative_tables
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.informative_tables import (
     PARTS,
-    Tables,
     class_weights,
     draw_attributes,
     release_tables,
+    trees_of,
 )
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant
@@ -43,7 +43,7 @@ from dpforest_duckdb.recipes.ours.log_odds import tables_query
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits import limits
-from dpforest_duckdb.splits.table_codes import deviations, has_contrasts, like_groups
+from dpforest_duckdb.splits.table_codes import JointTables, deviations, has_contrasts, like_groups
 
 DOMAIN = Domain(
     (
@@ -254,7 +254,7 @@ MIXED = MIXED.bind(
 
 def released(
     rows: np.ndarray, k: int = 1, costs: tuple[int, ...] = (NANO,) * 5, noise: Any = None
-) -> Tables:
+) -> JointTables:
     """The tables of all attributes, of `rows[row]`: a cell of each attribute, and the class."""
     private = []
     for number, cells in enumerate(MIXED.cells):
@@ -463,7 +463,7 @@ def test_each_table_is_that_of_its_attribute() -> None:
     drawn = [2, 0, 1]
     found = release_tables(private, drawn, cast(Any, context))
     growth = Growth(alike.cells, 3, 3)
-    *trees, totals = found.trees(request, drawn, growth)
+    *trees, totals = trees_of(found, request, drawn, growth)
     assert totals.counts is not None
     assert (totals.counts[0] == private[0].sum(axis=0)).all()
     for number, tree in zip(drawn, trees, strict=True):

@@ -18,6 +18,7 @@ from dpforest_duckdb.learners.informative_tables import (
     draw_attributes,
     release_tables,
     tables_deviation,
+    trees_of,
 )
 from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
@@ -54,7 +55,7 @@ def _released_tables(rows: CodedRows, context: TrainingContext) -> list[Tree]:
     private = [table[0] for table in rows.count_classes(0, 1)]
     drawn = draw_attributes(rows, private, context)
     growth = Growth(request.domain.cells, len(drawn), len(request.domain.classes))
-    return release_tables(private, drawn, context).trees(request, drawn, growth)
+    return trees_of(release_tables(private, drawn, context), request, drawn, growth)
 
 
 def _with_log_odds(tree: Tree, request: Request, noise: float) -> Tree:

@@ -111,11 +111,12 @@ def sums(
 
 @dataclass(frozen=True)
 class JointTables:
-    """Tables that were released together, with the standard deviation of the noise in a count.
+    """Tables that were released together or in groups, with the standard deviation of the noise in
+    a count.
 
     `counts[attribute][…, value, class]` are of the values that the domain describes, with noise of
     `noise[attribute]`. `totals[…, class]` are the rows of each class, with noise of
-    `noise_of_totals`; None if the number of rows was left out.
+    `noise_of_totals`; None if they were not released.
     """
 
     counts: list[Integers]

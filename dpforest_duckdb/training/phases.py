@@ -13,7 +13,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import CodedRows, Coding, Snapshot
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.learners.candidate_bins import in_windows
-from dpforest_duckdb.learners.informative_tables import draw
+from dpforest_duckdb.learners.informative_tables import draw_in_bins
 from dpforest_duckdb.learners.private_bins import MEDIANS, cut_at_medians, on_the_grid
 from dpforest_duckdb.learners.private_bounds import TURNS, Search, too_wide
 from dpforest_duckdb.learners.strongest_attribute import coarse, misclassified
@@ -119,7 +119,7 @@ class Phases:
         coding = self._all_rows(candidates.counted)
         with self._encoded(coding, likely_rows=request.rows) as coded:
             private = [table[0] for table in coded.count_classes(0, 1)]
-            drawn = draw(coded, private, candidates, context)
+            drawn = draw_in_bins(coded, private, candidates, context)
         domain, numbers = candidates.in_bins(drawn), tuple(one.number for one in drawn)
         return replace(context, request=replace(request, domain=domain, drawn=numbers))
 

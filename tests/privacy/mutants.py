@@ -303,7 +303,7 @@ def points_drawn_as_rows() -> None:
 
 def pairs_drawn_as_one_count() -> None:
     """A sum of several counts is drawn by as if a row raised it by one at most."""
-    draw = informative_tables.draw
+    draw = informative_tables.draw_in_bins
 
     def one_row(rows: Any, tables: Any, candidates: Any, context: Any) -> Any:
         best = informative_tables.draw_best
@@ -313,7 +313,7 @@ def pairs_drawn_as_one_count() -> None:
         finally:
             informative_tables.draw_best = best
 
-    informative_tables.draw = one_row
+    informative_tables.draw_in_bins = one_row
 
 
 def rows_in_two_bins() -> None:
