@@ -56,10 +56,15 @@ def gradient_scale(query: PlannedQuery, classes: int) -> Gradients:
     return Gradients(WHOLE, 333, 100) if classes == 2 else Gradients(WHOLE, 2, 1)
 
 
+def l1_per_row(classes: int) -> int:
+    """The most that a row adds to the sums of gradients and hessians at a tree's leaves, in L1."""
+    return 1 if classes == 2 else 3
+
+
 def sensitivity(query: PlannedQuery, classes: int, k: int) -> int:
     """How much the sums at a tree's leaves change with one privacy unit: in L1, or L2 squared."""
     if query.measure == "ε":
-        return k * WHOLE * (1 if classes == 2 else 3)
+        return k * WHOLE * l1_per_row(classes)
     return k**2 * WHOLE**2 * (1 if classes == 2 else 2)
 
 
