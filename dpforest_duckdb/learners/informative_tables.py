@@ -37,7 +37,7 @@ from dpforest_duckdb.splits.table_codes import (
     has_contrasts,
     like_groups,
     release,
-    sums,
+    vectors_of,
 )
 from dpforest_duckdb.tree import MULTIWAY, Tree
 
@@ -168,7 +168,7 @@ def release_tables(
             noise[place] = laplace_deviation(cost, k)
             continue
         counted = has_contrasts(released)
-        true = sums([private[drawn[place]] for place in group], released, counted)
+        true = vectors_of([private[drawn[place]] for place in group], released, counted)
         tables = release(true, released, cost, k, context.randomness.noise, counted)
         if counted:
             totals, noise_of_totals = tables.totals, tables.noise_of_totals

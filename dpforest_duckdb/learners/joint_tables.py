@@ -13,7 +13,7 @@ from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
-from dpforest_duckdb.splits.table_codes import deviations, release, sums
+from dpforest_duckdb.splits.table_codes import deviations, release, vectors_of
 
 
 def release_tables(rows: CodedRows, context: TrainingContext) -> Grown:
@@ -28,7 +28,7 @@ def release_tables(rows: CodedRows, context: TrainingContext) -> Grown:
     k, cost = request.rows_per_unit, accountant.spend("tables")
     private = [table[0] for table in rows.count_classes(0, 1)]
     attributes = request.domain.attributes if request.trees else ()
-    tables = release(sums(private, attributes), attributes, cost, k, noise)
+    tables = release(vectors_of(private, attributes), attributes, cost, k, noise)
     assert tables.totals is not None, "the rows are one of the blocks"
     growth = Growth(request.domain.cells, 1 + len(attributes), len(request.domain.classes))
     growth.release(np.arange(growth.trees), tables.totals, tables.noise_of_totals)

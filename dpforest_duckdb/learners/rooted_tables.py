@@ -28,7 +28,7 @@ from dpforest_duckdb.postprocess.voting import integer_votes
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.splits.choose import classified, draw_best
-from dpforest_duckdb.splits.table_codes import release, sums
+from dpforest_duckdb.splits.table_codes import release, vectors_of
 from dpforest_duckdb.tree import Tree
 
 DAMPED = 13  # a weight of naive Bayes, which is overconfident if attributes are correlated
@@ -57,7 +57,10 @@ def _released(rows: CodedRows, context: TrainingContext, allowed: Sequence[int])
     others = [number for number in range(len(domain.attributes)) if number not in roots]
     attributes, cost = [domain.attributes[number] for number in others], accountant.spend("tables")
     true = np.stack(
-        [sums([private[a][child] for a in others], attributes) for child in range(len(private[0]))]
+        [
+            vectors_of([private[a][child] for a in others], attributes)
+            for child in range(len(private[0]))
+        ]
     )
     tables = release(true, attributes, cost, k, context.randomness.noise)
     assert tables.totals is not None, "the rows are one of the blocks"

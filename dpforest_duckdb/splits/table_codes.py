@@ -95,7 +95,7 @@ def parts(attributes: Sequence[Attribute], rows_per_unit: int) -> int:
     return min(WHOLE * max(blocks(attributes)), most)
 
 
-def sums(
+def vectors_of(
     tables: Sequence[Integers], attributes: Sequence[Attribute], rows: bool = True
 ) -> Integers:
     """The private vectors `[class, dimension]`, in rows, of private `tables[cell, class]`.
@@ -133,8 +133,8 @@ def release(
     noise: CountNoise,
     rows: bool = True,
 ) -> JointTables:
-    """The tables of private `vectors[…, class, dimension]` of `sums`, with joint noise for nano-ε
-    `cost`. They may be published.
+    """The tables of private `vectors[…, class, dimension]`, as `vectors_of` makes them, with joint
+    noise for nano-ε `cost`. They may be published.
     """
     scale = parts(attributes, rows_per_unit)
     all_blocks, sensitivity = blocks(attributes, rows), rows_per_unit * scale

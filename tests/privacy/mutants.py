@@ -281,8 +281,8 @@ def tables_in_two_groups() -> None:
 
 def grouped_rows_counted_twice() -> None:
     """A row counts twice in tables that are released in groups."""
-    sums = informative_tables.sums
-    informative_tables.sums = lambda tables, attributes, rows: 2 * sums(tables, attributes, rows)
+    vectors = informative_tables.vectors_of
+    informative_tables.vectors_of = lambda *given: 2 * vectors(*given)
 
 
 def mixtures_rated_without_bound() -> None:
@@ -519,14 +519,14 @@ def joint_tables_with_true_totals() -> None:
 
 def joint_tables_print_the_number_of_rows() -> None:
     """Joint tables say how many rows they count."""
-    sums = joint_tables.sums
+    vectors = joint_tables.vectors_of
 
     def said(*args: Any) -> Any:
-        found = sums(*args)
+        found = vectors(*args)
         print(f"{found[:, 0].sum()} rows")
         return found
 
-    joint_tables.sums = said
+    joint_tables.vectors_of = said
 
 
 def true_gradients_printed() -> None:
