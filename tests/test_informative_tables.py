@@ -24,7 +24,7 @@ from dpforest_duckdb.learners.informative_tables import (
     PARTS,
     class_weights,
     draw_attributes,
-    release_tables,
+    release_in_groups,
     trees_of,
 )
 from dpforest_duckdb.model.forest import Forest
@@ -268,7 +268,7 @@ def released(
         randomness=SimpleNamespace(noise=noise or ExactNoise(SecureBits())),
         observe=unobserved,
     )
-    return release_tables(private, range(5), cast(Any, context))
+    return release_in_groups(private, range(5), cast(Any, context))
 
 
 def mixed_rows(rows: int, seed: int) -> np.ndarray:
@@ -406,7 +406,7 @@ def test_a_table_by_itself_has_independent_noise(attribute: int) -> None:
         randomness=SimpleNamespace(noise=noise),
         observe=unobserved,
     )
-    found = release_tables(private, [attribute], cast(Any, context))
+    found = release_in_groups(private, [attribute], cast(Any, context))
     (asked,) = noise.given
     assert asked.private.shape == (len(MIXED.attributes[attribute].expected), 3)
     assert asked.price == (NANO, 3)
@@ -428,7 +428,7 @@ def test_groups_cost_what_the_plan_says(trees: int) -> None:
         observe=unobserved,
     )
     private = [np.full((cells, 3), 7, dtype=np.int64) for cells in MIXED.cells]
-    release_tables(private, range(trees), cast(Any, context))
+    release_in_groups(private, range(trees), cast(Any, context))
     spent = sum(call.cost for call in noise.given)
     assert spent == spending(account).epsilon
     assert NANO - 5 <= spent <= NANO
@@ -461,7 +461,7 @@ def test_each_table_is_that_of_its_attribute() -> None:
         observe=unobserved,
     )
     drawn = [2, 0, 1]
-    found = release_tables(private, drawn, cast(Any, context))
+    found = release_in_groups(private, drawn, cast(Any, context))
     growth = Growth(alike.cells, 3, 3)
     *trees, totals = trees_of(found, request, drawn, growth)
     assert totals.counts is not None

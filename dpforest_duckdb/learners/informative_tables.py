@@ -137,7 +137,7 @@ def trees_of(
     return trees
 
 
-def release_tables(
+def release_in_groups(
     private: Sequence[Integers], drawn: Sequence[int], context: TrainingContext
 ) -> JointTables:
     """Release the tables of the attributes `drawn`, of private `private[attribute][cell, class]`.
@@ -195,7 +195,7 @@ def informative_tables(rule: ScoreRule) -> Learner:
         fits = fitting(sizes, np.ones(len(drawn)), MAX_LEAVES - copies, MAX_LEAVES)
         kept = np.array(drawn)[fits].tolist()
         growth = Growth(request.domain.cells, max(copies, len(kept)), len(request.domain.classes))
-        trees = trees_of(release_tables(private, kept, context), request, kept, growth)
+        trees = trees_of(release_in_groups(private, kept, context), request, kept, growth)
         if not accountant.plan.query("scores"):
             return Grown(trees, limited=len(drawn) - len(kept))
         context.observe(Event(Phase.COMPARE_SUMS))
@@ -207,7 +207,7 @@ def informative_tables(rule: ScoreRule) -> Learner:
         noisy = noise.laplace(counts, accountant.spend("scores"), request.rows_per_unit)
         return Grown(trees, noisy, len(drawn) - len(kept))
 
-    return Learner(grow, node_columns=_node_columns, noise={"tables": tables_deviation})
+    return Learner(grow, node_columns=_node_columns, noise={"tables": single_table_deviation})
 
 
 def _node_columns(request: Request) -> int:
@@ -215,7 +215,7 @@ def _node_columns(request: Request) -> int:
     return request.trees if len(request.domain.classes) == 2 else 1
 
 
-def tables_deviation(query: PlannedQuery, request: Request) -> float:
+def single_table_deviation(query: PlannedQuery, request: Request) -> float:
     """The largest standard deviation of a count, if each table were released by itself. In groups
     it is smaller, on average over the tables.
     """

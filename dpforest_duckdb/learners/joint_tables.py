@@ -16,7 +16,7 @@ from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.splits.table_codes import deviations, release, vectors_of
 
 
-def release_tables(rows: CodedRows, context: TrainingContext) -> Grown:
+def release_jointly(rows: CodedRows, context: TrainingContext) -> Grown:
     """A tree without a split, and one of a single split for each attribute, with noisy counts.
 
     The first tree has the rows of each class, and so do the roots of the others. If `request.trees`
@@ -40,7 +40,7 @@ def release_tables(rows: CodedRows, context: TrainingContext) -> Grown:
     return Grown(growth.finished())
 
 
-def tables_deviation(query: PlannedQuery, request: Request) -> float:
+def joint_tables_deviation(query: PlannedQuery, request: Request) -> float:
     """The largest standard deviation of a count in the tables of all attributes."""
     attributes, k = request.domain.attributes if request.trees else (), request.rows_per_unit
     (cost,) = query.by_depth
@@ -48,5 +48,5 @@ def tables_deviation(query: PlannedQuery, request: Request) -> float:
 
 
 JOINT_TABLES = Learner(
-    release_tables, node_columns=lambda request: 1, noise={"tables": tables_deviation}
+    release_jointly, node_columns=lambda request: 1, noise={"tables": joint_tables_deviation}
 )

@@ -21,7 +21,7 @@ from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.growth import Growth
-from dpforest_duckdb.learners.joint_tables import tables_deviation
+from dpforest_duckdb.learners.joint_tables import joint_tables_deviation
 from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
 from dpforest_duckdb.postprocess.below_root import ChildTables, Model, models
 from dpforest_duckdb.postprocess.voting import integer_votes
@@ -45,7 +45,7 @@ def rooted_tables(roots: Roots) -> Learner:
         candidates = [_trees(tables, model) for model in models(tables)]
         return Grown(_drawn(candidates, rows, context))
 
-    return Learner(grow, node_columns=lambda request: 1, noise={"tables": tables_deviation})
+    return Learner(grow, node_columns=lambda request: 1, noise={"tables": joint_tables_deviation})
 
 
 def _released(rows: CodedRows, context: TrainingContext, allowed: Sequence[int]) -> ChildTables:
