@@ -208,6 +208,13 @@ def command_of(script: str, page: Path | None) -> str:
     return shlex.join(["python", f"benchmarks/{script}", *words])
 
 
+def write_page(text: str, path: Path | None) -> None:
+    """Print a page, and write it to a file if there is a path."""
+    print(text)
+    if path:
+        path.write_text(text, encoding="utf-8")
+
+
 def say(text: str) -> None:
     """Progress, on stderr: stdout is for the figures."""
     print(text, file=sys.stderr, flush=True)
