@@ -25,7 +25,15 @@ from typing import Any, cast
 import numpy as np
 from in_memory import Table, evaluated, load, trained
 from laws import dealt
-from shared import Results, command_of, markdown_table, mean_and_error, say, table_files
+from shared import (
+    Results,
+    command_of,
+    markdown_table,
+    mean_and_error,
+    say,
+    table_files,
+    write_page,
+)
 
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto import AUTO
@@ -219,9 +227,7 @@ def main() -> None:
             found[name, setting, seed] = base[key]
         say(name)
     text = page(found, given.table, grid, command_of("constants.py", given.markdown))
-    print(text)
-    if given.markdown:
-        given.markdown.write_text(text, encoding="utf-8")
+    write_page(text, given.markdown)
 
 
 Mean = Callable[[str, Setting, Sequence[int]], float]

@@ -28,7 +28,7 @@ import duckdb
 import numpy as np
 from holdout import share_right
 from numpy.typing import NDArray
-from shared import Runs, data_folder, markdown_table, say
+from shared import Runs, data_folder, markdown_table, say, write_page
 
 from dpforest_duckdb import load_domain
 from dpforest_duckdb.domain import Domain
@@ -346,9 +346,7 @@ def main() -> None:
                 say(f"{name}, τ = {trees}: {time.perf_counter() - start:.1f} s ({parts})")
                 bench.con.close()
     text = report([result for result in results if result], first, given)
-    print(text)
-    if given.markdown:
-        given.markdown.write_text(text, encoding="utf-8")
+    write_page(text, given.markdown)
 
 
 if __name__ == "__main__":

@@ -30,9 +30,9 @@ from dpforest_duckdb.engine.base import (
     Coding,
     Gradients,
     Splits,
-    in_dimensions,
 )
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.grids import in_dimensions
 from dpforest_duckdb.model.figures import LEAST_PROBABILITY, auc
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
@@ -216,7 +216,8 @@ class MemoryRows:
 
     def _gradients(self, scale: Gradients) -> Floats:
         """A gradient and a hessian `[part, row]` of each class, or of the second of two."""
-        steepness, first = scale.steep / (scale.whole * scale.flat), int(self._classes == 2)
+        steepness = scale.hessian_numerator / (scale.whole * scale.hessian_denominator)
+        first = int(self._classes == 2)
         parts = np.empty((self._classes - first, 2, len(self._labels)))
         for start in range(0, len(self._labels), BLOCK):
             block = slice(start, start + BLOCK)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from in_memory import Table
-from shared import Results, code_digest, command_of
+from shared import Results, code_digest, command_of, write_page
 from unseen import DEFAULT, KEYS, RECIPES, Grid, of_frame, runs, sections, tables_of
 
 LEAST = 300  # rows
@@ -84,9 +84,7 @@ def main() -> None:
         f"nothing else. {grid.described(results.code_note())}\n\n"
         f"{sections(found, grid)}"
     )
-    print(text)
-    if given.markdown:
-        given.markdown.write_text(text, encoding="utf-8")
+    write_page(text, given.markdown)
 
 
 if __name__ == "__main__":

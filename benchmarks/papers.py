@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from entropy_bins import by_entropy
 from holdout import Bins, accuracy
-from shared import Runs, markdown_table, say
+from shared import Runs, markdown_table, say, write_page
 from thesis_code import its_draws, its_nodes, its_range, its_values
 
 from dpforest_duckdb.arrays import Integers
@@ -623,9 +623,7 @@ def main() -> None:
     if not given.page_only:
         fill(wanted, results, given.runs)
     text = page(results, REASONS)
-    print(text)
-    if given.markdown:
-        given.markdown.write_text(text, encoding="utf-8")
+    write_page(text, given.markdown)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 
-from shared import ROOT, markdown_table, say
+from shared import ROOT, markdown_table, say, write_page
 
 sys.path.insert(0, str(ROOT / "tests"))
 sys.path.insert(0, str(ROOT / "tests" / "privacy"))
@@ -91,9 +91,7 @@ def main() -> None:
         f"{date.today()} with dpforest-duckdb {version('dpforest-duckdb')} and duckdb "
         f"{version('duckdb')}.\n\n" + "\n\n".join(parts) + "\n"
     )
-    print(page)
-    if given.markdown and not given.only:
-        given.markdown.write_text(page, encoding="utf-8")
+    write_page(page, None if given.only else given.markdown)
 
 
 def _kept(folder: Path | None, name: str, run: Callable[[], str]) -> str:

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 UNUSED_IN_MEMORY = ("audit", "engine", "ledger", "report", "sklearn")  # folders of the package
 IN_MEMORY = (
     "dpforest_duckdb/engine/base.py",
+    "dpforest_duckdb/engine/grids.py",
     "benchmarks/in_memory.py",
     "benchmarks/generated.py",
     "benchmarks/folds.py",
@@ -205,6 +206,13 @@ def command_of(script: str, page: Path | None) -> str:
     """The command that runs now, for the page that it writes, which is named as one of docs/."""
     words = [f"docs/{w.name}" if (w := Path(word)) == page else word for word in sys.argv[1:]]
     return shlex.join(["python", f"benchmarks/{script}", *words])
+
+
+def write_page(text: str, path: Path | None) -> None:
+    """Print a page, and write it to a file if there is a path."""
+    print(text)
+    if path:
+        path.write_text(text, encoding="utf-8")
 
 
 def say(text: str) -> None:

@@ -30,7 +30,7 @@ import duckdb
 from contenders import ATTRIBUTES, CONTENDERS, Job, Outcome, make_rows
 from environments import python_of
 from plots import Chart, sheet
-from shared import markdown_table, say
+from shared import markdown_table, say, write_page
 
 PHASES = (
     "encode", "count_classes", "count_leaves", "route", "sum_gradients", "add_votes",
@@ -455,10 +455,8 @@ def main() -> None:
         f"{given.runs} runs, one from 10 M rows on."
     )
     text = "\n\n".join([title, *parts]) + "\n"
-    print(text)
+    write_page(text, given.markdown)
     say(f"{time.perf_counter() - start:.0f} s in all")
-    if given.markdown:
-        given.markdown.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

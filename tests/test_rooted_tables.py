@@ -17,7 +17,11 @@ from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners import rooted_tables
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.postprocess.additive import bayes, fitted, without_interaction
+from dpforest_duckdb.postprocess.additive import (
+    iterative_proportional_fit,
+    naive_bayes,
+    without_interaction,
+)
 from dpforest_duckdb.postprocess.below_root import ChildTables, models
 from dpforest_duckdb.postprocess.class_shares import shares_around
 from dpforest_duckdb.privacy.accountant import Accountant
@@ -159,13 +163,13 @@ def test_fitted_log_odds_give_the_released_shares_where_attributes_are_independe
         np.stack([true[grid[:, a] == value].mean(axis=0) for value in range(4)]) for a in range(3)
     ]
     loss = {}
-    for way in (bayes, fitted):
+    for way in (naive_bayes, iterative_proportional_fit):
         found = way(true.mean(axis=0), marginal, weights)
         odds = found.start + sum(found.added[a][grid[:, a]] for a in range(3))
         loss[way.__name__] = float(-(true * np.log(shares_of(odds))).sum(axis=1).mean())
     entropy = float(-(true * np.log(true)).sum(axis=1).mean())
-    assert loss["fitted"] < entropy + 0.01
-    assert loss["bayes"] > entropy + 0.03
+    assert loss["iterative_proportional_fit"] < entropy + 0.01
+    assert loss["naive_bayes"] > entropy + 0.03
 
 
 def test_shares_stay_where_they_were_expected_if_the_noise_hides_the_counts() -> None:

@@ -323,58 +323,90 @@ def _recut(a: Attribute, bins: int, scale: Scale) -> Attribute:
 
 
 def _check_attribute(a: Attribute) -> None:
+    """Raise `DpforestError` for the first thing that is wrong with an attribute."""
     if not a.name or "\x00" in a.name:
         raise DpforestError("A column name in the domain is empty or holds a NUL character.")
     if a.kind not in get_args(Kind):
         raise DpforestError(f'kind of column "{a.name}" must be "categorical" or "numeric".')
     if a.kind == "categorical":
-        if not a.values:
-            raise DpforestError(f'Column "{a.name}" has no categories: add domain = […].')
-        if len(a.values) > MAX_CATEGORIES:
-            raise DpforestError(
-                f'Column "{a.name}" has more than {MAX_CATEGORIES} categories: group them.'
-            )
-        refuse_duplicates(a.name, a.values)
-        for level in (a.taxonomy, *a.subgroups) if a.taxonomy and not a.of else ():
-            held = [value for _, group in level for value in group]
-            if sorted(held) != sorted(a.values):
-                raise DpforestError(
-                    f'taxonomy of column "{a.name}" must put every category of its domain into '
-                    "one group, and no other."
-                )
-            refuse_duplicates(a.name, [group for group, _ in level])
+        _check_categories(a)
+        if a.taxonomy and not a.of:
+            _check_taxonomy(a)
         return
     if a.taxonomy:
         raise DpforestError(f'Column "{a.name}" is numeric: a taxonomy is of categories.')
+    _check_bins(a)
+    if a.edges:
+        _check_edges(a)
+    if a.type == UNKNOWN:
+        _check_limits(a)
+
+
+def _check_categories(a: Attribute) -> None:
+    """Refuse no categories, too many, or one that is listed twice."""
+    if not a.values:
+        raise DpforestError(f'Column "{a.name}" has no categories: add domain = […].')
+    if len(a.values) > MAX_CATEGORIES:
+        raise DpforestError(
+            f'Column "{a.name}" has more than {MAX_CATEGORIES} categories: group them.'
+        )
+    refuse_duplicates(a.name, a.values)
+
+
+def _check_taxonomy(a: Attribute) -> None:
+    """Refuse a level that does not put every category into one group."""
+    for level in (a.taxonomy, *a.subgroups):
+        held = [value for _, group in level for value in group]
+        if sorted(held) != sorted(a.values):
+            raise DpforestError(
+                f'taxonomy of column "{a.name}" must put every category of its domain into '
+                "one group, and no other."
+            )
+        refuse_duplicates(a.name, [group for group, _ in level])
+
+
+def _check_bins(a: Attribute) -> None:
+    """Refuse an unknown scale, and a number of bins beyond the limit."""
     if a.scale not in (None, *get_args(Scale)):
         raise DpforestError(f'scale of column "{a.name}" must be "linear", "log" or "mixed".')
     bins = DEFAULT_BINS if a.bins is None else a.bins
     if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= MAX_BINS:
         raise DpforestError(f'bins of column "{a.name}" must be a whole number, 1 to {MAX_BINS}.')
-    if a.edges:
-        plain = [ordinal(edge, "float") for edge in a.edges]
-        if len(plain) > MAX_BINS or not all(x < y for x, y in pairwise(plain)):
-            raise DpforestError(
-                f'edges of column "{a.name}" must ascend, with at most {MAX_BINS} of them.'
-            )
-        if a.type == UNKNOWN and a.bins is not None:
-            raise DpforestError(
-                f'Column "{a.name}" has both bins and edges in the domain: give one of them.'
-            )
+
+
+def _check_edges(a: Attribute) -> None:
+    """Refuse edges that do not ascend, are too many, or come with a number of bins."""
+    plain = [ordinal(edge, "float") for edge in a.edges]
+    if len(plain) > MAX_BINS or not all(x < y for x, y in pairwise(plain)):
+        raise DpforestError(
+            f'edges of column "{a.name}" must ascend, with at most {MAX_BINS} of them.'
+        )
+    if a.type == UNKNOWN and a.bins is not None:
+        raise DpforestError(
+            f'Column "{a.name}" has both bins and edges in the domain: give one of them.'
+        )
+
+
+def _check_limits(a: Attribute) -> None:
+    """Refuse bounds of an unbound attribute that are missing, or that do not fit together.
+
+    A bound attribute may have no edge at all: it has one bin then.
+    """
     limits = [limit for limit in (a.lower, a.upper, *a.edges) if limit is not None]
-    if a.type == UNKNOWN and len({isinstance(limit, dt.date) for limit in limits}) > 1:
+    if len({isinstance(limit, dt.date) for limit in limits}) > 1:
         raise DpforestError(
             f'Bounds and edges of column "{a.name}" must be all numbers, or all dates.'
         )
-    if a.type == UNKNOWN and not a.edges:  # a bound attribute may have no edge at all: one bin
-        if a.lower is None or a.upper is None:
-            raise DpforestError(
-                f'Column "{a.name}" is numeric and needs lower and upper, or edges, in the domain.'
-            )
-        if not ordinal(a.lower, "float") < ordinal(a.upper, "float"):  # NaN is neither
-            raise DpforestError(
-                f'lower of column "{a.name}" must be less than upper: correct the bounds.'
-            )
+    if a.edges:
+        return
+    if a.lower is None or a.upper is None:
+        raise DpforestError(
+            f'Column "{a.name}" is numeric and needs lower and upper, or edges, in the domain.'
+        )
+    if not ordinal(a.lower, "float") < ordinal(a.upper, "float"):  # NaN is neither
+        raise DpforestError(
+            f'lower of column "{a.name}" must be less than upper: correct the bounds.'
+        )
 
 
 def refuse_duplicates(name: str, values: Sequence[str]) -> None:

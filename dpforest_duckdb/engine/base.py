@@ -13,8 +13,6 @@ from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, Protocol
 
-import numpy as np
-
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.table import TableInfo
@@ -115,12 +113,12 @@ class Gradients:
 
     A gradient is `whole` · (y - p): y is 1 for the row's class and 0 for others, and p is rounded
     down to a multiple of 1 / `whole`, a power of two. A hessian is
-    `whole` · `steep` / `flat` · p(1 - p), rounded down.
+    `whole` · `hessian_numerator` / `hessian_denominator` · p(1 - p), rounded down.
     """
 
     whole: int
-    steep: int
-    flat: int
+    hessian_numerator: int
+    hessian_denominator: int
 
 
 MIXTURE_PARTS = 20  # weights in a mixture are multiples of 1 / MIXTURE_PARTS
@@ -140,38 +138,6 @@ class Outcomes:
     right: Integers
     value: Floats
     rows: Integers
-
-
-def in_dimensions(positions: Mapping[int, Integers]) -> list[tuple[int, list[int]]]:
-    """Each dimension of `positions[attribute][code, dimension]`: its attribute, and its codes'
-    positions.
-    """
-    return [(number, values) for number, each in positions.items() for values in each.T.tolist()]
-
-
-def dense(keys: Sequence[Integers], rows: Integers, shape: tuple[int, ...]) -> Integers:
-    """The full public grid with empty cells filled in: groups that GROUP BY leaves out need noise
-    too.
-    """
-    counts = np.zeros(shape, dtype=np.int64)
-    counts[tuple(np.asarray(key, dtype=np.int64) for key in keys)] = rows
-    return counts
-
-
-def symmetric(size: int, most: int, values: Callable[[list[list[int]]], Sequence[int]]) -> Integers:
-    """A symmetric matrix, by the `values` at up to `most` places [row, column] at a time."""
-    matrix = np.zeros((size, size), dtype=np.int64)
-    upper = np.transpose(np.triu_indices(size)).tolist()
-    for start in range(0, len(upper), most):
-        places = upper[start : start + most]
-        one, other = np.transpose(places)
-        matrix[one, other] = matrix[other, one] = values(places)
-    return matrix
-
-
-def scores_of(votes: Integers) -> list[Integers]:
-    """What `votes[node, class]` add to each score; for two classes, the difference of the two."""
-    return [votes[:, 1] - votes[:, 0]] if votes.shape[1] == 2 else list(votes.T)
 
 
 class CodedRows(Protocol):

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.engine.base import Splits, dense
+from dpforest_duckdb.engine.base import Splits
+from dpforest_duckdb.engine.grids import dense
 from dpforest_duckdb.engine.leaves import entry
 from dpforest_duckdb.engine.packing import MAX_COUNTED, Block
 from dpforest_duckdb.engine.same_nodes import SameNodes

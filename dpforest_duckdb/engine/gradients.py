@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.engine.base import Gradients, scores_of
+from dpforest_duckdb.engine.base import Gradients
 from dpforest_duckdb.engine.exponentials import Shares
+from dpforest_duckdb.engine.grids import scores_of
 from dpforest_duckdb.engine.leaves import at_leaf, constants, in_grid, leaf_number
 from dpforest_duckdb.engine.stored_rows import StoredRows
 from dpforest_duckdb.sql import Sql, render
@@ -106,8 +107,8 @@ class ScoredRows:
             layers=shares.layers,
             shares=shares.by_class,
             whole=scale.whole,
-            steep=scale.steep,
-            flat=scale.flat,
+            hessian_numerator=scale.hessian_numerator,
+            hessian_denominator=scale.hessian_denominator,
             trees=[
                 SimpleNamespace(
                     node=self._leaves.get(node, node), leaf=stored.ident(f"leaf{number}")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.engine.base import scores_of
+from dpforest_duckdb.engine.grids import scores_of
 from dpforest_duckdb.engine.layout import Layout
 from dpforest_duckdb.engine.vote_grids import VoteGrid, added
 from dpforest_duckdb.scoring.codes import unsigned

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -34,8 +34,8 @@ from dpforest_duckdb.learners.growth import Growth, one_split
 from dpforest_duckdb.postprocess.newton_steps import StepWidths, steps
 from dpforest_duckdb.postprocess.voting import centred_variance, integer_votes, intercept, of_two
 from dpforest_duckdb.privacy.bits import Bits
-from dpforest_duckdb.privacy.noise import CountNoise, gaussian_variance, noise_scale
-from dpforest_duckdb.privacy.plan import PlannedQuery
+from dpforest_duckdb.privacy.noise import gaussian_variance, noise_scale
+from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.splits.candidates import candidates
@@ -56,10 +56,15 @@ def gradient_scale(query: PlannedQuery, classes: int) -> Gradients:
     return Gradients(WHOLE, 333, 100) if classes == 2 else Gradients(WHOLE, 2, 1)
 
 
+def l1_per_row(classes: int) -> int:
+    """The most that a row adds to the sums of gradients and hessians at a tree's leaves, in L1."""
+    return 1 if classes == 2 else 3
+
+
 def sensitivity(query: PlannedQuery, classes: int, k: int) -> int:
     """How much the sums at a tree's leaves change with one privacy unit: in L1, or L2 squared."""
     if query.measure == "ε":
-        return k * WHOLE * (1 if classes == 2 else 3)
+        return k * WHOLE * l1_per_row(classes)
     return k**2 * WHOLE**2 * (1 if classes == 2 else 2)
 
 
@@ -68,88 +73,150 @@ def boost(rows: CodedRows, context: TrainingContext) -> Grown:
 
     The trees of the first sweep start at class means, if the plan has them.
     """
-    request, accountant = context.request, context.accountant
-    noise, bits = context.randomness.noise, context.randomness.bits
-    domain, plan = request.domain, accountant.plan
-    counted = np.clip(np.array(request.histogram, dtype=np.float64), 0, None) + 1.0
-    start = intercept(np.log(counted / counted.sum()), request, plan)
-    rows.add_votes([start])
+    return _Boosting(rows, context).run()
 
-    def fitted(
+
+@dataclass
+class _Boosting:
+    """One training by boosting: the rows' scores always hold the votes of all trees so far.
+
+    A round fits one block of trees; `done` counts the rounds, for progress alone.
+    """
+
+    rows: CodedRows
+    context: TrainingContext
+    done: int = field(default=0, init=False)
+
+    def run(self) -> Grown:
+        """Start at the class shares and the class means, sweep, then fit random trees."""
+        start = self.start_at_shares()
+        single = self.single_splits()
+        for turn in range(self.sweeps):
+            single = self.sweep(single, turn)
+        return Grown([start, *single, *self.fit_random_trees()])
+
+    @property
+    def plan(self) -> Plan:
+        return self.context.accountant.plan
+
+    @property
+    def sweeps(self) -> int:
+        """The number of planned sweeps."""
+        query = self.plan.query("sweep")
+        return len(query.by_depth) if query else 0
+
+    @property
+    def block(self) -> int:
+        """The number of random trees that are fitted to the same gradients."""
+        forest = self.plan.query("forest")
+        rate = RATES[forest.measure] if forest else 1.0
+        return trees_in_block(len(self.context.request.domain.classes), rate)
+
+    @property
+    def rounds(self) -> int:
+        """The number of planned rounds: one for each tree of a sweep and each block."""
+        forest = self.plan.query("forest")
+        blocks = -(-forest.times // self.block) if forest else 0
+        return self.sweeps * len(self.context.request.domain.attributes) + blocks
+
+    def start_at_shares(self) -> Tree:
+        """A tree without a split, with the log-odds of the noisy class shares in its votes."""
+        request = self.context.request
+        counted = np.clip(np.array(request.histogram, dtype=np.float64), 0, None) + 1.0
+        tree = intercept(np.log(counted / counted.sum()), request, self.plan)
+        self.rows.add_votes([tree])
+        return tree
+
+    def single_splits(self) -> list[Tree]:
+        """A tree of one split for each attribute, with votes only if it starts at class means."""
+        domain = self.context.request.domain
+        single = [one_split(domain, attribute) for attribute in range(len(domain.attributes))]
+        if not self.plan.query("means"):
+            return single
+        started = start_at_means(self.rows, self.context)
+        self.rows.add_votes(list(started.values()))
+        return [started.get(number, tree) for number, tree in enumerate(single)]
+
+    def sweep(self, single: Sequence[Tree], turn: int) -> list[Tree]:
+        """The trees of single splits after one step of each, one after the other.
+
+        Their order is random, so that no attribute is always last.
+        """
+        query = self.plan.query("sweep")
+        assert query is not None, "only planned sweeps are run"
+        cost = self.context.accountant.spend("sweep", turn, times=len(single))
+        widths, moved = StepWidths(), list(single)
+        for number in self.context.randomness.bits.words(len(single)).argsort().tolist():
+            (step,) = self.fit_block([single[number]], query, cost, widths=widths)
+            moved[number] = _added(single[number], step)
+        return moved
+
+    def fit_random_trees(self) -> list[Tree]:
+        """The planned random trees, fitted block by block."""
+        query, request = self.plan.query("forest"), self.context.request
+        if query is None:
+            return []
+        bits = self.context.randomness.bits
+        random = random_trees(request.domain, query.times, request.depth, bits)
+        cost = self.context.accountant.spend("forest", times=len(random))
+        fitted: list[Tree] = []
+        for first in range(0, len(random), self.block):
+            block = random[first : first + self.block]
+            fitted += self.fit_block(block, query, cost, RATES[query.measure])
+        return fitted
+
+    def fit_block(
+        self,
+        trees: Sequence[Tree],
+        query: PlannedQuery,
+        cost: int,
+        rate: float = 1.0,
+        widths: StepWidths | None = None,
+    ) -> list[Tree]:
+        """One round: the trees with a step as votes, which the rows' scores get too."""
+        self.done += 1
+        self.context.observe(Event(Phase.BOOST, self.done, self.rounds, "round"))
+        fitted = self.newton_steps(trees, query, cost, rate, widths)
+        self.rows.add_votes(fitted)
+        return fitted
+
+    def newton_steps(
+        self,
         trees: Sequence[Tree],
         query: PlannedQuery,
         cost: int,
         rate: float,
-        widths: StepWidths | None = None,
+        widths: StepWidths | None,
     ) -> list[Tree]:
-        """The trees of a block with a Newton step as votes, which the rows' scores get too."""
-        found = _fitted(trees, rows, query, cost, rate, request, noise, widths)
-        rows.add_votes(found)
+        """The trees with `rate` times a Newton step as votes at each leaf, from noisy sums."""
+        request, noise = self.context.request, self.context.randomness.noise
+        classes = len(request.domain.classes)
+        scale = gradient_scale(query, classes)
+        bound = sensitivity(query, classes, request.rows_per_unit)
+        draw = noise.laplace if query.measure == "ε" else noise.gaussian
+        hessian_unit = scale.hessian_denominator / scale.hessian_numerator / WHOLE
+        variance, largest = _variance(query, cost, bound), largest_step(classes)
+        found = []
+        for tree, sums in zip(trees, self.rows.sum_gradients(trees, scale), strict=True):
+            noisy = draw(sums[tree.leaves], cost, bound)
+            gradients = noisy[:, 0::2] / WHOLE
+            hessians = noisy[:, 1::2] * hessian_unit
+            ordered = _in_order(tree, request.domain)
+            by_score = [
+                steps(g, h, variance, ordered, largest=largest, widths=widths)
+                for g, h in zip(gradients.T, hessians.T, strict=True)
+            ]
+            added, spread = (rate * np.stack(part, axis=1) for part in zip(*by_score, strict=True))
+            found.append(_with_votes(tree, added, spread))
         return found
 
-    single = [one_split(domain, attribute) for attribute in range(len(domain.attributes))]
-    if plan.query("means"):
-        started = start_at_means(rows, context)
-        rows.add_votes(list(started.values()))
-        single = [started.get(number, tree) for number, tree in enumerate(single)]
-    sweep, forest, done = plan.query("sweep"), plan.query("forest"), 0
-    rounds = (len(sweep.by_depth) if sweep else 0) * len(single)
-    rate = RATES[forest.measure] if forest else 1.0
-    block = trees_in_block(len(domain.classes), rate)
-    rounds += -(-forest.times // block) if forest else 0
-    for turn in range(len(sweep.by_depth) if sweep else 0):
-        assert sweep is not None
-        cost, widths = accountant.spend("sweep", turn, times=len(single)), StepWidths()
-        order = bits.words(len(single)).argsort()  # random, so that no attribute is always last
-        for number in order.tolist():
-            done += 1
-            context.observe(Event(Phase.BOOST, done, rounds, "round"))
-            (step,) = fitted([single[number]], sweep, cost, 1.0, widths)
-            single[number] = _added(single[number], step)
-    trees: list[Tree] = []
-    if forest:
-        random = random_trees(domain, forest.times, request.depth, bits)
-        cost = accountant.spend("forest", times=len(random))
-        for first in range(0, len(random), block):
-            done += 1
-            context.observe(Event(Phase.BOOST, done, rounds, "round"))
-            trees += fitted(random[first : first + block], forest, cost, rate)
-    return Grown([start, *single, *trees])
 
-
-def _fitted(
-    trees: Sequence[Tree],
-    rows: CodedRows,
-    query: PlannedQuery,
-    cost: int,
-    rate: float,
-    request: Request,
-    noise: CountNoise,
-    widths: StepWidths | None,
-) -> list[Tree]:
-    """Trees with the votes of a Newton step at each leaf, from noisy sums."""
-    classes, k = len(request.domain.classes), request.rows_per_unit
-    largest = largest_step(classes)
-    scale, bound = gradient_scale(query, classes), sensitivity(query, classes, k)
-    found = []
-    for tree, sums in zip(trees, rows.sum_gradients(trees, scale), strict=True):
-        private = sums[tree.leaves]
-        draw = noise.laplace if query.measure == "ε" else noise.gaussian
-        noisy = draw(private, cost, bound)
-        gradients = noisy[:, 0::2] / WHOLE
-        hessians = noisy[:, 1::2] * (scale.flat / scale.steep / WHOLE)
-        ordered = _in_order(tree, request.domain)
-        by_score = [
-            steps(g, h, _variance(query, cost, bound), ordered, largest=largest, widths=widths)
-            for g, h in zip(gradients.T, hessians.T, strict=True)
-        ]
-        added, spread = (rate * np.stack(part, axis=1) for part in zip(*by_score, strict=True))
-        votes = np.zeros_like(tree.votes)
-        votes[tree.leaves] = integer_votes(of_two(added[:, 0]) if classes == 2 else added)
-        vote_noise = np.zeros(tree.votes.shape)
-        vote_noise[tree.leaves] = SCALE * _centred(spread)
-        found.append(replace(tree, votes=votes, vote_noise=vote_noise))
-    return found
+def _with_votes(tree: Tree, added: Floats, spread: Floats) -> Tree:
+    """The tree with log-odds as votes: `added[leaf, score]`, and `spread` of the noise in them."""
+    votes, vote_noise = np.zeros_like(tree.votes), np.zeros(tree.votes.shape)
+    votes[tree.leaves] = integer_votes(of_two(added[:, 0]) if added.shape[1] == 1 else added)
+    vote_noise[tree.leaves] = SCALE * _centred(spread)
+    return replace(tree, votes=votes, vote_noise=vote_noise)
 
 
 def _centred(spread: Floats) -> Floats:
@@ -172,9 +239,10 @@ def _added(tree: Tree, step: Tree) -> Tree:
 
 def _variance(query: PlannedQuery, cost: int, bound: int) -> float:
     """The variance of the noise in a sum of gradients."""
-    noise = 2 * noise_scale(cost, bound) ** 2
     if query.measure == "μ²":
         noise = gaussian_variance(cost, bound)
+    else:
+        noise = 2 * noise_scale(cost, bound) ** 2
     return float(noise / WHOLE**2)
 
 
@@ -226,10 +294,8 @@ def random_trees(domain: Domain, trees: int, depth: int, bits: Bits) -> list[Tre
 
 
 def _score_columns(request: Request) -> int:
-    """One for each class, or one for two.
-
-    One more counts for the stored leaves of trees that are fitted together: of at most four, in two
-    bytes each.
+    """One column for each class (one for two classes), and one more for the stored leaves of at
+    most four trees, two bytes each.
     """
     return 1 + (len(request.domain.classes) if len(request.domain.classes) > 2 else 1)
 

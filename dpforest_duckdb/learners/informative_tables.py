@@ -19,7 +19,6 @@ size (`splits.table_codes`). On average over the tables, it is smaller than inde
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,7 +32,13 @@ from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, ScoreRule, TrainingContext
 from dpforest_duckdb.splits.choose import draw_best
 from dpforest_duckdb.splits.limits import MAX_LEAVES, fitting, most_counted
-from dpforest_duckdb.splits.table_codes import has_contrasts, like_groups, release, sums
+from dpforest_duckdb.splits.table_codes import (
+    JointTables,
+    has_contrasts,
+    like_groups,
+    release,
+    vectors_of,
+)
 from dpforest_duckdb.tree import MULTIWAY, Tree
 
 PARTS = 2**10  # of a row: the weights of classes are whole numbers of these
@@ -52,10 +57,10 @@ def draw_attributes(
         return list(request.drawn)
     if not context.accountant.plan.query("attribute"):
         return list(range(len(tables)))
-    return [one.number for one in draw(rows, tables, own_bins(request.domain), context)]
+    return [one.number for one in draw_in_bins(rows, tables, own_bins(request.domain), context)]
 
 
-def draw(
+def draw_in_bins(
     rows: CodedRows, tables: Sequence[Integers], candidates: BinCandidates, context: TrainingContext
 ) -> list[DrawnBins]:
     """An attribute for each tree in one of its options, drawn one after the other, without repeats.
@@ -111,43 +116,34 @@ def class_weights(request: Request, plan: Plan) -> Integers:
     return weights
 
 
-@dataclass(frozen=True)
-class Tables:
-    """Noisy tables of some attributes, in the order in which they were drawn.
+def trees_of(
+    tables: JointTables, request: Request, drawn: Sequence[int], growth: Growth
+) -> list[Tree]:
+    """A tree of one split for each of the attributes `drawn`, and with totals one without a split.
 
-    `counts[place][value, class]` are of the values that the domain describes, with noise of the
-    standard deviation `noise[place]` in a count. `totals[class]` are the rows of each class, with
-    noise of `noise_of_totals`; None if no table was released as contrasts.
+    `tables` are those of these attributes, in this order. `growth` has roots for the splits, and
+    grows by them.
     """
-
-    counts: Sequence[Integers]
-    noise: Sequence[float]
-    totals: Integers | None
-    noise_of_totals: float
-
-    def trees(self, request: Request, drawn: Sequence[int], growth: Growth) -> list[Tree]:
-        """A tree of one split for each of the attributes `drawn`, and with totals one without a
-        split. `growth` has roots for the splits, and grows by them.
-        """
-        places, none = np.arange(len(drawn)), np.zeros(len(drawn), dtype=np.int64)
-        splits = growth.split(places, np.array(drawn), np.full(len(drawn), MULTIWAY), none)
-        for place, first in enumerate(splits.first):
-            described = np.array(request.domain.attributes[drawn[place]].expected)
-            growth.release(first + described, self.counts[place], self.noise[place])
-        trees = growth.finished()[: len(drawn)]
-        if self.totals is not None:
-            rows = Growth(request.domain.cells, 1, len(request.domain.classes))
-            rows.release(np.arange(1), self.totals, self.noise_of_totals)
-            trees += rows.finished()
-        return trees
+    places, none = np.arange(len(drawn)), np.zeros(len(drawn), dtype=np.int64)
+    splits = growth.split(places, np.array(drawn), np.full(len(drawn), MULTIWAY), none)
+    for place, first in enumerate(splits.first):
+        described = np.array(request.domain.attributes[drawn[place]].expected)
+        growth.release(first + described, tables.counts[place], tables.noise[place])
+    trees = growth.finished()[: len(drawn)]
+    if tables.totals is not None:
+        rows = Growth(request.domain.cells, 1, len(request.domain.classes))
+        rows.release(np.arange(1), tables.totals, tables.noise_of_totals)
+        trees += rows.finished()
+    return trees
 
 
-def release_tables(
+def release_in_groups(
     private: Sequence[Integers], drawn: Sequence[int], context: TrainingContext
-) -> Tables:
+) -> JointTables:
     """Release the tables of the attributes `drawn`, of private `private[attribute][cell, class]`.
 
-    A table by itself has independent noise.
+    A table by itself has independent noise. Totals are released with the group that has contrasts,
+    if there is one.
 
     The query "tables" has one cost for each table, in nano-ε, or one that every table pays. The
     costs of a group are added up.
@@ -172,13 +168,13 @@ def release_tables(
             noise[place] = laplace_deviation(cost, k)
             continue
         counted = has_contrasts(released)
-        true = sums([private[drawn[place]] for place in group], released, counted)
+        true = vectors_of([private[drawn[place]] for place in group], released, counted)
         tables = release(true, released, cost, k, context.randomness.noise, counted)
         if counted:
             totals, noise_of_totals = tables.totals, tables.noise_of_totals
         for place, table, deviation in zip(group, tables.counts, tables.noise, strict=True):
             counts[place], noise[place] = table, deviation
-    return Tables(counts, noise, totals, noise_of_totals)
+    return JointTables(counts, noise, totals, noise_of_totals)
 
 
 def informative_tables(rule: ScoreRule) -> Learner:
@@ -199,7 +195,7 @@ def informative_tables(rule: ScoreRule) -> Learner:
         fits = fitting(sizes, np.ones(len(drawn)), MAX_LEAVES - copies, MAX_LEAVES)
         kept = np.array(drawn)[fits].tolist()
         growth = Growth(request.domain.cells, max(copies, len(kept)), len(request.domain.classes))
-        trees = release_tables(private, kept, context).trees(request, kept, growth)
+        trees = trees_of(release_in_groups(private, kept, context), request, kept, growth)
         if not accountant.plan.query("scores"):
             return Grown(trees, limited=len(drawn) - len(kept))
         context.observe(Event(Phase.COMPARE_SUMS))
@@ -211,7 +207,7 @@ def informative_tables(rule: ScoreRule) -> Learner:
         noisy = noise.laplace(counts, accountant.spend("scores"), request.rows_per_unit)
         return Grown(trees, noisy, len(drawn) - len(kept))
 
-    return Learner(grow, node_columns=_node_columns, noise={"tables": tables_deviation})
+    return Learner(grow, node_columns=_node_columns, noise={"tables": single_table_deviation})
 
 
 def _node_columns(request: Request) -> int:
@@ -219,7 +215,7 @@ def _node_columns(request: Request) -> int:
     return request.trees if len(request.domain.classes) == 2 else 1
 
 
-def tables_deviation(query: PlannedQuery, request: Request) -> float:
+def single_table_deviation(query: PlannedQuery, request: Request) -> float:
     """The largest standard deviation of a count, if each table were released by itself. In groups
     it is smaller, on average over the tables.
     """

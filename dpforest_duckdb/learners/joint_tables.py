@@ -13,10 +13,10 @@ from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
-from dpforest_duckdb.splits.table_codes import deviations, release, sums
+from dpforest_duckdb.splits.table_codes import deviations, release, vectors_of
 
 
-def release_tables(rows: CodedRows, context: TrainingContext) -> Grown:
+def release_jointly(rows: CodedRows, context: TrainingContext) -> Grown:
     """A tree without a split, and one of a single split for each attribute, with noisy counts.
 
     The first tree has the rows of each class, and so do the roots of the others. If `request.trees`
@@ -28,7 +28,7 @@ def release_tables(rows: CodedRows, context: TrainingContext) -> Grown:
     k, cost = request.rows_per_unit, accountant.spend("tables")
     private = [table[0] for table in rows.count_classes(0, 1)]
     attributes = request.domain.attributes if request.trees else ()
-    tables = release(sums(private, attributes), attributes, cost, k, noise)
+    tables = release(vectors_of(private, attributes), attributes, cost, k, noise)
     assert tables.totals is not None, "the rows are one of the blocks"
     growth = Growth(request.domain.cells, 1 + len(attributes), len(request.domain.classes))
     growth.release(np.arange(growth.trees), tables.totals, tables.noise_of_totals)
@@ -40,7 +40,7 @@ def release_tables(rows: CodedRows, context: TrainingContext) -> Grown:
     return Grown(growth.finished())
 
 
-def tables_deviation(query: PlannedQuery, request: Request) -> float:
+def joint_tables_deviation(query: PlannedQuery, request: Request) -> float:
     """The largest standard deviation of a count in the tables of all attributes."""
     attributes, k = request.domain.attributes if request.trees else (), request.rows_per_unit
     (cost,) = query.by_depth
@@ -48,5 +48,5 @@ def tables_deviation(query: PlannedQuery, request: Request) -> float:
 
 
 JOINT_TABLES = Learner(
-    release_tables, node_columns=lambda request: 1, noise={"tables": tables_deviation}
+    release_jointly, node_columns=lambda request: 1, noise={"tables": joint_tables_deviation}
 )

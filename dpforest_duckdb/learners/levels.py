@@ -16,7 +16,7 @@ from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Level, TrainingContext
-from dpforest_duckdb.splits.candidates import candidates
+from dpforest_duckdb.splits.candidates import Candidates, candidates
 from dpforest_duckdb.splits.choose import NO_SPLIT, Choice, Drawn, distinct
 from dpforest_duckdb.splits.limits import MAX_LEAVES, fitting, most_counted
 from dpforest_duckdb.tree import LEAF
@@ -42,6 +42,7 @@ class _Levels:
     rows: CodedRows
     context: TrainingContext
     growth: Growth = field(init=False)
+    _candidates: Candidates = field(init=False)
 
     def __post_init__(self) -> None:
         request = self.context.request

@@ -19,7 +19,7 @@ from dpforest_duckdb.request import Request, TrainingContext
 from dpforest_duckdb.splits.choose import draw_best
 from dpforest_duckdb.tree import Tree
 
-ENOUGH = 2**14  # about this many rows give points, if there are so many
+RATED_ROWS = 2**14  # about this many rows give points, if there are so many
 ABOVE_NOISE = 2**10  # or about this many times the noise of the draw, if that is more
 
 
@@ -42,7 +42,7 @@ def one_in(request: Request, cost: int) -> int:
     It is 1 if the domain has few combinations of values: then many rows are equal, and equal rows
     are rated together.
     """
-    enough = max(ENOUGH, float(ABOVE_NOISE * noise_scale(cost, request.rows_per_unit)))
+    enough = max(RATED_ROWS, float(ABOVE_NOISE * noise_scale(cost, request.rows_per_unit)))
     combinations = math.prod(request.domain.cells) * len(request.domain.classes)
     return max(1, int(min(request.rows, combinations) / enough))
 

@@ -21,14 +21,14 @@ from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.growth import Growth
-from dpforest_duckdb.learners.joint_tables import tables_deviation
+from dpforest_duckdb.learners.joint_tables import joint_tables_deviation
 from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
 from dpforest_duckdb.postprocess.below_root import ChildTables, Model, models
 from dpforest_duckdb.postprocess.voting import integer_votes
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.splits.choose import classified, draw_best
-from dpforest_duckdb.splits.table_codes import release, sums
+from dpforest_duckdb.splits.table_codes import release, vectors_of
 from dpforest_duckdb.tree import Tree
 
 DAMPED = 13  # a weight of naive Bayes, which is overconfident if attributes are correlated
@@ -45,7 +45,7 @@ def rooted_tables(roots: Roots) -> Learner:
         candidates = [_trees(tables, model) for model in models(tables)]
         return Grown(_drawn(candidates, rows, context))
 
-    return Learner(grow, node_columns=lambda request: 1, noise={"tables": tables_deviation})
+    return Learner(grow, node_columns=lambda request: 1, noise={"tables": joint_tables_deviation})
 
 
 def _released(rows: CodedRows, context: TrainingContext, allowed: Sequence[int]) -> ChildTables:
@@ -57,7 +57,10 @@ def _released(rows: CodedRows, context: TrainingContext, allowed: Sequence[int])
     others = [number for number in range(len(domain.attributes)) if number not in roots]
     attributes, cost = [domain.attributes[number] for number in others], accountant.spend("tables")
     true = np.stack(
-        [sums([private[a][child] for a in others], attributes) for child in range(len(private[0]))]
+        [
+            vectors_of([private[a][child] for a in others], attributes)
+            for child in range(len(private[0]))
+        ]
     )
     tables = release(true, attributes, cost, k, context.randomness.noise)
     assert tables.totals is not None, "the rows are one of the blocks"

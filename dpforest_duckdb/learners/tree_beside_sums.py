@@ -16,8 +16,9 @@ from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.informative_tables import (
     draw_attributes,
-    release_tables,
-    tables_deviation,
+    release_in_groups,
+    single_table_deviation,
+    trees_of,
 )
 from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
@@ -54,7 +55,7 @@ def _released_tables(rows: CodedRows, context: TrainingContext) -> list[Tree]:
     private = [table[0] for table in rows.count_classes(0, 1)]
     drawn = draw_attributes(rows, private, context)
     growth = Growth(request.domain.cells, len(drawn), len(request.domain.classes))
-    return release_tables(private, drawn, context).trees(request, drawn, growth)
+    return trees_of(release_in_groups(private, drawn, context), request, drawn, growth)
 
 
 def _with_log_odds(tree: Tree, request: Request, noise: float) -> Tree:
@@ -67,5 +68,5 @@ def _with_log_odds(tree: Tree, request: Request, noise: float) -> Tree:
 
 
 TREE_BESIDE_SUMS = Learner(
-    grow_both, node_columns=lambda request: 1, noise={"tables": tables_deviation}
+    grow_both, node_columns=lambda request: 1, noise={"tables": single_table_deviation}
 )

@@ -8,20 +8,12 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from dpforest_duckdb.arguments import TEXT, optional, refuse_wrong_types
-from dpforest_duckdb.domain.names import fold, spellings
-from dpforest_duckdb.domain.types import BIGINT, DOUBLE, column_type, column_types
-from dpforest_duckdb.engine.casts import selected
-from dpforest_duckdb.engine.duckdb import DuckDBEngine, refuse_no_connection
-from dpforest_duckdb.engine.frame_columns import with_texts
-from dpforest_duckdb.engine.frames import is_frame
-from dpforest_duckdb.engine.read_types import categories_of, declared_type
-from dpforest_duckdb.engine.relations import columns_of
-from dpforest_duckdb.engine.spark.scores import predicted
+from dpforest_duckdb.engine.duckdb import refuse_no_connection
+from dpforest_duckdb.engine.scores import predicted
+from dpforest_duckdb.engine.spark.scores import predicted as predicted_in_spark
 from dpforest_duckdb.engine.spark.steps import is_session
-from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.files import write_file
 from dpforest_duckdb.model.json_format import MAX_BYTES, from_json, to_json
 from dpforest_duckdb.model.plot import plot_effects, plot_importances, plot_tree
@@ -30,8 +22,6 @@ from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.dialects import Form
 from dpforest_duckdb.scoring.dialects import dialect as find_dialect
 from dpforest_duckdb.scoring.publish import publish_sql
-from dpforest_duckdb.scoring.score_sql import Scored, score_sql
-from dpforest_duckdb.sql import Sql
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,62 +37,9 @@ class Forest(ForestContent):
         """
         refuse_wrong_types(locals())
         if is_session(con):
-            return predicted(con, self, table, prefix)
+            return predicted_in_spark(con, self, table, prefix)
         refuse_no_connection(con)
-        engine = DuckDBEngine(con)
-        if isinstance(table, str):
-            return con.sql(score_sql(self, engine.scored(table), prefix=prefix, fast=True))
-        name = engine.dialect.ident("dpforest_rows")
-        relation = self._relation(con, table, name)
-        columns = engine.call(lambda: columns_of(relation))  # refuses a closed connection
-        scored = Scored(name, column_types(columns))
-        return _queried(relation, score_sql(self, scored, prefix=prefix, fast=True))
-
-    def _relation(
-        self, con: duckdb.DuckDBPyConnection, rows: Any, name: Sql
-    ) -> duckdb.DuckDBPyRelation:
-        """Rows as a relation; a DataFrame with its columns in the model's types."""
-        if isinstance(rows, duckdb.DuckDBPyRelation):
-            return rows
-        if not is_frame(rows):
-            raise UsageError(
-                "The rows to predict must be a table's name, a DuckDB relation, or a pandas, "
-                "polars or Arrow table."
-            )
-        named = (
-            "SELECT count(*) FROM (SHOW ALL TABLES) WHERE lower(name) = 'dpforest_rows_to_predict'"
-        )
-        # DuckDB finds it by its name, unless a table has that
-        dpforest_rows_to_predict = with_texts(rows)
-        try:
-            if con.sql(named).fetchall() != [(0,)]:
-                raise DpforestError(
-                    'The database has a table called "dpforest_rows_to_predict", which stands for '
-                    "the frame here: rename it."
-                )
-            relation = con.sql("FROM dpforest_rows_to_predict")
-        except duckdb.Error:
-            raise DpforestError(
-                "DuckDB cannot read this frame: pass a relation of the connection, such as "
-                "con.from_df(frame) or con.from_arrow(frame)."
-            ) from None
-        del dpforest_rows_to_predict
-        stored = columns_of(relation)
-        found = spellings(stored)
-        types, categories = {}, {}
-        for attribute in self.domain.attributes:
-            if column := found.get(fold(attribute.column)):
-                kind = column_type(stored[column])
-                types[column] = declared_type(attribute, kind)
-                if types[column] == BIGINT and kind.family != "integer":
-                    types[column] = DOUBLE  # fractions stay in what is returned
-                narrow = kind.family not in ("integer", "float") or kind.name == "FLOAT"
-                if narrow or attribute.kind != "numeric":  # other numbers are returned as they are
-                    categories[column] = categories_of(attribute)
-        if not types:
-            return relation
-        sql = f"SELECT * REPLACE ({selected(stored, types, categories, keep=True)}) FROM {name}"
-        return _queried(relation, sql)
+        return predicted(con, self, table, prefix)
 
     def to_sql(
         self,
@@ -191,13 +128,6 @@ class Forest(ForestContent):
         Raises `DpforestError` for a damaged, newer or oversized model.
         """
         return from_json(text, Forest)
-
-
-def _queried(relation: duckdb.DuckDBPyRelation, sql: str) -> duckdb.DuckDBPyRelation:
-    """The result of a query that reads a relation under the name `dpforest_rows`."""
-    found = relation.query("dpforest_rows", sql)
-    assert found is not None, "a SELECT gives a relation"
-    return found
 
 
 def load_forest(path: str | Path) -> Forest:

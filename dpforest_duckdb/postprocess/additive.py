@@ -2,10 +2,10 @@
 
 The sum of log-odds that naive Bayes gives assumes that attributes are independent within a class.
 The class shares of every value are also all that a logistic regression on those values would learn
-from the rows, if it knew which values occur together: they are its sufficient statistics. `fitted`
-takes the attributes to be independent over all rows instead, draws made-up rows from their released
-frequencies, and fits the regression to them (iterative proportional fitting: Deming & Stephan 1940;
-Darroch & Ratcliff 1972). Where attributes are independent, as in designed tables, this is the
+from the rows, if it knew which values occur together: they are its sufficient statistics.
+`iterative_proportional_fit` takes the attributes to be independent over all rows instead, draws
+made-up rows from their released frequencies, and fits the regression to them (Deming & Stephan
+1940; Darroch & Ratcliff 1972). Where attributes are independent, as in designed tables, this is the
 maximum-likelihood model; where they repeat each other, naive Bayes is as good.
 """
 
@@ -36,7 +36,7 @@ class Odds:
     added: list[Floats]
 
 
-def bayes(prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]) -> Odds:
+def naive_bayes(prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]) -> Odds:
     """Naive Bayes from P(class), P(class | value) `[value, class]` and P(value), per attribute.
 
     For two classes the sum is shifted and scaled (`calibration`).
@@ -59,9 +59,9 @@ def calibration(
     """The shift and the scale of a sum of two classes' log-odds that fit its means and variances
     within the classes.
 
-    `added[value]` are what an attribute adds, the others as for `bayes`. If the sum were Gaussian,
-    with means m1 and m0 and variance v, the log-odds would be those of all rows + (m1 - m0)/v ·
-    (sum - middle).
+    `added[value]` are what an attribute adds, the others as for `naive_bayes`. If the sum were
+    Gaussian, with means m1 and m0 and variance v, the log-odds would be those of all rows +
+    (m1 - m0)/v · (sum - middle).
     """
     mean, variance = np.zeros(2), np.zeros(2)
     for odds, share, weight in zip(added, shares, weights, strict=True):
@@ -75,11 +75,13 @@ def calibration(
     return float(np.log(prior[1] / prior[0]) - slope * mean.mean()), slope
 
 
-def fitted(prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]) -> Odds:
+def iterative_proportional_fit(
+    prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]
+) -> Odds:
     """The additive log-odds whose expected class shares per value are the released ones.
 
-    Arguments as for `bayes`. The made-up rows are the same in every call, and each value has as
-    many of them as its frequency says. Every value gets one more row, with its released shares,
+    Arguments as for `naive_bayes`. The made-up rows are the same in every call, and each value has
+    as many of them as its frequency says. Every value gets one more row, with its released shares,
     so that none is without rows. Log-odds are against the first class.
     """
     made, rows = _made_up_rows(weights)

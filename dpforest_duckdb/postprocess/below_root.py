@@ -18,13 +18,21 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.postprocess.additive import Odds, bayes, fitted, without_interaction
+from dpforest_duckdb.postprocess.additive import (
+    Odds,
+    iterative_proportional_fit,
+    naive_bayes,
+    without_interaction,
+)
 from dpforest_duckdb.postprocess.class_shares import adjusted, class_shares, shares_around
 from dpforest_duckdb.privacy.noise import LEAST_VARIANCE
 from dpforest_duckdb.splits.table_codes import code_of
 
 EMPTY = 1e-3  # the part of all rows that is spread over all cells, so that each has weight
-FITS: tuple[Callable[[Floats, Sequence[Floats], Sequence[Floats]], Odds], ...] = (bayes, fitted)
+FITS: tuple[Callable[[Floats, Sequence[Floats], Sequence[Floats]], Odds], ...] = (
+    naive_bayes,
+    iterative_proportional_fit,
+)
 
 
 @dataclass(frozen=True)
@@ -87,7 +95,7 @@ class _Shares:
 
 
 def models(tables: ChildTables) -> list[Model]:
-    """Two models of the same tables: naive Bayes (`bayes`), then a fitted one (`fitted`)."""
+    """Two models of the same tables: naive Bayes, then an iterative proportional fit."""
     prior, starts, shares = _estimated(tables)
     given = [
         (start, [each.of[child] for each in shares], [each.parts[child] for each in shares])

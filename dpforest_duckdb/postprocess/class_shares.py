@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.postprocess.curves import curves
-from dpforest_duckdb.postprocess.normal import NoisyExponential
+from dpforest_duckdb.postprocess.noisy_exponential import NoisyExponential
 
 OFFSETS = np.linspace(-6, 6, 241)  # log-odds of a value minus those of all rows
 WIDTHS = (0.1, 0.3, 0.8, 1.6, 3.0)  # standard deviations of offsets of independent values
@@ -29,9 +29,6 @@ TINY = 1e-300  # added to masses, so that no division is by 0
 FAR = 700.0  # log-odds beyond which a case is as good as certain; exp stays finite
 AT_ONCE = 2**18  # the most likelihoods that are computed together; one class may have more
 EM_TURNS = 10  # of expectation maximisation, which goes on where it was
-# Once it has freed 16 MB together, glibc keeps freed memory for the next arrays. Before, it returns
-# it to the system, and to get it again for arrays of 1 MB takes half of the time here.
-np.empty(2**24, dtype=np.int8)
 
 
 def adjusted(
@@ -157,6 +154,7 @@ def _log_likelihood(table: Floats, labels: slice, grid: Floats, variance: float)
     number, with the distribution of `_rows`. So empty values take the shares of all rows. Where
     most values have few rows, a count that is hardly above the noise is taken for noise.
     """
+    _keep_freed_memory()
     rest, rows = table.shape[1] - 1, table.sum(axis=1)
     count = table.T[labels, :, None]
     others = rows[:, None] - count
@@ -174,6 +172,17 @@ def _log_likelihood(table: Floats, labels: slice, grid: Floats, variance: float)
     without_rows = math.log(found.empty) + without_rows / 2 - math.log(variance)
     likelihood: Floats = np.logaddexp(with_rows, without_rows)
     return likelihood
+
+
+@cache
+def _keep_freed_memory() -> None:
+    """Let glibc keep freed memory for the next arrays, which it does once it has freed 16 MB
+    together.
+
+    Before, it returns memory to the system, and to get it again for arrays of 1 MB takes half of
+    the time here.
+    """
+    np.empty(2**24, dtype=np.int8)
 
 
 @dataclass(frozen=True)

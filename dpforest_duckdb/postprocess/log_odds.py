@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
+from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.postprocess.additive import calibration, made_up
 from dpforest_duckdb.postprocess.class_shares import adjusted, class_shares
 from dpforest_duckdb.postprocess.shrinkage import sum_upward
@@ -76,8 +77,9 @@ def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
     split_by = [request.domain.attributes[tree.attribute[0]] for tree in trees]
     variances = [_variance(tree) for tree in trees]
     counts = [_counts(tree)[1:] for tree in trees]
-    described = [list(attribute.expected) for attribute in split_by]
-    tables = [noisy[cells] for noisy, cells in zip(counts, described, strict=True)]
+    tables = [
+        noisy[list(attribute.expected)] for attribute, noisy in zip(split_by, counts, strict=True)
+    ]
     figures = [(_counts(tree)[0], _variance(tree)) for tree in rows]
     figures += [
         (table.sum(axis=0), len(table) * variance)
@@ -88,21 +90,39 @@ def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
     # move towards equal shares by the noise: a rare class may be less rare than it seems
     prior = np.clip(total, 0, None) + math.sqrt(spread)
     prior /= prior.sum()
-    found = Evidence([], [], [], prior)
-    for attribute, cells, table, variance in zip(
-        split_by, described, tables, variances, strict=True
-    ):
-        moved, noise = adjusted(table, variance, total, spread)
-        likely = class_shares(moved, prior, noise, attribute.used_in_order)
-        held = np.clip(moved.sum(axis=1), 0, None) + 1e-9
-        shares, weight = np.tile(prior, (attribute.cells, 1)), np.zeros(attribute.cells)
-        added = np.zeros(shares.shape)
-        shares[cells], weight[cells] = likely, held / held.sum()
-        added[cells] = np.log(likely / (weight[cells] @ likely))
-        found.shares.append(shares)
-        found.weight.append(weight)
-        found.added.append(added)
-    return found
+    parts = [
+        _part(attribute, *adjusted(table, variance, total, spread), prior)
+        for attribute, table, variance in zip(split_by, tables, variances, strict=True)
+    ]
+    return Evidence(
+        added=[part.added for part in parts],
+        shares=[part.shares for part in parts],
+        weight=[part.weight for part in parts],
+        prior=prior,
+    )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The evidence of one tree: `added[value, class]`, `shares[value, class]`, `weight[value]`."""
+
+    added: Floats
+    shares: Floats
+    weight: Floats
+
+
+def _part(attribute: Attribute, table: Floats, variance: float, prior: Floats) -> _Part:
+    """The evidence of an attribute, from noisy counts `table[value, class]` of the values that the
+    domain describes, each with noise of this variance.
+    """
+    cells = list(attribute.expected)
+    likely = class_shares(table, prior, variance, attribute.used_in_order)
+    held = np.clip(table.sum(axis=1), 0, None) + TINY
+    shares, weight = np.tile(prior, (attribute.cells, 1)), np.zeros(attribute.cells)
+    added = np.zeros(shares.shape)
+    shares[cells], weight[cells] = likely, held / held.sum()
+    added[cells] = np.log(likely / (weight[cells] @ likely))
+    return _Part(added, shares, weight)
 
 
 def _counts(tree: Tree) -> Floats:

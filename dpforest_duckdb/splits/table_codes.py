@@ -95,7 +95,7 @@ def parts(attributes: Sequence[Attribute], rows_per_unit: int) -> int:
     return min(WHOLE * max(blocks(attributes)), most)
 
 
-def sums(
+def vectors_of(
     tables: Sequence[Integers], attributes: Sequence[Attribute], rows: bool = True
 ) -> Integers:
     """The private vectors `[class, dimension]`, in rows, of private `tables[cell, class]`.
@@ -111,11 +111,12 @@ def sums(
 
 @dataclass(frozen=True)
 class JointTables:
-    """Tables that were released together, with the standard deviation of the noise in a count.
+    """Tables that were released together or in groups, with the standard deviation of the noise in
+    a count.
 
     `counts[attribute][…, value, class]` are of the values that the domain describes, with noise of
     `noise[attribute]`. `totals[…, class]` are the rows of each class, with noise of
-    `noise_of_totals`; None if the number of rows was left out.
+    `noise_of_totals`; None if they were not released.
     """
 
     counts: list[Integers]
@@ -132,8 +133,8 @@ def release(
     noise: CountNoise,
     rows: bool = True,
 ) -> JointTables:
-    """The tables of private `vectors[…, class, dimension]` of `sums`, with joint noise for nano-ε
-    `cost`. They may be published.
+    """The tables of private `vectors[…, class, dimension]`, as `vectors_of` makes them, with joint
+    noise for nano-ε `cost`. They may be published.
     """
     scale = parts(attributes, rows_per_unit)
     all_blocks, sensitivity = blocks(attributes, rows), rows_per_unit * scale

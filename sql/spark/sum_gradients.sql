@@ -23,7 +23,7 @@ WITH layer0 AS (
   SELECT
 {% for label in shares %}
     CASE `class` WHEN {{ label }} THEN {{ whole }} ELSE 0 END - `p{{ label }}` AS `g{{ label }}`,
-    ({{ steep }} * `p{{ label }}` * ({{ whole }} - `p{{ label }}`)) div {{ whole * flat }} AS `h{{ label }}`,
+    ({{ hessian_numerator }} * `p{{ label }}` * ({{ whole }} - `p{{ label }}`)) div {{ whole * hessian_denominator }} AS `h{{ label }}`,
 {% endfor %}
     posexplode(`leaves`) AS (`tree`, `node`)
   FROM shares

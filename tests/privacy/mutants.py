@@ -282,8 +282,8 @@ def tables_in_two_groups() -> None:
 
 def grouped_rows_counted_twice() -> None:
     """A row counts twice in tables that are released in groups."""
-    sums = informative_tables.sums
-    informative_tables.sums = lambda tables, attributes, rows: 2 * sums(tables, attributes, rows)
+    vectors = informative_tables.vectors_of
+    informative_tables.vectors_of = lambda *given: 2 * vectors(*given)
 
 
 def mixtures_rated_without_bound() -> None:
@@ -304,7 +304,7 @@ def points_drawn_as_rows() -> None:
 
 def pairs_drawn_as_one_count() -> None:
     """A sum of several counts is drawn by as if a row raised it by one at most."""
-    draw = informative_tables.draw
+    draw = informative_tables.draw_in_bins
 
     def one_row(rows: Any, tables: Any, candidates: Any, context: Any) -> Any:
         best = informative_tables.draw_best
@@ -314,7 +314,7 @@ def pairs_drawn_as_one_count() -> None:
         finally:
             informative_tables.draw_best = best
 
-    informative_tables.draw = one_row
+    informative_tables.draw_in_bins = one_row
 
 
 def rows_in_two_bins() -> None:
@@ -520,14 +520,14 @@ def joint_tables_with_true_totals() -> None:
 
 def joint_tables_print_the_number_of_rows() -> None:
     """Joint tables say how many rows they count."""
-    sums = joint_tables.sums
+    vectors = joint_tables.vectors_of
 
     def said(*args: Any) -> Any:
-        found = sums(*args)
+        found = vectors(*args)
         print(f"{found[:, 0].sum()} rows")
         return found
 
-    joint_tables.sums = said
+    joint_tables.vectors_of = said
 
 
 def true_gradients_printed() -> None:

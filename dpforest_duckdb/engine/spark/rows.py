@@ -23,12 +23,9 @@ from dpforest_duckdb.engine.base import (
     Coding,
     Gradients,
     Splits,
-    dense,
-    in_dimensions,
-    scores_of,
-    symmetric,
 )
 from dpforest_duckdb.engine.exponentials import Mixture, Shares
+from dpforest_duckdb.engine.grids import dense, in_dimensions, scores_of, symmetric
 from dpforest_duckdb.engine.siblings import Siblings
 from dpforest_duckdb.engine.spark.added_votes import AddedVotes
 from dpforest_duckdb.engine.spark.layout import Layout
@@ -276,8 +273,8 @@ class SparkRows:
             layers=shares.layers,
             shares=shares.by_class,
             whole=scale.whole,
-            steep=scale.steep,
-            flat=scale.flat,
+            hessian_numerator=scale.hessian_numerator,
+            hessian_denominator=scale.hessian_denominator,
         )
         tree, node, *parts = self._numbers(
             self._steps.rows(sql, step="sum_gradients"), 2 + 2 * len(shares.by_class)

@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.learners.boosting import l1_per_row
 from dpforest_duckdb.privacy.noise import gaussian_variance, laplace_deviation, noise_scale
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.ours import constants
@@ -83,13 +84,8 @@ def one_tree_shows_all(request: Request) -> bool:
 
 def deep_trees_pay(request: Request) -> bool:
     """Whether the signal is strong enough for deep random trees and finer bins."""
-    most = 1 if request.squared_mu else _most_of_a_row(request)
+    most = 1 if request.squared_mu else l1_per_row(classes_in(request))
     return signal(request) >= constants.AMPLE * most
-
-
-def _most_of_a_row(request: Request) -> int:
-    """The most that a row adds to the sums of gradients and hessians (`learners.boosting`)."""
-    return 1 if classes_in(request) == 2 else 3
 
 
 def mostly_numeric(request: Request) -> bool:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dpforest_duckdb.postprocess.normal import NoisyExponential
+from dpforest_duckdb.postprocess.noisy_exponential import NoisyExponential
 
 
 @pytest.mark.parametrize(
