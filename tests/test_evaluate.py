@@ -27,7 +27,6 @@ from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import Closing
-from dpforest_duckdb.model.evaluate import UNSEEN, evaluate
 from dpforest_duckdb.model.figures import (
     EDGES,
     HALF,
@@ -43,6 +42,8 @@ from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import SeededBits
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.training.evaluation import UNSEEN
+from dpforest_duckdb.training.evaluation import evaluate_table as evaluate
 from dpforest_duckdb.training.prepare import prepare
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")

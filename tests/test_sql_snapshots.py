@@ -33,11 +33,11 @@ from dpforest_duckdb.engine import (
 from dpforest_duckdb.engine import rows as coded_rows
 from dpforest_duckdb.engine.base import Coding, Gradients, Splits
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring import score_sql
 from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.training.evaluation import evaluate_table
 from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, Guarantee, Tree
 
 FOLDER = Path(__file__).parent / "snapshots" / "steps"
@@ -114,7 +114,7 @@ def _session(con: duckdb.DuckDBPyConnection) -> None:
         version="VERSION",
     )
     forest.to_sql("t")
-    evaluate(engine, forest, engine.table("t"))
+    evaluate_table(engine, forest, engine.table("t"))
 
 
 @pytest.fixture(scope="module")

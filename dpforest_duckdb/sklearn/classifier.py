@@ -36,7 +36,6 @@ from dpforest_duckdb.ledger.accounts import NoAccount
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.model.effects import importances
-from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.model.figures import Evaluation
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.scoring.score_sql import Scored, score_sql, share_names
@@ -52,6 +51,7 @@ from dpforest_duckdb.sklearn.inputs import (
     texts,
 )
 from dpforest_duckdb.sql import Sql
+from dpforest_duckdb.training.evaluation import evaluate_table
 from dpforest_duckdb.training.prepare import prepare
 
 UNRECORDED = (
@@ -254,7 +254,7 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 frame = Frame.of(forest.table, rows, GivenDatabase(memory))
                 engine = SourceEngine(frame, DuckDBEngine(memory.connection))
                 table = engine.table(forest.table)
-                return evaluate(engine, forest, table, epsilon=epsilon, account=account)
+                return evaluate_table(engine, forest, table, epsilon=epsilon, account=account)
 
     def to_sql(self, table: str, **options: Any) -> str:
         """SQL that scores a table with the same columns (see `Forest.to_sql`)."""

@@ -9,9 +9,9 @@ from typing import Any
 from dpforest_duckdb.arguments import refuse_wrong_types
 from dpforest_duckdb.engine.base import Trace
 from dpforest_duckdb.errors import UsageError
-from dpforest_duckdb.model import evaluate as model
 from dpforest_duckdb.model.figures import Evaluation
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.training.evaluation import evaluate_table
 from dpforest_duckdb.training.opening import FoundRows, Rows, find_rows
 
 
@@ -73,6 +73,6 @@ def figures(
     """The figures of a forest on rows that were found; `options` are those of `evaluate`."""
     of_table = found.in_table and dataset is None
     account = None if of_table else found.account(ledger, dataset)
-    return model.evaluate(
+    return evaluate_table(
         found.engine, forest, found.table, account=account, ledger=ledger, **options
     )

@@ -22,8 +22,8 @@ from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.accounts import NoAccount
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
-from dpforest_duckdb.model.evaluate import evaluate
 from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.training.evaluation import evaluate_table
 from dpforest_duckdb.training.opening import find_rows
 from dpforest_duckdb.training.train import train_many
 
@@ -152,7 +152,7 @@ def test_rows_of_another_table_than_was_debited_are_not_read(
     engine = DuckDBEngine(con)
     read = {
         "train": run.execute,
-        "evaluate": lambda: evaluate(engine, forest, engine.table("t"), epsilon=1),
+        "evaluate": lambda: evaluate_table(engine, forest, engine.table("t"), epsilon=1),
     }[with_rows]
     with pytest.raises(DpforestError, match="replaced or changed after the debit"):
         read()
@@ -204,7 +204,7 @@ def test_no_other_account_stands_in_for_that_of_a_table(
                 ready(con, rows, epsilon=50, account=other, domain=domain)
         for epsilon in (None, 50):
             with pytest.raises(UsageError, match="a table has a budget of its own"):
-                evaluate(engine, forest, engine.table("t"), epsilon=epsilon, account=other)
+                evaluate_table(engine, forest, engine.table("t"), epsilon=epsilon, account=other)
     assert account(con).budget().spent_epsilon == NANO
     assert not book.path.exists()
 
@@ -223,7 +223,7 @@ def test_a_query_of_a_table_that_was_capped_meanwhile_gives_nothing(
     with pytest.raises(BudgetError, match="may read table"):
         release_uncapped(run)
     with pytest.raises(BudgetError, match="may read table"):
-        evaluate(found.engine, forest, found.table, account=budget)
+        evaluate_table(found.engine, forest, found.table, account=budget)
 
 
 def test_a_failure_after_the_debit_says_that_the_debit_stays(
@@ -239,7 +239,7 @@ def test_a_failure_after_the_debit_says_that_the_debit_stays(
         run.execute()
     engine = DuckDBEngine(con)
     with pytest.raises(DpforestError, match=r"^No\. The debit stays"):
-        evaluate(engine, forest, engine.table("t"), epsilon=1)
+        evaluate_table(engine, forest, engine.table("t"), epsilon=1)
 
 
 def test_a_debit_whose_end_is_not_recorded_gets_a_warning(

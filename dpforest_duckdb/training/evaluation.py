@@ -37,7 +37,7 @@ EVALUATE = "evaluate"  # stands for the recipe in the ledger
 UNSEEN = "the model never saw these rows"  # what --unseen records in the ledger
 
 
-def evaluate(
+def evaluate_table(
     engine: Engine,
     forest: ForestContent,
     table: TableInfo,
