@@ -114,12 +114,12 @@ def _by_recipe(found: list[Branch]) -> list[tuple[int, int | None, str, list[str
 
     Neighbouring branches of one recipe with the same queries are one.
     """
-    from dpforest_duckdb.privacy.plan import COUNTS
+    from dpforest_duckdb.privacy.plan import ROW_COUNTS
 
     ranges: list[tuple[int, int | None, str, list[str]]] = []
     for branch in found:
         least, name = branch.least, branch.recipe.name
-        purposes = [q.purpose for q in branch.plans[0].queries if q.purpose not in COUNTS]
+        purposes = [q.purpose for q in branch.plans[0].queries if q.purpose not in ROW_COUNTS]
         if ranges and ranges[-1][2:] == (name, purposes):
             least, *_ = ranges.pop()
         ranges.append((least, branch.most, name, purposes))
@@ -209,11 +209,11 @@ def _with_delta(branches: list[Branch]) -> str:
 
 def _count_lines(run: Run) -> list[list[object]]:
     """A line for each query that counts the rows: all branches share them."""
-    from dpforest_duckdb.privacy.plan import AGAIN, COUNTS
+    from dpforest_duckdb.privacy.plan import AGAIN, ROW_COUNTS
 
     lines = []
     for query in run.plan.queries:
-        if query.purpose in COUNTS:
+        if query.purpose in ROW_COUNTS:
             line = _query_line(((query, run.request),) * 2, run.recipe)
             if query.purpose == AGAIN:
                 line[2], line[-1] = f"{line[2]} at most", f"{line[-1]} at least"
@@ -226,10 +226,12 @@ def _branch_lines(branch: Branch) -> list[list[object]]:
 
     It shows ranges where figures depend on the number of rows.
     """
-    from dpforest_duckdb.privacy.plan import COUNTS
+    from dpforest_duckdb.privacy.plan import ROW_COUNTS
 
     rows = _rows(branch.least, branch.most)
-    first, last = ([q for q in plan.queries if q.purpose not in COUNTS] for plan in branch.plans)
+    first, last = (
+        [q for q in plan.queries if q.purpose not in ROW_COUNTS] for plan in branch.plans
+    )
     return [
         [
             rows,

@@ -15,7 +15,7 @@ from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.noise import CountNoise
-from dpforest_duckdb.privacy.plan import COUNTS, Plan, counting
+from dpforest_duckdb.privacy.plan import ROW_COUNTS, Plan, counting
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import unobserved
@@ -69,7 +69,7 @@ def counted(request: Request, forest: Forest) -> Request:
     first = []
     for line in forest.guarantee.plan:
         purpose, cost = line.split(":")[0], line.split(" = ")[1]
-        if purpose in COUNTS:
+        if purpose in ROW_COUNTS:
             first.append(counting(purpose, (int(Fraction(cost) * NANO),)))
     return replace(request, preliminary=tuple(first))
 

@@ -42,7 +42,7 @@ from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.gaussian_dp import drawn_cost
-from dpforest_duckdb.privacy.plan import COUNTS, Measure, PlannedQuery
+from dpforest_duckdb.privacy.plan import ROW_COUNTS, Measure, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, Mechanism
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -304,7 +304,7 @@ def test_the_mechanisms_are_given_what_the_plan_says(
     assert mechanisms == {EXPONENTIAL}, "permute-and-flip costs four times as much in μ²"
     measure: Measure = "μ²" if delta else "ε"
     settled = find("boosted").plan(_seen(counted(run.request, forest)))
-    counts = [query.total for query in settled.queries if query.purpose in COUNTS]
+    counts = [query.total for query in settled.queries if query.purpose in ROW_COUNTS]
     bins, sweep = settled.query("bins"), settled.query("sweep")
     assert bins is not None
     assert sweep is not None
@@ -715,7 +715,7 @@ def test_each_attribute_that_is_cut_is_paid_for(monkeypatch: pytest.MonkeyPatch,
         bits = Randomness.seeded(0).bits
     cut_at_medians(private, request, Accountant(plan, NANO), bits)
     assert spent == query.total
-    counts = sum(each.total for each in plan.queries if each.purpose in COUNTS)
+    counts = sum(each.total for each in plan.queries if each.purpose in ROW_COUNTS)
     assert query.total == pytest.approx(0.08 * (NANO - counts), rel=1e-6)
 
 

@@ -8,7 +8,7 @@ import pytest
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
-from dpforest_duckdb.privacy.plan import COUNTS, Plan
+from dpforest_duckdb.privacy.plan import ROW_COUNTS, Plan
 from dpforest_duckdb.recipes import adaptation, find
 from dpforest_duckdb.recipes.branches import branches
 from dpforest_duckdb.recipes.recipe import Recipe
@@ -38,7 +38,7 @@ def test_branches_end_where_the_recipe_or_its_queries_change_and_cost_no_more_th
         return recipe, asked(recipe.plan(adapted))
 
     def asked(plan: Plan) -> list[tuple[str, str]]:
-        queries = (query for query in plan.queries if query.purpose not in COUNTS)
+        queries = (query for query in plan.queries if query.purpose not in ROW_COUNTS)
         return [(query.purpose, query.measure) for query in queries]
 
     found = branches(auto, request)
@@ -64,7 +64,8 @@ def test_all_costs_of_a_branch_are_in_one_measure() -> None:
     assert {plan.uses_delta for branch in found for plan in branch.plans} == {False, True}
     for branch in found:
         first, last = (
-            [q.measure for q in plan.queries if q.purpose not in COUNTS] for plan in branch.plans
+            [q.measure for q in plan.queries if q.purpose not in ROW_COUNTS]
+            for plan in branch.plans
         )
         assert first == last
 

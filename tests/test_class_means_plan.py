@@ -15,7 +15,7 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
-from dpforest_duckdb.privacy.plan import COUNTS
+from dpforest_duckdb.privacy.plan import ROW_COUNTS
 from dpforest_duckdb.recipes import adaptation, find
 from dpforest_duckdb.recipes.ours.auto import MEANS_OR_LOG_ODDS
 from dpforest_duckdb.recipes.ours.constants import AMPLE, CLEAN
@@ -102,9 +102,9 @@ def test_products_are_released_from_where_their_noise_is_small_enough() -> None:
     def purposes(rows: int) -> list[str]:
         return [query.purpose for query in recipe.plan(replace(request, rows=rows)).queries]
 
-    few = [*COUNTS, "window", "squares", "mixture", "means"]
+    few = [*ROW_COUNTS, "window", "squares", "mixture", "means"]
     assert purposes(AMPLE) == few != purposes(enough)
-    assert purposes(AMPLE - 1) == [*COUNTS, "window", "squares", "means"]
+    assert purposes(AMPLE - 1) == [*ROW_COUNTS, "window", "squares", "means"]
     assert "products" not in purposes(0)  # before the number of rows is known
 
 

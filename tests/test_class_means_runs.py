@@ -27,7 +27,7 @@ from dpforest_duckdb.privacy.amounts import NANO, atto_delta
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.gaussian_dp import drawn_epsilon
 from dpforest_duckdb.privacy.noise import ExactNoise
-from dpforest_duckdb.privacy.plan import COUNTS
+from dpforest_duckdb.privacy.plan import ROW_COUNTS
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, Mechanism
 from dpforest_duckdb.recipes.ours.auto import MEANS_OR_LOG_ODDS
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
@@ -177,7 +177,7 @@ def test_auto_takes_class_means_unless_one_attribute_suffices(
     assert forest.guarantee.plan == account.plan.lines()
     costs = {purpose: account.plan.query(purpose) for purpose in purposes}
     assert STRONGEST in purposes
-    first = [purpose for purpose in purposes if purpose in (*COUNTS, "bounds", STRONGEST)]
+    first = [purpose for purpose in purposes if purpose in (*ROW_COUNTS, "bounds", STRONGEST)]
     assert [call.price for call in spent.by("laplace")[: len(first)]] == [
         (costs[purpose].total, 3 * (18 if purpose == "bounds" else 1)) for purpose in first
     ]
@@ -233,6 +233,6 @@ def test_few_rows_and_a_tiny_budget_end_no_run(
     assert spending(account).epsilon == account.plan.epsilon <= epsilon * NANO
     assert forest.guarantee.plan == account.plan.lines()
     first = account.plan.queries[:3]
-    assert [query.purpose for query in first] == [*COUNTS, STRONGEST]
+    assert [query.purpose for query in first] == [*ROW_COUNTS, STRONGEST]
     assert sum(query.total for query in first[:2]) <= epsilon * NANO / 10
     assert [call.price for call in spent.by("laplace")[:3]] == [(q.total, 5) for q in first]

@@ -31,7 +31,7 @@ from dpforest_duckdb.postprocess.log_odds import (
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.noise import ExactNoise
-from dpforest_duckdb.privacy.plan import COUNTS
+from dpforest_duckdb.privacy.plan import ROW_COUNTS
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.ours.auto_rules import FEWEST, MOST
@@ -129,7 +129,7 @@ def test_tables_are_adjusted_to_the_minimum_variance_class_totals() -> None:
     request = find("auto").request(domain(6), NANO)
     request = dataclasses.replace(request, trees=6, histogram=(400, 600), rows=1000)
     plan = find("auto").plan(request)
-    tables, costs = plan.query("tables"), [q.total for q in plan.queries if q.purpose in COUNTS]
+    tables, costs = plan.query("tables"), [q.total for q in plan.queries if q.purpose in ROW_COUNTS]
     assert tables is not None
     assert len(costs) == 2
     scale, random = NANO / tables.by_depth[0], np.random.default_rng(0)

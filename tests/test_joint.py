@@ -23,7 +23,7 @@ from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import ExactNoise
-from dpforest_duckdb.privacy.plan import COUNTS
+from dpforest_duckdb.privacy.plan import ROW_COUNTS
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.sampler import MAX_DENOMINATOR
 from dpforest_duckdb.recipes import find
@@ -193,7 +193,7 @@ def test_the_noise_is_given_what_the_plan_says(
     assert asked.bound == rows_per_unit * parts(domain.attributes, rows_per_unit)
     # what is noised is the vectors in the parts that the bound is in
     assert asked.private[:, 0].sum() == 300 * asked.bound
-    assert [line.split(":")[0] for line in forest.guarantee.plan] == [*COUNTS, "tables"]
+    assert [line.split(":")[0] for line in forest.guarantee.plan] == [*ROW_COUNTS, "tables"]
 
 
 def test_every_attribute_has_its_tree_behind_the_rows(
@@ -221,7 +221,7 @@ def test_the_default_releases_all_tables_and_with_more_rows_below_roots(
         forest = fit(con, "t", domain=domain, epsilon=epsilon, seed=2)
         purposes[epsilon] = {line.split(",")[0] for line in forest.guarantee.plan}
     together = "tables: joint noise"
-    assert {line.split(":")[0] for line in purposes[0.5]} == {*COUNTS, "tables"}
+    assert {line.split(":")[0] for line in purposes[0.5]} == {*ROW_COUNTS, "tables"}
     assert all(together in each for each in purposes.values())
     rooted = [epsilon for epsilon, each in purposes.items() if any("root:" in p for p in each)]
     assert rooted == [100]

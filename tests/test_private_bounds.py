@@ -39,7 +39,7 @@ from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.gaussian_dp import drawn_cost
 from dpforest_duckdb.privacy.noise import laplace_deviation
-from dpforest_duckdb.privacy.plan import COUNTS, Measure
+from dpforest_duckdb.privacy.plan import ROW_COUNTS, Measure
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Mechanism
 from dpforest_duckdb.recipes import adaptation, find
@@ -249,7 +249,7 @@ def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: in
             assert before.queries[: len(asked_before)] == asked_before, "what was asked stays"
             assert plan.query(window(turn)) is not None
         purposes = [query.purpose for query in asked.preliminary]
-        assert purposes[: purposes.index(BOUNDS)] == list(COUNTS)[: 1 if rows > 10**6 else 2]
+        assert purposes[: purposes.index(BOUNDS)] == list(ROW_COUNTS)[: 1 if rows > 10**6 else 2]
         windows = [query.total for query in asked.preliminary[purposes.index(BOUNDS) + 1 :]]
         assert 0 < sum(windows) <= whole / 2
 
@@ -306,8 +306,8 @@ def test_a_run_asks_of_bounds_what_its_plan_says(
         rows_per_unit=2, ledger=tmp_path / "l",
     )  # fmt: skip
     plan = run.execute().guarantee.plan
-    first = [line for line in plan if line.split(":")[0] in (*COUNTS, BOUNDS)]
-    assert [line.split(":")[0] for line in first] == [*COUNTS[:counts], BOUNDS]
+    first = [line for line in plan if line.split(":")[0] in (*ROW_COUNTS, BOUNDS)]
+    assert [line.split(":")[0] for line in first] == [*ROW_COUNTS[:counts], BOUNDS]
     assert [call.price for call in given[: len(first)]] == [
         (Fraction(line.split(" = ")[1]) * NANO, 2) for line in first
     ]

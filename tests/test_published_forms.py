@@ -19,7 +19,7 @@ from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
 from dpforest_duckdb.privacy.noise import CountNoise
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Mechanism
 from dpforest_duckdb.recipes import RECIPES, find
-from dpforest_duckdb.recipes.leaf_queries import COUNTS, LABEL, SMOOTH_LABEL
+from dpforest_duckdb.recipes.leaf_queries import LABEL, LEAF_COUNTS, SMOOTH_LABEL
 from dpforest_duckdb.recipes.published.dprf_gini import within_noise
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.recipes.stopping import children_within_noise, unsupported
@@ -70,7 +70,7 @@ def test_what_a_tree_sees_how_many_children_a_split_has_and_when_a_node_ends() -
         form = recipe.published or recipe
         assert (form.rows, recipe.rows) == (in_text, rigorous), name
         assert {form.split_type, recipe.split_type} == {children}, name
-        assert (form.leaf, recipe.leaf) == LEAVES.get(name, (COUNTS, COUNTS)), name
+        assert (form.leaf, recipe.leaf) == LEAVES.get(name, (LEAF_COUNTS, LEAF_COUNTS)), name
         for each in (form, recipe):
             query = each.whole_plan(each.request(four_attributes(), NANO)).query("leaf")
             assert query is None or query.mechanism == each.leaf.mechanism, name

@@ -27,7 +27,7 @@ from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.gaussian_dp import pure_epsilon
 from dpforest_duckdb.privacy.noise import ExactNoise, laplace_deviation
-from dpforest_duckdb.privacy.plan import AGAIN, COUNTS, ROWS, Plan, PlanError, PlannedQuery
+from dpforest_duckdb.privacy.plan import AGAIN, ROW_COUNTS, ROWS, Plan, PlanError, PlannedQuery
 from dpforest_duckdb.recipes import adaptation, find
 from dpforest_duckdb.recipes.ours.auto_rules import choice_part
 from dpforest_duckdb.recipes.row_count_queries import count_cost, count_queries
@@ -61,7 +61,7 @@ def even(rows: int, classes: int) -> Any:
 
 
 def costs(queries: Sequence[PlannedQuery]) -> list[int]:
-    return [query.total for query in queries if query.purpose in COUNTS]
+    return [query.total for query in queries if query.purpose in ROW_COUNTS]
 
 
 @settings(max_examples=300, deadline=None)
@@ -114,7 +114,7 @@ def test_the_second_count_is_asked_if_the_first_is_too_noisy_and_costs_what_it_t
 )  # fmt: skip
 def test_few_rows_are_counted_for_4_percent_and_many_for_a_400th(rows: int, second: float) -> None:
     queries = asked(rows).preliminary
-    assert [query.purpose for query in queries] == list(COUNTS)[: 2 if second else 1]
+    assert [query.purpose for query in queries] == list(ROW_COUNTS)[: 2 if second else 1]
     assert sum(costs(queries)) / NANO == pytest.approx(0.0025 + second, abs=1e-6)
 
 
@@ -253,7 +253,7 @@ def test_no_number_of_rows_makes_a_plan_dearer_than_its_budget(recipe: str, delt
             plan = then.plan(settled)
             assert plan.fits(epsilon, delta)
             assert plan.queries[: len(settled.preliminary)] == settled.preliminary
-            counts = [query.purpose for query in plan.queries if query.purpose in COUNTS]
+            counts = [query.purpose for query in plan.queries if query.purpose in ROW_COUNTS]
             assert counts in ([ROWS], [ROWS, AGAIN])
 
 

@@ -31,7 +31,7 @@ from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes import RECIPES, find
 from dpforest_duckdb.recipes.conformance import NO_TEXT
-from dpforest_duckdb.recipes.leaf_queries import COUNTS
+from dpforest_duckdb.recipes.leaf_queries import LEAF_COUNTS
 from dpforest_duckdb.recipes.published import rana_forest
 from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
@@ -532,7 +532,7 @@ def test_the_lines_cover_every_piece_of_a_recipe(name: str) -> None:
         field for field in ("stop", "adapt", "second", "distinct_roots") if getattr(recipe, field)
     }
     assert needed <= stated
-    assert recipe.leaf == COUNTS or "leaf" in stated
+    assert recipe.leaf == LEAF_COUNTS or "leaf" in stated
 
 
 @pytest.mark.parametrize("name", STATED)

@@ -27,7 +27,7 @@ from dpforest_duckdb.privacy.wording import is_known, wording
 
 Measure = Literal["ε", "μ²"]
 # the purposes of the queries that count the rows of each class
-ROWS, AGAIN = COUNTS = ("rows", "rows again")
+ROWS, AGAIN = ROW_COUNTS = ("rows", "rows again")
 LAPLACE = "discrete Laplace"
 
 
@@ -156,7 +156,7 @@ class Plan:
         """The inverse variance of the noise in the rows of a class, of each query that counts
         them.
         """
-        counts = [query for query in self.queries if query.purpose in COUNTS]
+        counts = [query for query in self.queries if query.purpose in ROW_COUNTS]
         noise = [laplace_deviation(query.total, rows_per_unit) for query in counts]
         return [1 / max(deviation**2, LEAST_VARIANCE) for deviation in noise]
 

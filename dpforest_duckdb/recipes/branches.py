@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpforest_duckdb.privacy.plan import COUNTS, Plan
+from dpforest_duckdb.privacy.plan import ROW_COUNTS, Plan
 from dpforest_duckdb.recipes.adaptation import adapted
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
@@ -56,7 +56,9 @@ def branches(recipe: Recipe, request: Request) -> list[Branch]:
     @functools.cache
     def queries(rows: int) -> tuple[object, ...]:
         successor, sized = at(rows)
-        asked = [query for query in successor.plan(sized).queries if query.purpose not in COUNTS]
+        asked = [
+            query for query in successor.plan(sized).queries if query.purpose not in ROW_COUNTS
+        ]
         return id(successor), *((query.purpose, query.measure) for query in asked)
 
     def start_of(found: tuple[object, ...], low: int, high: int) -> int:

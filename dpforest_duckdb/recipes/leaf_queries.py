@@ -60,7 +60,7 @@ def _one_hot(label: Integers, classes: int) -> Integers:
     return np.eye(classes, dtype=np.int64)[label]
 
 
-COUNTS = Leaf(LAPLACE, _counts)
+LEAF_COUNTS = Leaf(LAPLACE, _counts)
 LABEL = Leaf(PERMUTE_AND_FLIP.on("class counts"), _label, "label")
 SMOOTH_FLAWS = (
     "The exponential mechanism is not private with smooth sensitivity.",

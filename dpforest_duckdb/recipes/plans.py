@@ -19,7 +19,7 @@ from dpforest_duckdb.privacy.plan import (
 from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.request import Request
 
-BINS = 8  # percent of a budget for private medians
+MEDIANS_PERCENT = 8  # percent of a budget for private medians
 
 Weights = Sequence[int | Fraction]
 PlanRule = Callable[[Request], Plan]
@@ -68,7 +68,7 @@ def counting_twice(plan: Plan, request: Request) -> Plan:
 def medians(
     request: Request, whole: int, turns: int, measure: Measure = "ε"
 ) -> tuple[tuple[PlannedQuery, ...], int]:
-    """The query for private medians, which gets BINS percent of `whole`, and what that leaves.
+    """The query for private medians, which gets a part of `whole`, and what that leaves.
 
     Every turn cuts each interval of a numeric attribute in two. There is no query, and all is left,
     if there is no attribute to cut.
@@ -76,7 +76,7 @@ def medians(
     cut = len(to_be_cut(request.domain))
     if not cut:
         return (), whole
-    bins, rest = share(whole, (BINS, 100 - BINS))
+    bins, rest = share(whole, (MEDIANS_PERCENT, 100 - MEDIANS_PERCENT))
     costs = (bins // cut // turns,) * turns
     return (PlannedQuery(MEDIANS, EXPONENTIAL.on("balance"), costs, cut, measure),), rest
 

@@ -15,7 +15,7 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.privacy.plan import Measure, Plan
 from dpforest_duckdb.recipes.conformance import Line
-from dpforest_duckdb.recipes.leaf_queries import COUNTS, Leaf
+from dpforest_duckdb.recipes.leaf_queries import LEAF_COUNTS, Leaf
 from dpforest_duckdb.request import Finish, Learner, Request, Stop
 from dpforest_duckdb.splits.candidates import SplitType
 from dpforest_duckdb.splits.choose import Chooser, at_random
@@ -119,7 +119,7 @@ class Recipe:
     all_in_mu: bool = False
     stop: Stop | None = None
     ends_early: bool = False
-    leaf: Leaf = COUNTS
+    leaf: Leaf = LEAF_COUNTS
     adapt: Callable[[Integers, Request], Request] | None = None
     successor: Callable[[Request], Recipe] | None = None
     successors: tuple[Recipe, ...] = ()

@@ -10,7 +10,7 @@ import numpy as np
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.gaussian_dp import pure_epsilon
-from dpforest_duckdb.privacy.plan import AGAIN, COUNTS, ROWS, PlannedQuery, counting
+from dpforest_duckdb.privacy.plan import AGAIN, ROW_COUNTS, ROWS, PlannedQuery, counting
 from dpforest_duckdb.request import Request
 
 FIRST_COUNT = 400  # ε / FIRST_COUNT is the cost of a first count of the rows
@@ -36,7 +36,7 @@ def count_queries(request: Request, counted: Integers | None = None) -> tuple[Pl
     at most half of μ².
     """
     if request.preliminary:
-        return tuple(query for query in request.preliminary if query.purpose in COUNTS)
+        return tuple(query for query in request.preliminary if query.purpose in ROW_COUNTS)
     most = int(request.epsilon * rows_share(request))
     if request.squared_mu:
         most = min(most, pure_epsilon(request.squared_mu // 2))

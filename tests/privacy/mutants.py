@@ -44,7 +44,7 @@ from dpforest_duckdb.privacy import amounts, gaussian_dp, noise, selection
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.bits import SecureBits, SeededBits
 from dpforest_duckdb.privacy.noise import ExactNoise
-from dpforest_duckdb.privacy.plan import AGAIN, COUNTS, ROWS, Plan, PlannedQuery
+from dpforest_duckdb.privacy.plan import AGAIN, ROW_COUNTS, ROWS, Plan, PlannedQuery
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes.ours import boosted, tree_beside_sums
 from dpforest_duckdb.splits import choose, positions, table_codes
@@ -451,7 +451,7 @@ def counts_weigh_the_same() -> None:
     Plan.row_precisions = lambda self, k: (
         [1.0]
         * len(  # type: ignore[method-assign]
-            [query for query in self.queries if query.purpose in COUNTS]
+            [query for query in self.queries if query.purpose in ROW_COUNTS]
         )
     )
 

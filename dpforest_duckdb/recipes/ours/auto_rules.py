@@ -126,7 +126,7 @@ def careful(rows: int, request: Request) -> Request:
     return replace(request, rows=max(int(rows - less), 1))
 
 
-def counted(classes: Integers, request: Request) -> Request:
+def with_histogram(classes: Integers, request: Request) -> Request:
     """The request after a count of the rows: `classes[class]`, which are noisy, and their sum, less
     what `careful` takes off.
     """

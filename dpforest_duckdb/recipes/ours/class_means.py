@@ -120,7 +120,7 @@ def _query(purpose: str, cost: int, times: int, measure: Measure) -> PlannedQuer
 def adapt(histogram: Integers, request: Request) -> Request:
     """The noisy rows of each class, and numbers in as many bins as an attribute may have."""
     domain = request.domain.recut(auto_rules.MOST)
-    return replace(auto_rules.counted(histogram, request), domain=domain)
+    return replace(auto_rules.with_histogram(histogram, request), domain=domain)
 
 
 CLASS_MEANS = recipe_of_tables(

@@ -14,7 +14,7 @@ from dpforest_duckdb.learners import joint_tables as learner
 from dpforest_duckdb.learners.rooted_tables import DAMPED
 from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
-from dpforest_duckdb.recipes.ours.auto_rules import counted
+from dpforest_duckdb.recipes.ours.auto_rules import with_histogram
 from dpforest_duckdb.recipes.ours.joint_rules import COARSEST, joint_bins, out_of_reach
 from dpforest_duckdb.recipes.recipe import recipe_of_tables
 from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
@@ -30,7 +30,7 @@ def plan(request: Request) -> Plan:
 
 def adapt(histogram: Integers, request: Request) -> Request:
     """All attributes, in as many bins as joint noise allows; none if they are out of reach."""
-    seen = counted(histogram, request)
+    seen = with_histogram(histogram, request)
     domain = seen.domain.recut(max(joint_bins(seen), COARSEST))
     trees = 0 if out_of_reach(seen) else len(domain.attributes)
     return replace(seen, trees=trees, depth=1, domain=domain)

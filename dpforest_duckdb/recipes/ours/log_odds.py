@@ -20,10 +20,10 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     FEWEST,
     MOST,
     classes_in,
-    counted,
     draw_percent,
     strength,
     tables_wanted,
+    with_histogram,
 )
 from dpforest_duckdb.recipes.recipe import recipe_of_tables
 from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
@@ -80,7 +80,7 @@ def sums_are_fitted(request: Request) -> bool:
 
 def adapt(histogram: Integers, request: Request) -> Request:
     """Trees and bins by strength, from noisy class counts of all rows, minus CAUTION deviations."""
-    seen = counted(histogram, request)
+    seen = with_histogram(histogram, request)
     trees = min(request.trees, tables_wanted(seen))
     bins = 2 * round(constants.TABLES / 2 * strength(seen) / trees / math.sqrt(classes_in(request)))
     bins = min(max(bins, FEWEST), MOST)
