@@ -49,8 +49,8 @@ def test_positions_ascend_in_the_window_and_are_0_without_a_value() -> None:
     assert positions(number, (7, 8)).any() == np.False_, "one cell has no order"
     assert positions(grade)[:, 0].tolist() == [-100, -50, 0, 50, 100, 0, 0]
     for attribute in others:
-        apart = positions(attribute)[list(attribute.expected)]
-        assert len(np.unique(apart, axis=0)) == len(attribute.expected)
+        apart = positions(attribute)[list(attribute.described)]
+        assert len(np.unique(apart, axis=0)) == len(attribute.described)
         assert not positions(attribute)[attribute.other].any()
 
 

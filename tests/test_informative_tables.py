@@ -306,12 +306,12 @@ def test_a_unit_changes_each_group_of_tables_by_its_sensitivity_at_most(k: int) 
 @pytest.mark.parametrize("k", [1, 3])
 def test_the_stated_noise_of_grouped_tables_is_the_noise_that_is_there(k: int) -> None:
     random, true = np.random.default_rng(1), []
-    columns = [random.choice(attribute.expected, 400) for attribute in MIXED.attributes]
+    columns = [random.choice(attribute.described, 400) for attribute in MIXED.attributes]
     rows = np.column_stack([*columns, random.integers(0, 3, 400)])
     for number, attribute in enumerate(MIXED.attributes):
         table = np.zeros((attribute.cells, 3))
         np.add.at(table, (rows[:, number], rows[:, -1]), 1)
-        true.append(table[list(attribute.expected)])
+        true.append(table[list(attribute.described)])
     errors, totals, found = [list[float]() for _ in MIXED.attributes], list[float](), None
     for _ in range(400):
         found = released(rows, k, (k * NANO // 10,) * 5)  # rounding adds little to this noise
@@ -410,7 +410,7 @@ def test_a_table_by_itself_has_independent_noise(attribute: int) -> None:
     )
     found = release_in_groups(private, [attribute], cast(Any, context))
     (asked,) = noise.given
-    assert asked.private.shape == (len(MIXED.attributes[attribute].expected), 3)
+    assert asked.private.shape == (len(MIXED.attributes[attribute].described), 3)
     assert asked.price == (NANO, 3)
     assert (found.counts[0] == asked.private + 1).all()
     assert found.noise == [laplace_deviation(NANO, 3)]
@@ -451,7 +451,7 @@ def test_each_table_is_that_of_its_attribute() -> None:
     rows = random.integers(0, 3, 500)
     for attribute in alike.attributes:
         table = np.zeros((attribute.cells, 3), dtype=np.int64)
-        np.add.at(table, (random.choice(attribute.expected, 500), rows), 1)
+        np.add.at(table, (random.choice(attribute.described, 500), rows), 1)
         private.append(table)
     exact = SimpleNamespace(joint=lambda sums, *_: sums, laplace=lambda counts, *_: counts)
     plan = Plan((PlannedQuery("tables", "joint noise in groups", (NANO,) * 3),))

@@ -94,7 +94,7 @@ def test_a_row_more_changes_each_block_of_its_class_by_one(
     outside = False
     for attribute, table in zip(domain.attributes, after, strict=True):
         cell = data.draw(st.integers(0, attribute.cells - 1))
-        outside |= cell not in attribute.expected
+        outside |= cell not in attribute.described
         table[cell, label] += 1
     change = vectors_of(after, domain.attributes) - vectors_of(before, domain.attributes)
     assert not np.delete(change, label, axis=0).any()
@@ -114,12 +114,12 @@ def test_without_noise_the_tables_come_back(sizes: list[int], nullable: bool) ->
     domain = bound(sizes, 3, nullable=nullable)
     tables = filled(domain, 500)
     for attribute, table in zip(domain.attributes, tables, strict=True):
-        table[attribute.expected[0]] += np.delete(table, attribute.expected, axis=0).sum(axis=0)
-        table[np.setdiff1d(np.arange(attribute.cells), attribute.expected)] = 0
+        table[attribute.described[0]] += np.delete(table, attribute.described, axis=0).sum(axis=0)
+        table[np.setdiff1d(np.arange(attribute.cells), attribute.described)] = 0
     vectors = vectors_of(tables, domain.attributes).astype(np.float64)
     found = tables_of(vectors, domain.attributes)
     for attribute, table, same in zip(domain.attributes, tables, found, strict=True):
-        assert same == pytest.approx(table[list(attribute.expected)])
+        assert same == pytest.approx(table[list(attribute.described)])
 
 
 def test_counts_have_the_deviation_that_the_model_says() -> None:

@@ -136,7 +136,7 @@ class Attribute:
         return self.null + 1
 
     @cached_property
-    def expected(self) -> tuple[int, ...]:
+    def described(self) -> tuple[int, ...]:
         """The cells that the domain describes: no "other", and NULL only if declared."""
         return (*range(self.proper), *([self.null] if self.nullable else []))
 

@@ -127,7 +127,7 @@ def trees_of(
     places, none = np.arange(len(drawn)), np.zeros(len(drawn), dtype=np.int64)
     splits = growth.split(places, np.array(drawn), np.full(len(drawn), MULTIWAY), none)
     for place, first in enumerate(splits.first):
-        described = np.array(request.domain.attributes[drawn[place]].expected)
+        described = np.array(request.domain.attributes[drawn[place]].described)
         growth.release(first + described, tables.counts[place], tables.noise[place])
     trees = growth.finished()[: len(drawn)]
     if tables.totals is not None:
@@ -163,7 +163,7 @@ def release_in_groups(
         released, cost = [attributes[place] for place in group], sum(costs[p] for p in group)
         if len(group) == 1:  # joint noise would not be smaller, and for contrasts larger
             (place,) = group
-            described = private[drawn[place]][list(released[0].expected)]
+            described = private[drawn[place]][list(released[0].described)]
             counts[place] = context.randomness.noise.laplace(described, cost, k)
             noise[place] = laplace_deviation(cost, k)
             continue

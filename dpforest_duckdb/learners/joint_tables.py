@@ -34,7 +34,7 @@ def release_jointly(rows: CodedRows, context: TrainingContext) -> Grown:
     growth.release(np.arange(growth.trees), tables.totals, tables.noise_of_totals)
     of_each = zip(attributes, tables.counts, tables.noise, strict=True)
     for number, (attribute, counts, noise_of_counts) in enumerate(of_each):
-        leaves = growth.nodes + np.array(attribute.expected)
+        leaves = growth.nodes + np.array(attribute.described)
         growth.split_by_cell(np.array([number + 1]), number)
         growth.release(leaves, counts, noise_of_counts)
     return Grown(growth.finished())

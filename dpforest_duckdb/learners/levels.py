@@ -105,7 +105,7 @@ class _Levels:
     def _level(self, open_: _Frontier, allowed: Mask, noisy: Integers | None) -> Level:
         """What a stopping rule may know about the open nodes."""
         context, splits = self.context, self._candidates
-        widest = np.where(allowed, splits.declared_branches, 0).max(axis=1)
+        widest = np.where(allowed, splits.described_branches, 0).max(axis=1)
         return Level(noisy, open_.expected, widest, context.request, context.accountant.plan)
 
     def _within_limits(

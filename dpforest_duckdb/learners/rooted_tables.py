@@ -94,7 +94,7 @@ def _drawn_roots(
         made = growth.split_by_cell(nodes, root)
         rows.route(made, growth.nodes)
         below = rows.count_classes(lowest, growth.nodes - lowest)
-        first = np.array(made.first)[:, None] + np.array(domain.attributes[root].expected)
+        first = np.array(made.first)[:, None] + np.array(domain.attributes[root].described)
         nodes, roots = first.ravel(), [*roots, root]
         private = [table[nodes - lowest] for table in below]
     return roots, private
@@ -141,10 +141,10 @@ def _tree(
     `counts` and `odds` are by combination of values that the domain describes, and by class; the
     last attribute's values vary fastest. `otherwise` are the log-odds of all other combinations.
     """
-    described = np.ix_(*(domain.attributes[attribute].expected for attribute in path))
+    described = np.ix_(*(domain.attributes[attribute].described for attribute in path))
     shape = (*(domain.cells[attribute] for attribute in path), len(domain.classes))
     votes, known = np.full(shape, otherwise), np.zeros(shape[:-1], dtype=np.bool_)
-    values = tuple(len(domain.attributes[attribute].expected) for attribute in path)
+    values = tuple(len(domain.attributes[attribute].described) for attribute in path)
     votes[described], known[described] = odds.reshape(*values, -1), True
     growth, leaves = Growth(domain.cells, 1, len(domain.classes)), np.arange(1)
     for attribute in path:

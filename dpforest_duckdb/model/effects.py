@@ -66,8 +66,8 @@ def importances(forest: ForestContent) -> Floats:
 
 def _effect(forest: ForestContent, attribute: int) -> Effect:
     domain = forest.domain
-    described = domain.attributes[attribute]
-    cells = list(described.expected)
+    split_by = domain.attributes[attribute]
+    cells = list(split_by.described)
     values = np.zeros((len(cells), len(domain.classes)))
     variance, rows = np.zeros_like(values), np.zeros(len(cells))
     for tree in forest.trees:
@@ -89,7 +89,7 @@ def _effect(forest: ForestContent, attribute: int) -> Effect:
         against = 2.0 if len(domain.classes) == 2 else 1.0  # the other class has the opposite
         values = against * (values - values.mean(axis=1, keepdims=True))
         variance = against**2 * variance
-    labels = tuple(described.label(cell) for cell in cells)
+    labels = tuple(split_by.label(cell) for cell in cells)
     return Effect(attribute, labels, values, np.sqrt(variance), weights)
 
 

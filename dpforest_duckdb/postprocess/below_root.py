@@ -55,7 +55,7 @@ class ChildTables:
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of values of each root."""
-        return tuple(len(self.domain.attributes[root].expected) for root in self.roots)
+        return tuple(len(self.domain.attributes[root].described) for root in self.roots)
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
     variances = [_variance(tree) for tree in trees]
     counts = [_counts(tree)[1:] for tree in trees]
     tables = [
-        noisy[list(attribute.expected)] for attribute, noisy in zip(split_by, counts, strict=True)
+        noisy[list(attribute.described)] for attribute, noisy in zip(split_by, counts, strict=True)
     ]
     figures = [(_counts(tree)[0], _variance(tree)) for tree in rows]
     figures += [
@@ -115,7 +115,7 @@ def _part(attribute: Attribute, table: Floats, variance: float, prior: Floats) -
     """The evidence of an attribute, from noisy counts `table[value, class]` of the values that the
     domain describes, each with noise of this variance.
     """
-    cells = list(attribute.expected)
+    cells = list(attribute.described)
     likely = class_shares(table, prior, variance, attribute.used_in_order)
     held = np.clip(table.sum(axis=1), 0, None) + TINY
     shares, weight = np.tile(prior, (attribute.cells, 1)), np.zeros(attribute.cells)

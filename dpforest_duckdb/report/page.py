@@ -191,7 +191,7 @@ def _rule(rule: Mapping[str, Any]) -> dict[str, Any]:
 
 def _described(attribute: Attribute) -> dict[str, Any]:
     """An attribute in words, with the cells that a row can be in."""
-    labels = [attribute.label(cell) for cell in attribute.expected]
+    labels = [attribute.label(cell) for cell in attribute.described]
     kind = attribute.kind
     return {"name": attribute.name, "kind": kind, "type": attribute.type.name, "labels": labels}
 

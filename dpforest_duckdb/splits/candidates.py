@@ -45,7 +45,7 @@ class Candidates:
     width: Integers
     cells: tuple[int, ...]
     refinements: tuple[Refinement, ...] = ()
-    declared: tuple[tuple[int, ...], ...] = ()  # per attribute the cells that its domain describes
+    described: tuple[tuple[int, ...], ...] = ()  # per attribute the cells that its domain describes
 
     def __len__(self) -> int:
         return len(self.attribute)
@@ -129,9 +129,9 @@ class Candidates:
         return np.array([goes.shape[1] for goes in self._branches])[self.attribute]
 
     @cached_property
-    def declared_branches(self) -> Integers:
+    def described_branches(self) -> Integers:
         """How many branches of each `[candidate]` hold cells that the domain describes."""
-        cells = np.array([len(categories) for categories in self.declared])
+        cells = np.array([len(categories) for categories in self.described])
         return np.where(self.kind == MULTIWAY, cells[self.attribute], 2)
 
     def parts(self, size: Floats, chosen: Integers) -> Floats:
@@ -141,11 +141,11 @@ class Candidates:
         """
         parent, branch = self._children(chosen)
         described = np.zeros((len(self.cells), max(self.cells)), dtype=np.bool_)
-        for attribute, cells in enumerate(self.declared):
+        for attribute, cells in enumerate(self.described):
             described[attribute, list(cells)] = True
         binary = self.kind[chosen] != MULTIWAY
         full = binary[parent] | described[self.attribute[chosen][parent], branch]
-        return np.where(full, (size / self.declared_branches[chosen])[parent], 0.0)
+        return np.where(full, (size / self.described_branches[chosen])[parent], 0.0)
 
     @cached_property
     def slices(self) -> list[slice]:
@@ -200,7 +200,7 @@ def candidates(domain: Domain, split_type: SplitType) -> Candidates:
         table[:, 3],
         domain.cells,
         _refinements(domain),
-        tuple(attribute.expected for attribute in domain.attributes),
+        tuple(attribute.described for attribute in domain.attributes),
     )
 
 

@@ -68,7 +68,7 @@ def code_of(attribute: Attribute) -> Code:
     """The code for the cells that the domain describes; a row in another cell is in none of the
     sums.
     """
-    return _code_of(attribute.expected)
+    return _code_of(attribute.described)
 
 
 @lru_cache

@@ -68,7 +68,7 @@ def out_of_reach(request: Request) -> bool:
 
     n is at least LEAST_ROWS. The request should have a careful number of rows.
     """
-    cells = [len(each.expected) for each in request.domain.recut(FEWEST).attributes]
+    cells = [len(each.described) for each in request.domain.recut(FEWEST).attributes]
     rows = max(request.rows, constants.LEAST_ROWS) / classes_in(request) * len(cells) / sum(cells)
     noise = noise_scale(request.epsilon, request.rows_per_unit) / (1 - draw_percent(request) / 100)
     return classes_in(request) > 2 and 2 * rows < noise

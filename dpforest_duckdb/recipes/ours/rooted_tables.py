@@ -31,7 +31,7 @@ def roots(request: Request) -> tuple[list[int], int]:
     Two are drawn if at least half of the attributes have so few values that tables below two roots
     are well above their noise; else one, if the same holds for one root; else none.
     """
-    cells = [len(attribute.expected) for attribute in request.domain.attributes]
+    cells = [len(attribute.described) for attribute in request.domain.attributes]
     most = constants.ROOT_NOISE / max(noise_of_sum(request), 1e-9)
     for drawn in (2, 1):
         allowed = [root for root, values in enumerate(cells) if 1 < values <= most ** (1 / drawn)]
@@ -51,7 +51,7 @@ def noise_of_sum(request: Request) -> float:
         return 0.0
     attributes, k = request.domain.attributes, request.rows_per_unit
     of_counts = deviations(attributes, attributes, request.epsilon, k)
-    noise = [len(a.expected) * of_one for a, of_one in zip(attributes, of_counts, strict=True)]
+    noise = [len(a.described) * of_one for a, of_one in zip(attributes, of_counts, strict=True)]
     rows = request.rows / len(request.domain.classes)
     return math.sqrt(len(attributes)) * float(np.mean(noise)) / rows
 

@@ -45,7 +45,7 @@ def adapt(histogram: Integers, request: Request, spent: Fraction = ROWS_SHARE) -
     rows, domain = max(int(histogram.sum()), 1), request.domain
     share = noise_scale(int(request.epsilon * (1 - spent)), request.rows_per_unit)
     theta = math.sqrt(2) * len(domain.classes) * share  # times τ
-    sizes = [len(attribute.expected) for attribute in domain.attributes]
+    sizes = [len(attribute.described) for attribute in domain.attributes]
     bearable = math.ceil(rows / float(np.mean(sizes)) ** 2 / theta) - 1
     return replace(request, rows=rows, trees=max(1, min(request.trees, len(sizes), bearable)))
 
