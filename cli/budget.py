@@ -82,10 +82,9 @@ def budget(
         _check_spark(db, table, dataset, ledger)
     elif db is None and not of_data:
         raise UsageError("Name the database or data files with --db, or a --dataset.")
-    place: AbstractContextManager[Any]
     if of_data and (action in (Action.move, Action.retire) or table is not None):
         raise UsageError("--table, move and retire are for tables of a database.")
-    place = (
+    place: AbstractContextManager[Any] = (
         opening.data_account(db, dataset, ledger)
         if of_data
         else _tables(action, db, spark, show_sql)
@@ -93,10 +92,7 @@ def budget(
     with place as opened:
         if action is Action.retire:
             any_account(opened, opened.tables(opened.catalog), ledger).retire(str(table))
-            if as_json:
-                emit({"table": table, "action": "retire"})
-                return
-            tell(f'Table "{table}" is retired: its spending is kept, and it blocks no other table.')
+            _show_retired(str(table), as_json)
             return
         account = opened if of_data else _account(opened, action, table, to, ledger)
         say_if_new(account)
@@ -116,6 +112,13 @@ def budget(
         emit({"table": account.display, **found.facts()})
     else:
         _show(account, found)
+
+
+def _show_retired(table: str, as_json: bool) -> None:
+    if as_json:
+        emit({"table": table, "action": "retire"})
+    else:
+        tell(f'Table "{table}" is retired: its spending is kept, and it blocks no other table.')
 
 
 def _say_if_overspent(found: Budget) -> None:
