@@ -54,6 +54,7 @@ def _query_facts(query: PlannedQuery, recipe: Recipe, request: Request) -> dict[
             cost / query.divisor for cost in query.by_depth
         ],
         "trees": query.times,
+        "often": query.often,
         "noise": recipe.learner.deviation(query, request),
     }
 

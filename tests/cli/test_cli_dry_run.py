@@ -20,7 +20,7 @@ def test_dry_run_touches_nothing(db: Path) -> None:
     assert said.facts["cost"] == 1
     assert said.facts["left"] is None
     for query_ in said.facts["plan"]:
-        assert set(query_) == {"purpose", "mechanism", "epsilon", "trees", "noise"}
+        assert set(query_) == {"purpose", "mechanism", "epsilon", "trees", "often", "noise"}
         spread = query_["noise"]
         # counts have the discrete Laplace's deviation, a little below the continuous one
         assert spread is None or 0.5 < spread * min(query_["epsilon"]) < 2**0.5
