@@ -26,7 +26,7 @@ from dpforest_duckdb.learners.tree_beside_sums import MIXTURES
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.plan import COUNTS
+from dpforest_duckdb.privacy.plan import ROW_COUNTS
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import adaptation, find
@@ -180,7 +180,7 @@ def test_numbers_of_large_tables_are_cut_at_private_medians(rows: int, cut: bool
     """They cost 8 % of what the count leaves, in five turns; other tables have equal bins."""
     recipe = find("tree-beside-sums")
     plan = recipe.plan(recipe.request(public(3), NANO, rows=rows))
-    bins, counts = plan.query("bins"), sum(q.total for q in plan.queries if q.purpose in COUNTS)
+    bins, counts = plan.query("bins"), sum(q.total for q in plan.queries if q.purpose in ROW_COUNTS)
     assert (bins is not None) == cut
     if bins is not None:
         assert len(bins.by_depth) == 5
