@@ -20,13 +20,15 @@ def check_out(path: str, *others: str | None, replace: bool) -> None:
 
 def check_writable(path: str, *others: str | None, replace: bool, option: str = "--out") -> None:
     """Refuse a file that cannot be written, or that is one of the `others`."""
+    from dpforest_duckdb.model.files import refuse_no_file
+
     target = Path(path)
     if any(other and os.path.realpath(path) == os.path.realpath(other) for other in others):
         raise UsageError(
             f"{option} names the database, its ledger or a file that is read: choose another file."
         )
-    special = target.exists() and not target.is_file()  # a folder, or a device
-    if special or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
+    refuse_no_file(target)
+    if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
         raise DpforestError(f"The file {path} cannot be written: check its folder and {option}.")
     if target.exists() and not replace:
         raise DpforestError(f"There is a file {path} already: choose another or pass --replace.")

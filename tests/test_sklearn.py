@@ -557,7 +557,7 @@ BAD: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
     "three bounds": ({"bounds": (0, 1, 2)}, X, Y, "bounds must be"),
     "too many bounds": ({"bounds": ([0, 0, 0], [1, 1, 1])}, X, Y, "bounds must be"),
     "bounds in the wrong order": ({"bounds": (60, 0)}, X, Y, "less than upper"),
-    "NaN as a bound": ({"bounds": (np.nan, 60)}, X, Y, "lower and upper"),
+    "NaN as a bound": ({"bounds": (np.nan, 60)}, X, Y, "finite"),
     "infinite bounds": ({"bounds": (-np.inf, np.inf)}, X, Y, "finite"),
     "bounds too close for bins": ({"bounds": (0, 5e-324)}, X, Y, "too close together"),
     "bounds of a missing column": ({"bounds": {"x9": (0, 1)}}, X, Y, "x9"),

@@ -11,15 +11,17 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.files import write_file
 
 
-def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
-    file, link = tmp_path / "folder" / "model.json", tmp_path / "link.json"
-    file.parent.mkdir()
-    file.write_text("before")
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_is_refused_and_stays(tmp_path: Path, there: bool) -> None:
+    """It may lead to a ledger or to rows, also if that file is made only later."""
+    file, link = tmp_path / "budget.ledger", tmp_path / "link.json"
+    if there:
+        file.write_text("spent")
     link.symlink_to(file)
-    write_file(link, "after")
+    with pytest.raises(DpforestError, match=r"is a link: name the file that it leads to\.$"):
+        write_file(link, "text")
     assert link.is_symlink()
-    assert file.read_text() == "after"
-    assert sorted(file.parent.iterdir()) == [file]
+    assert (file.read_text() if there else file.exists()) == ("spent" if there else False)
 
 
 def test_a_pipe_and_a_folder_are_refused_and_stay(tmp_path: Path) -> None:

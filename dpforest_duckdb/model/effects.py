@@ -18,6 +18,7 @@ from dpforest_duckdb.postprocess.voting import centred_variance
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Tree, branch_of
 
+ROUNDING = 1e-9  # an effect below it comes from rounding: votes are in units of 1e-6
 BAND = 2.0  # standard deviations of the noise on either side of an effect
 
 
@@ -89,6 +90,7 @@ def _effect(forest: ForestContent, attribute: int) -> Effect:
         against = 2.0 if len(domain.classes) == 2 else 1.0  # the other class has the opposite
         values = against * (values - values.mean(axis=1, keepdims=True))
         variance = against**2 * variance
+    values = np.where(np.abs(values) < ROUNDING, 0.0, values)
     labels = tuple(split_by.label(cell) for cell in cells)
     return Effect(attribute, labels, values, np.sqrt(variance), weights)
 

@@ -11,21 +11,29 @@ from pathlib import Path
 from dpforest_duckdb.errors import DpforestError
 
 
+def refuse_no_file(path: Path) -> None:
+    """Raise `DpforestError` if there is anything but a file at a path: a link, which may lead to a
+    ledger or to rows, a device, a pipe or a folder.
+    """
+    if path.is_symlink():
+        raise DpforestError(f"{path} is a link: name the file that it leads to.")
+    if path.exists() and not path.is_file():
+        raise DpforestError(f"{path} is not a file: name a file to write to.")
+
+
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
     """A temporary file in the same folder, which takes the name `path` if the block succeeds.
 
-    Only its owner can read it: it may hold private rows or exact figures. A link stays: the file
-    that it leads to is replaced. Raises `DpforestError` if `path` is a device, a pipe or a folder,
-    or if it cannot be written.
+    Only its owner can read it: it may hold private rows or exact figures. Raises `DpforestError` if
+    `refuse_no_file` does, or if it cannot be written.
     """
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        raise DpforestError(f"{path} is not a file: name a file to write to.")
+    target = Path(path)
+    refuse_no_file(target)
     temporary = None
     try:
         with tempfile.NamedTemporaryFile(
-            dir=target.parent, prefix=f".{target.name}.", delete=False
+            dir=target.parent, prefix=".dpforest-", delete=False
         ) as file:
             temporary = Path(file.name)
         yield temporary

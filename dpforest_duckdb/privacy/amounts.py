@@ -12,6 +12,7 @@ from dpforest_duckdb.errors import UsageError
 
 NANO = 10**9
 ATTO = 10**18
+SMALLEST_EPSILON, SMALLEST_DELTA = Decimal("1e-9"), Decimal("1e-18")
 MAX_EPSILON = 10**6
 LARGE_EPSILON = 10
 LARGE_DELTA = 10**15  # atto-δ: .001
@@ -48,7 +49,7 @@ def nano_epsilon(value: float | str | Decimal, *, cap: bool = False) -> int:
         raise UsageError("--epsilon must be greater than zero.")
     if number > MAX_EPSILON:
         raise UsageError(f"--epsilon must be at most {MAX_EPSILON}; a larger ε protects nobody.")
-    if number * NANO < 1:
+    if number < SMALLEST_EPSILON:
         raise UsageError("--epsilon must be at least 1e-9, the smallest unit of the ledger.")
     return _whole(number, NANO, cap)
 
@@ -71,9 +72,12 @@ def atto_delta(value: float | str | Decimal, *, cap: bool = False) -> int:
     number = _decimal(value, "--delta")
     if number < 0 or number >= 1:
         raise UsageError("--delta must be at least 0 and less than 1.")
-    if 0 < number * ATTO < 1:
+    if 0 < number < SMALLEST_DELTA:
         raise UsageError("--delta must be 0, or at least 1e-18, the smallest unit of the ledger.")
-    return _whole(number, ATTO, cap)
+    atto = _whole(number, ATTO, cap)
+    if atto == ATTO:  # rounded up
+        raise UsageError("--delta must be at most 1 - 1e-18.")
+    return atto
 
 
 def large_delta(atto: int) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from dpforest_duckdb import load_forest
         ("inf", ("--epsilon", "finite"), 2),
         ("-Infinity", ("--epsilon", "finite"), 2),
         ("1e300", ("--epsilon", "at most 1000000"), 2),
-        ("1e-300", ("--epsilon", "too small"), 1),
+        ("1e-300", ("--epsilon", "at least 1e-9"), 2),
         ("lots", ("--epsilon", "number"), 2),
         ("1,5", ("--epsilon", "number"), 2),
         ("", ("--epsilon", "number"), 2),

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import duckdb
-from shell import FOREST_KEYS, dpforest, refused, train
+from shell import FOREST_KEYS, dpforest, refused, state, train
 
 
 def test_models_list_show_drop(db: Path) -> None:
@@ -94,3 +94,26 @@ def test_recipes() -> None:
     for word in ("paper", "flaw", "repair", "Gini"):
         assert word in shown
     refused(dpforest("recipes", "dpfd"), "did you mean dpdf")
+
+
+def test_no_verb_writes_through_a_link(db: Path, tmp_path: Path) -> None:
+    """The link may lead to the ledger, or to rows. The refusal comes before the debit."""
+    ledger, copied = Path(f"{db}.ledger"), tmp_path / "rows.csv"
+    with duckdb.connect(str(db)) as con:
+        con.sql("FROM visits").write_csv(str(copied))
+    model = tmp_path / "risk.json"
+    dpforest("models", "export", "risk", "--db", db, "--out", model)
+    links = [tmp_path / name for name in ("link.json", "link.html", "link.csv")]
+    for link in links:
+        link.symlink_to(ledger)
+    out_json, out_html, out_csv = links
+    before = state(db), ledger.read_bytes()
+    for words in (
+        train(db, "--name", "again", "--out", out_json),
+        ("models", "export", "risk", "--db", db, "--out", out_json),
+        ("report", "--model", "risk", "--db", db, "--out", out_html),
+        ("score", "--db", copied, "--model", model, "--into", out_csv),
+    ):
+        refused(dpforest(*words, "--replace"), "is a link: name the file that it leads to.")
+    assert (state(db), ledger.read_bytes()) == before
+    assert all(link.is_symlink() for link in links)

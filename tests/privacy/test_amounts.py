@@ -29,10 +29,19 @@ def test_the_same_of_delta(delta: Decimal) -> None:
 @pytest.mark.parametrize("cap", [False, True])
 def test_amounts_below_the_smallest_unit_are_refused(cap: bool) -> None:
     """Rounded up they would promise less than asked, and rounded down nothing is left."""
-    with pytest.raises(UsageError, match="at least 1e-9"):
-        nano_epsilon("9.99e-10", cap=cap)
-    with pytest.raises(UsageError, match="at least 1e-18"):
-        atto_delta("9.99e-19", cap=cap)
+    for digits in ("9.99e-10", "9." + "9" * 60 + "e-10", "1e-9999999"):
+        with pytest.raises(UsageError, match="at least 1e-9"):
+            nano_epsilon(digits, cap=cap)
+    for digits in ("9.99e-19", "9." + "9" * 60 + "e-19", "1e-9999999"):
+        with pytest.raises(UsageError, match="at least 1e-18"):
+            atto_delta(digits, cap=cap)
+
+
+def test_a_delta_that_rounds_up_to_1_is_refused() -> None:
+    assert atto_delta("0." + "9" * 18) == ATTO - 1
+    assert atto_delta("0." + "9" * 19, cap=True) == ATTO - 1
+    with pytest.raises(UsageError, match="at most 1 - 1e-18"):
+        atto_delta("0." + "9" * 19)
 
 
 def test_a_cap_of_three_times_a_cost_grants_it_three_times_only_where_it_fits() -> None:
