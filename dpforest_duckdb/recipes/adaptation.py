@@ -1,7 +1,7 @@
 """How recipe and request follow from noisy figures of the rows.
 
-A run asks for them in its preliminary steps (`training.preliminary`). A dry run, the debit and the
-accounts of temporary space go through the same functions with made-up figures.
+A run asks for them in its preliminary steps (`training.preliminary`). A dry run, and the checks
+before the debit, use the same functions with made-up figures.
 """
 
 from __future__ import annotations

@@ -38,7 +38,17 @@ def test_epsilon(db: Path, epsilon: str, words: tuple[str, ...], code: int) -> N
     assert state(db) == before
 
 
-@pytest.mark.parametrize("delta", ["-1", "1", "nan", "x"])
+@some("number", ["0", "-1", "1.5", "1e3", "1_000", "٣", " 5", "", "x", "1025"], keep=5)
+def test_whole_numbers(db: Path, number: str) -> None:
+    """Python would read some of these as numbers too."""
+    before = state(db)
+    said = dpforest(*train(db, "--name", "new", "--threads", number))
+    assert said.code == 2
+    assert "'--threads': it must be a whole number from 1 to 1024." in said.err
+    assert state(db) == before
+
+
+@pytest.mark.parametrize("delta", ["-1", "1", "nan", "x", "1e-19"])
 def test_delta(db: Path, delta: str) -> None:
     before = state(db)
     refused(dpforest(*train(db, "--name", "new", "--delta", delta)), "--delta", code=2)

@@ -117,3 +117,9 @@ def test_no_verb_writes_through_a_link(db: Path, tmp_path: Path) -> None:
         refused(dpforest(*words, "--replace"), "is a link: name the file that it leads to.")
     assert (state(db), ledger.read_bytes()) == before
     assert all(link.is_symlink() for link in links)
+
+
+def test_models_show_epsilon_in_all_of_its_digits(db: Path) -> None:
+    dpforest(*train(db, "--name", "exact", "--epsilon", "0.123456789"))
+    assert "0.123456789 " in dpforest("models", "show", "exact", "--db", db).text.replace("\n", " ")
+    assert "0.123456789 " in dpforest("models", "--db", db).text
