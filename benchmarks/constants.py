@@ -37,7 +37,7 @@ from shared import (
 
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto import AUTO
-from dpforest_duckdb.recipes.recipe import Recipe
+from dpforest_duckdb.recipes.recipe import Adaptation, Recipe
 from dpforest_duckdb.request import Learner, Request, TrainingContext
 
 DELTA = 1e-5
@@ -127,17 +127,19 @@ def _stop(rows: object, context: TrainingContext) -> Any:
 
 
 def _stopped(request: Request) -> Recipe:
-    assert AUTO.successor is not None
-    return _stopping(AUTO.successor(request))
+    assert AUTO.adaptation.successor is not None
+    return _stopping(AUTO.adaptation.successor(request))
 
 
 def _stopping(recipe: Recipe) -> Recipe:
     """The recipe, and the one that may take its place, with a learner that ends the run."""
-    learner, other = recipe.learner, recipe.if_one_suffices
+    learner, other = recipe.learner, recipe.adaptation.if_one_suffices
     return replace(
         recipe,
         learner=Learner(_stop, learner.node_columns, learner.score_columns),
-        if_one_suffices=None if other is None else _stopping(other),
+        adaptation=replace(
+            recipe.adaptation, if_one_suffices=None if other is None else _stopping(other)
+        ),
     )
 
 
@@ -147,7 +149,14 @@ def path(table: Table, rows: Any, epsilon: float, delta: float, seed: int) -> st
     The constant that is tried is changed already.
     """
     try:
-        trained(table, rows, replace(AUTO, successor=_stopped), epsilon, delta, seed=seed)
+        trained(
+            table,
+            rows,
+            replace(AUTO, adaptation=Adaptation(successor=_stopped)),
+            epsilon,
+            delta,
+            seed=seed,
+        )
     except SettledError as settled:
         context = settled.context
     recipe = cast(Recipe, context.recipe)

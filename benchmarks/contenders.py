@@ -32,6 +32,7 @@ from dpforest_duckdb.model.forest import Forest, load_forest
 from dpforest_duckdb.privacy.noise import CountNoise
 from dpforest_duckdb.recipes import RECIPES
 from dpforest_duckdb.recipes.ours.greedy_tree import GREEDY_TREE
+from dpforest_duckdb.recipes.recipe import Adaptation
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.splits.choose import Choice, Chooser, Drawn
@@ -177,7 +178,7 @@ def register_disjoint() -> None:
         name=DISJOINT,
         rows="disjoint",
         plan=lambda request: GREEDY_TREE.plan(replace(request, trees=1)),
-        adapt=full_depth,
+        adaptation=Adaptation(full_depth),
     )
 
 
@@ -222,7 +223,11 @@ def timed(run: Run, clock: Clock) -> Run:
     return replace(
         run,
         engine=TimedEngine(run.engine.connection, clock),
-        recipe=replace(run.recipe, choose=timed_choice(run.recipe.choose, clock), adapt=full_depth),
+        recipe=replace(
+            run.recipe,
+            choose=timed_choice(run.recipe.choose, clock),
+            adaptation=Adaptation(full_depth),
+        ),
         randomness=replace(run.randomness, noise=TimedNoise(run.randomness.noise, clock)),
     )
 

@@ -45,6 +45,7 @@ from contenders import (
 from shared import markdown_table, say, table_files
 
 from dpforest_duckdb.errors import NotPrivateWarning
+from dpforest_duckdb.recipes.recipe import Adaptation
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.train import train
 
@@ -171,7 +172,7 @@ def ours(spark: Any, files: Path, trees: int, clock: Calls) -> dict[str, float]:
             ledger=Path(folder) / "ledger",
         )
         choose = timed_choice(run.recipe.choose, clock)
-        recipe = replace(run.recipe, choose=choose, adapt=full_depth)
+        recipe = replace(run.recipe, choose=choose, adaptation=Adaptation(full_depth))
         engine: Any = Timed(run.engine, clock)
         forest = replace(run, engine=engine, recipe=recipe).execute()
         whole = time.perf_counter() - start

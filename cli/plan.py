@@ -61,7 +61,7 @@ def _query_facts(query: PlannedQuery, recipe: Recipe, request: Request) -> dict[
 
 def _branch_facts(branch: Branch) -> dict[str, Any]:
     """A branch as JSON: the plan with its fewest rows, and the trees and depths at both ends."""
-    other = branch.recipe.if_one_suffices
+    other = branch.recipe.adaptation.if_one_suffices
     return {
         "rows": [branch.least, branch.most],
         "recipe": branch.recipe.name,
@@ -177,14 +177,14 @@ def _explain(run: Run, found: list[Branch]) -> None:
             "bounds: if public bounds look far too wide, narrower ones are estimated. This takes "
             "up to half of what is left of the budget by then from the other queries."
         )
-    others = (branch.recipe.if_one_suffices for branch in found)
+    others = (branch.recipe.adaptation.if_one_suffices for branch in found)
     follows = []
     if other := next(filter(None, others), None):
         follows.append(
             "if this query finds that one attribute alone classifies more than half of the rows "
             f"correctly, {other.name} uses what is left of the budget instead"
         )
-    asking = [branch for branch in found if branch.recipe.asks_strongest]
+    asking = [branch for branch in found if branch.recipe.adaptation.asks_strongest]
     if any(plan.query(STRONGEST) for branch in asking for plan in branch.plans):
         follows.append(
             "if one attribute alone classifies well, log-odds uses fewer attributes than the plan "

@@ -165,7 +165,7 @@ def _mechanisms(recipe: Recipe, epsilon: int) -> dict[str, str]:
     from dpforest_duckdb.recipes import adaptation
 
     plans = [_example(recipe, epsilon)]
-    if recipe.counts_rows:
+    if recipe.adaptation.counts_rows:
         for numbers, classes, delta in product((2, 12), (2, 3, 8), (0, ATTO // 10**5)):
             request = recipe.request(_domain(numbers, classes, 1_000), epsilon, delta=delta)
             plans.extend(adaptation.plans(recipe, request))

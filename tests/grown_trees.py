@@ -143,7 +143,7 @@ def grown(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         randomness = Randomness.seeded(seed)
-    if recipe.counts_rows:
+    if recipe.adaptation.counts_rows:
         class_counts = np.bincount(labels, minlength=2)
         recipe, request = adapted(class_counts, recipe, request, account, randomness.noise)
     table = Rows(codes, labels, public.cells, 2, request.trees)
@@ -189,7 +189,7 @@ def trained(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         randomness = Randomness.seeded(0)
-    if recipe.counts_rows:
+    if recipe.adaptation.counts_rows:
         class_counts = np.bincount(labels, minlength=2)
         recipe, request = adapted(class_counts, recipe, request, account, randomness.noise)
     if account.plan.query("bins"):

@@ -229,7 +229,7 @@ def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: in
         )
         plan = chosen.plan(adaptation.sized(chosen, asked, classes))
         check = plan.query(BOUNDS)
-        measure = chosen.measure(asked)
+        measure = chosen.adaptation.measure(asked)
         assert check is not None
         spent, whole = check.total, NANO
         if measure == "μ²":

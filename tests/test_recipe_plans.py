@@ -115,10 +115,11 @@ def test_rules_compare_counts_with_the_noise_of_all_rows_of_a_unit(recipe: Recip
     """Three times ε for units of three rows is the same noise, so every rule decides the same."""
     one = recipe.request(mixed(), NANO // 2, rows=900)
     three = recipe.request(mixed(), 3 * NANO // 2, rows_per_unit=3, rows=900)
-    if recipe.adapt is not None:
+    if recipe.adaptation.size is not None:
         for rows in (20, 300, 2000, 10**5):
             histogram = np.array([rows // 3, rows - rows // 3])
-            left, right = recipe.adapt(histogram, one), recipe.adapt(histogram, three)
+            size = recipe.adaptation.size
+            left, right = size(histogram, one), size(histogram, three)
             assert (left.trees, left.depth) == (right.trees, right.depth)
             assert left.domain == right.domain
     if recipe.stop is not None:

@@ -80,7 +80,7 @@ def phase_by_phase(
     before: list[Tree] = []
     for phase in recipe.phases(request):
         account, followed = Telling(recipe.plan(phase), phase.epsilon), recipe
-        if recipe.counts_rows:
+        if recipe.adaptation.counts_rows:
             class_counts = np.bincount(labels, minlength=classes)
             followed, phase = adapted(class_counts, recipe, phase, account, randomness.noise)
         cells = phase.domain.cells
@@ -118,12 +118,12 @@ def check_that_the_plan_is_spent(
     depths: set[int] = set()
     specialised = recipe.name.partition(":")[0] in SPECIALISED
 
-    current = recipe
+    current, adaptation = recipe, recipe.adaptation
 
     def pick(request: Request) -> Recipe:
         nonlocal current
-        assert recipe.successor is not None
-        current = recipe.successor(request)
+        assert adaptation.successor is not None
+        current = adaptation.successor(request)
         return replace(current, choose=one_by_one)
 
     def one_by_one(choice: Choice) -> Drawn:
@@ -159,7 +159,8 @@ def check_that_the_plan_is_spent(
             "like_groups",
             lambda attributes, costs: [[i] for i in range(len(costs))],
         )
-        shown = replace(recipe, choose=one_by_one, successor=recipe.successor and pick)
+        picking = replace(adaptation, successor=adaptation.successor and pick)
+        shown = replace(recipe, choose=one_by_one, adaptation=picking)
         for phase, account in phase_by_phase(shown, request, rows, seed):
             if not specialised:
                 assert all(call.bound % phase.rows_per_unit == 0 for call in given)
@@ -188,7 +189,11 @@ def test_the_mechanisms_are_given_what_the_plan_says(name: str, rows_per_unit: i
         return
     assert recipe.whole_plan(request).epsilon > NANO * 0.99
     # a stopping rule may leave depths unasked
-    if recipe.stop is None and recipe.adapt is None and name.partition(":")[0] not in SPECIALISED:
+    if (
+        recipe.stop is None
+        and recipe.adaptation.size is None
+        and name.partition(":")[0] not in SPECIALISED
+    ):
         assert spent > NANO * 0.99
 
 

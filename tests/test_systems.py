@@ -33,7 +33,7 @@ from dpforest_duckdb.recipes import RECIPES, find
 from dpforest_duckdb.recipes.conformance import NO_TEXT
 from dpforest_duckdb.recipes.leaf_queries import LEAF_COUNTS
 from dpforest_duckdb.recipes.published import rana_forest
-from dpforest_duckdb.recipes.recipe import OURS, Recipe
+from dpforest_duckdb.recipes.recipe import FIXED, OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.utilities import Utility
 
@@ -147,10 +147,10 @@ def test_numbers_are_cut_into_as_many_intervals_as_the_lines_say() -> None:
 
 
 def test_rana_asks_for_a_hundredth_of_all_rows_in_a_child() -> None:
-    (line,) = [line for line in RECIPES["rana-forest"].lines if line.field == "adapt"]
+    (line,) = [line for line in RECIPES["rana-forest"].lines if line.field == "adaptation"]
     assert "a hundredth" in line.assumed
     counted = np.array([600, 399])
-    adapt = RECIPES["rana-forest"].adapt
+    adapt = RECIPES["rana-forest"].adaptation.size
     assert adapt is not None
     request = adapt(counted, planned("rana-forest", of=domain(5))[1])
     assert rana_forest.least_support(SimpleNamespace(rows=request.rows)) == 9  # type: ignore[arg-type]
@@ -328,8 +328,8 @@ def test_only_the_published_form_pays_for_a_size_that_nothing_uses(name: str) ->
 def test_the_histograms_of_privatree_cost_once_for_each_attribute() -> None:
     plan, request, recipe = planned("privatree", of=domain(6), published=True)
     assert plan.epsilon == pytest.approx(6.5 * NANO, abs=10), "the most before the rows are known"
-    assert recipe.adapt is not None
-    settled = recipe.adapt(np.array([10_000, 10_000]), request)
+    assert recipe.adaptation.size is not None
+    settled = recipe.adaptation.size(np.array([10_000, 10_000]), request)
     plan = recipe.plan(settled)
     (leaf,) = shares(plan, "leaf")
     assert 0.01 < leaf < 0.2
@@ -529,8 +529,10 @@ def test_the_lines_cover_every_piece_of_a_recipe(name: str) -> None:
     recipe = RECIPES[name]
     stated = {line.field for line in recipe.lines}
     needed = STATED_FIELDS | {
-        field for field in ("stop", "adapt", "second", "distinct_roots") if getattr(recipe, field)
+        field for field in ("stop", "second", "distinct_roots") if getattr(recipe, field)
     }
+    if recipe.adaptation != FIXED:
+        needed |= {"adaptation"}
     assert needed <= stated
     assert recipe.leaf == LEAF_COUNTS or "leaf" in stated
 
@@ -541,7 +543,7 @@ def test_the_lines_say_repaired_where_the_two_forms_differ(name: str) -> None:
     if recipe.published is None:
         assert not any(line.repaired for line in recipe.lines)
         return
-    pieces = STATED_FIELDS | {"stop", "leaf", "adapt", "second", "voting", "learner"}
+    pieces = STATED_FIELDS | {"stop", "leaf", "adaptation", "second", "voting", "learner"}
     differing = {f for f in pieces if getattr(recipe, f) != getattr(recipe.published, f)}
     assert {line.field for line in recipe.lines if line.repaired} == differing
 

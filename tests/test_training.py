@@ -249,7 +249,7 @@ def test_a_forest_names_the_recipe_that_was_picked(
 ) -> None:
     visits(con)
     forest = ready(con, tmp_path).execute()
-    assert forest.picked in {recipe.name for recipe in find("auto").successors}
+    assert forest.picked in {recipe.name for recipe in find("auto").adaptation.successors}
     assert forest.system == f"auto ({forest.picked})"
     assert Forest.from_json(forest.to_json()).picked == forest.picked
     assert f"recipe: {forest.system}," in forest.to_sql("visits")

@@ -59,7 +59,7 @@ def test_windows_before_class_means_take_only_their_own_cost(turns: int) -> None
     recipe = find("class-means")
     request = recipe.request(domain, NANO, delta=delta)
     for turn in range(1, turns + 1):
-        further = with_windows(request, turn, 12, rows, recipe.measure(request))
+        further = with_windows(request, turn, 12, rows, recipe.adaptation.measure(request))
         assert further is not None
         request = further
     sized = adaptation.sized(recipe, request, np.full(6, rows // 6))

@@ -219,8 +219,8 @@ def test_the_signal_to_noise_forest_has_the_most_trees_that_4_38_allows(
     """
     form = find("snr-forest", as_published=as_published)
     request = form.request(domain(), NANO, trees=asked)
-    assert form.adapt is not None
-    settled = form.adapt(np.array([rows, 0]), request)
+    assert form.adaptation.size is not None
+    settled = form.adaptation.size(np.array([rows, 0]), request)
     assert (settled.rows, settled.trees) == (rows, trees)
     epsilon = 1 if as_published else 0.96
     assert trees == min(6, max(1, math.ceil(rows * epsilon / (9 * 2 * math.sqrt(2))) - 1))

@@ -51,16 +51,18 @@ def choose_successor(recipe: Recipe, request: Request, classes: Integers) -> tup
     the strongest attribute classifies wrongly.
     """
     rows = max(int(classes.sum()), 1)
-    if recipe.successor is not None:
+    adaptation = recipe.adaptation
+    if adaptation.successor is not None:
         histogram = tuple(classes.tolist())
-        recipe = recipe.successor(replace(request, rows=rows, histogram=histogram))
-        if not recipe.keeps_size:
+        recipe = adaptation.successor(replace(request, rows=rows, histogram=histogram))
+        adaptation = recipe.adaptation
+        if not adaptation.keeps_size:
             request = in_own_size(recipe, request)
-    if recipe.private_bounds:
-        request = with_check(request, rows, recipe.measure(request))
+    if adaptation.private_bounds:
+        request = with_check(request, rows, adaptation.measure(request))
     several = len(request.domain.classes) > 2 and request.trees > 1
-    asks = recipe.asks_strongest and several and strongest_is_cheap(request, rows)
-    if asks or recipe.if_one_suffices is not None:
+    asks = adaptation.asks_strongest and several and strongest_is_cheap(request, rows)
+    if asks or adaptation.if_one_suffices is not None:
         request = with_strongest(request, rows)
     return recipe, request
 
@@ -69,7 +71,7 @@ def alternative(recipe: Recipe, request: Request) -> tuple[Recipe, Request]:
     """The recipe to continue with if one attribute suffices, and the request that it adapts to the
     rows.
     """
-    other = recipe.if_one_suffices
+    other = recipe.adaptation.if_one_suffices
     assert other is not None, "only a recipe with an alternative is replaced"
     return other, in_own_size(other, request)
 
@@ -87,15 +89,15 @@ def in_own_size(recipe: Recipe, request: Request) -> Request:
 
 def sized(recipe: Recipe, request: Request, classes: Integers) -> Request:
     """The request with trees, depth and bins for these class counts."""
-    assert recipe.adapt is not None, "a recipe that counts the rows adapts to them"
-    return recipe.adapt(classes, request)
+    assert recipe.adaptation.size is not None, "a recipe that counts the rows adapts to them"
+    return recipe.adaptation.size(classes, request)
 
 
 def plans(recipe: Recipe, request: Request, sizes: Iterable[int] = SIZES) -> Iterator[Plan]:
     """The plan of each phase, and those that it may become, by the size of the table."""
     for phase in recipe.phases(request):
         yield recipe.plan(phase)
-        if recipe.counts_rows:
+        if recipe.adaptation.counts_rows:
             for rows in sizes:
                 yield from _adapted_plans(recipe, phase, rows)
 
@@ -109,7 +111,7 @@ def _adapted_plans(recipe: Recipe, phase: Request, rows: int) -> Iterator[Plan]:
     yield successor.plan(sized(successor, chosen, counts))
     if Plan(chosen.preliminary).query(STRONGEST) is None:
         return
-    if successor.if_one_suffices is not None:
+    if successor.adaptation.if_one_suffices is not None:
         successor, chosen = alternative(successor, chosen)
         yield successor.plan(sized(successor, chosen, counts))
     yield successor.plan(sized(successor, replace(chosen, misclassified=0), counts))

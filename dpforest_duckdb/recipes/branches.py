@@ -45,7 +45,7 @@ def branches(recipe: Recipe, request: Request) -> list[Branch]:
     number of rows. A branch can be missed if its last number of rows is less than STEP times its
     first, and the same branch comes before and after it.
     """
-    if not recipe.counts_rows:
+    if not recipe.adaptation.counts_rows:
         return []
 
     @functools.cache

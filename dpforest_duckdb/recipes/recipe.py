@@ -52,6 +52,48 @@ class Second:
     misclassified_weight: int
 
 
+@dataclass(frozen=True)
+class Adaptation:
+    """How a recipe adapts to noisy figures of the rows, which a run asks for before trees grow.
+
+    - `size` sets trees, depth and bins, from noisy class counts `[class]` of all rows.
+    - `successor` picks the recipe to switch to, one of `successors`, by the same counts; both query
+      them at the same ε. A successor that `keeps_size` gets trees and depth as they were requested,
+      others set their own.
+    - `private_bounds`: the queries "bounds" and "bounds window 1", … estimate narrower bounds if
+      public ones are far too wide. With `all_in_mu` and a δ they too cost μ².
+    - The query "strongest" counts the rows that one attribute alone classifies wrongly, for the
+      attribute where they are fewest. It is asked if `asks_strongest`, if there are three classes
+      or more and more than one tree, and the noise in the figure is small; then `size` uses it. It
+      is also asked if there is an `if_one_suffices`: the recipe to switch to if one attribute alone
+      classifies most rows correctly.
+    - `draws_bins`: with three classes or more, numeric attributes are drawn together with their
+      bins (`learners.candidate_bins`).
+    """
+
+    size: Callable[[Integers, Request], Request] | None = None
+    successor: Callable[[Request], Recipe] | None = None
+    successors: tuple[Recipe, ...] = ()
+    keeps_size: bool = False
+    private_bounds: bool = False
+    all_in_mu: bool = False
+    asks_strongest: bool = False
+    if_one_suffices: Recipe | None = None
+    draws_bins: bool = False
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether trees, depth or the recipe itself follow from noisy class counts of all rows."""
+        return self.size is not None or self.successor is not None
+
+    def measure(self, request: Request) -> Measure:
+        """How the costs of bounds add up: in μ² only if every plan with a δ is in μ²."""
+        return "μ²" if self.all_in_mu and request.squared_mu else "ε"
+
+
+FIXED = Adaptation()  # nothing depends on the rows
+
+
 @dataclass(frozen=True, eq=False)  # so that a recipe can be a key
 class Recipe:
     """One system, rigorous or as published.
@@ -65,33 +107,23 @@ class Recipe:
     - `learner` grows the trees. With `ends_early`, `choose` or `learner` may leave a node unsplit
       too, so that trees need not be complete.
     - `taxonomies`: groups of categories are split before their categories.
-    - `draws_bins`: with three classes or more, numeric attributes are drawn together with their
-      bins (`learners.candidate_bins`).
     - `bins` is the number of equal parts of a number's range; 0 for the default.
 
     `plan` gives the queries:
 
-    - "rows": a noisy class histogram of all rows, from which `adapt` sets trees, depth and bins;
-      "rows again": a second one, only if the first is too noisy (`row_count_queries`);
+    - "rows": a noisy class histogram of all rows, if there is an `adaptation`; "rows again": a
+      second one, only if the first is too noisy (`row_count_queries`);
     - the level loop's: "histogram" or "size" at every node, "split" at every inner node, "leaf" at
       every leaf, "scores" of sums of votes;
     - boosting's "sweep" and "forest", the "tables" of attributes, class means' "window", "means",
       "squares" and "products" (see `learners`);
     - "bins": cuts of numeric attributes at private medians (`learners.private_bins`);
-    - "bounds", "bounds window 1", …: narrower bounds, if `private_bounds` is true and
-      public ones are far too wide; with `all_in_mu` and a δ they too cost μ²;
-    - "strongest": the rows that one attribute alone classifies wrongly, for the attribute where
-      they are fewest; only if there is an `if_one_suffices`, or if `asks_strongest` is true, there
-      are three classes or more and more than one tree, and the noise in the figure is small.
+    - those of the `adaptation`.
 
-    `successor` picks the recipe to switch to once the noisy number of rows is known; both query it
-    at the same ε. A successor that `keeps_size` gets trees and depth as they were requested, others
-    set their own. `if_one_suffices` is the recipe to switch to if one attribute alone classifies
-    most rows correctly, by the noisy figure of the query "strongest". `finish` turns what was
-    released into votes, `voting` says how trees vote together, `link` how votes become
-    probabilities. `second` is a second phase, if there is one.
+    `finish` turns what was released into votes, `voting` says how trees vote together, `link` how
+    votes become probabilities. `second` is a second phase, if there is one.
 
-    `trees` and `depth` are numbers or public rules; they are maxima if `adapt` sets them. With
+    `trees` and `depth` are numbers or public rules; they are maxima if the recipe adapts. With
     `own_trees` or `own_depth` a requested number has no effect. `depth` is counted as in the paper,
     in which the root has the depth `depth_of_root`: the longest path has depth - depth_of_root
     splits.
@@ -115,18 +147,10 @@ class Recipe:
     plan: Callable[[Request], Plan]
     finish: Finish
     learner: Learner = LEVELS
-    private_bounds: bool = False
-    all_in_mu: bool = False
+    adaptation: Adaptation = FIXED
     stop: Stop | None = None
     ends_early: bool = False
     leaf: Leaf = LEAF_COUNTS
-    adapt: Callable[[Integers, Request], Request] | None = None
-    successor: Callable[[Request], Recipe] | None = None
-    successors: tuple[Recipe, ...] = ()
-    keeps_size: bool = False
-    asks_strongest: bool = False
-    draws_bins: bool = False
-    if_one_suffices: Recipe | None = None
     second: Second | None = None
     voting: Voting = "sum"
     distinct_roots: bool = False
@@ -151,11 +175,6 @@ class Recipe:
         """The name, and the form, for models and ledgers."""
         return f"{self.name} as published" if self.as_published or self.flaws else self.name
 
-    @property
-    def counts_rows(self) -> bool:
-        """Whether trees, depth or the recipe itself follow from noisy class counts of all rows."""
-        return self.adapt is not None or self.successor is not None
-
     def request(
         self,
         domain: Domain,
@@ -179,7 +198,9 @@ class Recipe:
         own_depth = self.depth if isinstance(self.depth, int) else self.depth(domain)
         depth = None if self.own_depth else depth
         wanted = own_trees if trees is None else trees
-        if self.distinct_roots and self.counts_rows:  # it adapts to the rows: this is the most
+        if (
+            self.distinct_roots and self.adaptation.counts_rows
+        ):  # it adapts to the rows: this is the most
             wanted = min(wanted, len(domain.attributes))
         if self.distinct_roots and wanted > len(domain.attributes):
             raise DpforestError(
@@ -204,7 +225,7 @@ class Recipe:
         found = []
         if trees is not None and self.own_trees:
             found.append(f"--trees has no effect: recipe {self.name} uses all attributes.")
-        if trees is not None and self.successors:
+        if trees is not None and self.adaptation.successors:
             found.append(
                 f"--trees is only an upper limit, and for log-odds alone: recipe {self.name} may "
                 "pick a recipe that sets the number of its trees itself."
@@ -261,12 +282,8 @@ class Recipe:
         """Whether attributes are drawn together with their bins."""
         numeric = any(attribute.kind == "numeric" for attribute in request.domain.attributes)
         several = len(request.domain.classes) > 2
-        draws = self.draws_bins and self.plan(request).query("attribute") is not None
+        draws = self.adaptation.draws_bins and self.plan(request).query("attribute") is not None
         return draws and numeric and several
-
-    def measure(self, request: Request) -> Measure:
-        """How the costs of bounds add up: in μ² only if every plan with a δ is in μ²."""
-        return "μ²" if self.all_in_mu and request.squared_mu else "ε"
 
     def whole_plan(self, request: Request) -> Plan:
         """The queries of all phases."""
@@ -281,7 +298,6 @@ recipe_of_tables = partial(
     choose=at_random,  # not asked: the learner draws
     trees=as_many_as_attributes,
     own_depth=True,
-    private_bounds=True,
     link="softmax",
 )
 

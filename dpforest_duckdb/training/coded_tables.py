@@ -48,15 +48,16 @@ def _domains(recipe: Recipe, request: Request) -> list[Domain]:
     narrow for their size. The rows decide what is coded, so here everything is: all turns of
     narrower bounds, with all numeric attributes, and the finest bins.
     """
-    public, recipes = request.domain, (recipe, *recipe.successors)
+    public = request.domain
+    adaptations = [each.adaptation for each in (recipe, *recipe.adaptation.successors)]
     found = []
-    if recipe.counts_rows:
+    if recipe.adaptation.counts_rows:
         found.append(replace(public, attributes=public.attributes[:1]))
     numbers = to_be_cut(public)
-    by_rows = bool(numbers) and any(each.private_bounds or each.draws_bins for each in recipes)
+    by_rows = bool(numbers) and any(each.private_bounds or each.draws_bins for each in adaptations)
     if by_rows:
         found += [_cut(replace(public, attributes=tuple(numbers)), DEFAULT_BINS)] * TURNS
-    if any(each.asks_strongest or each.if_one_suffices for each in recipes):
+    if any(each.asks_strongest or each.if_one_suffices for each in adaptations):
         found.append(_cut(public, coarse_bins(public)))
     if by_rows:
         found.append(_cut(public, FINEST))

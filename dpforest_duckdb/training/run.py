@@ -105,7 +105,7 @@ class Run:
         return self._bytes_of_a_row()
 
     def _bytes_of_a_row(self, before: Sequence[Run] = ()) -> int:
-        learners = [recipe.learner for recipe in (self.recipe, *self.recipe.successors)]
+        learners = [recipe.learner for recipe in (self.recipe, *self.recipe.adaptation.successors)]
         copies = max(learner.node_columns(self.request) for learner in learners)
         scores = max(learner.score_columns(self.request) for learner in learners)
         several = self.shares_rows or any(learner.compares_trees for learner in learners)

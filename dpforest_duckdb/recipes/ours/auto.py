@@ -33,10 +33,12 @@ from dpforest_duckdb.recipes.ours.joint_tables import JOINT_TABLES
 from dpforest_duckdb.recipes.ours.log_odds import LOG_ODDS
 from dpforest_duckdb.recipes.ours.rooted_tables import ROOTED_TABLES, roots_see_enough
 from dpforest_duckdb.recipes.ours.tree_beside_sums import TREE_BESIDE_SUMS
-from dpforest_duckdb.recipes.recipe import Recipe
+from dpforest_duckdb.recipes.recipe import Adaptation, Recipe
 from dpforest_duckdb.request import Request
 
-MEANS_OR_LOG_ODDS = replace(CLASS_MEANS, if_one_suffices=LOG_ODDS)
+MEANS_OR_LOG_ODDS = replace(
+    CLASS_MEANS, adaptation=replace(CLASS_MEANS.adaptation, if_one_suffices=LOG_ODDS)
+)
 
 
 def pick(request: Request) -> Recipe:
@@ -60,14 +62,15 @@ AUTO = replace(
     LOG_ODDS,
     name="auto",
     title="The default: one of six recipes, by the number of rows",
-    adapt=None,
-    successor=pick,
-    successors=(
-        BOOSTED,
-        TREE_BESIDE_SUMS,
-        ROOTED_TABLES,
-        JOINT_TABLES,
-        MEANS_OR_LOG_ODDS,
-        LOG_ODDS,
+    adaptation=Adaptation(
+        successor=pick,
+        successors=(
+            BOOSTED,
+            TREE_BESIDE_SUMS,
+            ROOTED_TABLES,
+            JOINT_TABLES,
+            MEANS_OR_LOG_ODDS,
+            LOG_ODDS,
+        ),
     ),
 )

@@ -25,7 +25,7 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     signal,
 )
 from dpforest_duckdb.recipes.plans import medians
-from dpforest_duckdb.recipes.recipe import own_recipe
+from dpforest_duckdb.recipes.recipe import Adaptation, own_recipe
 from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random
@@ -123,9 +123,7 @@ BOOSTED = own_recipe(
     depth=6,
     plan=plan,
     learner=BOOSTING,
-    private_bounds=True,
-    all_in_mu=True,
-    adapt=adapt,
+    adaptation=Adaptation(adapt, private_bounds=True, all_in_mu=True),
     finish=as_grown,
     link="softmax",
 )

@@ -20,7 +20,7 @@ from dpforest_duckdb.privacy.gaussian_dp import pure_epsilon
 from dpforest_duckdb.privacy.plan import Measure, Plan, PlannedQuery, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants
-from dpforest_duckdb.recipes.recipe import recipe_of_tables
+from dpforest_duckdb.recipes.recipe import Adaptation, recipe_of_tables
 from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits import positions
@@ -131,6 +131,6 @@ CLASS_MEANS = recipe_of_tables(
     distinct_roots=True,
     plan=plan,
     learner=LEARNER,
-    adapt=adapt,
+    adaptation=Adaptation(adapt, private_bounds=True),
     finish=as_grown,
 )

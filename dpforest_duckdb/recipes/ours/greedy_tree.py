@@ -18,7 +18,7 @@ from dpforest_duckdb.privacy.plan import LAPLACE, Plan
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.plans import half_to_leaves
-from dpforest_duckdb.recipes.recipe import own_recipe
+from dpforest_duckdb.recipes.recipe import Adaptation, own_recipe
 from dpforest_duckdb.recipes.row_count_queries import rows_share
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility
@@ -55,6 +55,6 @@ GREEDY_TREE = own_recipe(
     trees=1,
     depth=8,
     plan=plan,
-    adapt=adapt,
+    adaptation=Adaptation(adapt),
     finish=each(vote),
 )

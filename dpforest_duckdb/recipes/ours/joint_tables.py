@@ -16,7 +16,7 @@ from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.recipes.ours.auto_rules import with_histogram
 from dpforest_duckdb.recipes.ours.joint_rules import COARSEST, joint_bins, out_of_reach
-from dpforest_duckdb.recipes.recipe import recipe_of_tables
+from dpforest_duckdb.recipes.recipe import Adaptation, recipe_of_tables
 from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
 from dpforest_duckdb.request import Grown, Request
 from dpforest_duckdb.tree import Tree
@@ -52,6 +52,6 @@ JOINT_TABLES = recipe_of_tables(
     distinct_roots=True,
     plan=plan,
     learner=learner.JOINT_TABLES,
-    adapt=adapt,
+    adaptation=Adaptation(adapt, private_bounds=True),
     finish=finish,
 )

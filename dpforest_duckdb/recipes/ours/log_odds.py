@@ -25,7 +25,7 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     tables_wanted,
     with_histogram,
 )
-from dpforest_duckdb.recipes.recipe import recipe_of_tables
+from dpforest_duckdb.recipes.recipe import Adaptation, recipe_of_tables
 from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
 from dpforest_duckdb.request import Request
 
@@ -91,12 +91,15 @@ LOG_ODDS = recipe_of_tables(
     name="log-odds",
     title="Log-odds of the most informative attributes",
     depth=1,
-    keeps_size=True,
     distinct_roots=True,
     plan=plan,
     learner=informative_tables(sums_cut),
-    asks_strongest=True,
-    draws_bins=True,
-    adapt=adapt,
+    adaptation=Adaptation(
+        adapt,
+        keeps_size=True,
+        private_bounds=True,
+        asks_strongest=True,
+        draws_bins=True,
+    ),
     finish=log_odds,
 )

@@ -19,7 +19,7 @@ from dpforest_duckdb.postprocess.pipeline import as_grown
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants, joint_tables
-from dpforest_duckdb.recipes.recipe import recipe_of_tables
+from dpforest_duckdb.recipes.recipe import Adaptation, recipe_of_tables
 from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.table_codes import deviations
@@ -95,6 +95,6 @@ ROOTED_TABLES = recipe_of_tables(
     own_trees=True,
     plan=plan,
     learner=learner.rooted_tables(lambda request: roots(request)[0]),
-    adapt=adapt,
+    adaptation=Adaptation(adapt, private_bounds=True),
     finish=as_grown,
 )

@@ -18,7 +18,7 @@ from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, counting, evenly, s
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants, log_odds
 from dpforest_duckdb.recipes.plans import medians
-from dpforest_duckdb.recipes.recipe import as_many_as_attributes, own_recipe
+from dpforest_duckdb.recipes.recipe import Adaptation, as_many_as_attributes, own_recipe
 from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility
@@ -104,8 +104,7 @@ TREE_BESIDE_SUMS = own_recipe(
     depth=8,
     plan=plan,
     learner=LEARNER,
-    private_bounds=True,
-    adapt=adapt,
+    adaptation=Adaptation(adapt, private_bounds=True),
     finish=as_grown,
     link="softmax",
 )

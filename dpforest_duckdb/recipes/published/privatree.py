@@ -27,7 +27,7 @@ from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.leaf_queries import LABEL
 from dpforest_duckdb.recipes.plans import spread
-from dpforest_duckdb.recipes.recipe import Recipe, repaired
+from dpforest_duckdb.recipes.recipe import Adaptation, Recipe, repaired
 from dpforest_duckdb.recipes.row_count_queries import NOISY_ROWS, PUBLIC_ROWS, ROWS_SHARE
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility
@@ -122,7 +122,7 @@ LINES = (
         "plan: published_plan",
         repaired="Each depth makes one draw, which is what is charged.",
     ),
-    Line("That part depends on the number of rows, which is known.", CODE, "adapt: adapt"),
+    Line("That part depends on the number of rows, which is known.", CODE, "adaptation: adapt"),
     Line("Labels are drawn by permute-and-flip on class counts.", CODE, "leaf: LABEL"),
     Line("A leaf votes for its label.", CODE, "finish: vote_by_label"),
 )
@@ -139,7 +139,7 @@ _PUBLISHED = Recipe(
     trees=1,
     depth=4,
     plan=published_plan,
-    adapt=adapt,
+    adaptation=Adaptation(adapt),
     leaf=LABEL,
     finish=each(alone(vote_by_label)),
     flaws=(

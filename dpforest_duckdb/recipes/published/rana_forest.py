@@ -23,7 +23,7 @@ from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.privacy.plan import LAPLACE, Plan
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import spread
-from dpforest_duckdb.recipes.recipe import BOOTSTRAP, Recipe
+from dpforest_duckdb.recipes.recipe import BOOTSTRAP, Adaptation, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import Choice, among
 from dpforest_duckdb.splits.published import by_class_means, unless_a_child_is_small
@@ -97,7 +97,7 @@ LINES = (
     Line(
         "n_l is a small fraction of all rows.",
         "thesis §4.5.1",
-        "adapt: adapt",
+        "adaptation: adapt",
         assumed="It is a hundredth, and children without rows do not count.",
     ),
     Line(
@@ -137,7 +137,7 @@ RANA_FOREST = Recipe(
     trees=10,
     depth=10,
     plan=plan,
-    adapt=adapt,
+    adaptation=Adaptation(adapt),
     finish=each(alone(vote_by_majority)),
     flaws=FLAWS,
     only="It is not differentially private by design, so there is nothing to repair.",

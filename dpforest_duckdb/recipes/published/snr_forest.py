@@ -27,7 +27,7 @@ from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.privacy.plan import LAPLACE
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import leaves_only
-from dpforest_duckdb.recipes.recipe import Recipe, as_many_as_attributes, repaired
+from dpforest_duckdb.recipes.recipe import Adaptation, Recipe, as_many_as_attributes, repaired
 from dpforest_duckdb.recipes.row_count_queries import NOISY_ROWS, PUBLIC_ROWS, ROWS_SHARE
 from dpforest_duckdb.recipes.stopping import unsupported
 from dpforest_duckdb.request import Request
@@ -63,7 +63,7 @@ LINES = (
         "t is the largest t ≤ |A| with √2 |C| / ε < |D| / δ², where δ is the mean size "
         "of a domain.",
         "thesis (4.38)",
-        "adapt: adapt",
+        "adaptation: adapt",
         repaired="ε is what the leaves have after the number of rows is paid for.",
     ),
     Line(
@@ -126,7 +126,7 @@ _PUBLISHED = Recipe(
     trees=as_many_as_attributes,
     depth=as_many_as_attributes,
     plan=leaves_only(LAPLACE),
-    adapt=lambda histogram, request: adapt(histogram, request, Fraction(0)),
+    adaptation=Adaptation(lambda histogram, request: adapt(histogram, request, Fraction(0))),
     stop=unsupported,
     finish=each(with_cells(sum_upward), with_noise(prune_by_signal), with_cells(vote_by_surest)),
     voting="surest",
@@ -138,5 +138,5 @@ SNR_FOREST = repaired(
     _PUBLISHED,
     NOISY_ROWS + " Trees and depth follow from that.",
     plan=leaves_only(LAPLACE, rows=ROWS_SHARE),
-    adapt=adapt,
+    adaptation=Adaptation(adapt),
 )

@@ -18,7 +18,7 @@ def _adapt(reader: Reader, context: RunContext) -> RunContext:
     """The context with narrower bounds, if a noisy check finds the public ones far too wide."""
     request, classes = context.unsized, np.array(context.request.histogram)  # noisy
     assert request is not None, "the recipe adapts to the rows"
-    n, measure = max(int(classes.sum()), 1), context.recipe.measure(request)
+    n, measure = max(int(classes.sum()), 1), context.recipe.adaptation.measure(request)
     accountant, randomness, k = context.accountant, context.randomness, request.rows_per_unit
     search = Search.start(request.domain)
     counts = reader.cell_counts(search.bins)

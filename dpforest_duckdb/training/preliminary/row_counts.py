@@ -53,4 +53,4 @@ def _adapt(reader: Reader, context: RunContext) -> RunContext:
     return adapted(reader.class_counts(context.request.domain), context)
 
 
-ROW_COUNTS = Step(Phase.COUNT_ROWS, lambda context: context.recipe.counts_rows, _adapt)
+ROW_COUNTS = Step(Phase.COUNT_ROWS, lambda context: context.recipe.adaptation.counts_rows, _adapt)

@@ -27,7 +27,7 @@ def _adapt(reader: Reader, context: RunContext) -> RunContext:
     noise, k = context.randomness.noise, request.rows_per_unit
     wrong = misclassified(private, accountant.spend(STRONGEST), k, noise)
     recipe, classes = context.recipe, np.array(context.request.histogram)  # noisy
-    if recipe.if_one_suffices is not None:
+    if recipe.adaptation.if_one_suffices is not None:
         if 2 * wrong >= classes.sum():
             return context
         recipe, request = alternative(recipe, request)
