@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -232,12 +231,14 @@ TempDir = Annotated[
 
 def column_names(option: str, texts: Sequence[str] | None) -> list[str]:
     """Names from a repeated option, separated by commas; quotes protect a comma in a name."""
+    from dpforest_duckdb.domain.flags import listed
+
     if texts is None:
         return []
-    names = [name.strip() for row in csv.reader(texts, skipinitialspace=True) for name in row]
-    if not names:  # for example an empty shell variable: not the same as leaving the option out
+    given = [text for text in texts if text.strip()]
+    if not given:  # for example an empty shell variable: not the same as leaving the option out
         raise UsageError(f"{option} names no column.")
-    return names
+    return [name for text in given for name in listed(option, text)]
 
 
 def refuse_idle(why: str, **given: object) -> None:

@@ -175,10 +175,11 @@ def _show_tree(forest: Forest, number: int, as_json: bool) -> None:
         return
     tree = forest.trees[number]
     parents = tree.parents(forest.domain.cells)
+    paths = {rule["node"]: f"{rule['rule']} AND " if rule["node"] else "" for rule in rules}
     drawn: dict[int, Drawing] = {}
     for rule in rules:
         node = rule["node"]
-        step = rule["rule"].rsplit(" AND ", 1)[-1] if node else "all rows"
+        step = rule["rule"].removeprefix(paths[int(parents[node])]) if node else "all rows"
         text = one_line(step)
         if rule["leaf"] and forest.link == "softmax":  # no leaf predicts alone
             text += f" → log-odds {added(rule['log_odds'])}"

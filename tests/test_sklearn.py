@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -454,6 +455,27 @@ def test_the_sql_and_the_file_give_what_predict_gives(tmp_path: Path) -> None:
     shares = con.sql(fitted.to_sql("t")).fetchnumpy()["p_yes"]
     assert np.allclose(shares, fitted.predict_proba(frame)[:, 1], atol=1e-12)
     assert load_forest(tmp_path / "m.json").private
+
+
+def test_equally_probable_classes_are_predicted_as_by_the_sql() -> None:
+    domain = domain_from_mapping(
+        {
+            "target": "class",
+            "column": [
+                {"name": "class", "kind": "categorical", "domain": ["z", "b"]},
+                {"name": "a", "kind": "categorical", "domain": ["x", "y"]},
+            ],
+        }
+    )
+    frame = pandas.DataFrame({"a": ["x", "y"] * 50, "class": ["z", "b"] * 50})
+    fitted = model(domain=domain, bounds=None, classes=None).fit(frame[["a"]], frame["class"])
+    even = [replace(tree, votes=np.zeros_like(tree.votes)) for tree in fitted.forest_.trees]
+    fitted.forest_ = replace(fitted.forest_, trees=tuple(even))
+    assert np.allclose(fitted.predict_proba(frame[["a"]]), 0.5)
+    con = duckdb.connect()
+    con.register("t", frame)
+    by_sql = con.sql(fitted.to_sql("t")).fetchnumpy()["prediction"]
+    assert fitted.predict(frame[["a"]]).tolist() == by_sql.tolist() == ["z"] * 100
 
 
 @pytest.mark.more

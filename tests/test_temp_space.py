@@ -13,6 +13,8 @@ import pytest
 from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.engine import temp_space
+from dpforest_duckdb.engine.memory_database import NewDatabase
 from dpforest_duckdb.engine.packing import blocks
 from dpforest_duckdb.engine.stored_rows import StoredRows
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
@@ -159,3 +161,14 @@ def test_runs_that_share_rows_are_refused_before_any_debit(tmp_path: Path) -> No
     with pytest.raises(DpforestError, match="temporary space"):
         next(train_many(runs))
     assert runs[0].account.budget().spent_epsilon == 0
+
+
+@pytest.mark.parametrize("limit", ["-1", "20000TB"])
+def test_memory_without_a_limit_is_room_for_rows(
+    con: duckdb.DuckDBPyConnection, limit: str
+) -> None:
+    con.execute(f"SET memory_limit = '{limit}'")
+    assert temp_space.room(con) > 2**50
+    assert temp_space.groups_at_once(con) > 1000
+    with NewDatabase(con).opened() as memory:
+        assert temp_space.room(memory.connection) > 2**50

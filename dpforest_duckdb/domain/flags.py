@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import datetime as dt
 import re
@@ -13,7 +14,7 @@ from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.errors import UsageError
 
-_WHOLE = re.compile(r"[+-]?\d+")
+_WHOLE = re.compile(r"[+-]?[0-9]+")
 
 
 def domain_from_flags(
@@ -47,7 +48,7 @@ def domain_from_flags(
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f'--numeric and --categories name "{name}" twice: give it once.')
-    label = {"name": target, "kind": "categorical", "domain": _listed("--classes", classes)}
+    label = {"name": target, "kind": "categorical", "domain": listed("--classes", classes)}
     attributes = [column for column in columns if fold(column["name"]) != fold(target)]
     others = [column for column in columns if fold(column["name"]) == fold(target)]
     if any(column.get("domain") != label["domain"] for column in others):
@@ -70,7 +71,7 @@ def _numeric(text: str) -> dict[str, Any]:
 
 def _categorical(text: str) -> dict[str, Any]:
     name, values = _named("--categories", text, "NAME=A,B, such as sex=F,M")
-    return {"name": name, "kind": "categorical", "domain": _listed("--categories", values)}
+    return {"name": name, "kind": "categorical", "domain": listed("--categories", values)}
 
 
 def _named(option: str, text: str, form: str) -> tuple[str, str]:
@@ -80,7 +81,7 @@ def _named(option: str, text: str, form: str) -> tuple[str, str]:
     return name.strip(), rest
 
 
-def _listed(option: str, text: str) -> list[str]:
+def listed(option: str, text: str) -> list[str]:
     """Values between commas; double quotes protect a comma in a value."""
     try:
         (values,) = csv.reader([text], skipinitialspace=True, strict=True)
@@ -96,10 +97,9 @@ def _limit(text: str, part: str) -> int | float | dt.date:
     """A whole number, a number, or a date."""
     if _WHOLE.fullmatch(part):
         return int(part)
-    try:
-        return float(part)
-    except ValueError:
-        pass
+    if part.isascii() and "_" not in part:  # float reads 1_000 and other digits too
+        with contextlib.suppress(ValueError):
+            return float(part)
     try:
         return dt.date.fromisoformat(part) if len(part) == 10 else dt.datetime.fromisoformat(part)
     except ValueError:

@@ -76,4 +76,4 @@ def _noted(name: str, comment: str) -> dict[str, Any]:
         return {}
     if "kind" not in note:
         raise DpforestError(f'The JSON comment of column "{name}" has no "kind": add one.')
-    return {key: note[key] for key in _KEYS if key in note}
+    return {key: note[key] for key in _KEYS if note.get(key) is not None}

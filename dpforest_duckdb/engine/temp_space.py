@@ -12,8 +12,8 @@ from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.engine.base import CodedTable, StoredRow
 from dpforest_duckdb.engine.packing import MAX_COUNTED, blocks
 
-_UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
-_SIZE = re.compile(r"([\d.]+) ?(bytes|[KMGT]iB)")
+_UNITS = {unit: 2 ** (10 * n) for n, unit in enumerate(("bytes", *(f"{p}iB" for p in "KMGTPE")))}
+_SIZE = re.compile(r"([\d.]+) ?(bytes|[KMGTPE]iB)")
 _WORD, _NODE_CLASS = 10, 6  # bytes of a value of 8 and of 4, at most: blocks are not quite full
 KEPT = 8  # coded tables that runs may share: more than one run needs at a time
 _GROUPS = 4 * 2**20  # bytes that a GROUP BY needs in memory for each thread

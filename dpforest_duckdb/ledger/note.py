@@ -6,12 +6,14 @@ It has the id of the table's budget, the head of the ledger's hash chain and the
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.errors import DpforestError
 
 _MARK = "dpforest-budget: "
+_LINE = re.compile(rf"\n{_MARK}[^\n]*|\A{_MARK}[^\n]*\n?")
 
 
 @dataclass(frozen=True)
@@ -24,15 +26,15 @@ class Note:
 
     def after(self, comment: str) -> str:
         """The comment with this note after the user's text, in the place of an earlier note."""
-        text = [line for line in comment.splitlines() if not line.startswith(_MARK)]
-        return "\n".join([*text, _MARK + json.dumps(asdict(self))])
+        text, note = _LINE.sub("", comment), _MARK + json.dumps(asdict(self))
+        return f"{text}\n{note}" if text else note
 
 
 def note_in(table: TableInfo) -> Note | None:
     """The note in a table's comment; None if there is none. Raises `DpforestError` if it is
     damaged.
     """
-    for line in table.comment.splitlines():
+    for line in table.comment.split("\n"):
         if line.startswith(_MARK):
             try:
                 return _read(json.loads(line.removeprefix(_MARK)))
@@ -46,7 +48,7 @@ def note_in(table: TableInfo) -> Note | None:
 
 def has_note(comment: str) -> bool:
     """Whether a comment carries a budget, if only a damaged one."""
-    return any(line.startswith(_MARK) for line in comment.splitlines())
+    return any(line.startswith(_MARK) for line in comment.split("\n"))
 
 
 def same_budget(first: TableInfo, second: TableInfo | None) -> bool:

@@ -9,6 +9,7 @@ no counts were released. For a sum of one-split trees this is exactly what the v
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,8 +48,10 @@ class Effect:
 
 def effects(forest: ForestContent) -> list[Effect]:
     """The effect of every attribute that a tree splits by, the most important first."""
+    cells = forest.domain.cells
+    flows = [_Flow(tree, cells, _branch_weights(tree, cells)) for tree in forest.trees]
     used = sorted({int(a) for tree in forest.trees for a in tree.attribute[tree.kind != LEAF]})
-    found = [_effect(forest, attribute) for attribute in used]
+    found = [_effect(forest, flows, attribute) for attribute in used]
     return sorted(found, key=lambda effect: -effect.importance)
 
 
@@ -65,22 +68,26 @@ def importances(forest: ForestContent) -> Floats:
     return total / total.sum() if total.any() else total
 
 
-def _effect(forest: ForestContent, attribute: int) -> Effect:
+def _effect(forest: ForestContent, flows: Sequence[_Flow], attribute: int) -> Effect:
     domain = forest.domain
     split_by = domain.attributes[attribute]
     cells = list(split_by.described)
     values = np.zeros((len(cells), len(domain.classes)))
     variance, rows = np.zeros_like(values), np.zeros(len(cells))
-    for tree in forest.trees:
+    for flow in flows:
+        tree = flow.tree
         if not (tree.attribute == attribute).any():
             continue  # the same for every value
-        parts = _branch_weights(tree, domain.cells)
-        for number, cell in enumerate(cells):
-            reached = _reached(tree, domain.cells, attribute, cell, parts)
-            values[number] += reached @ _outputs(forest, tree)
-            within = reached > 0
-            variance[number] += reached[within] ** 2 @ _variances(forest, tree)[within]
-            rows[number] += _rows(tree, reached, attribute)
+        reached = flow.reached(attribute, cells)
+        values += reached @ _outputs(forest, tree)
+        # the noise of a leaf counts only where rows reach it: it can be unknown elsewhere
+        noise = _variances(forest, tree)
+        used = (reached > 0).any(axis=0)
+        known = np.isfinite(noise[used]).all(axis=1)
+        spread = reached[:, used] ** 2
+        variance += spread[:, known] @ noise[used][known]
+        variance[(spread[:, ~known] > 0).any(axis=1)] = math.nan
+        rows += _rows(tree, reached, attribute)
     if forest.link == "shares":
         values, variance = values / len(forest.trees), variance / len(forest.trees) ** 2
     weights = np.clip(rows, 0, None)
@@ -93,6 +100,30 @@ def _effect(forest: ForestContent, attribute: int) -> Effect:
     values = np.where(np.abs(values) < ROUNDING, 0.0, values)
     labels = tuple(split_by.label(cell) for cell in cells)
     return Effect(attribute, labels, values, np.sqrt(variance), weights)
+
+
+@dataclass(frozen=True)
+class _Flow:
+    """How rows go down a tree: `parts[node]` is the part of its parent's rows that a node gets."""
+
+    tree: Tree
+    cells: tuple[int, ...]
+    parts: Floats
+
+    def reached(self, attribute: int, values: Sequence[int]) -> Floats:
+        """The part of the rows in each leaf `[value, node]` if all rows had one cell of `values` in
+        the attribute; 0 at inner nodes.
+        """
+        tree = self.tree
+        mass = np.zeros((len(values), tree.nodes))
+        mass[:, 0] = 1.0
+        for nodes, above in tree.descents(self.cells):
+            taken = branch_of(tree.kind[above], tree.cell[above], np.array(values)[:, None])
+            fixed = tree.attribute[above] == attribute
+            mine = taken == nodes - tree.first[above]
+            mass[:, nodes] = mass[:, above] * np.where(fixed, mine, self.parts[nodes])
+        mass[:, tree.kind != LEAF] = 0.0
+        return mass
 
 
 def _branch_weights(tree: Tree, cells: tuple[int, ...]) -> Floats:
@@ -113,24 +144,6 @@ def _branch_weights(tree: Tree, cells: tuple[int, ...]) -> Floats:
             size = np.bincount(branches, minlength=len(children)).astype(np.float64)
         parts[children] = size / size.sum()
     return parts
-
-
-def _reached(
-    tree: Tree, cells: tuple[int, ...], attribute: int, cell: int, parts: Floats
-) -> Floats:
-    """The part of the rows in each leaf `[node]` if all had the same value; 0 at inner nodes."""
-    mass = np.zeros(tree.nodes)
-    mass[0] = 1.0
-    for node in np.flatnonzero(tree.kind != LEAF):
-        children = np.array(tree.children(int(node), cells))
-        if tree.attribute[node] == attribute:
-            one = np.array([cell])
-            branch = int(branch_of(tree.kind[[node]], tree.cell[[node]], one)[0])
-            mass[children[branch]] += mass[node]
-        else:
-            mass[children] += mass[node] * parts[children]
-        mass[node] = 0.0
-    return mass
 
 
 def _outputs(forest: ForestContent, tree: Tree) -> Floats:
@@ -165,10 +178,11 @@ def _variances(forest: ForestContent, tree: Tree) -> Floats:
     return centred_variance((noise / np.maximum(tree.counts, np.maximum(noise, 1.0))) ** 2)
 
 
-def _rows(tree: Tree, reached: Floats, attribute: int) -> float:
-    """Noisy rows with a value, from a tree of one split on the attribute; 0 from other trees."""
+def _rows(tree: Tree, reached: Floats, attribute: int) -> Floats:
+    """Noisy rows with each value, from a tree of one split on the attribute; 0 from other trees."""
     single = tree.counts is not None and tree.kind[0] == MULTIWAY and tree.nodes > 1
     if not single or tree.attribute[0] != attribute or (tree.kind[1:] != LEAF).any():
-        return 0.0
+        return np.zeros(len(reached))
     assert tree.counts is not None
-    return float(reached @ np.clip(np.nan_to_num(tree.counts.sum(axis=1)), 0, None))
+    found: Floats = reached @ np.clip(np.nan_to_num(tree.counts.sum(axis=1)), 0, None)
+    return found

@@ -33,7 +33,9 @@ class Forest(ForestContent):
 
         `table` is a name, a relation of the connection, or a DataFrame, whose columns are read in
         the types that the model was trained on. With a Spark session as `con`, it is a name or a
-        DataFrame of Spark, and so is the result.
+        DataFrame of Spark, and so is the result. Raises `UsageError` for a connection or rows of
+        another kind, and `DpforestError` if a column is missing, has another type, or has the name
+        of a new one; `prefix` changes the new names.
         """
         refuse_wrong_types(locals())
         if is_session(con):
@@ -46,36 +48,49 @@ class Forest(ForestContent):
         table: str | None = None,
         *,
         form: Form = "select",
+        name: str | None = None,
         prefix: str = "",
         replace: bool = False,
         fast: bool = False,
         dialect: str = "duckdb",
         columns: Sequence[str] = (),
         key: Sequence[str] = (),
+        force: bool = False,
     ) -> str:
         """SQL that scores a table: a select, or the statement that makes a view, table or macro.
 
-        `dialect` is the engine (docs/engines.md). For engines other than DuckDB, `columns` names
-        the table's columns or `key` those to keep. With `replace` the statement makes a view, table
-        or macro in place of one of that name. `fast` takes the fastest form, which works in DuckDB
-        only. Raises `UsageError` for an unknown dialect or a missing option, `DpforestError`
-        for what the engine does not support.
+        `name` is that of the view, table or macro; by default the model's with `_scored`. With
+        `replace` the statement makes it in place of one of that name. `dialect` is the engine
+        (docs/engines.md). For engines other than DuckDB, `columns` names the table's columns or
+        `key` those to keep. `fast` takes the fastest form, which works in DuckDB only. `force`
+        allows statements that are larger than the engine accepts by default. Raises `UsageError`
+        for an unknown dialect or a missing option, `DpforestError` for what the engine does not
+        support.
         """
-        refuse_wrong_types(locals(), table=optional(TEXT))
+        refuse_wrong_types(locals(), table=optional(TEXT), name=optional(TEXT))
         return publish_sql(
             self,
             table or self.table,
             form=form,
+            name=name,
             prefix=prefix,
             replace=replace,
             fast=fast,
             dialect=find_dialect(dialect),
             columns=columns,
             key=key,
+            force=force,
         )
 
     def rules(self) -> list[dict[str, Any]]:
-        """Every root-to-node path as a row (see `dpforest_duckdb.model.rules`)."""
+        """Every path from a root to a node as a dictionary, tree by tree. All of it is released.
+
+        - `tree`, `node`, `leaf`, `depth`; `rule` (the path in words).
+        - `counts` (noisy, in the order of `domain.classes`) and `noise` (the standard deviation of
+          the noise in each); None if the recipe keeps none.
+        - `prediction` (a class), `confidence` and `support` (shares of the counts, from 0 to 1).
+        - `votes` (of a leaf, in the order of the classes); `log_odds` (by class) if they are that.
+        """
         return rules(self)
 
     def save(self, path: str | Path) -> None:
@@ -88,7 +103,10 @@ class Forest(ForestContent):
         return to_json(self)
 
     def plot_importances(self, ax: Any = None) -> Any:
-        """The importance of each attribute, drawn with matplotlib; returns the axes."""
+        """The importance of each attribute, drawn with matplotlib; returns the axes.
+
+        Raises `DpforestError` without the extra `plot`, as do the other drawings.
+        """
         return plot_importances(self, ax)
 
     def plot_effects(self, attribute: str | None = None, ax: Any = None) -> Any:

@@ -49,7 +49,8 @@ def load_evaluation(path: str | Path, forest: ForestContent) -> Evaluated:
         raise DpforestError(
             f"The file {path} is not what dpforest evaluate --json prints: check --evaluation."
         ) from None
-    if content["model"] != forest.name or content.get("forest", "") not in ("", made):
+    given = content.get("forest", "")  # older files have only the name
+    if (given != made) if given else (content["model"] != forest.name):
         raise DpforestError(
             f"The file {path} has the figures of another model: evaluate this one, or check "
             "--evaluation."

@@ -208,18 +208,29 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._names = tuple(name for name in self._names if name != unit)
 
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
-        """The probability of each class `[row, class]`, in the order of `classes_`."""
+        """The probability of each class `[row, class]`, in the order of `classes_`.
+
+        Raises `NotFittedError` before a fit, and `ValueError` if a column that the model needs is
+        missing or has another type.
+        """
+        return self._probabilities(X)[:, self._order]
+
+    def predict(self, X: Any) -> Labels:  # noqa: N803
+        """The most probable class of each row.
+
+        If several are, it is the first of them in the order of the domain, as in the model's SQL.
+        Raises as `predict_proba`.
+        """
+        best = self._probabilities(X).argmax(axis=1)
+        found: Labels = self.classes_[np.argsort(self._order)[best]]
+        return found
+
+    def _probabilities(self, X: Any) -> Floats:  # noqa: N803
+        """The probability of each class `[row, class]`, in the order of the forest's domain."""
         check_is_fitted(self)
         columns = features(self, X, reset=False, unit=self._unit)
         with _as_value_errors(), _database() as memory:
-            shares = _shares(self.forest_, columns, memory)
-        return shares[:, self._order]
-
-    def predict(self, X: Any) -> Labels:  # noqa: N803
-        """The most probable class of each row."""
-        shares = self.predict_proba(X)
-        best: Labels = self.classes_[shares.argmax(axis=1)]
-        return best
+            return _shares(self.forest_, columns, memory)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
         """The accuracy on true classes, which is not private.
