@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
+import tomllib
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -329,6 +331,25 @@ def test_checks_hold_together_and_those_of_a_field_are_no_columns(
     found = declared(con)
     assert (found["x"]["lower"], found["x"]["upper"]) == (0, 10)
     assert found["a"]["domain"] == ["q", "r"]
+
+
+def test_a_check_may_exclude_its_bounds(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t (x DOUBLE CHECK (x > 0 AND 1000 > x), y INTEGER CHECK (y < 3))")
+    found = declared(con)
+    assert (found["x"]["lower"], found["x"]["upper"]) == (0, 1000)
+    assert "kind" not in found["y"]
+
+
+def test_any_comment_becomes_toml_that_can_be_read(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t (x VARCHAR, n DOUBLE)")
+    groups = {"kind": "categorical", "domain": ["a", "b"], "taxonomy": {"g 1": ["a"], "é": ["b"]}}
+    number = {"kind": "numeric", "lower": 0, "upper": 1, "bins": None}
+    for name, note in (("x", groups), ("n", number)):
+        con.execute(f"COMMENT ON COLUMN t.{name} IS '{json.dumps(note)}'")
+    made = tomllib.loads(domain_toml({"target": "x", "column": list(declared(con).values())}))
+    assert made["column"][0] == {"name": "x", **groups, "nullable": True}
+    number.pop("bins")
+    assert made["column"][1] == {"name": "n", **number, "nullable": True}
 
 
 def test_a_comment_comes_before_type_and_check(con: duckdb.DuckDBPyConnection) -> None:

@@ -385,3 +385,14 @@ def test_figures_of_another_model_of_the_same_name_are_refused(tmp_path: Path) -
         else:
             with pytest.raises(DpforestError, match="the figures of another model"):
                 load_evaluation(path, forest)
+
+
+def test_figures_of_a_model_that_was_renamed_are_taken(tmp_path: Path) -> None:
+    forest, path = made(), tmp_path / "figures.json"
+    figures = {"model": forest.name, "table": "t", "private": False, "rows": 1}
+    facts = {**figures, "accuracy": 1.0, "log_loss": None, "auc": None}
+    path.write_text(json.dumps({**facts, "forest": fingerprint(forest)}))
+    assert load_evaluation(path, forest.named("renamed")).rows == 1
+    path.write_text(json.dumps(facts))  # an older file, which has only the name
+    with pytest.raises(DpforestError, match="the figures of another model"):
+        load_evaluation(path, forest.named("renamed"))

@@ -10,14 +10,19 @@ from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.statements import Statements
 
-_AT_LEAST = {"COMPARE_GREATERTHANOREQUALTO": "lower", "COMPARE_LESSTHANOREQUALTO": "upper"}
+_AT_LEAST = {  # a value beyond a bound is beyond it or equal to it
+    "COMPARE_GREATERTHANOREQUALTO": "lower",
+    "COMPARE_GREATERTHAN": "lower",
+    "COMPARE_LESSTHANOREQUALTO": "upper",
+    "COMPARE_LESSTHAN": "upper",
+}
 _MIRRORED = {"lower": "upper", "upper": "lower"}
 
 
 def checked(statements: Statements, table: TableInfo) -> dict[str, dict[str, Any]]:
     """Per column, by its `fold`, what its CHECKs say together: `categories`, `lower` and `upper`.
 
-    Read are `x IN (…)`, `x BETWEEN a AND b` and its `>=`/`<=` form.
+    Read are `x IN (…)`, `x BETWEEN a AND b`, and `>=`, `>`, `<=` and `<` with a constant.
     """
     rows = statements.run(
         "SELECT expression FROM system.main.duckdb_constraints() WHERE constraint_type = 'CHECK' "

@@ -1,8 +1,8 @@
 """The domain from DuckDB's own declarations: types and constraints, never a row.
 
-It reads ENUM and BOOLEAN types, NOT NULL, `CHECK (x IN (…))`, `CHECK (x BETWEEN a AND b)` or its
-`>=`/`<=` form, and JSON in `COMMENT ON COLUMN` with the keys of [[column]] in a domain file. The
-JSON takes precedence. All of it is the curator's claim: an ENUM can be built from the data.
+It reads ENUM and BOOLEAN types, NOT NULL, `CHECK (x IN (…))`, `CHECK (x BETWEEN a AND b)`, its
+`>=`/`<=` and `>`/`<` forms, and JSON in `COMMENT ON COLUMN` with the keys of [[column]] in a
+domain file. The JSON takes precedence. All of it is the curator's claim: an ENUM can be built from the data.
 """
 
 from __future__ import annotations

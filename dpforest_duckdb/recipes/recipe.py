@@ -198,9 +198,7 @@ class Recipe:
         own_depth = self.depth if isinstance(self.depth, int) else self.depth(domain)
         depth = None if self.own_depth else depth
         wanted = own_trees if trees is None else trees
-        if (
-            self.distinct_roots and self.adaptation.counts_rows
-        ):  # it adapts to the rows: this is the most
+        if self.distinct_roots and self.adaptation.counts_rows:  # the wanted trees are a maximum
             wanted = min(wanted, len(domain.attributes))
         if self.distinct_roots and wanted > len(domain.attributes):
             raise DpforestError(

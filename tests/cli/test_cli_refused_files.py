@@ -96,6 +96,21 @@ BAD: dict[str, tuple[tuple[str, ...], str, int]] = {
     "one bound": (("--db", "part-1.csv", *DECLARED, "--numeric", "size=4"), "two bounds", 2),
     "no name": (("--db", "part-1.csv", *DECLARED, "--numeric", "=0:9"), "NAME=LOW:HIGH", 2),
     "text as bounds": (("--db", "part-1.csv", *DECLARED, "--numeric", "size=a:b"), "no number", 2),
+    "bounds in other digits": (
+        ("--db", "part-1.csv", *DECLARED, "--numeric", "size=0:٩٩"),
+        "no number",
+        2,
+    ),
+    "underscores in bounds": (
+        ("--db", "part-1.csv", *DECLARED, "--numeric", "size=0:1_000"),
+        "no number",
+        2,
+    ),
+    "a quote that is not closed": (
+        ("--db", "part-1.csv", *DECLARED, "--columns", 'age,"b', "--columns", "c"),
+        "a quote that is not closed",
+        2,
+    ),
     "infinite bounds": (("--db", "part-1.csv", *DECLARED, "--numeric", "size=0:inf"), "finite", 1),
     "turned bounds": (("--db", "part-1.csv", *DECLARED, "--numeric", "size=9:0"), "less than", 1),
     "no categories": (("--db", "part-1.csv", *DECLARED, "--categories", "who="), "NAME=A,B", 2),

@@ -25,6 +25,7 @@ from dpforest_duckdb.ledger.anchor import Home
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.entries import Table
+from dpforest_duckdb.ledger.note import Note, has_note
 from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -180,6 +181,20 @@ def test_the_users_comment_is_kept(database: Path) -> None:
         comment = account(con).info.comment
         assert comment.splitlines()[0] == "kept by the ward"
         assert comment.count("dpforest-budget") == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["", "one line", "two\r\nlines\r\n", "a\n\n", "page\fone\u2028two", "\n"]
+)
+def test_a_note_changes_no_character_of_the_users_comment(text: str) -> None:
+    first, second = (Note("t", head, None) for head in ("1", "2"))
+    noted = first.after(text)
+    assert noted.startswith(text)
+    assert has_note(noted)
+    assert second.after(noted) == second.after(text)
+    assert second.after(f"{noted}\nlater words").startswith(
+        f"{text}\nlater words" if text else "later"
+    )
 
 
 @pytest.mark.parametrize(
