@@ -558,3 +558,31 @@ def test_usual_mistakes_get_a_hint(content: dict, words: str) -> None:
     with pytest.raises(DpforestError) as refused:
         domain_from_mapping(content)
     assert words in str(refused.value)
+
+
+def test_a_float_column_has_only_categories_that_it_holds(con: duckdb.DuckDBPyConnection) -> None:
+    """DuckDB compares a FLOAT with 0.1 as a DOUBLE, so the two are never equal."""
+    con.execute("CREATE TABLE t (x FLOAT, y FLOAT)")
+    columns = DuckDBEngine(con).table("t").columns
+    exact = repr(float(np.float32(0.1)))
+    fields = [{"name": name, "kind": "categorical", "domain": [0.1, 1]} for name in ("x", "y")]
+    refusals = {
+        "y": '"y" is FLOAT, which cannot hold the classes',
+        "x": f'"x" is FLOAT, which does not hold 0.1 exactly: write {exact} in',
+    }
+    for name, sentence in refusals.items():
+        with pytest.raises(DpforestError, match=sentence):
+            domain_from_mapping({"target": "y", "column": fields}).bind(columns)
+        fields[name == "y"]["domain"] = [exact, 1]
+    domain_from_mapping({"target": "y", "column": fields}).bind(columns)
+
+
+def test_text_is_not_taken_for_truth_values(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t (x BOOLEAN)")
+    kinds = DuckDBEngine(con).table("t").columns
+    truth = Attribute("x", "categorical", ("True", "False")).bound(kinds["x"])
+    assert truth.rebound(kinds["x"]) == truth
+    with pytest.raises(DpforestError, match="VARCHAR, but the model was trained on BOOLEAN"):
+        truth.rebound(VARCHAR)
+    with pytest.raises(DpforestError, match="BOOLEAN, but the model was trained on VARCHAR"):
+        Attribute("x", "categorical", ("True", "no")).bound(VARCHAR).rebound(kinds["x"])

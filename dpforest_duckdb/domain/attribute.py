@@ -248,13 +248,14 @@ class Attribute:
         Edges stay as they are, so the cells do too; those of times are cut to whole days for a
         column of dates. Raises `DpforestError` if the types differ in more than precision.
         """
-        if self.kind == "categorical":
+        families = {self.family, kind.family}
+        # text may spell true and false in many ways, which would be other values without a word
+        if self.kind == "categorical" and families != {"boolean", "text"}:
             return self.bound(kind)
         if self.family == "timestamp" and kind.family == "date":
             days = tuple(math.floor(edge / 86_400) for edge in self.edges)
             if len(set(days)) == len(days):
                 return replace(self, type=kind, edges=days)
-        families = {self.family, kind.family}
         if len(families) > 1 and not families <= {"integer", "decimal", "float"}:
             raise DpforestError(
                 f'Column "{self.name}" has type {kind.base}, but the model was '

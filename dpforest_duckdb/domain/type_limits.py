@@ -6,6 +6,7 @@ The database would find them out only after the debit.
 from __future__ import annotations
 
 import datetime as dt
+import struct
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
@@ -32,6 +33,14 @@ def refuse_categories(name: str, kind: ColumnType, categories: Sequence[str]) ->
     finer = False
     if kind.family in ("integer", "decimal", "float"):
         refuse_beyond(name, kind, map(Decimal, categories))
+    if kind.base == "FLOAT":
+        for category in categories:
+            (held,) = struct.unpack("f", struct.pack("f", float(category)))
+            if held != float(category):
+                raise DpforestError(
+                    f'Column "{name}" is FLOAT, which does not hold {category} exactly: write '
+                    f"{held!r} in its domain, or make the column DOUBLE."
+                )
     if kind.family == "timestamp":
         moments = [dt.datetime.fromisoformat(category) for category in categories]
         refuse_beyond(name, kind, [ordinal(moment, kind.family) for moment in moments])

@@ -2,7 +2,8 @@
 
 It reads ENUM and BOOLEAN types, NOT NULL, `CHECK (x IN (…))`, `CHECK (x BETWEEN a AND b)`, its
 `>=`/`<=` and `>`/`<` forms, and JSON in `COMMENT ON COLUMN` with the keys of [[column]] in a
-domain file. The JSON takes precedence. All of it is the curator's claim: an ENUM can be built from the data.
+domain file. The JSON takes precedence. All of it is the curator's claim: an ENUM can be built from
+the data.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ ATTRIBUTES = (
     Attribute("`tick`", "numeric", edges=(-0.1, 0.0, 0.1, 1e9), nullable=True, type=DOUBLE),
     Attribute("x; DROP TABLE t --", "numeric", edges=(0.1, 0.3), nullable=False, type=FLOAT),
     Attribute("t", "categorical", ("0", "0.1", "1.5"), nullable=True, type=DOUBLE),
-    Attribute("-- narrow", "categorical", ("0", "0.1", "2"), nullable=True, type=FLOAT),
+    Attribute("-- narrow", "categorical", ("0", "0.25", "2"), nullable=True, type=FLOAT),
     Attribute(
         "A b", "numeric", edges=(-1.25, 0.0, 3.3), nullable=True, type=column_type("DECIMAL(10,2)")
     ),
