@@ -261,6 +261,19 @@ def test_boosting_starts_at_a_signal(
     assert auto_rules.signal(replace(made, rows=limit)) == pytest.approx(signal, rel=0.02)
 
 
+@pytest.mark.parametrize(("rare", "times"), [(0.5, 1), (0.1, 1 / 0.36), (0.02, 1 / 0.0784)])
+def test_boosting_needs_more_rows_if_one_of_two_classes_is_rare(rare: float, times: float) -> None:
+    """By 1 / (4 s (1 - s)) for a share s: the variance of the class, in parts of the largest."""
+
+    def pays(rows: int) -> bool:
+        histogram = (round(rows * rare), rows - round(rows * rare))
+        return auto_rules.boosting_pays(replace(made, rows=rows, histogram=histogram))
+
+    made = asked(1, 1, numbers=5)
+    found = auto_rules.signal(replace(made, rows=_first(pays)))
+    assert found == pytest.approx(300 * times, rel=0.02)
+
+
 @pytest.mark.parametrize(("numbers", "signal"), [(8, 81 * 2**0.5), (9, 27 * 2**0.5)])
 def test_with_a_delta_few_numbers_are_boosted_late(numbers: int, signal: float) -> None:
     """At ε = 1, the noise of a sweep is a tenth smaller with this δ from nine attributes on."""

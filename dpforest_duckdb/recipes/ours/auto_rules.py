@@ -61,16 +61,21 @@ def boosting_pays(request: Request) -> bool:
     there private medians and class means. With a δ it must also be LATE times larger if the δ does
     not make the noise of a sweep GAIN times smaller. Without a δ and with several classes, boosting
     pays where deep random trees do.
+
+    Without a δ and with two classes, the signal times how `mixed` these are must be PURE · ENOUGH
+    too. If one class is rare, gradients vary less, and log-odds of a few attributes are better.
     """
-    early = mostly_numeric(request)
+    early, clear = mostly_numeric(request), signal(request)
     if request.squared_mu:
-        early = early and signal(request) > GAIN * signal(replace(request, delta=0))
+        early = early and clear > GAIN * signal(replace(request, delta=0))
         needed = constants.CLEAR * math.sqrt(classes_in(request))
     elif classes_in(request) == 2:
         needed = PURE * constants.ENOUGH
+        if clear * mixed(request) < needed:
+            return False
     else:
         return deep_trees_pay(request)
-    return signal(request) >= needed * (1 if early else LATE)
+    return clear >= needed * (1 if early else LATE)
 
 
 def one_tree_shows_all(request: Request) -> bool:
@@ -110,14 +115,20 @@ def leaves(request: Request) -> float:
     """How many leaves of a greedy tree the rows fill.
 
     The strength is divided by the classes of a leaf, and by √classes for the noise in them. It is
-    also multiplied by the Gini impurity of the class shares, in parts of the largest one: 1 if
-    all classes are equally frequent, 0 if all rows have one class.
+    also multiplied by how `mixed` the classes are.
     """
-    classes = len(request.domain.classes)
+    rows = strength(request) * mixed(request)
+    return rows / math.pow(classes_in(request), 1.5) / constants.ENOUGH
+
+
+def mixed(request: Request) -> float:
+    """The Gini impurity of the noisy class shares, in parts of the largest one: 1 if all classes
+    are equally frequent or were not counted, 0 if all rows have one class.
+    """
+    classes = classes_in(request)
     seen = np.clip(np.array(request.histogram or [1] * classes), 0, None)
     shares = seen / max(seen.sum(), 1)
-    mixed = float(1 - (shares**2).sum()) * classes / (classes - 1)
-    return strength(request) * mixed / math.pow(classes, 1.5) / constants.ENOUGH
+    return float(1 - (shares**2).sum()) * classes / (classes - 1)
 
 
 def careful(rows: int, request: Request) -> Request:
