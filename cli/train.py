@@ -233,7 +233,7 @@ def train(
             "rows_per_unit": rows_per_unit,
             "trees": trees,
             "depth": depth,
-            "columns": options.column_names("--columns", columns),
+            "columns": options.column_names("--columns", columns) or None,
             "exclude": options.column_names("--exclude", exclude),
             "replace": replace or dry_run,  # a dry run stores nothing
             "as_published": as_published,

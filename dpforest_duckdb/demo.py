@@ -13,7 +13,7 @@ from typing import Any
 
 import duckdb
 
-from dpforest_duckdb.engine.connect import open_database
+from dpforest_duckdb.engine.connect import SPILL, open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.account import Account
@@ -44,6 +44,7 @@ NURSERY = {
 }
 Say = Callable[[str], None]
 _FILES = ("nursery.duckdb", "nursery.duckdb.ledger", "score.sql")
+_LOG = "nursery.duckdb.wal"  # DuckDB's
 
 
 def demo(folder: str | Path, *, replace: bool = False, say: Say = print) -> dict[str, Any]:
@@ -53,7 +54,12 @@ def demo(folder: str | Path, *, replace: bool = False, say: Say = print) -> dict
     """
     home = _prepared(Path(folder), replace=replace)
     database, ledger, script = (home / name for name in _FILES)
-    _make_tables(database)
+    try:
+        _make_tables(database)
+    except duckdb.Error:
+        raise DpforestError(
+            f"The tables cannot be written to {database}: check the folder and the disk."
+        ) from None
     say("UCI's Nursery: 12,960 applications to nursery schools, three quarters for training.")
     say(f"The tables are in {database}; their ENUM columns declare the domain.")
     with open_database(database) as connection:
@@ -136,15 +142,18 @@ def _prepared(home: Path, *, replace: bool) -> Path:
     """The folder, created if it does not exist, without the files of an earlier demo."""
     try:
         home.mkdir(parents=True, exist_ok=True)
-        strangers = {entry.name for entry in home.iterdir()} - set(_FILES)
-        if any(home.iterdir()) and (strangers or not replace):
+        known = {*_FILES, _LOG}
+        found = [entry.name for entry in home.iterdir()]
+        # a demo that was killed leaves a temporary folder, which the next connection removes
+        strangers = {name for name in found if name not in known and not name.startswith(SPILL)}
+        if found and (strangers or not replace):
             raise DpforestError(
                 f"The folder {home} holds other files: choose another --dir."
                 if strangers
                 else f"The folder {home} is not empty: pass --replace to run the demo again, or "
                 "choose another --dir."
             )
-        for name in _FILES:
+        for name in known:
             (home / name).unlink(missing_ok=True)
     except OSError:
         raise DpforestError(

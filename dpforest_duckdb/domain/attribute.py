@@ -249,18 +249,24 @@ class Attribute:
         column of dates. Raises `DpforestError` if the types differ in more than precision.
         """
         families = {self.family, kind.family}
-        # text may spell true and false in many ways, which would be other values without a word
-        if self.kind == "categorical" and families != {"boolean", "text"}:
-            return self.bound(kind)
+        refusal = DpforestError(
+            f'Column "{self.name}" has type {kind.base}, but the model was trained on {self.type}: '
+            "convert the column."
+        )
+        if self.kind == "categorical":
+            # text may spell true and false in many ways, which would be other values without a word
+            if families == {"boolean", "text"}:
+                raise refusal
+            try:
+                return self.bound(kind)
+            except DpforestError:
+                raise refusal from None
         if self.family == "timestamp" and kind.family == "date":
             days = tuple(math.floor(edge / 86_400) for edge in self.edges)
             if len(set(days)) == len(days):
                 return replace(self, type=kind, edges=days)
         if len(families) > 1 and not families <= {"integer", "decimal", "float"}:
-            raise DpforestError(
-                f'Column "{self.name}" has type {kind.base}, but the model was '
-                f"trained on {self.type}: convert the column."
-            )
+            raise refusal
         refuse_beyond(self.name, kind, self.edges)
         return replace(self, type=kind)
 

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dpforest_duckdb.arguments import TEXT, TEXTS, Kind, refuse_wrong_types
+from dpforest_duckdb.arguments import NAMES, TEXT, TEXTS, Kind, optional, refuse_wrong_types
 from dpforest_duckdb.domain.attribute import Attribute, refuse_duplicates, shortened
 from dpforest_duckdb.domain.bin_edges import Scale
 from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.domain.types import UNKNOWN, ColumnType
-from dpforest_duckdb.errors import DpforestError, Refusals
+from dpforest_duckdb.errors import DpforestError, Refusals, UsageError
 
 ATTRIBUTES: Kind = (
     lambda value: (
@@ -87,12 +87,14 @@ class Domain:
         """The number of cells of each attribute."""
         return tuple(attribute.cells for attribute in self.attributes)
 
-    def keep(self, columns: Sequence[str] = (), exclude: Sequence[str] = ()) -> Domain:
-        """Only some attributes: `columns` if any are named, without `exclude`."""
-        refuse_wrong_types(locals())
+    def keep(self, columns: Sequence[str] | None = None, exclude: Sequence[str] = ()) -> Domain:
+        """Only some attributes: `columns`, or all if it is None, without `exclude`."""
+        refuse_wrong_types(locals(), columns=optional(NAMES))
+        if columns is not None and not columns:
+            raise UsageError("--columns names no column: name some, or leave it out.")
         known = {fold(a.name) for a in self.attributes} | {fold(self.target)}
         known |= {fold(name) for name in self.identifiers}
-        for option, names in (("--columns", columns), ("--exclude", exclude)):
+        for option, names in (("--columns", columns or ()), ("--exclude", exclude)):
             for name in names:
                 if fold(name) not in known:
                     near = hint(name, [a.name for a in self.attributes])
@@ -104,7 +106,7 @@ class Domain:
             raise DpforestError(
                 f'--exclude names "{self.target}", which is the target: leave it out of --exclude.'
             )
-        wanted = {fold(name) for name in columns}
+        wanted = {fold(name) for name in columns or ()}
         unwanted = {fold(name) for name in exclude}
         used = tuple(
             a

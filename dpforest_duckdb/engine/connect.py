@@ -18,6 +18,7 @@ try:
 except ImportError:  # Windows: the user removes what dead runs leave behind
     fcntl = None  # type: ignore[assignment]
 
+SPILL = ".dpforest-spill-"  # how folders of temporary files begin
 MEMORY = ":memory:"
 CATALOG = "memory"  # as DuckDB calls a database in memory
 
@@ -138,7 +139,7 @@ def _locked_folder(base: Path) -> tuple[Path, int]:
     """A new folder, and the lock on it (-1 if there are none); made again if a sweep took it."""
     while True:
         try:
-            folder = Path(tempfile.mkdtemp(prefix=".dpforest-spill-", dir=base))
+            folder = Path(tempfile.mkdtemp(prefix=SPILL, dir=base))
         except OSError:
             raise DpforestError(
                 f"No temporary folder can be created in {base}: choose another with --temp-dir."
@@ -164,7 +165,7 @@ def _system_folder() -> Path:
 
 def _sweep(base: Path) -> None:
     """Remove folders of runs that died: nobody holds the lock on them."""
-    for folder in base.glob(".dpforest-spill-*"):
+    for folder in base.glob(f"{SPILL}*"):
         try:
             lock = os.open(folder, os.O_RDONLY)
         except OSError:

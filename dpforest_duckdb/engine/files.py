@@ -252,7 +252,9 @@ def _header(file: Path) -> Header:
     names = [name.strip() for name in names]
     if not any(names) or len(line) >= _HEADER - len(codecs.BOM_UTF8):
         raise refusal
-    if len({fold(name) for name in names if name}) < len([name for name in names if name]):
+    # as DuckDB names them; pandas writes its index without a name
+    names = [name or f"column{number}" for number, name in enumerate(names)]
+    if len(set(map(fold, names))) < len(names):
         raise DpforestError(f"The header of {file} names a column twice: rename one.")
     return Header(tuple(names), delimiter)
 
@@ -342,7 +344,6 @@ def _csv(files: Sequence[Path], header: Header) -> Sql:
     trimmed = ", ".join(
         f"nullif(trim(column{number}), '') AS {dialect.ident(name)}"
         for number, name in enumerate(header.names)
-        if name
     )
     every = ", ".join(f"column{number}" for number in range(len(header.names)))
     return Sql(f"(SELECT {trimmed} FROM {read} WHERE hash({every}) IS NOT NULL)")

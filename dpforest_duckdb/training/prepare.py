@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dpforest_duckdb.arguments import refuse_wrong_types
+from dpforest_duckdb.arguments import NAMES, optional, refuse_wrong_types
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.checks import remarks
 from dpforest_duckdb.domain.file import load_domain
@@ -59,7 +59,7 @@ def prepare(
     recipe: str = "auto",
     trees: int | None = None,
     depth: int | None = None,
-    columns: Sequence[str] = (),
+    columns: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
     name: str | None = None,
     replace: bool = False,
@@ -81,7 +81,7 @@ def prepare(
     Warns with `PlainSpillWarning` if the table's database is encrypted and DuckDB's temporary files
     are not. Raises `DpforestError` or `UsageError`.
     """
-    refuse_wrong_types(locals())
+    refuse_wrong_types(locals(), columns=optional(NAMES))
     nano, atto = nano_epsilon(epsilon), atto_delta(delta)
     trees, depth, rows_at_most = _in_range(trees, depth, rows_at_most)
     chosen = find(recipe, as_published=as_published)

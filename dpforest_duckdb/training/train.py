@@ -30,7 +30,7 @@ def train(
     recipe: str = "auto",
     trees: int | None = None,
     depth: int | None = None,
-    columns: Sequence[str] = (),
+    columns: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
     name: str | None = None,
     replace: bool = False,

@@ -88,9 +88,13 @@ def one_tree_shows_all(request: Request) -> bool:
 
 
 def deep_trees_pay(request: Request) -> bool:
-    """Whether the signal is strong enough for deep random trees and finer bins."""
-    most = 1 if request.squared_mu else l1_per_row(classes_in(request))
-    return signal(request) >= constants.AMPLE * most
+    """Whether the signal is strong enough for deep random trees and finer bins.
+
+    Without a δ a row changes the sums of several classes by more than 1.
+    """
+    if request.squared_mu:
+        return signal(request) * mixed(request) >= constants.AMPLE
+    return signal(request) >= constants.AMPLE * l1_per_row(classes_in(request))
 
 
 def mostly_numeric(request: Request) -> bool:

@@ -20,6 +20,7 @@ from dpforest_duckdb.privacy.plan import LAPLACE, Measure, Plan, PlannedQuery, s
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto_rules import (
     deep_trees_pay,
+    mixed,
     mostly_numeric,
     noise_of_products,
     signal,
@@ -67,9 +68,12 @@ def _means_are_clear(request: Request, started: Plan) -> bool:
 def _random_trees_pay(request: Request) -> bool:
     """Whether random trees of boosting are worth half of the budget. Without a δ only deep ones
     are.
+
+    With one, rows count in proportion to how `mixed` the classes are: if some are rare, gradients
+    vary less.
     """
     if request.squared_mu:
-        return signal(request) >= constants.ENOUGH
+        return signal(request) * mixed(request) >= constants.ENOUGH
     return deep_trees_pay(request)
 
 
