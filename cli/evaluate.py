@@ -136,12 +136,11 @@ def _show(found: Evaluation, classes: Sequence[str]) -> None:
 
     tell(f"rows      {'-' if found.rows is None else found.rows}")
     noise = found.accuracy_noise
-    spread = f" ± {noise:.2g} by the noise" if noise else ""
     if noise is not None and noise > TOO_NOISY:
         say("These figures are mostly noise: more rows or a larger --epsilon would tell more.")
-    tell(f"accuracy  {number(found.accuracy)}{spread}{_beside(found)}")
-    tell(f"log loss  {number(found.log_loss)}")
-    tell(f"AUC       {number(found.auc)}{_why(found.auc, len(classes))}")
+    tell(f"accuracy  {number(found.accuracy)}{_spread(noise)}{_beside(found)}")
+    tell(f"log loss  {number(found.log_loss)}{_spread(found.log_loss_noise)}")
+    tell(f"AUC       {number(found.auc)}{_spread(found.auc_noise)}{_why(found.auc, len(classes))}")
     if found.epsilon is not None:
         tell(f"protects  {found.unit}, at ε = {show(found.epsilon)}")
         meaning = "standard deviation of one count; each figure combines many"
@@ -162,10 +161,15 @@ def _show(found: Evaluation, classes: Sequence[str]) -> None:
         )
 
 
+def _spread(noise: float | None) -> str:
+    """About how much noise changes a figure."""
+    return f" ± {noise:.2g} by the noise" if noise else ""
+
+
 def _beside(found: Evaluation) -> str:
     """What the accuracy is to be compared with."""
     guess = found.most_frequent
-    return "" if guess is None else f" (always the most frequent class: {number(guess)})"
+    return "" if guess is None else f" (always guessing the most frequent class: {number(guess)})"
 
 
 def _say_if_never_predicted(found: Evaluation, classes: Sequence[str]) -> None:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 # where each row is protected because nothing else was asked for
 PERSONS = (
-    "If one person may have several rows, protect persons with --privacy-unit COLUMN: after a run "
-    "for rows, no cap can protect persons."
+    "This protects single rows. If a person may have several, pass --privacy-unit COLUMN: after a "
+    "run for rows, the table can never have a cap for persons."
 )
 
 

@@ -75,7 +75,7 @@ class DuckDBEngine(Statements):
         catalog, schema, table, temporary, note, kind = matches[0]
         if kind == "view":
             raise DpforestError(
-                f'"{name}" is a view, whose rows the budget cannot follow: name its base table.'
+                f'"{name}" is a view, and views have no budget: name the table that it reads.'
             )
         if fold(schema) == "dpforest":
             raise DpforestError(f'"{name}" is in the schema of the models: name a table of yours.')

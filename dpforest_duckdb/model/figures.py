@@ -29,8 +29,8 @@ class Evaluation:
 
     `private` says whether they may be published. If they have noise and are not private, `reasons`
     say why. Noisy figures cost `epsilon`, in nano-ε, for each privacy `unit`; `noise` is the
-    standard deviation of the noise in each count that they are computed from, and `accuracy_noise`
-    about what it makes of the accuracy's. With two classes,
+    standard deviation of the noise in each count that they are computed from, and `accuracy_noise`,
+    `log_loss_noise` and `auc_noise` about what it makes of these figures'. With two classes,
     `bins[bin]` are the rows of the first and of the second class whose probability of the second is
     above `EDGES[bin - 1]` and up to `EDGES[bin]`; noisy if the figures are. With more classes and
     exact figures, `by_class` has the rows of each class, and how many are predicted correctly.
@@ -45,6 +45,8 @@ class Evaluation:
     unit: PrivacyUnit | None = None
     noise: float | None = None
     accuracy_noise: float | None = None
+    log_loss_noise: float | None = None
+    auc_noise: float | None = None
     reasons: tuple[str, ...] = ()
     bins: tuple[tuple[int, int], ...] = ()
     by_class: tuple[tuple[int, int], ...] = ()
@@ -96,6 +98,8 @@ class Evaluation:
             "rows_per_unit": self.unit.rows,
             "noise": self.noise,
             "accuracy_noise": self.accuracy_noise,
+            "log_loss_noise": self.log_loss_noise,
+            "auc_noise": self.auc_noise,
         }
 
 
@@ -200,18 +204,41 @@ def noisy_figures(
         return nothing
     middle = np.mean([[0, *EDGES], [*EDGES, 1]], axis=0)
     of_own_class = np.array([1 - middle, middle]) if classes == 2 else middle[None, :]
-    loss = log_loss(of_own_class, noisy.sum(axis=1))
-    area = auc(middle, noisy[1].sum(axis=0), noisy[0].sum(axis=0)) if classes == 2 else None
-    accuracy, cells = float(noisy[:, 1].sum() / rows), possible(classes).sum(axis=(0, 2))
-    # to first order: of right / rows, if each cell has independent noise
-    spread = math.sqrt(cells[1] * (1 - accuracy) ** 2 + cells[0] * accuracy**2)
-    return replace(
+    cells, counts = possible(classes), noisy.sum(axis=1)  # counts[class, bin]
+    right = np.broadcast_to(np.array([0.0, 1.0])[:, None], cells.shape)
+    losses = np.broadcast_to(-np.log(of_own_class)[:, None], cells.shape)
+    accuracy, loss = float(noisy[:, 1].sum() / rows), log_loss(of_own_class, counts)
+    deviation = laplace_deviation(epsilon, unit.rows)
+    found = replace(
         nothing,
         accuracy=_between(accuracy, 0.0, 1.0),
-        accuracy_noise=laplace_deviation(epsilon, unit.rows) * spread / rows,
+        accuracy_noise=deviation * _slope_of_mean(right[cells], accuracy, rows),
         log_loss=_between(loss, -math.log(middle[-1]), -math.log(middle[0])),
-        auc=None if area is None else _between(area, 0.0, 1.0),
+        log_loss_noise=deviation * _slope_of_mean(losses[cells], loss, rows),
     )
+    area = auc(middle, counts[1], counts[0]) if classes == 2 else None
+    if area is None:
+        return found
+    slope = _slope_of_auc(counts[1], counts[0], area)
+    return replace(found, auc=_between(area, 0.0, 1.0), auc_noise=deviation * slope)
+
+
+def _slope_of_mean(values: Floats, mean: float, rows: int) -> float:
+    """How much a mean over rows changes if every cell, of `values[cell]`, has independent noise of
+    deviation 1; to first order.
+    """
+    return math.sqrt(((values - mean) ** 2).sum()) / rows
+
+
+def _slope_of_auc(positive: Integers, negative: Integers, area: float) -> float:
+    """How much the AUC changes if each count `[bin]` has independent noise of deviation 1; to
+    first order.
+    """
+    positives, negatives = float(positive.sum()), float(negative.sum())
+    below = (np.cumsum(negative) - negative / 2) / negatives
+    above = 1 - (np.cumsum(positive) - positive / 2) / positives
+    of_positives = ((below - area) ** 2).sum() / positives**2
+    return math.sqrt(of_positives + ((above - area) ** 2).sum() / negatives**2)
 
 
 def _between(value: float, low: float, high: float) -> float:

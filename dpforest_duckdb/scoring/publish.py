@@ -115,8 +115,8 @@ def _kept(
     if not key:
         if not source.columns and not dialect.excludes:
             raise UsageError(
-                f"{dialect.title} cannot leave helper columns out of a SELECT *: name the table's "
-                "columns with --columns, or those to keep with --key."
+                f"For {dialect.title}, name the table's columns with --columns, or those to keep "
+                "with --key: it cannot leave helper columns out of a SELECT *."
             )
         return source, list(columns) or None
     found = spellings(source.columns)

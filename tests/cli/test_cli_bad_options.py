@@ -67,7 +67,7 @@ def test_delta(db: Path, delta: str) -> None:
         (("--rows-per-unit", "2"), ("--rows-per-unit", "--privacy-unit"), 2),
         (("--columns", "age,zzz"), ("--columns", '"zzz"'), 1),
         (("--exclude", "age,city"), ("no attribute",), 1),
-        (("--recipe", "zzz"), ('"zzz"', "auto"), 1),
+        (("--recipe", "zzz"), ('"zzz"', "dpforest recipes"), 1),
         (("--trees", "9999"), ("--trees", "1000"), 2),
         (("--columns", ""), ("--columns names no column",), 2),
         (("--exclude", ""), ("--exclude names no column",), 2),
@@ -93,7 +93,7 @@ def test_tables_that_cannot_be_trained_on(db: Path) -> None:
     before = state(db)
     for table, words in (
         ("zzz", ('no table "zzz"', "--table")),
-        ("seen", ('"seen" is a view', "base table")),
+        ("seen", ('"seen" is a view', "views have no budget")),
         ("zzz.visits", ('"zzz.visits"', "--table")),
         ("", ("--table",)),
     ):

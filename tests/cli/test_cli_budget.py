@@ -31,7 +31,7 @@ def test_a_run_past_the_cap_is_refused(db: Path, monkeypatch: pytest.MonkeyPatch
 def test_rows_are_protected_only_with_a_word_about_persons(db: Path, tmp_path: Path) -> None:
     """Whoever caps or trains without a privacy unit, or with another one than the domain's."""
     said = dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "9")
-    assert "protect persons with --privacy-unit COLUMN" in said.err
+    assert "protects single rows" in said.err
     again = dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "8")
     assert "protect persons" not in again.err, "said once"
     file = tmp_path / "visits.toml"

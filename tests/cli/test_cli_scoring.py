@@ -174,6 +174,7 @@ def test_evaluate_on_a_capped_table_wants_epsilon_and_debits_it(db: Path) -> Non
     figures = {"model", "forest", "table", "rows", "accuracy", "log_loss", "auc", "private"}
     figures |= {"bins", "bin_edges", "confusion", "most_frequent"}
     noisy = {"epsilon", "privacy_unit", "rows_per_unit", "noise", "accuracy_noise"}
+    noisy |= {"log_loss_noise", "auc_noise"}
     assert set(said.facts) == {*figures, *noisy}
     assert said.facts["private"] is True
     assert (said.facts["privacy_unit"], said.facts["rows_per_unit"]) == ("row", 1)

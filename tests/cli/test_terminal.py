@@ -161,7 +161,7 @@ def test_columns_and_rows_that_are_not_used_are_named(db: Path) -> None:
     assert 'Attributes left out by an option: "age".' in said.err
     unit = ("--privacy-unit", "who")
     said = dpforest(*train(db, "--dry-run", "--name", "x", *unit))
-    assert 'One row of each "who" is used at most: allow more with --rows-per-unit.' in said.err
+    assert 'Only one row of each "who" is used: use more with --rows-per-unit.' in said.err
     said = dpforest(*train(db, "--dry-run", "--name", "x", *unit, "--rows-per-unit", "4"))
     assert "--rows-per-unit" not in said.err
 

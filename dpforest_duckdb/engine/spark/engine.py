@@ -83,7 +83,7 @@ class SparkEngine:
             raise DpforestError(f'There is no table "{name}" in Spark: check --table.') from None
         if found.isTemporary or found.tableType not in _STORED:
             raise DpforestError(
-                f'"{name}" is a view, whose rows the budget cannot follow: name its base table.'
+                f'"{name}" is a view, and views have no budget: name the table that it reads.'
             )
         where = [*found.namespace, found.name]
         info = TableInfo(found.catalog, ".".join(where[:-1]), found.name, {})
