@@ -19,7 +19,7 @@ from dpforest_duckdb.cli.demo import demo
 from dpforest_duckdb.cli.domain import domain
 from dpforest_duckdb.cli.evaluate import evaluate
 from dpforest_duckdb.cli.models import models
-from dpforest_duckdb.cli.outcome import reported
+from dpforest_duckdb.cli.outcome import ended_by, reported
 from dpforest_duckdb.cli.recipes import recipes
 from dpforest_duckdb.cli.report import report
 from dpforest_duckdb.cli.rules import rules
@@ -93,3 +93,5 @@ def main() -> None:
     except KeyboardInterrupt:  # before a command began, which has a sentence of its own
         print("Interrupted.", file=sys.stderr)
         sys.exit(130)
+    except OSError as error:  # stdout takes no help
+        sys.exit(ended_by(error))

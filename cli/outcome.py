@@ -61,7 +61,7 @@ def _outcome(verb: Callable[[], None]) -> int:
         verb()
         sys.stdout.flush()  # a closed pipe fails here, not at the interpreter's exit
     except (DpforestError, KeyboardInterrupt, OSError) as error:
-        return _known(error)
+        return ended_by(error)
     except Exception as error:
         if os.environ.get("DPFOREST_DEBUG") == "1":
             traceback.print_exc()
@@ -74,7 +74,8 @@ def _outcome(verb: Callable[[], None]) -> int:
     return 0
 
 
-def _known(error: BaseException) -> int:
+def ended_by(error: BaseException) -> int:
+    """Say what went wrong; the exit code."""
     if isinstance(error, OSError) and error.filename is not None:
         say(f"Error: {error.filename} cannot be used: {error.strerror}.")
         return 1

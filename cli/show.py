@@ -95,22 +95,19 @@ def _effect_facts(effect: Effect, name: str) -> dict[str, Any]:
 
 
 def _draw_effects(forest: Forest, found: Sequence[Effect], nothing: str) -> None:
-    from rich.console import Console
-
     from dpforest_duckdb.model.effects import effect_scale
 
-    console = Console(markup=False, highlight=False, emoji=False)
     if not found:
-        console.print(nothing)
+        _print(nothing)
     classes = forest.domain.classes
     for effect in found:
         described = forest.domain.attributes[effect.attribute]
-        console.print(f"{one_line(described.name)}  (mean change {effect.importance:.3g})")
+        _print(f"{one_line(described.name)}  (mean change {effect.importance:.3g})")
         for line in _effect_lines(effect, described, classes):
-            console.print(line)
+            _print(line)
     two = len(classes) == 2
     last = f' of "{one_line(classes[1])}"' if two else " of the class that changes most"
-    console.print(f"Changes are in {effect_scale(forest)}{last}.")
+    _print(f"Changes are in {effect_scale(forest)}{last}.")
 
 
 def _effect_lines(effect: Effect, described: Attribute, classes: Sequence[str]) -> Iterator[str]:
@@ -166,7 +163,6 @@ def _shown(effect: Effect, *, in_order: bool) -> set[int]:
 
 
 def _show_tree(forest: Forest, number: int, as_json: bool) -> None:
-    from rich.console import Console
     from rich.tree import Tree as Drawing
 
     rules = [rule for rule in forest.rules() if rule["tree"] == number]
@@ -188,7 +184,17 @@ def _show_tree(forest: Forest, number: int, as_json: bool) -> None:
         if rule["counts"] is not None:
             text += f"  {rule['counts']}"
         drawn[node] = drawn[int(parents[node])].add(text) if node else Drawing(text)
-    Console(markup=False, highlight=False, emoji=False).print(drawn[0])
+    _print(drawn[0])
+
+
+def _print(thing: Any) -> None:
+    """Print what Rich draws. Rich itself would end with an error if the reader closed the pipe."""
+    from rich.console import Console
+
+    console = Console(markup=False, highlight=False, emoji=False)
+    with console.capture() as capture:
+        console.print(thing)
+    print(capture.get(), end="")
 
 
 def _fitting(labels: Sequence[str], longest: int, *, numeric: bool) -> list[str]:

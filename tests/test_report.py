@@ -272,6 +272,17 @@ def test_the_verb_shows_what_evaluate_printed(db: Path, tmp_path: Path) -> None:
         '"auc": null, "private": true, "bins": [[1]]}',
         '{"model": "other", "table": "t", "rows": 1, "accuracy": 1, "log_loss": null, '
         '"auc": null, "private": true}',
+        *(
+            f'{{"model": "risk", "table": "t", "rows": {rows}, "accuracy": {accuracy}, '
+            f'"log_loss": {loss}, "auc": null, "private": true}}'
+            for rows, accuracy, loss in (
+                (-1, 1, 0),
+                (1, -0.1, 0),
+                (1, 2, 0),
+                (1, 1, "1" + "0" * 400),
+                (1, "NaN", 0),
+            )
+        ),
     ],
 )
 def test_a_file_that_is_no_evaluation_of_the_model_is_refused(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,19 +65,21 @@ def _parsed(content: Any) -> Evaluated:
     if not isinstance(private, bool):
         raise ValueError("private must be true or false")
     rows = content["rows"]
-    if rows is not None and type(rows) is not int:
-        raise ValueError("rows must be a whole number")
+    if rows is not None and _count(rows) < 0:
+        raise ValueError("rows must be a number of rows")
+    if not isinstance(content["table"], str):
+        raise ValueError("table must be text")
     bins = tuple((_count(first), _count(second)) for first, second in content.get("bins", ()))
     equal = [number / len(bins) for number in range(1, len(bins))]  # as older files had them
     edges = (0.0, *map(_probability, content.get("bin_edges", equal)), 1.0)
     if bins and (len(edges) != len(bins) + 1 or list(edges) != sorted(set(edges))):
         raise ValueError("bins lie between bin_edges")
     return Evaluated(
-        table=str(content["table"]),
+        table=content["table"],
         rows=rows,
-        accuracy=_figure(content["accuracy"]),
+        accuracy=_figure(content["accuracy"], most=1),
         log_loss=_figure(content["log_loss"]),
-        auc=_figure(content["auc"]),
+        auc=_figure(content["auc"], most=1),
         private=private,
         epsilon=_figure(content.get("epsilon")),
         noise=_figure(content.get("noise")) or 0.0,
@@ -98,9 +100,9 @@ def _probability(value: object) -> float:
     return float(value)
 
 
-def _figure(value: object) -> float | None:
+def _figure(value: object, most: float = sys.float_info.max) -> float | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError("a figure must be a finite number")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+        raise ValueError("a figure must be a number in its range")
     return float(value)

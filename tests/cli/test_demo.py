@@ -45,6 +45,17 @@ def test_its_script_needs_nothing_of_this_package(home: Path) -> None:
 
 
 @pytest.mark.more
+def test_a_demo_that_was_killed_can_be_run_again(tmp_path: Path) -> None:
+    (tmp_path / "nursery.duckdb").write_bytes(b"unfinished")
+    (tmp_path / "nursery.duckdb.wal").touch()
+    (tmp_path / ".dpforest-spill-x").mkdir()
+    assert dpforest("demo", "--dir", tmp_path).code == 1
+    assert dpforest("demo", "--dir", tmp_path, "--replace").code == 0
+    names = {file.name for file in tmp_path.iterdir()}
+    assert names == {"nursery.duckdb", "nursery.duckdb.ledger", "score.sql"}
+
+
+@pytest.mark.more
 def test_the_commands_of_the_demo_can_be_repeated(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

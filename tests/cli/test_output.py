@@ -17,20 +17,22 @@ def test_a_closed_pipe_is_not_an_error(db: Path) -> None:
     """As in `dpforest sql … | head -1`: the pipe is closed before anything is written."""
     reading, writing = os.pipe()
     os.close(reading)
-    ended = run("sql", "--db", db, "--model", "risk", stdout=writing)
+    for words in (("sql",), ("show",), ("show", "--tree", 0)):
+        ended = run(words[0], "--db", db, "--model", "risk", *words[1:], stdout=writing)
+        assert ended.code == 0
+        assert "Error" not in ended.err
     os.close(writing)
-    assert ended.code == 0
-    assert "Error" not in ended.err
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
 def test_output_that_cannot_be_written_is_one_sentence(db: Path) -> None:
-    with FULL.open("w") as full:
-        ended = run("sql", "--db", db, "--model", "risk", stdout=full)
-    assert ended.code == 1
-    assert [line for line in ended.err.splitlines() if line.startswith("Error: ")] == [
-        "Error: The output cannot be written: check the disk."
-    ]
+    for words in (("sql", "--db", db, "--model", "risk"), ("train", "--help")):
+        with FULL.open("w") as full:
+            ended = run(*words, stdout=full)
+        assert ended.code == 1
+        assert [line for line in ended.err.splitlines() if line.startswith(("Error", "Trace"))] == [
+            "Error: The output cannot be written: check the disk."
+        ]
 
 
 def silent(*words: object, stderr: int) -> tuple[int, bytes]:
