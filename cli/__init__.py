@@ -19,7 +19,7 @@ from dpforest_duckdb.cli.demo import demo
 from dpforest_duckdb.cli.domain import domain
 from dpforest_duckdb.cli.evaluate import evaluate
 from dpforest_duckdb.cli.models import models
-from dpforest_duckdb.cli.outcome import ended_by, reported
+from dpforest_duckdb.cli.outcome import ended_by, interrupt, reported
 from dpforest_duckdb.cli.recipes import recipes
 from dpforest_duckdb.cli.report import report
 from dpforest_duckdb.cli.rules import rules
@@ -85,9 +85,10 @@ def main() -> None:
     if hasattr(sys.stdout, "reconfigure"):
         # SQL and JSON files are UTF-8 whatever the locale
         sys.stdout.reconfigure(encoding="utf-8")
-    for stop in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
-        if signal.getsignal(stop) is signal.SIG_DFL:  # not if nohup ignores it
-            signal.signal(stop, signal.default_int_handler)  # as Ctrl-C: nothing is left behind
+    for stop in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        # not if nohup, or a shell's background, ignores it
+        if signal.getsignal(stop) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(stop, interrupt)  # nothing is left behind
     try:
         app()
     except KeyboardInterrupt:  # before a command began, which has a sentence of its own

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpforest_duckdb.cli import opening, options
+from dpforest_duckdb.cli.outcome import stop_if_interrupted
 from dpforest_duckdb.cli.output import emit, number, say, say_if_new, say_spent, show_table, tell
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def evaluate(
         say_if_new(account)
         for note in source.remarks(forest.domain):
             say(f"Note: {note}")
+        stop_if_interrupted()
         found = figures(
             source,
             forest,

@@ -25,6 +25,21 @@ OFTEN_VARIABLES = ("db", "domain", "ledger", "out", "temp_dir", "dataset", "priv
 SHOWN = (NotPrivateWarning, UnrecordedWarning)  # of the warnings; a verb prints others itself
 
 
+_interrupted: list[int] = []  # the signals that asked this process to end
+
+
+def interrupt(number: int, frame: object) -> None:
+    """A signal's handler, as Python's own for Ctrl-C. It also keeps that the signal came."""
+    _interrupted.append(number)
+    raise KeyboardInterrupt
+
+
+def stop_if_interrupted() -> None:
+    """Stop before the debit if a signal came: importing a library can swallow the interruption."""
+    if _interrupted:
+        raise KeyboardInterrupt
+
+
 def reported(verb: Callable[..., None]) -> Callable[..., None]:
     """Wrap a verb: an error becomes one sentence on stderr and the matching exit code."""
 

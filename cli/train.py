@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import opening, options, sections, written_files
+from dpforest_duckdb.cli.outcome import stop_if_interrupted
 from dpforest_duckdb.cli.output import (
     PERSONS,
     emit,
@@ -254,6 +255,7 @@ def train(
             _show_dry(runs, as_json, replace=replace)
             return
         with shown_progress(timings=timings) as observe:
+            stop_if_interrupted()
             forests = list(train_many(runs, observe=observe))
         _write(forests[0], out, name)
         say_spent(runs[0].account)

@@ -19,6 +19,7 @@ import pytest
 from shell import PROGRAM, Said, dpforest, make, query, refused, run, state, train
 
 from dpforest_duckdb import load_forest
+from dpforest_duckdb.cli import outcome
 
 
 def test_a_database_that_another_process_holds(db: Path) -> None:
@@ -198,3 +199,17 @@ def test_ctrl_c_leaves_only_the_debit(db: Path) -> None:
     assert after.files == before.files, "no spill is left"
     assert after.tables["dpforest.models"] == before.tables["dpforest.models"]
     assert after.tables["main.visits"][1:] == before.tables["main.visits"][1:]
+
+
+def test_a_signal_that_a_library_swallowed_stops_before_the_debit(
+    db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Importing DuckDB can lose the exception that a signal raises."""
+    monkeypatch.setattr(outcome, "_interrupted", [])
+    with contextlib.suppress(KeyboardInterrupt):
+        outcome.interrupt(signal.SIGTERM, None)
+    before = state(db)
+    assert dpforest(*train(db, "--name", "new")).code == 130
+    evaluating = ("evaluate", "--db", db, "--model", "risk", "--table", "visits", "--epsilon", "1")
+    assert dpforest(*evaluating).code == 130
+    assert state(db) == before
