@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import re
 import subprocess
@@ -313,6 +314,16 @@ def test_read_off_domains_hold_what_is_there() -> None:
     assert colour.values == ("blue", "green", "red")
     assert flag.values == ("false", "true")
     assert (one.lower, one.upper) == (5, 10)
+
+
+def test_decimals_and_the_last_year_get_bounds_too() -> None:
+    prices = polars.Series("price", ["0.25", "9.75"] * 600).cast(polars.Decimal(6, 2))
+    days = polars.Series("day", [dt.date(9999, 12, 31)] * 1200)
+    with pytest.warns(PrivacyLeakWarning):
+        fitted = model(bounds=None).fit(polars.DataFrame([prices, days]), Y)
+    price, day = fitted.forest_.domain.attributes
+    assert (price.lower, price.upper) == (0.25, 9.75)
+    assert (day.lower, day.upper) == (dt.date(9998, 12, 1), dt.date(9999, 12, 31))
 
 
 def test_a_whole_domain_is_taken_by_the_names_of_the_columns(tmp_path: Path) -> None:

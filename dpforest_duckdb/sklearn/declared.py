@@ -5,6 +5,7 @@ What is taken from the data is not public, so a model that depends on it is not 
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
@@ -118,7 +119,8 @@ def read_off(frame: Frame, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     parts = []
     for name in names:
         column, family = ident(name), column_type(frame.columns[name]).family
-        number = column if family in _NUMBERS[:4] else f"TRY_CAST({column} AS DOUBLE)"
+        plain = family in ("integer", "float", "boolean")
+        number = column if plain else f"TRY_CAST({column} AS DOUBLE)"
         finite = f"FILTER (WHERE isfinite(CAST({number} AS DOUBLE)))"
         if family in ("date", "timestamp"):
             number, finite = column, f"FILTER (WHERE isfinite({column}))"
@@ -145,7 +147,10 @@ def _bounds(low: Any, high: Any) -> dict[str, Any]:
     if isinstance(low, int | float) and low == high:
         high = low + max(1, abs(low)) if isinstance(low, int) else low + max(1.0, abs(low))
     if low == high:
-        high = low.replace(year=low.year + 1, day=1)
+        if low.year < dt.MAXYEAR:
+            high = low.replace(year=low.year + 1, day=1)
+        else:
+            low = low.replace(year=low.year - 1, day=1)
     return {"kind": "numeric", "lower": low, "upper": high}
 
 
