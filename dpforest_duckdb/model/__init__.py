@@ -1,1 +1,1 @@
-"""The finished forest: JSON, SQL, rules, storage, evaluation, charts."""
+"""The finished forest: JSON, rules, storage, evaluation, effects, charts."""

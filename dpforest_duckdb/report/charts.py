@@ -61,7 +61,7 @@ def effect_chart(forest: ForestContent, effect: Effect) -> dict[str, Any]:
 
     classes = forest.domain.classes
     shown = [1] if len(classes) == 2 else _most_changed(effect)
-    most = 1.0 if effect_scale(forest) == "probability" else math.inf
+    most = 1.0 if forest.link == "shares" else math.inf
     rows = []
     for number in shown:
         for cell, label in enumerate(effect.labels):
