@@ -112,7 +112,7 @@ def _check(rows: FoundRows, file: str, target: str | None, as_json: bool) -> Non
         tell(f"Columns not used: {', '.join(unused)}.")
     found = len(bound.attributes)
     tell(f"The domain fits the columns: {found} attribute{'s'[: found != 1]} and the target.")
-    tell("Values were not compared, because this reads no row: check how categories are spelled.")
+    tell("No row was read, so values were not compared: check how the categories are spelled.")
 
 
 def _marked(column: dict[str, Any], kind: ColumnType | None, is_target: bool) -> dict[str, Any]:

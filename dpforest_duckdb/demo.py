@@ -20,7 +20,7 @@ from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.entries import Budget
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.figures import Evaluation
-from dpforest_duckdb.model.files import write_file
+from dpforest_duckdb.model.files import TEMPORARY, write_file
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon, show
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -142,10 +142,11 @@ def _prepared(home: Path, *, replace: bool) -> Path:
     """The folder, created if it does not exist, without the files of an earlier demo."""
     try:
         home.mkdir(parents=True, exist_ok=True)
-        known = {*_FILES, _LOG}
         found = [entry.name for entry in home.iterdir()]
         # a demo that was killed leaves a temporary folder, which the next connection removes
-        strangers = {name for name in found if name not in known and not name.startswith(SPILL)}
+        left = {name for name in found if name.startswith((_LOG, TEMPORARY))}
+        known = {*_FILES, *(name for name in left if not name.startswith(SPILL))}
+        strangers = set(found) - known - left
         if found and (strangers or not replace):
             raise DpforestError(
                 f"The folder {home} holds other files: choose another --dir."

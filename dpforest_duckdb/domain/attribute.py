@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 from dpforest_duckdb.arguments import TEXT, TEXTS, refuse_wrong_types
 from dpforest_duckdb.domain.bin_edges import DEFAULT_BINS, MAX_BINS, Scale, cut, rounded
-from dpforest_duckdb.domain.type_limits import refuse_beyond, refuse_categories
+from dpforest_duckdb.domain.type_limits import refuse_beyond, refuse_categories, refuse_inexact
 from dpforest_duckdb.domain.types import NUMERIC, UNKNOWN, ColumnType, Family, Number
 from dpforest_duckdb.domain.values import EPOCH, category_text, ordinal, plain_digits
 from dpforest_duckdb.errors import DpforestError
@@ -220,9 +220,7 @@ class Attribute:
                     f'Column "{named}" is {kind.base}, but its domain lists a category that is no '
                     f"{kind.base}: correct the domain."
                 ) from None
-            held = [value for _, group in taxonomy for value in group] if self.of else values
-            refuse_categories(named, kind, held)
-            return replace(
+            bound = replace(
                 self,
                 name=named,
                 values=self.values if self.of else values,
@@ -230,6 +228,8 @@ class Attribute:
                 taxonomy=taxonomy,
                 subgroups=tuple(subgroups),
             )
+            refuse_categories(named, kind, bound.held)
+            return bound
         if family not in NUMERIC:
             raise DpforestError(
                 f'Column "{named}" is declared numeric but has type {kind.base}: declare it '
@@ -241,6 +241,12 @@ class Attribute:
             edges = (math.inf,)
         refuse_beyond(named, kind, edges)
         return replace(self, name=named, edges=edges, type=kind)
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """The categories that the column can hold, those of all groups if there are groups."""
+        groups = [value for _, group in self.taxonomy for value in group]
+        return tuple(groups) if self.of else self.values
 
     def rebound(self, kind: ColumnType) -> Attribute:
         """This bound attribute for a column of another type with the same values.
@@ -258,6 +264,8 @@ class Attribute:
             if families == {"boolean", "text"}:
                 raise refusal
             try:
+                if kind != self.type:
+                    refuse_inexact(self.name, kind, self.held)
                 return self.bound(kind)
             except DpforestError:
                 raise refusal from None

@@ -10,6 +10,7 @@ from dpforest_duckdb.arguments import NAMES, TEXT, TEXTS, Kind, optional, refuse
 from dpforest_duckdb.domain.attribute import Attribute, refuse_duplicates, shortened
 from dpforest_duckdb.domain.bin_edges import Scale
 from dpforest_duckdb.domain.names import fold, hint, spellings
+from dpforest_duckdb.domain.type_limits import refuse_inexact
 from dpforest_duckdb.domain.types import UNKNOWN, ColumnType
 from dpforest_duckdb.errors import DpforestError, Refusals, UsageError
 
@@ -168,6 +169,8 @@ class Domain:
             with refusals.gathered():
                 named = self._found(attribute.name, found)
                 attributes.append(attribute.bound(columns[named], named))
+                if attribute.kind == "categorical":
+                    refuse_inexact(named, columns[named], attributes[-1].held)
         refusals.refuse()
         return replace(
             self,
@@ -182,7 +185,9 @@ class Domain:
 def bound_labels(classes: tuple[str, ...], column: str, kind: ColumnType) -> Attribute:
     """The classes as a column of this type has them. Raises `DpforestError` if it cannot."""
     try:
-        return Attribute(column, "categorical", classes).bound(kind)
+        labels = Attribute(column, "categorical", classes).bound(kind)
+        refuse_inexact(column, kind, labels.values)
+        return labels
     except DpforestError:
         raise DpforestError(
             f'Column "{column}" is {kind.base}, which cannot hold the classes of the domain: name '

@@ -170,9 +170,10 @@ def _toml(value: object) -> str:
         # TOML has JSON's escapes, and also escapes DEL
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_toml(key)} = {_toml(item)}" for key, item in value.items()) + "}"
+        return "[" + ", ".join(_toml(item) for item in value if item is not None) + "]"
+    if isinstance(value, dict):  # TOML has no null
+        given = {key: item for key, item in value.items() if item is not None}
+        return "{" + ", ".join(f"{_toml(key)} = {_toml(item)}" for key, item in given.items()) + "}"
     return str(value)
 
 

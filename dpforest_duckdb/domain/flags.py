@@ -86,7 +86,9 @@ def listed(option: str, text: str) -> list[str]:
     try:
         (values,) = csv.reader([text], skipinitialspace=True, strict=True)
     except (csv.Error, ValueError):
-        raise UsageError(f"{option} has a quote that is not closed: check it.") from None
+        raise UsageError(
+            f"{option} has a quote or a line end within a value: check its quotes."
+        ) from None
     found = [value.strip() for value in values]
     if not all(found):
         raise UsageError(f"{option} has an empty value: check its commas.")

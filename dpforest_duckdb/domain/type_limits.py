@@ -33,14 +33,6 @@ def refuse_categories(name: str, kind: ColumnType, categories: Sequence[str]) ->
     finer = False
     if kind.family in ("integer", "decimal", "float"):
         refuse_beyond(name, kind, map(Decimal, categories))
-    if kind.base == "FLOAT":
-        for category in categories:
-            (held,) = struct.unpack("f", struct.pack("f", float(category)))
-            if held != float(category):
-                raise DpforestError(
-                    f'Column "{name}" is FLOAT, which does not hold {category} exactly: write '
-                    f"{held!r} in its domain, or make the column DOUBLE."
-                )
     if kind.family == "timestamp":
         moments = [dt.datetime.fromisoformat(category) for category in categories]
         refuse_beyond(name, kind, [ordinal(moment, kind.family) for moment in moments])
@@ -53,3 +45,15 @@ def refuse_categories(name: str, kind: ColumnType, categories: Sequence[str]) ->
             f'Column "{name}" is {kind}, but its domain lists a category that is finer: '
             "correct the domain."
         )
+
+
+def refuse_inexact(name: str, kind: ColumnType, categories: Sequence[str]) -> None:
+    """Refuse categories that a FLOAT column does not hold exactly, so that no value equals them."""
+    for category in categories if kind.base == "FLOAT" else ():
+        (held,) = struct.unpack("f", struct.pack("f", float(category)))
+        if held != float(category):
+            near = f"write {held!r} in its domain" if held else "correct its domain"
+            raise DpforestError(
+                f'Column "{name}" is FLOAT, which does not hold {category} exactly: {near}, or '
+                "make the column DOUBLE."
+            )

@@ -8,7 +8,9 @@ the data.
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import math
 from typing import Any
 
 from dpforest_duckdb.domain import Domain
@@ -62,9 +64,23 @@ def _column(stated: DeclaredColumn) -> dict[str, Any]:
     if stated.categories is not None:
         return {"kind": "categorical", "domain": list(stated.categories)}
     numeric = stated.type.family in NUMERIC
-    if numeric and stated.lower is not None and stated.upper is not None:
+    if numeric and _are_bounds(stated.lower, stated.upper):
         return {"kind": "numeric", "lower": stated.lower, "upper": stated.upper}
     return {}
+
+
+def _are_bounds(lower: Any, upper: Any) -> bool:
+    """Whether two constants are numbers, dates or times that can bound a column.
+
+    Others, such as infinity, say nothing.
+    """
+    if isinstance(lower, str) and isinstance(upper, str):
+        try:
+            return dt.datetime.fromisoformat(lower) < dt.datetime.fromisoformat(upper)
+        except (ValueError, TypeError):
+            return False
+    finite = all(isinstance(each, int | float) and abs(each) < math.inf for each in (lower, upper))
+    return finite and lower < upper
 
 
 def _noted(name: str, comment: str) -> dict[str, Any]:

@@ -253,8 +253,15 @@ def _header(file: Path) -> Header:
     if not any(names) or len(line) >= _HEADER - len(codecs.BOM_UTF8):
         raise refusal
     # as DuckDB names them; pandas writes its index without a name
-    names = [name or f"column{number}" for number, name in enumerate(names)]
-    if len(set(map(fold, names))) < len(names):
+    placed = [name or f"column{number}" for number, name in enumerate(names)]
+    given = [fold(name) for name in names if name]
+    if len(set(given)) == len(given) and len(set(map(fold, placed))) < len(placed):
+        raise DpforestError(
+            f"The header of {file} leaves a column without a name, and its place has the name of "
+            "another: name it."
+        )
+    names = placed
+    if len(set(given)) < len(given):
         raise DpforestError(f"The header of {file} names a column twice: rename one.")
     return Header(tuple(names), delimiter)
 

@@ -13,7 +13,7 @@ from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.errors import DpforestError
 
 _MARK = "dpforest-budget: "
-_LINE = re.compile(rf"\n{_MARK}[^\n]*|\A{_MARK}[^\n]*\n?")
+_LINE = re.compile(rf"(?:\A|\n){_MARK}[^\n]*")
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class Note:
     def after(self, comment: str) -> str:
         """The comment with this note after the user's text, in the place of an earlier note."""
         text, note = _LINE.sub("", comment), _MARK + json.dumps(asdict(self))
+        if comment.startswith(_MARK):  # what came after the note begins the comment now
+            text = text.removeprefix("\n")
         return f"{text}\n{note}" if text else note
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from dpforest_duckdb.errors import DpforestError
 
+TEMPORARY = ".dpforest-"  # how files begin that are not complete
+
 
 def refuse_no_file(path: Path) -> None:
     """Raise `DpforestError` if there is anything but a file at a path: a link, which may lead to a
@@ -32,9 +34,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     refuse_no_file(target)
     temporary = None
     try:
-        with tempfile.NamedTemporaryFile(
-            dir=target.parent, prefix=".dpforest-", delete=False
-        ) as file:
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=TEMPORARY, delete=False) as file:
             temporary = Path(file.name)
         yield temporary
         with temporary.open("rb") as written:

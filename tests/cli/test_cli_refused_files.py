@@ -108,7 +108,7 @@ BAD: dict[str, tuple[tuple[str, ...], str, int]] = {
     ),
     "a quote that is not closed": (
         ("--db", "part-1.csv", *DECLARED, "--columns", 'age,"b', "--columns", "c"),
-        "a quote that is not closed",
+        "check its quotes",
         2,
     ),
     "infinite bounds": (("--db", "part-1.csv", *DECLARED, "--numeric", "size=0:inf"), "finite", 1),

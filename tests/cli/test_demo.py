@@ -48,6 +48,8 @@ def test_its_script_needs_nothing_of_this_package(home: Path) -> None:
 def test_a_demo_that_was_killed_can_be_run_again(tmp_path: Path) -> None:
     (tmp_path / "nursery.duckdb").write_bytes(b"unfinished")
     (tmp_path / "nursery.duckdb.wal").touch()
+    (tmp_path / "nursery.duckdb.wal.checkpoint").touch()
+    (tmp_path / ".dpforest-x1y2z3").touch()
     (tmp_path / ".dpforest-spill-x").mkdir()
     assert dpforest("demo", "--dir", tmp_path).code == 1
     assert dpforest("demo", "--dir", tmp_path, "--replace").code == 0

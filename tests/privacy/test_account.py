@@ -192,6 +192,8 @@ def test_a_note_changes_no_character_of_the_users_comment(text: str) -> None:
     assert noted.startswith(text)
     assert has_note(noted)
     assert second.after(noted) == second.after(text)
+    both = f"{noted}\n{second.after('')}"  # as by hand
+    assert first.after(both) == noted
     assert second.after(f"{noted}\nlater words").startswith(
         f"{text}\nlater words" if text else "later"
     )

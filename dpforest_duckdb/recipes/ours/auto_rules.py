@@ -126,8 +126,8 @@ def leaves(request: Request) -> float:
 
 
 def mixed(request: Request) -> float:
-    """The Gini impurity of the noisy class shares, in parts of the largest one: 1 if all classes
-    are equally frequent or were not counted, 0 if all rows have one class.
+    """The Gini impurity of the noisy class shares, divided by its largest possible value: 1 if all
+    classes are equally frequent or were not counted, 0 if all rows have one class.
     """
     classes = classes_in(request)
     seen = np.clip(np.array(request.histogram or [1] * classes), 0, None)
