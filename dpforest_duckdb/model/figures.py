@@ -30,10 +30,12 @@ class Evaluation:
     `private` says whether they may be published. If they have noise and are not private, `reasons`
     say why. Noisy figures cost `epsilon`, in nano-ε, for each privacy `unit`; `noise` is the
     standard deviation of the noise in each count that they are computed from, and `accuracy_noise`,
-    `log_loss_noise` and `auc_noise` roughly those that it causes in these figures. With two
-    classes, `bins[bin]` are the rows of the first and of the second class whose probability of the second is
-    above `EDGES[bin - 1]` and up to `EDGES[bin]`; noisy if the figures are. With more classes and
-    exact figures, `by_class` has the rows of each class, and how many are predicted correctly.
+    `log_loss_noise` and `auc_noise` roughly those that it causes in these figures.
+
+    With two classes, `bins[bin]` are the rows of the first and of the second class whose
+    probability of the second is above `EDGES[bin - 1]` and up to `EDGES[bin]`; noisy if the figures
+    are. With more classes and exact figures, `by_class` has the rows of each class, and how many
+    are predicted correctly.
     """
 
     rows: int | None
