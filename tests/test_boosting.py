@@ -560,16 +560,23 @@ DEEP_SIZE = {DELTA: (5, 2, 64, 6), 0: (5, 1, 16, 6)}
 
 
 @pytest.mark.parametrize("delta", [0, DELTA])
-@pytest.mark.parametrize("classes", [2, 5])
-def test_trees_are_more_and_deeper_with_a_stronger_signal(classes: int, delta: int) -> None:
-    """With several classes and without a δ, a row changes sums by three times as much."""
+@pytest.mark.parametrize(("classes", "rare"), [(2, 0.5), (2, 0.05), (5, 0.2)])
+def test_trees_are_more_and_deeper_with_a_stronger_signal(
+    classes: int, rare: float, delta: int
+) -> None:
+    """With several classes and without a δ, a row changes sums by three times as much.
+
+    With a δ, rows count in proportion to the variance of the class: 4 s (1 - s) of two.
+    """
     attributes = tuple(Attribute(f"n{i}", "numeric", lower=0, upper=100) for i in range(8))
     types = {**{each.name: DOUBLE for each in attributes}, "c": VARCHAR}
     domain = Domain(attributes, "c", tuple(f"c{i}" for i in range(classes))).bind(types)
     found = []
     for rows in (int(10 ** (2 + power / 40)) for power in range(240)):
         asked = find("boosted").request(domain, NANO, delta=delta)
-        request = adaptation.sized(find("boosted"), asked, np.full(classes, rows // classes))
+        others = np.full(classes - 1, round(rows * (1 - rare) / (classes - 1)))
+        counts = np.append(others, round(rows * rare))
+        request = adaptation.sized(find("boosted"), asked, counts)
         plan = find("boosted").plan(request)
         bins, sweep, forest = (plan.query(name) for name in ("bins", "sweep", "forest"))
         assert bins
@@ -577,7 +584,9 @@ def test_trees_are_more_and_deeper_with_a_stronger_signal(classes: int, delta: i
         trees = forest.times if forest else 0
         size = (len(bins.by_depth), len(sweep.by_depth), trees, request.depth)
         times = 3 if classes > 2 and not delta else 1
-        below = (size for limit, size in SIZES[delta] if signal(request) < limit * times)
+        shares = counts / counts.sum()
+        mixed = (1 - (shares**2).sum()) / (1 - 1 / classes) if delta else 1
+        below = (size for limit, size in SIZES[delta] if signal(request) * mixed < limit * times)
         assert size == next(below, DEEP_SIZE[delta])
         found.append(size)
     assert len(set(found)) == len(SIZES[delta]) + 1
