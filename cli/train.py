@@ -408,7 +408,7 @@ def _public(run: Run, source: str, *, unit_given: bool) -> Iterator[str]:
         f'Privacy unit: {run.unit} of {run.account.noun} "{run.account.display}", added or removed.'
     )
     if run.unit.column != "row" and run.unit.rows == 1:
-        yield (f'Only one row of each "{run.unit.column}" is used: use more with --rows-per-unit.')
+        yield f'Only one row of each "{run.unit.column}" is used: use more with --rows-per-unit.'
     units = [each.unit for each in run.account.budget().entries]
     if run.unit.column == "row" and not unit_given and not units:
         yield PERSONS

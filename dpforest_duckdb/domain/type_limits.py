@@ -6,6 +6,7 @@ The database would find them out only after the debit.
 from __future__ import annotations
 
 import datetime as dt
+import math
 import struct
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -52,7 +53,9 @@ def refuse_inexact(name: str, kind: ColumnType, categories: Sequence[str]) -> No
     for category in categories if kind.base == "FLOAT" else ():
         (held,) = struct.unpack("f", struct.pack("f", float(category)))
         if held != float(category):
-            near = f"write {held!r} in its domain" if held else "correct its domain"
+            near = "correct its domain"
+            if 0 < abs(held) < math.inf:
+                near = f"write {held!r} in its domain"
             raise DpforestError(
                 f'Column "{name}" is FLOAT, which does not hold {category} exactly: {near}, or '
                 "make the column DOUBLE."
