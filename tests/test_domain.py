@@ -591,7 +591,7 @@ def test_a_float_column_has_only_categories_that_it_holds(con: duckdb.DuckDBPyCo
             domain_from_mapping({"target": "y", "column": fields}).bind(columns)
         fields[name == "y"]["domain"] = [exact, 1]
     fields[0]["domain"] = [1e39, 1]
-    with pytest.raises(DpforestError, match='"x" is FLOAT.*correct'):
+    with pytest.raises(DpforestError, match=r'"x" is FLOAT.*correct'):
         domain_from_mapping({"target": "y", "column": fields}).bind(columns)
     fields[0]["domain"] = [exact, 1]
     domain_from_mapping({"target": "y", "column": fields}).bind(columns)
