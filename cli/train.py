@@ -246,10 +246,8 @@ def train(
         }
         runs = []
         for one, e in pairs:
-            stored_as = " ".join([name or "", one, e]) if several and name is not None else name
-            runs.append(
-                prepare(connection, rows, epsilon=e, recipe=one, name=stored_as, **settings)
-            )
+            named = " ".join([name or "", one, e]) if several and name is not None else name
+            runs.append(prepare(connection, rows, epsilon=e, recipe=one, name=named, **settings))
         _say_public(runs, source, unit_given=privacy_unit is not None)
         if dry_run:
             _show_dry(runs, as_json, replace=replace)
