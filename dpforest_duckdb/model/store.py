@@ -18,8 +18,10 @@ from dpforest_duckdb.model.forest import Forest, load_forest
 
 def check_name(models: ModelStore, name: str, *, replace: bool) -> None:
     """Raise `DpforestError` unless a model of this name can be stored."""
-    if not name or not name.isprintable() or len(name) > 200:
-        raise DpforestError("A model's name must be printable, 1 to 200 characters: change --name.")
+    if not name.strip() or not name.isprintable() or len(name) > 200:
+        raise DpforestError(
+            "A model's name must be printable, 1 to 200 characters, not only spaces: change --name."
+        )
     if not models.writable:
         raise DpforestError("The database is read-only: name a file for the model with --out.")
     if not replace and name.casefold() in _stored(models):

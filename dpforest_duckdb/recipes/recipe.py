@@ -124,9 +124,9 @@ class Recipe:
     votes become probabilities. `second` is a second phase, if there is one.
 
     `trees` and `depth` are numbers or public rules; they are maxima if the recipe adapts. With
-    `own_trees` or `own_depth` a requested number has no effect. `depth` is counted as in the paper,
-    in which the root has the depth `depth_of_root`: the longest path has depth - depth_of_root
-    splits.
+    `own_trees` or `own_depth` a requested number has no effect. `limited` names the trees that a
+    requested number limits, if there are others besides. `depth` is counted as in the paper, in
+    which the root has the depth `depth_of_root`: the longest path has depth - depth_of_root splits.
 
     `published` is the form as published, in which `as_published` is true. `flaws` say why a form is
     not private, `repair` what the rigorous form does instead, `only` why there is only one form.
@@ -159,6 +159,7 @@ class Recipe:
     depth_of_root: int = 0
     own_trees: bool = False
     own_depth: bool = False
+    limited: str = ""
     link: Link = "shares"
     published: Recipe | None = None
     as_published: bool = False
@@ -223,6 +224,11 @@ class Recipe:
         found = []
         if trees is not None and self.own_trees:
             found.append(f"--trees has no effect: recipe {self.name} uses all attributes.")
+        if trees is not None and self.limited:
+            found.append(
+                f"--trees limits only the {self.limited} of recipe {self.name}: it may have fewer, "
+                "and it has other trees besides."
+            )
         if trees is not None and self.adaptation.successors:
             found.append(
                 f"--trees is only an upper limit, and for log-odds alone: recipe {self.name} may "

@@ -75,6 +75,7 @@ def test_delta(db: Path, delta: str) -> None:
         (("--temp-dir", "no/such"), ("--temp-dir", "no/such"), 1),
         (("--ledger", "no/such/file"), ("ledger", "no/such/file", "--ledger"), 1),
         (("--name", "a\nb"), ("printable", "--name"), 1),
+        (("--name", "  "), ("not only spaces", "--name"), 1),
     ],
 )
 def test_options_of_train(db: Path, words: tuple[str, ...], sentence: tuple, code: int) -> None:

@@ -129,5 +129,6 @@ BOOSTED = own_recipe(
     learner=BOOSTING,
     adaptation=Adaptation(adapt, private_bounds=True, all_in_mu=True),
     finish=as_grown,
+    limited="random trees",
     link="softmax",
 )

@@ -106,5 +106,6 @@ TREE_BESIDE_SUMS = own_recipe(
     learner=LEARNER,
     adaptation=Adaptation(adapt, private_bounds=True),
     finish=as_grown,
+    limited="trees of one split",
     link="softmax",
 )
