@@ -18,7 +18,8 @@ from typer.testing import CliRunner
 from dpforest_duckdb.cli import app
 
 NUMBER = re.compile(r"\d[\d.,]*")
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def block(mark: str) -> str:
@@ -39,6 +40,14 @@ def test_the_first_session_is_what_demo_prints(
         if command.split()[1] not in ("sql", "rules"):  # these show rows and rules that noise picks
             assert words(output) == words(expected)
     assert words(shown)[:2] == words(printed)[:2]
+
+
+def test_the_checks_before_a_release_run_the_test_command() -> None:
+    ((command, _),) = commands(block("test"))
+    install, test = command.split(" && ")
+    steps = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert install.replace("pip install", "pip install --quiet") in steps
+    assert test in steps
 
 
 def test_the_hospital_session_runs_as_printed(
