@@ -11,6 +11,7 @@ import duckdb
 import numpy as np
 import pytest
 import sqlglot
+from agreement import assert_agree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import bit_sets, forest_of, one_split, two_attributes
@@ -49,26 +50,6 @@ TABLES = [
 ]
 ENUM = column_type("ENUM('red', 'green', 'blue')")
 HOSTILE = ['a"b', "it's", "x; DROP TABLE t --", "select", "{{ 1 }}", "é😀", " ", "A b", "t", "s"]
-
-
-def assert_agree(con: duckdb.DuckDBPyConnection, forest: Forest, table: str) -> None:
-    """Every row: the same prediction and the same shares (to the last bit, if without e^x)."""
-    scored = DuckDBEngine(con).scored(table)
-    cursor = con.execute(score_sql(forest, scored))
-    names = [column[0] for column in cursor.description]
-    portable = cursor.fetchall()
-    with bit_sets():
-        assert repr(con.execute(score_sql(forest, scored, fast=True)).fetchall()) == repr(portable)
-    rows = [dict(zip(names, row, strict=True)) for row in portable]
-    votes = forest.votes(rows)  # [row, class]
-    labels = [forest.domain.classes[number].lower() for number in votes.argmax(axis=1)]
-    assert [str(row["prediction"]).lower() for row in rows] == labels
-    shares = forest.probabilities(votes)
-    shown = share_names(forest)
-    found = np.array([[row[name] for name in shown] for row in rows])
-    exact = 0 if forest.link == "shares" else 1e-12
-    assert found.shape == shares.shape
-    assert (np.abs(found - shares) <= exact).all()
 
 
 @pytest.mark.parametrize("recipe", ["auto", "dpdf"])

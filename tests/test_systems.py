@@ -16,8 +16,8 @@ from types import ModuleType, SimpleNamespace
 import duckdb
 import numpy as np
 import pytest
+from agreement import assert_agree
 from shell import dpforest
-from test_scoring import assert_agree
 from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
