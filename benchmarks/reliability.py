@@ -28,6 +28,7 @@ from shared import ROOT, markdown_table, say, write_page
 
 sys.path.insert(0, str(ROOT / "tests"))
 sys.path.insert(0, str(ROOT / "tests" / "privacy"))
+sys.path.insert(0, str(ROOT / "tests" / "ledger"))
 
 import test_races
 from crash import Ending, crashed, home

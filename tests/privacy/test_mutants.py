@@ -52,7 +52,7 @@ CAUGHT_BY = {
     "macros_reach_the_rows": "test_conformance.py::test_macros_of_the_database_change_nothing",
     "computed_columns_as_they_are": "privacy/test_one_row.py::test_a_computed_column_is_refused"
     "_before_the_debit_or_read_whatever_the_rows_are[all-parsed]",
-    "identity_from_the_plan": "privacy/budget/test_changes_after_the_plan.py::test_a_comment"
+    "identity_from_the_plan": "ledger/budget/test_changes_after_the_plan.py::test_a_comment"
     "_written_after_a_run_was_prepared_survives",
     "transaction_per_coding": "test_conformance.py::test_duckdb_conforms",
     "shared_codes_of_other_rows": "test_conformance.py::test_duckdb_conforms",
@@ -80,9 +80,9 @@ CAUGHT_BY = {
     "_by_the_sensitivity_at_most",
     "points_drawn_as_rows": "test_tree_beside_sums.py::test_draws_have_the_sensitivity_of_their"
     "_utilities",
-    "lost_cap_unnoticed": "privacy/test_account.py::test_a_cap_that_the_ledger_does_not"
+    "lost_cap_unnoticed": "ledger/test_account.py::test_a_cap_that_the_ledger_does_not"
     "_have_is_missed",
-    "cap_not_anchored": "privacy/test_account.py::test_a_cap_is_kept_in_the_database_too",
+    "cap_not_anchored": "ledger/test_account.py::test_a_cap_is_kept_in_the_database_too",
     "rows_counted_without_the_bound": "privacy/test_true_figures.py::test_the_first_queries"
     "_count_no_more_rows_of_a_unit_than_the_bound",
     "second_count_at_double_cost": f"{BOTH_COUNTS}[auto-1-0]",
