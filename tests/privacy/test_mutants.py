@@ -33,9 +33,9 @@ CAUGHT_BY = {
     "_nearly_reached",
     "empty_cells_without_noise": "privacy/test_noise.py::test_empty_cells_have_noise_too",
     "noise_used_twice": "privacy/test_noise.py::test_every_release_has_noise_of_its_own",
-    "trees_by_position": "test_engine_routing.py::test_equal_rows_share_a_tree",
+    "trees_by_position": "engine/test_engine_routing.py::test_equal_rows_share_a_tree",
     "debit_after": "test_training.py::test_the_whole_cost_is_debited_before_a_row_is_read",
-    "unit_bound_ignored": "test_engine_units.py::test_rows_per_unit_are_bounded_in_sql",
+    "unit_bound_ignored": "engine/test_engine_units.py::test_rows_per_unit_are_bounded_in_sql",
     "noisy_n_as_sensitivity": "test_split_draws.py::test_sensitivities_are_those_that_were_proved"
     "[dpdf]",
     "domain_from_rows": "test_training.py::test_the_domain_does_not_rest_on_the_rows",
@@ -49,13 +49,14 @@ CAUGHT_BY = {
     "_deviation_that_is_claimed",
     "parts_of_a_row_left_out": "privacy/test_joint_noise.py::test_each_dimension_has_the_deviation"
     "_that_is_claimed",
-    "macros_reach_the_rows": "test_conformance.py::test_macros_of_the_database_change_nothing",
+    "macros_reach_the_rows": "engine/test_conformance.py::test_macros_of_the_database_change"
+    "_nothing",
     "computed_columns_as_they_are": "privacy/test_one_row.py::test_a_computed_column_is_refused"
     "_before_the_debit_or_read_whatever_the_rows_are[all-parsed]",
     "identity_from_the_plan": "ledger/budget/test_changes_after_the_plan.py::test_a_comment"
     "_written_after_a_run_was_prepared_survives",
-    "transaction_per_coding": "test_conformance.py::test_duckdb_conforms",
-    "shared_codes_of_other_rows": "test_conformance.py::test_duckdb_conforms",
+    "transaction_per_coding": "engine/test_conformance.py::test_duckdb_conforms",
+    "shared_codes_of_other_rows": "engine/test_conformance.py::test_duckdb_conforms",
     "code_of_two": "test_joint.py::test_a_row_more_changes_each_block_of_its_class_by_one",
     "positions_noised_as_rows": f"{MEANS_NOISE}[9-1]",
     "squares_noised_as_positions": f"{MEANS_NOISE}[9-1]",
