@@ -1,8 +1,8 @@
 """One seeded training and the share of held-out rows that it gets right.
 
 Rows are scored by the SQL of the forest. A forest of many nodes is scored in Python instead, whose
-answers are the same for every row (tests/test_scoring.py): to plan so much SQL takes longer than
-training.
+answers are the same for every row (tests/scoring/test_scoring.py): to plan so much SQL takes longer
+than training.
 
 Adult is trained on adult_train and scored on adult_test; other tables are dealt for each run, a
 quarter of the rows held out. "TABLE_complete" is a table's rows without NULL, as the thesis has

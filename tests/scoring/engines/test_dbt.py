@@ -23,7 +23,7 @@ from dpforest_duckdb.scoring.dialects import DIALECTS
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.scoring.publish import publish_sql
 
-PROJECT = Path(__file__).parent.parent.parent / "docs" / "examples" / "dbt"
+PROJECT = Path(__file__).parent.parent.parent.parent / "docs" / "examples" / "dbt"
 
 
 def compiled(sql: str) -> str:

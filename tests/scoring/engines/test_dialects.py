@@ -20,7 +20,7 @@ from dpforest_duckdb.scoring.dialects import DIALECTS, Dialect, dialect
 from dpforest_duckdb.scoring.publish import publish_sql
 from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Guarantee, Tree
 
-SNAPSHOTS = Path(__file__).parent.parent / "snapshots"
+SNAPSHOTS = Path(__file__).parent.parent.parent / "snapshots"
 PARSERS = {"polars": "postgres", "datafusion": "postgres"}  # what sqlglot calls the others
 
 
