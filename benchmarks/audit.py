@@ -172,12 +172,12 @@ def _page(
         "quarter of the trainings, and counts the guesses on the others. It may leave out up to "
         "half of the guesses: those it is least sure of. The largest bound that so many trainings "
         f"can give is {_most(runs):.1f}, so only a large error can be seen. With noise of half the "
-        "scale, 864 trainings refute `auto` (`tests/test_audit.py`). Recipes other than `auto` and "
-        "`boosted` make the same forest with a δ as without. A single row shows in counts, but "
-        "hardly in the choice of a split. So a bound sees only the part of ε that is spent on "
-        "counts. An error in what splits cost would show only in the audit of single mechanisms "
-        "above. The leaves of `class-means` hold no counts, so its bound is low. A recipe is not "
-        "private if its proof fails, whether or not this audit refutes it.\n\n"
+        "scale, 864 trainings refute `auto` (`tests/audit/test_audit.py`). Recipes other than "
+        "`auto` and `boosted` make the same forest with a δ as without. A single row shows in "
+        "counts, but hardly in the choice of a split. So a bound sees only the part of ε that is "
+        "spent on counts. An error in what splits cost would show only in the audit of single "
+        "mechanisms above. The leaves of `class-means` hold no counts, so its bound is low. A "
+        "recipe is not private if its proof fails, whether or not this audit refutes it.\n\n"
         + markdown_table(["recipe", "claim", "bound", "right \\| wrong", "verdict"], recipes)
         + "\n"
     )

@@ -19,13 +19,14 @@ from variants import some
 TESTS = Path(__file__).parent.parent
 TRUE_FIGURES = "privacy/test_true_figures.py::test_no_family_of_recipes_releases_a_true_figure"
 BOTH_COUNTS = (
-    "test_row_counts.py::test_both_counts_are_of_the_same_rows_and_weigh_by_their_inverse_variances"
+    "recipes/test_row_counts.py::test_both_counts_are_of_the_same_rows_and_weigh_by_their_inverse"
+    "_variances"
 )
 GROUPED = (
-    "test_informative_tables.py::test_a_unit_changes_each_group_of_tables_by_its_sensitivity"
-    "_at_most"
+    "learners/test_informative_tables.py::test_a_unit_changes_each_group_of_tables_by_its"
+    "_sensitivity_at_most"
 )
-MEANS_NOISE = "test_class_means_runs.py::test_the_noise_is_given_what_the_plan_says"
+MEANS_NOISE = "learners/test_class_means_runs.py::test_the_noise_is_given_what_the_plan_says"
 CAUGHT_BY = {
     "sensitivity_left_out": "privacy/test_proofs.py::test_the_bound_holds_on_the_worst_pairs_and_is"
     "_nearly_reached",
@@ -34,17 +35,19 @@ CAUGHT_BY = {
     "empty_cells_without_noise": "privacy/test_noise.py::test_empty_cells_have_noise_too",
     "noise_used_twice": "privacy/test_noise.py::test_every_release_has_noise_of_its_own",
     "trees_by_position": "engine/test_engine_routing.py::test_equal_rows_share_a_tree",
-    "debit_after": "test_training.py::test_the_whole_cost_is_debited_before_a_row_is_read",
+    "debit_after": "training/test_training.py::test_the_whole_cost_is_debited_before_a_row_is_read",
     "unit_bound_ignored": "engine/test_engine_units.py::test_rows_per_unit_are_bounded_in_sql",
-    "noisy_n_as_sensitivity": "test_split_draws.py::test_sensitivities_are_those_that_were_proved"
-    "[dpdf]",
-    "domain_from_rows": "test_training.py::test_the_domain_does_not_rest_on_the_rows",
-    "seed_unflagged": "test_training.py::test_a_seed_repeats_a_run_and_is_flagged_everywhere",
-    "hessians_too_large": "test_boosting.py::test_no_row_of_two_classes_adds_more_than_the"
+    "noisy_n_as_sensitivity": "splits/test_split_draws.py::test_sensitivities_are_those_that_were"
+    "_proved[dpdf]",
+    "domain_from_rows": "training/test_training.py::test_the_domain_does_not_rest_on_the_rows",
+    "seed_unflagged": "training/test_training.py::test_a_seed_repeats_a_run_and_is_flagged"
+    "_everywhere",
+    "hessians_too_large": "learners/test_boosting.py::test_no_row_of_two_classes_adds_more_than_the"
     "_sensitivity",
-    "gradients_of_several_classes_as_of_two": "test_boosting.py::test_a_row_more_changes_the_sums"
-    "_by_no_more_than_the_sensitivity",
-    "medians_at_double_cost": "test_boosting.py::test_a_median_costs_no_more_than_its_budget",
+    "gradients_of_several_classes_as_of_two": "learners/test_boosting.py::test_a_row_more_changes"
+    "_the_sums_by_no_more_than_the_sensitivity",
+    "medians_at_double_cost": "learners/test_boosting.py::test_a_median_costs_no_more_than_its"
+    "_budget",
     "joint_noise_of_one_dimension": "privacy/test_joint_noise.py::test_each_dimension_has_the"
     "_deviation_that_is_claimed",
     "parts_of_a_row_left_out": "privacy/test_joint_noise.py::test_each_dimension_has_the_deviation"
@@ -57,30 +60,30 @@ CAUGHT_BY = {
     "_written_after_a_run_was_prepared_survives",
     "transaction_per_coding": "engine/test_conformance.py::test_duckdb_conforms",
     "shared_codes_of_other_rows": "engine/test_conformance.py::test_duckdb_conforms",
-    "code_of_two": "test_joint.py::test_a_row_more_changes_each_block_of_its_class_by_one",
+    "code_of_two": "learners/test_joint.py::test_a_row_more_changes_each_block_of_its_class_by_one",
     "positions_noised_as_rows": f"{MEANS_NOISE}[9-1]",
     "squares_noised_as_positions": f"{MEANS_NOISE}[9-1]",
-    "class_means_noised_as_one_figure": "test_class_means_sensitivity.py::test_with_a_delta_sums"
-    "_and_products_have_the_noise_of_their_l2_sensitivity",
-    "windows_by_rows_outside_too": "test_class_means_sensitivity.py::test_a_unit_more_changes"
-    "_every_figure_by_its_sensitivity_at_most[1]",
+    "class_means_noised_as_one_figure": "learners/test_class_means_sensitivity.py::test_with_a"
+    "_delta_sums_and_products_have_the_noise_of_their_l2_sensitivity",
+    "windows_by_rows_outside_too": "learners/test_class_means_sensitivity.py::test_a_unit_more"
+    "_changes_every_figure_by_its_sensitivity_at_most[1]",
     "windows_at_double_cost": f"{MEANS_NOISE}[0.2-1]",
-    "strongest_attribute_as_of_one_row": "test_class_means_runs.py::test_few_rows_and_a_tiny_budget"
-    "_end_no_run[0-0.001]",
-    "strongest_attribute_without_noise": "test_informative_tables.py::test_the_number_of_attributes"
-    "_follows_from_noisy_figures_alone",
+    "strongest_attribute_as_of_one_row": "learners/test_class_means_runs.py::test_few_rows_and_a"
+    "_tiny_budget_end_no_run[0-0.001]",
+    "strongest_attribute_without_noise": "learners/test_informative_tables.py::test_the_number_of"
+    "_attributes_follows_from_noisy_figures_alone",
     "tables_in_two_groups": f"{GROUPED}[1]",
     "grouped_rows_counted_twice": f"{GROUPED}[3]",
-    "mixtures_rated_without_bound": "test_tree_beside_sums.py::test_a_row_more_gives_every_mixture"
-    "_0_to_its_most[50.0-1-2]",
-    "pairs_drawn_as_one_count": "test_informative_tables.py::test_rows_of_a_unit_raise_each_utility"
-    "_by_the_sensitivity_at_most",
-    "rows_in_two_bins": "test_candidate_bins.py::test_rows_of_a_unit_raise_each_utility_by_the"
-    "_sensitivity_at_most[1]",
-    "rare_classes_count_more": "test_informative_tables.py::test_rows_of_a_unit_raise_each_utility"
-    "_by_the_sensitivity_at_most",
-    "points_drawn_as_rows": "test_tree_beside_sums.py::test_draws_have_the_sensitivity_of_their"
-    "_utilities",
+    "mixtures_rated_without_bound": "learners/test_tree_beside_sums.py::test_a_row_more_gives"
+    "_every_mixture_0_to_its_most[50.0-1-2]",
+    "pairs_drawn_as_one_count": "learners/test_informative_tables.py::test_rows_of_a_unit_raise"
+    "_each_utility_by_the_sensitivity_at_most",
+    "rows_in_two_bins": "learners/test_candidate_bins.py::test_rows_of_a_unit_raise_each_utility"
+    "_by_the_sensitivity_at_most[1]",
+    "rare_classes_count_more": "learners/test_informative_tables.py::test_rows_of_a_unit_raise"
+    "_each_utility_by_the_sensitivity_at_most",
+    "points_drawn_as_rows": "learners/test_tree_beside_sums.py::test_draws_have_the_sensitivity_of"
+    "_their_utilities",
     "lost_cap_unnoticed": "ledger/test_account.py::test_a_cap_that_the_ledger_does_not"
     "_have_is_missed",
     "cap_not_anchored": "ledger/test_account.py::test_a_cap_is_kept_in_the_database_too",
@@ -92,14 +95,14 @@ CAUGHT_BY = {
     "second_count_of_noisy_rows": f"{BOTH_COUNTS}[auto-1-0]",
     "counts_weigh_the_same": f"{BOTH_COUNTS}[auto-1-0]",
     "counts_weigh_by_their_deviations": f"{BOTH_COUNTS}[auto-1-0]",
-    "asked_counts_forgotten": "test_row_counts.py::test_counts_that_were_asked_stay_in_every_later"
-    "_plan",
-    "medians_charged_once": "test_boosting.py::test_each_attribute_that_is_cut_is_paid_for"
+    "asked_counts_forgotten": "recipes/test_row_counts.py::test_counts_that_were_asked_stay_in"
+    "_every_later_plan",
+    "medians_charged_once": "learners/test_boosting.py::test_each_attribute_that_is_cut_is_paid_for"
     "[boosted]",
     "medians_without_the_bound": "privacy/test_true_figures.py::test_the_first_queries"
     "_count_no_more_rows_of_a_unit_than_the_bound",
-    "bounds_checked_as_of_one_attribute": "test_private_bounds.py::test_a_unit_more_changes_the"
-    "_figure_of_the_check_by_its_sensitivity",
+    "bounds_checked_as_of_one_attribute": "learners/test_private_bounds.py::test_a_unit_more"
+    "_changes_the_figure_of_the_check_by_its_sensitivity",
     "joint_tables_with_true_totals": f"{TRUE_FIGURES}[joint-tables-0-20]",
     "joint_tables_print_the_number_of_rows": f"{TRUE_FIGURES}[joint-tables-0-20]",
     "true_gradients_printed": f"{TRUE_FIGURES}[boosted-0-20]",
@@ -112,8 +115,8 @@ CAUGHT_BY = {
     "pure_costs_free_with_a_delta": "privacy/test_gaussian_dp.py::test_pure_costs_count_too",
     "draws_at_half_of_their_cost": "privacy/test_gaussian_dp.py::test_the_cost_of_a_draw_is_the"
     "_least_that_holds",
-    "medians_by_permute_and_flip": "test_boosting.py::test_the_mechanisms_are_given_what_the_plan"
-    "_says[1-10000000000000]",
+    "medians_by_permute_and_flip": "learners/test_boosting.py::test_the_mechanisms_are_given_what"
+    "_the_plan_says[1-10000000000000]",
     "mu_of_twice_the_delta": "privacy/test_gaussian_dp.py::test_the_conversion_gives_the_known"
     "_figures",
     "gaussian_noise_on_the_integers": "privacy/test_noise.py::test_gaussian_noise_is_drawn_on_a"

@@ -37,7 +37,7 @@ from dpforest_duckdb.recipes.recipe import FIXED, OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.utilities import Utility
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 PUBLISHED = [name for name, recipe in RECIPES.items() if recipe.only != OURS]
 FORMS = [(name, False) for name in RECIPES] + [
     (name, True) for name, recipe in RECIPES.items() if recipe.published

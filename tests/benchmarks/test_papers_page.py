@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
+sys.path.append(str(Path(__file__).resolve().parent.parent.parent / "benchmarks"))
 
 import dpdf_paper
 import entropy_bins
@@ -149,7 +149,7 @@ def test_every_figure_in_the_text_is_a_cell_and_every_experiment_changes_somethi
 
 
 def test_the_pages_are_written_from_the_runs_that_are_kept() -> None:
-    docs = Path(__file__).resolve().parent.parent / "docs"
+    docs = Path(__file__).resolve().parent.parent.parent / "docs"
     page = papers.page(Runs.read("papers"), REASONS)
     assert page == (docs / "reproduction.md").read_text("utf-8"), (
         "write it again: python benchmarks/papers.py --page-only --markdown docs/reproduction.md"

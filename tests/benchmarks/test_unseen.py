@@ -12,7 +12,7 @@ import pytest
 
 from dpforest_duckdb.domain.types import BIGINT, DOUBLE
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
+sys.path.append(str(Path(__file__).resolve().parent.parent.parent / "benchmarks"))
 import keel
 import unseen
 from unseen import Grid, changes, clearly_better, derived, page, summary

@@ -37,7 +37,7 @@ from dpforest_duckdb.training import phases
 from dpforest_duckdb.training.evaluate import evaluate
 from dpforest_duckdb.training.prepare import prepare
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
+sys.path.append(str(Path(__file__).resolve().parent.parent.parent / "benchmarks"))
 
 import generated
 

@@ -27,7 +27,7 @@ from dpforest_duckdb.recipes.ours.auto import pick
 from dpforest_duckdb.recipes.row_count_queries import evenness
 from dpforest_duckdb.request import Request
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
+sys.path.append(str(Path(__file__).resolve().parent.parent.parent / "benchmarks"))
 
 from constants import CONSTANTS  # those of the benchmark, with the values it tries
 

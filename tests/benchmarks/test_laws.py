@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from variants import some
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
+sys.path.append(str(Path(__file__).resolve().parent.parent.parent / "benchmarks"))
 
 import generated
 import in_memory
