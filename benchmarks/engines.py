@@ -33,6 +33,7 @@ from typing import Any
 import duckdb
 from shared import ROOT, Results, data_folder, markdown_table, say
 
+sys.path.insert(0, str(ROOT / "tests"))
 sys.path.insert(0, str(ROOT / "tests" / "scoring" / "engines"))
 
 import forests
