@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
@@ -121,10 +120,11 @@ def opened_for_model(
         yield None, file_model(model)
         return
     if db is None:
-        if not is_file(model):
-            raise UsageError("Name the database that holds the model with --db, or a .json file.")
+        from dpforest_duckdb.model.files import is_model_file
         from dpforest_duckdb.model.forest import load_forest
 
+        if not is_model_file(model):
+            raise UsageError("Name the database that holds the model with --db, or a .json file.")
         yield None, load_forest(model)
         return
     from dpforest_duckdb.model import store
@@ -152,13 +152,10 @@ def data_account(db: str | None, dataset: str | None, ledger: str | None) -> Ite
 
 def file_model(model: str) -> Forest:
     """A model for data files, which hold none."""
-    if not is_file(model):
-        raise UsageError("Data files hold no models: name the model's .json file with --model.")
+    from dpforest_duckdb.model.files import is_model_file
     from dpforest_duckdb.model.forest import load_forest
 
+    if not is_model_file(model):
+        raise UsageError("Data files hold no models: name the model's .json file with --model.")
+
     return load_forest(model)
-
-
-def is_file(model: str) -> bool:
-    """Whether --model is a JSON file, if no stored model has that name."""
-    return model.endswith(".json") or os.sep in model

@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all."""
+"""Model files and their names, and files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from pathlib import Path
 from dpforest_duckdb.errors import DpforestError
 
 TEMPORARY = ".dpforest-"  # how files begin that are not complete
+
+
+def is_model_file(model: str) -> bool:
+    """Whether --model is the path of a JSON file, if no stored model has that name."""
+    return model.endswith(".json") or os.sep in model
 
 
 def refuse_no_file(path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import tempfile
 from itertools import count
@@ -12,7 +11,7 @@ from typing import Any
 
 from dpforest_duckdb.engine.base import ModelStore, NameTakenError
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.model.files import write_file
+from dpforest_duckdb.model.files import is_model_file, write_file
 from dpforest_duckdb.model.forest import Forest, load_forest
 
 
@@ -114,7 +113,7 @@ def load(models: ModelStore, name: str) -> Forest:
         except DpforestError as error:
             named = error.sentence.replace("The model", f'The model "{name}"', 1)
             raise DpforestError(named) from None
-    if name.endswith(".json") or os.sep in name:
+    if is_model_file(name):
         return load_forest(name)
     known = ", ".join(f'"{other}"' for other in stored.values()) or "none"
     raise DpforestError(
