@@ -36,7 +36,7 @@ from shell import dpforest, make, state, train
 
 from dpforest_duckdb.ledger import chain as ledger_chain
 from dpforest_duckdb.ledger.book import Ledger
-from dpforest_duckdb.ledger.entries import Table
+from dpforest_duckdb.ledger.entries import Holder
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
@@ -44,15 +44,15 @@ RACER = """
 import sys
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.ledger.book import Ledger
-from dpforest_duckdb.ledger.entries import Charge, Table
+from dpforest_duckdb.ledger.entries import Charge, Holder
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 ledger, amount, tries = Ledger(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-table, granted, tried = Table("0", "t", "d::main.t"), 0, 0
+holder, granted, tried = Holder("0", "t", "d::main.t"), 0, 0
 while tried < tries:
     try:
         with ledger.writing() as chain:
-            chain.debit(table, Charge(amount, 0, PrivacyUnit("row"), "r", "m", True, ()))
+            chain.debit(holder, Charge(amount, 0, PrivacyUnit("row"), "r", "m", True, ()))
         granted += 1
     except BudgetError:
         pass
@@ -109,9 +109,9 @@ def _kept(folder: Path | None, name: str, run: Callable[[], str]) -> str:
 def race(place: Path) -> str:
     """Processes that race for one budget."""
     say("race")
-    ledger, table = Ledger(place / "race"), Table("0", "t", "d::main.t")
+    ledger, holder = Ledger(place / "race"), Holder("0", "t", "d::main.t")
     with ledger.writing() as chain:
-        chain.set_cap(table, NANO, 0, PrivacyUnit("row"), raise_cap=False)
+        chain.set_cap(holder, NANO, 0, PrivacyUnit("row"), raise_cap=False)
     words = [sys.executable, "-c", RACER, str(ledger.path), str(NANO // FIT), str(TRIES)]
     racing = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(RACERS)]
     granted = [int(process.communicate()[0]) for process in racing]

@@ -28,9 +28,9 @@ from dpforest_duckdb.ledger.entries import (
     Budget,
     Charge,
     Debit,
+    Ending,
     Entry,
-    Outcome,
-    Table,
+    Holder,
     folded,
     table_place,
 )
@@ -96,7 +96,7 @@ class Account:
         return self.info.display
 
     @property
-    def table(self) -> Table:
+    def holder(self) -> Holder:
         """The table as the ledger knows it now, or as its first entry will record it."""
         return self._identify(self.ledger.read(), self._current_info())
 
@@ -122,25 +122,25 @@ class Account:
         run, the table is not the planned one, or its comment cannot be written.
         """
 
-        def spend(chain: Chain, info: TableInfo) -> tuple[tuple[int, ...], Table]:
+        def spend(chain: Chain, info: TableInfo) -> tuple[tuple[int, ...], Holder]:
             if info.columns != self.info.columns:
                 raise DpforestError(
                     f'The columns of table "{info.display}" have changed since the run was '
                     "planned: plan it again."
                 )
             self._refuse_other_cap(info)
-            table = self._identify(chain, info)
-            self._refuse_unanchored(chain.budget(table.dataset), info)
-            return (chain.debit(table, charge),), table
+            holder = self._identify(chain, info)
+            self._refuse_unanchored(chain.budget(holder.dataset), info)
+            return (chain.debit(holder, charge),), holder
 
         return self._enter(spend)
 
     def check(self, chain: Chain, charge: Charge) -> None:
         """Raise what `debit` would raise about the budget; else add the run to `chain` only."""
         info = self._current_info()
-        table = self._identify(chain, info)
-        self._refuse_unanchored(chain.budget(table.dataset), info)
-        chain.debit(table, charge)
+        holder = self._identify(chain, info)
+        self._refuse_unanchored(chain.budget(holder.dataset), info)
+        chain.debit(holder, charge)
 
     def refuse_other(self, runs: Sequence[int], seen: TableInfo | None) -> None:
         """Raise `DpforestError` if the rows may not be those of the table that `runs` debited.
@@ -158,7 +158,7 @@ class Account:
                 "rows were read: run again (the debit stays)."
             )
 
-    def close_run(self, runs: Sequence[int], state: Outcome, forest: str = "") -> None:
+    def close_run(self, runs: Sequence[int], state: Ending, forest: str = "") -> None:
         """Record how the run of a debit ended, and its forest's hash; nothing is refunded."""
         for run in runs:
             self.ledger.close_run(run, state, forest)
@@ -166,10 +166,10 @@ class Account:
     def set_cap(self, epsilon: int, delta: int, unit: PrivacyUnit, *, raise_cap: bool) -> Budget:
         """Cap the table; the database must be writable, because it stores the cap too."""
 
-        def cap(chain: Chain, info: TableInfo) -> tuple[Budget, Table]:
-            table = self._identify(chain, info)
-            chain.set_cap(table, epsilon, delta, unit, raise_cap=raise_cap)
-            return chain.budget(table.dataset), table
+        def cap(chain: Chain, info: TableInfo) -> tuple[Budget, Holder]:
+            holder = self._identify(chain, info)
+            chain.set_cap(holder, epsilon, delta, unit, raise_cap=raise_cap)
+            return chain.budget(holder.dataset), holder
 
         self._refuse_read_only()
         return self._enter(cap)
@@ -181,15 +181,15 @@ class Account:
         vanished, or if this table has a budget already.
         """
 
-        def move(chain: Chain, info: TableInfo) -> tuple[Budget, Table]:
+        def move(chain: Chain, info: TableInfo) -> tuple[Budget, Holder]:
             if self._dataset_of(chain, info):
                 raise DpforestError(
                     f'Table "{info.display}" has a budget of its own: name another with --to.'
                 )
             lost = vanished_named(self._vanished(chain), vanished)
-            table = Table(lost.dataset, info.display, self._place)
-            chain.move(table)
-            return chain.budget(table.dataset), table
+            holder = Holder(lost.dataset, info.display, self._place)
+            chain.move(holder)
+            return chain.budget(holder.dataset), holder
 
         self._refuse_read_only()
         return self._enter(move)
@@ -199,7 +199,7 @@ class Account:
         with self.ledger.writing() as chain:
             chain.retire(vanished_named(self._vanished(chain), vanished))
 
-    def _enter(self, enter: Callable[[Chain, TableInfo], tuple[T, Table]]) -> T:
+    def _enter(self, enter: Callable[[Chain, TableInfo], tuple[T, Holder]]) -> T:
         """Add an entry to the ledger, and anchor it in the table's comment.
 
         `enter` gets the table as it is now, and adds to the entries. The comment is written before
@@ -211,14 +211,14 @@ class Account:
             with _ONE_WRITER, self.engine.budget_note(self.info) as note:
                 with self.ledger.writing() as chain:
                     info = note.read()
-                    outcome, table = enter(chain, info)
+                    found, holder = enter(chain, info)
                     stored = self.writable and _store(
-                        note, _anchored(info.comment, chain, table), chain, table
+                        note, _anchored(info.comment, chain, holder), chain, holder
                     )
                     newest = chain.entries[-1]
                 entered = newest
                 if stored and not note.exclusive:
-                    self._anchor_newest(note, table)
+                    self._anchor_newest(note, holder)
         except BaseException as error:
             if isinstance(entered, Debit):  # one that is not anchored
                 with contextlib.suppress(DpforestError):
@@ -226,15 +226,15 @@ class Account:
                 if isinstance(error, DpforestError):
                     raise after_debit(error) from None
             raise
-        return outcome
+        return found
 
-    def _anchor_newest(self, note: BudgetNote, table: Table) -> None:
+    def _anchor_newest(self, note: BudgetNote, holder: Holder) -> None:
         """Anchor the newest entry while no other process can add one.
 
         Else the anchor of an earlier entry could replace that of a later one, or its cap.
         """
         with self.ledger.writing() as chain:
-            note.write(_anchored(note.read().comment, chain, table))
+            note.write(_anchored(note.read().comment, chain, holder))
             note.commit()
 
     def _current_info(self) -> TableInfo:
@@ -265,7 +265,7 @@ class Account:
             )
         return dataset
 
-    def _identify(self, chain: Chain, info: TableInfo) -> Table:
+    def _identify(self, chain: Chain, info: TableInfo) -> Holder:
         """The table as the ledger knows it; a new table gets a new id.
 
         While a capped table has vanished, two kinds of tables are refused: those without an anchor,
@@ -278,9 +278,9 @@ class Account:
             for lost in self._vanished(chain)[:1]:
                 here = folded(lost.place, self.home) == self._place
                 raise may_be_renamed(lost, info, new=dataset is None, here=here)
-        return Table(dataset or secrets.token_hex(16), info.display, self._place)
+        return Holder(dataset or secrets.token_hex(16), info.display, self._place)
 
-    def _vanished(self, chain: Chain) -> list[Table]:
+    def _vanished(self, chain: Chain) -> list[Holder]:
         return vanished_tables(chain, self.engine, self.info.catalog, self.home)
 
     def _refuse_other_cap(self, info: TableInfo) -> None:
@@ -291,10 +291,10 @@ class Account:
         other = self.passed_over
         if other is None or has_note(info.comment) or not other.exists():
             return
-        capped: list[Table] = []
+        capped: list[Holder] = []
         with contextlib.suppress(DpforestError):  # another file of that name is no ledger
             capped = Ledger(other).read().capped()
-        if any(folded(table.place, "") == table_place(info, "") for table in capped):
+        if any(folded(holder.place, "") == table_place(info, "") for holder in capped):
             raise BudgetError(
                 f'Refused: table "{info.display}" has a cap in the ledger {other}, but --ledger or '
                 "DPFOREST_LEDGER names another: leave them out, or name that one."
@@ -324,7 +324,7 @@ class Account:
             )
 
 
-def _store(note: BudgetNote, anchor: str, chain: Chain, table: Table) -> bool:
+def _store(note: BudgetNote, anchor: str, chain: Chain, holder: Holder) -> bool:
     """Store an anchor with a table, and return whether that worked.
 
     If nothing can ever be stored with the table: raises `UnanchoredError` if the table has a cap,
@@ -333,17 +333,18 @@ def _store(note: BudgetNote, anchor: str, chain: Chain, table: Table) -> bool:
     try:
         note.write(anchor)
     except UnanchoredError as error:
-        if chain.budget(table.dataset).cap:
+        if chain.budget(holder.dataset).cap:
             raise
         warn(str(error), UnanchoredWarning)
         return False
     return True
 
 
-def _anchored(comment: str, chain: Chain, table: Table) -> str:
+def _anchored(comment: str, chain: Chain, holder: Holder) -> str:
     """A table's comment with id, head and cap after the user's text."""
-    cap = chain.budget(table.dataset).cap
-    return Note(table.dataset, chain.head, (cap.epsilon, cap.delta) if cap else None).after(comment)
+    cap = chain.budget(holder.dataset).cap
+    note = Note(holder.dataset, chain.head, (cap.epsilon, cap.delta) if cap else None)
+    return note.after(comment)
 
 
 def has_cap(engine: Anchor, info: TableInfo, ledger: str | Path | None) -> bool:

@@ -13,7 +13,7 @@ from dpforest_duckdb.errors import BudgetError
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.datasets import DatasetAccount
-from dpforest_duckdb.ledger.entries import Budget, Charge, Outcome
+from dpforest_duckdb.ledger.entries import Budget, Charge, Ending
 from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 
 
@@ -40,7 +40,7 @@ class NoAccount:
     def refuse_other(self, runs: Sequence[int], seen: object) -> None:
         return None
 
-    def close_run(self, runs: Sequence[int], state: Outcome, forest: str = "") -> None:
+    def close_run(self, runs: Sequence[int], state: Ending, forest: str = "") -> None:
         return None
 
 

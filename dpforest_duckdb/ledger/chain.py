@@ -19,11 +19,11 @@ from dpforest_duckdb.ledger.entries import (
     Charge,
     Closing,
     Debit,
+    Ending,
     Entry,
+    Holder,
     Moved,
-    Outcome,
     Retired,
-    Table,
     canonical,
     folded,
 )
@@ -49,7 +49,7 @@ class Chain:
 
     @property
     def placed(self) -> list[Cap | Debit | Moved | Retired]:
-        """The entries that name a table: all but those that close a run."""
+        """The entries that name a holder: all but those that close a run."""
         return [entry for entry in self.entries if not isinstance(entry, Closing)]
 
     @property
@@ -102,7 +102,7 @@ class Chain:
             if isinstance(entry, Closing):
                 if entry.run in runs:
                     runs[entry.run] = replace(runs[entry.run], state=entry.state)
-            elif entry.table.dataset == dataset:
+            elif entry.holder.dataset == dataset:
                 if isinstance(entry, Cap):
                     caps.append(entry)
                 elif isinstance(entry, Debit):
@@ -129,19 +129,19 @@ class Chain:
         """
         for row, entry in zip(self.rows, self.entries, strict=True):
             if row[3] == head and not isinstance(entry, Closing):
-                return entry.table.dataset
+                return entry.holder.dataset
         return None
 
     def debited(self, run: int) -> str | None:
         """The dataset that a run was debited from."""
         for entry in self.entries:
             if isinstance(entry, Debit) and entry.seq == run:
-                return entry.table.dataset
+                return entry.holder.dataset
         return None
 
     def place_of(self, dataset: str) -> str | None:
         """Where a dataset was last seen."""
-        found = (e.table.place for e in reversed(self.placed) if e.table.dataset == dataset)
+        found = (e.holder.place for e in reversed(self.placed) if e.holder.dataset == dataset)
         return next(found, None)
 
     def find(self, place: str, home: str | None = None) -> str | None:
@@ -150,41 +150,41 @@ class Chain:
         The place of a table is a `folded` one, in the database at `home`.
         """
         for entry in reversed(self.placed):
-            known = entry.table.place
+            known = entry.holder.place
             if (known if home is None else folded(known, home)) == place:
-                return entry.table.dataset
+                return entry.holder.dataset
         return None
 
-    def capped(self) -> list[Table]:
-        """Where each table with a cap was last seen; those that are retired are left out."""
-        last: dict[str, Table] = {}
+    def capped(self) -> list[Holder]:
+        """Where each holder of a cap was last seen; those that are retired are left out."""
+        last: dict[str, Holder] = {}
         caps: set[str] = set()
         retired: set[str] = set()
         for entry in self.placed:
-            dataset = entry.table.dataset
-            last[dataset] = entry.table
+            dataset = entry.holder.dataset
+            last[dataset] = entry.holder
             retired.discard(dataset)  # a later entry brings a retired table back
             if isinstance(entry, Retired):
                 retired.add(dataset)
             elif isinstance(entry, Cap):
                 caps.add(dataset)
-        return [table for dataset, table in last.items() if dataset in caps - retired]
+        return [holder for dataset, holder in last.items() if dataset in caps - retired]
 
     def set_cap(
-        self, table: Table, epsilon: int, delta: int, unit: PrivacyUnit, *, raise_cap: bool
+        self, holder: Holder, epsilon: int, delta: int, unit: PrivacyUnit, *, raise_cap: bool
     ) -> None:
-        """Cap a table at nano-ε and atto-δ; earlier spending counts.
+        """Cap a holder at nano-ε and atto-δ; earlier spending counts.
 
         A cap below what is spent is accepted, leaves nothing, and shows as `Budget.overspent`.
         Raises `BudgetError` for a higher cap without `raise_cap`, for another unit than the old
         cap's once something is spent, and if earlier runs had another unit or were not private.
         """
-        cap = Cap(self.next, _now(), table, epsilon, delta, unit)
-        check_cap(cap, self.budget(table.dataset), raise_cap)
+        cap = Cap(self.next, _now(), holder, epsilon, delta, unit)
+        check_cap(cap, self.budget(holder.dataset), raise_cap)
         self.add(cap)
 
-    def debit(self, table: Table, charge: Charge) -> int:
-        """Debit a table with what a run costs; the run's number.
+    def debit(self, holder: Holder, charge: Charge) -> int:
+        """Debit a holder with what a run costs; the run's number.
 
         Raises `BudgetError`, and spends nothing, if the cap does not allow the run, is for another
         unit, or the run is not private. Without a cap the spending is recorded.
@@ -193,27 +193,27 @@ class Chain:
             **{each.name: getattr(charge, each.name) for each in fields(Charge)},
             seq=self.next,
             time=_now(),
-            table=table,
+            holder=holder,
             versions=_versions(),
         )
-        check_debit(debit, self.budget(table.dataset))
+        check_debit(debit, self.budget(holder.dataset))
         self.add(debit)
         return debit.seq
 
-    def close_run(self, run: int, state: Outcome, forest: str = "") -> None:
+    def close_run(self, run: int, state: Ending, forest: str = "") -> None:
         """Record how an open run ended, and the hash of its forest.
 
         Raises `DpforestError` for any other number.
         """
         self.add(Closing(self.next, run, state, forest))
 
-    def move(self, table: Table) -> None:
+    def move(self, holder: Holder) -> None:
         """Record that a budget continues at another place."""
-        self.add(Moved(self.next, _now(), table))
+        self.add(Moved(self.next, _now(), holder))
 
-    def retire(self, table: Table) -> None:
+    def retire(self, holder: Holder) -> None:
         """Record that a table no longer exists."""
-        self.add(Retired(self.next, _now(), table))
+        self.add(Retired(self.next, _now(), holder))
 
 
 def _now() -> str:

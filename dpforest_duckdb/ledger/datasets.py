@@ -18,7 +18,7 @@ from dpforest_duckdb.domain.names import hint, listed
 from dpforest_duckdb.errors import BudgetError, UsageError
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
-from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Charge, Outcome, Table
+from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Charge, Ending, Holder
 from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 
 
@@ -71,7 +71,7 @@ class DatasetAccount:
         Raises `BudgetError` if a file cannot join the dataset.
         """
         chain = self.ledger.read()
-        return min((chain.budget(table.dataset) for table in self._debited(chain)), key=_room)
+        return min((chain.budget(holder.dataset) for holder in self._debited(chain)), key=_room)
 
     @property
     def new_ledger(self) -> str:
@@ -88,8 +88,8 @@ class DatasetAccount:
         The name may be misspelt, and would have a budget of its own.
         """
         chain = self.ledger.read()
-        named = (entry.table for entry in chain.placed if entry.table.place.startswith(DATASET))
-        others = sorted({table.name for table in named})
+        named = (entry.holder for entry in chain.placed if entry.holder.place.startswith(DATASET))
+        others = sorted({holder.name for holder in named})
         if self.dataset is None or not others or chain.find(_place_of(self.dataset)):
             return ""
         return (
@@ -111,18 +111,18 @@ class DatasetAccount:
         """
         self.refuse_others()
         with self.ledger.writing() as chain:
-            return tuple(chain.debit(table, charge) for table in self._debited(chain))
+            return tuple(chain.debit(holder, charge) for holder in self._debited(chain))
 
     def check(self, chain: Chain, charge: Charge) -> None:
         """Raise what `debit` would raise, else add the run to `chain`, in memory."""
         self.refuse_others()
-        for table in self._debited(chain):
-            chain.debit(table, charge)
+        for holder in self._debited(chain):
+            chain.debit(holder, charge)
 
     def refuse_other(self, runs: Sequence[int], seen: object) -> None:
         """Nothing is refused: the rows are in no table."""
 
-    def close_run(self, runs: Sequence[int], state: Outcome, forest: str = "") -> None:
+    def close_run(self, runs: Sequence[int], state: Ending, forest: str = "") -> None:
         """Record how the runs of one debit ended, and their forest's hash; nothing is refunded."""
         with self.ledger.writing() as chain:
             for run in runs:
@@ -131,37 +131,37 @@ class DatasetAccount:
     def set_cap(self, epsilon: int, delta: int, unit: PrivacyUnit, *, raise_cap: bool) -> Budget:
         """Cap every budget: each file's own, or the dataset's."""
         with self.ledger.writing() as chain:
-            for table in self._debited(chain):
-                chain.set_cap(table, epsilon, delta, unit, raise_cap=raise_cap)
+            for holder in self._debited(chain):
+                chain.set_cap(holder, epsilon, delta, unit, raise_cap=raise_cap)
         return self.budget()
 
-    def _debited(self, chain: Chain) -> list[Table]:
+    def _debited(self, chain: Chain) -> list[Holder]:
         """The budgets, each once, after the files have joined the dataset."""
         if self.dataset is None:
-            found = [_table(chain, FILE + str(file), file.name) for file in self.files]
+            found = [_holder(chain, FILE + str(file), file.name) for file in self.files]
         else:
-            named = _table(chain, _place_of(self.dataset), self.dataset)
+            named = _holder(chain, _place_of(self.dataset), self.dataset)
             for file in self.files:
                 _join(chain, file, named)
             found = [named]
-        return list({table.dataset: table for table in found}.values())
+        return list({holder.dataset: holder for holder in found}.values())
 
 
 def capped_files(ledger: Ledger, dataset: str) -> bool:
     """Whether a file has a cap in this ledger, by itself or in another dataset than this one."""
     chain = ledger.read()
-    of_files = {e.table.dataset for e in chain.placed if e.table.place.startswith(FILE)}
-    capped = {table.dataset for table in chain.capped()}
+    of_files = {e.holder.dataset for e in chain.placed if e.holder.place.startswith(FILE)}
+    capped = {holder.dataset for holder in chain.capped()}
     return bool((capped & of_files) - {chain.find(_place_of(dataset))})
 
 
-def _table(chain: Chain, place: str, name: str) -> Table:
+def _holder(chain: Chain, place: str, name: str) -> Holder:
     """The budget at a place; one that was never seen gets a new budget."""
     dataset = chain.find(place)
     if dataset is None:
-        return Table(secrets.token_hex(16), name, place)
+        return Holder(secrets.token_hex(16), name, place)
     first = _first(chain, dataset)
-    return first if first.place.startswith(DATASET) else Table(dataset, name, place)
+    return first if first.place.startswith(DATASET) else Holder(dataset, name, place)
 
 
 def _place_of(dataset: str) -> str:
@@ -169,12 +169,12 @@ def _place_of(dataset: str) -> str:
     return DATASET + normalize("NFKC", normalize("NFKC", dataset).strip().casefold())
 
 
-def _first(chain: Chain, dataset: str) -> Table:
-    """The table of a budget in its first entry; for a dataset, that is the dataset, not a file."""
-    return next(e.table for e in chain.placed if e.table.dataset == dataset)
+def _first(chain: Chain, dataset: str) -> Holder:
+    """The holder of a budget in its first entry; for a dataset, that is the dataset, not a file."""
+    return next(e.holder for e in chain.placed if e.holder.dataset == dataset)
 
 
-def _join(chain: Chain, file: Path, named: Table) -> None:
+def _join(chain: Chain, file: Path, named: Holder) -> None:
     """Put a file into a dataset for good: the dataset pays for what was spent on the file before.
 
     Raises `BudgetError` if the file is in another dataset, has a cap of its own, or spent more than

@@ -19,7 +19,8 @@ from dpforest_duckdb.domain.table import TableInfo, quoted_name
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
-Outcome = Literal["done", "failed", "interrupted"]
+_HOLDER = "table"  # what a ledger's file calls the holder of a budget
+Ending = Literal["done", "failed", "interrupted"]
 State = Literal["open", "done", "failed", "interrupted"]
 # prefixes of the places of budgets that belong to no table
 FILE, DATASET = "file::", "dataset::"
@@ -44,8 +45,8 @@ def folded(place: str, home: str) -> str:
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table, a file or a dataset as the ledger knows it.
+class Holder:
+    """What has a budget: a table, a file or a dataset, as the ledger knows it.
 
     `dataset` is the opaque id of its budget. `name` is for people only, and `place`
     ("path::schema.table") is what `Chain.find` looks up.
@@ -76,12 +77,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Cap:
-    """The most that may be spent on a table: nano-ε and atto-δ, for one unit."""
+    """The most that may be spent on a holder's rows: nano-ε and atto-δ, for one unit."""
 
     kind: ClassVar[str] = "cap"
     seq: int
     time: str
-    table: Table
+    holder: Holder
     epsilon: int
     delta: int
     unit: PrivacyUnit
@@ -110,7 +111,7 @@ class Debit(Charge):
     kind: ClassVar[str] = "open"
     seq: int
     time: str
-    table: Table
+    holder: Holder
     versions: Mapping[str, str]
     state: State = "open"
 
@@ -135,18 +136,18 @@ class Closing:
     kind: ClassVar[str] = "close"
     seq: int
     run: int
-    state: Outcome
+    state: Ending
     forest: str = ""
 
 
 @dataclass(frozen=True)
 class Moved:
-    """The budget of a table that vanished from its place continues at another, `table.place`."""
+    """The budget of a table that vanished from its place continues at another, `holder.place`."""
 
     kind: ClassVar[str] = "move"
     seq: int
     time: str
-    table: Table
+    holder: Holder
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ class Retired:
     kind: ClassVar[str] = "retire"
     seq: int
     time: str
-    table: Table
+    holder: Holder
 
 
 Entry = Cap | Debit | Closing | Moved | Retired
@@ -164,7 +165,7 @@ Entry = Cap | Debit | Closing | Moved | Retired
 
 @dataclass(frozen=True)
 class Budget:
-    """What one table may spend and has spent, in nano-ε and atto-δ; oldest entry first."""
+    """What one holder may spend and has spent, in nano-ε and atto-δ; oldest entry first."""
 
     caps: tuple[Cap, ...]
     entries: tuple[Debit, ...]
@@ -228,15 +229,18 @@ class Budget:
         return [symbol for symbol, (spent, cap) in amounts.items() if spent > cap]
 
 
-def outcome(error: BaseException) -> Outcome:
+def ending(error: BaseException) -> Ending:
     """How a run ended, by the error that ended it."""
     return "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
 
 
 def canonical(entry: Entry) -> str:
     """The JSON text of an entry, which is hashed and stored."""
+    content = {"kind": entry.kind, **asdict(entry)}
+    if "holder" in content:
+        content[_HOLDER] = content.pop("holder")
     return json.dumps(
-        {"kind": entry.kind, **asdict(entry)},
+        content,
         sort_keys=True,
         separators=(",", ":"),
         allow_nan=False,
@@ -249,12 +253,12 @@ def parse(content: str) -> Entry:
     kind = fields.pop("kind")
     if kind == Closing.kind:
         return Closing(**fields)
-    fields["table"] = Table(**fields["table"])
+    holder = Holder(**fields.pop(_HOLDER))
     if kind == Moved.kind:
-        return Moved(**fields)
+        return Moved(holder=holder, **fields)
     if kind == Retired.kind:
-        return Retired(**fields)
+        return Retired(holder=holder, **fields)
     fields["unit"] = PrivacyUnit(**fields["unit"])
     if kind == Cap.kind:
-        return Cap(**fields)
-    return Debit(**fields | {"plan": tuple(fields["plan"])})
+        return Cap(holder=holder, **fields)
+    return Debit(holder=holder, **fields | {"plan": tuple(fields["plan"])})

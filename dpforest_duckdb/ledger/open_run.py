@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.errors import DpforestError, UnrecordedWarning, after_debit, warn
 from dpforest_duckdb.ledger.accounts import AnyAccount
-from dpforest_duckdb.ledger.entries import Charge, Outcome, outcome
+from dpforest_duckdb.ledger.entries import Charge, Ending, ending
 
 NOT_CLOSED = (
     "The debit stays, but the ledger could not record which model it made. So evaluate takes the "
@@ -23,7 +23,7 @@ class OpenRun:
         self._account, self._open = account, True
         self.numbers = account.debit(charge)
 
-    def close(self, forest: str = "", state: Outcome = "done") -> None:
+    def close(self, forest: str = "", state: Ending = "done") -> None:
         """Record the hash of the private forest that the run made, if any, and how it ended.
 
         If that fails, there is a warning at most: what the run made is paid for.
@@ -53,7 +53,7 @@ def debited(
         account.refuse_other(run.numbers, table_seen())
         yield run
     except BaseException as error:
-        run.close(state=outcome(error))
+        run.close(state=ending(error))
         if isinstance(error, DpforestError):
             raise after_debit(error) from None
         raise

@@ -6,7 +6,7 @@ import shlex
 from dataclasses import replace
 
 from dpforest_duckdb.errors import BudgetError, UsageError
-from dpforest_duckdb.ledger.entries import Budget, Cap, Debit, Table
+from dpforest_duckdb.ledger.entries import Budget, Cap, Debit, Holder
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
 from dpforest_duckdb.privacy.unit import PrivacyUnit, same_unit
 
@@ -30,27 +30,27 @@ def check_cap(new: Cap, budget: Budget, raise_cap: bool) -> None:
     A cap that may protect less than the old one, because it is for another column or for rows, is
     a raise too.
     """
-    old, table = budget.cap, new.table
+    old, holder = budget.cap, new.holder
     if old and not same_unit(old.unit, new.unit) and budget.entries:
         raise BudgetError(
-            f"Refused: the cap of {table} protects {old.unit}, and something was spent "
+            f"Refused: the cap of {holder} protects {old.unit}, and something was spent "
             f"under it already, so that cannot be changed to {new.unit}."
         )
     for run in budget.entries:
         if not run.private:
             raise BudgetError(
-                f"Refused: run {run.seq} on {table} was not private, so no cap can count it."
+                f"Refused: run {run.seq} on {holder} was not private, so no cap can count it."
             )
         if not _protects(run.unit, new.unit):
             _refuse_unit(run, new.unit, budget)
     if old and not raise_cap:
         if old.unit.column != "row" and not _protects(old.unit, new.unit):
             raise BudgetError(
-                f"Refused: the cap of {table} protects {old.unit}, and {new.unit} may be less; add "
-                "--raise if it is to protect no more than that."
+                f"Refused: the cap of {holder} protects {old.unit}, and {new.unit} may be less; "
+                "add --raise if it is to protect no more than that."
             )
-        _check_not_raised("ε", NANO, old.epsilon, new.epsilon, table)
-        _check_not_raised("δ", ATTO, old.delta, new.delta, table)
+        _check_not_raised("ε", NANO, old.epsilon, new.epsilon, holder)
+        _check_not_raised("δ", ATTO, old.delta, new.delta, holder)
 
 
 def _protects(unit: PrivacyUnit, other: PrivacyUnit) -> bool:
@@ -65,63 +65,63 @@ def _refuse_unit(run: Debit, unit: PrivacyUnit, budget: Budget) -> None:
     others = [other.unit for other in budget.entries if not _protects(other.unit, run.unit)]
     if others:
         raise BudgetError(
-            f"Refused: some runs on {run.table} protected {run.unit} and some {others[0]}, so no "
+            f"Refused: some runs on {run.holder} protected {run.unit} and some {others[0]}, so no "
             "cap can ever count them all."
         )
     raise BudgetError(
-        f"Refused: run {run.seq} on {run.table} protected {run.unit}, so a cap that protects "
+        f"Refused: run {run.seq} on {run.holder} protected {run.unit}, so a cap that protects "
         f"{unit} cannot count it: set one for {run.unit}."
     )
 
 
-def _check_not_raised(symbol: str, scale: int, old: int, new: int, table: Table) -> None:
+def _check_not_raised(symbol: str, scale: int, old: int, new: int, holder: Holder) -> None:
     if new > old:
         raise BudgetError(
-            f"Refused: {table} has a cap of {symbol} = {show(old, scale)}; "
+            f"Refused: {holder} has a cap of {symbol} = {show(old, scale)}; "
             f"add --raise if it is to become {show(new, scale)}."
         )
 
 
 def check_debit(run: Debit, budget: Budget) -> None:
     """Raise `BudgetError` if the cap does not allow a debit."""
-    cap, table = budget.cap, run.table
+    cap, holder = budget.cap, run.holder
     if cap is None:
         return
     if not run.private:
         raise BudgetError(
-            f"Refused: {table} has a cap, and a run that is not private cannot be counted "
+            f"Refused: {holder} has a cap, and a run that is not private cannot be counted "
             "against it: leave out --seed and --as-published."
         )
     if not same_unit(run.unit, cap.unit):
         hint = (
             f"pass {_options(cap.unit)}"
             if budget.entries or cap.unit.column != "row"
-            else f"nothing is spent yet, so {_WHERE[table.noun]}run dpforest budget set "
-            f"{table.option} {_options(run.unit)}"
+            else f"nothing is spent yet, so {_WHERE[holder.noun]}run dpforest budget set "
+            f"{holder.option} {_options(run.unit)}"
         )
         raise BudgetError(
-            f"Refused: the cap of {table} protects {cap.unit}, but this run would protect "
+            f"Refused: the cap of {holder} protects {cap.unit}, but this run would protect "
             f"{run.unit}: {hint}."
         )
-    _check_left("ε", NANO, run.epsilon, budget.spent_epsilon, cap.epsilon, table)
-    _check_left("δ", ATTO, run.delta, budget.spent_delta, cap.delta, table)
+    _check_left("ε", NANO, run.epsilon, budget.spent_epsilon, cap.epsilon, holder)
+    _check_left("δ", ATTO, run.delta, budget.spent_delta, cap.delta, holder)
 
 
-def _check_left(symbol: str, scale: int, needed: int, spent: int, cap: int, table: Table) -> None:
+def _check_left(symbol: str, scale: int, needed: int, spent: int, cap: int, holder: Holder) -> None:
     if needed and not cap:
         raise BudgetError(
-            f"Refused: the cap of {table} allows no {symbol}: leave --delta out, or {RAISE}."
+            f"Refused: the cap of {holder} allows no {symbol}: leave --delta out, or {RAISE}."
         )
     if spent > cap:
         raise BudgetError(
-            f"Refused: {symbol} = {show(spent, scale)} is spent on {table}, more than its cap of "
+            f"Refused: {symbol} = {show(spent, scale)} is spent on {holder}, more than its cap of "
             f"{show(cap, scale)}: {RAISE}."
         )
     if spent + needed > cap:
         raise BudgetError(
             f"Refused: this run needs {symbol} = {show(needed, scale)} but only "
             f"{show(max(0, cap - spent), scale)} of the cap of {show(cap, scale)} is left "
-            f"for {table}: spend less, or {RAISE}."
+            f"for {holder}: spend less, or {RAISE}."
         )
 
 

@@ -20,11 +20,11 @@ from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.ledger.anchor import Anchor
 from dpforest_duckdb.ledger.chain import Chain
-from dpforest_duckdb.ledger.entries import DATASET, FILE, NO_FILE, Table, folded, table_place
+from dpforest_duckdb.ledger.entries import DATASET, FILE, NO_FILE, Holder, folded, table_place
 from dpforest_duckdb.ledger.note import note_in
 
 
-def vanished_tables(chain: Chain, engine: Anchor, catalog: str, home: str) -> list[Table]:
+def vanished_tables(chain: Chain, engine: Anchor, catalog: str, home: str) -> list[Holder]:
     """The capped tables of the database at `home`, or of a deleted one, that no longer exist."""
     capped, present = chain.capped(), set()
     for info in engine.tables(catalog) if capped else ():
@@ -32,26 +32,26 @@ def vanished_tables(chain: Chain, engine: Anchor, catalog: str, home: str) -> li
         place = table_place(info, home)
         present.add(note.dataset if note else chain.find(place, home))
     lost = []
-    for table in capped:
-        if table.place.startswith((FILE, DATASET)):
+    for holder in capped:
+        if holder.place.startswith((FILE, DATASET)):
             continue
-        here = folded(table.place, home).startswith(f"{home}::")
-        if (here or _database_is_gone(table.place)) and table.dataset not in present:
-            lost.append(table)
+        here = folded(holder.place, home).startswith(f"{home}::")
+        if (here or _database_is_gone(holder.place)) and holder.dataset not in present:
+            lost.append(holder)
     return lost
 
 
-def vanished_named(lost: Sequence[Table], name: str) -> Table:
+def vanished_named(lost: Sequence[Holder], name: str) -> Holder:
     """The vanished table of a name. Raises `DpforestError` if none of that name has vanished."""
-    for table in lost:
-        if fold(table.name) == fold(name):
-            return table
-    names = ", ".join(f'"{table.name}"' for table in lost)
+    for holder in lost:
+        if fold(holder.name) == fold(name):
+            return holder
+    names = ", ".join(f'"{holder.name}"' for holder in lost)
     gone = f": name one of {names}" if names else ", and no other has: leave its budget as it is"
     raise DpforestError(f'No capped table "{name}" has vanished from the database{gone}.')
 
 
-def may_be_renamed(lost: Table, info: TableInfo, *, new: bool, here: bool) -> BudgetError:
+def may_be_renamed(lost: Holder, info: TableInfo, *, new: bool, here: bool) -> BudgetError:
     """The refusal of table `info`, which may be the vanished capped table `lost`, renamed.
 
     A `new` table has no budget yet, so the other budget can move to it. `here` says that the

@@ -8,17 +8,17 @@ import pytest
 
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.ledger.book import Ledger
-from dpforest_duckdb.ledger.entries import Budget, Charge, Table
+from dpforest_duckdb.ledger.entries import Budget, Charge, Holder
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
-VISITS = Table("0f3a", "visits", "/data/hospital.duckdb::main.visits")
+VISITS = Holder("0f3a", "visits", "/data/hospital.duckdb::main.visits")
 ROW = PrivacyUnit("row")
 PLAN = [{"query": "count_classes", "depth": 1, "epsilon": NANO}]
 
 
 def debit(
-    ledger: Ledger, epsilon: int, delta: int = 0, table: Table = VISITS, **changes: Any
+    ledger: Ledger, epsilon: int, delta: int = 0, holder: Holder = VISITS, **changes: Any
 ) -> int:
     run: dict[str, Any] = {
         "unit": ROW,
@@ -28,15 +28,15 @@ def debit(
         "plan": PLAN,
     }
     with ledger.writing() as chain:
-        return chain.debit(table, Charge(epsilon, delta, **run | changes))
+        return chain.debit(holder, Charge(epsilon, delta, **run | changes))
 
 
 def set_cap(
-    ledger: Ledger, table: Table, epsilon: int, delta: int, unit: PrivacyUnit, **raised: bool
+    ledger: Ledger, holder: Holder, epsilon: int, delta: int, unit: PrivacyUnit, **raised: bool
 ) -> Budget:
     with ledger.writing() as chain:
-        chain.set_cap(table, epsilon, delta, unit, **{"raise_cap": False} | raised)
-    return chain.budget(table.dataset)
+        chain.set_cap(holder, epsilon, delta, unit, **{"raise_cap": False} | raised)
+    return chain.budget(holder.dataset)
 
 
 def sentence(caught: pytest.ExceptionInfo[DpforestError]) -> str:

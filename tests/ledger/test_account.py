@@ -24,7 +24,7 @@ from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.anchor import Home
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
-from dpforest_duckdb.ledger.entries import Table
+from dpforest_duckdb.ledger.entries import Holder
 from dpforest_duckdb.ledger.note import Note, has_note
 from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import NANO
@@ -108,7 +108,7 @@ def test_a_table_that_is_made_again_in_another_case_is_the_same(
 
 def test_an_entry_that_kept_the_case_of_its_table_is_found(database: Path) -> None:
     """Ledgers of earlier versions have such places."""
-    table = Table("a" * 32, "Visits", "::main.Visits")
+    table = Holder("a" * 32, "Visits", "::main.Visits")
     with Ledger(f"{database}.ledger").writing() as chain:
         chain.set_cap(table, NANO, 0, ROW, raise_cap=False)
     with duckdb.connect(str(database)) as con, pytest.raises(DpforestError, match="cap"):

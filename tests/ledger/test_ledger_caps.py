@@ -14,11 +14,11 @@ from ledger_entries import PLAN, ROW, VISITS, debit, holds, refusal, sentence, s
 
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.book import Ledger
-from dpforest_duckdb.ledger.entries import Table
+from dpforest_duckdb.ledger.entries import Holder
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, atto_delta, nano_epsilon
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
-OTHER = Table("77c1", "stays", "/data/hospital.duckdb::main.stays")
+OTHER = Holder("77c1", "stays", "/data/hospital.duckdb::main.stays")
 PERSON = PrivacyUnit("person_id", 3)
 
 
@@ -39,7 +39,7 @@ def test_nothing_is_created_before_the_first_write(ledger: Ledger) -> None:
 
 def test_a_run_is_recorded_without_a_cap(ledger: Ledger) -> None:
     number = debit(ledger, NANO, 5, unit=PERSON)
-    debit(ledger, 7, table=OTHER)
+    debit(ledger, 7, holder=OTHER)
     budget = ledger.read().budget(VISITS.dataset)
     (run,) = budget.entries
     assert (run.seq, run.epsilon, run.delta, run.unit, run.state) == (
@@ -97,7 +97,7 @@ def test_a_refusal_says_what_is_asked_and_left(ledger: Ledger) -> None:
         "Refused: this run needs δ = 0.000002 but only 0.000001 of the cap of 0.000001 is left "
         'for table "visits": spend less, or raise the cap with dpforest budget set --raise.'
     )
-    debit(ledger, 10 * NANO, table=OTHER)  # a cap binds its own table only
+    debit(ledger, 10 * NANO, holder=OTHER)  # a cap binds its own table only
 
 
 def test_sums_beyond_64_bits(ledger: Ledger) -> None:
@@ -231,7 +231,7 @@ def test_no_cap_after_runs_it_cannot_count(ledger: Ledger) -> None:
     for unit in (ROW, PERSON):
         with pytest.raises(BudgetError, match=r"some runs .* and some .* no cap"):
             set_cap(ledger, VISITS, NANO, 0, unit)
-    debit(ledger, 1, table=OTHER, private=False)
+    debit(ledger, 1, holder=OTHER, private=False)
     assert not ledger.read().budget(OTHER.dataset).entries[0].private
     with pytest.raises(BudgetError) as caught:
         set_cap(ledger, OTHER, NANO, 0, ROW)
@@ -241,10 +241,10 @@ def test_no_cap_after_runs_it_cannot_count(ledger: Ledger) -> None:
 def test_a_renamed_table_keeps_its_budget(ledger: Ledger) -> None:
     set_cap(ledger, VISITS, NANO, 0, ROW)
     renamed = replace(VISITS, name="visits_2026", place="/data/b.duckdb::main.visits_2026")
-    debit(ledger, NANO, table=renamed)
-    assert 'for table "visits_2026"' in refusal(ledger, 1, table=renamed)
+    debit(ledger, NANO, holder=renamed)
+    assert 'for table "visits_2026"' in refusal(ledger, 1, holder=renamed)
     assert ledger.read().find(renamed.place) == ledger.read().find(VISITS.place) == VISITS.dataset
-    debit(ledger, 1, table=replace(OTHER, place=VISITS.place))
+    debit(ledger, 1, holder=replace(OTHER, place=VISITS.place))
     assert ledger.read().find(VISITS.place) == OTHER.dataset
 
 

@@ -16,6 +16,7 @@ from ledger_entries import VISITS, debit, holds, sentence
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger import book as module
 from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.ledger.entries import canonical, parse
 from dpforest_duckdb.privacy.amounts import NANO
 
 
@@ -26,6 +27,26 @@ def edit(ledger: Ledger, *statements: str) -> None:
         connection.execute(statement)
     connection.commit()
     connection.close()
+
+
+# The text of an entry, as every version has written it
+
+HOLDER = '"table":{"dataset":"0f3a","name":"visits","place":"::main.visits"}'
+TIME = '"time":"2026-01-31T09+00:00"'
+UNIT = '"unit":{"column":"row","neighbours":"add-remove","rows":1}'
+ENTRIES = (
+    f'{{"delta":0,"epsilon":5,"kind":"cap","seq":1,{HOLDER},{TIME},{UNIT}}}',
+    '{"delta":0,"epsilon":2,"kind":"open","model":"m","plan":[{"query":"rows"}],"private":true,'
+    f'"recipe":"auto","seq":2,"state":"open",{HOLDER},{TIME},{UNIT},"versions":{{"duckdb":"2.0"}}}}',
+    '{"forest":"","kind":"close","run":2,"seq":3,"state":"done"}',
+    f'{{"kind":"move","seq":4,{HOLDER},{TIME}}}',
+    f'{{"kind":"retire","seq":5,{HOLDER},{TIME}}}',
+)
+
+
+@pytest.mark.parametrize("text", ENTRIES)
+def test_an_entry_has_the_text_that_other_versions_read(text: str) -> None:
+    assert canonical(parse(text)) == text
 
 
 # Tampering

@@ -23,16 +23,16 @@ WORKER = """
 import sys
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.ledger.book import Ledger
-from dpforest_duckdb.ledger.entries import Charge, Table
+from dpforest_duckdb.ledger.entries import Charge, Holder
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 ledger, amount, attempts = Ledger(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-table = Table("0f3a", "visits", "/data/hospital.duckdb::main.visits")
+holder = Holder("0f3a", "visits", "/data/hospital.duckdb::main.visits")
 sys.stdin.readline()
 while attempts:
     try:
         with ledger.writing() as chain:
-            chain.debit(table, Charge(amount, 0, PrivacyUnit("row"), "auto", "m", True, ()))
+            chain.debit(holder, Charge(amount, 0, PrivacyUnit("row"), "auto", "m", True, ()))
         print("granted", flush=True)
     except BudgetError:
         pass

@@ -141,7 +141,7 @@ def crashed(
 
 def _dataset(db: Path) -> str:
     with open_database(db, read_only=True) as con:
-        return prepare(con, "visits", target="ill", epsilon=1).account.table.dataset
+        return prepare(con, "visits", target="ill", epsilon=1).account.holder.dataset
 
 
 def home(folder: Path) -> Path:

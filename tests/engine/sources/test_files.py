@@ -62,7 +62,7 @@ def test_a_glob_is_all_of_its_files_whatever_the_order_of_columns(tmp_path: Path
     parts = tmp_path / "part-*"
     whole, split = (fitted(con, p, ledger=book, seed=3, recipe="boosted") for p in (path, parts))
     assert [t.votes.tolist() for t in whole.trees] == [t.votes.tolist() for t in split.trees]
-    assert [run.table.name for run in debits(book)] == ["rows.csv", "part-1.csv", "part-2.csv.gz"]
+    assert [run.holder.name for run in debits(book)] == ["rows.csv", "part-1.csv", "part-2.csv.gz"]
     assert split.name == "part"
 
 

@@ -29,7 +29,7 @@ def test_a_query_of_a_whole_table_is_that_table(tmp_path: Path) -> None:
     con.execute('CREATE SCHEMA s; CREATE TABLE s."a.b" AS FROM t; CREATE VIEW v AS FROM t')
     for relation in (con.table("t"), con.sql("FROM t"), con.sql('SELECT * FROM s."a.b"')):
         fitted(con, relation, ledger=book)
-    assert [run.table.name for run in debits(book)] == ["t", "t", "s.a.b"]
+    assert [run.holder.name for run in debits(book)] == ["t", "t", "s.a.b"]
     others = ("FROM t LIMIT 9", "FROM t ORDER BY 1", "SELECT DISTINCT * FROM t", "FROM t, range(2)")
     for query in (*others, "FROM v", "FROM t TABLESAMPLE 50%", "FROM t UNION ALL FROM t"):
         with pytest.raises(UsageError, match="dataset"):

@@ -96,7 +96,7 @@ def test_rows_without_a_table_need_a_ledger_and_a_name(tmp_path: Path) -> None:
     disk = duckdb.connect(str(tmp_path / "a.duckdb"))
     forest = fitted(disk, frame, dataset="d", name="m")
     assert forest.private
-    assert debits(tmp_path / "a.duckdb.ledger")[0].table.name == "d"
+    assert debits(tmp_path / "a.duckdb.ledger")[0].holder.name == "d"
     assert disk.execute("SELECT name FROM dpforest.models").fetchall() == [("m",)]
 
 
