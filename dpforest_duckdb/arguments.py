@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from dpforest_duckdb.errors import UsageError
 
-Kind = tuple[Callable[[object], bool], str]
+ArgumentKind = tuple[Callable[[object], bool], str]
 
 
 def _is_whole(value: object) -> bool:
@@ -27,20 +27,20 @@ def _is_path(value: object) -> bool:
     return isinstance(value, str | os.PathLike) and "\0" not in str(value)
 
 
-def optional(kind: Kind) -> Kind:
+def optional(kind: ArgumentKind) -> ArgumentKind:
     """A kind that None is of too."""
     fits, words = kind
     return lambda value: value is None or fits(value), words
 
 
-TEXT: Kind = (lambda value: isinstance(value, str), "text")
-WHOLE: Kind = (_is_whole, "a whole number")
-SEED: Kind = (_is_seed, "a whole number from 0")
-FLAG: Kind = (lambda value: isinstance(value, bool), "True or False")
-NAMES: Kind = (_is_texts, "a list of column names")
-TEXTS: Kind = (_is_texts, "a list of texts")
-PATH: Kind = (_is_path, "a path: text without a null character, or a pathlib.Path")
-FUNCTION: Kind = (callable, "a function")
+TEXT: ArgumentKind = (lambda value: isinstance(value, str), "text")
+WHOLE: ArgumentKind = (_is_whole, "a whole number")
+SEED: ArgumentKind = (_is_seed, "a whole number from 0")
+FLAG: ArgumentKind = (lambda value: isinstance(value, bool), "True or False")
+NAMES: ArgumentKind = (_is_texts, "a list of column names")
+TEXTS: ArgumentKind = (_is_texts, "a list of texts")
+PATH: ArgumentKind = (_is_path, "a path: text without a null character, or a pathlib.Path")
+FUNCTION: ArgumentKind = (callable, "a function")
 
 KINDS = {
     **dict.fromkeys(("target", "privacy_unit", "name", "dataset", "attribute"), optional(TEXT)),
@@ -57,7 +57,7 @@ KINDS = {
 }
 
 
-def refuse_wrong_types(given: Mapping[str, object], **more: Kind) -> None:
+def refuse_wrong_types(given: Mapping[str, object], **more: ArgumentKind) -> None:
     """Raise `UsageError` for the first argument, by name, that is not of its kind.
 
     `more` gives kinds to names that have none here; other arguments are left out.

@@ -13,13 +13,13 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers, Mask
 
-Kind = Literal[0, 1, 2, 3]
+NodeKind = Literal[0, 1, 2, 3]
 Voting = Literal["sum", "surest"]
 Link = Literal["shares", "softmax"]  # p ∝ votes, or p ∝ e^(votes / SCALE)
-LEAF: Kind = 0
-MULTIWAY: Kind = 1  # a child per cell of the attribute
-THRESHOLD: Kind = 2  # cells up to `cell` go to the first child, the others to the second
-EQUALS: Kind = 3  # the cell `cell` goes to the first child, the others to the second
+LEAF: NodeKind = 0
+MULTIWAY: NodeKind = 1  # a child per cell of the attribute
+THRESHOLD: NodeKind = 2  # cells up to `cell` go to the first child, the others to the second
+EQUALS: NodeKind = 3  # the cell `cell` goes to the first child, the others to the second
 SCALE = 1_000_000  # the votes of a leaf are shares, or log-odds, in millionths
 
 

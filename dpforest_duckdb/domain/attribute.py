@@ -19,7 +19,7 @@ from dpforest_duckdb.domain.types import NUMERIC, UNKNOWN, ColumnType, Family, N
 from dpforest_duckdb.domain.values import EPOCH, category_text, ordinal, plain_digits
 from dpforest_duckdb.errors import DpforestError
 
-Kind = Literal["categorical", "numeric"]
+AttributeKind = Literal["categorical", "numeric"]
 MAX_CATEGORIES = 10_000
 WHOLE: frozenset[Family] = frozenset({"integer", "date"})  # numbers, or days since 1970
 Groups = tuple[tuple[str, tuple[str, ...]], ...]  # one level of a taxonomy: name and categories
@@ -43,7 +43,7 @@ class Attribute:
     """
 
     name: str
-    kind: Kind
+    kind: AttributeKind
     values: tuple[str, ...] = ()
     ordered: bool = False
     lower: Number | dt.date | None = None
@@ -341,7 +341,7 @@ def _check_attribute(a: Attribute) -> None:
     """Raise `DpforestError` for the first thing that is wrong with an attribute."""
     if not a.name or "\x00" in a.name:
         raise DpforestError("A column name in the domain is empty or holds a NUL character.")
-    if a.kind not in get_args(Kind):
+    if a.kind not in get_args(AttributeKind):
         raise DpforestError(f'kind of column "{a.name}" must be "categorical" or "numeric".')
     if a.kind == "categorical":
         _check_categories(a)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dpforest_duckdb.arguments import NAMES, TEXT, TEXTS, Kind, optional, refuse_wrong_types
+from dpforest_duckdb.arguments import NAMES, TEXT, TEXTS, ArgumentKind, optional, refuse_wrong_types
 from dpforest_duckdb.domain.attribute import Attribute, refuse_duplicates, shortened
 from dpforest_duckdb.domain.bin_edges import Scale
 from dpforest_duckdb.domain.names import fold, hint, spellings
@@ -14,7 +14,7 @@ from dpforest_duckdb.domain.type_limits import refuse_inexact
 from dpforest_duckdb.domain.types import UNKNOWN, ColumnType
 from dpforest_duckdb.errors import DpforestError, Refusals, UsageError
 
-ATTRIBUTES: Kind = (
+ATTRIBUTES: ArgumentKind = (
     lambda value: (
         isinstance(value, list | tuple) and all(isinstance(one, Attribute) for one in value)
     ),

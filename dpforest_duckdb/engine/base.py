@@ -96,7 +96,7 @@ class Coding:
 class Splits:
     """The splits of one depth, as parallel arrays: row i sends node[i] to its children.
 
-    `kind` is one of `tree.Kind`; `cell` is the cut of a binary split; `first` is the node number
+    `kind` is a `tree.NodeKind`; `cell` is the cut of a binary split; `first` is the node number
     of the first child. All of it is released, none of it private.
     """
 

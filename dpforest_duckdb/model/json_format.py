@@ -29,7 +29,7 @@ MAX_NODES = 1_000_000
 MAX_DEPTH = 100
 
 
-Kind = TypeVar("Kind", bound=ForestContent)
+AnyForest = TypeVar("AnyForest", bound=ForestContent)
 
 
 def to_json(forest: ForestContent) -> str:
@@ -56,7 +56,7 @@ def fingerprint(forest: ForestContent) -> str:
     return hashlib.sha256(to_json(replace(forest, name="")).encode()).hexdigest()
 
 
-def from_json(text: str, kind: type[Kind]) -> Kind:
+def from_json(text: str, kind: type[AnyForest]) -> AnyForest:
     """Read a forest of a class. Raises `DpforestError` for a damaged, newer or huge model."""
     try:
         if len(text) > MAX_BYTES:
@@ -191,7 +191,7 @@ def _attribute(content: Mapping[str, Any]) -> Attribute:
     return bound
 
 
-def _forest(content: Mapping[str, Any], kind: type[Kind]) -> Kind:
+def _forest(content: Mapping[str, Any], kind: type[AnyForest]) -> AnyForest:
     given = content["domain"]
     domain = Domain(
         attributes=tuple(_attribute(a) for a in given["attributes"]),
