@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
     from dpforest_duckdb.engine.spark.engine import SparkEngine
     from dpforest_duckdb.ledger.account import Account
-    from dpforest_duckdb.ledger.datasets import DatasetAccount
+    from dpforest_duckdb.ledger.accounts import KeptAccount
     from dpforest_duckdb.ledger.entries import Budget
 
 
@@ -209,7 +209,7 @@ def _check_options(
         options.refuse_idle("goes with budget move", to=to)
 
 
-def _show(account: Account | DatasetAccount, budget: Budget) -> None:
+def _show(account: KeptAccount, budget: Budget) -> None:
     from dpforest_duckdb.privacy.amounts import ATTO, show
 
     cap, left = budget.cap, budget.left_epsilon
@@ -223,7 +223,7 @@ def _show(account: Account | DatasetAccount, budget: Budget) -> None:
     tell(f"spent   ε = {show(budget.spent_epsilon)}{spent}")
     tell(f"left    {'no limit' if left is None else f'ε = {show(left)}{rest}'}")
     tell(f"ledger  {shortest_path(account.ledger.path)}")
-    if account.noun == "table" and not account.ledger.path.exists():
+    if not account.ledger.path.exists() and not account.new_ledger:  # else that was said first
         say("There is no such ledger yet, so nothing is known of earlier runs.")
     if budget.entries:
         rows = [

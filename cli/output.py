@@ -50,13 +50,8 @@ def warn_if_not_private(forest: Forest) -> None:
 
 
 def say_if_new(account: AnyAccount) -> None:
-    """Say on stderr if the ledger of data files or of a dataset, or the dataset itself, is new.
-
-    A table knows its ledger and its budget; files and names do not, so a wrong one must be seen.
-    """
-    from dpforest_duckdb.ledger.datasets import DatasetAccount
-
-    if isinstance(account, DatasetAccount) and (new := account.new_ledger or account.new_dataset):
+    """Say on stderr if a ledger or a dataset is new, and so may be the wrong one."""
+    if new := account.new_ledger or account.new_dataset:
         say(new)
 
 

@@ -372,9 +372,7 @@ def _attributes(number: int) -> str:
 
 def _say_public(runs: list[Run], source: str, *, unit_given: bool) -> None:
     """Print what is public about each run; what is the same for several, once."""
-    from dpforest_duckdb.ledger.datasets import DatasetAccount
-
-    if isinstance(runs[0].account, DatasetAccount) and (new := runs[0].account.new_ledger):
+    if new := runs[0].account.new_ledger:
         say(new)
     lines = (line for run in runs for line in _public(run, source, unit_given=unit_given))
     for line in dict.fromkeys(lines):
@@ -415,10 +413,8 @@ def _public(run: Run, source: str, *, unit_given: bool) -> Iterator[str]:
         yield f'Note: the domain names "{named}" as the privacy unit; this run protects {run.unit}.'
     if others := sorted({str(unit) for unit in units if unit != run.unit}):
         yield f"Note: earlier runs protected {' or '.join(others)}; this one protects {run.unit}."
-    if run.account.noun == "file":
-        yield (
-            "A copy of these files, or the files under other names, would have a budget of its own."
-        )
+    if run.account.caution:
+        yield run.account.caution
     for note in (*run.notes, *([run.request.cut] if run.request.cut else [])):
         yield f"Note: {note}"
     for reason in run.recipe.flaws:

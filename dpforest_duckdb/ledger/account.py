@@ -20,6 +20,7 @@ from typing import TypeVar
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.errors import BudgetError, DpforestError, UnanchoredWarning, after_debit, warn
+from dpforest_duckdb.ledger.accounts import KeptAccount
 from dpforest_duckdb.ledger.anchor import Anchor, BudgetNote, UnanchoredError
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
@@ -46,7 +47,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Account:
+class Account(KeptAccount):
     """The budget of one base table: all spending on it goes through here.
 
     `home` is the place of the table's database for the ledger ("" beside the ledger), and `info`
@@ -142,7 +143,7 @@ class Account:
         self._refuse_unanchored(chain.budget(holder.dataset), info)
         chain.debit(holder, charge)
 
-    def refuse_other(self, runs: Sequence[int], seen: TableInfo | None) -> None:
+    def refuse_replaced(self, runs: Sequence[int], seen: TableInfo | None) -> None:
         """Raise `DpforestError` if the rows may not be those of the table that `runs` debited.
 
         `seen` is the table that the rows come from, as the transaction that reads them sees it.

@@ -1,31 +1,103 @@
 """What a run can be charged to: the account of a table, that of files or of a dataset, or none.
 
-`account.py` has the first, `datasets.py` the second.
+`account.py` has the first, `datasets.py` the second. Whoever is given an account need not know
+which of them it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.errors import BudgetError
-from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
-from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.ledger.entries import Budget, Charge, Ending
 from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 
 
+class AnyAccount(Protocol):
+    """What a run can be charged to.
+
+    `ledger` is None if nothing is recorded. What is said of an account is one sentence for people,
+    or "". Every method may raise `DpforestError` for a ledger that cannot be used.
+    """
+
+    ledger: Ledger | None
+
+    @property
+    def noun(self) -> str:
+        """What the budget belongs to, for people."""
+
+    @property
+    def display(self) -> str:
+        """The name for people."""
+
+    @property
+    def new_ledger(self) -> str:
+        """Says that the ledger is new, if a wrong one would not be noticed."""
+        return ""
+
+    @property
+    def new_dataset(self) -> str:
+        """Says that the name is new, if it may be misspelt."""
+        return ""
+
+    @property
+    def caution(self) -> str:
+        """Says which of the same rows would have another budget."""
+        return ""
+
+    def budget(self, seen: TableInfo | None = None) -> Budget:
+        """Cap and spending: as they are now, or of a table as a transaction has `seen` it."""
+
+    def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
+        """The privacy unit that is asked for; by default that of the present cap, else the row."""
+
+    def debit(self, charge: Charge) -> tuple[int, ...]:
+        """Spend, committed before this returns; the numbers of the runs, one for each budget.
+
+        Raises `BudgetError` or `DpforestError`, and spends nothing, if the run is not allowed.
+        """
+
+    def check(self, chain: Chain, charge: Charge) -> None:
+        """Raise what `debit` would raise about the budget; else add the run to `chain` only."""
+
+    def refuse_replaced(self, runs: Sequence[int], seen: TableInfo | None) -> None:
+        """Raise `DpforestError` if the rows may not be those of the table that `runs` debited."""
+        return None
+
+    def refuse_capped_sources(self) -> None:
+        """Raise `BudgetError` if the rows also come from a table or a file with a cap of its own.
+
+        Views and caps may have changed since the rows were found.
+        """
+        return None
+
+    def close_run(self, runs: Sequence[int], state: Ending, forest: str = "") -> None:
+        """Record how the runs of a debit ended, and their forest's hash; nothing is refunded."""
+
+
+class KeptAccount(AnyAccount, Protocol):
+    """An account that a ledger keeps, so that it can be capped."""
+
+    ledger: Ledger
+
+    def set_cap(self, epsilon: int, delta: int, unit: PrivacyUnit, *, raise_cap: bool) -> Budget:
+        """Cap the budget. Raises `BudgetError` as `Chain.set_cap`."""
+
+
 @dataclass(frozen=True)
-class NoAccount:
+class NoAccount(AnyAccount):
     """In the place of an account, for users without one: nothing is recorded or capped."""
 
     ledger: None = None
     display: str = "these rows"
     noun: str = "dataset"
 
-    def budget(self, seen: object = None) -> Budget:
+    def budget(self, seen: TableInfo | None = None) -> Budget:
         return Budget((), ())
 
     def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
@@ -37,23 +109,16 @@ class NoAccount:
     def check(self, chain: Chain, charge: Charge) -> None:
         return None
 
-    def refuse_other(self, runs: Sequence[int], seen: object) -> None:
-        return None
-
     def close_run(self, runs: Sequence[int], state: Ending, forest: str = "") -> None:
         return None
-
-
-AnyAccount = Account | DatasetAccount | NoAccount
 
 
 def refuse_capped(account: AnyAccount, seen: TableInfo | None, sentence: str) -> None:
     """Raise `BudgetError` unless figures of the rows may be released without a debit.
 
     They may not be if the rows have a cap, which the sentence says, or come from a table or a file
-    with a cap of its own: caps and views may have changed since the rows were found.
+    with a cap of its own.
     """
     if account.budget(seen).cap:
         raise BudgetError(sentence)
-    if isinstance(account, DatasetAccount):
-        account.refuse_others()
+    account.refuse_capped_sources()

@@ -15,7 +15,9 @@ from pathlib import Path
 from unicodedata import normalize
 
 from dpforest_duckdb.domain.names import hint, listed
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.errors import BudgetError, UsageError
+from dpforest_duckdb.ledger.accounts import KeptAccount
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Charge, Ending, Holder
@@ -27,21 +29,19 @@ def _nothing() -> None:
 
 
 @dataclass(frozen=True)
-class DatasetAccount:
+class DatasetAccount(KeptAccount):
     """The budgets that a run on files, or on a named dataset, is debited from.
 
     `files` are resolved paths. Without `dataset` each of them has a budget, and every one is
     debited with the whole cost, in one transaction. `columns` are those that a privacy unit may be;
-    None if they are not known. `refuse_others` raises `BudgetError` if the rows also come from a
-    table or a file with a cap of its own. It is called at each debit, because views and caps may
-    have changed.
+    None if they are not known. `refuse_capped_sources` is called at each debit.
     """
 
     ledger: Ledger
     files: tuple[Path, ...] = ()
     dataset: str | None = None
     columns: tuple[str, ...] | None = None
-    refuse_others: Callable[[], None] = field(default=_nothing, repr=False, compare=False)
+    refuse_capped_sources: Callable[[], None] = field(default=_nothing, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         name = self.dataset
@@ -65,7 +65,7 @@ class DatasetAccount:
         first = self.files[0].name
         return first if len(self.files) == 1 else f"{first} and {len(self.files) - 1} more"
 
-    def budget(self, seen: object = None) -> Budget:
+    def budget(self, seen: TableInfo | None = None) -> Budget:
         """The budget that leaves least, or else has spent most. Rows in no table are never `seen`.
 
         Raises `BudgetError` if a file cannot join the dataset.
@@ -75,7 +75,10 @@ class DatasetAccount:
 
     @property
     def new_ledger(self) -> str:
-        """A sentence for people if there is no ledger yet, else ""."""
+        """Says that there is no ledger yet.
+
+        A table knows its ledger and its budget. Files and names do not, so a wrong one must show.
+        """
         path = self.ledger.path
         if path.exists():
             return ""
@@ -83,7 +86,7 @@ class DatasetAccount:
 
     @property
     def new_dataset(self) -> str:
-        """A sentence for people if the ledger has other datasets, but none of this name, else "".
+        """Says that the ledger has other datasets, but none of this name.
 
         The name may be misspelt, and would have a budget of its own.
         """
@@ -95,6 +98,15 @@ class DatasetAccount:
         return (
             f'New dataset "{self.dataset}"{hint(self.dataset, others)}: the ledger knows of no '
             f"earlier run on it (it has {listed(others)})."
+        )
+
+    @property
+    def caution(self) -> str:
+        """Says that a file is known by its path."""
+        if self.dataset is not None:
+            return ""
+        return (
+            "A copy of these files, or the files under other names, would have a budget of its own."
         )
 
     def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
@@ -109,18 +121,15 @@ class DatasetAccount:
         Raises `BudgetError` or `DpforestError`, and spends nothing, if one of them does not allow
         the run.
         """
-        self.refuse_others()
+        self.refuse_capped_sources()
         with self.ledger.writing() as chain:
             return tuple(chain.debit(holder, charge) for holder in self._debited(chain))
 
     def check(self, chain: Chain, charge: Charge) -> None:
         """Raise what `debit` would raise, else add the run to `chain`, in memory."""
-        self.refuse_others()
+        self.refuse_capped_sources()
         for holder in self._debited(chain):
             chain.debit(holder, charge)
-
-    def refuse_other(self, runs: Sequence[int], seen: object) -> None:
-        """Nothing is refused: the rows are in no table."""
 
     def close_run(self, runs: Sequence[int], state: Ending, forest: str = "") -> None:
         """Record how the runs of one debit ended, and their forest's hash; nothing is refunded."""

@@ -50,7 +50,7 @@ def debited(
     """
     run = OpenRun(account, charge)
     try:
-        account.refuse_other(run.numbers, table_seen())
+        account.refuse_replaced(run.numbers, table_seen())
         yield run
     except BaseException as error:
         run.close(state=ending(error))

@@ -32,7 +32,7 @@ from dpforest_duckdb.errors import (
     NotPrivateWarning,
     PrivacyLeakWarning,
 )
-from dpforest_duckdb.ledger.accounts import NoAccount
+from dpforest_duckdb.ledger.accounts import AnyAccount, NoAccount
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.model.effects import importances
@@ -295,7 +295,7 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = True
         return tags
 
-    def _account(self, *, quiet: bool = False) -> DatasetAccount | NoAccount:
+    def _account(self, *, quiet: bool = False) -> AnyAccount:
         """The budget that fits are debited from."""
         if self.ledger is None and self.dataset is None:
             if not quiet:
@@ -318,7 +318,7 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         columns: Columns,
         labels: Labels,
-        account: DatasetAccount | NoAccount,
+        account: AnyAccount,
         memory: MemoryDatabase,
         named: object,
     ) -> Forest:
@@ -355,7 +355,7 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         declared: Declared,
         labels: Labels,
-        account: DatasetAccount | NoAccount,
+        account: AnyAccount,
         memory: MemoryDatabase,
         named: object,
     ) -> tuple[Domain, tuple[str, ...], Labels]:

@@ -11,8 +11,8 @@ from dpforest_duckdb.arguments import refuse_wrong_types
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.errors import DpforestError, PublicFactWarning, UsageError, in_python, warn
 from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.ledger.accounts import KeptAccount
 from dpforest_duckdb.ledger.anchor import Anchor
-from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.ledger.entries import Budget
 from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
 from dpforest_duckdb.training.opening import Rows, find_rows
@@ -65,13 +65,13 @@ def set_budget(
     """
     refuse_wrong_types(locals())
     account = find_rows(con, table).account(ledger, dataset)
-    if isinstance(account, DatasetAccount) and (new := account.new_dataset):
-        warn(in_python(new), PublicFactWarning)
+    if account.new_dataset:
+        warn(in_python(account.new_dataset), PublicFactWarning)
     return set_cap(account, epsilon, delta, privacy_unit, rows_per_unit, raise_cap=raise_cap)
 
 
 def set_cap(
-    account: Account | DatasetAccount,
+    account: KeptAccount,
     epsilon: Amount | None,
     delta: Amount | None,
     privacy_unit: str | None,

@@ -32,7 +32,7 @@ from dpforest_duckdb.engine.spark.files import SparkFiles
 from dpforest_duckdb.engine.spark.steps import is_session
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account, has_cap
-from dpforest_duckdb.ledger.accounts import AnyAccount
+from dpforest_duckdb.ledger.accounts import AnyAccount, KeptAccount
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount, capped_files
 from dpforest_duckdb.model import store
@@ -82,7 +82,7 @@ class FoundRows:
             "account is for DataFrames: tables, queries and files have budgets of their own."
         )
 
-    def account(self, ledger: str | Path | None, dataset: str | None) -> Account | DatasetAccount:
+    def account(self, ledger: str | Path | None, dataset: str | None) -> KeptAccount:
         """The budget of the rows. Raises `DpforestError` if they have no place for one."""
         if isinstance(self.engine, SparkEngine) and ledger is None:
             raise DpforestError(

@@ -26,7 +26,6 @@ from dpforest_duckdb.errors import (
     warn,
 )
 from dpforest_duckdb.ledger.accounts import AnyAccount
-from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.ledger.entries import Cap
 from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import atto_delta, large_delta, large_epsilon, nano_epsilon
@@ -95,7 +94,7 @@ def prepare(
     used = public.without(unit.column)
     used.refuse_missing(info.columns)
     info = engine.typed(info, used, unit.column)
-    notes = [*_new_dataset(own_account), *remarks(public, info.columns)]
+    notes = [*filter(None, [own_account.new_dataset]), *remarks(public, info.columns)]
     public = used.bind(info.columns)
     wanted = chosen.request(
         public, nano, trees=trees, depth=depth, rows_per_unit=unit.rows, delta=atto
@@ -176,11 +175,6 @@ def _public(
             "domain must be a Domain, the path of a domain file, or None for what DuckDB declares."
         )
     return declared_domain(engine, info, target)
-
-
-def _new_dataset(account: AnyAccount) -> list[str]:
-    new = account.new_dataset if isinstance(account, DatasetAccount) else ""
-    return [new] if new else []
 
 
 def _left_out(declared: Domain, used: Domain, unit: PrivacyUnit) -> tuple[str, ...]:

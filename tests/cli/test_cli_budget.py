@@ -110,3 +110,15 @@ def test_budgets_follow_a_table_that_is_renamed(db: Path) -> None:
     make(db, "ALTER TABLE visits RENAME TO calls", "CREATE TABLE visits AS FROM fresh")
     facts = dpforest("budget", "--db", db, "--table", "calls", "--json").facts
     assert (facts["table"], facts["cap"], facts["spent"]) == ("calls", 2, 1)
+
+
+def test_show_says_once_that_there_is_no_ledger(tmp_path: Path) -> None:
+    """Whatever the budget belongs to: a table, or a name."""
+    database, book = tmp_path / "new.duckdb", tmp_path / "none"
+    make(database, "CREATE TABLE visits (age INTEGER)")
+    table = dpforest("budget", "show", "--db", database, "--table", "visits")
+    assert "There is no such ledger yet" in table.err
+    assert "New ledger" not in table.err
+    named = dpforest("budget", "show", "--dataset", "visits", "--ledger", book)
+    assert "New ledger" in named.err
+    assert "There is no such ledger yet" not in named.err

@@ -35,6 +35,11 @@ def spent(ledger: Ledger, *files: Path, dataset: str | None = None) -> int:
     return DatasetAccount(ledger, files, dataset).budget().spent_epsilon
 
 
+def test_only_files_without_a_name_are_known_by_their_paths(ledger: Ledger) -> None:
+    assert "A copy of these files" in DatasetAccount(ledger, (A,)).caution
+    assert DatasetAccount(ledger, (A,), "survey").caution == ""
+
+
 def test_every_file_of_a_glob_is_debited_and_each_run_is_closed(ledger: Ledger) -> None:
     account = DatasetAccount(ledger, (A, B))
     runs = spend(account)
