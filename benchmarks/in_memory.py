@@ -131,7 +131,7 @@ class Memory:
 
     def encode(self, coding: Coding, **others: object) -> MemoryRows:
         """The rows, every one a unit and seen by every tree."""
-        assert coding.unit.column == "row", "rows are the units"
+        assert coding.unit.is_row, "rows are the units"
         assert coding.sample == "all", "recipes of this package show all rows to every tree"
         codes = self.table.codes(coding.domain, self.rows)
         return MemoryRows(codes, self.table.labels[self.rows], coding.domain, coding.trees)

@@ -105,7 +105,7 @@ def budget(
         else:
             found = account.budget()
     first = action is Action.set and len(found.caps) == 1
-    if first and found.caps[0].unit.column == "row" and privacy_unit is None:
+    if first and found.caps[0].unit.is_row and privacy_unit is None:
         say(PERSONS)
     _say_if_overspent(found)
     if as_json:

@@ -393,7 +393,7 @@ def _public(run: Run, source: str, *, unit_given: bool) -> Iterator[str]:
     each = run.bytes_of_a_row
     space = f"at most {each} MB per million rows"
     column = run.unit.column
-    long = column != "row" and run.table.columns[column].long
+    long = not run.unit.is_row and run.table.columns[column].long
     more = f', if no "{column}" has more than 64 bytes' if long else ""
     yield f"Temporary space: {space}{more}."
     if run.unused_columns:
@@ -403,10 +403,10 @@ def _public(run: Run, source: str, *, unit_given: bool) -> Iterator[str]:
     yield (
         f'Privacy unit: {run.unit} of {run.account.noun} "{run.account.display}", added or removed.'
     )
-    if run.unit.column != "row" and run.unit.rows == 1:
+    if not run.unit.is_row and run.unit.rows == 1:
         yield f'Only one row of each "{run.unit.column}" is used: use more with --rows-per-unit.'
     units = [each.unit for each in run.account.budget().entries]
-    if run.unit.column == "row" and not unit_given and not units:
+    if run.unit.is_row and not unit_given and not units:
         yield PERSONS
     named = run.request.domain.privacy_unit
     if named and fold(named) != fold(run.unit.column):

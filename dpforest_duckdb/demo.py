@@ -23,7 +23,7 @@ from dpforest_duckdb.model.figures import Evaluation
 from dpforest_duckdb.model.files import TEMPORARY, write_file
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon, show
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW
 from dpforest_duckdb.scoring.publish import publish_sql
 from dpforest_duckdb.sql import Sql, render
 from dpforest_duckdb.training.evaluate import evaluate
@@ -88,8 +88,8 @@ def _train(engine: DuckDBEngine, ledger: Path, path: str, say: Say) -> Forest:
     """Set a cap and train under it."""
     say(f"\n$ dpforest budget set --db {path} --table nursery --epsilon {CAP}")
     account = Account.of(engine, engine.table("nursery"), ledger)
-    account.set_cap(nano_epsilon(CAP, cap=True), 0, PrivacyUnit("row"), raise_cap=False)
-    say(f"At most ε = {CAP} may be spent on this table, for {PrivacyUnit('row')}.")
+    account.set_cap(nano_epsilon(CAP, cap=True), 0, ROW, raise_cap=False)
+    say(f"At most ε = {CAP} may be spent on this table, for {ROW}.")
     say(
         f"\n$ dpforest train --db {path} --table nursery --target class --recipe {RECIPE} "
         f"--epsilon {EPSILON}"

@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from dpforest_duckdb.arguments import EACH_ROW
 from dpforest_duckdb.arrays import Floats, Integers, Mask
 
 NodeKind = Literal[0, 1, 2, 3]
@@ -143,7 +144,7 @@ class Guarantee:
     delta: str = "0"
     private: bool = True
     reasons: tuple[str, ...] = ()
-    unit: str = "row"
+    unit: str = EACH_ROW
     rows_per_unit: int = 1
     neighbours: str = "add-remove"
     noise: str = "opendp"
@@ -153,5 +154,5 @@ class Guarantee:
         if not self.private:
             return "NOT PRIVATE: " + " ".join(self.reasons)
         rows = "1 row" if self.rows_per_unit == 1 else f"{self.rows_per_unit} rows"
-        unit = "row" if self.unit == "row" else f'"{self.unit}" (at most {rows} used)'
+        unit = "row" if self.unit == EACH_ROW else f'"{self.unit}" (at most {rows} used)'
         return f"ε = {self.epsilon}, δ = {self.delta}, per {unit}, {self.neighbours} neighbours"

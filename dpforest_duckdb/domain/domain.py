@@ -6,7 +6,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dpforest_duckdb.arguments import NAMES, TEXT, TEXTS, ArgumentKind, optional, refuse_wrong_types
+from dpforest_duckdb.arguments import (
+    EACH_ROW,
+    NAMES,
+    TEXT,
+    TEXTS,
+    ArgumentKind,
+    optional,
+    refuse_wrong_types,
+)
 from dpforest_duckdb.domain.attribute import Attribute, refuse_duplicates, shortened
 from dpforest_duckdb.domain.bin_edges import Scale
 from dpforest_duckdb.domain.names import fold, hint, spellings
@@ -58,11 +66,11 @@ class Domain:
                 f'The target "{self.target}" needs at least two classes in its domain.'
             )
         refuse_duplicates(self.target, self.classes)
-        alike = [name for name in self.identifiers if fold(name) == "row"]
+        alike = [name for name in self.identifiers if fold(name) == EACH_ROW]
         if (
             alike
-            and "row" in (self.privacy_unit, *alike)
-            and fold(self.privacy_unit or "") == "row"
+            and EACH_ROW in (self.privacy_unit, *alike)
+            and fold(self.privacy_unit or "") == EACH_ROW
         ):
             raise DpforestError(
                 'The privacy unit "row" means each row, but the domain has an identifier '

@@ -37,7 +37,7 @@ class Encoding:
         target = ident("t", domain.target)
         labels = [ident(f"label{number}") for number in range(len(self.coding.first_phase))]
         by_column = None
-        if unit.column != "row":
+        if not unit.is_row:
             name, kind = ident("t", unit.column), table.columns[unit.column]
             by_column = SimpleNamespace(
                 canonical=dialect.canonical_unit(name, kind),

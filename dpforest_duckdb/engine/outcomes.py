@@ -102,7 +102,7 @@ def compared(
     `unit` is None if it is the row.
     """
     classes, by_column = forest.domain.classes, None
-    if unit and unit.column != "row":
+    if unit and not unit.is_row:
         name = dialect.ident("s", unit.column)
         canonical = dialect.canonical_unit(name, table.columns[unit.column])
         by_column = SimpleNamespace(canonical=canonical, rows=unit.rows)

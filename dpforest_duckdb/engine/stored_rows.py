@@ -106,7 +106,7 @@ class StoredRows:
         )
         # the salt is a parameter, so that it is not in the statements that are shown
         # (looking for $salt in the SQL is no test for its use: a column's name may contain it)
-        by_unit = coding.unit.column != "row"
+        by_unit = not coding.unit.is_row
         needs_salt = by_unit or coding.parts > 1 or coding.sample == "bootstrap"
         values = {"salt": coding.salt} if needs_salt else None
         self.run(encoding.sql(self.codes, table), values, step="encode")

@@ -44,7 +44,7 @@ def check_cap(new: Cap, budget: Budget, raise_cap: bool) -> None:
         if not _protects(run.unit, new.unit):
             _refuse_unit(run, new.unit, budget)
     if old and not raise_cap:
-        if old.unit.column != "row" and not _protects(old.unit, new.unit):
+        if not old.unit.is_row and not _protects(old.unit, new.unit):
             raise BudgetError(
                 f"Refused: the cap of {holder} protects {old.unit}, and {new.unit} may be less; "
                 "add --raise if it is to protect no more than that."
@@ -57,7 +57,7 @@ def _protects(unit: PrivacyUnit, other: PrivacyUnit) -> bool:
     """Whether a run for one unit protected another: whatever rows of a person it used, it
     protected the person.
     """
-    return same_unit(unit if unit.column == "row" else replace(unit, rows=other.rows), other)
+    return same_unit(unit if unit.is_row else replace(unit, rows=other.rows), other)
 
 
 def _refuse_unit(run: Debit, unit: PrivacyUnit, budget: Budget) -> None:
@@ -95,7 +95,7 @@ def check_debit(run: Debit, budget: Budget) -> None:
     if not same_unit(run.unit, cap.unit):
         hint = (
             f"pass {_options(cap.unit)}"
-            if budget.entries or cap.unit.column != "row"
+            if budget.entries or not cap.unit.is_row
             else f"nothing is spent yet, so {_WHERE[holder.noun]}run dpforest budget set "
             f"{holder.option} {_options(run.unit)}"
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from numbers import Integral
 
+from dpforest_duckdb.arguments import EACH_ROW
 from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.errors import DpforestError, UsageError
 
@@ -14,17 +15,25 @@ MAX_ROWS = 1_000_000  # of a unit: the noise of a count grows with them
 
 @dataclass(frozen=True)
 class PrivacyUnit:
-    """One row (`"row"`), or at most `rows` rows that share a value of `column`."""
+    """One row (`EACH_ROW`), or at most `rows` rows that share a value of `column`."""
 
     column: str
     rows: int = 1
     neighbours: str = "add-remove"
 
+    @property
+    def is_row(self) -> bool:
+        """Whether each row is a unit of its own."""
+        return self.column == EACH_ROW
+
     def __str__(self) -> str:
-        if self == PrivacyUnit("row"):
+        if self == ROW:
             return "each row"
-        name = "row" if self.column == "row" else f'"{self.column}"'
+        name = "row" if self.is_row else f'"{self.column}"'
         return f"each {name} (at most {self.rows} row{'s' if self.rows > 1 else ''} used)"
+
+
+ROW = PrivacyUnit(EACH_ROW)
 
 
 def check_rows(rows: int) -> None:
@@ -36,7 +45,7 @@ def check_rows(rows: int) -> None:
 
 def _same(column: str, other: str) -> bool:
     """Whether two units have the same column; "row" is none, unlike a column called Row."""
-    return column == other or ("row" not in (column, other) and fold(column) == fold(other))
+    return column == other or (EACH_ROW not in (column, other) and fold(column) == fold(other))
 
 
 def same_unit(unit: PrivacyUnit, other: PrivacyUnit) -> bool:
@@ -61,22 +70,22 @@ def requested_unit(
         check_rows(rows)
         rows = int(rows)  # of a NumPy integer
     declared = spellings(columns)
-    if cap and cap.column != "row":
+    if cap and not cap.is_row:
         cap = replace(cap, column=declared.get(fold(cap.column), cap.column))
     if cap and rows is None and column is not None and _same(column, cap.column):
         return cap
-    if column is None and cap and (cap.column != "row" or rows in (None, 1)):
+    if column is None and cap and (not cap.is_row or rows in (None, 1)):
         return cap if rows is None else replace(cap, rows=rows)
-    if column is None or column == "row":
+    if column is None or column == EACH_ROW:
         if rows not in (None, 1):
             raise UsageError("--rows-per-unit goes with a --privacy-unit column, not with rows.")
-        return PrivacyUnit("row")
+        return ROW
     if fold(column) not in declared:
         raise DpforestError(
             f'There is no column "{column}"{hint(column, declared.values())}, the privacy unit: '
             "correct --privacy-unit, or the domain."
         )
-    if declared[fold(column)] == "row":
+    if declared[fold(column)] == EACH_ROW:
         raise UsageError(
             'A column called "row" cannot be the privacy unit, because "row" means each row: '
             "rename the column."

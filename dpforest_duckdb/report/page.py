@@ -12,6 +12,7 @@ from typing import Any
 
 import jinja2
 
+from dpforest_duckdb.arguments import EACH_ROW
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.effects import Effect, effects
@@ -143,7 +144,7 @@ def _script_json(value: object) -> str:
 def _promise(forest: Forest, evaluated: Evaluated | None) -> str:
     """What the guarantee means, in one sentence. It does not speak for figures of an evaluation."""
     guarantee = forest.guarantee
-    who = "any one row" if guarantee.unit == "row" else f'any one "{guarantee.unit}"'
+    who = "any one row" if guarantee.unit == EACH_ROW else f'any one "{guarantee.unit}"'
     if guarantee.rows_per_unit > 1:
         who += f" (at most {guarantee.rows_per_unit} rows used)"
     factor = _factor(Decimal(guarantee.epsilon))

@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from decimal import Decimal
 from pathlib import Path
 
+from dpforest_duckdb.arguments import EACH_ROW
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.domain import bound_labels
 from dpforest_duckdb.domain.names import fold, hint, spellings
@@ -28,11 +29,10 @@ from dpforest_duckdb.model.json_format import fingerprint
 from dpforest_duckdb.privacy.amounts import nano_epsilon
 from dpforest_duckdb.privacy.noise import OpenDPNoise
 from dpforest_duckdb.privacy.plan import counting
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.score_sql import fitted
 
-ROW = PrivacyUnit("row")
 EVALUATE = "evaluate"  # stands for the recipe in the ledger
 UNSEEN = "the model never saw these rows"  # what --unseen records in the ledger
 
@@ -155,17 +155,17 @@ def _unit(
     if account.budget().cap:
         return account.unit(column, rows)
     promise = forest.guarantee
-    if column is None and promise.unit != "row":
+    if column is None and promise.unit != EACH_ROW:
         column = promise.unit
         if fold(column) not in {fold(name) for name in info.columns}:
             raise DpforestError(
                 f'The model protects each "{column}", and there is no such column: name the column '
                 "of the same persons with --privacy-unit."
             )
-    if rows is None and column not in (None, "row"):
+    if rows is None and column not in (None, EACH_ROW):
         rows = promise.rows_per_unit
     unit = account.unit(column, rows)
-    if (unit.column == "row" and promise.unit != "row") or unit.rows < promise.rows_per_unit:
+    if (unit.is_row and promise.unit != EACH_ROW) or unit.rows < promise.rows_per_unit:
         raise UsageError(
             f"The figures would protect {unit}, which is less than the model protects: pass "
             f"--privacy-unit and --rows-per-unit {promise.rows_per_unit} or more, or leave both "
@@ -223,7 +223,7 @@ def _labels(
     labels = bound_labels(forest.domain.classes, column, info.columns[column])
     for attribute in forest.domain.attributes:
         fitted(attribute, info.columns)
-    if unit.column not in ("row", *info.columns):
+    if not unit.is_row and unit.column not in info.columns:
         raise DpforestError(
             f'The budget protects each "{unit.column}", and there is no such column: name the '
             "column of the same persons with --privacy-unit."

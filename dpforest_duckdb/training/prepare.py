@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dpforest_duckdb.arguments import NAMES, optional, refuse_wrong_types
+from dpforest_duckdb.arguments import EACH_ROW, NAMES, optional, refuse_wrong_types
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.checks import remarks
 from dpforest_duckdb.domain.file import load_domain
@@ -89,7 +89,7 @@ def prepare(
     declared = _public(engine, info, domain, target)
     public = declared.keep(columns, exclude)
     own_account = rows.account_or(account, ledger, dataset)
-    cap = None if privacy_unit == "row" else own_account.budget().cap
+    cap = None if privacy_unit == EACH_ROW else own_account.budget().cap
     unit = _unit(public, info, privacy_unit, rows_per_unit, cap)
     used = public.without(unit.column)
     used.refuse_missing(info.columns)
@@ -242,13 +242,13 @@ def _unit(
     Raises `DpforestError` if the domain has identifiers and nothing says whom to protect.
     """
     column = domain.privacy_unit if requested is None else requested
-    if column is None and domain.identifiers and (cap is None or cap.unit.column == "row"):
+    if column is None and domain.identifiers and (cap is None or cap.unit.is_row):
         raise DpforestError(
             f'The domain names an identifier, "{domain.identifiers[0]}": say whom to protect with '
             "--privacy-unit COLUMN or --privacy-unit row."
         )
     unit = requested_unit(column, rows, cap=cap.unit if cap else None, columns=info.columns)
-    if unit.column not in ("row", *info.columns):
+    if not unit.is_row and unit.column not in info.columns:
         raise DpforestError(
             f'There is no column "{unit.column}", which the cap protects: name whom to protect '
             "with --privacy-unit."

@@ -109,10 +109,9 @@ class Run:
         copies = max(learner.node_columns(self.request) for learner in learners)
         scores = max(learner.score_columns(self.request) for learner in learners)
         several = self.shares_rows or any(learner.compares_trees for learner in learners)
-        unit = self.unit.column
         stored = StoredRow(
             coded_tables(self.recipe, self.request),
-            unit=None if unit == "row" else self.table.columns[unit],
+            unit=None if self.unit.is_row else self.table.columns[self.unit.column],
             copies=copies if several else 1,
             scores=scores,
             before=[table for run in before for table in coded_tables(run.recipe, run.request)],

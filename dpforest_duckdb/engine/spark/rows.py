@@ -67,7 +67,7 @@ class SparkRows:
     def encode(self, source: SourceView, table: TableInfo, coding: Coding) -> None:
         dialect, domain, unit = self._steps.dialect, self._domain, coding.unit
         by_column = None
-        if unit.column != "row":
+        if not unit.is_row:
             name, kind = self._ident("t", unit.column), table.columns[unit.column]
             by_column = SimpleNamespace(
                 canonical=dialect.canonical_unit(name, kind), key=_hashed(kind), rows=unit.rows

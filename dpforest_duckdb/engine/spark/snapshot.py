@@ -46,7 +46,7 @@ class SparkSnapshot:
         self._source: SourceView | None = None
 
     def encode(self, coding: Coding, *, likely_rows: int = 0, last: bool = False) -> SparkRows:
-        source = self._read(copied=not last or coding.unit.column != "row")
+        source = self._read(copied=not last or not coding.unit.is_row)
         coded = SparkRows(self._steps, self._views, coding.domain, coding.node_columns)
         coded.encode(source, self._table, coding)
         self._refuse_other()
