@@ -242,6 +242,7 @@ def train(
             "rows_at_most": rows_at_most,
             "ledger": ledger,
             "dataset": dataset,
+            "file": Path(out).name if out else "",
             "trace": trace,
         }
         runs = []

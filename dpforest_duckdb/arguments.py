@@ -45,7 +45,7 @@ FUNCTION: ArgumentKind = (callable, "a function")
 
 KINDS = {
     **dict.fromkeys(("target", "privacy_unit", "name", "dataset", "attribute"), optional(TEXT)),
-    **dict.fromkeys(("recipe", "prefix", "form", "dialect"), TEXT),
+    **dict.fromkeys(("recipe", "prefix", "form", "dialect", "file"), TEXT),
     **dict.fromkeys(("trees", "depth", "rows_per_unit", "rows_at_most"), optional(WHOLE)),
     **dict.fromkeys(("replace", "as_published", "fast", "unseen", "raise_cap"), FLAG),
     **dict.fromkeys(("columns", "exclude", "key"), NAMES),

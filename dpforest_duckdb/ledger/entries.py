@@ -239,12 +239,7 @@ def canonical(entry: Entry) -> str:
     content = {"kind": entry.kind, **asdict(entry)}
     if "holder" in content:
         content[_HOLDER] = content.pop("holder")
-    return json.dumps(
-        content,
-        sort_keys=True,
-        separators=(",", ":"),
-        allow_nan=False,
-    )
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def parse(content: str) -> Entry:

@@ -69,13 +69,14 @@ def prepare(
     dataset: str | None = None,
     account: AnyAccount | None = None,
     leaks: Sequence[str] = (),
+    file: str = "",
     trace: Trace | None = None,
 ) -> Run:
     """Plan a run and check all that is public, without reading a row and without a debit.
 
-    Arguments are those of `train`, and two more: `account` is the budget of a DataFrame, and
-    `leaks` are the caller's reasons why the model is not private. A privacy unit that is not given
-    is the domain's, or else the cap's.
+    Arguments are those of `train`, and three more: `account` is the budget of a DataFrame, `leaks`
+    are the caller's reasons why the model is not private, and `file` names the file that it will
+    be written to. A privacy unit that is not given is the domain's, or else the cap's.
 
     Warns with `PlainSpillWarning` if the table's database is encrypted and DuckDB's temporary files
     are not. Raises `DpforestError` or `UsageError`.
@@ -120,6 +121,7 @@ def prepare(
         name=name,
         replace=replace,
         leaks=tuple(leaks),
+        file=file,
         notes=tuple(notes),
         unused_columns=_unused(rows.table, declared, unit),
         left_out=_left_out(declared, public, unit),

@@ -44,8 +44,9 @@ class Run:
 
     Everything in it is public; `notes` are sentences about it. `unused_columns` are not in the
     domain, nor the privacy unit; `left_out` are attributes of the domain that the request leaves
-    out. `rows_at_most` is a public upper bound on the table's rows. `execute` debits the whole
-    cost, then reads the rows.
+    out. `rows_at_most` is a public upper bound on the table's rows. The ledger records the model
+    by the name that it is stored under, else by its `file`. `execute` debits the whole cost, then
+    reads the rows.
     """
 
     engine: Engine
@@ -59,6 +60,7 @@ class Run:
     name: str | None
     replace: bool
     leaks: tuple[str, ...] = ()
+    file: str = ""
     notes: tuple[str, ...] = ()
     unused_columns: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
@@ -94,7 +96,7 @@ class Run:
             self.delta,
             self.unit,
             recipe=self.recipe.label,
-            model=self.name or "",
+            model=self.name or self.file,
             private=not self.reasons,
             plan=tuple(asdict(query) for query in self.plan.queries),
         )

@@ -122,3 +122,12 @@ def test_show_says_once_that_there_is_no_ledger(tmp_path: Path) -> None:
     named = dpforest("budget", "show", "--dataset", "visits", "--ledger", book)
     assert "New ledger" in named.err
     assert "There is no such ledger yet" not in named.err
+
+
+def test_a_run_is_listed_with_its_file_if_its_model_is_not_stored(db: Path, tmp_path: Path) -> None:
+    out = tmp_path / "readmission.json"
+    for words in (("--out", out), ("--out", out, "--replace", "--name", "stored")):
+        assert dpforest(*train(db, *words)).code == 0
+    shown = dpforest("budget", "show", "--db", db, "--table", "visits", "--json").facts
+    assert [run["model"] for run in shown["entries"]] == ["risk", "readmission.json", "stored"]
+    assert "readmission.json" in dpforest("budget", "--db", db, "--table", "visits").out
