@@ -37,6 +37,15 @@ def column_names(rows: Any) -> list[Any]:
     return list(rows.column_names if hasattr(rows, "column_names") else rows.columns)
 
 
+def without_batch(rows: Any) -> Any:
+    """An Arrow record batch as a table, which has the same columns; anything else as it is."""
+    if not type(rows).__module__.startswith("pyarrow") or type(rows).__name__ != "RecordBatch":
+        return rows
+    from pyarrow import Table
+
+    return Table.from_batches([rows])
+
+
 def registered(connection: duckdb.DuckDBPyConnection, rows: Any) -> Sql:
     """The frame as SQL to read from.
 

@@ -44,6 +44,7 @@ from dpforest_duckdb.sklearn.inputs import (
     Columns,
     Labels,
     class_list,
+    classes_in,
     features,
     labels_of,
     refuse_other_length,
@@ -183,7 +184,7 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         try:
             columns = features(self, X, reset=True)
             labels = target(y)
-            refuse_other_length(X, labels)
+            refuse_other_length(columns, labels)
             with _as_value_errors():
                 account = self._account()
                 with _database() as memory:
@@ -256,7 +257,7 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         columns = features(self, X, reset=False, unit=self._unit)
         if self._unit not in (None, *columns.names):
             raise InvalidInputError(f'X has no column "{self._unit}", which says whose row it is.')
-        refuse_other_length(X, labels)
+        refuse_other_length(columns, labels)
         forest = self.forest_
         with _as_value_errors():
             account = self._account()
@@ -377,15 +378,15 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(
                 f"The model is not private: {' '.join(leaks)}", PrivacyLeakWarning, stacklevel=4
             )
-        if unknown:
-            frame = Frame.of("sklearn", declared.columns.frame, GivenDatabase(memory))
-            known.update(read_off(frame, unknown))
-        classes = np.unique(labels) if self.classes is None else class_list(self.classes)
+        classes = classes_in(labels) if self.classes is None else class_list(self.classes)
         if len(classes) < 2:
             given = "y" if self.classes is None else "classes"
             raise InvalidInputError(
                 f"A classifier needs at least two classes: {given} has only one class."
             )
+        if unknown:
+            frame = Frame.of("sklearn", declared.columns.frame, GivenDatabase(memory))
+            known.update(read_off(frame, unknown))
         columns = declared.columns
         name = columns.free_name(named if isinstance(named, str) and named else "target")
         return assembled(known, columns.names, name, texts(classes)), leaks, classes

@@ -15,13 +15,12 @@ from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
 from sklearn.utils.validation import (  # type: ignore[import-untyped]
     assert_all_finite,
-    check_consistent_length,
     column_or_1d,
     validate_data,
 )
 
 from dpforest_duckdb.domain.names import fold
-from dpforest_duckdb.engine.frame_columns import column_names
+from dpforest_duckdb.engine.frame_columns import column_names, without_batch
 from dpforest_duckdb.engine.frames import is_frame
 from dpforest_duckdb.engine.written_values import is_whole, written_number
 
@@ -31,8 +30,6 @@ _QUOTED = re.compile(
     r"(?s)(?<=not supported)\n.*|\narray=.*?(?=\nReshape|$)| The detected shape was .*"
     r"|(?<=shape=\()\d+(?=, 0\))"
 )
-
-_FEW = 20  # classes of Python objects that are cheaper to look through than to sort
 
 Labels = NDArray[Any]  # the classes of rows `[row]`, or the class list `[class]`
 
@@ -58,7 +55,7 @@ class Columns:
                 y = type(made)({name: y}, index=made.index, dtype=object)[name]
             made[name] = y
             return made
-        plain = y.astype(str) if y.dtype == object else y
+        plain = _typed(y)
         with contextlib.suppress(UnicodeError):
             return self._appended(name, plain)
         return self._appended(
@@ -87,6 +84,7 @@ def features(estimator: BaseEstimator, X: Any, *, reset: bool, unit: str | None 
     and infinite values are allowed: the domain says where they go. Raises `ValueError` or
     `TypeError`, as scikit-learn's own estimators do.
     """
+    X = _readable(X)  # noqa: N806
     if is_frame(X) and not isinstance(X, dict):
         rows, width = X.shape
         if not rows or not width:
@@ -105,6 +103,17 @@ def features(estimator: BaseEstimator, X: Any, *, reset: bool, unit: str | None 
     return Columns({name: columns[:, i] for i, name in enumerate(names)}, names)
 
 
+def _readable(X: Any) -> Any:  # noqa: N803
+    """X, with an Arrow table in the place of a record batch.
+
+    Raises `TypeError` for what has columns by name but is no table in memory, such as a relation or
+    a polars LazyFrame: scikit-learn's own sentences do not name the remedy.
+    """
+    if type(X) is dict or (hasattr(type(X), "columns") and not hasattr(X, "__array__")):
+        raise TypeError("X must be an array, a pandas or polars DataFrame or an Arrow table.")
+    return without_batch(X)
+
+
 def _validated(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any]:  # noqa: N803
     """X as scikit-learn validates it. Its errors are raised without the values that they quote.
 
@@ -121,23 +130,53 @@ def _validated(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any]
 
 
 def target(y: Any) -> Labels:
-    """The classes of the rows, checked as scikit-learn checks them.
+    """The labels of the rows, of whatever values: rows of no declared class are left out later.
 
-    Raises `ValueError`. Numbers of rows are private, so they are in no message, and scikit-learn
-    does not warn of many classes for few rows.
+    So no row decides whether a run is refused. Raises `ValueError` for anything but one label for
+    each row, without their number, which is private.
     """
     labels = None
     with contextlib.suppress(ValueError):
         labels = column_or_1d(y, warn=True)
     if labels is None:
         raise ValueError("y should be a 1d array: a class for each row.")
-    if labels.dtype == object and any(map(_is_missing, labels.tolist())):
-        raise ValueError("Input y contains NaN: leave out the rows whose class is missing.")
-    assert_all_finite(labels, input_name="y")
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", UserWarning)
-        check_classification_targets(_distinct(labels))
     return np.asarray(labels)
+
+
+def classes_in(labels: Labels) -> Labels:
+    """The classes that occur, sorted, and checked as scikit-learn checks them.
+
+    They depend on the rows, and so do the refusals: for models that are not private alone. Raises
+    `ValueError`.
+    """
+    if labels.dtype == object:
+        given = labels.tolist()
+        if any(map(_is_missing, given)):
+            raise ValueError("Input y contains NaN: leave out the rows whose class is missing.")
+        if not all(isinstance(label, str) for label in given):
+            raise ValueError(
+                "y has objects that are not all text, so their label type is unknown: convert them "
+                "to one type, as y.astype(str) does."
+            )
+        labels = np.array(list(set(given)), dtype=object)
+    assert_all_finite(labels, input_name="y")
+    found: Labels = np.unique(labels)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", UserWarning)  # of many classes for few rows
+        check_classification_targets(found)
+    return found
+
+
+def _typed(labels: Labels) -> Labels:
+    """Labels in a type that polars and Arrow have too: text for bytes and for Python objects.
+
+    A missing object becomes the text "nan", which is read as missing.
+    """
+    if labels.dtype.kind == "S":
+        return np.char.decode(labels, "latin-1")  # as `frame_columns.py` does
+    if labels.dtype != object:
+        return labels
+    return np.array(["nan" if _is_missing(label) else str(label) for label in labels.tolist()])
 
 
 def _is_missing(value: object) -> bool:
@@ -147,23 +186,10 @@ def _is_missing(value: object) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
-def refuse_other_length(X: Any, labels: Labels) -> None:  # noqa: N803
+def refuse_other_length(columns: Columns, labels: Labels) -> None:
     """Raise `ValueError` unless there is a class for each row."""
-    with contextlib.suppress(ValueError):
-        check_consistent_length(X, labels)
-        return
-    raise ValueError("X and y differ in length: y needs a class for each row.")
-
-
-def _distinct(labels: Labels) -> Labels:
-    """A few classes of Python objects each once, because scikit-learn would sort all of them."""
-    if labels.dtype != object:
-        return labels
-    try:
-        found = list(dict.fromkeys(labels.tolist()))
-    except TypeError:  # no classes at all
-        return labels
-    return np.array(found, dtype=object) if len(found) <= _FEW else labels
+    if len(columns) != len(labels):
+        raise ValueError("X and y differ in length: y needs a class for each row.")
 
 
 def class_list(given: Any) -> Labels:
@@ -171,6 +197,7 @@ def class_list(given: Any) -> Labels:
     try:
         found = np.asarray(given)
         if found.ndim == 1:
+            np.unique(np.asarray(given, dtype=object))  # fails for several types
             return np.unique(found)
     except (TypeError, ValueError):
         pass

@@ -42,7 +42,7 @@ from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.utils.estimator_checks import estimator_checks_generator  # noqa: E402
 
 from dpforest_duckdb.sklearn import DPForestClassifier, classifier  # noqa: E402
-from dpforest_duckdb.sklearn.inputs import labels_of, target  # noqa: E402
+from dpforest_duckdb.sklearn.inputs import classes_in, labels_of  # noqa: E402
 
 ROW = PrivacyUnit("row")
 X = np.column_stack([np.arange(1200) % 60, np.arange(1200) % 7]).astype(float)
@@ -249,6 +249,7 @@ def frames() -> dict[str, Any]:
             polars.col("colour").cast(polars.Categorical)
         ),
         "arrow": polars_frame.to_arrow(),
+        "batch": polars_frame.to_arrow().combine_chunks().to_batches()[0],
     }
 
 
@@ -349,15 +350,21 @@ def test_a_whole_domain_is_taken_by_the_names_of_the_columns(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "labels", [[0, 1], [False, True], [1.0, 2.0], ["b", "a"], [-1, 1]], ids=str
+    "labels",
+    [
+        *([0, 1], [False, True], [1.0, 2.0], ["b", "a"], [-1, 1]),
+        *(np.array([0, 200], dtype) for dtype in ("uint8", "uint64", "int16", "float32")),
+    ],
+    ids=repr,
 )
-def test_classes_keep_the_type_of_y(labels: list[Any]) -> None:
-    y = np.array(labels)[(X[:, 0] > 29).astype(int)]
-    fitted = model(classes=labels).fit(X, y)
-    predicted = fitted.predict([[10, 1], [50, 1]])
-    assert predicted.dtype == y.dtype
-    assert predicted.tolist() == labels
-    assert fitted.classes_.tolist() == sorted(labels)
+def test_predictions_have_the_type_of_the_classes(labels: Any) -> None:
+    given = np.array(labels)
+    for y in (given[(X[:, 0] > 29).astype(int)], np.where(X[:, 0] > 29, *given[::-1].tolist())):
+        fitted = model(classes=labels).fit(X, y)
+        predicted = fitted.predict([[10, 1], [50, 1]])
+        assert predicted.dtype == fitted.classes_.dtype == given.dtype
+        assert predicted.tolist() == given.tolist()
+        assert fitted.classes_.tolist() == sorted(given.tolist())
 
 
 @some("classes", [None, [0, 1], [0.0, 1.0], ["0", "1"]], keep=2)
@@ -420,6 +427,46 @@ def test_rows_of_classes_that_are_not_declared_are_left_out() -> None:
     assert set(fitted.predict(X)) == {"no", "yes"}
 
 
+ODD = (0.5, np.inf, np.nan, None, pandas.NA, 7, b"x", (1, 2), {"a": 1}, dt.date(2020, 1, 1))
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], [0, 1]], ids=str)
+@pytest.mark.parametrize("library", ["numpy", "pandas", "polars", "arrow"])
+def test_a_label_that_is_no_class_leaves_out_its_row(library: str, labels: list[Any]) -> None:
+    """One row must not decide whether a run is refused, or how the others are read."""
+    rows = {
+        "numpy": np.asarray,
+        "pandas": lambda x: pandas.DataFrame(x, columns=["x0", "x1"]),
+        "polars": lambda x: polars.DataFrame(x, schema=["x0", "x1"]),
+        "arrow": lambda x: polars.DataFrame(x, schema=["x0", "x1"]).to_arrow(),
+    }[library]
+    y = [labels[int(size > 29)] for size in X[:, 0]]
+    fit = model(classes=labels, random_state=1)
+    votes = [tree.votes.tolist() for tree in fit.fit(rows(X), y).forest_.trees]
+    for odd in ODD if library == "numpy" else (0.5, None, (1, 2)):
+        more = np.empty(1201, dtype=object)
+        more[:1200], more[1200] = y, odd
+        lists = [[*y, odd]] if isinstance(odd, float | bytes) else []  # NumPy makes one type of it
+        for given in (more, *lists):
+            fit.fit(rows(np.vstack([X, [7, 3]])), given)
+            assert [tree.votes.tolist() for tree in fit.forest_.trees] == votes, odd
+
+
+@pytest.mark.parametrize("frame", ["polars", "arrow"])
+def test_bytes_are_labels_beside_any_frame(frame: str) -> None:
+    fitted = model(bounds={"size": (0, 60)}, categories={"colour": ["red"]})
+    assert (fitted.fit(frames()[frame], Y.astype(bytes)).predict(frames()[frame]) == Y).mean() > 0.9
+
+
+def test_rows_of_no_class_are_left_out_of_an_evaluation() -> None:
+    fitted = model().fit(X, Y)
+    for odd in (None, 0.5, "maybe"):
+        y = np.array([*Y[:600], *[odd] * 600], dtype=object)
+        figures = fitted.evaluate(X, y, epsilon=10)
+        assert figures.rows == pytest.approx(600, abs=60)
+        assert figures.accuracy > 0.9
+
+
 def test_truth_values_that_are_not_declared_are_categories() -> None:
     frame = pandas.DataFrame({"size": X[:, 0], "smoker": X[:, 1] > 3})
     with warnings.catch_warnings(record=True) as said:
@@ -455,6 +502,53 @@ def test_persons_can_be_the_privacy_unit() -> None:
         again = clone(fitted).fit(library(rows), Y)
         assert again.predict(library({"size": X[:, 0]})).shape == (1200,)
         assert again.fit(library(rows), Y).n_features_in_ == 1
+
+
+TENTHS = domain_from_mapping(
+    {
+        "target": "y",
+        "column": [
+            {"name": "a", "kind": "numeric", "lower": 0.0, "upper": 1.0, "edges": [0.1, 0.3, 0.7]},
+            {"name": "y", "kind": "categorical", "domain": ["no", "yes"]},
+        ],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "declared", "kind", "raw"),
+    [
+        (
+            np.datetime64("2020-01-01T12:00") + np.arange(1200).astype("m8[h]"),
+            {"bounds": {"a": (dt.date(2020, 1, 1), dt.date(2020, 2, 19))}},
+            "DATE",
+            True,
+        ),
+        ((np.arange(1200) % 11 / 10).astype(np.float32), {"domain": TENTHS}, "DOUBLE", True),
+        ((np.arange(1200) % 61).astype(str), {"bounds": {"a": (0, 60)}}, "DOUBLE", False),
+        (np.arange(1200) % 2 + 1.0, {"categories": {"a": ["1", "2"]}}, "DOUBLE", True),
+        (np.arange(1200) % 2 + 1, {"categories": {"a": ["1", "b"]}}, "VARCHAR", True),
+        (np.arange(1200) % 2 > 0, {"categories": {"a": [True, False]}}, "BOOLEAN", True),
+    ],
+    ids=["dates", "float32", "text", "numbers", "mixed", "truth values"],
+)
+def test_the_sql_expects_the_types_of_the_model(
+    values: Any, declared: dict[str, Any], kind: str, raw: bool
+) -> None:
+    """As docs/python.md says; cast by way of text, other types give what predict gives."""
+    frame = pandas.DataFrame({"a": values})
+    y = np.where(pandas.Series(values).rank(pct=True) > 0.33, "yes", "no")
+    fitted = model(**{"bounds": None, "epsilon": 10, **declared}).fit(frame, y)
+    assert [str(a.type) for a in fitted.forest_.domain.attributes] == [kind]
+    predicted = fitted.predict(frame).tolist()
+    con = duckdb.connect()
+    con.register("raw", frame)
+    con.execute(f"CREATE TABLE t AS SELECT CAST(CAST(a AS VARCHAR) AS {kind}) AS a FROM raw")
+    assert con.sql(fitted.to_sql("t")).fetchnumpy()["prediction"].tolist() == predicted
+    assert fitted.forest_.predict(con, frame).fetchnumpy()["prediction"].tolist() == predicted
+    if not raw:
+        with pytest.raises(duckdb.BinderException):
+            con.sql(fitted.to_sql("raw"))
 
 
 def test_the_sql_and_the_file_give_what_predict_gives(tmp_path: Path) -> None:
@@ -551,9 +645,10 @@ def sparse() -> Any:
 
 BAD: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
     "a sparse matrix": ({}, sparse, Y, "[Ss]parse"),
-    "NaN in y": ({}, X, np.where(Y == "no", np.nan, 1), "NaN"),
-    "None in y": ({}, X, np.where(Y == "no", None, "yes"), "(?i)nan|none|type"),
-    "a number to predict": ({}, X, X[:, 0] / 7, "(?i)continuous|label type"),
+    "NaN in y": ({"classes": None}, X, np.where(Y == "no", np.nan, 1), "NaN"),
+    "infinity in y": ({"classes": None}, X, np.where(Y == "no", np.inf, 1), "infinity"),
+    "None in y": ({"classes": None}, X, np.where(Y == "no", None, "yes"), "(?i)nan|none|type"),
+    "a number to predict": ({"classes": None}, X, X[:, 0] / 7, "(?i)continuous|label type"),
     "one class": ({"classes": None}, X, ["yes"] * 1200, "one class"),
     "one declared class": ({"classes": ["yes"]}, X, Y, "two classes"),
     "no rows": ({}, X[:0], Y[:0], "minimum of 1"),
@@ -576,10 +671,25 @@ BAD: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
         Y,
         "one name",
     ),
-    "labels of several types": ({}, X, np.array([1, "a"] * 600, dtype=object), "label type"),
+    "labels of several types": (
+        {"classes": None},
+        X,
+        np.array([1, "a"] * 600, dtype=object),
+        "y has objects that are not all text",
+    ),
+    "text before numbers": (
+        {"classes": None},
+        X,
+        np.array(["a", 1, 2.5] * 400, dtype=object),
+        "y has objects that are not all text",
+    ),
     "no labels": ({}, X, None, "y"),
     "no rows at all": ({}, None, Y, "2D array"),
     "text as classes": ({"classes": "no,yes"}, X, Y, "list of values"),
+    "classes of several types": ({"classes": [1, "no"]}, X, Y, "of one type"),
+    "a relation": ({}, lambda: duckdb.sql("SELECT 1.0 AS x0, 2.0 AS x1"), Y, "X must be an array"),
+    "a lazy frame": ({}, lambda: polars.LazyFrame(X), Y, "X must be an array"),
+    "a dictionary": ({}, {"x0": X[:, 0], "x1": X[:, 1]}, Y, "X must be an array"),
     "None as a class": ({"classes": ["no", None]}, X, Y, "list of values"),
     "classes in lists": ({"classes": [["no"], ["yes"]]}, X, Y, "list of values"),
     "a number as ledger": ({"ledger": 5, "dataset": "d"}, X, Y, "path"),
@@ -697,8 +807,8 @@ def test_no_warning_depends_on_how_many_rows_have_how_many_classes(rows: int) ->
     """scikit-learn warns if there are more classes than half of the rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = target(np.arange(rows) % 21)
-    assert len(found) == rows
+        found = classes_in(np.arange(rows) % 21)
+    assert len(found) == 21
 
 
 @pytest.mark.parametrize(
