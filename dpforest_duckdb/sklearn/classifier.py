@@ -103,8 +103,9 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     categories : dict, optional
         The values of columns that are no quantities, by the name or number of the column.
     classes : list, optional
-        The classes; rows of other classes are left out. With `domain`, they are the classes there,
-        and say which type predictions have: without them, "0" and "1" are predicted as numbers.
+        The classes, in the type that predictions have. Rows of other classes are left out, and so
+        are those whose class is missing. With `domain`, they are the classes there: without them,
+        "0" and "1" are predicted as numbers.
     privacy_unit : str, optional
         A column of X that says whose row it is; by default each row is protected. It is no feature:
         `predict` takes DataFrames with and without it.
@@ -177,8 +178,10 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> DPForestClassifier:  # noqa: N803
         """Train on the rows of X and their classes; debits ε if a budget is recorded.
 
-        X is an array, a pandas or polars DataFrame or an Arrow table. Raises `ValueError` or
-        `TypeError` for wrong input and `BudgetError` if the cap does not allow the fit.
+        X is an array, a pandas or polars DataFrame, or an Arrow table or record batch. Raises
+        `ValueError` or `TypeError` for wrong input and `BudgetError` if the cap does not allow the
+        fit. What is in y decides that only if the classes are not declared: then missing, infinite
+        and fractional labels are refused, and objects that are not all text.
         """
         before = dict(self.__dict__)
         try:
@@ -250,7 +253,7 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Noisy accuracy, log loss, AUC and confusion matrix on true classes, for another ε.
 
         They are private if the model is, and are debited as a fit is. X needs the privacy unit.
-        Raises as `fit`.
+        Rows of other classes are left out. Raises as `fit`.
         """
         check_is_fitted(self)
         labels = target(y)
@@ -269,7 +272,12 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 return evaluate_table(engine, forest, table, epsilon=epsilon, account=account)
 
     def to_sql(self, table: str, **options: Any) -> str:
-        """SQL that scores a table with the same columns (see `Forest.to_sql`)."""
+        """SQL that scores a table with the same columns (see `Forest.to_sql`).
+
+        The table needs the types of the model: `attribute.type` for each attribute in
+        `forest_.domain.attributes`. `predict` reads columns of other types as if they were in
+        these, and the SQL does not: it may fail, or predict otherwise (docs/python.md).
+        """
         check_is_fitted(self)
         return self.forest_.to_sql(table, **options)
 

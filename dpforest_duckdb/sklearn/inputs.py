@@ -155,8 +155,8 @@ def classes_in(labels: Labels) -> Labels:
             raise ValueError("Input y contains NaN: leave out the rows whose class is missing.")
         if not all(isinstance(label, str) for label in given):
             raise ValueError(
-                "y has objects that are not all text, so their label type is unknown: convert them "
-                "to one type, as y.astype(str) does."
+                "Unknown label type: the objects in y are not all text, so convert them to one "
+                "type, as y.astype(str) does."
             )
         labels = np.array(list(set(given)), dtype=object)
     assert_all_finite(labels, input_name="y")

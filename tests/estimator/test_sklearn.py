@@ -52,6 +52,7 @@ QUICK = {
     "check_classifiers_one_label",
     "check_complex_data",
     "check_dict_unchanged",
+    "check_dtype_object",
     "check_dont_overwrite_parameters",
     "check_estimator_cloneable",
     "check_estimator_sparse_matrix",
@@ -177,6 +178,23 @@ def test_fits_on_folds_add_up_under_the_dataset(tmp_path: Path) -> None:
     assert scores.mean() > 0.9
     account = DatasetAccount(Ledger(tmp_path / "ledger"), dataset="survey")
     assert account.budget().spent_epsilon == 3 * NANO
+
+
+@pytest.mark.parametrize("scoring", [None, "accuracy"])
+def test_a_cap_within_a_cross_validation_gives_nan_unless_errors_are_raised(
+    scoring: str | None, tmp_path: Path
+) -> None:
+    fit = model(**capped(tmp_path))
+    spent = DatasetAccount(Ledger(tmp_path / "ledger"), dataset="survey")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if scoring is None:
+            with pytest.raises(BudgetError, match="an exact score is not private"):
+                cross_val_score(fit, X, Y, cv=3, error_score="raise")
+            assert spent.budget().spent_epsilon == NANO, "the first fold stops the others"
+        scores = cross_val_score(fit, X, Y, cv=3, scoring=scoring)
+    assert np.isnan(scores).tolist() == ([True] * 3 if scoring is None else [False, False, True])
+    assert spent.budget().spent_epsilon == 2 * NANO
 
 
 @pytest.mark.parametrize(
@@ -637,6 +655,16 @@ def test_columns_of_several_types_are_fitted_as_text() -> None:
     assert not model(bounds=None).fit(frame, Y).forest_.private
 
 
+def test_bounds_that_are_numbers_make_times_missing() -> None:
+    """One odd value makes objects of the column, so its type is no ground for a refusal."""
+    stay = pandas.to_timedelta(X[:, 0], unit="s")
+    for values in (stay, pandas.Timestamp("2020-01-01") + stay, stay.astype(object)):
+        frame = pandas.DataFrame({"stay": values})
+        assert len(set(model().fit(frame, Y).predict(frame))) == 1
+    seconds = pandas.DataFrame({"stay": stay.total_seconds()})
+    assert (model().fit(seconds, Y).predict(seconds) == Y).mean() > 0.9
+
+
 def sparse() -> Any:
     from scipy.sparse import csr_matrix
 
@@ -675,13 +703,13 @@ BAD: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
         {"classes": None},
         X,
         np.array([1, "a"] * 600, dtype=object),
-        "y has objects that are not all text",
+        "Unknown label type: the objects in y are not all text",
     ),
     "text before numbers": (
         {"classes": None},
         X,
         np.array(["a", 1, 2.5] * 400, dtype=object),
-        "y has objects that are not all text",
+        "Unknown label type: the objects in y are not all text",
     ),
     "no labels": ({}, X, None, "y"),
     "no rows at all": ({}, None, Y, "2D array"),
