@@ -216,6 +216,13 @@ def test_a_capped_dataset_refuses_what_is_not_private(
     assert not account.budget().entries
 
 
+def test_a_cap_refuses_before_a_label_is_looked_at(tmp_path: Path) -> None:
+    fit = model(**capped(tmp_path), classes=None)
+    for y in (Y, np.where(Y == "no", np.nan, 1), np.array([1, "a"] * 600, dtype=object)):
+        with pytest.raises(BudgetError, match="classes were taken from the data"):
+            fit.fit(X, y)
+
+
 def test_an_exact_score_is_refused_on_a_capped_dataset(tmp_path: Path) -> None:
     fitted = model(**capped(tmp_path)).fit(X, Y)
     with pytest.raises(BudgetError, match="evaluate"):
