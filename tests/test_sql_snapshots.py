@@ -1,6 +1,7 @@
 """One rendered statement per template, kept for people to read and compared here.
 
-`python tests/test_sql_snapshots.py --write` writes them after a change that was meant.
+Those of Spark are rendered without Spark. `python tests/test_sql_snapshots.py --write` writes all
+of them after a change that was meant.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import itertools
 import secrets
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -22,6 +25,8 @@ from engine_conformance import COLUMNS, DOMAIN, ROW, ROWS
 
 import dpforest_duckdb.sql
 from dpforest_duckdb import demo
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine import (
     class_counts,
     encoding,
@@ -33,15 +38,21 @@ from dpforest_duckdb.engine import (
 from dpforest_duckdb.engine import rows as coded_rows
 from dpforest_duckdb.engine.base import Coding, Gradients, Splits
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.spark import added_votes as spark_votes
+from dpforest_duckdb.engine.spark import outcomes as spark_outcomes
+from dpforest_duckdb.engine.spark import rows as spark_rows
+from dpforest_duckdb.engine.spark import snapshot as spark_snapshot
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring import score_sql
+from dpforest_duckdb.scoring.codes import SparkDialect
 from dpforest_duckdb.sql import Sql, render
 from dpforest_duckdb.training.evaluation import evaluate_table
 from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, Guarantee, Tree
 
-FOLDER = Path(__file__).parent / "snapshots" / "steps"
+SNAPSHOTS = Path(__file__).parent / "snapshots"
 TEMPLATES = Path(dpforest_duckdb.sql.__file__ or "").parent
+FOLDERS = {"steps": TEMPLATES, "spark": TEMPLATES / "spark"}  # of snapshots, and their templates
 SMALL = Tree(
     kind=np.array([EQUALS, 0, 0]),
     attribute=np.array([0, -1, -1]),
@@ -52,8 +63,14 @@ SMALL = Tree(
 )
 
 
-def statements() -> dict[str, str]:
-    """The first statement that is rendered from each template, in a session that uses them all."""
+def statements() -> dict[str, dict[str, str]]:
+    """By folder, the first statement that is rendered from each template."""
+    return {"steps": _statements(), "spark": _spark_statements()}
+
+
+@contextlib.contextmanager
+def _rendered(*modules: ModuleType) -> Iterator[dict[str, str]]:
+    """Gets the first statement that the modules render from each template."""
     found: dict[str, str] = {}
 
     def recorded(step: str, **values: Any) -> Sql:
@@ -62,14 +79,22 @@ def statements() -> dict[str, str]:
         return made
 
     with contextlib.ExitStack() as stack:
-        coding = (class_counts, coded_rows, encoding, gradients, snapshot, stored_rows)
-        for module in (*coding, score_sql, outcomes, demo):
+        for module in modules:
             stack.enter_context(mock.patch.object(module, "render", recorded))
-        names = (f"{number:06d}" for number in itertools.count())
-        stack.enter_context(mock.patch.object(secrets, "token_hex", side_effect=names))
-        con = stack.enter_context(duckdb.connect())
+        yield found
+
+
+def _statements() -> dict[str, str]:
+    """Those of a session in DuckDB that uses all templates."""
+    coding = (class_counts, coded_rows, encoding, gradients, snapshot, stored_rows)
+    names = (f"{number:06d}" for number in itertools.count())
+    with (
+        _rendered(*coding, score_sql, outcomes, demo) as found,
+        mock.patch.object(secrets, "token_hex", side_effect=names),
+        duckdb.connect() as con,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         _session(con)
-        folder = stack.enter_context(tempfile.TemporaryDirectory())
         demo._make_tables(Path(folder) / "nursery.duckdb")
     return found
 
@@ -104,7 +129,13 @@ def _session(con: duckdb.DuckDBPyConnection) -> None:
     with engine.snapshot(info, shared=True) as rows:
         rows.encode(Coding(replace(domain, attributes=(size,)), ROW, trees=1, sample="all", salt=1))
         rows.encode(Coding(domain, ROW, trees=1, sample="all", salt=1))
-    forest = Forest(
+    forest = _forest(domain)
+    forest.to_sql("t")
+    evaluate_table(engine, forest, engine.table("t"))
+
+
+def _forest(domain: Domain) -> Forest:
+    return Forest(
         name="model",
         recipe="auto",
         guarantee=Guarantee(epsilon="1"),
@@ -113,27 +144,110 @@ def _session(con: duckdb.DuckDBPyConnection) -> None:
         table="t",
         version="VERSION",
     )
-    forest.to_sql("t")
-    evaluate_table(engine, forest, engine.table("t"))
+
+
+class _NoSpark:
+    """Steps that run nothing; each finds no rows, or one of `sums`."""
+
+    dialect = SparkDialect()
+
+    def __init__(self, sums: dict[str, int]) -> None:
+        self._sums = sums
+
+    def rows(self, sql: str, values: Any = None, *, step: str) -> list[tuple[int, ...]]:
+        return [(0,) * self._sums[step]] if step in self._sums else []
+
+    def frame(self, sql: str, values: Any = None, *, step: str) -> None:
+        return None
+
+    def call(self, work: Any) -> Any:
+        return work()
+
+
+class _NoViews:
+    """Views of no rows, with numbers as names."""
+
+    def __init__(self) -> None:
+        self._names = (Sql(f"`view{number}`") for number in itertools.count())
+
+    def view(self, *_: object) -> Sql:
+        return next(self._names)
+
+    stored = view
+
+    def drop(self, view: Sql) -> None:
+        pass
+
+
+def _spark_statements() -> dict[str, str]:
+    """Those of a session that uses all of Spark's templates, without Spark; by their own names."""
+    modules = (spark_rows, spark_snapshot, spark_outcomes, spark_votes)
+    with _rendered(*modules) as found:
+        _spark_session()
+    return {step.removeprefix("spark/"): statement for step, statement in found.items()}
+
+
+def _spark_session() -> None:
+    info = TableInfo("", "", "t", COLUMNS)
+    domain = DOMAIN.bind(COLUMNS)
+    cells = domain.cells
+    field = SimpleNamespace(simpleString=lambda: "int")
+    frame = SimpleNamespace(
+        schema=SimpleNamespace(fields=[SimpleNamespace(name=n, dataType=field) for n in COLUMNS])
+    )
+    steps: Any = _NoSpark({"sum_products": sum(range(len(cells) + 1)), "rate_mixtures": 2})
+    views: Any = _NoViews()
+    rows = spark_snapshot.SparkSnapshot(steps, views, info, lambda: frame, lambda: info)
+    units = rows.encode(Coding(domain, PrivacyUnit("who", 2), trees=3, sample="disjoint", salt=1))
+    units.count_classes(0, 3)
+    splits = Splits([0, 1], [0, 1], [MULTIWAY, THRESHOLD], [0, 1], [3, 3 + cells[0]])
+    with mock.patch.object(spark_rows, "MOST_LOOKUPS", 0):  # stores the nodes
+        units.route(splits, 5 + cells[0])
+        units.route(Splits([4], [1], [EQUALS], [1], [5 + cells[0]]), 7 + cells[0])
+    units.count_leaves(3, 2 + cells[0])
+    alike = rows.encode(Coding(domain, ROW, trees=1, sample="all", salt=1))
+    alike.count_pairs(1, range(cells[1]))
+    alike.sum_products({n: np.arange(size)[:, None] for n, size in enumerate(cells)})
+    alike.count_labels([SMALL])
+    alike.count_scores([np.array([10])], [0, 5])
+    alike.add_votes([SMALL])
+    alike.sum_gradients([SMALL], Gradients(2**16, 1, 1))
+    alike.rate_mixtures([[SMALL], [SMALL]], [(1, 1), (1, 2)], 2)
+    labels = Attribute("label", "categorical", domain.classes, type=COLUMNS["label"])
+    rows.count_outcomes(_forest(domain), labels)
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, str]:
+def found() -> dict[str, dict[str, str]]:
     return statements()
 
 
-@pytest.mark.parametrize("name", sorted(file.stem for file in TEMPLATES.glob("*.sql")))
-def test_each_template_renders_to_its_snapshot(found: dict[str, str], name: str) -> None:
-    kept = FOLDER / f"{name}.sql"
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    sorted((folder, file.stem) for folder, at in FOLDERS.items() for file in at.glob("*.sql")),
+)
+def test_each_template_renders_to_its_snapshot(
+    found: dict[str, dict[str, str]], folder: str, name: str
+) -> None:
+    kept = SNAPSHOTS / folder / f"{name}.sql"
     assert kept.exists(), f"write it with python {Path(__file__).name} --write"
-    assert found[name] == kept.read_text(encoding="utf-8")
+    assert found[folder][name] == kept.read_text(encoding="utf-8")
 
 
-def test_the_counting_statement_names_the_attributes_of_each_block(found: dict[str, str]) -> None:
-    assert "\n-- colour, size\nSELECT" in found["count_classes"]
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_each_snapshot_has_a_template(folder: str) -> None:
+    kept = {file.name for file in (SNAPSHOTS / folder).glob("*")}
+    assert kept == {file.name for file in FOLDERS[folder].glob("*.sql")}
+
+
+def test_the_counting_statement_names_the_attributes_of_each_block(
+    found: dict[str, dict[str, str]],
+) -> None:
+    assert "\n-- colour, size\nSELECT" in found["steps"]["count_classes"]
 
 
 if __name__ == "__main__" and "--write" in sys.argv:
-    FOLDER.mkdir(exist_ok=True, parents=True)
-    for step, statement in statements().items():
-        (FOLDER / f"{step}.sql").write_text(statement, encoding="utf-8")
+    for folder, written in statements().items():
+        (SNAPSHOTS / folder).mkdir(exist_ok=True, parents=True)
+        for step, statement in written.items():
+            (SNAPSHOTS / folder / f"{step}.sql").write_text(statement, encoding="utf-8")

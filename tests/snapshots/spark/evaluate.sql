@@ -1,0 +1,55 @@
+-- Count how often a model is right, by class and by probability, or by its bin.
+-- inputs: the scored rows of a table; outputs: one row per combination that occurs
+-- reads private rows: yes
+SELECT
+  `class`,
+  `right`,
+  `value`,
+  COUNT(*) AS `rows`
+FROM (
+  SELECT
+    *
+  FROM (
+    SELECT
+CASE WHEN `s`.`label` = 'no' THEN 0 WHEN `s`.`label` = 'yes' THEN 1 END AS `class`,
+      CAST(CASE WHEN `s`.`label` = 'no' THEN 0 WHEN `s`.`label` = 'yes' THEN 1 END = CASE WHEN `s`.`dpforest_prediction` = 'no' THEN 0 WHEN `s`.`dpforest_prediction` = 'yes' THEN 1 END AS INT) AS `right`,
+      `s`.`dpforest_p_yes` AS `value`
+    FROM (
+-- Scored by a decision forest of dpforest-duckdb VERSION; reads the table it scores, nothing else.
+-- model: model
+-- predicts: "label" ("no", "yes")
+-- recipe: auto, 1 tree, 3 nodes, 1 deep
+-- guarantee: ε = 1, δ = 0, per row, add-remove neighbours
+-- private: yes
+-- Faster after SET spark.sql.codegen.wholeStage = false, which avoids one long Java method.
+-- Numbers beyond the bounds are in the outermost bins; values outside the domain go to an ELSE branch.
+WITH
+`dpforest_inputs` AS (
+  SELECT
+    t.`label`,
+    t.`size`,
+    -- colour as it is compared
+    CAST(t.`colour` AS STRING) AS `dpforest_input_0`
+  FROM `view1` AS t
+),
+`dpforest_votes` AS (
+  SELECT
+    t.`label`,
+    -- votes for no
+    CASE
+      WHEN t.`dpforest_input_0` = 'red' THEN 700000
+      ELSE 200000
+    END AS `dpforest_votes_0`
+  FROM `dpforest_inputs` AS t
+)
+SELECT
+  t.`label`,
+  CASE WHEN t.`dpforest_votes_0` >= (1000000 - t.`dpforest_votes_0`) THEN 'no' ELSE 'yes' END AS `dpforest_prediction`,
+  CAST(t.`dpforest_votes_0` AS DOUBLE) / 1000000 AS `dpforest_p_no`,
+  CAST((1000000 - t.`dpforest_votes_0`) AS DOUBLE) / 1000000 AS `dpforest_p_yes`
+FROM `dpforest_votes` AS t
+    ) AS s
+    WHERE CASE WHEN `s`.`label` = 'no' THEN 0 WHEN `s`.`label` = 'yes' THEN 1 END IS NOT NULL
+  ) AS labelled
+) AS bounded
+GROUP BY `class`, `right`, `value`
