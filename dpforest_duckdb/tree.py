@@ -63,6 +63,12 @@ class Tree:
     def leaves(self) -> Integers:
         return np.flatnonzero(self.kind == LEAF)
 
+    @property
+    def labels(self) -> Integers:
+        """The class with most votes at each node; those of inner nodes are not used."""
+        labels: Integers = self.votes.argmax(axis=1)
+        return labels
+
     def renumbered(self, numbers: Sequence[int]) -> Tree:
         """The tree with `numbers[attribute]` in place of each attribute's number."""
         attribute = np.append(np.array(numbers, dtype=np.int64), -1)[self.attribute]

@@ -57,17 +57,17 @@ class ClassCounts:
         if self._stored.routed:
             counts = self._of_nodes(first, nodes)
         else:
-            nodes //= len(self._stored.node_classes)
+            copies = self._stored.copies
+            nodes = copies.nodes(nodes)
             if (first, nodes) not in self._at_roots:
                 self._at_roots[first, nodes] = self._of_nodes(first, nodes)
-            counts = list(map(self._stored.of_all_copies, self._at_roots[first, nodes]))
+            counts = list(map(copies.of_all, self._at_roots[first, nodes]))
         self._siblings.fill(counts, first)
         return counts
 
     def by_node(self, first: int, nodes: int) -> Integers:
         """See `CodedRows.count_leaves`."""
         stored = self._stored
-        nodes = nodes if stored.routed else nodes // len(stored.node_classes)
         sql = render(
             "count_leaves",
             node_classes=[
@@ -78,8 +78,8 @@ class ClassCounts:
         )
         found = stored.run(sql, step="count_leaves", fetch="fetchnumpy")
         node, label = np.divmod(np.asarray(found["node_class"], np.int64), stored.classes)
-        counts = dense([node - first, label], found["rows"], (nodes, stored.classes))
-        return stored.of_all_copies(counts)
+        shape = (stored.copies.nodes(nodes), stored.classes)
+        return stored.copies.of_all(dense([node - first, label], found["rows"], shape))
 
     def by_pair(self, attribute: int, bins: Sequence[int]) -> list[Integers]:
         """See `CodedRows.count_pairs`."""
@@ -152,8 +152,7 @@ class ClassCounts:
                     np.asarray(found[of][mine], dtype=np.int64) for of in ("value", "node_class")
                 )
                 node_class -= first * classes
-                tables = block.marginals(code, node_class, found["rows"][mine], nodes * classes)
-                counts += [t.reshape(nodes, classes, -1).transpose(0, 2, 1) for t in tables]
+                counts += block.marginals(code, node_class, found["rows"][mine], nodes, classes)
         return counts
 
     def _groups(

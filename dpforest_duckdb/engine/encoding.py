@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 
 from dpforest_duckdb.domain.table import TableInfo
-from dpforest_duckdb.domain.types import VARCHAR
 from dpforest_duckdb.engine.base import Coding
 from dpforest_duckdb.engine.layout import Layout
 from dpforest_duckdb.engine.leaves import label
@@ -36,14 +35,6 @@ class Encoding:
         domain, unit = self.coding.domain, self.coding.unit
         target = ident("t", domain.target)
         labels = [ident(f"label{number}") for number in range(len(self.coding.first_phase))]
-        by_column = None
-        if not unit.is_row:
-            name, kind = ident("t", unit.column), table.columns[unit.column]
-            by_column = SimpleNamespace(
-                canonical=dialect.canonical_unit(name, kind),
-                key=Sql('encode("unit")' if kind == VARCHAR else '"unit"'),
-                rows=unit.rows,
-            )
         source = self.statements.rows_of(table, [*domain.columns, unit.column])
         return render(
             "encode",
@@ -65,7 +56,7 @@ class Encoding:
             ],
             wrong=Sql(" + ".join(f'CAST({column} <> "class" AS INTEGER)' for column in labels)),
             misclassified_weight=self.coding.misclassified_weight,
-            unit=by_column,
+            unit=dialect.unit("t", unit, table.columns),
             row=self.statements.row_of(table),
             source=self._searched(source),
             **{

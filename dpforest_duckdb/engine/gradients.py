@@ -10,7 +10,7 @@ import numpy as np
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.engine.base import Gradients
 from dpforest_duckdb.engine.exponentials import Shares
-from dpforest_duckdb.engine.grids import scores_of
+from dpforest_duckdb.engine.grids import by_tree, scored_classes, scores_of
 from dpforest_duckdb.engine.leaves import at_leaf, constants, in_grid, leaf_number
 from dpforest_duckdb.engine.stored_rows import StoredRows
 from dpforest_duckdb.sql import Sql, render
@@ -25,8 +25,7 @@ class ScoredRows:
     def __init__(self, stored: StoredRows) -> None:
         self._stored = stored
         self._layout = stored.layout
-        scored = range(stored.classes) if stored.classes > 2 else [1]
-        self._scores = [stored.ident(f"score{label}") for label in scored]
+        self._scores = [stored.ident(f"score{label}") for label in scored_classes(stored.classes)]
         self._scored = False
         self._unstored: list[Tree] = []  # whose votes are not in the stored scores
         self._leaves: dict[Sql, Sql] = {}  # columns of stored leaves, by the SQL of the leaf
@@ -118,12 +117,4 @@ class ScoredRows:
         )
         found = stored.run(sql, step="sum_gradients", fetch="fetchnumpy")
         parts = [found[f"{part}{label}"] for label in shares.by_class for part in "gh"]
-        sums = []
-        for number, tree in enumerate(trees):
-            mine = found["tree"] == number
-            dense = np.zeros((tree.nodes, len(parts)), dtype=np.int64)
-            dense[np.asarray(found["node"][mine])] = np.stack(
-                [part[mine] for part in parts], axis=1
-            )
-            sums.append(dense)
-        return sums
+        return by_tree([tree.nodes for tree in trees], found["tree"], found["node"], parts)

@@ -25,6 +25,19 @@ def dense(keys: Sequence[Integers], rows: Integers, shape: tuple[int, ...]) -> I
     return counts
 
 
+def by_tree(
+    nodes: Sequence[int], tree: Integers, node: Integers, parts: Sequence[Integers]
+) -> list[Integers]:
+    """Per tree, which has so many `nodes`, the dense `sums[node, part]`: group i is at `node[i]` of
+    `tree[i]`.
+    """
+    sums = [np.zeros((size, len(parts)), dtype=np.int64) for size in nodes]
+    for number, dense_sums in enumerate(sums):
+        mine = tree == number
+        dense_sums[np.asarray(node[mine])] = np.stack([part[mine] for part in parts], axis=1)
+    return sums
+
+
 def symmetric(size: int, most: int, values: Callable[[list[list[int]]], Sequence[int]]) -> Integers:
     """A symmetric matrix, by the `values` at up to `most` places [row, column] at a time."""
     matrix = np.zeros((size, size), dtype=np.int64)
@@ -34,6 +47,11 @@ def symmetric(size: int, most: int, values: Callable[[list[list[int]]], Sequence
         one, other = np.transpose(places)
         matrix[one, other] = matrix[other, one] = values(places)
     return matrix
+
+
+def scored_classes(classes: int) -> range:
+    """The classes that have a score: each of them, or the second of two."""
+    return range(classes) if classes > 2 else range(1, 2)
 
 
 def scores_of(votes: Integers) -> list[Integers]:

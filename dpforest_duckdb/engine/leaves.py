@@ -57,7 +57,7 @@ def leaf_number(layout: Layout, tree: Tree) -> Sql:
 
 def label(layout: Layout, tree: Tree) -> Sql:
     """The number of the class that a tree votes for, by the codes of a row."""
-    return at_leaf(layout, tree, tree.votes.argmax(axis=1).tolist())
+    return at_leaf(layout, tree, tree.labels.tolist())
 
 
 def in_grid(layout: Layout, tree: Tree) -> Sql | None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from types import SimpleNamespace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -14,11 +13,11 @@ from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Outcomes
+from dpforest_duckdb.engine.comparisons import compared, free_prefix, outcome_grid
 from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.scoring.codes import Codes
 from dpforest_duckdb.scoring.content import ForestContent
-from dpforest_duckdb.scoring.score_sql import Scored, score_sql, share_names
+from dpforest_duckdb.scoring.score_sql import Scored, score_sql
 from dpforest_duckdb.sql import Sql, render
 
 
@@ -49,12 +48,9 @@ class DuckDBOutcomes:
 
     def grid(self, unit: PrivacyUnit, edges: Sequence[float], salt: int) -> Integers:
         """Dense `counts[label, right, bin]` between edges, with empty cells filled in."""
-        classes = len(self._forest.domain.classes)
         found = self._counted(edges, unit, {"salt": salt})
-        grid = np.zeros((2 if classes == 2 else 1, 2, len(edges) + 1), dtype=np.int64)
-        keys = tuple(np.asarray(found[key], np.int64) for key in ("class", "right", "bin"))
-        grid[keys] = found["rows"]
-        return grid
+        keys = [found[key] for key in ("class", "right", "bin")]
+        return outcome_grid(keys, found["rows"], len(self._forest.domain.classes), edges)
 
     def _counted(
         self,
@@ -85,44 +81,3 @@ class DuckDBOutcomes:
         """Columns as the table spells them."""
         wanted = {fold(name) for name in columns}
         return [name for name in self._table.columns if fold(name) in wanted]
-
-
-def compared(
-    forest: ForestContent,
-    labels: Attribute,
-    table: TableInfo,
-    unit: PrivacyUnit | None,
-    dialect: Codes,
-    prefix: str,
-) -> dict[str, Any]:
-    """What the templates `evaluate` compare in the scored rows `s`, in an engine's SQL.
-
-    `class` and `predicted` are the numbers of a row's class and of its prediction, `value` is a
-    probability: with two classes (`binary`) that of the second, else that of the row's own class.
-    `unit` is None if it is the row.
-    """
-    classes, by_column = forest.domain.classes, None
-    if unit and not unit.is_row:
-        name = dialect.ident("s", unit.column)
-        canonical = dialect.canonical_unit(name, table.columns[unit.column])
-        by_column = SimpleNamespace(canonical=canonical, rows=unit.rows)
-    shares = [dialect.ident("s", name) for name in share_names(forest, prefix)]
-    label = dialect.class_code(labels.values, labels.type, dialect.ident("s", labels.name))
-    arms = " ".join(f"WHEN {number} THEN {share}" for number, share in enumerate(shares))
-    predicted = dialect.ident("s", f"{prefix}prediction")
-    binary = len(classes) == 2
-    return {
-        "class": label,
-        "predicted": dialect.class_code(classes, forest.domain.target_type, predicted),
-        "binary": binary,
-        "value": shares[1] if binary else Sql(f"CASE {label} {arms} END"),
-        "unit": by_column,
-    }
-
-
-def free_prefix(columns: Iterable[str]) -> str:
-    """A prefix that no column of the table begins with."""
-    prefix = "dpforest_"
-    while any(fold(name).startswith(prefix) for name in columns):
-        prefix += "_"
-    return prefix

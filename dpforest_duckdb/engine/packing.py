@@ -82,17 +82,21 @@ class Block:
             found.append(Block(first, (*cells, size), self.word, place.shift))
         return found
 
-    def marginals(self, code: Integers, key: Integers, rows: Integers, keys: int) -> list[Integers]:
-        """Per attribute `counts[key, value]`: `rows[i]` rows have `key[i]` and the joint `code[i]`.
+    def marginals(
+        self, code: Integers, node_class: Integers, rows: Integers, nodes: int, classes: int
+    ) -> list[Integers]:
+        """Per attribute `counts[node, value, class]`: `rows[i]` rows have the joint `code[i]` and
+        `node_class[i]`, which is node * classes + class.
 
         Dense: groups that GROUP BY leaves out are zero. Sums below 2^53 are exact.
         """
-        found = []
+        found, (node, label) = list[Integers](), np.divmod(node_class, classes)
         for attribute, cells in zip(self.attributes, self.cells, strict=True):
-            place = self.place_of(attribute)
+            place, shape = self.place_of(attribute), (nodes, cells, classes)
             value = (code >> (place.shift - self.shift)) & place.mask
-            counted = np.bincount(key * cells + value, weights=rows, minlength=keys * cells)
-            found.append(counted.astype(np.int64).reshape(keys, cells))
+            cell = (node * cells + value) * classes + label
+            counted = np.bincount(cell, weights=rows, minlength=nodes * cells * classes)
+            found.append(counted.astype(np.int64).reshape(shape))
         return found
 
 

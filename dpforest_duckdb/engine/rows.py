@@ -118,7 +118,7 @@ class DuckDBRows:
                     node_class=node_class,
                     shift=int(shift),
                     label=column,
-                    labels=Sql(tree.votes.argmax(axis=1).tolist()),
+                    labels=Sql(tree.labels.tolist()),
                 )
                 for node_class, shift, column, tree in zip(
                     walk.node_classes, shifts[:-1], columns, trees, strict=True

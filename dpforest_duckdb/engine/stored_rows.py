@@ -14,6 +14,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Coding, Splits
+from dpforest_duckdb.engine.copies import Copies
 from dpforest_duckdb.engine.encoding import Encoding
 from dpforest_duckdb.engine.layout import Layout
 from dpforest_duckdb.engine.leaves import at_leaf
@@ -151,19 +152,18 @@ class StoredRows:
         return self._version > 0 or self.tests_splits
 
     @property
+    def copies(self) -> Copies:
+        """Which of the trees are counted."""
+        return Copies(len(self.node_classes), self.routed)
+
+    @property
     def counted(self) -> list[Sql]:
-        """The node_class columns to count: only the first until there is a split, because every
-        tree then has all rows at its root.
-        """
-        return self.node_classes if self.routed else self.node_classes[:1]
+        """The node_class columns to count."""
+        return self.node_classes[: self.copies.counted]
 
     def counted_codes(self, node_class: Sql) -> Sql:
         """The coded rows with one node_class column; a statement has a SELECT for each column."""
         return self._with([node_class]) if self.routed else self.codes
-
-    def of_all_copies(self, counts: Integers) -> Integers:
-        """The counts of every tree's nodes; without a split, those of the first root repeated."""
-        return counts if self.routed else np.repeat(counts, len(self.node_classes), axis=0)
 
     def route(self, splits: Splits, nodes: int) -> None:
         """See `CodedRows.route`."""

@@ -5,12 +5,14 @@ Training and scoring use the same tests of a column, so both treat a row in the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dpforest_duckdb.domain import Attribute
-from dpforest_duckdb.domain.types import ColumnType
+from dpforest_duckdb.domain.types import VARCHAR, ColumnType
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.dialects.base import Dialect
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.scoring.dialects.spark import Spark
@@ -18,6 +20,17 @@ from dpforest_duckdb.sql import Sql
 
 MANY_EDGES = 16  # of an attribute: with more, the CASE takes longer to plan than a search
 MAX_LOOKED_UP = 1024  # from the first to the last edge: a longer list takes long to parse
+
+
+@dataclass(frozen=True)
+class UnitColumn:
+    """A column of privacy units: the `canonical` form of each, what is hashed of that (`key`), and
+    the most `rows` of a unit that are used. Templates name the canonical column `unit`.
+    """
+
+    canonical: Sql
+    key: Sql
+    rows: int
 
 
 class Codes(Dialect):
@@ -80,6 +93,23 @@ class Codes(Dialect):
             return Sql(f"CASE WHEN {column} > -{whole} AND {column} < {whole} THEN {column} END")
         return column
 
+    def hashed_unit(self, unit: Sql, kind: ColumnType) -> Sql:
+        """What is hashed of a canonical unit, so that all its rows are in one tree."""
+        return unit
+
+    def unit(
+        self, row: str, unit: PrivacyUnit, columns: Mapping[str, ColumnType]
+    ) -> UnitColumn | None:
+        """What templates use of the privacy unit of a row with an alias; None if it is the row."""
+        if unit.column == "row":
+            return None
+        kind = columns[unit.column]
+        return UnitColumn(
+            canonical=self.canonical_unit(self.ident(row, unit.column), kind),
+            key=self.hashed_unit(self.ident("unit"), kind),
+            rows=unit.rows,
+        )
+
     def _bins(self, attribute: Attribute, column: Sql, low: int, high: int) -> str:
         """Balanced CASE over bins low … high, with few comparisons."""
         if low == high:
@@ -106,6 +136,9 @@ class DuckDBDialect(Codes, DuckDB):
         bins = np.repeat(range(len(edges) + 1), [1, *np.diff(edges), 1]).tolist()  # of low … high
         place = f"CAST(greatest(least({column}, {high}), {low}) AS BIGINT) - ({low}) + 1"
         return Sql(f"CAST('{bins}' AS {unsigned(len(edges))}[])[{place}]")
+
+    def hashed_unit(self, unit: Sql, kind: ColumnType) -> Sql:
+        return Sql(f"encode({unit})") if kind == VARCHAR else unit
 
     def many_edges(self, attribute: Attribute) -> Sql | None:
         """The edges of a numeric attribute as a list, for a binary search.
@@ -144,6 +177,12 @@ class SparkDialect(Codes, Spark):
     def canonical_unit(self, column: Sql, kind: ColumnType) -> Sql:
         unit = super().canonical_unit(column, kind)
         return Sql(f"({unit}) + 0") if kind.family == "float" else unit  # makes 0 of -0
+
+    def hashed_unit(self, unit: Sql, kind: ColumnType) -> Sql:
+        """The least of the unit's spellings, where a collation takes different texts for one."""
+        if " collate " not in kind.name:
+            return unit
+        return Sql(f"min({unit} COLLATE UTF8_BINARY) OVER (PARTITION BY {unit})")
 
 
 def unsigned(largest: int) -> Sql:

@@ -10,7 +10,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Outcomes
-from dpforest_duckdb.engine.outcomes import compared, free_prefix
+from dpforest_duckdb.engine.comparisons import compared, free_prefix, outcome_grid
 from dpforest_duckdb.engine.spark.steps import Rows, Steps
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
@@ -39,10 +39,8 @@ class SparkOutcomes:
     def grid(self, unit: PrivacyUnit, edges: Sequence[float], salt: int) -> Integers:
         """Dense `counts[label, right, bin]` between edges, with empty cells filled in."""
         found = np.array(self._counted(edges, unit, salt), dtype=np.int64).reshape(-1, 4)
-        classes = len(self._forest.domain.classes)
-        grid = np.zeros((2 if classes == 2 else 1, 2, len(edges) + 1), dtype=np.int64)
-        grid[tuple(found[:, :3].T)] = found[:, 3]
-        return grid
+        *keys, rows = found.T
+        return outcome_grid(keys, rows, len(self._forest.domain.classes), edges)
 
     def _counted(self, edges: Sequence[float], unit: PrivacyUnit | None, salt: int) -> Rows:
         """The counts by class, prediction and probability, or its bin between `edges`."""

@@ -17,15 +17,22 @@ import numpy as np
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.table import TableInfo
-from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.engine.base import (
     POINTS,
     Coding,
     Gradients,
     Splits,
 )
+from dpforest_duckdb.engine.copies import Copies
 from dpforest_duckdb.engine.exponentials import Mixture, Shares
-from dpforest_duckdb.engine.grids import dense, in_dimensions, scores_of, symmetric
+from dpforest_duckdb.engine.grids import (
+    by_tree,
+    dense,
+    in_dimensions,
+    scored_classes,
+    scores_of,
+    symmetric,
+)
 from dpforest_duckdb.engine.siblings import Siblings
 from dpforest_duckdb.engine.spark.added_votes import AddedVotes
 from dpforest_duckdb.engine.spark.layout import Layout
@@ -57,8 +64,7 @@ class SparkRows:
         self._nodes = [self._ident(f"node{copy}") for copy in range(copies)]
         self._leaves = list[Leaves]()
         self._view = Sql("")
-        scored = range(self._classes) if self._classes > 2 else [1]
-        self._scores = [self._ident(f"score{label}") for label in scored]
+        self._scores = [self._ident(f"score{label}") for label in scored_classes(self._classes)]
         self._added = AddedVotes(self._layout, self._scores, steps.dialect)
         self._stored = {0}  # the node columns that the stored rows have
         self._routed = False
@@ -66,16 +72,9 @@ class SparkRows:
 
     def encode(self, source: SourceView, table: TableInfo, coding: Coding) -> None:
         dialect, domain, unit = self._steps.dialect, self._domain, coding.unit
-        by_column = None
-        if not unit.is_row:
-            name, kind = self._ident("t", unit.column), table.columns[unit.column]
-            by_column = SimpleNamespace(
-                canonical=dialect.canonical_unit(name, kind), key=_hashed(kind), rows=unit.rows
-            )
         roots = range(coding.parts) if len(self._nodes) == 1 else None
         self._leaves = [Leaves.at(self._layout, roots or [n]) for n in range(len(self._nodes))]
         walked, leaves = self._walked(Sql("kept"), coding.first_phase)
-        labels = [tree.votes.argmax(axis=1).tolist() for tree in coding.first_phase]
         codes = [
             dialect.code(attribute, self._compared(attribute.column, number))
             for number, attribute in enumerate(domain.attributes)
@@ -88,13 +87,13 @@ class SparkRows:
                     self._layout.words, self._layout.packed(codes), strict=True
                 )
             ],
-            unit=by_column,
+            unit=dialect.unit("t", unit, table.columns),
             row_hash=source.row_hash,
             source=source.view,
             labelled=walked if coding.first_phase else None,
             wrongs=[
-                Sql(f"{self._get(each, leaf)} <> `class`")
-                for each, leaf in zip(labels, leaves, strict=True)
+                Sql(f"{self._get(tree.labels.tolist(), leaf)} <> `class`")
+                for tree, leaf in zip(coding.first_phase, leaves, strict=True)
             ],
             misclassified_weight=coding.misclassified_weight,
             bootstrap=coding.sample == "bootstrap",
@@ -118,15 +117,9 @@ class SparkRows:
         return Sql(f"get({self._steps.dialect.numbers(values, kind)}, {node})")
 
     @property
-    def _counted(self) -> list[Sql]:
-        """The node columns to count: only the first until there is a split, because every tree then
-        has all rows at its root.
-        """
-        return self._nodes if self._routed else self._nodes[:1]
-
-    def _of_all_copies(self, counts: Integers) -> Integers:
-        """The counts of every tree's nodes; without a split, those of the first root repeated."""
-        return counts if self._routed else np.repeat(counts, len(self._nodes), axis=0)
+    def _copies(self) -> Copies:
+        """Which of the trees are counted."""
+        return Copies(len(self._nodes), self._routed)
 
     def _node(self, copy: int, places: Integers | None = None) -> Sql:
         """The node of a row in one of the trees; or `places[node]`, which is 0 beyond its end."""
@@ -144,17 +137,16 @@ class SparkRows:
         )
 
     def _one_node(self, places: Integers | None = None) -> Sql:
-        copies = range(len(self._nodes) if self._routed else 1)
-        nodes = [self._node(copy, places) for copy in copies]
+        nodes = [self._node(copy, places) for copy in range(self._copies.counted)]
         words = self._layout.words
         return Sql(f"({render('spark/nodes', words=words, nodes=nodes, codes=self._view)})")
 
     def count_classes(self, first: int, nodes: int) -> list[Integers]:
-        nodes = nodes if self._routed else nodes // len(self._nodes)
+        nodes = self._copies.nodes(nodes)
         wanted = self._siblings.counted(first, nodes)
         places = np.zeros(first + nodes, dtype=np.int64)
         places[wanted] = wanted - first + 1
-        layout, keys = self._layout, nodes * self._classes
+        layout = self._layout
         size = int(layout.starts[-1])
         sql = render(
             "spark/count_classes",
@@ -164,27 +156,24 @@ class SparkRows:
             size=size,
         )
         group, rows = self._numbers(self._steps.rows(sql, step="count_classes"), 2)
-        key, code = np.divmod(group, size)
+        node_class, code = np.divmod(group, size)
         counts = list[Integers]()
         for block, low in zip(layout.blocks, layout.starts, strict=False):
             mine = (code >= low) & (code < low + block.size)
-            tables = block.marginals(code[mine] - low, key[mine], rows[mine], keys)
-            counts += [
-                self._of_all_copies(
-                    table.reshape(nodes, self._classes, -1).transpose(0, 2, 1).copy()
-                )
-                for table in tables
-            ]
+            tables = block.marginals(
+                code[mine] - low, node_class[mine], rows[mine], nodes, self._classes
+            )
+            counts += map(self._copies.of_all, tables)
         self._siblings.fill(counts, first)
         return counts
 
     def count_leaves(self, first: int, nodes: int) -> Integers:
-        nodes = nodes if self._routed else nodes // len(self._nodes)
         sql = render("spark/count_leaves", nodes=self._one_node())
         node, label, rows = self._numbers(self._steps.rows(sql, step="count_leaves"), 3)
         wanted = node >= first
         keys = [node[wanted] - first, label[wanted]]
-        return self._of_all_copies(dense(keys, rows[wanted], (nodes, self._classes)))
+        shape = (self._copies.nodes(nodes), self._classes)
+        return self._copies.of_all(dense(keys, rows[wanted], shape))
 
     def count_scores(self, votes: Sequence[Integers], cuts: Sequence[int]) -> Integers:
         bins = [self._ident(f"bin{number}") for number in range(len(votes))]
@@ -220,9 +209,8 @@ class SparkRows:
         for other, size in enumerate(sizes):
             low, high = layout.offsets[other], layout.offsets[other + 1]
             mine = (second >= low) & (second < high)
-            table = np.zeros((max(bins) + 1, size, self._classes), dtype=np.int64)
-            table[first[mine], second[mine] - low, label[mine]] = rows[mine]
-            counts.append(table)
+            keys = [first[mine], second[mine] - low, label[mine]]
+            counts.append(dense(keys, rows[mine], (max(bins) + 1, size, self._classes)))
         return counts
 
     def sum_products(self, positions: Mapping[int, Integers]) -> Integers:
@@ -249,7 +237,7 @@ class SparkRows:
                 SimpleNamespace(
                     column=self._ident(f"label{number}"),
                     leaf=leaf,
-                    labels=self._steps.dialect.numbers(tree.votes.argmax(axis=1).tolist()),
+                    labels=self._steps.dialect.numbers(tree.labels.tolist()),
                 )
                 for number, (tree, leaf) in enumerate(zip(trees, leaves, strict=True))
             ],
@@ -279,13 +267,7 @@ class SparkRows:
         tree, node, *parts = self._numbers(
             self._steps.rows(sql, step="sum_gradients"), 2 + 2 * len(shares.by_class)
         )
-        sums = []
-        for number, each in enumerate(trees):
-            mine = tree == number
-            dense = np.zeros((each.nodes, len(parts)), dtype=np.int64)
-            dense[node[mine]] = np.stack([part[mine] for part in parts], axis=1)
-            sums.append(dense)
-        return sums
+        return by_tree([each.nodes for each in trees], tree, node, parts)
 
     def rate_mixtures(
         self, models: Sequence[Sequence[Tree]], mixtures: Sequence[Sequence[int]], one_in: int
@@ -379,12 +361,3 @@ class SparkRows:
     def drop(self) -> None:
         self._views.drop(self._view)
         self._siblings.forget()
-
-
-def _hashed(kind: ColumnType) -> Sql:
-    """What is hashed of a unit, so that its rows are in one tree: the least of its spellings, where
-    a collation takes different texts for one unit.
-    """
-    if " collate " not in kind.name:
-        return Sql("`unit`")
-    return Sql("min(`unit` COLLATE UTF8_BINARY) OVER (PARTITION BY `unit`)")
