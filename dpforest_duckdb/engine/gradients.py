@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -33,30 +34,6 @@ class ScoredRows:
     def add_votes(self, trees: Sequence[Tree]) -> None:
         self._unstored += trees  # until the scores are read
 
-    def _store_votes(self, trees: Mapping[Sql, Tree]) -> None:
-        """Store the scores with all votes, and the leaves of the `trees` that are summed next.
-
-        So leaves need not be found again when the votes of these trees are added: DuckDB takes long
-        to plan a statement with large trees.
-        """
-        leaves = {leaf: self._stored.ident(f"next{number}") for number, leaf in enumerate(trees)}
-        self._stored.replace(
-            "add_votes",
-            codes=self._stored.codes,
-            columns=[*self._layout.words, *self._stored.node_classes],
-            scores=self._scores,
-            scored=self._scored,
-            trees=[self._votes(tree, f"leaf{n}") for n, tree in enumerate(self._unstored)],
-            leaves=leaves,
-            cells={
-                self._layout.separate[attribute]: self._layout.code_of(attribute)
-                for tree in [*self._unstored, *trees.values()]
-                for attribute in np.unique(tree.attribute[tree.kind != LEAF]).tolist()
-                if not in_grid(self._layout, tree)
-            },
-        )
-        self._scored, self._unstored, self._leaves = True, [], leaves
-
     def _with_votes(self, trees: Mapping[Sql, Tree]) -> Sql:
         """The coded rows with their scores, for a statement that needs the leaves of `trees`.
 
@@ -67,17 +44,38 @@ class ScoredRows:
         cheap = not large and all(in_grid(self._layout, tree) for tree in self._unstored)
         if not self._scored or not cheap or len(self._unstored) > MAX_UNSTORED:
             self._store_votes(large)
-        codes = self._stored.codes
         if not self._unstored:
-            return codes
-        voting = [self._votes(tree, f"unstored{n}") for n, tree in enumerate(self._unstored)]
-        leaves = ", ".join(f"{tree.value} AS {tree.column}" for tree in voting)
-        scores = ", ".join(
-            f"{score} + {' + '.join(tree.votes[number] for tree in voting)} AS {score}"
-            for number, score in enumerate(self._scores)
-        )
-        columns = ", ".join([*self._layout.words, *self._stored.node_classes])
-        return Sql(f"(SELECT {columns}, {scores} FROM (SELECT *, {leaves} FROM {codes}))")
+            return self._stored.codes
+        return Sql(f"({render('add_votes', made=None, leaves={}, **self._added(self._unstored))})")
+
+    def _store_votes(self, trees: Mapping[Sql, Tree]) -> None:
+        """Store the scores with all votes, and the leaves of the `trees` that are summed next.
+
+        So leaves need not be found again when the votes of these trees are added: DuckDB takes long
+        to plan a statement with large trees.
+        """
+        leaves = {leaf: self._stored.ident(f"next{number}") for number, leaf in enumerate(trees)}
+        found = [*self._unstored, *trees.values()]
+        self._stored.replace("add_votes", leaves=leaves, **self._added(found))
+        self._scored, self._unstored, self._leaves = True, [], leaves
+
+    def _added(self, found: Sequence[Tree]) -> dict[str, Any]:
+        """What the template needs to add the votes that are not stored. The leaves of the trees
+        `found` are found in the same statement.
+        """
+        return {
+            "codes": self._stored.codes,
+            "columns": [*self._layout.words, *self._stored.node_classes],
+            "scores": self._scores,
+            "scored": self._scored,
+            "trees": [self._votes(tree, f"leaf{n}") for n, tree in enumerate(self._unstored)],
+            "cells": {
+                self._layout.separate[attribute]: self._layout.code_of(attribute)
+                for tree in found
+                for attribute in np.unique(tree.attribute[tree.kind != LEAF]).tolist()
+                if not in_grid(self._layout, tree)
+            },
+        }
 
     def _votes(self, tree: Tree, leaf: str) -> SimpleNamespace:
         """What the template needs to add a tree's votes: a column, and from it each score's votes.

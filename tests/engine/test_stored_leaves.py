@@ -47,10 +47,11 @@ def test_sums_are_the_same_whether_leaves_are_stored_or_not(classes: int) -> Non
         return replace(tree, votes=votes)
 
     a, b, c = map(voting, random_trees(domain, 3, 4, SecureBits()))
-    sweep, scale = voting(one_split(domain, 0)), Gradients(2**16, 2, 1)
+    sweep, other, scale = *(voting(one_split(domain, n)) for n in (0, 1)), Gradients(2**16, 2, 1)
     turns = [([a, b], [sweep]), ([c], [a, sweep]), ([sweep], [c, b]), ([a], []), ([a], [c])]
+    turns += [([b, c], [b]), ([c], [sweep, other]), ([other], [])]  # the last adds in its statement
     rows, voted = coded(), list[Tree]()
-    for summed, added in [*turns, ([b, c], [b])]:
+    for summed, added in turns:
         fresh = coded()
         fresh.add_votes(voted)
         found = rows.sum_gradients(summed, scale)

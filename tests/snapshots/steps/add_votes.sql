@@ -3,7 +3,7 @@
 -- scores, or if an earlier statement stored the tree's leaf, the value is the number of the leaf, and
 -- the votes of the leaves are constants. The leaves of large trees that are summed next are stored.
 -- inputs: the TEMP table of codes, the trees
--- outputs: a new table of codes and scores
+-- outputs: codes and scores, as a new table or for a statement that reads them at once
 -- reads private rows: yes
 CREATE TEMP TABLE "temp"."main"."dpforest_000003_1" AS
 SELECT
