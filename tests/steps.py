@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import weakref
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -25,7 +27,6 @@ from dpforest_duckdb.training.context import RunContext
 from dpforest_duckdb.training.preliminary import row_counts
 
 ROW = PrivacyUnit("row")
-_OPEN: list[Any] = []  # snapshots, which last as long as the tests
 
 
 def charge(epsilon: int = NANO, unit: PrivacyUnit = ROW, *, private: bool = True) -> Charge:
@@ -37,11 +38,13 @@ def charge(epsilon: int = NANO, unit: PrivacyUnit = ROW, *, private: bool = True
 def encode(
     engine: Engine, table: TableInfo, domain: Domain, unit: PrivacyUnit, **options: Any
 ) -> Any:
-    """The coded rows of a table, from a snapshot of its own."""
-    snapshot = engine.snapshot(table)
-    _OPEN.append(snapshot)
+    """The coded rows of a table, from a snapshot of its own, which ends when they are forgotten."""
     likely_rows = options.pop("likely_rows", 0)
-    return snapshot.__enter__().encode(Coding(domain, unit, **options), likely_rows=likely_rows)
+    with contextlib.ExitStack() as stack:
+        snapshot = stack.enter_context(engine.snapshot(table))
+        rows = snapshot.encode(Coding(domain, unit, **options), likely_rows=likely_rows)
+        weakref.finalize(rows, stack.pop_all().close)
+    return rows
 
 
 def adapted(
