@@ -14,10 +14,10 @@ from typing import Any
 
 import duckdb
 from typer import testing
+from visits import DDL, SECRET, filling
 
 from dpforest_duckdb.cli import app
 
-SECRET = "planted-value"  # begins every name in the private table: no output may hold it
 PROGRAM = "from dpforest_duckdb.cli import main; main()"
 FOREST_KEYS = {"model", "recipe", "epsilon", "delta", "private", "trees", "nodes", "depth"}
 
@@ -25,10 +25,8 @@ FOREST_KEYS = {"model", "recipe", "epsilon", "delta", "private", "trees", "nodes
 testing._get_command = cache(testing._get_command)
 
 VISITS = (
-    "CREATE TABLE visits (who VARCHAR, age INTEGER CHECK (age BETWEEN 0 AND 99), "
-    "city ENUM ('Bern', 'Genf', 'Zug'), ill BOOLEAN)",
-    f"INSERT INTO visits SELECT '{SECRET}-' || i // 4, i % 100, "
-    "['Bern', 'Genf', 'Zug'][i % 3 + 1], i % 100 > 60 FROM range(1000) r(i)",
+    DDL,
+    filling(),
     "CREATE TABLE fresh AS SELECT * FROM visits USING SAMPLE 1 ROWS (reservoir, 1)",
     "INSERT INTO fresh VALUES (NULL, NULL, NULL, NULL), ('x', 61, 'Zug', true), "
     "('y', 3, NULL, false)",

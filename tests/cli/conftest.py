@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from shell import SECRET
+from visits import SECRET
 
 
 @pytest.fixture

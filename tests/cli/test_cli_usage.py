@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from shell import SECRET, dpforest, state, train
+from shell import dpforest, state, train
+from visits import SECRET
 
 from dpforest_duckdb.cli.sections import SECTIONS
 

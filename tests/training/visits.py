@@ -8,6 +8,7 @@ import duckdb
 
 from dpforest_duckdb import prepare
 
+SECRET = "planted-value"  # begins every name in the private table: no output may hold it
 DDL = """CREATE TABLE visits (
     who VARCHAR,
     age INTEGER CHECK (age BETWEEN 0 AND 99),
@@ -16,12 +17,17 @@ DDL = """CREATE TABLE visits (
 )"""
 
 
-def visits(con: duckdb.DuckDBPyConnection, rows: int = 1000, where: str = "") -> None:
-    con.execute(DDL.replace("TABLE ", f"TABLE {where}"))
-    con.execute(
-        f"INSERT INTO {where}visits SELECT 'secret-' || i // 4, i % 100, "
+def filling(rows: int = 1000, where: str = "") -> str:
+    """The statement that makes up rows of the table."""
+    return (
+        f"INSERT INTO {where}visits SELECT '{SECRET}-' || i // 4, i % 100, "
         f"['Bern', 'Genf', 'Zug'][i % 3 + 1], i % 100 > 60 FROM range({rows}) r(i)"
     )
+
+
+def visits(con: duckdb.DuckDBPyConnection, rows: int = 1000, where: str = "") -> None:
+    con.execute(DDL.replace("TABLE ", f"TABLE {where}"))
+    con.execute(filling(rows, where))
 
 
 def ready(con: duckdb.DuckDBPyConnection, tmp_path: Path, **options: object) -> object:
