@@ -34,7 +34,7 @@ from dpforest_duckdb.recipes import RECIPES
 from dpforest_duckdb.recipes.ours.greedy_tree import GREEDY_TREE
 from dpforest_duckdb.recipes.recipe import Adaptation
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.scoring.codes import DuckDBDialect
+from dpforest_duckdb.scoring.codes import DuckDBCodes
 from dpforest_duckdb.splits.choose import Choice, Chooser, Drawn
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.run import Run
@@ -264,7 +264,7 @@ def bare(con: Connection, job: Job) -> Outcome:
     clock, columns = Clock(), names(job.attributes)
     types = {name: column_type(number, job.mixed) for number, name in enumerate(columns)}
     bound = domain(job.attributes, job.mixed).bind(column_types({**types, TARGET: "INTEGER"}))
-    dialect = DuckDBDialect()
+    dialect = DuckDBCodes()
     codes = ", ".join(
         f"CAST({dialect.code(a, dialect.ident(a.name))} AS UTINYINT) AS {a.name}"
         for a in bound.attributes

@@ -40,14 +40,14 @@ from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.recipe import Recipe
-from dpforest_duckdb.scoring.codes import DuckDBDialect
+from dpforest_duckdb.scoring.codes import DuckDBCodes
 from dpforest_duckdb.training.run import Run, grown_forest
 from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, THRESHOLD, Tree, branch_of
 
 CODINGS = 512  # of attributes, kept for a table
 FEW_SPLITS = 64  # of a tree that is read split by split
 BLOCK = 16_384  # rows whose gradients are computed at a time: they fit into a processor's cache
-DIALECT = DuckDBDialect()
+DIALECT = DuckDBCodes()
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ from dpforest_duckdb.engine.spark import snapshot as spark_snapshot
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring import score_sql
-from dpforest_duckdb.scoring.codes import SparkDialect
+from dpforest_duckdb.scoring.codes import SparkCodes
 from dpforest_duckdb.sql import Sql, render
 from dpforest_duckdb.training.evaluation import evaluate_table
 from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, Guarantee, Tree
@@ -149,7 +149,7 @@ def _forest(domain: Domain) -> Forest:
 class _NoSpark:
     """Steps that run nothing; each finds no rows, or one of `sums`."""
 
-    dialect = SparkDialect()
+    dialect = SparkCodes()
 
     def __init__(self, sums: dict[str, int]) -> None:
         self._sums = sums

@@ -22,7 +22,7 @@ from dpforest_duckdb.engine.written_values import (
     shortest_number,
     written_number,
 )
-from dpforest_duckdb.scoring.codes import DuckDBDialect
+from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.sql import Sql
 
 _TEXTS = ("text", "other")  # families of types whose values are read by their text
@@ -59,7 +59,7 @@ def cast(
     keep: bool = False,
 ) -> Sql:
     """A column in another type and under another name; for `keep` see `_category`."""
-    ident = DuckDBDialect().ident
+    ident = DuckDB().ident
     column = ident(name)
     if categories is None:
         read = _cast(column, stored, kind)
@@ -148,7 +148,7 @@ def plain_text_sql(text: str) -> str:
     bytes: '(1+0j)' or "b'1'" of 1. None of the functions fails for any text.
     """
     schema = "system.main"
-    missing = ", ".join(map(DuckDBDialect().text, MISSING))
+    missing = ", ".join(map(DuckDB().text, MISSING))
     real = f"{schema}.regexp_extract(t, '^\\((.*)[+-]0j\\)$', 1)"
     wrapped = f"{schema}.length(t) > 2 AND {schema}.left(t, 2) IN ('b''', 'b\"')"
     return _bound(
@@ -170,7 +170,7 @@ def _category(
     numbers, the category that is written as numbers are comes first, then the shortest. Any other
     value is one and the same, because its text may depend on the others; or, with `keep`, its text.
     """
-    dialect = DuckDBDialect()
+    dialect = DuckDB()
     column, text = dialect.ident(name), dialect.ident(f"{name} as text")
     ordered = sorted(categories, key=lambda each: (written_number(each) is None, len(each)))
     alike = [each for each in categories if plain_text(each) == each]
@@ -227,7 +227,7 @@ def _moment(text: str) -> str:
 def _text_of(category: str) -> str | None:
     """The plain text of a category in SQL, if it is another one than its own."""
     plain = plain_text(category)
-    return None if plain is None or plain == category else str(DuckDBDialect().text(plain))
+    return None if plain is None or plain == category else str(DuckDB().text(plain))
 
 
 def _number_of(category: str) -> str | None:

@@ -26,7 +26,7 @@ from dpforest_duckdb.engine.connect import CATALOG
 from dpforest_duckdb.engine.memory_database import DatabaseOpener, GivenDatabase, MemoryDatabase
 from dpforest_duckdb.engine.sources import ReadableRows
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.scoring.codes import DuckDBDialect
+from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.sql import Sql
 
 PARQUET, CSV = (".parquet", ".pq"), (".csv", ".tsv", ".csv.gz", ".tsv.gz")
@@ -314,7 +314,7 @@ def _agree(first: str, second: str) -> bool:
 
 
 def _parquet(files: Sequence[Path]) -> Sql:
-    text = DuckDBDialect().text
+    text = DuckDB().text
     names = ", ".join(text(str(file)) for file in files)
     return Sql(
         f"read_parquet([{names}], union_by_name = true, hive_partitioning = false, "
@@ -339,7 +339,7 @@ def _csv(files: Sequence[Path], header: Header) -> Sql:
     a file: several would look for records in its middle, and might begin in a quoted value. The
     rows after a record that is longer than a buffer may be lost, so buffers are large.
     """
-    dialect = DuckDBDialect()
+    dialect = DuckDB()
     names = ", ".join(dialect.text(str(file)) for file in files)
     columns = ", ".join(f"'column{number}': 'VARCHAR'" for number in range(len(header.names)))
     read = (

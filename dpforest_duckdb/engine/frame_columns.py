@@ -9,10 +9,10 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Mask
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.scoring.codes import DuckDBDialect
+from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.sql import Sql
 
-ident = DuckDBDialect().ident
+ident = DuckDB().ident
 _NAME, _ARROW = "dpforest frame", "dpforest arrow frame"
 _FRAME = ident(_NAME)
 

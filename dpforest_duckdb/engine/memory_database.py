@@ -17,7 +17,7 @@ from dpforest_duckdb.engine.connect import MEMORY, open_database
 from dpforest_duckdb.engine.snapshot import new_cursor
 from dpforest_duckdb.engine.sources import ReadableRows
 from dpforest_duckdb.engine.statements import Statements
-from dpforest_duckdb.scoring.codes import DuckDBDialect
+from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.sql import Sql
 
 
@@ -73,7 +73,7 @@ class MemoryDatabase(Statements):
 
     def opened(self, table: TableInfo, kind: str, rows: Sql) -> ReadableRows:
         """Rows under the name of a table: `kind` is TABLE (a copy) or VIEW (no copy)."""
-        name = DuckDBDialect().ident(table.catalog, table.schema, table.name)
+        name = DuckDB().ident(table.catalog, table.schema, table.name)
 
         def fill() -> None:
             self.run(f"CREATE {kind} {name} AS {rows}", step="read")

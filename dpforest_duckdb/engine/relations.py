@@ -23,7 +23,7 @@ from dpforest_duckdb.engine.query_reads import refuse_unreadable
 from dpforest_duckdb.engine.snapshot import new_cursor
 from dpforest_duckdb.engine.sources import ReadableRows
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.scoring.codes import DuckDBDialect
+from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Relation:
 
         The connection is in one transaction from here until the rows are read.
         """
-        engine, ident = self.engine, DuckDBDialect().ident
+        engine, ident = self.engine, DuckDB().ident
         name = ident(table.catalog, table.schema, table.name)
         columns = selected(self.columns, table.columns)
         alias = f"dpforest_{secrets.token_hex(6)}"  # a table or view of this name would be read

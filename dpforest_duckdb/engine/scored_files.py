@@ -16,8 +16,8 @@ from dpforest_duckdb.engine.files import opened_files
 from dpforest_duckdb.engine.memory_database import NewDatabase
 from dpforest_duckdb.engine.read_types import declared_type
 from dpforest_duckdb.errors import UsageError
-from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.scoring.content import ForestContent
+from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.scoring.score_sql import Scored, no_column, score_sql, share_names
 from dpforest_duckdb.sql import Sql
 
@@ -46,7 +46,7 @@ def score_files(
 
     `suffix` is that of the kind of file to write. Raises `DpforestError`.
     """
-    dialect = DuckDBDialect()
+    dialect = DuckDB()
     source = opened_files(files, NewDatabase(con, trace, out))
     columns = column_types(source.columns)
     table = TableInfo(source.catalog, "main", source.name, columns)

@@ -16,12 +16,12 @@ from dpforest_duckdb.engine.frames import is_frame
 from dpforest_duckdb.engine.read_types import categories_of, declared_type
 from dpforest_duckdb.engine.relations import columns_of
 from dpforest_duckdb.errors import DpforestError, UsageError
-from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.scoring.content import ForestContent
+from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.scoring.score_sql import Scored, score_sql
 
 _ALIAS = "dpforest_rows"  # what a query calls the relation that it reads
-_ROWS = DuckDBDialect().ident(_ALIAS)
+_ROWS = DuckDB().ident(_ALIAS)
 
 
 def predicted(

@@ -14,7 +14,7 @@ import duckdb
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Trace
 from dpforest_duckdb.errors import DpforestError, UsageError
-from dpforest_duckdb.scoring.codes import DuckDBDialect
+from dpforest_duckdb.scoring.codes import DuckDBCodes
 from dpforest_duckdb.sql import Sql
 
 CLOSED = "The DuckDB connection is closed: open it again with duckdb.connect(path)."
@@ -28,7 +28,7 @@ class Statements:
     Ctrl-C can interrupt them at once. The thread ends with this object.
     """
 
-    dialect = DuckDBDialect()
+    dialect = DuckDBCodes()
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, trace: Trace | None = None) -> None:
         self.connection = connection

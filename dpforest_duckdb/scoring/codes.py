@@ -122,8 +122,8 @@ class Codes(Dialect):
         )
 
 
-class DuckDBDialect(Codes, DuckDB):
-    """DuckDB's spelling, with codes."""
+class DuckDBCodes(Codes, DuckDB):
+    """Codes in DuckDB's spelling."""
 
     def class_code(self, classes: Sequence[str], kind: ColumnType, column: Sql) -> Sql:
         return super().class_code(classes, kind, self.collated(kind, column))
@@ -163,8 +163,8 @@ class DuckDBDialect(Codes, DuckDB):
         return Sql(f"unnest(CAST('[{', '.join(map(str, map(int, numbers)))}]' AS BIGINT[]))")
 
 
-class SparkDialect(Codes, Spark):
-    """Spark's spelling, with codes."""
+class SparkCodes(Codes, Spark):
+    """Codes in Spark's spelling."""
 
     def numbers(self, values: Iterable[int | float], kind: str = "INT") -> Sql:
         """A constant array, from one literal: Spark reads it once."""

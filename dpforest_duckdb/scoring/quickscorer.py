@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Integers, Mask
 from dpforest_duckdb.domain import Attribute
-from dpforest_duckdb.scoring.codes import DuckDBDialect
+from dpforest_duckdb.scoring.codes import DuckDBCodes
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.layers import ConstantTable, Helper, Layer, Terms
 from dpforest_duckdb.scoring.outcome import combined
@@ -42,7 +42,7 @@ GRID = 1024  # most cells of a group; a larger group needs fewer lookups but lon
 COMBINED = 256  # most combinations of leaves whose votes are in one list
 MAX_WORDS = 20_000  # over all cells: 400 KB of SQL; more take longer to read than to use
 
-_DIALECT = DuckDBDialect()
+_DIALECT = DuckDBCodes()
 
 Group = tuple[int, ...]  # attributes that are looked up together
 

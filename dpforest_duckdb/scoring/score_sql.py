@@ -24,16 +24,16 @@ from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.names import fold, listed, spellings
 from dpforest_duckdb.domain.types import ANY_TEXT, ColumnType
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.scoring.codes import DuckDBDialect
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.dialects import Dialect
+from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.scoring.layers import Helper, Layer, Terms
 from dpforest_duckdb.scoring.outcome import combined, outcome, reach
 from dpforest_duckdb.scoring.quickscorer import bit_sets_pay, fast_layers
 from dpforest_duckdb.scoring.tree_sql import leaf_votes, tree_case
 from dpforest_duckdb.sql import Sql, render
 
-_DUCKDB = DuckDBDialect()
+_DUCKDB = DuckDB()
 _NOTHING = Sql("")
 
 

@@ -20,7 +20,7 @@ from dpforest_duckdb.domain.file import domain_from_mapping, load_domain
 from dpforest_duckdb.domain.types import column_type
 from dpforest_duckdb.engine.frames import Frame
 from dpforest_duckdb.engine.written_values import plain_text
-from dpforest_duckdb.scoring.codes import DuckDBDialect
+from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.sklearn.inputs import Columns
 
 _NUMBERS = ("integer", "decimal", "float", "boolean", "date", "timestamp")
@@ -115,7 +115,7 @@ def read_off(frame: Frame, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     Numbers, dates and text that is all numbers get bounds, anything else gets categories, truth
     values too.
     """
-    ident = DuckDBDialect().ident
+    ident = DuckDB().ident
     parts = []
     for name in names:
         column, family = ident(name), column_type(frame.columns[name]).family

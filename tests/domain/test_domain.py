@@ -29,7 +29,7 @@ from dpforest_duckdb.domain.values import ordinal
 from dpforest_duckdb.engine.declarations import declared_columns, declared_domain
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.scoring.codes import DuckDBDialect
+from dpforest_duckdb.scoring.codes import DuckDBCodes
 from dpforest_duckdb.sql import Sql
 
 TARGET = {"name": "y", "kind": "categorical", "domain": ["a", "b"]}
@@ -440,7 +440,7 @@ def test_codes_of_an_enum_are_used_if_its_labels_are_the_categories_in_order() -
     given = Attribute("c", "categorical", ("a", "b"))
     for labels, used in (("'a', 'b'", True), ("'b', 'a'", False), ("'a', 'b', 'c'", False)):
         bound = given.bound(column_type(f"ENUM({labels})"))
-        assert ("enum_code" in DuckDBDialect().code(bound, Sql("c"))) == used
+        assert ("enum_code" in DuckDBCodes().code(bound, Sql("c"))) == used
 
 
 NUMBER = {"name": "a", "kind": "numeric", "lower": 0, "upper": 9}

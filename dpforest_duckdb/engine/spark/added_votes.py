@@ -14,7 +14,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.engine.grids import scores_of
 from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.engine.spark.leaves import Leaves
-from dpforest_duckdb.scoring.codes import SparkDialect
+from dpforest_duckdb.scoring.codes import SparkCodes
 from dpforest_duckdb.sql import Sql, render
 from dpforest_duckdb.tree import LEAF, Tree
 
@@ -22,7 +22,7 @@ from dpforest_duckdb.tree import LEAF, Tree
 class AddedVotes:
     """What is to be added to the columns of scores."""
 
-    def __init__(self, layout: Layout, scores: Sequence[Sql], dialect: SparkDialect) -> None:
+    def __init__(self, layout: Layout, scores: Sequence[Sql], dialect: SparkCodes) -> None:
         self._layout, self._scores, self._dialect = layout, scores, dialect
         self._in_rows = False
         self._clear()

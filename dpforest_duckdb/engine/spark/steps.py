@@ -17,7 +17,7 @@ from typing import Any
 
 from dpforest_duckdb.engine.base import Trace
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.scoring.codes import SparkDialect
+from dpforest_duckdb.scoring.codes import SparkCodes
 from dpforest_duckdb.sql import Sql
 
 Session = Any  # pyspark.sql.SparkSession, or that of Spark Connect
@@ -95,7 +95,7 @@ def refuse_meanings(session: Session, keys: Iterable[str] = tuple(_MEANINGS)) ->
 class Steps:
     """Runs statements in one session, in one thread; all jobs of the thread have the same tag."""
 
-    dialect = SparkDialect()
+    dialect = SparkCodes()
 
     def __init__(self, session: Session, trace: Trace | None = None) -> None:
         self.session = session

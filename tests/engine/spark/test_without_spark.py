@@ -15,7 +15,7 @@ from dpforest_duckdb.engine.spark.connect import opened_session
 from dpforest_duckdb.engine.spark.engine import SparkEngine
 from dpforest_duckdb.engine.spark.steps import is_session, plain_error
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.scoring.codes import SparkDialect
+from dpforest_duckdb.scoring.codes import SparkCodes
 
 
 def test_missing_pyspark_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,4 +77,4 @@ def test_what_cannot_be_written_in_sql_is_refused_before_the_debit() -> None:
     with pytest.raises(DpforestError, match="Spark replaces"):
         engine.refuse_unseen(TableInfo("", "", "t", {"a${b}": INTEGER}))
     large = str(2**64)  # beyond BIGINT, a literal of Spark is a DECIMAL
-    assert SparkDialect().literal(large, BIGINT.family) == large
+    assert SparkCodes().literal(large, BIGINT.family) == large
