@@ -14,10 +14,10 @@ from dpforest_duckdb.engine.base import (
     Splits,
 )
 from dpforest_duckdb.engine.class_counts import ClassCounts
-from dpforest_duckdb.engine.exponentials import Mixture
 from dpforest_duckdb.engine.gradients import ScoredRows
 from dpforest_duckdb.engine.grids import dense, in_dimensions, symmetric
 from dpforest_duckdb.engine.leaves import constants, entry, lookups
+from dpforest_duckdb.engine.mixture_points import Mixture
 from dpforest_duckdb.engine.packed_votes import PackedVotes
 from dpforest_duckdb.engine.stored_rows import StoredRows
 from dpforest_duckdb.sql import Sql, render

@@ -22,7 +22,7 @@ from dpforest_duckdb.engine.outcomes import DuckDBOutcomes
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.statements import Statements, second_connection
 from dpforest_duckdb.engine.stored_rows import StoredRows
-from dpforest_duckdb.engine.temp_space import KEPT
+from dpforest_duckdb.engine.temp_space import KEPT_TABLES
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.sql import render
@@ -39,8 +39,8 @@ class DuckDBSnapshot:
 
     With `shared`, several runs share the codes. Each run has a transaction of its own. At its start
     the hashes of the rows are compared with those of the coded rows; if they differ, the codes are
-    dropped. So each run sees the rows of one moment here too. Only the last KEPT coded tables are
-    kept, because runs that draw their bins seldom share them.
+    dropped. So each run sees the rows of one moment here too. Only the last KEPT_TABLES coded
+    tables are kept, because runs that draw their bins seldom share them.
 
     `found` looks the table up in the catalogue, in the transaction of the rows.
     """
@@ -106,7 +106,7 @@ class DuckDBSnapshot:
         owned = not kept or (last and not self._shared)
         if not owned:
             self._coded[alike] = rows
-            for oldest in list(self._coded)[:-KEPT]:
+            for oldest in list(self._coded)[:-KEPT_TABLES]:
                 self._coded.pop(oldest).drop()
         if last:
             if not self._shared:

@@ -15,7 +15,7 @@ from dpforest_duckdb.engine.packing import MAX_COUNTED, blocks
 _UNITS = {unit: 2 ** (10 * n) for n, unit in enumerate(("bytes", *(f"{p}iB" for p in "KMGTPE")))}
 _SIZE = re.compile(r"([\d.]+) ?(bytes|[KMGTPE]iB)")
 _WORD, _NODE_CLASS = 10, 6  # bytes of a value of 8 and of 4, at most: blocks are not quite full
-KEPT = 8  # coded tables that runs may share: more than one run needs at a time
+KEPT_TABLES = 8  # coded tables that runs may share: more than one run needs at a time
 _GROUPS = 4 * 2**20  # bytes that a GROUP BY needs in memory for each thread
 _BASE = 2**25  # bytes of memory that are not for rows
 _MERGED = 2**22  # bytes: times threads and bytes to sort, at most the square of the memory
@@ -29,8 +29,9 @@ def bytes_of_a_row(stored: StoredRow) -> int:
     DuckDB frees no coded table before the rows are coded for the last time. Making one of them
     sorts its rows by privacy unit or tree, or stores those that they are drawn from; counting and
     routing copy its rows. Then there is the last table alone. Routing copies it whole, and counting
-    copies its codes for some trees at once. Runs `before` leave KEPT of their tables at most. Texts
-    of more than 64 bytes as privacy units need more, which is not counted.
+    copies its codes for some trees at once. Runs `before` leave at most
+    KEPT_TABLES of their tables. Texts of more than 64 bytes as privacy units need more, which is
+    not counted.
     """
     tables, copies = stored.tables, stored.copies
     coded = list(map(_coded, tables))
@@ -39,7 +40,7 @@ def bytes_of_a_row(stored: StoredRow) -> int:
     routed = sum(t.routed * (_coded(t) + t.rows * _NODE_CLASS * copies) for t in tables)
     counted = min(copies, MAX_COUNTED) * coded[-1]
     alone = max(sum(coded) + routed + max(coded + made), grown + max(grown, counted))
-    return alone + sum(sorted(map(_coded, stored.before))[-KEPT:])
+    return alone + sum(sorted(map(_coded, stored.before))[-KEPT_TABLES:])
 
 
 def _making(table: CodedTable, unit: ColumnType | None) -> int:

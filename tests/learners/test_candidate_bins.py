@@ -21,8 +21,8 @@ from dpforest_duckdb import prepare, train_many
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.engine.snapshot import KEPT
 from dpforest_duckdb.engine.stored_rows import StoredRows
+from dpforest_duckdb.engine.temp_space import KEPT_TABLES
 from dpforest_duckdb.learners import candidate_bins, informative_tables
 from dpforest_duckdb.learners.candidate_bins import (
     GRID,
@@ -319,4 +319,4 @@ def test_runs_that_draw_other_bins_keep_few_coded_tables(
         for number in range(12)
     ]
     assert len(list(train_many(runs))) == 12
-    assert KEPT <= most[0] <= KEPT + 1
+    assert KEPT_TABLES <= most[0] <= KEPT_TABLES + 1

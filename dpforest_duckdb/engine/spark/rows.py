@@ -24,7 +24,7 @@ from dpforest_duckdb.engine.base import (
     Splits,
 )
 from dpforest_duckdb.engine.copies import Copies
-from dpforest_duckdb.engine.exponentials import Mixture, Shares
+from dpforest_duckdb.engine.exponentials import Shares
 from dpforest_duckdb.engine.grids import (
     by_tree,
     dense,
@@ -33,6 +33,7 @@ from dpforest_duckdb.engine.grids import (
     scores_of,
     symmetric,
 )
+from dpforest_duckdb.engine.mixture_points import Mixture
 from dpforest_duckdb.engine.siblings import Siblings
 from dpforest_duckdb.engine.spark.added_votes import AddedVotes
 from dpforest_duckdb.engine.spark.layout import Layout
