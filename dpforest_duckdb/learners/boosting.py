@@ -287,7 +287,7 @@ def random_trees(domain: Domain, trees: int, depth: int, bits: Bits) -> list[Tre
             break
         chosen = random_split(splits, allowed[divided], bits)
         frontier, born = frontier[divided], growth.nodes
-        growth.split(frontier, splits.attribute[chosen], splits.kind[chosen], splits.cell[chosen])
+        growth.split_by(frontier, splits, chosen)
         reachable = splits.descend(reachable[divided], chosen)
         frontier = np.arange(born, growth.nodes)
     return [replace(tree, counts=None, noise=None) for tree in growth.finished()]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import Splits
+from dpforest_duckdb.splits.candidates import Candidates
 from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree
 
 
@@ -70,6 +71,11 @@ class Growth:
         self.noisy = np.concatenate([self.noisy, np.zeros((born, self.classes), dtype=np.int64)])
         self.noise = np.concatenate([self.noise, np.full(born, np.nan)])
         return self.splits(nodes)
+
+    def split_by(self, nodes: Integers, candidates: Candidates, chosen: Integers) -> Splits:
+        """Split each node by one of the candidates: `chosen[i]` is the number of its candidate."""
+        parts = (candidates.attribute, candidates.kind, candidates.cell)
+        return self.split(nodes, *(part[chosen] for part in parts))
 
     def split_by_cell(self, nodes: Integers, attribute: int) -> Splits:
         """Split nodes into a child for each cell of one attribute."""

@@ -135,9 +135,7 @@ class _Levels:
             return False
         split, chosen = nodes[divided], drawn.candidate[divided]
         born = growth.nodes
-        made = growth.split(
-            open_.nodes[split], splits.attribute[chosen], splits.kind[chosen], splits.cell[chosen]
-        )
+        made = growth.split_by(open_.nodes[split], splits, chosen)
         children = np.arange(born, growth.nodes)
         self.rows.route(made, growth.nodes)
         if drawn.children is not None:

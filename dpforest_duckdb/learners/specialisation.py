@@ -89,9 +89,7 @@ class _Cut:
         """Replace an entry by the parts of a candidate."""
         splits, old = self.splits, entry.nodes
         born, chosen = growth.nodes, np.full(len(old), candidate)
-        made = growth.split(
-            self.nodes[old], splits.attribute[chosen], splits.kind[chosen], splits.cell[chosen]
-        )
+        made = growth.split_by(self.nodes[old], splits, chosen)
         rows.route(made, growth.nodes)
         below = splits.descend(self.reachable[old], chosen)
         self.nodes = np.concatenate([np.delete(self.nodes, old), np.arange(born, growth.nodes)])

@@ -83,12 +83,19 @@ def _no_constant(name: str) -> None:
     raise ValueError(name)
 
 
-def _tree_json(tree: Tree) -> dict[str, Any]:
+def splits_json(tree: Tree) -> dict[str, list[int]]:
+    """The splits of a tree, as lists over its nodes."""
     return {
         "kind": tree.kind.tolist(),
         "attribute": tree.attribute.tolist(),
         "cell": tree.cell.tolist(),
         "first": tree.first.tolist(),
+    }
+
+
+def _tree_json(tree: Tree) -> dict[str, Any]:
+    return {
+        **splits_json(tree),
         "counts": None if tree.counts is None else tree.counts.tolist(),
         "votes": tree.votes[tree.leaves].tolist(),
         "noise": None if tree.noise is None else [_known(value) for value in tree.noise],

@@ -13,7 +13,7 @@ import numpy as np
 from dpforest_duckdb.arguments import refuse_wrong_types
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.model.effects import BAND, Effect, effect_scale, effects
-from dpforest_duckdb.model.rules import condition
+from dpforest_duckdb.model.rules import step
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import LEAF
 
@@ -73,10 +73,9 @@ def plot_tree(forest: ForestContent, tree: int = 0, ax: Any = None) -> Any:
     for node in range(drawn.nodes):
         for branch, child in enumerate(drawn.children(node, cells)):
             axes.plot([x[node], x[child]], [y[node], y[child]], color="gray", linewidth=1, zorder=0)
-            split = forest.domain.attributes[drawn.attribute[node]]
-            step = condition(split, int(drawn.kind[node]), int(drawn.cell[node]), branch)
+            words = step(forest.domain, drawn, node, branch)
             middle = (x[node] + x[child]) / 2, (y[node] + y[child]) / 2
-            axes.text(*middle, _plain(step), fontsize=7, ha="center", rotation=20)
+            axes.text(*middle, _plain(words), fontsize=7, ha="center", rotation=20)
         if leaves[node]:
             best = forest.domain.classes[int(drawn.votes[node].argmax())]
             box = {"boxstyle": "round", "facecolor": "white"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import EQUALS, LEAF, SCALE, THRESHOLD, Tree
 
@@ -43,10 +43,7 @@ def _tree(
     rows = []
     for node in range(tree.nodes):
         for branch, child in enumerate(tree.children(node, domain.cells)):
-            attribute = domain.attributes[tree.attribute[node]]
-            kind, cell = int(tree.kind[node]), int(tree.cell[node])
-            step = condition(attribute, kind, cell, branch, shown)
-            paths[child] = (*paths[node], step)
+            paths[child] = (*paths[node], step(domain, tree, node, branch, shown))
         rows.append(
             {
                 "tree": number,
@@ -100,6 +97,14 @@ def _log_odds(forest: ForestContent, tree: Tree, node: int) -> dict[str, Any]:
         return {"log_odds": None}
     added = (tree.votes[node] - tree.votes[node].mean()) / SCALE
     return {"log_odds": dict(zip(forest.domain.classes, added.round(3).tolist(), strict=True))}
+
+
+def step(
+    domain: Domain, tree: Tree, node: int, branch: int, shown: Callable[[str], str] = str
+) -> str:
+    """The condition in words on which rows go from a node to one of its children."""
+    attribute = domain.attributes[tree.attribute[node]]
+    return condition(attribute, int(tree.kind[node]), int(tree.cell[node]), branch, shown)
 
 
 def condition(

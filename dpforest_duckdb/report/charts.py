@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpforest_duckdb.model.effects import BAND, Effect, effect_scale
-from dpforest_duckdb.model.rules import condition
+from dpforest_duckdb.model.rules import step
 from dpforest_duckdb.report.evaluated import Evaluated
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import LEAF, Tree
@@ -210,19 +210,17 @@ def tree_chart(forest: ForestContent, tree: Tree) -> dict[str, Any] | None:
     rows = []
     for node in range(tree.nodes):
         above = int(parent[node])
-        step = ""
+        words = "all rows"
         if above >= 0:
-            split = forest.domain.attributes[tree.attribute[above]]
             branch = node - int(tree.first[above])
-            kind, cell = int(tree.kind[above]), int(tree.cell[above])
-            step = condition(split, kind, cell, branch, isolated)
+            words = step(forest.domain, tree, above, branch, isolated)
         leaf = tree.kind[node] == LEAF
         label = forest.domain.classes[int(tree.votes[node].argmax())] if leaf else ""
         rows.append(
             {
                 "id": node,
                 "parent": above if above >= 0 else None,
-                "step": step or "all rows",
+                "step": words,
                 "label": label,
                 "counts": "" if tree.counts is None else str(tree.counts[node].tolist()),
             }

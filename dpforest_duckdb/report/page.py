@@ -17,6 +17,7 @@ from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.effects import Effect, effects
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.model.json_format import splits_json
 from dpforest_duckdb.model.rules import rules as all_rules
 from dpforest_duckdb.privacy.wording import wording
 from dpforest_duckdb.report.charts import (
@@ -212,14 +213,5 @@ def _scoring(forest: Forest, important: list[int]) -> dict[str, Any]:
             }
             for attribute in forest.domain.attributes
         ],
-        "trees": [
-            {
-                "kind": tree.kind.tolist(),
-                "attribute": tree.attribute.tolist(),
-                "cell": tree.cell.tolist(),
-                "first": tree.first.tolist(),
-                "votes": tree.votes.tolist(),
-            }
-            for tree in forest.trees
-        ],
+        "trees": [{**splits_json(tree), "votes": tree.votes.tolist()} for tree in forest.trees],
     }
