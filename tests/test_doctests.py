@@ -74,7 +74,7 @@ def test_the_code_of_the_pages_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_help_lists_every_option_with_its_type_and_default() -> None:
     given, planned = inspect.signature(train).parameters, inspect.signature(prepare).parameters
-    internal = {"account", "leaks"}
+    internal = {"account", "leaks", "file"}
     assert set(given) == set(planned) - internal | {"progress"}
     for name in set(given) & set(planned):
         assert given[name].default == planned[name].default

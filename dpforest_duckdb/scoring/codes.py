@@ -101,7 +101,7 @@ class Codes(Dialect):
         self, row: str, unit: PrivacyUnit, columns: Mapping[str, ColumnType]
     ) -> UnitColumn | None:
         """What templates use of the privacy unit of a row with an alias; None if it is the row."""
-        if unit.column == "row":
+        if unit.is_row:
             return None
         kind = columns[unit.column]
         return UnitColumn(
