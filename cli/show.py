@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dpforest_duckdb.model.effects import Effect
     from dpforest_duckdb.model.forest import Forest
 
+COLUMNS = 80  # characters of a line
 WIDTH = 12  # characters of the longest bar, on either side of 0
 MOST_VALUES = 40  # of an attribute without order
 CLASS = 14  # characters of the longest class beside a bar
@@ -91,11 +92,12 @@ def _effect_facts(effect: Effect, name: str) -> dict[str, Any]:
         "importance": effect.importance,
         "values": list(effect.labels),
         "effect": effect.values.tolist(),
+        "noise": effect.deviation.tolist() if effect.noise_is_known else None,
     }
 
 
 def _draw_effects(forest: Forest, found: Sequence[Effect], nothing: str) -> None:
-    from dpforest_duckdb.model.effects import effect_scale
+    from dpforest_duckdb.model.effects import BAND, effect_scale, largest_effect
 
     if not found:
         _print(nothing)
@@ -103,22 +105,33 @@ def _draw_effects(forest: Forest, found: Sequence[Effect], nothing: str) -> None
     for effect in found:
         described = forest.domain.attributes[effect.attribute]
         _print(f"{one_line(described.name)}  (mean change {effect.importance:.3g})")
-        for line in _effect_lines(effect, described, classes):
+        for line in _effect_lines(effect, described, classes, largest_effect(forest)):
             _print(line)
     two = len(classes) == 2
     last = f' of "{one_line(classes[1])}"' if two else " of the class that changes most"
-    _print(f"Changes are in {effect_scale(forest)}{last}.")
+    noisy = any(effect.noise_is_known for effect in found)
+    note = f" ± is {BAND:g} standard deviations of the noise." if noisy else ""
+    _print(f"Changes are in {effect_scale(forest)}{last}.{note}")
 
 
-def _effect_lines(effect: Effect, described: Attribute, classes: Sequence[str]) -> Iterator[str]:
+def _effect_lines(
+    effect: Effect, described: Attribute, classes: Sequence[str], largest: float
+) -> Iterator[str]:
     """A bar for each value; neighbouring bins with the same change share one.
 
-    With more than two classes, it shows the class that changes most, and names it.
+    With more than two classes, it shows the class that changes most, and names it. The noise is
+    shown up to the `largest` effect.
     """
+    from dpforest_duckdb.model.effects import BAND
+
     two = len(classes) == 2
     best = [1 if two else int(abs(values).argmax()) for values in effect.values]
     changes = [float(values[number]) for values, number in zip(effect.values, best, strict=True)]
     printed = [f"{change:+8.3f}" for change in changes]
+    if effect.noise_is_known:
+        noise = zip(effect.deviation, best, strict=True)
+        bands = [min(BAND * float(each[number]), largest) for each, number in noise]
+        printed = [f"{change} ±{band:<6.3f}" for change, band in zip(printed, bands, strict=True)]
     shown = _shown(effect, in_order=described.in_order)
     numeric = described.kind == "numeric"
     runs = _runs(list(zip(printed, best, strict=True)), described.proper if numeric else 0)
@@ -126,7 +139,9 @@ def _effect_lines(effect: Effect, described: Attribute, classes: Sequence[str]) 
         described.bins_label(first, last) if numeric and last > first else effect.labels[first]
         for first, last in runs
     ]
-    labels = _fitting(texts, 43 if two else 42 - CLASS, numeric=numeric)  # 80 columns in all
+    figures = len(printed[0])
+    longest = COLUMNS - figures - 2 * WIDTH - (5 if two else 6 + CLASS)
+    labels = _fitting(texts, longest, numeric=numeric)
     width, strongest = max(map(len, labels)), abs(effect.values).max() or 1.0
     for label, (first, _) in zip(labels, runs, strict=True):
         if first not in shown:
@@ -135,7 +150,7 @@ def _effect_lines(effect: Effect, described: Attribute, classes: Sequence[str]) 
         less, more = ("", bar) if changes[first] > 0 else (bar, "")
         text = f"  {label:{width}} {printed[first]} {less:>{WIDTH}}│{more}"
         named = "" if two else ellipsized(classes[best[first]], CLASS)
-        yield f"{text:{width + WIDTH * 2 + 13}} {named}" if named else text
+        yield f"{text:{width + figures + 2 * WIDTH + 5}} {named}" if named else text
     if len(shown) < len(effect.labels):
         left = len(effect.labels) - len(shown)
         yield f"  … and {left} other values that change it less."

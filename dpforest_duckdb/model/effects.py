@@ -45,6 +45,11 @@ class Effect:
         """The weighted mean over cells of the mean absolute effect on a class."""
         return float(self.weights @ np.abs(self.values).mean(axis=1))
 
+    @property
+    def noise_is_known(self) -> bool:
+        """Whether the noise is recorded at every value."""
+        return bool(np.isfinite(self.deviation).all())
+
 
 def effects(forest: ForestContent) -> list[Effect]:
     """The effect of every attribute that a tree splits by, the most important first."""
@@ -58,6 +63,11 @@ def effects(forest: ForestContent) -> list[Effect]:
 def effect_scale(forest: ForestContent) -> str:
     """What an effect changes, in words."""
     return "log-odds" if forest.link == "softmax" else "probability"
+
+
+def largest_effect(forest: ForestContent) -> float:
+    """What no effect can exceed, whatever the noise."""
+    return math.inf if forest.link == "softmax" else 1.0
 
 
 def importances(forest: ForestContent) -> Floats:

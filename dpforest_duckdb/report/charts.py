@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpforest_duckdb.model.effects import BAND, Effect, effect_scale
+from dpforest_duckdb.model.effects import BAND, Effect, effect_scale, largest_effect
 from dpforest_duckdb.model.rules import step
 from dpforest_duckdb.report.evaluated import Evaluated
 from dpforest_duckdb.scoring.content import ForestContent
@@ -61,7 +61,7 @@ def effect_chart(forest: ForestContent, effect: Effect) -> dict[str, Any]:
 
     classes = forest.domain.classes
     shown = [1] if len(classes) == 2 else _most_changed(effect)
-    most = 1.0 if forest.link == "shares" else math.inf
+    most = largest_effect(forest)
     rows = []
     for number in shown:
         for cell, label in enumerate(effect.labels):

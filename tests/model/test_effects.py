@@ -122,6 +122,33 @@ def test_a_forest_shows_itself_in_a_line_and_in_a_notebook() -> None:
     assert "<b>no" not in forest._repr_html_()
 
 
+def test_show_prints_two_standard_deviations_of_recorded_noise(tmp_path: Path) -> None:
+    table = [[100, 50], [3, 200], [80, 80], [0, 0]]
+    tree = one_split(DOMAIN, 0, log_odds(*[[0.5]] * 4), table, noise=10.0)
+    forest_of(DOMAIN, tree).save(tmp_path / "made.json")
+    said = dpforest("show", "--model", tmp_path / "made.json").text
+    bands = [2 * np.sqrt((10 / n0) ** 2 + (10 / n1) ** 2) for n0, n1 in ((100, 50), (10, 200))]
+    assert [f"±{band:.3f}" for band in bands] == [
+        line.split()[2] for line in said.splitlines()[1:3]
+    ]
+    assert said.rstrip().endswith("± is 2 standard deviations of the noise.")
+    assert max(map(len, said.splitlines())) <= 80
+    (effect,) = dpforest("show", "--model", tmp_path / "made.json", "--json").facts["effects"]
+    assert effect["noise"][0] == pytest.approx([bands[0] / 2] * 2)
+
+
+def test_show_prints_no_noise_that_a_model_does_not_record(saved: Path) -> None:
+    assert "±" not in dpforest("show", "--model", saved).text
+    effects_shown = dpforest("show", "--model", saved, "--json").facts["effects"]
+    assert [effect["noise"] for effect in effects_shown] == [None, None]
+
+
+def test_the_noise_of_a_probability_is_at_most_1(tmp_path: Path) -> None:
+    tree = one_split(DOMAIN, 0, np.array([[1, 0], [0, 1]] * 2), [[1, 1]] * 4, noise=9.0)
+    forest_of(DOMAIN, tree, link="shares").save(tmp_path / "made.json")
+    assert "±1.000" in dpforest("show", "--model", tmp_path / "made.json").text
+
+
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     additive().save(tmp_path / "made.json")
