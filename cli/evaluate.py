@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -152,6 +153,8 @@ def _show(found: Evaluation, classes: Sequence[str]) -> None:
             ["class", *(f"predicted {one}" for one in classes)],
             [[one, *rows] for one, rows in zip(classes, found.confusion, strict=True)],
         )
+        if found.confusion_noise is not None:
+            tell(f"Each number of rows has noise of about ± {found.confusion_noise:.2g}.")
         _say_if_never_predicted(found, classes)
     if found.by_class:
         show_table(
@@ -175,15 +178,20 @@ def _beside(found: Evaluation) -> str:
 
 
 def _say_if_never_predicted(found: Evaluation, classes: Sequence[str]) -> None:
-    """Say on stderr if one of two classes is hardly ever predicted, and what helps."""
+    """Say on stderr if one of two classes is hardly ever predicted, and what helps.
+
+    The noise in the rows of a prediction is that of two cells.
+    """
+    noise = 2 * math.sqrt(2) * (found.confusion_noise or 0)
     for position, (rows, predicted) in enumerate(
         zip(map(sum, found.confusion), map(sum, zip(*found.confusion, strict=True)), strict=True)
     ):
-        if predicted < HARDLY * rows:
+        if predicted - noise < HARDLY * rows:
+            perhaps = "Perhaps hardly" if predicted > HARDLY * rows else "Hardly"
             say(
-                f"Hardly any row is predicted as {classes[position]}, because its probability is "
-                f"rarely above 1/2. To find such rows, compare p_{classes[position]} with a lower "
-                "threshold of your own."
+                f"{perhaps} any row is predicted as {classes[position]}, because its probability "
+                "is rarely above 1/2. To find such rows, compare "
+                f"p_{classes[position]} with a lower threshold of your own."
             )
 
 

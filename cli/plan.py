@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dpforest_duckdb.cli.output import emit, say, show_table, tell
+from dpforest_duckdb.domain.names import listed
+from dpforest_duckdb.errors import one_line
 
 if TYPE_CHECKING:
+    from dpforest_duckdb.domain import Attribute
     from dpforest_duckdb.privacy.plan import PlannedQuery
     from dpforest_duckdb.recipes.branches import Branch
     from dpforest_duckdb.recipes.recipe import Recipe
     from dpforest_duckdb.request import Request
     from dpforest_duckdb.training.run import Run
 
+MOST_VALUES = 12  # of an attribute that are shown
 COLUMNS = ("query", "mechanism", "cost of one", "how often", "noise (sd in rows)")
 Ends = tuple[tuple["PlannedQuery", "Request"], tuple["PlannedQuery", "Request"]]
 
@@ -81,6 +85,8 @@ def _show_plan(run: Run) -> None:
     tell("A dry run: no row is read, and nothing is debited.")
     tell(f"debit     {_debit(run)}")
     tell(f"protects  {run.unit}, added or removed")
+    for position, attribute in enumerate(run.request.domain.attributes):
+        tell(f"{'' if position else 'public':10}{_declared(attribute)}")
     if found:
         tell(f"recipe    {run.recipe.label}: a noisy count of the rows first, then by that number:")
         for least, most, recipe, purposes in _by_recipe(found):
@@ -97,6 +103,14 @@ def _show_plan(run: Run) -> None:
     left = run.account.budget().left_epsilon
     if left is not None and run.cost > left:
         say("The remaining budget does not allow this run.")
+
+
+def _declared(attribute: Attribute) -> str:
+    """What is public about an attribute. Categories are in quotes: one may have a comma."""
+    known = listed(attribute.values, MOST_VALUES)
+    if attribute.kind == "numeric":
+        known = f"{attribute.lower} to {attribute.upper}"
+    return f"{one_line(attribute.name)}: {known}"
 
 
 def _debit(run: Run) -> str:

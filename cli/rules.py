@@ -23,7 +23,8 @@ def rules(
             "--top",
             parser=options.whole_number(1),
             metavar="N",
-            help="Only N rules, with the largest support first. [default: all, tree by tree]",
+            help="Only N rules: those with the largest support, or the first ones if none has one. "
+            "[default: all, tree by tree]",
         ),
     ] = None,
     as_json: options.AsJson = False,
@@ -59,8 +60,8 @@ def rules(
     if forest.link == "softmax":
         whose = f"of {classes[1]}" if len(classes) == 2 else "of all classes in that order"
         say(
-            f"Log-odds are what a leaf adds to those {whose}. The sum over all trees makes the "
-            "prediction, so a leaf alone has none."
+            f"Log-odds are what a leaf adds to those {whose}: the prediction follows from the sum "
+            "over all trees."
         )
 
 

@@ -105,7 +105,6 @@ def _score_files(
         )
     if not found.in_text:
         return forest, columns, "every row"
-    say("Note: records that are not UTF-8, or have fewer fields than the header, are left out.")
     return forest, columns, "every readable row"
 
 

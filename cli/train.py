@@ -295,7 +295,9 @@ def _refuse_out(
     if out is None:
         return
     if several:
-        raise UsageError("--out holds one model: leave it out to store several under --name.")
+        raise UsageError(
+            "--out holds one model: leave it out, or train once for each --epsilon and --recipe."
+        )
     written_files.check_out(out, db, ledger, replace=replace)
 
 
@@ -326,7 +328,10 @@ def _check_place(
             "each --epsilon and --recipe, with --out FILE.json."
         )
     if name is not None:
-        raise UsageError("--name stores a model in a database of DuckDB: pass --out here.")
+        raise UsageError(
+            "--name stores a model in a database of DuckDB: leave it out, and name a file with "
+            "--out FILE.json."
+        )
     if out is None and not dry_run:
         raise UsageError(
             "Models of data files, and of Spark, go to a file: name one with --out FILE.json."
@@ -413,7 +418,10 @@ def _public(run: Run, source: str, *, unit_given: bool) -> Iterator[str]:
     if named and fold(named) != fold(run.unit.column):
         yield f'Note: the domain names "{named}" as the privacy unit; this run protects {run.unit}.'
     if others := sorted({str(unit) for unit in units if unit != run.unit}):
-        yield f"Note: earlier runs protected {' or '.join(others)}; this one protects {run.unit}."
+        yield (
+            f"Note: earlier runs protected {' or '.join(others)}; this one protects {run.unit}. "
+            f"After it, this {run.account.noun} can never be capped, because a cap has one unit."
+        )
     if run.account.caution:
         yield run.account.caution
     for note in (*run.notes, *([run.request.cut] if run.request.cut else [])):

@@ -148,15 +148,22 @@ class CsvFiles:
         return dict.fromkeys(shared, "VARCHAR")
 
     def remarks(self, domain: Domain) -> list[str]:
-        """What the delimiter suggests about the numbers and dates of a bound domain."""
+        """Which records are left out, and what the delimiter suggests about the numbers and dates
+        of a bound domain.
+        """
+        found = [
+            f'Records of "{self.name}" that are not UTF-8, or have fewer fields than the header, '
+            "are left out: convert files in another encoding first."
+        ]
         kinds = {each.family for each in domain.attributes if each.kind == "numeric"}
         spelt = any(header.delimiter == ";" for header in self.headers)
         if not spelt or not kinds & {"decimal", "float", "date", "timestamp"}:
-            return []
+            return found
         return [
+            *found,
             f'Semicolons separate the columns of "{self.name}", as where decimals have a comma: '
             "numbers like 3,5 and dates like 31.01.2024 are read as NULL, so write 3.5 and "
-            "2024-01-31."
+            "2024-01-31.",
         ]
 
     @contextmanager

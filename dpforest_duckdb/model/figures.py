@@ -71,6 +71,16 @@ class Evaluation:
         )
 
     @property
+    def confusion_noise(self) -> float | None:
+        """The standard deviation of the noise in a cell of `confusion`, before it is cut off at 0.
+
+        A cell adds up half of the bins.
+        """
+        if self.noise is None or not self.bins:
+            return None
+        return self.noise * math.sqrt(len(self.bins) / 2)
+
+    @property
     def most_frequent(self) -> float | None:
         """The accuracy of always predicting the most frequent class, by `bins` or `by_class`."""
         rows = [rows for rows, _ in self.by_class]
@@ -99,6 +109,7 @@ class Evaluation:
             "privacy_unit": self.unit.column,
             "rows_per_unit": self.unit.rows,
             "noise": self.noise,
+            **({"confusion_noise": self.confusion_noise} if self.bins else {}),
             "accuracy_noise": self.accuracy_noise,
             "log_loss_noise": self.log_loss_noise,
             "auc_noise": self.auc_noise,

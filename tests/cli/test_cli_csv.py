@@ -67,14 +67,20 @@ def test_records_that_are_not_utf8_are_left_out_whichever_columns_are_used(folde
     Path("latin.csv").write_bytes(b"a,w,r\n1,x,no\n9,\xe9,yes\n2,x,no\n8,\xe9,yes\n" * 1)
     words = ("--numeric", "a=0:9", "--target", "r", "--classes", "no,yes", "--epsilon", "100")
     shared = ("--ledger", "book", "--recipe", "dpdf", "--out", "m.json")
-    assert dpforest("train", "--db", "latin.csv", *words, *shared).code == 0
+    note = 'Note: Records of "latin" that are not UTF-8, or have fewer fields than the header, are'
+    said = dpforest("train", "--db", "latin.csv", *words, *shared)
+    assert said.code == 0
+    assert note in said.err
     (leaf,) = load_forest("m.json").trees
     assert leaf.counts is not None
     assert leaf.counts.sum() == 2
     said = dpforest("evaluate", "--db", "latin.csv", "--model", "m.json", "--ledger", "book")
     assert said.out.split()[:2] == ["rows", "2"]
+    assert note in said.err
     into = ("--model", "m.json", "--into", "scored.csv")
-    assert dpforest("score", "--db", "latin.csv", *into).code == 0
+    scored = dpforest("score", "--db", "latin.csv", *into)
+    assert scored.code == 0
+    assert scored.err.count(note) == 1
     assert len(Path("scored.csv").read_text().splitlines()) == 3
 
 

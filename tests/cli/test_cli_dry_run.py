@@ -27,15 +27,17 @@ def test_dry_run_touches_nothing(db: Path) -> None:
     assert any(query_["noise"] for query_ in said.facts["plan"])
     table = dpforest(*train(db, "--dry-run", "--name", "again")).text
     first = table.splitlines()
-    assert first[:4] == [
+    assert first[:6] == [
         "A dry run: no row is read, and nothing is debited.",
         'debit     cost ε = 1, before a row is read (table "visits": no cap)',
         "protects  each row, added or removed",
+        "public    age: 0 to 99",
+        '          city: "Bern", "Genf", "Zug"',
         "recipe    auto: a noisy count of the rows first, then by that number:",
     ]
-    assert first[4].startswith("  1 to ")
-    assert "count the rows of each class at each value" in first[4]
-    assert "Every query:" in first[5:9]
+    assert first[6].startswith("  1 to ")
+    assert "count the rows of each class at each value" in first[6]
+    assert "Every query:" in first[7:11]
     assert "discrete Laplace" in table
     assert state(db) == before
 

@@ -174,11 +174,12 @@ def test_evaluate_on_a_capped_table_wants_epsilon_and_debits_it(db: Path) -> Non
     figures = {"model", "forest", "table", "rows", "accuracy", "log_loss", "auc", "private"}
     figures |= {"bins", "bin_edges", "confusion", "most_frequent"}
     noisy = {"epsilon", "privacy_unit", "rows_per_unit", "noise", "accuracy_noise"}
-    noisy |= {"log_loss_noise", "auc_noise"}
+    noisy |= {"log_loss_noise", "auc_noise", "confusion_noise"}
     assert set(said.facts) == {*figures, *noisy}
     assert said.facts["private"] is True
     assert (said.facts["privacy_unit"], said.facts["rows_per_unit"]) == ("row", 1)
     assert said.facts["epsilon"] == 2.5
+    assert said.facts["confusion_noise"] == pytest.approx(said.facts["noise"] * 11**0.5)
     assert abs(said.facts["rows"] - 1000) < 200
     assert "not private" not in said.err
     left = dpforest("budget", "show", "--db", db, "--json").facts
@@ -187,6 +188,7 @@ def test_evaluate_on_a_capped_table_wants_epsilon_and_debits_it(db: Path) -> Non
     text = dpforest(*shared, "--epsilon", "0.5").text
     assert "each row, at ε = 0.5" in text
     assert "noise     2.8 (standard deviation of one count" in text
+    assert "Each number of rows has noise of about ± 9.3." in text
 
 
 def test_evaluate_marks_figures_of_a_model_that_is_not_private(db: Path) -> None:
