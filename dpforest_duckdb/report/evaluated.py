@@ -18,7 +18,8 @@ class Evaluated:
     """Figures of a model on a table. None, or no bins, where there is nothing to show.
 
     `private` says whether they may be published; `noise` is the standard deviation of each count in
-    `bins`, 0 if they are exact. `bins[bin]` are the rows of the first and the second of two classes
+    `bins`, 0 if they are exact. `most_frequent` is the accuracy of always predicting the most
+    frequent class. `bins[bin]` are the rows of the first and the second of two classes
     by the probability of the second, which lies between `edges[bin]` and `edges[bin + 1]`.
     """
 
@@ -27,6 +28,7 @@ class Evaluated:
     accuracy: float | None
     log_loss: float | None
     auc: float | None
+    most_frequent: float | None
     private: bool
     epsilon: float | None
     noise: float
@@ -80,6 +82,7 @@ def _parsed(content: Any) -> Evaluated:
         accuracy=_figure(content["accuracy"], most=1),
         log_loss=_figure(content["log_loss"]),
         auc=_figure(content["auc"], most=1),
+        most_frequent=_figure(content.get("most_frequent"), most=1),
         private=private,
         epsilon=_figure(content.get("epsilon")),
         noise=_figure(content.get("noise")) or 0.0,

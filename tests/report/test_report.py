@@ -200,14 +200,14 @@ def test_the_verb_writes_the_page_whole_or_not_at_all(db: Path, tmp_path: Path) 
 def evaluated(**changed: Any) -> Evaluated:
     bins = ((0, 0),) * 4 + ((80, 20), (1, -2)) + ((0, 0),) * 12 + ((10, 90), (0, 3))
     edges = tuple(number / 20 for number in range(21))
-    figures = Evaluated("visits", 200, 0.85, 0.4, 0.9, True, 0.5, 2.0, bins, edges)
+    figures = Evaluated("visits", 200, 0.85, 0.4, 0.9, 0.75, True, 0.5, 2.0, bins, edges)
     return replace(figures, **changed)
 
 
 def test_figures_that_were_paid_for_are_drawn_with_their_noise() -> None:
     page = report_html(made(), evaluated=evaluated())
     assert "for ε = 0.5 of its budget" in page
-    assert "0.8500" in page
+    assert "<td>0.8500</td><td>0.7500</td><td>0.4000</td><td>0.9000</td>" in page
     found = payload(page)
     points = [row for rows in found["calibration"]["datasets"].values() for row in rows]
     shares = {row["probability"]: row for row in points if "share" in row}
