@@ -1,13 +1,13 @@
-"""X and y of scikit-learn as columns for DuckDB, without a loop over Python objects."""
+"""X and y of scikit-learn as columns for DuckDB. Only objects are looked at one by one."""
 
 from __future__ import annotations
 
 import contextlib
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,10 @@ _QUOTED = re.compile(
     r"(?s)(?<=not supported)\n.*|\narray=.*?(?=\nReshape|$)| The detected shape was .*"
     r"|(?<=shape=\()\d+(?=, 0\))"
 )
+
+_NUMBERS = {int, float, *(np.dtype(code).type for code in "bBhHiIlLqQfd")}
+_SHORT = 100  # characters of text in an array of text, where each item takes those of the longest
+_LONGEST = 10_000  # characters of a label: more are no class
 
 Labels = NDArray[Any]  # the classes of rows `[row]`, or the class list `[class]`
 
@@ -137,10 +141,58 @@ def target(y: Any) -> Labels:
     """
     labels = None
     with contextlib.suppress(ValueError):
-        labels = column_or_1d(y, warn=True)
+        labels = column_or_1d(_of_list(y) if isinstance(y, list | tuple) else y, warn=True)
     if labels is None:
         raise ValueError("y should be a 1d array: a class for each row.")
-    return np.asarray(labels)
+    labels = np.asarray(labels)
+    plain = labels.dtype != object and (labels.dtype.kind != "U" or _is_plain(labels.tolist()))
+    return labels if plain else _objects(map(_readable_label, labels.tolist()))
+
+
+def _of_list(given: Sequence[object]) -> Labels | Sequence[object]:
+    """An array of the items as they are, or of their type if all are numbers, or short text.
+
+    NumPy would take the type from all items, so one odd item would change the others. If all items
+    have items of their own, they are given back: they are no labels.
+    """
+    kinds = set(map(type, given))
+    if kinds <= {bool, np.bool_} or kinds <= _NUMBERS:
+        return np.asarray(given)
+    if kinds == {str} and _is_plain(cast(Sequence[str], given)):
+        return np.asarray(given)
+    if kinds <= {list, tuple, np.ndarray}:
+        return given
+    return _objects(given)
+
+
+def _objects(given: Iterable[object]) -> Labels:
+    """The items in an array of objects, one by one: NumPy would look into those that have items."""
+    items = list(given)
+    found = np.empty(len(items), dtype=object)
+    for place, item in enumerate(items):
+        found[place] = item
+    return found
+
+
+def _is_plain(given: Sequence[str]) -> bool:
+    """Whether an array of text can hold labels: NumPy cuts off a NUL, and gives each of them as
+    much memory as the longest.
+    """
+    try:
+        return b"\0" not in "".join(given).encode() and max(map(len, given), default=0) <= _SHORT
+    except UnicodeEncodeError:
+        return False
+
+
+def _readable_label(label: object) -> object:
+    """The label, or None if no class can be equal to it: DuckDB cannot read it as text, or it is
+    far too long.
+    """
+    try:
+        text = label if isinstance(label, str) else str(label)
+        return label if b"\0" not in text.encode() and len(text) <= _LONGEST else None
+    except Exception:  # whatever the label's own code raises: it is no class
+        return None
 
 
 def classes_in(labels: Labels) -> Labels:
