@@ -139,7 +139,7 @@ def _facts(recipe: Recipe, epsilon: int) -> dict[str, Any]:
             "depth": recipe.depth if isinstance(recipe.depth, int) else "a rule of the domain",
             "depth_of_root": recipe.depth_of_root,
             "leaf": "log-odds" if recipe.link == "softmax" else recipe.leaf.gives,
-            "distinct_roots": recipe.distinct_roots,
+            "one_tree_per_attribute": recipe.one_tree_per_attribute,
             "mechanisms": mechanisms,
         },
         "lines": [

@@ -175,9 +175,6 @@ class Pieces(Protocol):
     @property
     def leaf(self) -> LeafQuery: ...
 
-    @property
-    def distinct_roots(self) -> bool: ...
-
 
 @dataclass(frozen=True)
 class TrainingContext:

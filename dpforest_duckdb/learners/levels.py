@@ -17,7 +17,7 @@ from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Level, TrainingContext
 from dpforest_duckdb.splits.candidates import Candidates, candidates
-from dpforest_duckdb.splits.choose import NO_SPLIT, Choice, Drawn, distinct
+from dpforest_duckdb.splits.choose import NO_SPLIT, Choice, Drawn
 from dpforest_duckdb.splits.limits import MAX_LEAVES, fitting, most_counted
 from dpforest_duckdb.tree import LEAF
 
@@ -96,9 +96,7 @@ class _Levels:
             weights=context.request.weights,
             rows=context.request.rows,
         ).of(nodes)
-        different = depth == 0 and context.recipe.distinct_roots
-        choose = context.recipe.choose
-        drawn = distinct(choice, choose) if different else choose(choice)
+        drawn = context.recipe.choose(choice)
         size = open_.expected if noisy is None else noisy.sum(axis=1).astype(np.float64)
         return self._apply(open_, *self._within_limits(nodes, drawn, size[nodes], depth))
 

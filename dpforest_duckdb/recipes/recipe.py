@@ -103,7 +103,7 @@ class Recipe:
     - `rows`: every tree sees all rows (the budget is divided by the trees), a disjoint part of
       them, or a bootstrap sample (never private).
     - `split_type` and `choose` say how a node is split, `stop` which nodes stay leaves, `leaf` the
-      query for a leaf. `distinct_roots` gives every tree another root attribute.
+      query for a leaf.
     - `learner` grows the trees. With `ends_early`, `choose` or `learner` may leave a node unsplit
       too, so that trees need not be complete.
     - `taxonomies`: groups of categories are split before their categories.
@@ -124,7 +124,8 @@ class Recipe:
     votes become probabilities. `second` is a second phase, if there is one.
 
     `trees` and `depth` are numbers or public rules; they are maxima if the recipe adapts. With
-    `own_trees` or `own_depth` a requested number has no effect. `limited` names the trees that a
+    `own_trees` or `own_depth` a requested number has no effect. With `one_tree_per_attribute` there
+    are at most as many trees as attributes. `limited` names the trees that a
     requested number limits, if there are others besides. `depth` is counted as in the paper, in
     which the root has the depth `depth_of_root`: the longest path has depth - depth_of_root splits.
 
@@ -153,7 +154,7 @@ class Recipe:
     leaf: Leaf = LEAF_COUNTS
     second: Second | None = None
     voting: Voting = "sum"
-    distinct_roots: bool = False
+    one_tree_per_attribute: bool = False
     taxonomies: bool = False
     bins: int = 0
     depth_of_root: int = 0
@@ -199,9 +200,9 @@ class Recipe:
         own_depth = self.depth if isinstance(self.depth, int) else self.depth(domain)
         depth = None if self.own_depth else depth
         wanted = own_trees if trees is None else trees
-        if self.distinct_roots and self.adaptation.counts_rows:  # the wanted trees are a maximum
+        if self.one_tree_per_attribute and self.adaptation.counts_rows:  # `wanted` is a maximum
             wanted = min(wanted, len(domain.attributes))
-        if self.distinct_roots and wanted > len(domain.attributes):
+        if self.one_tree_per_attribute and wanted > len(domain.attributes):
             raise DpforestError(
                 f"Recipe {self.name} gives every tree another root attribute and the domain has "
                 f"{len(domain.attributes)}: ask for at most that many --trees, or take --recipe "

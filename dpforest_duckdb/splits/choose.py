@@ -133,6 +133,28 @@ def among(chooser: Chooser, of: Callable[[int], float] = math.sqrt) -> Chooser:
     return choose
 
 
+def distinct_roots(chooser: Chooser) -> Chooser:
+    """The chooser, with another attribute at each root: without those of the roots before it.
+
+    The attributes left out were drawn before, so they are released, and the candidates of a later
+    root are public. For choosers that release no counts of children.
+    """
+
+    def choose(choice: Choice) -> Drawn:
+        if choice.depth > 0:
+            return chooser(choice)
+        attribute, taken, drawn = choice.candidates.attribute, list[int](), list[Integers]()
+        for root in range(len(choice.allowed)):
+            one = choice.of(np.array([root]))
+            one.allowed[:, np.isin(attribute, taken)] = False
+            candidate = chooser(one).candidate
+            taken += attribute[candidate[candidate != NO_SPLIT]].tolist()
+            drawn.append(candidate)
+        return Drawn(np.concatenate(drawn))
+
+    return choose
+
+
 def attribute_first(attribute: Utility, point: Utility, mechanism: Mechanism) -> Chooser:
     """The attribute, then one split point of it: two draws of ε/2 each, for any number of points.
 
@@ -162,21 +184,6 @@ def attribute_first(attribute: Utility, point: Utility, mechanism: Mechanism) ->
         return Drawn(mechanism.draw(exponent, left, choice.bits))
 
     return choose
-
-
-def distinct(choice: Choice, choose: Chooser) -> Drawn:
-    """Choose node after node, each without the attributes of the nodes before it.
-
-    The attributes left out were drawn before, so they are released, and the candidates of a later
-    node are public.
-    """
-    chosen: list[int] = []
-    for node in range(len(choice.allowed)):
-        one = choice.of(np.array([node]))
-        taken = np.isin(choice.candidates.attribute, choice.candidates.attribute[chosen])
-        one.allowed[:, taken] = False
-        chosen.append(int(choose(one).candidate[0]))
-    return Drawn(np.array(chosen, dtype=np.int64))
 
 
 def exponents_of(

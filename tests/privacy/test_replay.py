@@ -280,7 +280,7 @@ def test_the_same_holds_for_published_recipes_in_rigorous_form(
     tmp_path: Path, recipe: str, k: int
 ) -> None:
     """Two trees show whether each pays; recipes with a root for each tree set their number."""
-    trees = None if RECIPES[recipe].distinct_roots else 2
+    trees = None if RECIPES[recipe].one_tree_per_attribute else 2
     check(tmp_path, recipe, 0, k, range(3), trees=trees)
 
 

@@ -115,7 +115,6 @@ def check_that_the_plan_is_spent(
     from dpforest_duckdb.recipes import leaf_queries as leaves
     from dpforest_duckdb.splits import choose
 
-    depths: set[int] = set()
     specialised = recipe.name.partition(":")[0] in SPECIALISED
 
     current, adaptation = recipe, recipe.adaptation
@@ -139,9 +138,7 @@ def check_that_the_plan_is_spent(
                 assert spent[-1] <= choice.epsilon, "a node was asked for more than its share"
             assert all(call.bound % choice.rows_per_unit == 0 for call in given[start:])
         del given[before:]
-        if choice.depth not in depths:  # distinct roots are shown one after the other
-            depths.add(choice.depth)
-            given.append(Call("split", choice.noisy, choice.epsilon, choice.rows_per_unit))
+        given.append(Call("split", choice.noisy, choice.epsilon, choice.rows_per_unit))
         split = any((one.candidate != NO_SPLIT).any() for one in drawn)
         # sulq-id3 shares by all attributes, used up
         if choice.epsilon and split and recipe.name != "sulq-id3":
@@ -174,7 +171,6 @@ def check_that_the_plan_is_spent(
             assert spending(account).epsilon <= account.plan.epsilon
             whole += spending(account).epsilon
             given.clear()
-            depths.clear()
     assert whole <= request.epsilon
     return whole
 
@@ -233,7 +229,7 @@ def test_a_run_spends_what_its_plan_says_in_any_domain(
     name: str, public: Domain, epsilon: int, trees: int, depth: int, rows_per_unit: int, seed: int
 ) -> None:
     recipe = RECIPES[name]
-    if recipe.distinct_roots:
+    if recipe.one_tree_per_attribute:
         trees = min(trees, len(public.attributes))
     try:
         request = recipe.request(

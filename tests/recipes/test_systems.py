@@ -528,9 +528,7 @@ def test_each_line_names_a_piece_of_the_recipe(name: str) -> None:
 def test_the_lines_cover_every_piece_of_a_recipe(name: str) -> None:
     recipe = RECIPES[name]
     stated = {line.field for line in recipe.lines}
-    needed = STATED_FIELDS | {
-        field for field in ("stop", "second", "distinct_roots") if getattr(recipe, field)
-    }
+    needed = STATED_FIELDS | {field for field in ("stop", "second") if getattr(recipe, field)}
     if recipe.adaptation != FIXED:
         needed |= {"adaptation"}
     assert needed <= stated

@@ -14,7 +14,7 @@ from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import RECIPES, find
 from dpforest_duckdb.splits.candidates import candidates
-from dpforest_duckdb.splits.choose import Choice, Drawn, among
+from dpforest_duckdb.splits.choose import NO_SPLIT, Choice, Drawn, among, distinct_roots
 
 
 @pytest.mark.parametrize("name", SPECIALISED)
@@ -41,20 +41,13 @@ def test_one_draw_serves_a_whole_depth(name: str, monkeypatch: pytest.MonkeyPatc
         assert 4 + 2 <= len(draws) <= 3 + 3 * 3
 
 
-def test_attributes_are_drawn_alike() -> None:
-    """One of three, without replacement."""
-    shown: list[np.ndarray] = []
-
-    def last(choice: Choice) -> Drawn:
-        shown.append(choice.allowed)
-        return Drawn(choice.allowed.argmax(axis=1))
-
+def open_nodes(nodes: int, depth: int) -> Choice:
+    """Nodes that three attributes can split."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         bits = Randomness.seeded(3)
     ways = candidates(domain(attributes=3), "multiway")
-    nodes = 20_000
-    choice = Choice(
+    return Choice(
         candidates=ways,
         counts=[],
         allowed=np.ones((nodes, 3), dtype=np.bool_),
@@ -64,9 +57,41 @@ def test_attributes_are_drawn_alike() -> None:
         rows_per_unit=1,
         noise=bits.noise,
         bits=bits.bits,
+        depth=depth,
     )
-    among(last, lambda m: 1)(choice)
+
+
+def first_allowed(choice: Choice) -> Drawn:
+    return Drawn(choice.allowed.argmax(axis=1))
+
+
+def test_attributes_are_drawn_alike() -> None:
+    """One of three, without replacement."""
+    shown: list[np.ndarray] = []
+
+    def first(choice: Choice) -> Drawn:
+        shown.append(choice.allowed)
+        return first_allowed(choice)
+
+    among(first, lambda m: 1)(open_nodes(20_000, depth=1))
     assert shown[0].mean(axis=0) == pytest.approx([1 / 3] * 3, abs=0.02)
+
+
+def test_roots_have_different_attributes_and_deeper_nodes_need_not() -> None:
+    choose = distinct_roots(first_allowed)
+    assert choose(open_nodes(3, depth=0)).candidate.tolist() == [0, 1, 2]
+    assert choose(open_nodes(3, depth=1)).candidate.tolist() == [0, 0, 0]
+
+
+def test_a_root_that_stays_a_leaf_takes_no_attribute_from_another() -> None:
+    left = iter([NO_SPLIT, 2])  # attribute 2 is the last, which -1 could be taken for
+
+    def choose(choice: Choice) -> Drawn:
+        drawn = next(left)
+        assert drawn == NO_SPLIT or choice.allowed[0, drawn]
+        return Drawn(np.array([drawn]))
+
+    assert distinct_roots(choose)(open_nodes(2, depth=0)).candidate.tolist() == [NO_SPLIT, 2]
 
 
 def test_every_tree_and_depth_has_noise_of_its_own() -> None:

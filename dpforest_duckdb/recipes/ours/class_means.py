@@ -128,7 +128,7 @@ CLASS_MEANS = recipe_of_tables(
     title="A linear discriminant of every attribute, by joint noise",
     depth=1,
     own_trees=True,
-    distinct_roots=True,
+    one_tree_per_attribute=True,
     plan=plan,
     learner=LEARNER,
     adaptation=Adaptation(adapt, private_bounds=True),

@@ -49,7 +49,7 @@ JOINT_TABLES = recipe_of_tables(
     title="Log-odds of every attribute, by joint noise",
     depth=1,
     own_trees=True,
-    distinct_roots=True,
+    one_tree_per_attribute=True,
     plan=plan,
     learner=learner.JOINT_TABLES,
     adaptation=Adaptation(adapt, private_bounds=True),

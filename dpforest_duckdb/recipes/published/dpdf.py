@@ -20,7 +20,7 @@ from dpforest_duckdb.recipes.plans import spread
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
 from dpforest_duckdb.recipes.stopping import small_or_pure
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.splits.choose import by_utility
+from dpforest_duckdb.splits.choose import by_utility, distinct_roots
 from dpforest_duckdb.splits.published import by_published
 from dpforest_duckdb.splits.utilities import GINI, published_gini, published_sensitivity
 
@@ -90,7 +90,9 @@ LINES = (
         "choose: published_sensitivity",
         repaired="Δ is 2, whatever the size of the node.",
     ),
-    Line("Two trees have different attributes at their roots.", "line 29", "distinct_roots"),
+    Line(
+        "Two trees have different attributes at their roots.", "line 29", "choose: distinct_roots"
+    ),
     Line(
         "Leaves are removed if they are no purer on average than their parent.",
         "(27) has ≥, line 43 has <",
@@ -132,13 +134,13 @@ _PUBLISHED = Recipe(
     paper="A Differentially Private Decision Forest, AusDM 2015",
     rows="all",
     split_type="multiway",
-    choose=by_published(published_gini, published_sensitivity),
+    choose=distinct_roots(by_published(published_gini, published_sensitivity)),
     trees=1,
     depth=5,
     plan=lambda request: plan(request, 2 * request.depth - 1),  # charged; 2 δ + 1 are made
     stop=small_or_pure(100),
     finish=each(with_cells(prune_by_gini), alone(vote_by_confidence)),
-    distinct_roots=True,
+    one_tree_per_attribute=True,
     instead="diffprf",
     lines=LINES,
     flaws=(
@@ -152,7 +154,7 @@ DPDF = repaired(
     _PUBLISHED,
     "Gini is weighted by counts, so that its sensitivity is 2 whatever the node size. Nodes are "
     "split while d < depth, so that every query on a path is charged.",
-    choose=by_utility(GINI, EXPONENTIAL),
+    choose=distinct_roots(by_utility(GINI, EXPONENTIAL)),
     depth_of_root=1,  # split while d < δ, the root has d = 1
     plan=plan,
 )
