@@ -146,26 +146,39 @@ class _Levels:
     def _release_nodes(
         self, open_: _Frontier, counts: list[Integers], depth: int
     ) -> Integers | None:
-        """The noisy histogram or size of each open node, if the plan has one.
+        """The noisy histogram or size of each open node, whichever the plan has.
 
         `counts` are the level's private tables, if they were counted already.
         """
-        context, plan = self.context, self.context.accountant.plan
-        first = int(open_.nodes.min())
-        here, span = open_.nodes - first, self.growth.nodes - first
-        k, noisy = context.request.rows_per_unit, None
-        for purpose in ("histogram", "size"):
-            if plan.query(purpose):
-                private = (
-                    counts[0].sum(axis=1) if counts else self.rows.count_leaves(first, span)[here]
-                )
-                if purpose == "size":
-                    private = private.sum(axis=1, keepdims=True)
-                cost = context.accountant.spend(purpose, depth)
-                noisy = context.randomness.noise.laplace(private, cost, k)
-                if purpose == "histogram":
-                    self.growth.release(open_.nodes, noisy, laplace_deviation(cost, k))
+        plan = self.context.accountant.plan
+        if plan.query("histogram"):
+            return self._release_histograms(open_, counts, depth)
+        if plan.query("size"):
+            return self._release_sizes(open_, counts, depth)
+        return None
+
+    def _release_histograms(self, open_: _Frontier, counts: list[Integers], depth: int) -> Integers:
+        """`[node, class]`, which the trees keep."""
+        context, k = self.context, self.context.request.rows_per_unit
+        cost = context.accountant.spend("histogram", depth)
+        noisy = context.randomness.noise.laplace(self._count(open_, counts), cost, k)
+        self.growth.release(open_.nodes, noisy, laplace_deviation(cost, k))
         return noisy
+
+    def _release_sizes(self, open_: _Frontier, counts: list[Integers], depth: int) -> Integers:
+        """`[node, 1]`, which no tree keeps."""
+        context, k = self.context, self.context.request.rows_per_unit
+        cost = context.accountant.spend("size", depth)
+        private = self._count(open_, counts).sum(axis=1, keepdims=True)
+        return context.randomness.noise.laplace(private, cost, k)
+
+    def _count(self, open_: _Frontier, counts: list[Integers]) -> Integers:
+        """The private rows of each class, `[node, class]`."""
+        if counts:
+            classes: Integers = counts[0].sum(axis=1)
+            return classes
+        first = int(open_.nodes.min())
+        return self.rows.count_leaves(first, self.growth.nodes - first)[open_.nodes - first]
 
 
 def release_leaves(rows: CodedRows, context: TrainingContext, growth: Growth) -> Growth:
