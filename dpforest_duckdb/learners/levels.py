@@ -17,7 +17,7 @@ from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Level, TrainingContext
 from dpforest_duckdb.splits.candidates import Candidates, candidates
-from dpforest_duckdb.splits.choose import NO_SPLIT, Choice, Drawn
+from dpforest_duckdb.splits.choose import NO_SPLIT, Choice, Chooser, Drawn
 from dpforest_duckdb.splits.limits import MAX_LEAVES, fitting, most_counted
 from dpforest_duckdb.tree import LEAF
 
@@ -42,10 +42,13 @@ class _Levels:
     rows: CodedRows
     context: TrainingContext
     growth: Growth = field(init=False)
+    _choose: Chooser = field(init=False)
     _candidates: Candidates = field(init=False)
 
     def __post_init__(self) -> None:
-        request = self.context.request
+        request, choose = self.context.request, self.context.recipe.choose
+        assert choose is not None, "a recipe of the level loop says how splits are drawn"
+        self._choose = choose
         self.growth = Growth(request.domain.cells, request.trees, len(request.domain.classes))
         self._candidates = candidates(request.domain, self.context.recipe.split_type)
 
@@ -96,7 +99,7 @@ class _Levels:
             weights=context.request.weights,
             rows=context.request.rows,
         ).of(nodes)
-        drawn = context.recipe.choose(choice)
+        drawn = self._choose(choice)
         size = open_.expected if noisy is None else noisy.sum(axis=1).astype(np.float64)
         return self._apply(open_, *self._within_limits(nodes, drawn, size[nodes], depth))
 

@@ -18,7 +18,7 @@ from dpforest_duckdb.recipes.conformance import Line
 from dpforest_duckdb.recipes.leaf_queries import LEAF_COUNTS, Leaf
 from dpforest_duckdb.request import Finish, Learner, Request, Stop
 from dpforest_duckdb.splits.candidates import SplitType
-from dpforest_duckdb.splits.choose import Chooser, at_random
+from dpforest_duckdb.splits.choose import Chooser
 from dpforest_duckdb.splits.limits import MAX_LEAVES, deepest_complete
 from dpforest_duckdb.tree import Link, Voting
 
@@ -102,8 +102,9 @@ class Recipe:
 
     - `rows`: every tree sees all rows (the budget is divided by the trees), a disjoint part of
       them, or a bootstrap sample (never private).
-    - `split_type` and `choose` say how a node is split, `stop` which nodes stay leaves, `leaf` the
-      query for a leaf.
+    - `split_type` says which splits are possible, `leaf` is the query for a leaf. The level loop
+      asks `choose` how a node is split and `stop` which nodes stay leaves; a recipe whose learner
+      does not use that loop has neither.
     - `learner` grows the trees. With `ends_early`, `choose` or `learner` may leave a node unsplit
       too, so that trees need not be complete.
     - `taxonomies`: groups of categories are split before their categories.
@@ -142,13 +143,13 @@ class Recipe:
     paper: str
     rows: Sample
     split_type: SplitType
-    choose: Chooser
     trees: int | Callable[[Domain], int]
     depth: int | Callable[[Domain], int]
     plan: Callable[[Request], Plan]
     finish: Finish
     learner: Learner = LEVELS
     adaptation: Adaptation = FIXED
+    choose: Chooser | None = None
     stop: Stop | None = None
     ends_early: bool = False
     leaf: Leaf = LEAF_COUNTS
@@ -300,7 +301,6 @@ own_recipe = partial(Recipe, year=2026, paper="this package", only=OURS, rows="a
 recipe_of_tables = partial(
     own_recipe,
     split_type="multiway",
-    choose=at_random,  # not asked: the learner draws
     trees=as_many_as_attributes,
     own_depth=True,
     link="softmax",

@@ -126,8 +126,7 @@ def check_that_the_plan_is_spent(
         return replace(current, choose=one_by_one)
 
     def one_by_one(choice: Choice) -> Drawn:
-        if specialised:
-            return current.choose(choice)
+        assert current.choose is not None
         before, drawn, spent = len(given), [], []
         nodes = np.arange(len(choice.allowed))
         for part in np.split(nodes, nodes[1:ONE_BY_ONE]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -39,6 +40,15 @@ def test_one_draw_serves_a_whole_depth(name: str, monkeypatch: pytest.MonkeyPatc
     else:
         assert set(draws) <= {split.by_depth[0] // 4, split.by_depth[1] // 2}
         assert 4 + 2 <= len(draws) <= 3 + 3 * 3
+
+
+def test_the_level_loop_needs_a_chooser_and_learners_without_it_need_none() -> None:
+    assert {name for name, recipe in RECIPES.items() if recipe.choose is None} == {
+        *("diffgen", "dt-diff", "auto", "boosted", "joint-tables", "log-odds", "class-means"),
+        "rooted-tables",
+    }
+    with pytest.raises(AssertionError, match="says how splits are drawn"):
+        trained(replace(RECIPES["dpdf"], choose=None))
 
 
 def open_nodes(nodes: int, depth: int) -> Choice:

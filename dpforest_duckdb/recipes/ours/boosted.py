@@ -29,7 +29,6 @@ from dpforest_duckdb.recipes.plans import medians
 from dpforest_duckdb.recipes.recipe import Adaptation, own_recipe
 from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.splits.choose import at_random
 
 MOST_PAIRED = 40  # numeric and ordered attributes: class means of more were not measured
 SHALLOW = 4  # splits of random trees where the signal is not strong
@@ -122,7 +121,6 @@ BOOSTED = own_recipe(
     name="boosted",
     title="Boosted log-odds and random trees",
     split_type="binary",
-    choose=at_random,  # not asked: the learner draws
     trees=64,
     depth=6,
     plan=plan,

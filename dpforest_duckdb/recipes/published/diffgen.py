@@ -24,7 +24,6 @@ from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import spread
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.splits.utilities import (
     GAIN_OF_RANGE,
     INFORMATION_GAIN,
@@ -88,7 +87,7 @@ LINES = (
     Line(
         "The whole table is made finer step by step, without queries at single nodes.",
         "DiffPRFs §2.3 and Table 1",
-        "choose: at_random",
+        "learner: specialised",
         assumed="A step ends early if nothing is left to refine, and its share is not used.",
     ),
     Line(
@@ -115,7 +114,6 @@ _PUBLISHED = Recipe(
     paper="Differentially private data release for data mining, KDD 2011",
     rows="all",
     split_type="mixed",
-    choose=at_random,  # not asked: the learner draws
     ends_early=True,  # a step splits one entry of the cut, not every node
     learner=specialised(IG, point=IG),
     trees=1,

@@ -20,7 +20,6 @@ from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import half_to_leaves
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
-from dpforest_duckdb.splits.choose import at_random
 from dpforest_duckdb.splits.utilities import (
     GAIN_OF_RANGE,
     INFORMATION_GAIN,
@@ -74,7 +73,7 @@ LINES = (
     Line(
         "The whole table is made finer step by step, without queries at single nodes.",
         "DiffPRFs §2.3 and Table 1",
-        "choose: at_random",
+        "learner: specialised",
         assumed="A step ends early if nothing is left to refine, and its share is not used.",
     ),
     Line(
@@ -100,7 +99,6 @@ _PUBLISHED = Recipe(
     "TrustCom 2013",
     rows="all",
     split_type="mixed",
-    choose=at_random,  # not asked: the learner draws
     ends_early=True,  # a step splits one entry of the cut, not every node
     learner=specialised(GAIN_OF_RANGE, point=None),
     trees=1,
