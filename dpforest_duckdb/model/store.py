@@ -14,12 +14,15 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.files import is_model_file, write_file
 from dpforest_duckdb.model.forest import Forest, load_forest
 
+LONGEST_NAME = 200  # characters of a model's name
+
 
 def check_name(models: ModelStore, name: str, *, replace: bool) -> None:
     """Raise `DpforestError` unless a model of this name can be stored."""
-    if not name.strip() or not name.isprintable() or len(name) > 200:
+    if not name.strip() or not name.isprintable() or len(name) > LONGEST_NAME:
         raise DpforestError(
-            "A model's name must be printable, 1 to 200 characters, not only spaces: change --name."
+            f"A model's name must be printable, 1 to {LONGEST_NAME} characters, not only spaces: "
+            "change --name."
         )
     if not models.writable:
         raise DpforestError("The database is read-only: name a file for the model with --out.")

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Engine, Snapshot, StoredRow
-from dpforest_duckdb.errors import DpforestError, PublicFactWarning, warn
+from dpforest_duckdb.errors import DpforestError, PublicFactWarning, one_line, warn
 from dpforest_duckdb.ledger.accounts import AnyAccount
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.entries import Charge
@@ -96,7 +96,7 @@ class Run:
             self.delta,
             self.unit,
             recipe=self.recipe.label,
-            model=self.name or self.file,
+            model=self.name or one_line(self.file)[: store.LONGEST_NAME],
             private=not self.reasons,
             plan=tuple(asdict(query) for query in self.plan.queries),
         )

@@ -131,3 +131,12 @@ def test_a_run_is_listed_with_its_file_if_its_model_is_not_stored(db: Path, tmp_
     shown = dpforest("budget", "show", "--db", db, "--table", "visits", "--json").facts
     assert [run["model"] for run in shown["entries"]] == ["risk", "readmission.json", "stored"]
     assert "readmission.json" in dpforest("budget", "--db", db, "--table", "visits").out
+
+
+def test_the_ledger_keeps_a_printable_part_of_a_long_name_of_a_file(
+    db: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / f"a\n\x1b{'x' * 240}.json"
+    assert dpforest(*train(db, "--out", out)).code == 0
+    shown = dpforest("budget", "show", "--db", db, "--table", "visits", "--json").facts
+    assert shown["entries"][-1]["model"] == "a??" + "x" * 197
