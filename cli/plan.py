@@ -54,9 +54,7 @@ def _query_facts(query: PlannedQuery, recipe: Recipe, request: Request) -> dict[
     return {
         "purpose": query.purpose,
         "mechanism": query.mechanism,
-        "epsilon" if query.measure == "ε" else "mu_squared": [
-            cost / query.divisor for cost in query.by_depth
-        ],
+        query.measure.json_key: [cost / query.measure.unit for cost in query.by_depth],
         "trees": query.times,
         "often": query.often,
         "noise": recipe.learner.deviation(query, request),
@@ -286,14 +284,14 @@ def cost_in_words(few: PlannedQuery, many: PlannedQuery) -> str:
     """The cost of a query with the fewest and with the most rows; if depths differ in either, the
     least and the most of both.
     """
-    from dpforest_duckdb.privacy.amounts import ATTO, NANO, significant
+    from dpforest_duckdb.privacy.amounts import significant
 
     first, last = few.by_depth[0], many.by_depth[0]
     if any(len({*query.by_depth}) > 1 for query in (few, many)):
         costs = few.by_depth + many.by_depth
         first, last = min(costs), max(costs)
-    scale = NANO if few.measure == "ε" else ATTO
-    return _range(significant(first / scale), significant(last / scale))
+    unit = few.measure.unit
+    return _range(significant(first / unit), significant(last / unit))
 
 
 def _range(low: str, high: str) -> str:

@@ -11,7 +11,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.bits import Bits
-from dpforest_duckdb.privacy.gaussian_dp import squared_mu_of
+from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP, Measure
 from dpforest_duckdb.privacy.noise import CountNoise
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
@@ -91,7 +91,16 @@ class Request:
     @property
     def squared_mu(self) -> int:
         """The μ² that δ and the whole ε allow, in atto-μ²; 0 under pure ε."""
-        return squared_mu_of(self.epsilon + self.preliminary_cost, self.delta)
+        return self.allowed(GAUSSIAN_DP)
+
+    @property
+    def measure(self) -> Measure:
+        """μ² if there is a δ, else ε; a recipe may plan in ε even so."""
+        return GAUSSIAN_DP if self.squared_mu else PURE_DP
+
+    def allowed(self, measure: Measure) -> int:
+        """What δ and the whole ε allow in a measure, in nano-ε or atto-μ²."""
+        return measure.allowed(self.epsilon + self.preliminary_cost, self.delta)
 
     def after(self, queries: tuple[PlannedQuery, ...], cost: int) -> Request:
         """The request with these preliminary queries, the last of which takes `cost` nano-ε."""

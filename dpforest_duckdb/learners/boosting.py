@@ -34,7 +34,7 @@ from dpforest_duckdb.learners.growth import Growth, one_split
 from dpforest_duckdb.postprocess.newton_steps import StepWidths, steps
 from dpforest_duckdb.postprocess.voting import centred_variance, integer_votes, intercept, of_two
 from dpforest_duckdb.privacy.bits import Bits
-from dpforest_duckdb.privacy.noise import gaussian_variance, noise_scale
+from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
@@ -44,28 +44,31 @@ from dpforest_duckdb.tree import MULTIWAY, SCALE, Tree
 
 WHOLE = 2**16  # gradients and hessians are multiples of 1 / WHOLE
 # the part of a Newton step that random trees take; without a δ they are few, so they take more
-RATES = {"μ²": 0.4, "ε": 0.6}
+RATES = {GAUSSIAN_DP: 0.4, PURE_DP: 0.6}
 LARGEST_MOVE = 1.6  # in Newton steps, of all trees that are fitted to the same gradients
 LARGEST_STEP = 2.0  # in the log-odds of any two classes; Newton's first step for equal shares
+# for two classes and for several: how hessians are scaled, and the most that a row then adds to the
+# sums at a tree's leaves, in parts of WHOLE: in L1 for pure DP, in L2 squared for Gaussian DP
+HESSIANS = {
+    PURE_DP: (Gradients(WHOLE, 1, 1), Gradients(WHOLE, 1, 1)),
+    GAUSSIAN_DP: (Gradients(WHOLE, 333, 100), Gradients(WHOLE, 2, 1)),
+}
+PER_ROW = {PURE_DP: (1, 3), GAUSSIAN_DP: (1, 2)}
 
 
 def gradient_scale(query: PlannedQuery, classes: int) -> Gradients:
     """The largest hessian scale that leaves the sensitivity unchanged."""
-    if query.measure == "ε":
-        return Gradients(WHOLE, 1, 1)
-    return Gradients(WHOLE, 333, 100) if classes == 2 else Gradients(WHOLE, 2, 1)
+    return HESSIANS[query.measure][classes > 2]
 
 
 def l1_per_row(classes: int) -> int:
     """The most that a row adds to the sums of gradients and hessians at a tree's leaves, in L1."""
-    return 1 if classes == 2 else 3
+    return PER_ROW[PURE_DP][classes > 2]
 
 
 def sensitivity(query: PlannedQuery, classes: int, k: int) -> int:
     """How much the sums at a tree's leaves change with one privacy unit: in L1, or L2 squared."""
-    if query.measure == "ε":
-        return k * WHOLE * l1_per_row(classes)
-    return k**2 * WHOLE**2 * (1 if classes == 2 else 2)
+    return query.measure.scaled(PER_ROW[query.measure][classes > 2], k * WHOLE)
 
 
 def boost(rows: CodedRows, context: TrainingContext) -> Grown:
@@ -193,12 +196,11 @@ class _Boosting:
         classes = len(request.domain.classes)
         scale = gradient_scale(query, classes)
         bound = sensitivity(query, classes, request.rows_per_unit)
-        draw = noise.laplace if query.measure == "ε" else noise.gaussian
         hessian_unit = scale.hessian_denominator / scale.hessian_numerator / WHOLE
         variance, largest = _variance(query, cost, bound), largest_step(classes)
         found = []
         for tree, sums in zip(trees, self.rows.sum_gradients(trees, scale), strict=True):
-            noisy = draw(sums[tree.leaves], cost, bound)
+            noisy = query.measure.noisy_sums(noise, sums[tree.leaves], cost, bound)
             gradients = noisy[:, 0::2] / WHOLE
             hessians = noisy[:, 1::2] * hessian_unit
             ordered = _in_order(tree, request.domain)
@@ -239,11 +241,7 @@ def _added(tree: Tree, step: Tree) -> Tree:
 
 def _variance(query: PlannedQuery, cost: int, bound: int) -> float:
     """The variance of the noise in a sum of gradients."""
-    if query.measure == "μ²":
-        noise = gaussian_variance(cost, bound)
-    else:
-        noise = 2 * noise_scale(cost, bound) ** 2
-    return float(noise / WHOLE**2)
+    return float(query.measure.variance(cost, bound) / WHOLE**2)
 
 
 def _deviation(query: PlannedQuery, request: Request) -> float:

@@ -9,12 +9,12 @@ pairs. Boosting may start at class means of the numeric and ordered attributes a
 is in μ², the noise of all of these is Gaussian.
 
 A row is in one class, and adds at most REACH in L1 to each block of its sums, and at most REACH² to
-each square and product. In L2 it adds at most √d times as much to d blocks.
+each square and product. So k rows of a unit change the sums by at most k times as much in the norm
+of joint noise; in L2, by at most √d times that with d blocks (`l2_squared` in `privacy.measure`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -25,11 +25,8 @@ from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.engine.base import MIXTURE_PARTS, CodedRows
 from dpforest_duckdb.learners.growth import one_split
 from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
-from dpforest_duckdb.learners.private_bins import median_epsilon
-from dpforest_duckdb.learners.private_bounds import window_mechanism
 from dpforest_duckdb.postprocess.discriminant import Moments, discriminant, noise_of_log_odds
 from dpforest_duckdb.postprocess.voting import integer_votes, intercept
-from dpforest_duckdb.privacy.noise import gaussian_variance, joint_deviation
 from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
@@ -121,10 +118,10 @@ def _positions(private: Sequence[Integers], context: TrainingContext) -> dict[in
             utilities = positions.window_utilities(counts, max(request.rows, 1))
             drawn = draw_best(
                 utilities,
-                median_epsilon(cost, planned.measure),
+                planned.measure.drawn_epsilon(cost),
                 request.rows_per_unit,
                 context.randomness.bits,
-                window_mechanism(planned.measure),
+                planned.measure.mechanism,
             )
             first, end = positions.windows(attribute.proper)
             window = int(first[drawn]), int(end[drawn])
@@ -146,22 +143,14 @@ def _release(
     private: Integers, blocks: Sequence[int], reach: int, purpose: str, context: TrainingContext
 ) -> _Release:
     """Release `private[vector, dimension]`, of which a row changes each block of one vector by at
-    most `reach` in L1, so all of them by at most `reach`² times their number in L2 squared.
+    most `reach` in L1.
     """
     query, k = context.accountant.plan.query(purpose), context.request.rows_per_unit
     assert query is not None
     cost, noise = context.accountant.spend(purpose), context.randomness.noise
-    if query.measure == "μ²":
-        noisy = noise.gaussian(private, cost, l2_squared(blocks, reach, k)) / reach
-    else:
-        noisy = noise.joint(private, blocks, cost, reach * k) / reach
+    noisy = query.measure.noisy_blocks(noise, private, blocks, cost, reach * k) / reach
     of_size = _deviations(query, blocks, reach, k)
     return _Release(noisy, np.array([of_size[size] for size in blocks for _ in range(size)]))
-
-
-def l2_squared(blocks: Sequence[int], reach: int, k: int) -> int:
-    """How much a unit of k rows changes the sums, in L2 squared."""
-    return k**2 * len(blocks) * reach**2
 
 
 def _deviations(query: PlannedQuery, blocks: Sequence[int], reach: int, k: int) -> dict[int, float]:
@@ -169,11 +158,8 @@ def _deviations(query: PlannedQuery, blocks: Sequence[int], reach: int, k: int) 
 
     It is public, because it follows from the plan and the domain.
     """
-    (cost,) = query.by_depth
-    if query.measure == "μ²" and blocks:
-        deviation = math.sqrt(gaussian_variance(cost, l2_squared(blocks, reach, k))) / reach
-        return dict.fromkeys(blocks, deviation)
-    return {size: joint_deviation(blocks, size, cost, reach * k) / reach for size in set(blocks)}
+    (cost,), deviation = query.by_depth, query.measure.block_deviation
+    return {size: deviation(blocks, size, cost, reach * k) / reach for size in set(blocks)}
 
 
 def _moments(

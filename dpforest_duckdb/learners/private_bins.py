@@ -17,8 +17,6 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.bits import Bits
-from dpforest_duckdb.privacy.gaussian_dp import drawn_epsilon
-from dpforest_duckdb.privacy.plan import Measure
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, exponents
 from dpforest_duckdb.request import Request
 
@@ -38,11 +36,6 @@ def on_the_grid(domain: Domain, cells: int = FINEST) -> Domain:
 def to_be_cut(domain: Domain) -> list[Attribute]:
     """The numeric attributes whose bins the domain does not set."""
     return [a for a in domain.attributes if a.recut(FINEST) != a]
-
-
-def median_epsilon(cost: int, measure: Measure) -> int:
-    """The ε (nano) of an exponential mechanism of that cost."""
-    return cost if measure == "ε" else drawn_epsilon(cost)
 
 
 def domain_cut_at_medians(
@@ -91,6 +84,6 @@ def cut_at_medians(
     turns = [
         accountant.spend(MEDIANS, turn, times=len(counts)) for turn in range(len(query.by_depth))
     ]
-    epsilons = [median_epsilon(cost, query.measure) for cost in turns]
+    epsilons = [query.measure.drawn_epsilon(cost) for cost in turns]
     cut = domain_cut_at_medians(request.domain, counts, epsilons, request.rows_per_unit, bits)
     return replace(request, domain=cut)

@@ -22,11 +22,10 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.bin_edges import DEFAULT_BINS
 from dpforest_duckdb.domain.values import ordinal
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.learners.private_bins import FINEST, median_epsilon, on_the_grid, to_be_cut
+from dpforest_duckdb.learners.private_bins import FINEST, on_the_grid, to_be_cut
 from dpforest_duckdb.privacy.bits import Bits
+from dpforest_duckdb.privacy.measure import Measure
 from dpforest_duckdb.privacy.noise import CountNoise, noise_scale
-from dpforest_duckdb.privacy.plan import Measure
-from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Mechanism
 from dpforest_duckdb.splits.choose import draw_best
 
 TURNS = 6  # each finds bounds about four to thirty times narrower, near 0 far more
@@ -142,16 +141,11 @@ def _draw_window(
     counts: Integers, cost: int, measure: Measure, k: int, bits: Bits
 ) -> tuple[int, int]:
     """The first bin and the end of a window on bins with these private counts."""
-    epsilon = median_epsilon(cost, measure)
+    epsilon = measure.drawn_epsilon(cost)
     first, end, _ = _windows(len(counts))
     utility = window_utilities(counts, int(HANDICAP * noise_scale(epsilon, k)))
-    window = draw_best(utility, epsilon, k, bits, window_mechanism(measure))
+    window = draw_best(utility, epsilon, k, bits, measure.mechanism)
     return int(first[window]), int(end[window])
-
-
-def window_mechanism(measure: Measure) -> Mechanism:
-    """What draws a window: the exponential mechanism costs a quarter of the other in μ²."""
-    return EXPONENTIAL if measure == "μ²" else PERMUTE_AND_FLIP
 
 
 def window_utilities(counts: Integers, handicap: int) -> Integers:

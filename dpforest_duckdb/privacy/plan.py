@@ -18,17 +18,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
-from dpforest_duckdb.privacy.amounts import ATTO, NANO, show, significant
-from dpforest_duckdb.privacy.gaussian_dp import pure_cost, squared_mu_of
+from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP, Measure
 from dpforest_duckdb.privacy.noise import LEAST_VARIANCE, laplace_deviation
 from dpforest_duckdb.privacy.wording import is_known, wording
 
-Measure = Literal["ε", "μ²"]
 # the purposes of the queries that count the rows of each class
 ROWS, AGAIN = ROW_COUNTS = ("rows", "rows again")
-LAPLACE = "discrete Laplace"
+LAPLACE = PURE_DP.sums
 
 
 class PlanError(AssertionError):
@@ -50,7 +47,7 @@ class PlannedQuery:
     mechanism: str
     by_depth: tuple[int, ...]
     times: int = 1
-    measure: Measure = "ε"
+    measure: Measure = PURE_DP
     per_row: int = 0
 
     @property
@@ -60,14 +57,7 @@ class PlannedQuery:
     @property
     def squared_mu(self) -> int:
         """The whole cost in atto-μ², rounded up."""
-        if self.measure == "μ²":
-            return self.total
-        return sum(map(pure_cost, self.by_depth)) * self.times
-
-    @property
-    def divisor(self) -> int:
-        """What a cost is divided by to give ε or μ²."""
-        return NANO if self.measure == "ε" else ATTO
+        return sum(map(self.measure.squared_mu, self.by_depth)) * self.times
 
     def count_noise(self, rows_per_unit: int) -> float | None:
         """The largest standard deviation of a noisy count; None if the query returns no counts."""
@@ -78,13 +68,8 @@ class PlannedQuery:
     @property
     def each(self) -> str:
         """The cost of one query, for people: a range if depths differ."""
-        least, most = (self._shown(f(self.by_depth)) for f in (min, max))
+        least, most = (self.measure.shown(f(self.by_depth)) for f in (min, max))
         return least if least == most else f"{least} to {most}"
-
-    def _shown(self, amount: int) -> str:
-        if self.measure == "ε":
-            return show(amount)
-        return significant(amount / ATTO)
 
     @property
     def often(self) -> str:
@@ -93,7 +78,7 @@ class PlannedQuery:
 
     def __str__(self) -> str:
         often = self.often
-        total = "" if often == "once" else f" × {often} = {self._shown(self.total)}"
+        total = "" if often == "once" else f" × {often} = {self.measure.shown(self.total)}"
         cost = f"{self.measure} = {self.each}{total}"
         return f"{self.purpose}: {self.mechanism}, {cost}"
 
@@ -116,14 +101,19 @@ class Plan:
         return "\n  ".join(["<Plan", *self.lines()]) + ">"
 
     @property
+    def measure(self) -> Measure:
+        """How costs add up: in μ² if some query has a cost in μ², else in ε."""
+        return GAUSSIAN_DP if self.uses_delta else PURE_DP
+
+    @property
     def uses_delta(self) -> bool:
-        """Whether costs add up in μ², as some query has a cost in μ²; else they add up in ε."""
-        return any(query.measure == "μ²" for query in self.queries)
+        """Whether some query has a cost in μ²."""
+        return any(query.measure == GAUSSIAN_DP for query in self.queries)
 
     @property
     def epsilon(self) -> int:
         """The whole cost in nano-ε, of a plan that uses no δ."""
-        return sum(query.total for query in self.queries if query.measure == "ε")
+        return sum(query.total for query in self.queries if query.measure == PURE_DP)
 
     @property
     def squared_mu(self) -> int:
@@ -138,9 +128,7 @@ class Plan:
 
     def fits(self, epsilon: int, delta: int) -> bool:
         """Whether ε (nano) and δ (atto) cover the whole plan."""
-        if self.uses_delta:
-            return self.squared_mu <= squared_mu_of(epsilon, delta)
-        return self.epsilon <= epsilon
+        return self.measure.spent(self) <= self.measure.allowed(epsilon, delta)
 
     def query(self, purpose: str) -> PlannedQuery | None:
         """The query for a purpose; None if the plan has none.

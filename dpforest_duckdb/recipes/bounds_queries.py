@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 
 from dpforest_duckdb.learners.private_bins import to_be_cut
-from dpforest_duckdb.learners.private_bounds import clear_check, clear_window, window_mechanism
+from dpforest_duckdb.learners.private_bounds import clear_check, clear_window
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.gaussian_dp import drawn_cost, pure_epsilon
-from dpforest_duckdb.privacy.plan import Measure, PlannedQuery, counting
-from dpforest_duckdb.recipes.row_count_queries import preliminary_queries
+from dpforest_duckdb.privacy.measure import PURE_DP, Measure
+from dpforest_duckdb.privacy.plan import PlannedQuery, counting
+from dpforest_duckdb.recipes.row_count_queries import count_cost, left, preliminary_queries
 from dpforest_duckdb.request import Request
 
 BOUNDS, WINDOW = "bounds", "bounds window"
@@ -31,7 +31,7 @@ def with_check(request: Request, rows: int, measure: Measure) -> Request:
 
     `rows` is a noisy number. `measure` is that of the recipe's costs.
     """
-    most = request.epsilon // SHARE if measure == "ε" else pure_epsilon(request.squared_mu // SHARE)
+    most = measure.pure_epsilon(request.allowed(measure) // SHARE)
     needed = math.ceil(clear_check() * request.rows_per_unit * NANO / rows)
     numbers = len(to_be_cut(request.domain))
     if needed > most or 2 * numbers <= len(request.domain.attributes):
@@ -50,18 +50,13 @@ def with_windows(
     half of ε; of μ², half of what is left after the rows and the check.
     """
     scale = rows / clear_window() / request.rows_per_unit
-    epsilon = math.ceil(NANO / scale)
-    cost = epsilon
+    cost = measure.drawn_cost(math.ceil(NANO / scale))
     windows = [query for query in request.preliminary if query.purpose.startswith(WINDOW)]
     before = sum(query.total for query in windows)
-    whole = request.epsilon + before
-    if measure == "μ²":
-        cost = drawn_cost(epsilon)
-        whole = request.squared_mu - sum(
-            q.squared_mu for q in request.preliminary if q not in windows
-        )
-    mechanism = window_mechanism(measure).on("rows")
-    query = PlannedQuery(window(turn), mechanism, (cost,), attributes, measure)
+    whole = before + left(request, measure)
+    if measure == PURE_DP:
+        whole += count_cost(request)
+    query = PlannedQuery(window(turn), measure.mechanism.on("rows"), (cost,), attributes, measure)
     return _with(request, query, measure) if 2 * (before + query.total) <= whole else None
 
 
@@ -70,5 +65,5 @@ def _with(request: Request, query: PlannedQuery, measure: Measure) -> Request:
 
     Costs in μ² are taken off by the recipe's plan.
     """
-    cost = query.total if measure == "ε" else 0
+    cost = query.total if measure == PURE_DP else 0
     return request.after((*preliminary_queries(request), query), cost)

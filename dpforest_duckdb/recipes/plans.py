@@ -7,10 +7,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpforest_duckdb.learners.private_bins import MEDIANS, to_be_cut
+from dpforest_duckdb.privacy.measure import PURE_DP, Measure
 from dpforest_duckdb.privacy.plan import (
     LAPLACE,
     ROWS,
-    Measure,
     Plan,
     PlannedQuery,
     counting,
@@ -66,7 +66,7 @@ def counting_twice(plan: Plan, request: Request) -> Plan:
 
 
 def medians(
-    request: Request, whole: int, turns: int, measure: Measure = "ε"
+    request: Request, whole: int, turns: int, measure: Measure = PURE_DP
 ) -> tuple[tuple[PlannedQuery, ...], int]:
     """The query for private medians, which gets a part of `whole`, and what that leaves.
 

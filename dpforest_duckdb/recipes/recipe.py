@@ -13,7 +13,8 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import Sample
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.learners.levels import LEVELS
-from dpforest_duckdb.privacy.plan import Measure, Plan
+from dpforest_duckdb.privacy.measure import PURE_DP, Measure
+from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.conformance import Line
 from dpforest_duckdb.recipes.leaf_queries import LEAF_COUNTS, Leaf
 from dpforest_duckdb.request import Finish, Learner, Request, Stop
@@ -88,7 +89,7 @@ class Adaptation:
 
     def measure(self, request: Request) -> Measure:
         """How the costs of bounds add up: in μ² only if every plan with a δ is in μ²."""
-        return "μ²" if self.all_in_mu and request.squared_mu else "ε"
+        return request.measure if self.all_in_mu else PURE_DP
 
 
 FIXED = Adaptation()  # nothing depends on the rows

@@ -9,8 +9,8 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.gaussian_dp import pure_epsilon
-from dpforest_duckdb.privacy.plan import AGAIN, ROW_COUNTS, ROWS, PlannedQuery, counting
+from dpforest_duckdb.privacy.measure import Measure
+from dpforest_duckdb.privacy.plan import AGAIN, ROW_COUNTS, ROWS, Plan, PlannedQuery, counting
 from dpforest_duckdb.request import Request
 
 FIRST_COUNT = 400  # ε / FIRST_COUNT is the cost of a first count of the rows
@@ -32,14 +32,13 @@ def count_queries(request: Request, counted: Integers | None = None) -> tuple[Pl
     The first count costs ε / FIRST_COUNT. `counted[class]` are the noisy rows that it shows. If its
     noise is above 1 / CLEAR_COUNT of the rows of a class, there is a second count, which costs what
     it needs for noise of that size. The rows of a class are n/C times the `evenness` of C classes.
-    Before `counted` is known, and for few rows, both together cost `rows_share`. With a δ they cost
-    at most half of μ².
+    Before `counted` is known, and for few rows, both together cost `rows_share`, but at most half
+    of the budget, which is in μ² with a δ.
     """
     if request.preliminary:
         return tuple(query for query in request.preliminary if query.purpose in ROW_COUNTS)
-    most = int(request.epsilon * rows_share(request))
-    if request.squared_mu:
-        most = min(most, pure_epsilon(request.squared_mu // 2))
+    half = request.measure.pure_epsilon(request.allowed(request.measure) // 2)
+    most = min(int(request.epsilon * rows_share(request)), half)
     first = max(min(request.epsilon // FIRST_COUNT, most), 1)  # tiny ones are refused later
     again = most - first
     if counted is not None:
@@ -74,3 +73,11 @@ def preliminary_queries(request: Request) -> tuple[PlannedQuery, ...]:
     if planned.
     """
     return request.preliminary or count_queries(request)
+
+
+def left(request: Request, measure: Measure) -> int:
+    """What these queries leave of the budget in a measure, in nano-ε or atto-μ²; at most 0 if that
+    needs a δ and there is none.
+    """
+    before = Plan(preliminary_queries(request))
+    return request.allowed(measure) - measure.spent(before)

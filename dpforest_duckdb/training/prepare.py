@@ -227,7 +227,7 @@ def affordable_plans(recipe: Recipe, request: Request) -> list[Plan]:
     found = []
     for plan in plans(recipe, request):
         for query in plan.queries:
-            if min(query.by_depth) < max(least, k if query.measure == "ε" else k**2):
+            if min(query.by_depth) < max(least, query.measure.scaled(1, k)):
                 raise DpforestError(
                     "--epsilon is too small to be shared by all the queries of this recipe: raise "
                     "it, or ask for fewer trees, less depth, or fewer rows per unit."

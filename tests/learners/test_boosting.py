@@ -32,7 +32,6 @@ from dpforest_duckdb.learners.boosting import WHOLE, gradient_scale, random_tree
 from dpforest_duckdb.learners.private_bins import (
     cut_at_medians,
     domain_cut_at_medians,
-    median_epsilon,
     on_the_grid,
     to_be_cut,
 )
@@ -42,7 +41,8 @@ from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.gaussian_dp import drawn_cost
-from dpforest_duckdb.privacy.plan import ROW_COUNTS, Measure, PlannedQuery
+from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP, Measure
+from dpforest_duckdb.privacy.plan import ROW_COUNTS, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, Mechanism
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -58,7 +58,7 @@ from dpforest_duckdb.training.run import Run
 from dpforest_duckdb.tree import LEAF, SCALE, Tree
 
 DELTA = ATTO // 10**5
-MEASURES: tuple[Measure, ...] = ("ε", "μ²")
+MEASURES = (PURE_DP, GAUSSIAN_DP)
 
 
 def changes(shares: np.ndarray, scale: Gradients) -> np.ndarray:
@@ -71,10 +71,10 @@ def changes(shares: np.ndarray, scale: Gradients) -> np.ndarray:
 
 
 def size(added: np.ndarray, measure: Measure) -> np.ndarray:
-    return (np.abs(added) if measure == "ε" else added**2).sum(axis=-1)
+    return (np.abs(added) if measure == PURE_DP else added**2).sum(axis=-1)
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("measure", MEASURES, ids=str)
 def test_no_row_of_two_classes_adds_more_than_the_sensitivity(measure: Measure) -> None:
     query = PlannedQuery("sweep", "m", (1,), measure=measure)
     scale, bound = gradient_scale(query, 2), sensitivity(query, 2, 1)
@@ -83,11 +83,11 @@ def test_no_row_of_two_classes_adds_more_than_the_sensitivity(measure: Measure) 
     assert size(added, measure).max() <= bound
     assert size(added, measure).max() > 0.999 * bound, "nothing smaller would do"
     between = (second > 0.3 * WHOLE) & (second < 0.5 * WHOLE)
-    if measure == "μ²":  # hessians count for as much as they may
+    if measure == GAUSSIAN_DP:  # hessians count for as much as they may
         assert size(added[between], measure).max() > 0.999 * bound
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("measure", MEASURES, ids=str)
 @pytest.mark.parametrize("classes", [3, 4, 18])
 def test_no_row_of_several_classes_adds_more_than_the_sensitivity(
     measure: Measure, classes: int
@@ -103,8 +103,8 @@ def test_no_row_of_several_classes_adds_more_than_the_sensitivity(
         shares = np.floor(np.concatenate([drawn, alike]) * WHOLE).astype(np.int64)
     largest = size(changes(shares, scale), measure).max()
     assert largest <= bound
-    assert largest > (0.75 if measure == "ε" else 0.95) * bound
-    assert sensitivity(query, classes, 3) == bound * (3 if measure == "ε" else 9)
+    assert largest > (0.75 if measure == PURE_DP else 0.95) * bound
+    assert sensitivity(query, classes, 3) == bound * (3 if measure == PURE_DP else 9)
 
 
 def public(classes: int = 2) -> Domain:
@@ -175,7 +175,7 @@ def test_sums_of_gradients_are_those_of_the_scores(
     rows.drop()
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("measure", MEASURES, ids=str)
 @pytest.mark.parametrize("classes", [2, 4])
 def test_a_row_more_changes_the_sums_by_no_more_than_the_sensitivity(
     con: duckdb.DuckDBPyConnection, measure: Measure, classes: int
@@ -302,7 +302,7 @@ def test_the_mechanisms_are_given_what_the_plan_says(
     )
     run, forest = boosted(con, public(), delta, rows_per_unit, tmp_path)
     assert mechanisms == {EXPONENTIAL}, "permute-and-flip costs four times as much in μ²"
-    measure: Measure = "μ²" if delta else "ε"
+    measure = GAUSSIAN_DP if delta else PURE_DP
     settled = find("boosted").plan(_seen(counted(run.request, forest)))
     counts = [query.total for query in settled.queries if query.purpose in ROW_COUNTS]
     bins, sweep = settled.query("bins"), settled.query("sweep")
@@ -313,7 +313,7 @@ def test_the_mechanisms_are_given_what_the_plan_says(
     asked = [call.price for call in given if call.mechanism == "exponents"]
     assert not any(call.monotone for call in given)
     assert len(asked) <= len(bins.by_depth)
-    assert set(asked) == {(median_epsilon(bins.by_depth[0], measure), rows_per_unit)}
+    assert set(asked) == {(measure.drawn_epsilon(bins.by_depth[0]), rows_per_unit)}
     noise = "gaussian" if delta else "laplace"
     sums = [call.price for call in given[len(counts) :] if call.mechanism == noise]
     assert {bound for _, bound in sums} == {sensitivity(sweep, 2, rows_per_unit)}
@@ -397,10 +397,10 @@ def _seen(request: Request) -> Request:
 @pytest.mark.parametrize("budget", [10**12, 10**15, ATTO])
 def test_a_median_costs_no_more_than_its_budget(budget: int) -> None:
     """The exponential mechanism of pure cost ε costs (π/8)·ε² of μ²."""
-    epsilon = median_epsilon(budget, "μ²")
+    epsilon = GAUSSIAN_DP.drawn_epsilon(budget)
     assert drawn_cost(epsilon) <= budget < drawn_cost(epsilon + 1)
     assert drawn_cost(epsilon) == pytest.approx(np.pi / 8 * (epsilon / NANO) ** 2 * ATTO)
-    assert median_epsilon(budget, "ε") == budget
+    assert PURE_DP.drawn_epsilon(budget) == budget
 
 
 def numeric() -> Domain:

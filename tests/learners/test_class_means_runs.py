@@ -26,6 +26,7 @@ from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO, atto_delta
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.gaussian_dp import drawn_epsilon
+from dpforest_duckdb.privacy.measure import GAUSSIAN_DP
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.plan import ROW_COUNTS
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, Mechanism
@@ -145,7 +146,7 @@ def test_with_a_delta_the_noise_of_many_attributes_is_gaussian(
     assert mechanisms[:24] == [EXPONENTIAL] * 24
     window = plan.query("window")
     assert window is not None
-    assert (window.total, window.measure) == (24 * costs["window"], "μ²")
+    assert (window.total, window.measure) == (24 * costs["window"], GAUSSIAN_DP)
 
 
 @pytest.fixture(scope="module")

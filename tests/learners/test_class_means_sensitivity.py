@@ -24,6 +24,7 @@ from dpforest_duckdb.learners.class_means import class_sums, product_sums, squar
 from dpforest_duckdb.learners.strongest_attribute import coarse, misclassified
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
+from dpforest_duckdb.privacy.measure import GAUSSIAN_DP
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
@@ -160,7 +161,7 @@ def test_with_a_delta_sums_and_products_have_the_noise_of_their_l2_sensitivity()
     for purpose, figures, reach in (("means", 3, REACH), ("products", 6, REACH**2)):
         query = account.plan.query(purpose)
         assert query is not None
-        assert query.measure == "μ²"
+        assert query.measure == GAUSSIAN_DP
         stated = k * math.sqrt(figures * ATTO / query.total)
         nothing = np.zeros((3_000, figures), dtype=np.int64)
         blocks = [1] * figures

@@ -38,8 +38,9 @@ from dpforest_duckdb.learners.private_bounds import TURNS, Search, clear_window,
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.gaussian_dp import drawn_cost
+from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP, Measure
 from dpforest_duckdb.privacy.noise import laplace_deviation
-from dpforest_duckdb.privacy.plan import ROW_COUNTS, Measure
+from dpforest_duckdb.privacy.plan import ROW_COUNTS
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Mechanism
 from dpforest_duckdb.recipes import adaptation, find
@@ -48,7 +49,7 @@ from dpforest_duckdb.splits import choose
 from dpforest_duckdb.training.prepare import prepare
 
 HUGEINT = column_type("HUGEINT")
-MEASURES: tuple[Measure, ...] = ("ε", "μ²")
+MEASURES = (PURE_DP, GAUSSIAN_DP)
 OURS = (
     "log-odds", "class-means", "tree-beside-sums", "joint-tables", "rooted-tables", "boosted"
 )  # fmt: skip
@@ -115,7 +116,7 @@ def test_a_row_more_adds_at_most_one_to_the_utility_of_a_window(
     assert changes[-1] == 1, "the last window holds all rows"
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("measure", MEASURES, ids=str)
 def test_windows_are_drawn_at_their_cost(
     monkeypatch: pytest.MonkeyPatch, randomness: Randomness, measure: Measure
 ) -> None:
@@ -134,9 +135,9 @@ def test_windows_are_drawn_at_their_cost(
     monkeypatch.setattr(choose, "exponents", recorded)
     monkeypatch.setattr(Mechanism, "draw", drawn)
     search = Search.start(numbers((0, 1)))
-    cost = NANO if measure == "ε" else drawn_cost(NANO)
+    cost = NANO if measure == PURE_DP else drawn_cost(NANO)
     search.turn(counted(np.full(9, 0.2), search.bins), cost, measure, 2, randomness.bits)
-    mechanism = PERMUTE_AND_FLIP if measure == "ε" else EXPONENTIAL
+    mechanism = PERMUTE_AND_FLIP if measure == PURE_DP else EXPONENTIAL
     assert given == [(NANO, 2, True), (mechanism,)]
 
 
@@ -147,7 +148,7 @@ def searched(public: Domain, values: np.ndarray, randomness: Randomness) -> Doma
     for _ in range(TURNS):
         if search.open:
             counts = counted(values, search.bins)
-            search = search.turn(counts, cost, "ε", 1, randomness.bits)
+            search = search.turn(counts, cost, PURE_DP, 1, randomness.bits)
     return search.domain
 
 
@@ -232,7 +233,7 @@ def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: in
         measure = chosen.adaptation.measure(asked)
         assert check is not None
         spent, whole = check.total, NANO
-        if measure == "μ²":
+        if measure == GAUSSIAN_DP:
             spent, whole = check.squared_mu, request.squared_mu
         assert whole // 100 // 101 < spent <= whole // 100
         noise = laplace_deviation(check.total, 12 * 5)

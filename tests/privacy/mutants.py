@@ -40,11 +40,11 @@ from dpforest_duckdb.learners import (
 )
 from dpforest_duckdb.learners import private_bins as medians
 from dpforest_duckdb.ledger import account
-from dpforest_duckdb.privacy import amounts, gaussian_dp, noise, selection
+from dpforest_duckdb.privacy import amounts, gaussian_dp, measure, noise, selection
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.bits import SecureBits, SeededBits
 from dpforest_duckdb.privacy.noise import ExactNoise
-from dpforest_duckdb.privacy.plan import AGAIN, ROW_COUNTS, ROWS, Plan, PlannedQuery
+from dpforest_duckdb.privacy.plan import AGAIN, ROW_COUNTS, ROWS, Plan
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes.ours import boosted, tree_beside_sums
 from dpforest_duckdb.splits import choose, positions, table_codes
@@ -162,13 +162,13 @@ def gradients_of_several_classes_as_of_two() -> None:
 
 def medians_at_double_cost() -> None:
     """The exponential mechanism is taken to cost a quarter of its μ²."""
-    median_epsilon = medians.median_epsilon
-    medians.median_epsilon = lambda cost, measure: 2 * median_epsilon(cost, measure)
+    drawn_epsilon = measure.drawn_epsilon
+    measure.drawn_epsilon = lambda cost: 2 * drawn_epsilon(cost)
 
 
 def pure_costs_free_with_a_delta() -> None:
     """What is asked in ε is left out where costs are added in μ²."""
-    PlannedQuery.squared_mu = property(lambda self: self.total if self.measure == "μ²" else 0)  # type: ignore[assignment]
+    type(measure.PURE_DP).squared_mu = lambda self, cost: 0  # type: ignore[method-assign]
 
 
 def draws_at_half_of_their_cost() -> None:
@@ -240,7 +240,7 @@ def squares_noised_as_positions() -> None:
 
 def class_means_noised_as_one_figure() -> None:
     """With a δ, a row is taken to change one position only: √n too little noise."""
-    class_means.l2_squared = lambda blocks, reach, k: k**2 * reach**2
+    measure.l2_squared = lambda blocks, change: change**2
 
 
 def windows_by_rows_outside_too() -> None:

@@ -23,6 +23,7 @@ from dpforest_duckdb.privacy.gaussian_dp import (
     pure_epsilon,
     squared_mu_of,
 )
+from dpforest_duckdb.privacy.measure import GAUSSIAN_DP
 from dpforest_duckdb.privacy.plan import Plan, PlanError, PlannedQuery
 
 DELTA = ATTO // 10**5
@@ -124,14 +125,14 @@ def test_pure_costs_count_too() -> None:
     query = PlannedQuery("rows", "m", (NANO // 10, NANO // 5), times=3)
     assert query.squared_mu / ATTO == pytest.approx(3 * math.pi / 2 * (0.01 + 0.04))
     assert PlannedQuery("rows", "m", (1,)).squared_mu == 2, "rounded up"
-    assert PlannedQuery("sweep", "m", (5, 6), times=2, measure="μ²").squared_mu == 22
+    assert PlannedQuery("sweep", "m", (5, 6), times=2, measure=GAUSSIAN_DP).squared_mu == 22
 
 
 def test_a_plan_in_squared_mu_fits_where_it_is_paid_for() -> None:
     paid = squared_mu_of(NANO, DELTA)
     first = PlannedQuery("rows", "m", (NANO // 100,))
     for rest, fits in ((paid - first.squared_mu, True), (paid - first.squared_mu + 1, False)):
-        plan = Plan((first, PlannedQuery("sweep", "m", (rest,), measure="μ²")))
+        plan = Plan((first, PlannedQuery("sweep", "m", (rest,), measure=GAUSSIAN_DP)))
         assert plan.uses_delta
         assert plan.fits(NANO, DELTA) is fits
         assert not plan.fits(NANO, 0)
@@ -149,6 +150,6 @@ def test_a_plan_in_squared_mu_fits_where_it_is_paid_for() -> None:
 
 def test_costs_in_squared_mu_are_shown_as_such() -> None:
     assert (
-        str(PlannedQuery("sweep", "m", (ATTO // 3,), 4, "μ²"))
+        str(PlannedQuery("sweep", "m", (ATTO // 3,), 4, GAUSSIAN_DP))
         == "sweep: m, μ² = 0.333 × 4 attributes = 1.33"
     )

@@ -8,6 +8,7 @@ import pytest
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
+from dpforest_duckdb.privacy.measure import Measure
 from dpforest_duckdb.privacy.plan import ROW_COUNTS, Plan
 from dpforest_duckdb.recipes import adaptation, find
 from dpforest_duckdb.recipes.branches import branches
@@ -37,7 +38,7 @@ def test_branches_end_where_the_recipe_or_its_queries_change_and_cost_no_more_th
         recipe, adapted = adaptation.adapted(auto, request, counts)
         return recipe, asked(recipe.plan(adapted))
 
-    def asked(plan: Plan) -> list[tuple[str, str]]:
+    def asked(plan: Plan) -> list[tuple[str, Measure]]:
         queries = (query for query in plan.queries if query.purpose not in ROW_COUNTS)
         return [(query.purpose, query.measure) for query in queries]
 

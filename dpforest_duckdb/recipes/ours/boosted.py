@@ -16,7 +16,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.boosting import BOOSTING
 from dpforest_duckdb.learners.class_means import ordered_attributes
 from dpforest_duckdb.postprocess.pipeline import as_grown
-from dpforest_duckdb.privacy.plan import LAPLACE, Measure, Plan, PlannedQuery, share
+from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, share
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto_rules import (
     deep_trees_pay,
@@ -27,7 +27,7 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
 )
 from dpforest_duckdb.recipes.plans import medians
 from dpforest_duckdb.recipes.recipe import Adaptation, own_recipe
-from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
+from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
 from dpforest_duckdb.request import Request
 
 MOST_PAIRED = 40  # numeric and ordered attributes: class means of more were not measured
@@ -85,20 +85,15 @@ def _in_rounds(
     to sums, half to products. Of what then remains, `forest` percent go to random `trees`, the
     others to `sweeps` over all attributes.
     """
-    first = preliminary_queries(request)
-    measure: Measure = "μ²" if request.squared_mu else "ε"
-    whole = request.epsilon - count_cost(request)
-    if request.squared_mu:
-        whole = request.squared_mu - sum(query.squared_mu for query in first)
-    mechanism = f"{'rounded Gaussian' if request.squared_mu else LAPLACE} on gradients"
-    of_sums = "rounded Gaussian" if request.squared_mu else "joint noise"
-    bins, rest = medians(request, whole, turns, measure)
+    measure = request.measure
+    mechanism = f"{measure.sums} on gradients"
+    bins, rest = medians(request, left(request, measure), turns, measure)
     means, rest = share(rest, (start, 100 - start))
     started = 1 if start else 0
     random, sweep = share(rest, (forest, 100 - forest))
     stages = [
-        ("means", of_sums, means // 2, 1, started),
-        ("products", of_sums, means // 2, 1, started),
+        ("means", measure.blocks, means // 2, 1, started),
+        ("products", measure.blocks, means // 2, 1, started),
         ("sweep", mechanism, sweep, sweeps, len(request.domain.attributes)),
         ("forest", mechanism, random, 1, trees),
     ]
@@ -107,7 +102,7 @@ def _in_rounds(
         for purpose, how, cost, often, times in stages
         if times
     )
-    return Plan((*first, *bins, *queries))
+    return Plan((*preliminary_queries(request), *bins, *queries))
 
 
 def adapt(histogram: Integers, request: Request) -> Request:

@@ -14,14 +14,13 @@ from fractions import Fraction
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.class_means import CLASS_MEANS as LEARNER
-from dpforest_duckdb.learners.private_bounds import window_mechanism
 from dpforest_duckdb.postprocess.pipeline import as_grown
-from dpforest_duckdb.privacy.gaussian_dp import pure_epsilon
-from dpforest_duckdb.privacy.plan import Measure, Plan, PlannedQuery, share
+from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP, Measure
+from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants
 from dpforest_duckdb.recipes.recipe import Adaptation, recipe_of_tables
-from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
+from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits import positions
 
@@ -32,12 +31,12 @@ MOST_PRODUCTS = 2**15  # of pairs of positions: the sums of more take too many s
 
 def plan(request: Request) -> Plan:
     """The plan in ε or, with a δ, in μ² if that has less noise. With few attributes it has more."""
-    pure = _in_measure(request, "ε")
-    if _left(request, "μ²") <= 0:
+    pure = _in_measure(request, PURE_DP)
+    if left(request, GAUSSIAN_DP) <= 0:
         return pure
-    other = _in_measure(request, "μ²")
+    other = _in_measure(request, GAUSSIAN_DP)
     if other.query("products"):
-        same = _planned(request, "ε", {"products": PAIRS})
+        same = _planned(request, PURE_DP, {"products": PAIRS})
     elif pure.query("products"):
         return pure
     else:
@@ -77,30 +76,18 @@ def _pairs(request: Request) -> int:
     return size * (size + 1) // 2
 
 
-def _left(request: Request, measure: Measure) -> int:
-    """What the queries before leave of ε or μ²; at most 0 if there is no μ²."""
-    if measure == "ε":
-        return request.epsilon - count_cost(request)
-    return request.squared_mu - sum(query.squared_mu for query in preliminary_queries(request))
-
-
 def _planned(request: Request, measure: Measure, others: Mapping[str, int | Fraction]) -> Plan:
-    """Queries with the percentages of `others`; the means get what these and windows leave.
-
-    Of μ², the parts are the percentages to the power of 3/2. Noise falls with a part of ε, and with
-    the square root of a part of μ². If the percentages make a weighted sum of variances least in ε,
-    these parts do in μ².
+    """Queries with the percentages of `others`, which are parts of ε; the means get what these and
+    windows leave.
     """
     attributes = request.domain.recut(auto_rules.MOST).attributes
     windows = sum(map(positions.has_window, attributes))
     percents = {"window": WINDOWS if windows else 0, **others}
     percents["means"] = 100 - sum(percents.values())
-    parts = list(percents.values())
-    if measure == "μ²":
-        parts = [Fraction(float(part) * math.sqrt(part)) for part in parts]
+    parts = [measure.part(percent) for percent in percents.values()]
     queries = [
         _query(purpose, cost, windows if purpose == "window" else 1, measure)
-        for purpose, cost in zip(percents, share(_left(request, measure), parts), strict=True)
+        for purpose, cost in zip(percents, share(left(request, measure), parts), strict=True)
         if percents[purpose]
     ]
     return Plan((*preliminary_queries(request), *queries))
@@ -109,11 +96,8 @@ def _planned(request: Request, measure: Measure, others: Mapping[str, int | Frac
 def _query(purpose: str, cost: int, times: int, measure: Measure) -> PlannedQuery:
     """A query of that cost; the choice of a mixture has the ε that costs as much μ²."""
     if purpose == "mixture":
-        epsilon = cost if measure == "ε" else pure_epsilon(cost)
-        return PlannedQuery(purpose, PERMUTE_AND_FLIP.on("points"), (epsilon,))
-    mechanism = "joint noise" if measure == "ε" else "rounded Gaussian"
-    if purpose == "window":
-        mechanism = window_mechanism(measure).on("rows")
+        return PlannedQuery(purpose, PERMUTE_AND_FLIP.on("points"), (measure.pure_epsilon(cost),))
+    mechanism = measure.mechanism.on("rows") if purpose == "window" else measure.blocks
     return PlannedQuery(purpose, mechanism, (cost // times,), times, measure)
 
 
